@@ -4,7 +4,7 @@
 #   build/asan/      the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   build/fuzz/      libFuzzer targets (clang)
 #   build/future/    with what a later version might add (base/future.h), for tests of mixed builds
-#   build/bugs/      with known bugs compiled in (base/bug.h), for the simulator's controls
+#   build/bugs/      with known bugs compiled in (base/bug.h), for the controls of tests/sim and jepsen-lite
 #   build/cov/       which lines unit tests run (tests/cover.sh)
 #
 # A new .c file in a known folder is picked up by itself; a new unit test is any
@@ -15,6 +15,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 
 VARIANT ?= release
+JOBS ?= $(shell nproc)
 BUILD_release := build
 BUILD_asan    := build/asan
 BUILD_fuzz    := build/fuzz
@@ -80,12 +81,13 @@ SIM_SRC := $(wildcard tests/sim/*.c tests/sim/*/*.c)
 ENGINE_PURE_SRC := $(filter-out %/main.c %/tcp.c,$(ENGINE_SIM_SRC))
 WORLD_SRC := $(wildcard tests/lib/world/*.c)
 MAELSTROM_SRC := $(wildcard tests/maelstrom/*.c)
+WIRE_SRC := $(wildcard jepsen-lite/lab/wire/*.c)
 TESTLIB_SRC := $(wildcard tests/lib/*.c) $(WORLD_SRC)
 UNIT_SRC  := $(wildcard tests/unit/*/*_test.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*_fuzz.c)
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
 ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(ENGINE_SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) $(GOSSIP_BENCH_SRC) $(QUALITY_BENCH_SRC) \
-           $(SIM_SRC) $(MAELSTROM_SRC) $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
+           $(SIM_SRC) $(MAELSTROM_SRC) $(WIRE_SRC) $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
 ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -97,7 +99,8 @@ TOOLS := $(if $(ENGINE_SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(
          $(if $(BACKEND_SRC),$(BUILD)/tests/bench/backend) \
          $(if $(GOSSIP_BENCH_SRC),$(BUILD)/tests/bench/gossip-bench) \
          $(if $(QUALITY_BENCH_SRC),$(BUILD)/tests/bench/quality-bench) \
-         $(if $(SIM_SRC),$(BUILD)/tests/sim) $(if $(MAELSTROM_SRC),$(BUILD)/tests/maelstrom)
+         $(if $(SIM_SRC),$(BUILD)/tests/sim) $(if $(MAELSTROM_SRC),$(BUILD)/tests/maelstrom) \
+         $(if $(WIRE_SRC),$(BUILD)/tests/wire) $(BUILD)/tests/prompt-ids
 DAEMONS := $(if $(DAEMON_SRC),$(BUILD)/grapevine) $(if $(GVCTL_SRC),$(BUILD)/gvctl)
 
 # --- building --------------------------------------------------------------------------------
@@ -171,6 +174,16 @@ $(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC) $(ENGINE_PURE_SRC) tests/
 $(BUILD)/tests/maelstrom: $(call obj,$(MAELSTROM_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
+
+# The network of jepsen-lite.
+$(BUILD)/tests/wire: $(call obj,$(WIRE_SRC)) $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
+
+# What a router makes of a prompt: jepsen-lite looks for it in what goes over the wire.
+$(BUILD)/tests/prompt-ids: $(call obj,tests/lib/faults/prompt_ids.c) $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
 
 # All of a tool but its main(), for the tests of its parts.
 $(BUILD)/libengine-sim.a: $(filter-out %/main.o,$(call obj,$(ENGINE_SIM_SRC)))
@@ -252,22 +265,30 @@ deps-bench:
 
 .PHONY: demo
 demo: deps ## three policies on the same conversations, side by side (KEEP=1 leaves it running)
-	@$(MAKE) --no-print-directory -j2 -s all tools
+	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@./tests/bench/demo.sh
 
 .PHONY: tools
-tools: $(TOOLS) ## engine simulator, replay, backend, cluster simulator, Maelstrom node
+tools: $(TOOLS) ## engine simulator, replay, backend, cluster simulator, Maelstrom node, wire of jepsen-lite
 
 .PHONY: test
 test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
 	@echo "building $(BUILD)"
-	@$(MAKE) --no-print-directory -j2 -s everything
+	@$(MAKE) --no-print-directory -j$(JOBS) -s everything
 	@$(MAKE) --no-print-directory -s build-bugs build-future
 	@./tests/run.sh $(BUILD)
 
+.PHONY: test-one
+ONE_UNIT = $(wildcard tests/unit/$(firstword $(subst ., ,$(TEST))).c)
+test-one: deps ## what TEST names, and no more is built: test_cluster.Members.test_ipv6, http/json_test.vectors, http/json_test
+	@test -n '$(TEST)' || { echo "which? TEST=test_cluster.Members.test_ipv6, TEST=http/json_test.vectors"; exit 1; }
+	@$(MAKE) --no-print-directory -j$(JOBS) -s $(or $(ONE_UNIT:tests/unit/%.c=$(BUILD)/tests/unit/%),all tools)
+	@$(if $(ONE_UNIT),,$(MAKE) --no-print-directory -s build-bugs build-future)
+	@FILTER='$(TEST)' ONLY='unit e2e' ./tests/run.sh $(BUILD)
+
 .PHONY: test-fast
 test-fast: deps ## in a minute: unit tests, fuzz corpus replays, ten simulated runs; no processes
-	@$(MAKE) --no-print-directory -j2 -s $(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tests/sim
+	@$(MAKE) --no-print-directory -j$(JOBS) -s $(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tests/sim
 	@status=0; ONLY="unit fuzz" ./tests/run.sh $(BUILD) || status=1; \
 	$(BUILD)/tests/sim seeds 1 10 || status=1; exit $$status
 
@@ -276,18 +297,18 @@ check: deps-check ## lints, then the tests under ASan and UBSan; both run even i
 	@status=0; \
 	./tests/lint/run.sh || status=1; \
 	echo "building $(BUILD_asan)"; \
-	if $(MAKE) --no-print-directory -j2 -s VARIANT=asan everything; \
+	if $(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=asan everything; \
 	then ./tests/run.sh $(BUILD_asan) || status=1; \
 	else status=1; fi; \
 	exit $$status
 
 .PHONY: build-future
 build-future:
-	@$(MAKE) --no-print-directory -j2 -s VARIANT=future $(BUILD_future)/grapevine
+	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=future $(BUILD_future)/grapevine
 
 .PHONY: sim sim-controls sim-latency build-bugs
 build-bugs:
-	@$(MAKE) --no-print-directory -j2 -s VARIANT=bugs $(BUILD_bugs)/tests/sim
+	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=bugs $(BUILD_bugs)/tests/sim $(BUILD_bugs)/grapevine
 sim: build-bugs ## one simulated run, SEED=n [NODES=n] [PROFILE=calm] [STEPS=seconds] [BUG=name] [VERBOSE=1]
 	@$(BUILD_bugs)/tests/sim run $(or $(SEED),1) $(if $(NODES),nodes=$(NODES)) $(if $(PROFILE),profile=$(PROFILE)) \
 	    $(if $(STEPS),seconds=$(STEPS)) $(if $(BUG),bug=$(BUG)) $(if $(VERBOSE),verbose)
@@ -298,7 +319,7 @@ sim-latency: build-bugs ## simulated time until all of 3, 16, 64, 256 nodes know
 
 .PHONY: bench
 bench: deps-bench ## against nginx and HAProxy, parts, routing, gossip (SECTION=name for one)
-	@$(MAKE) --no-print-directory -j2 -s everything
+	@$(MAKE) --no-print-directory -j$(JOBS) -s everything
 	@./tests/bench/run.sh $(SECTION)
 
 .PHONY: quality-docs
@@ -307,16 +328,24 @@ quality-docs: ## the tables and the picture of docs/routing.md, from the last ma
 
 .PHONY: faults soak
 faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1]
-	@$(MAKE) --no-print-directory -j2 -s all tools
+	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/faults.py --json $(BUILD)/faults.json --rows "$(ROWS)" \
 	    --routers $(or $(ROUTERS),1,3) --seconds $(or $(SECONDS),15) --runs $(or $(RUNS),1)
 soak: deps ## an hour of mixed faults at three routers, memory and connections watched [MINUTES=60] [SPEED=10]
-	@$(MAKE) --no-print-directory -j2 -s all tools
+	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/soak.py --minutes $(or $(MINUTES),60) --speed $(or $(SPEED),10)
+
+# A machine that lacks something (exit status 77) has said so.
+.PHONY: jepsen
+jepsen: deps ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
+	@$(MAKE) --no-print-directory -j2 -s all $(BUILD)/tests/engine-sim $(BUILD)/tests/wire $(BUILD)/tests/prompt-ids
+	@jepsen-lite/run --build $(BUILD) --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
+	    --workload $(or $(WORKLOAD),all) --nemesis $(or $(NEMESIS),all) \
+	    --routers $(or $(ROUTERS),3) --engines $(or $(ENGINES),4) $(if $(KEEP),--keep) || [ $$? -eq 77 ]
 
 .PHONY: fuzz
 fuzz: deps-check ## every fuzz target for SECONDS=60 each (FILTER=name, JOBS=1)
-	@$(MAKE) --no-print-directory -j2 -s VARIANT=fuzz fuzz-targets
+	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=fuzz fuzz-targets
 	@./tests/fuzz/run.sh $(BUILD_fuzz) $(or $(SECONDS),60)
 
 .PHONY: fuzz-targets
@@ -344,7 +373,7 @@ format: ## clang-format everything
 
 .PHONY: cover
 cover: deps ## lines that the unit tests of a room run, ROOM=node/proxy
-	@$(MAKE) --no-print-directory -j2 -s VARIANT=cov cover-tests
+	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=cov cover-tests
 	@./tests/cover.sh $(BUILD_cov) $(ROOM)
 
 .PHONY: cover-tests

@@ -1,0 +1,94 @@
+"""What the engines' caches held, by the engines' own journals; and when who was disturbed."""
+
+import bisect
+
+EMPTY = ("begin", "restart")  # the engine says that nothing is cached
+
+
+class Caches:
+    def __init__(self, history):
+        meta = history.meta
+        self.names = {e["address"]: e["name"] for e in meta.get("engines", [])}
+        self.routers = [r["name"] for r in meta.get("routers", [])]
+        self.arrived = {}  # (op, engine) -> when a request with it came there
+        self.lost = {}     # engine -> when its cache was lost; its first beginning is none
+        self._used = {}    # engine -> (when, tokens that its cache took in until then)
+        self._disturbed = history.faults()
+        # (from, to, engines) of those that sleep: an engine that does gives its cache up, the simulator keeps it
+        self.asleep = [(b, e, v.get("hosts", ())) for b, e, v in self._disturbed
+                       if (v.get("wish") or {}).get("mode") == "sleep"]
+        self._read(history, set(self.names.values()), set(self.routers))
+        self._disturbed.sort(key=lambda d: d[0])
+
+    def _read(self, history, engines, routers):
+        gone, seen = {}, set()
+        for e in history.entries:
+            if e.type != "event" or e.process not in engines | routers:
+                continue
+            if e.f == "exit":
+                gone[e.process] = e.t
+            if e.f == "start" and e.process in gone:
+                self._disturbed.append((gone.pop(e.process), e.t, {"hosts": [e.process]}))
+            if e.process not in engines:
+                continue
+            if e.f == "start" and e.value.get("address"):
+                self.names[e.value["address"].rpartition(":")[0]] = e.process
+            if e.f in EMPTY:
+                if e.process in seen:
+                    self.lost.setdefault(e.process, []).append(e.t)
+                seen.add(e.process)
+            elif e.f == "request" and e.value.get("op"):
+                self.arrived.setdefault((e.value["op"], e.process), []).append(e.t)
+            elif e.f == "first":
+                self._take(e)
+        self._disturbed += [(t, history.end, {"hosts": [host]}) for host, t in gone.items()]
+
+    def _take(self, e):
+        used = self._used.setdefault(e.process, ([], []))
+        tokens = e.value.get("prompt_tokens", 0) - e.value.get("cached_tokens", 0)
+        used[0].append(e.t)
+        used[1].append((used[1][-1] if used[1] else 0) + max(tokens, 0))
+
+    def engine(self, replica):
+        """The name of the machine behind the router's name of a replica, HOST:PORT or HOST:PORT@RANK."""
+        return self.names.get(replica.rpartition(":")[0], replica)
+
+    def arrivals(self, op, engine, until=float("inf")):
+        return [t for t in self.arrived.get((op, engine), []) if t <= until]
+
+    def used_between(self, engine, begin, end):
+        """Tokens that its cache took in."""
+        times, sums = self._used.get(engine, ([], []))
+        first, last = bisect.bisect_right(times, begin), bisect.bisect_right(times, end)
+        return (sums[last - 1] if last else 0) - (sums[first - 1] if first else 0)
+
+    def lost_after(self, engine, t, until):
+        """The first loss of its cache after t, until then; None: there was none."""
+        return next((at for at in self.lost.get(engine, []) if t < at <= until), None)
+
+    def slept(self, engine, arrived, t, within):
+        """Whether it slept between these, or was seen to a moment after it: its cache may count as lost."""
+        return any(engine in engines and begin <= t and arrived <= end + within for begin, end, engines in self.asleep)
+
+    def disturbed(self, begin, end, pair):
+        """Whether a fault touched one of the two machines, or the way between them."""
+        return any(b <= end and e >= begin and touches(value, pair) for b, e, value in self._disturbed)
+
+    def due(self, engine, router, lost, within):
+        """When the router must know at last that the engine's cache was lost."""
+        return self.quiet_since(lost, (engine, router), within) + within
+
+    def quiet_since(self, t, pair, within):
+        """When trouble with these was over that began at t, or within so many seconds of the end of other trouble."""
+        for begin, end, value in self._disturbed:
+            if end > t and begin < t + within and touches(value, pair):
+                t = end
+        return t
+
+
+def touches(fault, pair):
+    """Whether it is at one of two machines, or on the way between them. A fault that names links leaves machines
+    alone; one that names nothing touches all."""
+    if fault.get("links"):
+        return any(set(link) <= set(pair) for link in fault["links"])
+    return not fault.get("hosts") or bool(set(fault["hosts"]) & set(pair))

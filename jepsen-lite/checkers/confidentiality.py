@@ -1,0 +1,121 @@
+"""confidentiality: what an observer of the packets between routers learns, and what an intruder can do. Pure.
+
+In the history (workloads/confidentiality.py writes it):
+
+  event confidentiality.searched   packets, bytes: what was captured since the last search; needles {kind: how many};
+                                   hits: [{kind, needle, from, to, at}]
+  event confidentiality.control    found, sought: {kind: how many}: the same search where needles must be, in a request
+                                   of a client (prompt) and in the memory of a router (hash, address)
+  confidentiality.inject           to, how: replayed, altered, random; by: intruder (from its own address), spoofed
+                                   (from that of the router that sent it first), wire (the packet itself, once more).
+                                   ok: sent, answers: [what came back]
+  confidentiality.call             to, how. ok: sent (bytes), answer: what came back on a TCP connection
+  confidentiality.state            router, injection, moment: before, after. ok: what an injection must not change:
+                                   {name of what: value}, and refused: how many packets the router refused so far
+
+Rules:
+
+  clear     a needle was found
+  answered  an intruder got an answer
+  changed   at a calm rest a router's state was another one after an injection
+  accepted  at a calm rest a router refused fewer packets than were injected
+  blind     nothing was captured while two routers ran, or a control did not find what was there: the searches prove
+            nothing
+"""
+
+from checkers.lives import Lives
+from history import Anomaly
+
+
+def same(was, now):
+    """Of what is kept by time slices: where both have it."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        return all(was[key] == now[key] for key in was if key in now)
+    return was == now
+
+
+class Judge:
+    def __init__(self, history):
+        self.history = history
+        self.routers = [r["name"] for r in history.meta.get("routers", [])]
+        self.lives = Lives(history, self.routers)
+        self.calm = [(begin, end) for _, begin, end, calm in history.rests() if calm]
+        self.anomalies = []
+
+    def broken(self, rule, text, ids, t):
+        self.anomalies.append(Anomaly(rule, text, ids, t))
+
+    def searches(self):
+        seen = set()
+        last = 0
+        for e in self.history.events(f="confidentiality.searched"):
+            for hit in e.value["hits"]:
+                if (hit["kind"], hit["needle"]) not in seen:
+                    seen.add((hit["kind"], hit["needle"]))
+                    self.broken("clear", "%s %s stands in a packet from %s to %s, at byte %d" % (
+                        hit["kind"], hit["needle"], hit["from"], hit["to"], hit["at"]), [], e.t)
+            if e.value["packets"] == 0 and sum(self.lives.all_along(r, last, e.t) for r in self.routers) > 1:
+                self.broken("blind", "nothing was captured since %.1f s, and routers ran" % last, [], e.t)
+            last = e.t
+        for e in self.history.events(f="confidentiality.control"):
+            missed = sorted(kind for kind in e.value["sought"] if not e.value["found"].get(kind))
+            if missed:
+                self.broken("blind", "the control finds no %s where there are some" % ", ".join(missed), [], e.t)
+
+    def ended(self, f):
+        return [e for e in self.history.operations("confidentiality." + f)
+                if e.ended is not None and e.ended.type == "ok"]
+
+    def answers(self):
+        for e in self.ended("inject") + self.ended("call"):
+            v = e.ended.value
+            answers = v.get("answers") or ([v["answer"]] if v.get("answer") else [])
+            if answers:
+                self.broken("answered", "%s answered what was %s (by %s), %d times: %s" % (
+                    e.value["to"], e.value["how"], e.value.get("by", "call"), len(answers), answers[0]), [e.id], e.t)
+
+    def states(self):
+        """[(injection, router, before, after)] at calm rests, of a router that ran all along."""
+        moments = {}
+        for e in self.ended("state"):
+            if any(begin <= e.t <= end for begin, end in self.calm):
+                moments.setdefault((e.value["injection"], e.value["router"]), {})[e.value["moment"]] = e
+        return [(injection, router, m["before"], m["after"]) for (injection, router), m in moments.items()
+                if len(m) == 2 and self.lives.all_along(router, m["before"].t, m["after"].ended.t)]
+
+    def changes(self):
+        for injection, router, before, after in self.states():
+            was, now = before.ended.value, after.ended.value
+            ids = [before.id, after.id]
+            for what in sorted((set(was) | set(now)) - {"refused"}):
+                if not same(was.get(what), now.get(what)):
+                    self.broken("changed", "%s of %s: %s before an injection, %s after it" % (
+                        what, router, was.get(what), now.get(what)), ids, after.t)
+            sent = [e for e in self.ended("inject") if e.value["to"] == router and before.ended.t <= e.t <= after.t]
+            count = sum(e.ended.value["sent"] for e in sent)
+            refused = now["refused"] - was["refused"]
+            if refused < count:
+                self.broken("accepted", "%s was sent %d packets and refused %d" % (router, count, refused),
+                            ids + [e.id for e in sent], after.t)
+
+    def check(self):
+        self.searches()
+        self.answers()
+        self.changes()
+        return sorted(self.anomalies, key=lambda a: a.t)
+
+
+def check(history):
+    return Judge(history).check()
+
+
+def figures(history):
+    judge = Judge(history)
+    searched = history.events(f="confidentiality.searched")
+    out = {"packets searched": sum(e.value["packets"] for e in searched),
+           "bytes searched": sum(e.value["bytes"] for e in searched),
+           "needles": searched[-1].value["needles"] if searched else {},
+           "calls": len(judge.ended("call")), "states compared": len(judge.states())}
+    for how in ("replayed", "altered", "random"):
+        out["packets " + how] = sum(e.ended.value["sent"] for e in judge.ended("inject") if e.value["how"] == how)
+    return out

@@ -1,0 +1,27 @@
+"""When which router ran. Pure."""
+
+
+class Lives:
+    """When which router ran."""
+
+    def __init__(self, history, names):
+        self.spans = {n: [] for n in names}
+        for e in history.events():
+            if e.process not in self.spans:
+                continue
+            spans = self.spans[e.process]
+            if e.f == "start":
+                spans.append([e.t, float("inf")])
+            elif e.f == "exit" and spans:
+                spans[-1][1] = min(spans[-1][1], e.t)
+
+    def alive(self, name, t):
+        return any(begin <= t < end for begin, end in self.spans.get(name, ()))
+
+    def all_along(self, name, t0, t1):
+        return any(begin <= t0 and t1 < end for begin, end in self.spans.get(name, ()))
+
+    def dead_since(self, name, t):
+        """When it ended, if it did not run at t and did before; None: it runs, or never ran."""
+        ends = [end for _, end in self.spans.get(name, ()) if end <= t]
+        return max(ends) if ends and not self.alive(name, t) else None

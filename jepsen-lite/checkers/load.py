@@ -1,0 +1,285 @@
+"""load: the routers' gauges of requests in flight, against what the engines' journals say was under way. Pure.
+
+Operations in the history (workloads/load.py writes them):
+
+  load.stream  router                 a request of some seconds
+  load.hold    router                 one that is held open at rest, until the gauges were read
+  load.gauges  router, round          ok: replicas {name: {own, others, by: {router: n}, tokens: [...]}}, those that are
+                                      all zero left out; round: a number for each time that all routers were read at
+                                      rest, else null
+
+Rules:
+
+  negative  a gauge is below zero, or above all requests that there ever were: it went below zero and wrapped
+  dead      a router that died `gone_s` ago still has a share in what another counts
+  stuck     a router counts more requests at an engine than were under way there for it; or tokens without a request
+  stale     it counts more for another router than were under way there for that one in the last `gone_s`
+  sum       at a quiet moment at rest (no request began or ended at the engine for `settle_s`) the sum of all routers'
+            own gauges is not what the engine's journal says, or one counts for another what that one does not
+
+What a fault touched is not judged, until as long after it as it lasted, and at most `lost_s`: until then TCP may still
+be sending again what was lost. A rest that is calm needs no such excuse: there all routers counted nothing and agreed,
+and what began since then met no fault; an engine that is still at something older is passed over. Nothing excuses
+`negative`. `dead` is excused at a router that was itself touched.
+"""
+
+import bisect
+
+from checkers.journal import runs
+from checkers.latency import summary
+from checkers.lives import Lives
+from checkers.trouble import Trouble
+from history import Anomaly
+
+LIMITS = {
+    "gone_s": 3,     # docs/replication.md: load of a router after kill -9 gone from all others
+    "settle_s": 0.5,  # news of loads goes around in milliseconds
+    "lost_s": 32,    # the kernel gives up after 30 s (TCP_USER_TIMEOUT), and two
+}
+LATE_S = 0.5  # a request is booked before it is in the engine's journal
+
+
+class Runs:
+    """The requests of one engine, asked by time."""
+
+    def __init__(self, runs):
+        self.runs = sorted(runs, key=lambda r: r.t)
+        self.begins = [r.t for r in self.runs]
+        self.moves = sorted(self.begins + [r.end for r in self.runs if r.end is not None])
+        self.endless = [r for r in self.runs if r.end is None]
+        self.last_end = []  # of all up to here
+        for r in self.runs:
+            before = self.last_end[-1] if self.last_end else 0
+            self.last_end.append(before if r.end is None else max(before, r.end))
+
+    def during(self, t0, t1):
+        out = [r for r in self.endless if r.t <= t1]
+        at = bisect.bisect_right(self.begins, t1) - 1
+        while at >= 0 and self.last_end[at] >= t0:
+            r = self.runs[at]
+            if r.end is not None and r.end >= t0:
+                out.append(r)
+            at -= 1
+        return out
+
+    def moved(self, t0, t1):
+        return bisect.bisect_left(self.moves, t0) < bisect.bisect_right(self.moves, t1)
+
+
+NOTHING = Runs([])
+
+
+class Judge:
+    def __init__(self, history):
+        meta = history.meta
+        self.history, self.trouble = history, Trouble(history)
+        self.limits = {**LIMITS, **meta.get("limits", {})}
+        self.routers = [r["name"] for r in meta.get("routers", [])]
+        self.lives = Lives(history, self.routers)
+        self.names = {e["address"]: e["name"] for e in meta.get("engines", [])}
+        for e in history.events(f="start"):
+            if e.process in self.names.values() and e.value.get("address"):
+                self.names[e.value["address"].rpartition(":")[0] or e.value["address"]] = e.process
+        at = {}
+        for r in runs(history):
+            at.setdefault(r.engine, []).append(r)
+        self.at = {engine: Runs(some) for engine, some in at.items()}
+        self.most = len(history.operations()) + sum(map(len, at.values()))
+        self.unsettled = {}
+        self.calm = [(begin, end) for _, begin, end, calm in history.rests() if calm]
+        self.reads = [e for e in history.operations("load.gauges") if e.ended is not None and e.ended.type == "ok"]
+        self.found = {}
+
+    # --- what was under way
+
+    def engine(self, replica):
+        return self.names.get(replica.rpartition(":")[0], replica)
+
+    def via(self, run):
+        """The router that its client asked; None: nobody knows."""
+        if run.op is None or not str(run.op).isdigit() or int(run.op) not in self.history.by_id:
+            return None
+        value = self.history.by_id[int(run.op)].value
+        name = value.get("router") or value.get("at")
+        return name if name in self.routers else None
+
+    def under_way(self, engine, t0, t1, router=None):
+        """At some moment between the two, for this router as far as that is known."""
+        return [r for r in self.at.get(engine, NOTHING).during(t0, t1)
+                if router is None or self.via(r) in (None, router)]
+
+    def quiet(self, engine, t0, t1):
+        """Whether nothing began or ended there."""
+        return not self.at.get(engine, NOTHING).moved(t0, t1)
+
+    # --- what was disturbed
+
+    def calm_since(self, t):
+        """When the rest began in which this is, if it is a calm one; else None."""
+        return next((begin for begin, end in self.calm if begin <= t <= end), None)
+
+    def settled(self, machines, t):
+        """Whether what faults did to these machines and the ways between them is over at t."""
+        return self.calm_since(t) is not None or self.long_past(machines, t)
+
+    def long_past(self, machines, t):
+        key = frozenset(machines)
+        if key not in self.unsettled:
+            self.unsettled[key] = self.troubled(key)
+        spans = self.unsettled[key]
+        at = bisect.bisect_right(spans, (t, float("inf"))) - 1
+        return at < 0 or spans[at][1] <= t
+
+    def troubled(self, machines):
+        """[(from, to)], apart from each other: from the beginning of a fault until its aftermath is over."""
+        gone_s, lost_s = self.limits["gone_s"], self.limits["lost_s"]
+        spans = [(at, at, 0) for d in self.trouble.downs if d.process in machines for at in (d.begin, d.end) if at > 0]
+        spans += [(begin, end, min(end - begin, lost_s)) for begin, end, v in self.trouble.faults
+                  if self.touches(v, machines)]
+        out = []
+        for begin, end, after in sorted(spans):
+            until = end + after + gone_s
+            if out and begin <= out[-1][1]:
+                # One meets the aftermath of another: what is lost then is sent again later still.
+                out[-1] = out[-1][0], max(out[-1][1], end + min(end - out[-1][0], lost_s) + gone_s if after else until)
+            else:
+                out.append((begin, until))
+        return out
+
+    @staticmethod
+    def touches(fault, machines):
+        pairs = fault.get("links")
+        if pairs:
+            return any(set(pair) <= set(machines) for pair in pairs)
+        return not fault.get("hosts") or bool(set(fault["hosts"]) & set(machines))
+
+    # --- the rules
+
+    def broken(self, rule, key, text, read):
+        """One for each router and engine; the rest is counted."""
+        self.found.setdefault((rule,) + key, []).append((text, read))
+
+    def read(self, e):
+        router, shown = e.value["router"], e.ended.value.get("replicas", {})
+        for replica, g in shown.items():
+            engine = self.engine(replica)
+            by = g.get("by", {})
+            numbers = [g.get("own", 0), g.get("others", 0), *by.values()]
+            if any(n < 0 or n > self.most for n in numbers) or any(n < 0 for n in g.get("tokens", ())):
+                self.broken("negative", (router, engine), "%s says of %s: %s; there were %d requests in all" %
+                            (router, engine, g, self.most), e)
+                continue
+            for other, n in by.items():
+                self.dead(e, router, engine, other, n)
+            if engine in self.names.values():  # a replica of another workload has no journal
+                self.bounds(e, router, engine, g)
+
+    def dead(self, e, router, engine, other, n):
+        gone, limit = self.lives.dead_since(other, e.t), self.limits["gone_s"]
+        if n <= 0 or gone is None or e.t <= gone + limit or not self.lives.all_along(router, e.t - limit, e.t):
+            return
+        if not self.trouble.ill(router, gone, e.ended.t, harmless=True) and not self.cut_off(router, gone, e.t):
+            self.broken("dead", (router, other), "%s counts %d requests of %s at %s, %.1f s after that one ended" %
+                        (router, n, other, engine, e.t - gone), e)
+
+    def cut_off(self, router, t0, t1):
+        return any(self.trouble.cut(router, other, t0, t1, harmless=True) for other in self.routers)
+
+    def bounds(self, e, router, engine, g):
+        own, late, gone_s = g.get("own", 0), e.ended.t + LATE_S, self.limits["gone_s"]
+        if self.settled([router, engine], e.ended.t):
+            most = len(self.under_way(engine, e.t - self.limits["settle_s"], late, router))
+            if own > most:
+                self.broken("stuck", (router, engine), "%s counts %d requests of its own at %s, where %d were under "
+                            "way for it" % (router, own, engine, most), e)
+            elif own == 0 and any(g.get("tokens", ())):
+                self.broken("stuck", (router, engine), "%s counts tokens at %s (%s) and no request" %
+                            (router, engine, g["tokens"]), e)
+        for other, n in g.get("by", {}).items():
+            if self.lives.all_along(other, e.t - gone_s, late) and self.settled([router, other, engine], e.ended.t):
+                most = len(self.under_way(engine, e.t - gone_s, late, other))
+                if n > most:
+                    self.broken("stale", (router, other, engine), "%s counts %d requests of %s at %s, where %d were "
+                                "under way for it" % (router, n, other, engine, most), e)
+
+    def rounds(self):
+        """{number: {router: read}} of those that have an answer from each router that lives."""
+        out = {}
+        for e in self.reads:
+            if e.value.get("round") is not None:
+                out.setdefault(e.value["round"], {})[e.value["router"]] = e
+        return {n: reads for n, reads in out.items()
+                if set(reads) >= {r for r in self.routers if self.lives.alive(r, min(e.t for e in reads.values()))}}
+
+    def sums(self):
+        """[(round, engine, number under way)] that were quiet; what is not right there is told."""
+        out = []
+        for number, reads in self.rounds().items():
+            t0, t1 = min(e.t for e in reads.values()), max(e.ended.t for e in reads.values())
+            for engine in sorted(set(self.names.values())):
+                if not self.quiet(engine, t0 - self.limits["settle_s"], t1 + LATE_S) or \
+                        not self.settled([*reads, engine], t1):
+                    continue
+                open_ = self.under_way(engine, t0, t1)
+                since = self.calm_since(t1)
+                if since and any(r.t < since for r in open_) and not self.long_past([*reads, engine], t1):
+                    continue
+                out.append((number, engine, len(open_)))
+                self.compare(engine, open_, reads)
+        return out
+
+    def gauge(self, read, engine):
+        """What a router says of an engine, all its replicas added."""
+        out = {"own": 0, "others": 0, "by": {}}
+        for replica, g in read.ended.value.get("replicas", {}).items():
+            if self.engine(replica) == engine:
+                out["own"] += g.get("own", 0)
+                out["others"] += g.get("others", 0)
+                for other, n in g.get("by", {}).items():
+                    out["by"][other] = out["by"].get(other, 0) + n
+        return out
+
+    def compare(self, engine, open_, reads):
+        gauges = {router: self.gauge(e, engine) for router, e in reads.items()}
+        own = {router: g["own"] for router, g in gauges.items()}
+        some = next(iter(reads.values()))
+        if sum(own.values()) != len(open_):
+            self.broken("sum", (engine,), "at %s %d requests are under way, and routers count %s" %
+                        (engine, len(open_), own), some)
+        for router, g in gauges.items():
+            others = {r: n for r, n in own.items() if r != router and n}
+            counted = {r: n for r, n in g["by"].items() if n}
+            if counted != others or g["others"] != sum(others.values()):
+                self.broken("sum", (router, engine), "%s counts %s of others (%d in all) at %s, and they count %s" %
+                            (router, counted, g["others"], engine, others), reads[router])
+
+    def check(self):
+        for e in self.reads:
+            self.read(e)
+        self.sums()
+        out = []
+        for (rule, *_), found in self.found.items():
+            text, read = found[0]
+            more = "; seen %d times until %.1f s" % (len(found), found[-1][1].t) if len(found) > 1 else ""
+            out.append(Anomaly(rule, text + more, [e.id for _, e in found[:20]], read.t))
+        return sorted(out, key=lambda a: a.t)
+
+
+def check(history):
+    return Judge(history).check()
+
+
+def figures(history):
+    judge = Judge(history)
+    sums = judge.sums()
+    gone = []
+    for name, spans in judge.lives.spans.items():
+        for end, until in zip([s[1] for s in spans], [s[0] for s in spans[1:]] + [float("inf")]):
+            last = [e.t for e in judge.reads if end < e.t < until and e.value["router"] != name and
+                    any(g.get("by", {}).get(name) for g in e.ended.value.get("replicas", {}).values())]
+            if last:
+                gone.append(max(last) - end)
+    out = {"reads": len(judge.reads), "quiet moments": len(sums), "under way then": sum(n for _, _, n in sums)}
+    if gone:
+        out["share of a router that ended, last seen after"] = summary(gone)
+    return out

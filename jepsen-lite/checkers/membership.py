@@ -1,0 +1,303 @@
+"""membership: who lives, what all know, and what operators wish. Pure.
+
+Operations in the history (workloads/membership.py writes them):
+
+  membership.change   router, replica, what: add, remove, drain, undrain; by: gvctl or admin. ok: the router took it
+                      (already: it was so, and nothing changed); fail: it refused; info: nobody knows
+  membership.look     router, round. ok: members {name: state}, sessions {name: has one}, equal (null: not asked),
+                      differ (what, and why), replicas: names of all, drained: those of them that drain, unsure: those
+                      of which that cannot be seen, because they are down
+                      round: a number for each time that all routers are asked at rest, else null
+
+A replica that is changed is one of the workload's own: no router has it in its settings, and one change of it ends
+before the next begins. One whose change nobody knows the end of is let be: the workload takes another one.
+
+Rules:
+
+  silent     at rest a router that lives does not answer
+  members    at rest a router holds one for alive that is not, or one for dead that lives, or has no session with it
+  digests    at rest routers do not agree on what they hold
+  replicas   at rest routers have other replicas than each other, or drain others
+  dead       a router holds another for dead that it could have heard all along: both ran, and no fault touched either,
+             or the way between them, in the `heard_s` before
+  late       what was added, removed or drained is not so at a router `told_s` after it was taken; `agree_s` after the
+             end of what disturbed the router, or the one that took it, meanwhile
+  returned   a wish that another one has replaced holds again at a router that knew better
+
+At rest a router may need a moment: of the rounds of a rest the best one counts.
+A wish may be lost with the router that took it, if that one ends before `told_s` have passed without a fault.
+"""
+
+import bisect
+
+from checkers.latency import by_group, faults_between
+from checkers.lives import Lives
+from checkers.trouble import Trouble
+from history import Anomaly
+
+LIMITS = {
+    "heard_s": 6,   # suspected after a second, dead after another; its own health may triple that
+    "told_s": 1,    # docs/replication.md: news is pushed at once, and compared once a second
+    "agree_s": 10,  # a seed is found within 5 s, the dead are called within 10 s; then they compare
+}
+WATCHED_S = 60  # after the last wish; after that at rest alone
+CLOCKS = ("clock-jump", "clock-skew")  # wall clocks: nobody dies of them
+
+
+class Wish:
+    def __init__(self, e):
+        self.id, self.router, self.what, self.replica = e.id, e.value["router"], e.value["what"], e.value["replica"]
+        self.t = e.t
+        self.known = bool(e.ended and e.ended.type == "ok")
+        self.end = e.ended.t if e.ended else float("inf")
+
+    def sets(self, register):
+        """The value that it gives to `there` or `drained`; None: it does not concern it."""
+        if register == "there":
+            return {"add": True, "remove": False}.get(self.what)
+        return {"drain": True, "undrain": False, "add": False}.get(self.what)
+
+
+class Judge:
+    def __init__(self, history):
+        meta = history.meta
+        self.history, self.trouble = history, Trouble(history)
+        self.limits = {**LIMITS, **meta.get("limits", {})}
+        self.routers = [r["name"] for r in meta.get("routers", [])]
+        self.lives = Lives(history, self.routers)
+        self.looks = [e for e in history.operations("membership.look")]
+        self.wishes = {}
+        for e in history.operations("membership.change"):
+            if e.ended is None or e.ended.type == "info" or e.ended.type == "ok" and not e.ended.value.get("already"):
+                self.wishes.setdefault(e.value["replica"], []).append(Wish(e))
+        self.anomalies = []
+
+    def broken(self, rule, text, ids, t):
+        self.anomalies.append(Anomaly(rule, text, ids, t))
+
+    # --- at rest
+
+    def rounds(self, t0, t1):
+        out = {}
+        for e in self.looks:
+            if t0 <= e.t <= t1 and e.value.get("round") is not None:
+                out.setdefault(e.value["round"], {})[e.value["router"]] = e
+        return [out[n] for n in sorted(out)]
+
+    def at_rest(self):
+        for _, begin, end, _ in self.history.rests():
+            rounds = self.rounds(begin, end)
+            if not rounds:
+                continue
+            wrong = [self.wrong_in(looks) for looks in rounds]
+            for rule in ("silent", "members", "digests", "replicas"):
+                if all(rule in w for w in wrong):
+                    text, ids = wrong[-1][rule]
+                    last = next(iter(rounds[-1].values()))
+                    self.broken(rule, "%s (in each of %d rounds, %.1f s from the first to the last)" % (
+                        text, len(rounds), last.t - next(iter(rounds[0].values())).t), ids, last.t)
+
+    def wrong_in(self, looks):
+        """{rule: (text, ids)} of one round."""
+        out = {}
+        t = min(e.t for e in looks.values())
+        living = [r for r in self.routers if self.lives.alive(r, t)]
+        told = {r: looks[r].ended.value for r in living
+                if r in looks and looks[r].ended is not None and looks[r].ended.type == "ok"}
+        silent = sorted(set(living) - set(told))
+        if silent:
+            out["silent"] = "%s run, and do not answer" % ", ".join(silent), [looks[r].id for r in silent if r in looks]
+        for router, v in told.items():
+            wrong = self.wrong_members(router, v, living)
+            if wrong:
+                out.setdefault("members", ("%s: %s" % (router, wrong), [looks[router].id]))
+            if v.get("equal") is False:
+                out.setdefault("digests", ("%s: %s" % (router, v.get("differ") or "not equal"), [looks[router].id]))
+        self.differ(looks, told, out)
+        return out
+
+    @staticmethod
+    def wrong_members(router, v, living):
+        alive = {name for name, state in v["members"].items() if state == "alive"}
+        wrong = ["%s is %s" % (name, v["members"].get(name, "not listed")) for name in sorted(set(living) - alive)]
+        wrong += ["%s is alive" % name for name in sorted(alive - set(living))]
+        wrong += ["no session with %s" % name for name in living
+                  if name != router and name in alive and not v.get("sessions", {}).get(name, True)]
+        return ", ".join(wrong)
+
+    @staticmethod
+    def differ(looks, told, out):
+        unsure = {name for v in told.values() for name in v.get("unsure", ())}
+        for what in ("replicas", "drained"):
+            seen = {}
+            for router, v in told.items():
+                names = set(v.get(what, ())) - (unsure if what == "drained" else set())
+                seen.setdefault(tuple(sorted(names)), []).append(router)
+            if len(seen) > 1:
+                some, other = sorted(seen, key=lambda names: -len(seen[names]))[:2]
+                text = "%s: %s at %s alone, %s at %s alone" % (
+                    what, sorted(set(some) - set(other)), ", ".join(seen[some]),
+                    sorted(set(other) - set(some)), ", ".join(seen[other]))
+                out.setdefault("replicas", (text, [looks[r].id for r in told]))
+
+    # --- who is held for dead
+
+    def deaths(self):
+        for e in self.history.events(f="log"):
+            other = e.value.get("member")
+            if e.value.get("event") != "member_dead" or e.process not in self.routers or other not in self.routers:
+                continue
+            if self.undisturbed(e.process, other, e.t - self.limits["heard_s"], e.t,
+                                lambda fault: fault.get("fault") not in CLOCKS):
+                self.broken("dead", "%s holds %s for dead, which ran, and nothing was between them for %g s" %
+                            (e.process, other, self.limits["heard_s"]), [], e.t)
+
+    # --- what operators wish
+
+    def undisturbed(self, a, b, t0, t1, excuse=lambda fault: True):
+        """Whether both ran, and no fault touched either or the way between them, from t0 to t1."""
+        if not all(self.lives.all_along(r, t0, t1) for r in (a, b)):
+            return False
+        for v in filter(excuse, self.trouble.during(t0, t1, harmless=True)):
+            pairs = v.get("links")
+            if any({a, b} == set(p) for p in pairs) if pairs else not v.get("hosts") or {a, b} & set(v["hosts"]):
+                return False
+        return True
+
+    def from_(self, holder, router, since, t):
+        """Whether the router must know at t what the holder knows since then."""
+        if holder == router:
+            return self.lives.all_along(router, since, t)
+        told_s, agree_s = self.limits["told_s"], self.limits["agree_s"]
+        if t >= since + told_s and self.undisturbed(holder, router, since - 0.1, t):
+            return True
+        return t >= since + agree_s and self.undisturbed(holder, router, t - agree_s, t)
+
+    def must_know(self, wish, router, t):
+        """Whether the wish, or a later one, must have reached the router: from the one that took it, or from another
+        that knew it before that one ended."""
+        if not wish.known or t < wish.end:
+            return False
+        if self.lives.all_along(wish.router, wish.t, t) and self.from_(wish.router, router, wish.end, t):
+            return True
+        until = min((end for _, end in self.lives.spans[wish.router] if end >= wish.end), default=t)
+        for holder in self.routers:
+            if holder != wish.router and self.lives.all_along(holder, wish.end, t) and until < t and \
+                    self.from_(wish.router, holder, wish.end, until - 0.001) and \
+                    self.from_(holder, router, until, t):
+                return True
+        return False
+
+    def possible(self, wishes, register, router, t0, t1):
+        """{value: id of the wish that gives it} of what the router may say between the two; None: of no wish."""
+        writes = [w for w in wishes if w.sets(register) is not None and w.t <= t1]
+        out = {}
+        for i, w in enumerate(writes):
+            later = [x for x in writes[i + 1:] if w.end <= x.t and x.known]
+            if not any(self.must_know(x, router, t0) and (x.router == w.router or self.must_know(w, x.router, x.t))
+                       for x in later):
+                out[w.sets(register)] = w.id
+        if not any(self.must_know(w, router, t0) for w in writes):
+            out.setdefault(False, None)
+        return out
+
+    def look(self, e, replica, wishes):
+        """[(register, what is said, what may be)] that is not so."""
+        v, t1 = e.ended.value, e.ended.t
+        there = replica in v.get("replicas", ())
+        out = []
+        for register, said in (("there", there), ("drained", replica in v.get("drained", ()))):
+            if register == "drained" and (not there or replica in v.get("unsure", ())):
+                continue
+            last = [w for w in wishes if w.sets(register) is not None and w.t <= t1]
+            if last and last[-1].sets(register) == said:
+                continue  # it may always be known
+            may = self.possible(wishes, register, e.value["router"], e.t, t1)
+            if said not in may:
+                out.append((register, said, may))
+        return out
+
+    def wished(self):
+        knew, found = {}, {}
+        for e in self.looks:
+            if e.ended is None or e.ended.type != "ok":
+                continue
+            for replica, wishes in self.wishes.items():
+                if wishes[0].t > e.ended.t or (e.value.get("round") is None and e.t > wishes[-1].t + WATCHED_S):
+                    continue
+                wrong = self.look(e, replica, wishes)
+                for register, said, may in wrong:
+                    key = (e.value["router"], replica, register)
+                    rule = "returned" if knew.get(key, set()) & set(may.values()) else "late"
+                    found.setdefault((rule,) + key, []).append((e, said, may))
+                if not wrong:
+                    self.note(knew, e, replica, wishes)
+        for (rule, router, replica, register), looks in found.items():
+            e, said, may = looks[0]
+            words = {("there", True): "there", ("there", False): "not there",
+                     ("drained", True): "drained", ("drained", False): "not drained"}
+            ids = sorted({i for i in may.values() if i is not None})
+            text = "at %s replica %s is %s, %.1f s after it was wished otherwise, seen %d times until %.1f s" % (
+                router, replica, words[register, said], e.t - self.wished_at(ids, e.t), len(looks), looks[-1][0].t)
+            self.broken(rule, text, ids + [e.id for e, _, _ in looks[:10]], e.t)
+
+    def wished_at(self, ids, default):
+        ends = [self.history.by_id[i].ended.t for i in ids if self.history.by_id[i].ended]
+        return max(ends) if ends else default
+
+    def note(self, knew, e, replica, wishes):
+        """The wishes that the router has shown to know."""
+        v = e.ended.value
+        there = replica in v.get("replicas", ())
+        said = {"there": there, "drained": replica in v.get("drained", ()) if there else None}
+        for register, value in said.items():
+            last = [w for w in wishes if w.sets(register) is not None and w.end <= e.t]
+            if last and value == last[-1].sets(register):
+                knew.setdefault((e.value["router"], replica, register), set()).add(last[-1].id)
+
+    def check(self):
+        self.at_rest()
+        self.deaths()
+        self.wished()
+        return sorted(self.anomalies, key=lambda a: a.t)
+
+
+def check(history):
+    return Judge(history).check()
+
+
+def first(looks, t0, t1, says):
+    """When one of the looks between the two first says so; None: none does."""
+    for e in looks[bisect.bisect_left(looks, t0, key=lambda e: e.t):]:
+        if e.t > t1:
+            return None
+        if says(e.ended.value):
+            return e.ended.t
+    return None
+
+
+def figures(history):
+    """How long until each other router showed what was wished, by the faults meanwhile; and how long agreement took."""
+    judge = Judge(history)
+    told, agreed, looks = [], [], {}
+    for e in judge.looks:
+        if e.ended and e.ended.type == "ok":
+            looks.setdefault(e.value["router"], []).append(e)
+    for replica, wishes in judge.wishes.items():
+        for i, w in enumerate(wishes):
+            until = wishes[i + 1].t if i + 1 < len(wishes) else history.end
+            register = "there" if w.what in ("add", "remove") else "drained"
+            for router in judge.routers:
+                seen = first(looks.get(router, []), w.end, until, lambda v: w.sets(register) == (
+                    replica in v["replicas" if register == "there" else "drained"]))
+                if w.known and seen is not None and router != w.router:
+                    told.append((faults_between(judge.trouble.faults, w.t, seen), seen - w.end))
+    for _, begin, end, _ in history.rests():
+        rounds = judge.rounds(begin, end)
+        first_asked = min((e.t for e in rounds[0].values()), default=begin) if rounds else begin
+        for asked in rounds:
+            if not judge.wrong_in(asked):
+                agreed.append((faults_between(judge.trouble.faults, begin - 30, begin),
+                               max(e.ended.t for e in asked.values()) - first_asked))
+                break
+    return {"until a wish is seen at another": by_group(told), "until all agree at rest": by_group(agreed)}

@@ -1,0 +1,197 @@
+"""observations: what routers believe of engines' caches, against what the engines' journals say.
+
+Operations in the history (workloads/observations.py writes them):
+
+  observations.chat   router              ok: replica; a prompt that nobody else ever sends. Its op is its id, as text
+  observations.learn  op, router          seen: {replica: [last asked in vain, first believed]}, in s; it ends when the
+                                          router believes it of the replica that answered, or nobody waits any more
+  observations.read   router, ops         ok: beliefs {op: {replica: tokens}}, listed: [replicas that were weighed]
+
+Rules:
+
+  invented  a prompt is believed to be somewhere before anybody sent it
+  phantom   it is believed to be at an engine that it never reached. While the engine, or the router that sent it, is
+            disturbed, it may have been sent there and lost on its way: a choice counts at once
+  lost      at rest a router weighs the engine that answered a prompt and believes that it holds nothing of it; but for
+            ttl, what the cache took in since, a restart, and knowledge that died with the only router that had it
+  silent    at rest a router that lives does not say what it believes
+"""
+
+from checkers.caches import Caches
+from checkers.latency import by_group, faults_between
+from history import Anomaly
+
+LIMITS = {
+    "ttl_s": 3600,            # docs/routing.md: ttl
+    "generation_s": 8,        # its grain
+    "cache_tokens": 400000,   # of each engine; the older half of a full one may be gone
+    "fence_s": 6,             # checkers/fences.py: until then a router may book a request on the cache that is gone
+    "aftermath_s": 8,         # connections that a fault broke are still found broken
+}
+
+
+def limits_of(history):
+    return {**LIMITS, **history.meta.get("limits", {})}
+
+
+class Taught:
+    """A prompt: who sent it, and who answered."""
+
+    def __init__(self, invoke, caches):
+        self.id, self.t, self.router = invoke.id, invoke.t, invoke.value.get("router")
+        end = invoke.ended
+        self.end = end.t if end else float("inf")
+        self.acknowledged = bool(end and end.type == "ok")
+        self.engine = caches.engine(end.value["replica"]) if end and end.value.get("replica") else None
+
+
+class Judge:
+    def __init__(self, history):
+        self.history, self.caches, self.limits = history, Caches(history), limits_of(history)
+        self.taught = {str(e.id): Taught(e, self.caches) for e in history.operations("observations.chat")}
+        self.exits = {}
+        for e in history.events(f="exit"):
+            self.exits.setdefault(e.process, []).append(e.t)
+        self.known = {}  # op -> [(when, router)] that believed it of the engine that answered
+        self.shown = {}  # (rule, router, engine) -> [(text, ids, t)]
+
+    def found(self, rule, router, engine, text, ids, t):
+        self.shown.setdefault((rule, router, engine), []).append((text, ids, t))
+
+    # --- what was ever believed
+
+    def belief(self, op, engine, t, router, id):
+        taught = self.taught.get(op)
+        if taught is None or t < taught.t:
+            self.found("invented", router, engine, "%s believes that %s holds %s, which nobody had sent" %
+                       (router, engine, op), [id], t)
+            return
+        if engine == taught.engine:
+            self.known.setdefault(op, []).append((t, router))
+        if self.caches.arrivals(op, engine):
+            return
+        end = min(taught.end, t) + self.limits["aftermath_s"]
+        if not self.caches.disturbed(taught.t - self.limits["aftermath_s"], end, (engine, taught.router)):
+            self.found("phantom", router, engine, "%s believes that %s holds %s, which never came there" %
+                       (router, engine, op), [taught.id, id], t)
+
+    def learned(self, e):
+        if e.ended is None:
+            return
+        for replica, (_, first) in e.ended.value.get("seen", {}).items():
+            self.belief(e.value["op"], self.caches.engine(replica), first, e.value["router"], e.id)
+
+    def read(self, e):
+        for op, replicas in e.ended.value["beliefs"].items():
+            for replica in replicas:
+                self.belief(op, self.caches.engine(replica), e.ended.t, e.value["router"], e.id)
+
+    # --- what is believed at rest
+
+    def read_at_rest(self, e, end):
+        router = e.value["router"]
+        if e.ended is None or e.ended.type != "ok":
+            self.found("silent", router, None, "%s does not say what it believes" % router, [e.id], e.t)
+            return
+        listed = {self.caches.engine(r) for r in e.ended.value["listed"]}
+        for op in e.value["ops"]:
+            taught = self.taught.get(op)
+            believed = {self.caches.engine(r) for r in e.ended.value["beliefs"].get(op, {})}
+            if taught and taught.acknowledged and taught.engine in listed - believed:
+                self.kept(op, taught, router, e, end)
+
+    def kept(self, op, taught, router, e, end):
+        arrivals = self.caches.arrivals(op, taught.engine, e.t)
+        if arrivals and not self.may_be_gone(op, taught, arrivals[-1], end):
+            self.found("lost", router, taught.engine, "%s does not believe that %s holds %s, which it has answered" %
+                       (router, taught.engine, op), [taught.id, e.id], e.t)
+
+    def may_be_gone(self, op, taught, arrived, t):
+        limits, engine = self.limits, taught.engine
+        if t - arrived > limits["ttl_s"] - 2 * limits["generation_s"]:
+            return True
+        if self.caches.used_between(engine, arrived, t) > limits["cache_tokens"] / 2:
+            return True
+        if any(lost <= t and arrived <= self.caches.due(engine, taught.router, lost, limits["fence_s"])
+               for lost in self.caches.lost.get(engine, [])):
+            return True
+        if self.caches.slept(engine, arrived, t, limits["fence_s"]):
+            return True
+        return self.died_with_its_router(op, taught, arrived, t)
+
+    def died_with_its_router(self, op, taught, arrived, t):
+        """Whether its router ended before any other that lives on was seen to know."""
+        def lives(router, since):
+            return not any(since <= at <= t for at in self.exits.get(router, []))
+        if lives(taught.router, arrived):
+            return False
+        known = self.known.get(op, [])
+        return not any(at <= t and router != taught.router and lives(router, at) for at, router in known)
+
+    def judge(self):
+        reads = self.history.operations("observations.read")
+        for e in self.history.operations("observations.learn"):
+            self.learned(e)
+        for e in reads:
+            if e.ended is not None and e.ended.type == "ok":
+                self.read(e)
+        for _, begin, end, calm in self.history.rests():
+            for e in reads:
+                if calm and begin <= e.t <= end:
+                    self.read_at_rest(e, end)
+        return sorted((self.anomaly(rule, *shown) for (rule, _, _), shown in self.shown.items()), key=lambda a: a.t)
+
+    @staticmethod
+    def anomaly(rule, *shown):
+        text, _, t = shown[0]
+        more = " (and %d more like it)" % (len(shown) - 1) if len(shown) > 1 else ""
+        return Anomaly(rule, text + more, [id for _, ids, _ in shown for id in ids], t)
+
+
+def check(history):
+    return Judge(history).judge()
+
+
+# --- for the report ---------------------------------------------------------------------------------
+
+
+class Learned:
+    """How long one router took to believe one prompt of the engine that answered."""
+
+    def __init__(self, e, taught, caches):
+        seen = {caches.engine(r): times for r, times in (e.ended.value if e.ended else {}).get("seen", {}).items()}
+        arrivals = caches.arrivals(e.value["op"], taught.engine) if taught else []
+        self.known = seen[taught.engine][1] if taught and taught.engine in seen else None
+        self.since = arrivals[-1] if arrivals else e.t
+
+
+def healed(faults, since, known):
+    """(fault, when it was over) of the fault that kept it from being known: the last one that ended before, if none
+    was there after it."""
+    over = [(end, begin, value) for begin, end, value in faults if begin <= known and end > since]
+    if not over or any(end >= known for end, _, _ in over):
+        return None
+    end, _, value = max(over, key=lambda o: o[0])
+    return value.get("fault", "?"), end
+
+
+def figures(history):
+    judge = Judge(history)
+    faults = history.faults()
+    learned = [Learned(e, judge.taught.get(e.value["op"]), judge.caches)
+               for e in history.operations("observations.learn")]
+    known = [x for x in learned if x.known is not None]
+    until, after = [], []
+    for x in known:
+        until.append((faults_between(faults, x.since, x.known), max(x.known - x.since, 0)))
+        heal = healed(faults, x.since, x.known)
+        if heal:
+            after.append((heal[0], x.known - heal[1]))
+    return {
+        "prompts": len(judge.taught),
+        "acknowledged": sum(t.acknowledged for t in judge.taught.values()),
+        "waits for a router to know": len(learned),
+        "given up": len(learned) - len(known),
+        "until a router knows, by fault": by_group(until),
+        "until a router knows after a fault is over": by_group(after),
+    }

@@ -1,0 +1,290 @@
+"""Each request has exactly one answer or an honest failure. Pure.
+
+What each rule forbids:
+
+    bytes          a client takes an answer for whole that no engine sent so, byte for byte, for that request
+    stale answer   it is the answer to another request
+    one answer     bytes came that nobody asked for
+    malformed      what came is no HTTP
+    unfinished     a stream of events ends like a whole one and lacks the last event of its API
+    refused        a request that is right got a 4xx
+    twice          a deed (a POST that is no computation) ran twice; or one engine had a request twice, or more engines
+                   had it than there are retries
+    still running  an engine works for a client that left, at a request that was answered, or that went elsewhere
+    avoidable      a request failed, nothing of it had gone to its client, and an engine was well and within reach
+    needless cut   an answer was cut, and no engine that had it was touched by a fault
+    no answer      for IDLE_S no engine has anything to do with a request, and it has no end
+
+A failure is excused for these reasons alone, each for as long as it says:
+
+    way        a fault touched the client, the router that it asked, or the way between them; START_S longer. Of a
+               request by the balancer: the balancer or any router; but a router that is not there excuses it for
+               START_S alone, until its check has failed. A router that drains ends what it has begun, and behind the
+               balancer nobody sees it
+    none well  every engine was touched, WELL_S longer
+    many       more engines than there are retries were touched, WELL_S longer
+    begun      tokens were with the client, and an engine that had the request was touched
+    no repeat  it is no computation, and an engine was touched
+    suspect    the answer says `suspect` or `poison`, and two engines were touched, or one alone was well
+    budget     the answer says `retry_budget`, and an engine was touched
+    limit      the answer names a setting (`x-grapevine-limit`), and an engine was touched
+    blame      two engines said 500 to it
+    slow       the client's patience ended while an engine had the request that a fault makes slow
+    idle       a connection that was kept closed before a byte of an answer came; clients ask again
+"""
+
+from checkers.journal import by_op, engines
+from checkers.trouble import Trouble
+from history import Anomaly
+
+START_S = 3.0   # until a router that was touched serves as ever
+WELL_S = 8.0    # until an engine that was touched counts as well
+GONE_S = 1.5    # until an engine knows that nobody wants a request any more: a second, and half of one for the machine
+LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
+IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
+RETRIES = 2     # retries-max
+COMPUTE = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate", "/v1/embeddings")
+
+
+def is_deed(path):
+    return path not in COMPUTE and path != "/v1/models"
+
+
+def whole(v):
+    return bool(v.get("finished")) and 200 <= v.get("status", 0) < 300 and not v.get("failed")
+
+
+def left(v):
+    return v.get("error") == "left"
+
+
+def told_off(v):
+    """A whole answer that says that the request is wrong."""
+    return bool(v.get("finished")) and 400 <= v.get("status", 0) < 500 and v["status"] not in (408, 429)
+
+
+def failed(v):
+    return not left(v) and not whole(v) and not told_off(v)
+
+
+class Service:
+    """A history, and what its checks share."""
+
+    def __init__(self, history):
+        self.history, self.trouble = history, Trouble(history)
+        self.runs = by_op(history, "service")
+        self.engines = engines(history)
+        self.routers = [r["name"] for r in history.meta.get("routers", [])]
+        self.retries = int(history.meta.get("options", {}).get("retries-max", RETRIES))
+        self.anomalies, self.excused, self.unproved = [], {}, 0
+
+    def broken(self, rule, operation, text, t=None):
+        self.anomalies.append(Anomaly(rule, text, [operation.id] if operation is not None else [],
+                                      operation.t if t is None else t))
+
+    def asked(self, o):
+        """Which routers can have had it."""
+        return [o.value["at"]] if o.value.get("at") in self.routers else self.routers
+
+    def check(self):
+        for o in self.history.operations("service."):
+            self.silence(o)
+            if o.ended is None:
+                continue
+            self.answer(o, o.ended.value)
+            self.repeats(o)
+            self.lasting(o)
+            if failed(o.ended.value):
+                self.failure(o, o.ended.value)
+        return self.anomalies
+
+    # --- what came ---
+
+    def silence(self, o):
+        """It ends when nothing is done for it any more. A fault on its way holds it up, and as long again after its
+        end: so long a TCP connection may wait until it sends again."""
+        mine = self.runs.get(o.id, [])
+        end = self.history.end if o.ended is None else o.ended.t
+        since = max([o.t] + [self.history.end if r.end is None else r.end for r in mine])
+        if end <= since + IDLE_S:
+            return
+        ways = [[o.process, o.value.get("at", "lb"), r] + [e] for r in self.asked(o) for e in self.engines] or \
+            [[o.process, o.value.get("at", "lb")]]
+        since = max([since] + [self.trouble.settled(w, o.t, end) for w in ways])
+        if end > since + IDLE_S:
+            self.broken("no answer", o, "%s: no engine did anything for it for %.1f s; %s" % (
+                told(o), end - since, mine or "none had it"))
+
+    def answer(self, o, v):
+        if v.get("error") == "malformed":
+            self.broken("malformed", o, "%s: %s" % (told(o), v.get("text", "")))
+        if v.get("extra"):
+            self.broken("one answer", o, "%s: %d bytes behind its end: %s" % (told(o), v["extra"], v.get("text", "")))
+        ended = v.get("framed") and v.get("streamed") and v.get("status") == 200
+        if ended and not v.get("last") and not v.get("failed"):
+            self.broken("unfinished", o, "%s: a stream without its last event passes for whole" % told(o))
+        if told_off(v) and not is_deed(o.value["path"]):
+            self.broken("refused", o, "%s: %s" % (told(o), v.get("text", "")[:200]))
+        if whole(v) and o.value["path"] in COMPUTE:
+            self.bytes(o, v)
+
+    def bytes(self, o, v):
+        bodies = [(v["bytes"], v["hash"])] + [(a["bytes"], a["hash"]) for a in v.get("also", ())]
+        mine = self.runs.get(o.id, [])
+        if any(self.sent(r, bodies, o) for r in mine):
+            return
+        # The process may have been killed between the last byte and the line about it.
+        if any(r.how == "died" and r.first is not None and r.end > o.ended.t - 1 for r in mine) or \
+                any(r.how is None and self.history.end < o.ended.t + 1 for r in mine):
+            self.unproved += 1
+            return
+        for other, runs in self.runs.items():
+            if other != o.id and any(r.hash == v["hash"] and r.bytes == v["bytes"] for r in runs):
+                self.broken("stale answer", o, "%s: the answer to operation %d" % (told(o), other))
+                return
+        self.broken("bytes", o, "%s: no engine sent this answer of %d bytes as a whole one; %s" % (
+            told(o), v["bytes"], ", ".join("%r, %d bytes" % (r, r.bytes) for r in mine) or "none had the request"))
+
+    @staticmethod
+    def sent(r, bodies, o):
+        """Whether the run sent one of these bodies. A stream may break behind its last event. An event of usage that
+        the router asked for it takes out again."""
+        if r.how != "whole" and not (r.how in ("failed", "left") and o.ended.value.get("last")):
+            return False
+        hashes = [(r.bytes, r.hash)]
+        if r.plain and o.value.get("usage", True) is None:
+            hashes.append((r.plain["bytes"], r.plain["hash"]))
+        return any(b in bodies for b in hashes)
+
+    # --- what ran ---
+
+    def repeats(self, o):
+        mine = [r for r in self.runs.get(o.id, []) if r.method == "POST"]
+        if is_deed(o.value["path"]):
+            if len(mine) > 1:
+                self.broken("twice", o, "%s: a deed ran %d times: %s" % (told(o), len(mine), mine))
+            return
+        tries = []
+        for r in mine:
+            # A connection that was used before may close at the moment of the next request: it is sent again there.
+            if tries and tries[-1].engine == r.engine and self.vanished(tries[-1]):
+                tries[-1] = r
+            elif any(t.engine == r.engine for t in tries):
+                self.broken("twice", o, "%s: one engine had it twice: %s" % (told(o), mine))
+                return
+            else:
+                tries.append(r)
+        if len(tries) > 1 + self.retries:
+            self.broken("twice", o, "%s: %d engines had it: %s" % (told(o), len(tries), mine))
+
+    @staticmethod
+    def vanished(r):
+        """Whether its connection was gone soon, and nothing of an answer had come by it. (An engine may have begun to
+        compute an answer of which nothing is sent before its end.)"""
+        silent = r.first is None if r.how == "died" else r.bytes == 0
+        return r.how in ("failed", "died", "left") and silent and r.end - r.t < 0.5
+
+    def lasting(self, o):
+        mine = self.runs.get(o.id, [])
+        for i, r in enumerate(mine):
+            # Nobody wants it once its operation is over, or another engine has it.
+            since = max(min([o.ended.t] + [n.t for n in mine[i + 1:]]), r.t)
+            limit = since + GONE_S + (2.8 if self.is_sglang(r.engine) and not o.value.get("stream") else 0)
+            end = self.history.end if r.end is None else r.end
+            if end <= limit:
+                continue
+            ways = [[o.process, router, r.engine] for router in self.asked(o)]
+            if o.value.get("at") not in self.routers:
+                ways.append([o.process, o.value.get("at", "lb"), r.engine])
+            if any(self.trouble.way(w, since - 1, limit, harmless=True) for w in ways):
+                limit = max([since] + [self.trouble.healed(w, limit) for w in ways]) + LOST_S
+            if end > limit:
+                self.broken("still running", o, "%s: %r runs on %.1f s after %s" % (
+                    told(o), r, end - since, "its operation ended" if since == o.ended.t else "another engine had it"))
+
+    def is_sglang(self, engine):
+        return any(e["name"] == engine and e.get("kind") == "sglang" for e in self.history.meta.get("engines", []))
+
+    # --- what failed ---
+
+    def failure(self, o, v):
+        why = self.excuse(o, v)
+        if why is not None:
+            self.excused[why] = self.excused.get(why, 0) + 1
+            return
+        begun = v.get("tokens") or (not v.get("streamed") and v.get("status") == 200 and v.get("bytes"))
+        met = self.runs.get(o.id, [])
+        self.broken("needless cut" if begun else "avoidable", o, "%s: %s after %.1f s, %d events with tokens; %s" % (
+            told(o), what(v), o.ended.t - o.t, v.get("tokens", 0), met or "no engine had it"))
+
+    def way_is_ill(self, o, routers, direct, begun):
+        """Whether a fault was on it. A router that drains ends what it has begun, as if its client checked its health."""
+        t, since, end = self.trouble, o.t - START_S, o.ended.t
+        if direct:
+            router = routers[0]
+            return t.ill(o.process, since, end) or t.cut(o.process, router, since, end) or \
+                t.ill(router, since, end, checked=begun) or t.started(router, since, o.t)
+        balancer = o.value.get("at", "lb")
+        return t.way([o.process, balancer], since, end) or \
+            any(t.cut(balancer, r, since, end) or t.ill(r, since, end, checked=True) for r in routers)
+
+    def excuse(self, o, v):
+        """Its name, or None."""
+        t, t0, t1 = self.trouble, o.t, o.ended.t
+        if v.get("reused") and v.get("status") == 0 and v.get("error") in ("closed", "reset"):
+            return "idle"
+        routers = self.asked(o)
+        direct = len(routers) == 1 and o.value.get("at") == routers[0]
+        if self.way_is_ill(o, routers, direct, v.get("status", 0) != 0):
+            return "way"
+        ill = {e for e in self.engines
+               if t.ill(e, t0 - WELL_S, t1) or any(t.cut(r, e, t0 - WELL_S, t1) for r in routers)}
+        if not ill:
+            return None
+        met = {r.engine for r in self.runs.get(o.id, [])}
+        if v.get("tokens") or (not v.get("streamed") and v.get("status") == 200 and v.get("bytes")):
+            return "begun" if met & ill else None
+        if len(ill) == len(self.engines):
+            return "none well"
+        if len(ill) > self.retries:
+            return "many"
+        if is_deed(o.value["path"]):
+            return "no repeat"
+        if v.get("reason") in ("suspect", "poison") and (len(ill) > 1 or len(self.engines) - len(ill) == 1):
+            return "suspect"
+        if v.get("reason") == "retry_budget":
+            return "budget"
+        if v.get("limit"):
+            return "limit"
+        if v.get("status") == 500 and sum(r.status == 500 for r in self.runs.get(o.id, [])) > 1:
+            return "blame"
+        if v.get("error") == "timeout" and any(t.serves(e, t0 - WELL_S, t1) for e in met):
+            return "slow"
+        return None
+
+
+def told(o):
+    return "operation %d (%s of %s at %s)" % (o.id, o.f, o.process, o.value.get("at", "?"))
+
+
+def what(v):
+    said = ", ".join("%s %s" % (k, v[k]) for k in ("error", "reason", "limit") if v.get(k))
+    event = ", an error event" if v.get("failed") and v.get("status") == 200 else ""
+    return "status %d%s%s" % (v.get("status", 0), ", " + said if said else "", event)
+
+
+def check(history):
+    return Service(history).check()
+
+
+def figures(history):
+    s = Service(history)
+    s.check()
+    ended = [o.ended.value for o in history.operations("service.") if o.ended is not None]
+    first = sorted(v["token_s"] for v in ended if v.get("token_s") is not None and whole(v))
+    out = {"requests": len(ended), "whole": sum(whole(v) for v in ended), "left": sum(left(v) for v in ended),
+           "failed": sum(failed(v) for v in ended), "unproved": s.unproved,
+           "excused": dict(sorted(s.excused.items()))}
+    if first:
+        out["first token p50, p99"] = [first[len(first) // 2], first[min(len(first) - 1, len(first) * 99 // 100)]]
+    return out

@@ -1,0 +1,153 @@
+"""Answers that engines keep are found from every router, and sessions keep their replica. Pure.
+
+The maker of an id is the engine whose journal has the answer that named it; what a process kept is gone with it.
+
+    lost        a router said 404 to an id whose maker lives and was within reach
+    avoidable   a request for such an id failed, and its maker was well and within reach
+    another     an answer to an id came whole, and not from its maker
+    changed     an answer that was read is not the one that was made
+    twice       a cancel, which is a deed, ran twice
+    session     two routers at rest would send a session to different replicas; or, of clients, a session moved while
+                for CALM_S nothing was wrong anywhere. Both with the policy `session` alone
+
+What excuses is what excuses in checkers/service.py: the way to the router, START_S longer; and that the maker, or the
+way from the router to it, was touched, WELL_S longer. Another engine's trouble is an excuse for a failure (not for a
+404) while it lasts and WELL_S longer: a router that does not know the maker asks one replica after the other."""
+
+from checkers.journal import by_op, engines
+from checkers.service import START_S, WELL_S, failed, left, told, told_off, what, whole
+from checkers.trouble import Trouble
+from history import Anomaly
+
+CALM_S = 35.0    # the longest back-off of a replica, and five
+KEPT_MAX = 900   # ids of an engine since this one was made: it keeps 1,000
+
+
+class Answer:
+    """One that an engine keeps."""
+
+    def __init__(self, operation, run):
+        self.op, self.t, self.engine, self.life = operation, operation.ended.t, run.engine, run.life
+        self.gone = None    # when the maker's process ended
+        self.output = None  # of the first time that it was over
+
+
+class Stored:
+    def __init__(self, history):
+        self.history, self.trouble = history, Trouble(history)
+        self.runs, self.engines = by_op(history, "stored"), engines(history)
+        self.kept, self.made = {}, {e: [] for e in self.engines}
+        self.ends = {e: [x.t for x in history.entries if x.type == "event" and x.process == e
+                         and x.f in ("start", "begin", "exit", "restart")] for e in self.engines}
+        self.anomalies, self.excused, self.asked = [], {}, 0
+
+    def broken(self, rule, o, text):
+        self.anomalies.append(Anomaly(rule, "%s: %s" % (told(o), text), [o.id], o.t))
+
+    def check(self):
+        operations = [o for o in self.history.operations("stored.") if o.ended is not None]
+        for o in operations:
+            self.learn(o)
+        for o in operations:
+            if o.f in ("stored.read", "stored.continue", "stored.cancel"):
+                self.judge(o, o.ended.value)
+        self.sessions(operations)
+        return self.anomalies
+
+    def learn(self, o):
+        """Who made it."""
+        v = o.ended.value
+        if o.f not in ("stored.make", "stored.continue") or not whole(v) or not v.get("id"):
+            return
+        for r in self.runs.get(o.id, []):
+            if r.method == "POST" and r.hash == v["hash"]:
+                a = self.kept[v["id"]] = Answer(o, r)
+                a.gone = next((t for t in self.ends[r.engine] if t > r.t), None)
+                a.output = v.get("output") if v.get("state") in ("completed", "incomplete") else None
+                self.made[r.engine].append(a.t)
+
+    def judge(self, o, v):
+        a = self.kept.get(o.value.get("of"))
+        if a is None:
+            return  # the process was killed before it said who made it
+        self.asked += 1
+        mine = [r for r in self.runs.get(o.id, []) if r.path == o.value.get("path")]
+        if o.f == "stored.cancel" and len([r for r in mine if r.method == "POST"]) > 1:
+            self.broken("twice", o, "a cancel ran %d times: %s" % (len(mine), mine))
+        if whole(v):
+            self.same(o, v, a, mine)
+            return
+        if left(v) or (o.f == "stored.cancel" and v.get("status") == 400):
+            return
+        missing = told_off(v) and v["status"] == 404
+        why = self.excuse(o, a, missing)
+        if why is not None:
+            self.excused[why] = self.excused.get(why, 0) + 1
+        elif missing:
+            self.broken("lost", o, "%s made %s %.1f s before and lives, and the answer is 404" % (
+                a.engine, o.value["of"], o.t - a.t))
+        elif failed(v):
+            self.broken("avoidable", o, "%s made it and was well: %s after %.1f s; %s" % (
+                a.engine, what(v), o.ended.t - o.t, mine or "no engine had it"))
+
+    def same(self, o, v, a, mine):
+        gave = [r for r in mine if r.how == "whole" and r.hash == v["hash"]]
+        if gave and not any(r.engine == a.engine for r in gave):
+            self.broken("another", o, "%s made it, %s answered" % (a.engine, gave[0].engine))
+        if o.f == "stored.read" and v.get("state") in ("completed", "incomplete"):
+            if a.output is not None and v.get("output") != a.output:
+                self.broken("changed", o, "%s is not what was made or read before" % o.value["of"])
+            a.output = v.get("output")
+
+    def excuse(self, o, a, missing):
+        """Its name, or None."""
+        t, router, t0, t1 = self.trouble, o.value.get("at"), o.t, o.ended.t
+        if t.way([o.process, router], t0 - START_S, t1):
+            return "way"
+        if a.gone is not None and a.gone < t1:
+            return "gone"
+        if sum(made > a.t for made in self.made[a.engine]) > KEPT_MAX:
+            return "old"
+        if t.ill(a.engine, t0 - WELL_S, t1) or t.cut(router, a.engine, t0 - WELL_S, t1):
+            return "maker"
+        if not missing and any(t.ill(e, t0 - WELL_S, t1) or t.cut(router, e, t0 - WELL_S, t1) for e in self.engines):
+            return "others"
+        return None
+
+    def sessions(self, operations):
+        rests = [(begin, end) for _, begin, end, calm in self.history.rests() if calm]
+        for begin, end in rests:
+            chosen = {}
+            for o in operations:
+                v = o.ended.value
+                if o.f == "stored.choose" and begin <= o.t <= end and v.get("policy") == "session" and v.get("replica"):
+                    chosen.setdefault(o.value["key"], []).append((v["replica"], o))
+            for key, seen in chosen.items():
+                if len({replica for replica, _ in seen}) > 1:
+                    self.anomalies.append(Anomaly("session", "%s at rest: %s" % (
+                        key, ", ".join("%s of %s" % (replica, o.value["at"]) for replica, o in seen)),
+                        [o.id for _, o in seen], seen[0][1].t))
+        if self.history.meta.get("options", {}).get("policy") == "session":
+            self.moved(operations)
+
+    def moved(self, operations):
+        last = {}
+        for o in operations:
+            mine = [r for r in self.runs.get(o.id, []) if r.how == "whole"]
+            if o.f != "stored.session" or not whole(o.ended.value) or not mine:
+                continue
+            before = last.get(o.value["key"])
+            last[o.value["key"]] = (o, mine[-1].engine)
+            moved = before and before[1] != mine[-1].engine
+            if moved and not self.trouble.during(before[0].t - CALM_S, o.ended.t, harmless=True):
+                self.broken("session", o, "%s moved from %s to %s" % (o.value["key"], before[1], mine[-1].engine))
+
+
+def check(history):
+    return Stored(history).check()
+
+
+def figures(history):
+    s = Stored(history)
+    s.check()
+    return {"kept": len(s.kept), "asked": s.asked, "excused": dict(sorted(s.excused.items()))}

@@ -1,0 +1,90 @@
+"""What was wrong when, and where: the faults of a history, asked by machine and by way. Pure.
+
+A fault says which machines it touches (`hosts`). It may say more:
+
+    links       pairs of machines: only the ways between them are touched, the machines themselves are well
+    harmless    true: it slows or repeats, and breaks nothing; no failure is excused by it
+    serves      true: a machine that it touches still serves by slow or strange ways (it hangs, crawls, lies),
+                so that a client may have to wait for it
+
+A process that is not there is trouble by itself, whatever the faults say.
+"""
+
+DRAIN_S = 12.0  # a router that got SIGTERM has closed its port so long before it ends, at most
+LAG_S = 0.5     # the lab sees the end of a process later than its clients do, on a machine that is busy
+
+
+class Down:
+    """A process that is not there, from its end to its next start. `drained`: it was asked by SIGTERM and ended well.
+    `checked`: for those who go by its health check its end alone is trouble, and only if it did not drain before."""
+
+    def __init__(self, process, begin, end, drained):
+        self.process, self.begin, self.end, self.drained = process, begin, end, drained
+
+    def touches(self, t0, t1, checked=False):
+        if checked:
+            return t0 <= self.begin <= t1 + LAG_S and not self.drained
+        return self.begin - (DRAIN_S if self.drained else LAG_S) <= t1 and self.end >= t0
+
+
+def downs(history):
+    out, away = [], {}
+    for e in history.events():
+        if e.f == "start" and "life" in e.value:
+            begin, drained = away.pop(e.process, (0, False))
+            out.append(Down(e.process, begin, e.t, drained))
+        elif e.f == "exit":
+            away[e.process] = e.t, e.value.get("asked") == "SIGTERM" and e.value.get("status") == 0
+    return out + [Down(p, t, history.end, drained) for p, (t, drained) in away.items()]
+
+
+class Trouble:
+    def __init__(self, history):
+        self.faults, self.downs = history.faults(), downs(history)
+
+    def during(self, t0, t1, harmless=False):
+        """Faults that touch that time."""
+        return [v for begin, end, v in self.faults
+                if begin <= t1 and end >= t0 and (harmless or not v.get("harmless"))]
+
+    def ill(self, host, t0, t1, harmless=False, checked=False):
+        """Whether the machine itself is touched."""
+        if any(d.process == host and d.touches(t0, t1, checked) for d in self.downs):
+            return True
+        return any(host in v.get("hosts", ()) and not v.get("links") for v in self.during(t0, t1, harmless))
+
+    def started(self, process, t0, t1):
+        return any(d.process == process and t0 <= d.end <= t1 + LAG_S for d in self.downs)
+
+    def cut(self, a, b, t0, t1, harmless=False):
+        """Whether the way between the two is touched."""
+        return any({a, b} == set(pair) for v in self.during(t0, t1, harmless) for pair in v.get("links") or ())
+
+    def way(self, machines, t0, t1, harmless=False):
+        """Whether any of them, or any way between two neighbours in that list, is touched."""
+        return any(self.ill(m, t0, t1, harmless) for m in machines) or \
+            any(self.cut(a, b, t0, t1, harmless) for a, b in zip(machines, machines[1:]))
+
+    def healed(self, machines, t):
+        """When the last fault that touches any of these, or a way between two of them, and began before t, ended."""
+        last = 0
+        for begin, end, v in self.faults:
+            pairs = v.get("links")
+            touches = any(set(p) <= set(machines) for p in pairs) if pairs else set(v.get("hosts", ())) & set(machines)
+            if begin <= t and touches:
+                last = max(last, end)
+        return max([last] + [d.end for d in self.downs if d.process in machines and d.begin <= t])
+
+    def settled(self, machines, t0, t1):
+        """When the last fault of that time that touches these, or a way between two, was over as long as it lasted."""
+        last = 0
+        for begin, end, v in self.faults:
+            pairs = v.get("links")
+            touches = any(set(p) <= set(machines) for p in pairs) if pairs else set(v.get("hosts", ())) & set(machines)
+            if touches and begin <= t1 and 2 * end - begin >= t0:
+                last = max(last, 2 * end - begin)
+        return max([last] + [d.end for d in self.downs if d.process in machines and d.touches(t0, t1)])
+
+    def serves(self, host, t0, t1):
+        """Whether the machine is one that answers by slow or strange ways."""
+        return any(host in v.get("hosts", ()) and v.get("serves") for v in self.during(t0, t1))

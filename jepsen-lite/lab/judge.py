@@ -1,0 +1,75 @@
+"""What a history is worth: the checkers' anomalies and figures, and the page that shows them.
+
+Old folders can be judged again, with the checkers as they are now."""
+
+import json
+import os
+import traceback
+
+import report
+from history import History
+
+from . import found
+
+ALWAYS = ("processes", "resources", "rest")  # checkers that need no workload
+
+
+class Judgement:
+    """`anomalies`: each knows its `checker`. `errors`: what went wrong in checkers themselves."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.history = History.read(os.path.join(folder, "history.jsonl"))
+        self.anomalies, self.errors, self.figures = [], [], {}
+        names = list(self.history.meta.get("workloads", [])) + list(ALWAYS)
+        for name, checker in sorted(found.checkers().items()):
+            if name in names:
+                self.ask(name, checker)
+
+    def ask(self, name, checker):
+        try:
+            for a in checker.check(self.history):
+                a.checker = name
+                self.anomalies.append(a)
+            if hasattr(checker, "figures"):
+                self.figures[name] = checker.figures(self.history)
+        except Exception:
+            self.errors.append("checkers.%s: %s" % (name, traceback.format_exc()))
+
+    def write(self, errors=()):
+        """report.html and verdict.json; returns the path of the former."""
+        path = os.path.join(self.folder, "report.html")
+        report.write(self.history, self.anomalies, self.figures, path)
+        with open(os.path.join(self.folder, "verdict.json"), "w") as f:
+            json.dump({"anomalies": [vars(a) for a in self.anomalies], "errors": list(errors) + self.errors}, f,
+                      indent=1)
+        return path
+
+    def say(self, errors=()):
+        """The verdict, as lines."""
+        errors = list(errors) + self.errors
+        for e in errors:
+            print("the harness failed: %s" % e)
+        for a in self.anomalies[:50]:
+            when = "" if a.t is None else " at %.2f s" % a.t
+            print("anomaly of %s%s: %s: %s" % (a.checker, when, a.rule, a.text))
+        if len(self.anomalies) > 50:
+            print("... and %d more" % (len(self.anomalies) - 50))
+        operations, rests = self.history.operations(), self.history.rests()
+        failed = sum(1 for op in operations if op.ended is None or op.ended.type != "ok")
+        print("%s: %d operations (%d without an answer), %d faults, %d rests (%d calm), seed %s" % (
+            "%d anomalies" % len(self.anomalies) if self.anomalies else "no anomaly" if not errors else "no verdict",
+            len(operations), failed, len(self.history.faults()), len(rests), sum(1 for r in rests if r[3]),
+            self.history.meta.get("seed")))
+
+
+def again(folder):
+    """The exit status."""
+    if not os.path.exists(os.path.join(folder, "history.jsonl")):
+        print("jepsen-lite: no history.jsonl in %s" % folder)
+        return 2
+    j = Judgement(folder)
+    path = j.write()
+    j.say()
+    print(path)
+    return 2 if j.errors else 1 if j.anomalies else 0

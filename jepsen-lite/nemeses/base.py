@@ -1,0 +1,101 @@
+"""What all faults share: whom they hold, and a list of mends that stop() runs, however far start() came."""
+
+import os
+import threading
+import weakref
+
+from .victims import Held
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_shared, _lock = weakref.WeakKeyDictionary(), threading.RLock()
+
+
+def shared(service, make, *args):
+    """What all faults of one service have together, one of each class. There may be several views of a service."""
+    with _lock:
+        table = _shared.setdefault(service.recorder, {})
+        if make not in table:
+            table[make] = make(*args)
+        return table[make]
+
+
+def names(processes):
+    return [p.name for p in processes]
+
+
+def plural(names):
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+class Nemesis:
+    name = None
+    seconds = (3, 8)
+    least_run = 0  # seconds that a run should have for it: the long ones
+
+    def __init__(self):
+        self.mends = []
+        self.over = threading.Event()
+
+    @staticmethod
+    def missing():
+        return None
+
+    def prepare(self, service):
+        pass
+
+    def start(self, service, rng):
+        raise NotImplementedError
+
+    def stop(self, service):
+        """Runs the mends, the last first, all of them; what one of them raises is raised at the end."""
+        self.over.set()
+        failed = None
+        while self.mends:
+            mend, args = self.mends.pop()
+            try:
+                mend(*args)
+            except Exception as e:
+                failed = failed or e
+        self.over.clear()
+        if failed is not None:
+            raise failed
+
+    def later(self, mend, *args):
+        """To be done by stop(). Said before the harm is done, so that nothing is left of half a start."""
+        self.mends.append((mend, args))
+
+    def some(self, service, rng, kind, most=None):
+        """Processes to hurt: routers or engines, held until stop(). `most`: half of them if it is not said."""
+        processes = {p.name: p for p in getattr(service, kind)}
+        held = shared(service, Held)
+        self.later(held.drop, self)
+        most = max(1, len(processes) // 2) if most is None else most
+        return [processes[n] for n in held.take(self, rng, list(processes), most)]
+
+    def wire(self, service):
+        """The wire, which stop() heals: it is a layer of this fault alone."""
+        self.later(service.wire.heal)
+        return service.wire
+
+    def background(self, work, *args):
+        """Runs work until stop(). It looks at self.over now and then, and what it raises stop() raises."""
+        raised = []
+
+        def run():
+            try:
+                work(*args)
+            except Exception as e:
+                raised.append(e)
+
+        thread = threading.Thread(target=run, daemon=True)
+
+        def end():
+            thread.join()
+            if raised:
+                raise raised[0]
+
+        self.later(end)
+        thread.start()
+
+    def nobody(self):
+        return {"hosts": [], "text": "%s: nothing, for nobody may be hurt besides" % self.name}

@@ -1,0 +1,101 @@
+"""One after the other is restarted: all routers, all engines, with this build or another; or the balancer at once.
+
+What a process's end and start excuse is said by themselves: the fault as a whole excuses nothing."""
+
+import signal
+import time
+
+from .base import Nemesis, names, plural, shared
+from .process import built, start_again
+from .victims import Held
+
+
+def ready(router):
+    try:
+        return router.admin("GET", "/readyz", timeout=1)[0] == 200
+    except (OSError, ValueError):
+        return False
+
+
+class _Rolling(Nemesis):
+    """Goes on to the next when the one before is ready. One that another fault holds is left out."""
+    seconds = (8, 30)
+
+    def roll(self, service, kind, build=None, pause_s=0):
+        held, everybody = shared(service, Held), getattr(service, kind)
+        self.later(held.drop, self)
+        for p in everybody:
+            if self.over.is_set():
+                return
+            if not held.take_this(self, p.name, names(everybody)):
+                continue
+            try:
+                self.again(p, kind, build)
+            finally:
+                held.drop(self, p.name)
+            self.over.wait(pause_s)
+
+    def again(self, p, kind, build):
+        p.signal(signal.SIGTERM)
+        p.wait(60)
+        if p.alive:
+            return
+        p.start(build=build)
+        limit = time.monotonic() + 20
+        while kind == "routers" and not ready(p) and p.alive and time.monotonic() < limit:
+            time.sleep(0.05)
+
+    def everybody_is_there(self, service, kind):
+        for p in getattr(service, kind):
+            if p.name not in shared(service, Held).all():
+                start_again(p)
+
+
+class RollingRestart(_Rolling):
+    """SIGTERM to one router or engine after the other; the next follows when it runs again."""
+    name = "rolling-restart"
+
+    def start(self, service, rng):
+        kinds = rng.choice((["routers"], ["engines"], ["routers", "engines"]))
+        for kind in kinds:
+            self.later(self.everybody_is_there, service, kind)
+        pause_s = rng.uniform(0.5, 3)
+        self.background(lambda: [self.roll(service, kind, pause_s=pause_s) for kind in kinds])
+        return {"hosts": [p.name for kind in kinds for p in getattr(service, kind)], "harmless": True,
+                "text": "SIGTERM to one after the other of all %s; it runs again %.1f s before the next" % (
+                    plural(kinds), pause_s)}
+
+
+class Upgrade(_Rolling):
+    """One router after the other is replaced by one of a later build (make build-future), and back."""
+    name = "upgrade"
+    seconds = (10, 40)
+
+    @staticmethod
+    def missing():
+        return None if built("future") else "build/future/grapevine (make build-future)"
+
+    def start(self, service, rng):
+        self.later(self.back, service)
+        self.background(self.roll, service, "routers", built("future"))
+        return {"hosts": names(service.routers), "harmless": True,
+                "text": "one router after the other is replaced by one of a later build; back again at the end"}
+
+    def back(self, service):
+        held, routers = shared(service, Held), names(service.routers)
+        for r in service.routers:
+            if r.build == built("future") and held.take_this(self, r.name, routers):
+                self.again(r, "routers", service.build)
+                held.drop(self, r.name)
+
+
+class RestartBalancer(Nemesis):
+    """SIGKILL to the balancer: connections through it break, those to routers directly do not."""
+    name = "restart-balancer"
+    seconds = (1, 3)
+
+    def start(self, service, rng):
+        self.later(start_again, service.balancer)
+        service.balancer.signal(signal.SIGKILL)
+        service.balancer.wait(10)
+        return {"hosts": [service.balancer.name], "text": "SIGKILL to the balancer; started again at the end"}

@@ -1,0 +1,52 @@
+"""What an engine may have sent, where a router may change it."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from workloads.as_sent import as_sent, digest  # noqa: E402
+
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+
+
+def event(id, created, delta, more=""):
+    return b'data: {"id":"%s","object":"chat.completion.chunk","created":%d,"choices":[{"delta":%s}]%s}\n\n' % (
+        id.encode(), created, delta.encode(), more.encode())
+
+
+ROLE, TOKEN = '{"role":"assistant","content":""}', '{"content":"x"}'
+DONE = b"data: [DONE]\n\n"
+
+
+class AsSent(unittest.TestCase):
+    def test_an_answer_of_one_engine(self):
+        self.assertEqual(as_sent(CHAT, event("a", 1, ROLE) + event("a", 1, TOKEN) + DONE), [])
+
+    def test_another_engine_took_over_before_a_token(self):
+        rest = event("b", 2, TOKEN) + event("b", 2, TOKEN) + DONE
+        got = as_sent(CHAT, event("a", 1, ROLE) + rest)
+        self.assertEqual([{k: g[k] for k in ("bytes", "hash")} for g in got], [digest(event("b", 2, ROLE) + rest)])
+
+    def test_another_engine_went_on_after_a_token(self):
+        self.assertEqual(as_sent(CHAT, event("a", 1, TOKEN) + event("b", 2, TOKEN) + DONE), [])
+
+    def test_three_engines(self):
+        """The third one is not what any engine sent, whatever the first event is called."""
+        body = event("a", 1, ROLE) + event("b", 2, TOKEN) + event("c", 2, TOKEN) + DONE
+        sent = event("b", 2, ROLE) + event("b", 2, TOKEN) + event("b", 2, TOKEN) + DONE
+        self.assertNotIn(digest(sent)["hash"], [g["hash"] for g in as_sent(CHAT, body)])
+
+    def test_a_ping_before_a_message(self):
+        message = b'event: message_start\ndata: {"type":"message_start"}\n\n'
+        got = as_sent(MESSAGES, b'event: ping\ndata: {"type": "ping"}\n\n' + message)
+        self.assertEqual([g["hash"] for g in got], [digest(message)["hash"]])
+        self.assertEqual(as_sent(MESSAGES, message), [])
+
+    def test_no_stream(self):
+        for body in (b"", b"{}", b'{"id":"a"}', b"data: [DONE]\n\n", b"data: {\n\ndata: {\n\n"):
+            self.assertEqual(as_sent(CHAT, body), [], body)
+
+
+if __name__ == "__main__":
+    unittest.main()

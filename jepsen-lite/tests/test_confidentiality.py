@@ -1,0 +1,176 @@
+"""The checker of confidentiality and its search: histories and packets that are right, wrong and tricky."""
+
+import random
+import unittest
+
+from story import Story, rules
+from checkers.confidentiality import check, figures
+from checkers.needles import Needles, Streams, address_needles
+
+
+class Search(unittest.TestCase):
+    def setUp(self):
+        self.needles = Needles()
+        self.needles.add("prompt", b"marvellous", b"marvel")
+        self.needles.add("hash", bytes.fromhex("0102030405ff"))
+
+    def found(self, data):
+        return [(kind, at) for kind, _, at in self.needles.find(data)]
+
+    def test_nothing(self):
+        self.assertEqual(self.found(b""), [])
+        self.assertEqual(self.found(b"marve"), [])
+        self.assertEqual(self.found(random.Random(1).randbytes(100000)), [])
+
+    def test_anywhere(self):
+        self.assertEqual(self.found(b"xx" + bytes.fromhex("0102030405ff")), [("hash", 2)])
+        self.assertEqual(self.found(b"amarvel"), [("prompt", 1)])
+        self.assertEqual(self.found(b"marvellous marvels"), [("prompt", 0), ("prompt", 0), ("prompt", 11)])
+
+    def test_the_beginning_of_one_is_not_it(self):
+        self.needles.add("prompt", b"extraordinary")
+        self.assertEqual(self.found(b"extraordinarx"), [])
+
+    def test_short_ones_are_refused(self):
+        with self.assertRaises(ValueError):
+            self.needles.add("prompt", b"word")
+
+    def test_a_stream_in_pieces(self):
+        streams = Streams(self.needles)
+        self.assertEqual(streams.find(1, b"xx\x01\x02\x03"), [])
+        self.assertEqual(streams.find(2, b"\x04\x05\xff"), [])  # another way
+        self.assertEqual([k for k, _, _ in streams.find(1, b"\x04\x05\xff")], ["hash"])
+        self.assertEqual(streams.find(1, b"yy"), [])  # it is found once
+
+    def test_addresses(self):
+        self.needles.add("address", *address_needles("10.77.2.1", [8000]))
+        for bytes_ in (b"http://10.77.2.1:8000", bytes([10, 77, 2, 1, 0x1f, 0x40]), bytes([1, 2, 77, 10, 0x40, 0x1f]),
+                       bytes([0xff, 0xff, 10, 77, 2, 1])):
+            self.assertIn("address", [kind for kind, _ in self.found(bytes_)])
+        self.assertEqual(self.found(bytes([10, 77, 2, 2, 0x1f, 0x40])), [])
+
+
+class Told(Story):
+    def __init__(self):
+        super().__init__("confidentiality")
+
+    def searched(self, t, *hits, packets=100):
+        self.event(t, "c1", "confidentiality.searched", packets=packets, bytes=packets * 100, needles={"hash": 1},
+                   hits=[{"kind": "hash", "needle": h, "from": "r1", "to": "r2", "at": 3} for h in hits])
+
+    def control(self, t, **found):
+        self.event(t, "c1", "confidentiality.control", sought={"hash": 3, "prompt": 3}, found=found)
+
+    def inject(self, t, router="r1", sent=100, answers=(), how="replayed"):
+        return self.operation(t, t + 0.1, "inject", {"to": router, "how": how, "by": "intruder"}, "ok",
+                              {"sent": sent, "answers": list(answers)})
+
+    def state(self, t, moment, refused=0, router="r1", injection=1, **state):
+        return self.operation(t, t + 0.01, "state", {"router": router, "injection": injection, "moment": moment}, "ok",
+                              dict({"members": ["r1", "r2"]}, refused=refused, **state))
+
+    def injected(self, t, sent=100, refused=100, calm=True, **after):
+        self.rest(t, calm=calm)
+        self.state(t + 0.1, "before", 7)
+        self.inject(t + 0.5, sent=sent)
+        self.state(t + 1, "after", 7 + refused, **after)
+
+
+class Confidentiality(unittest.TestCase):
+    def expect(self, told, *expected):
+        self.assertEqual(rules(check(told.history())), list(expected))
+
+    def test_all_is_well(self):
+        t = Told()
+        t.searched(10)
+        t.control(11, hash=3, prompt=1)
+        t.injected(20)
+        self.expect(t)
+        self.assertEqual(figures(t.history())["packets replayed"], 100)
+
+    def test_a_needle_is_told_once(self):
+        t = Told()
+        t.searched(10, "aa")
+        t.searched(20, "aa", "bb")
+        self.expect(t, "clear", "clear")
+
+    def test_nothing_was_captured(self):
+        t = Told()
+        t.searched(10)
+        t.searched(20, packets=0)
+        self.expect(t, "blind")
+
+    def test_nothing_was_there_to_be_captured(self):
+        t = Told()
+        t.event(5, "r1", "exit", status=-9)
+        t.searched(4)
+        t.searched(20, packets=0)
+        self.expect(t)
+
+    def test_a_control_finds_nothing(self):
+        t = Told()
+        t.control(11, prompt=3)
+        self.expect(t, "blind")
+
+    def test_answered(self):
+        t = Told()
+        t.inject(10, answers=["04aabb"])
+        t.operation(11, 12, "call", {"to": "r1", "how": "replayed"}, "ok", {"sent": 90, "answer": "00"})
+        self.expect(t, "answered", "answered")
+
+    def test_not_answered(self):
+        t = Told()
+        t.inject(10)
+        t.operation(11, 12, "call", {"to": "r1", "how": "replayed"}, "ok", {"sent": 90, "answer": ""})
+        t.operation(11, 12, "call", {"to": "r1", "how": "replayed"}, "fail", {"error": "refused"})
+        self.expect(t)
+
+    def test_members_changed(self):
+        t = Told()
+        t.injected(20, members=["r1", "r2", "intruder"])
+        self.expect(t, "changed")
+
+    def test_a_time_slice_began(self):
+        t = Told()
+        t.rest(20)
+        t.state(20.1, "before", entries={"7": 100})
+        t.state(21, "after", entries={"8": 0})
+        t.state(20.2, "before", injection=2, entries={"7": 100})
+        t.state(21, "after", injection=2, entries={"7": 101, "8": 0})
+        self.expect(t, "changed")
+
+    def test_they_may_change_where_there_is_no_rest(self):
+        t = Told()
+        t.injected(20, calm=False, members=["r1"])
+        self.expect(t)
+
+    def test_a_packet_was_accepted(self):
+        t = Told()
+        t.injected(20, refused=99)
+        self.expect(t, "accepted")
+
+    def test_more_were_refused(self):
+        """Others may send what is refused."""
+        t = Told()
+        t.injected(20, refused=101)
+        self.expect(t)
+
+    def test_what_another_router_was_sent_does_not_count(self):
+        t = Told()
+        t.injected(20)
+        t.inject(20.7, router="r2", sent=50)
+        self.expect(t)
+
+    def test_a_router_that_began_anew_in_between(self):
+        t = Told()
+        t.rest(20)
+        t.state(20.1, "before", 500)
+        t.event(20.2, "r1", "exit", status=-9)
+        t.event(20.3, "r1", "start", life=2)
+        t.inject(20.5)
+        t.state(21, "after", 100)
+        self.expect(t)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,216 @@
+"""The checker of fences: histories that are right, wrong and tricky."""
+
+import unittest
+
+from story import Story, rules
+from checkers.fences import check, figures
+
+
+class Told(Story):
+    def __init__(self, **limits):
+        super().__init__("fences", **limits)
+
+    def read(self, t, router, op, *engines, before=None, listed=("e1", "e2")):
+        """The router believes that these engines hold the prompt."""
+        self.operation(t, t + 0.01, "read", {"router": router, "op": op}, "ok",
+                       {"beliefs": {self.replica(e): 256 for e in engines}, "before": before,
+                        "listed": [self.replica(e) for e in listed]})
+
+
+class Fences(unittest.TestCase):
+    def expect(self, told, *expected):
+        self.assertEqual(rules(check(told.history())), list(expected))
+
+    def known(self, at=1):
+        """Prompt 1 is at e1, and both routers know."""
+        t = Told()
+        t.chat(at, "1")
+        t.read(at + 0.2, "r1", "1", "e1")
+        t.read(at + 0.2, "r2", "1", "e1")
+        return t
+
+    # --- late
+
+    def test_forgotten_in_time(self):
+        t = self.known()
+        t.restart(10, "e1")
+        t.read(11.2, "r1", "1", before=11.1)
+        t.read(11.3, "r2", "1", before=11.2)
+        self.expect(t)
+
+    def test_believed_too_long(self):
+        t = self.known()
+        t.restart(10, "e1")
+        t.read(11.2, "r1", "1", before=11.1)
+        t.read(19, "r2", "1", before=18.9)
+        self.expect(t, "late")
+
+    def test_no_restart_no_fence(self):
+        t = self.known()
+        t.restart(10, "e2")
+        t.read(30, "r2", "1", "e1", before=30)
+        self.expect(t)
+
+    def test_a_restart_that_the_engine_alone_tells_of(self):
+        """POST /sim/restart: the process lives on, its journal has it."""
+        t = self.known()
+        t.event(10, "e1", "restart")
+        t.read(20, "r2", "1", "e1", before=20)
+        self.expect(t, "late")
+
+    def test_the_time_runs_from_the_end_of_what_disturbed(self):
+        """r2 was cut off until 40: it may believe until 46."""
+        t = self.known()
+        t.fault(9, 40, "partition", "r2")
+        t.restart(10, "e1")
+        t.read(45, "r2", "1", "e1", before=45)
+        t.read(45.5, "r2", "1", before=45.4)
+        self.expect(t)
+        t.read(46.5, "r1", "1", "e1", before=46.5)
+        self.expect(t, "late")
+
+    def test_routers_apart_may_each_ask_the_engine(self):
+        t = self.known()
+        t.fault(9, 40, "partition", "r1", "r2", links=[["r1", "r2"]])
+        t.restart(10, "e1")
+        t.read(20, "r2", "1", "e1", before=20)
+        self.expect(t, "late")
+
+    def test_the_way_to_the_engine_is_cut(self):
+        t = self.known()
+        t.fault(9, 40, "partition", "r2", "e1", links=[["r1", "e2"], ["e1", "r2"]])
+        t.restart(10, "e1")
+        t.read(20, "r2", "1", "e1", before=20)
+        self.expect(t)
+        t.read(20, "r1", "1", "e1", before=20)
+        self.expect(t, "late")
+
+    def test_faults_one_after_another(self):
+        t = self.known()
+        t.fault(9, 14, "partition", "r2")
+        t.fault(18, 30, "pause", "r2")
+        t.restart(10, "e1")
+        t.read(35, "r2", "1", "e1", before=35)
+        self.expect(t)
+
+    def test_a_fault_that_began_when_it_was_late_already(self):
+        t = self.known()
+        t.fault(17, 30, "pause", "r2")
+        t.restart(10, "e1")
+        t.read(31, "r2", "1", "e1", before=31)
+        self.expect(t, "late")
+
+    def test_an_engine_that_is_down_is_not_weighed(self):
+        """Until 40 nobody can know whether it has lost anything; what was not weighed is no belief."""
+        t = self.known()
+        t.restart(10, "e1", down=30)
+        t.read(10.5, "r2", "1", before=10.4, listed=["e2"])
+        t.read(41, "r2", "1", "e1", before=40.9)
+        t.read(42, "r2", "1", before=41.9)
+        self.expect(t)
+
+    def test_an_answer_holds_only_until_the_next_one(self):
+        """`before` of the third answer is of the second one, where e1 was not weighed."""
+        t = self.known()
+        t.event(10, "e1", "restart")
+        t.read(11, "r2", "1", before=10.9, listed=["e2"])
+        t.read(25, "r2", "1", before=24.9)
+        self.expect(t)
+
+    def test_another_limit(self):
+        t = Told(fence_s=2)
+        t.chat(1, "1")
+        t.event(10, "e1", "restart")
+        t.read(13, "r2", "1", "e1")
+        self.expect(t, "late")
+
+    # --- returned
+
+    def test_believed_again(self):
+        t = self.known()
+        t.restart(10, "e1")
+        t.read(11.2, "r2", "1", before=11.1)
+        t.read(12, "r2", "1", "e1", before=11.9)
+        self.expect(t, "returned")
+
+    def test_no_fault_excuses_that(self):
+        t = self.known()
+        t.restart(10, "e1")
+        t.fault(11.5, 60, "partition", "r1", "r2", "e1", "e2")
+        t.read(11.2, "r2", "1", before=11.1)
+        t.read(40, "r2", "1", "e1", before=39)
+        self.expect(t, "returned")
+
+    def test_the_prompt_came_there_again(self):
+        """It broke off when the engine restarted, and its second attempt reached the new process."""
+        t = self.known()
+        t.restart(10, "e1")
+        t.arrives(12.5, "1", "e1")
+        t.read(11.2, "r2", "1", before=11.1)
+        t.read(12.4, "r2", "1", "e1", before=12.3)
+        t.read(50, "r2", "1", "e1", before=50)
+        self.expect(t)
+
+    def test_late_news_is_no_return(self):
+        """r2 heard of the prompt only after the loss, and of the loss after that."""
+        t = Told()
+        t.chat(9.8, "1")
+        t.restart(10, "e1")
+        t.read(10.1, "r2", "1")
+        t.read(10.9, "r2", "1", "e1", before=10.8)
+        t.read(11.5, "r2", "1", before=11.4)
+        self.expect(t)
+
+    def test_a_new_life_may_hear_the_old_news_for_a_moment(self):
+        """r2 restarts, and takes its snapshot from r1, which was cut off from e1 all the while."""
+        t = self.known()
+        t.fault(9, 20, "partition", "r1")
+        t.restart(10, "e1")
+        t.read(11, "r2", "1", before=10.9)
+        t.event(12, "r2", "exit", status=-9)
+        t.event(14, "r2", "start", life=2)
+        t.read(15, "r2", "1", "e1")
+        t.read(16, "r2", "1", before=15.9)
+        self.expect(t)
+        t.read(21, "r2", "1", "e1", before=20.9)
+        self.expect(t, "returned")
+
+    def test_a_second_restart(self):
+        t = self.known()
+        t.restart(10, "e1")
+        t.read(11.2, "r2", "1", before=11.1)
+        t.arrives(20, "1", "e1")
+        t.read(20.2, "r2", "1", "e1", before=20.1)
+        t.restart(30, "e1")
+        t.read(31.5, "r2", "1", before=31.4)
+        self.expect(t)
+        t.read(33, "r2", "1", "e1", before=32.9)
+        self.expect(t, "returned")
+
+    def test_one_anomaly_for_one_loss(self):
+        t = self.known()
+        t.chat(2, "2")
+        t.read(2.2, "r2", "2", "e1")
+        t.event(10, "e1", "restart")
+        t.read(20, "r2", "1", "e1", before=20)
+        t.read(20, "r2", "2", "e1", before=20)
+        self.expect(t, "late")
+
+    # --- figures
+
+    def test_until_forgotten(self):
+        t = self.known()
+        t.restart(10, "e1", down=0.5)
+        t.read(11.19, "r1", "1", before=11.1)
+        t.fault(10.2, 14, "partition", "r2")
+        t.read(14.49, "r2", "1", before=14.4)
+        f = figures(t.history())
+        self.assertEqual(f["losses of a cache"], 1)
+        self.assertEqual(f["losses that routers had to learn"], 1)
+        believed, knew = f["still believed, by fault"]["partition"], f["known to be lost, by fault"]["partition"]
+        self.assertEqual((believed["p50_ms"], believed["most_ms"]), (400.0, 600.0))
+        self.assertEqual((knew["p50_ms"], knew["most_ms"], knew["count"]), (500.0, 700.0, 2))
+
+
+if __name__ == "__main__":
+    unittest.main()

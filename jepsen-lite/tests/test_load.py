@@ -1,0 +1,314 @@
+"""The checker of loads: histories that are right, wrong and tricky."""
+
+import unittest
+
+from story import Story, rules
+from checkers.load import check, figures
+
+
+class Told(Story):
+    def __init__(self, **how):
+        super().__init__("load", **how)
+        self.round, self.requests = 0, 0
+
+    def stream(self, t, end, router="r1", engine="e1", how="left", told=None):
+        """A request under way from t to end, or for ever; `told`: when the client's operation ended."""
+        self.requests += 1
+        id = self.operation(t - 0.01, told or end or t + 1, "stream", {"router": router}, "ok" if end or told else None)
+        self.event(t, engine, "request", op=str(id), request=self.requests, method="POST", path="/v1/chat/completions")
+        if end:
+            self.event(end, engine, "end", op=str(id), request=self.requests, how=how, status=200, bytes=10, hash="")
+        return id
+
+    def gauges(self, t, router, round=None, end=None, **engines):
+        """engine=(own, {router: n})"""
+        replicas = {}
+        for engine, (own, by, *tokens) in engines.items():
+            replicas[self.replica(engine)] = {"own": own, "others": sum(by.values()), "by": by, "tokens": list(tokens)}
+        return self.operation(t, end or t + 0.01, "gauges", {"router": router, "round": round}, "ok",
+                              {"replicas": replicas})
+
+    def all(self, t, r1, r2):
+        """A round at rest: what each says of e1."""
+        self.round += 1
+        self.gauges(t, "r1", self.round, e1=r1)
+        self.gauges(t + 0.02, "r2", self.round, e1=r2)
+
+    def kill(self, t, router, again=None):
+        self.event(t, router, "exit", status=-9)
+        if again:
+            self.event(again, router, "start", life=2)
+
+
+class Loads(unittest.TestCase):
+    def expect(self, told, *expected):
+        self.assertEqual(rules(check(told.history())), list(expected))
+
+    # --- sum
+
+    def held(self):
+        """Two of r1 and one of r2 at e1, all along."""
+        t = Told()
+        t.stream(10, 30)
+        t.stream(10, 30)
+        t.stream(10, 30, "r2")
+        return t
+
+    def test_gauges_are_what_is_under_way(self):
+        t = self.held()
+        t.all(15, (2, {"r2": 1}), (1, {"r1": 2}))
+        self.expect(t)
+        self.assertEqual(figures(t.history()), {"reads": 2, "quiet moments": 2, "under way then": 3})
+
+    def test_one_is_not_counted(self):
+        t = self.held()
+        t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
+        self.expect(t, "sum")
+
+    def test_another_is_not_told(self):
+        t = self.held()
+        t.all(15, (2, {"r2": 1}), (1, {"r1": 1}))
+        self.expect(t, "sum")
+
+    def test_the_sum_of_others_is_not_that_of_its_parts(self):
+        t = self.held()
+        t.all(15, (2, {"r2": 1}), (1, {"r1": 2}))
+        t.rows[-1]["value"]["replicas"][t.replica("e1")]["others"] = 3
+        self.expect(t, "sum")
+
+    def test_no_moment_is_quiet_when_one_just_ended(self):
+        t = self.held()
+        t.stream(10, 14.9)
+        t.all(15, (3, {"r2": 1}), (1, {"r1": 2}))
+        self.expect(t)
+
+    def test_or_just_began(self):
+        t = self.held()
+        t.stream(15.01, 30)
+        t.all(15, (2, {"r2": 1}), (1, {"r1": 3}))
+        self.expect(t)
+
+    def test_what_others_do_at_another_engine_is_not_in_the_way(self):
+        t = self.held()
+        t.stream(14.9, 30, engine="e2")
+        t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
+        self.expect(t, "sum")
+
+    def test_a_router_that_does_not_live_is_not_waited_for(self):
+        t = self.held()
+        t.kill(5, "r2")
+        t.gauges(15, "r1", 1, e1=(2, {}))
+        self.expect(t, "sum")
+
+    def test_a_router_that_lives_and_was_not_read_could_have_the_rest(self):
+        t = self.held()
+        t.gauges(15, "r1", 1, e1=(2, {"r2": 1}))
+        self.expect(t)
+
+    def test_a_fault_is_not_settled(self):
+        t = self.held()
+        t.fault(11, 14, "black-hole", "e1")
+        t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
+        self.expect(t)
+
+    def test_a_fault_is_long_over(self):
+        t = self.held()
+        t.fault(3, 6, "black-hole", "e1")
+        t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
+        self.expect(t, "sum")
+
+    def test_a_fault_just_before_a_calm_rest(self):
+        for calm, found in ((True, ["sum"]), (False, [])):
+            t = Told()
+            t.fault(3, 11, "black-hole", "e1")
+            t.rest(12, seconds=5, calm=calm)
+            t.stream(12.5, 30)
+            t.all(14, (0, {}), (0, {}))
+            self.expect(t, *found)
+
+    def test_an_engine_is_still_at_what_a_router_gave_up_in_a_fault(self):
+        t = Told()
+        t.stream(10, 40)
+        t.fault(9, 11, "black-hole", "e1")
+        t.rest(12, seconds=5)
+        t.stream(12.5, 30)
+        t.all(14, (1, {}), (0, {"r1": 1}))
+        self.expect(t)
+
+    def test_what_an_engine_that_was_killed_had_is_over(self):
+        t = self.held()
+        t.restart(12, "e1", down=0.2)
+        t.all(20, (0, {}), (0, {}))
+        self.expect(t)
+
+    # --- stuck
+
+    def test_nothing_is_left(self):
+        t = Told()
+        t.stream(10, 12)
+        t.all(20, (0, {}), (0, {}))
+        self.expect(t)
+
+    def test_a_booking_is_left(self):
+        t = Told()
+        t.stream(10, 12)
+        t.all(20, (1, {}), (0, {"r1": 1}))
+        self.expect(t, "stuck", "sum", "stale")
+
+    def test_a_replica_without_a_journal_may_have_had_it(self):
+        t = Told()
+        t.replicas["another"] = "10.0.9.9"
+        t.gauges(20, "r1", another=(1, {"r2": 1}))
+        self.expect(t)
+        t.gauges(21, "r1", another=(-1, {}))
+        self.expect(t, "negative")
+
+    def test_a_booking_is_left_in_the_midst_of_others(self):
+        t = Told()
+        t.stream(10, 12)
+        t.stream(17, 30)
+        t.stream(17, 30, "r2")
+        t.gauges(18, "r1", e1=(2, {"r2": 1}))
+        self.expect(t, "stuck")
+
+    def test_it_could_be_of_a_request_that_came_by_the_balancer(self):
+        t = Told()
+        t.stream(10, 12)
+        t.stream(17, 30)
+        t.stream(17, 30, router="lb")
+        t.gauges(18, "r1", e1=(2, {}))
+        self.expect(t)
+
+    def test_it_is_booked_before_the_engine_has_it(self):
+        t = Told()
+        t.stream(10.3, 12)
+        t.gauges(10.0, "r1", e1=(1, {}))
+        self.expect(t)
+
+    def test_it_ended_while_the_router_was_asked(self):
+        t = Told()
+        t.stream(10, 15)
+        t.gauges(14.99, "r1", end=15.4, e1=(1, {}))
+        self.expect(t)
+
+    def test_tokens_without_a_request(self):
+        t = Told()
+        t.stream(10, 12)
+        t.gauges(20, "r1", e1=(0, {}, 300, 0))
+        self.expect(t, "stuck")
+
+    def test_the_way_was_cut_when_it_ended(self):
+        """Its last bytes are on their way again only some time after the way is whole."""
+        t = Told()
+        t.stream(10, 12)
+        t.fault(11, 19, "partition", "r1", "e1")
+        t.rows[-2]["value"]["links"] = [["r1", "e1"]]
+        t.gauges(22, "r1", e1=(1, {}))
+        self.expect(t)
+
+    def test_that_way_was_cut_long_ago(self):
+        t = Told()
+        t.stream(10, 12)
+        t.fault(11, 19, "partition", "r1", "e1")
+        t.rows[-2]["value"]["links"] = [["r1", "e1"]]
+        t.gauges(31, "r1", e1=(1, {}))
+        self.expect(t, "stuck")
+
+    def test_another_way_was_cut(self):
+        t = Told()
+        t.stream(10, 12)
+        t.fault(11, 19, "partition", "r2", "e1")
+        t.rows[-2]["value"]["links"] = [["r2", "e1"]]
+        t.gauges(18, "r1", e1=(1, {}))
+        self.expect(t, "stuck")
+
+    # --- stale
+
+    def test_a_report_that_is_a_moment_old(self):
+        t = Told()
+        t.stream(10, 12)
+        t.gauges(12.1, "r2", e1=(0, {"r1": 1}))
+        self.expect(t)
+
+    def test_a_report_that_is_too_old(self):
+        t = Told()
+        t.stream(10, 12)
+        t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
+        self.expect(t, "stale")
+
+    def test_a_report_from_the_other_side_of_a_cut(self):
+        t = Told()
+        t.stream(10, 12)
+        t.fault(11, None, "partition", "r1", "r2")
+        t.rows[-1]["value"]["links"] = [["r1", "r2"]]
+        t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
+        self.expect(t)
+
+    # --- dead
+
+    def test_the_share_of_the_dead_goes_in_time(self):
+        t = Told()
+        t.stream(10, 12)
+        t.kill(12, "r1")
+        t.gauges(14.5, "r2", e1=(0, {"r1": 1}))
+        t.gauges(15.2, "r2", e1=(0, {}))
+        self.expect(t)
+        self.assertEqual(figures(t.history())["share of a router that ended, last seen after"]["most_ms"], 2500)
+
+    def test_the_share_of_the_dead_stays(self):
+        t = Told()
+        t.stream(10, 12)
+        t.kill(12, "r1")
+        t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
+        self.expect(t, "dead")
+
+    def test_it_is_back_and_has_a_share_anew(self):
+        t = Told()
+        t.stream(10, 12)
+        t.kill(12, "r1", again=13)
+        t.stream(14, 30)
+        t.gauges(18.5, "r2", e1=(0, {"r1": 1}))
+        self.expect(t)
+
+    def test_it_is_back_and_has_the_old_share(self):
+        t = Told()
+        t.stream(10, 12)
+        t.kill(12, "r1", again=13)
+        t.gauges(18.5, "r2", e1=(0, {"r1": 1}))
+        self.expect(t, "stale")
+
+    def test_who_was_stopped_meanwhile_could_not_notice(self):
+        t = Told()
+        t.stream(10, 12)
+        t.kill(12, "r1")
+        t.fault(11, 15.4, "pause", "r2")
+        t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
+        self.expect(t)
+
+    def test_an_engine_that_is_ill_is_no_excuse_for_the_dead(self):
+        t = Told()
+        t.stream(10, 12)
+        t.kill(12, "r1")
+        t.fault(11, 30, "engine-hang", "e1")
+        t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
+        self.expect(t, "dead")
+
+    # --- negative
+
+    def test_below_zero(self):
+        for wrapped in (-1, (1 << 32) - 1, (1 << 64) - 1):
+            t = Told()
+            t.fault(1, None, "partition")  # nothing excuses it
+            t.gauges(15.5, "r2", e1=(wrapped, {}))
+            self.expect(t, "negative")
+
+    def test_many_are_not_below_zero(self):
+        t = Told()
+        for i in range(300):
+            t.stream(10 + i / 1000, 30)
+        t.gauges(15.5, "r1", e1=(300, {}))
+        self.expect(t)
+
+
+if __name__ == "__main__":
+    unittest.main()

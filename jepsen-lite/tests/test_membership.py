@@ -1,0 +1,432 @@
+"""The checker of members, digests and wishes: histories that are right, wrong and tricky."""
+
+import unittest
+
+from story import Story, rules
+from checkers.membership import check, figures
+
+
+class Told(Story):
+    def __init__(self, routers=3, **limits):
+        super().__init__("membership", routers=routers, **limits)
+        self.names = ["r%d" % i for i in range(1, routers + 1)]
+        self.round = 0
+
+    def look(self, t, router, round=None, how="ok", states=None, sessions=None, equal=None, differ=None, there=(),
+             drained=(), unsure=()):
+        members = {n: "alive" for n in self.names}
+        members.update(states or {})
+        return self.operation(t, t + 0.01, "look", {"router": router, "round": round}, how, {
+            "members": members, "sessions": sessions or {}, "equal": equal, "differ": differ,
+            "replicas": ["e1:1", "e2:1", *there], "drained": list(drained),
+            "unsure": list(unsure)})
+
+    def resting(self, t, *rounds, living=None):
+        """Each round: {router: what differs there}."""
+        self.rest(t, seconds=len(rounds) + 1)
+        for i, some in enumerate(rounds):
+            self.round += 1
+            for router in living or self.names:
+                self.look(t + i + 0.1, router, self.round, **{"equal": True, **some.get(router, {})})
+
+    def change(self, t, what, router="r1", how="ok", end=None, replica="x:9"):
+        return self.operation(t, end or t + 0.01, "change", {"router": router, "replica": replica, "what": what,
+                                                             "by": "admin"}, how)
+
+    def cut(self, begin, end, *pairs):
+        self.fault(begin, end, "partition", *sorted({n for p in pairs for n in p}))
+        start = self.rows[-1 if end is None else -2]
+        start["value"]["links"] = [list(p) for p in pairs]
+
+    def alone(self, begin, end, router):
+        self.cut(begin, end, *[(router, n) for n in self.names if n != router])
+
+    def kill(self, t, router, again=None):
+        self.event(t, router, "exit", status=-9)
+        if again:
+            self.event(again, router, "start", life=2)
+
+    def dead(self, t, router, member):
+        self.event(t, router, "log", event="member_dead", member=member)
+
+
+class Rests(unittest.TestCase):
+    def expect(self, told, *expected):
+        self.assertEqual(rules(check(told.history())), list(expected))
+
+    def test_all_agree(self):
+        t = Told()
+        t.resting(20, {})
+        self.expect(t)
+        self.assertEqual(figures(t.history())["until all agree at rest"]["none"]["count"], 1)
+
+    def test_one_does_not_answer(self):
+        t = Told()
+        t.resting(20, {"r2": {"how": "fail"}})
+        self.expect(t, "silent")
+
+    def test_one_that_does_not_run_does_not_answer(self):
+        t = Told()
+        t.kill(10, "r3")
+        t.resting(20, {r: {"states": {"r3": "dead"}} for r in t.names}, living=["r1", "r2"])
+        self.expect(t)
+
+    def test_one_that_left_is_not_listed(self):
+        t = Told()
+        t.kill(10, "r3")
+        t.names.remove("r3")
+        t.resting(20, {})
+        self.expect(t)
+
+    def test_one_that_does_not_run_is_held_for_alive(self):
+        t = Told()
+        t.kill(10, "r3")
+        t.resting(20, {}, living=["r1", "r2"])
+        self.expect(t, "members")
+
+    def test_one_that_lives_is_held_for_dead(self):
+        t = Told()
+        t.resting(20, {"r1": {"states": {"r3": "dead"}}})
+        self.expect(t, "members")
+
+    def test_two_that_never_met(self):
+        t = Told()
+        t.resting(20, {"r1": {"sessions": {"r3": False}}})
+        self.expect(t, "members")
+
+    def test_members_need_a_moment(self):
+        t = Told()
+        t.resting(20, {"r1": {"states": {"r3": "suspect"}}}, {"r2": {"states": {"r3": "dead"}}}, {})
+        self.expect(t)
+
+    def test_digests_differ(self):
+        t = Told()
+        t.resting(20, {"r1": {"equal": False, "differ": "index"}}, {"r2": {"equal": False}})
+        self.expect(t, "digests")
+
+    def test_digests_differ_while_others_are_asked_something(self):
+        t = Told()
+        t.resting(20, {"r1": {"equal": False, "differ": "index"}}, {"r1": {"equal": True}})
+        self.expect(t)
+
+    def test_before_the_rest_all_may_differ(self):
+        t = Told()
+        t.look(15, "r1", equal=False, states={"r2": "suspect"})
+        t.resting(20, {})
+        self.expect(t)
+
+    def test_replicas_differ(self):
+        t = Told()
+        t.resting(20, {"r1": {"there": ["y:1"]}})
+        self.expect(t, "replicas")
+
+    def test_drained_ones_differ(self):
+        t = Told()
+        t.resting(20, {"r1": {"drained": ["e1:1"]}})
+        self.expect(t, "replicas")
+
+    def test_one_that_is_down_here_drains_there(self):
+        t = Told()
+        t.resting(20, {"r1": {"drained": ["e1:1"]}, "r2": {"drained": ["e1:1"]}, "r3": {"unsure": ["e1:1"]}})
+        self.expect(t)
+
+    def test_all_have_another_one(self):
+        t = Told()
+        t.resting(20, {r: {"there": ["y:1"]} for r in t.names})
+        self.expect(t)
+
+    # --- dead
+
+    def test_one_that_runs_is_held_for_dead(self):
+        t = Told()
+        t.dead(15, "r1", "r2")
+        self.expect(t, "dead")
+
+    def test_one_that_was_killed(self):
+        t = Told()
+        t.kill(13, "r2")
+        t.dead(15, "r1", "r2")
+        self.expect(t)
+
+    def test_one_that_is_back_at_once(self):
+        """It may have been dead to the others when it began again."""
+        t = Told()
+        t.kill(12, "r2", again=14)
+        t.dead(14.2, "r1", "r2")
+        self.expect(t)
+
+    def test_one_that_was_stopped(self):
+        t = Told()
+        t.fault(12, 14.5, "pause", "r2")
+        t.dead(15, "r1", "r2")
+        self.expect(t)
+
+    def test_one_from_which_it_was_cut_off(self):
+        t = Told()
+        t.alone(10, 20, "r2")
+        t.dead(12.2, "r1", "r2")
+        t.dead(12.2, "r2", "r1")
+        self.expect(t)
+
+    def test_one_of_the_same_side(self):
+        """r3 was cut off, and says that r2 is dead; r1 could hear r2 all along."""
+        t = Told()
+        t.alone(10, 20, "r3")
+        t.dead(20.2, "r1", "r2")
+        self.expect(t, "dead")
+
+    def test_an_engine_is_ill(self):
+        t = Told()
+        t.fault(10, 20, "engine-hang", "e1")
+        t.dead(15, "r1", "r2")
+        self.expect(t, "dead")
+
+    def test_a_clock_is_set(self):
+        t = Told()
+        t.fault(10, 20, "clock-jump", "r2")
+        t.dead(15, "r1", "r2")
+        self.expect(t, "dead")
+
+    def test_packets_are_lost(self):
+        t = Told()
+        t.fault(10, 20, "loss", "r2")
+        t.rows[-2]["value"]["harmless"] = True
+        t.dead(15, "r1", "r2")
+        self.expect(t)
+
+
+class Wishes(unittest.TestCase):
+    def expect(self, told, *expected):
+        self.assertEqual(rules(check(told.history())), list(expected))
+
+    def added(self, routers=3):
+        t = Told(routers)
+        t.change(10, "add")
+        return t
+
+    def test_added_everywhere(self):
+        t = self.added()
+        for i, r in enumerate(t.names):
+            t.look(10.3 + i / 10, r, there=["x:9"])
+        self.expect(t)
+        self.assertEqual(figures(t.history())["until a wish is seen at another"]["none"]["count"], 2)
+
+    def test_not_added_yet(self):
+        t = self.added()
+        t.look(10.3, "r2")
+        self.expect(t)
+
+    def test_not_added_in_time(self):
+        t = self.added()
+        t.look(11.5, "r2")
+        self.expect(t, "late")
+
+    def test_not_even_where_it_was_wished(self):
+        t = self.added()
+        t.look(10.3, "r1")
+        self.expect(t, "late")
+
+    def test_added_where_it_was_there_still(self):
+        """It drains there, and somebody else removed it: nothing was wished."""
+        t = self.added()
+        t.change(12, "drain")
+        t.alone(13, 20, "r3")
+        t.change(14, "remove")
+        t.change(16, "add", router="r3")
+        t.rows[-1]["value"]["already"] = True
+        t.look(17, "r3", there=["x:9"], drained=["x:9"])
+        t.look(31, "r3")
+        self.expect(t)
+
+    def test_refused(self):
+        t = Told()
+        t.change(10, "add", how="fail")
+        t.look(20, "r1")
+        self.expect(t)
+
+    def test_added_by_nobody_knows(self):
+        for there in ((), ("x:9",)):
+            t = Told()
+            t.change(10, "add", how="info")
+            t.look(20, "r2", there=there)
+            self.expect(t)
+
+    def test_there_before_it_was_answered(self):
+        t = Told()
+        t.change(10, "add", end=12)
+        t.look(11, "r2", there=["x:9"])
+        self.expect(t)
+
+    def test_there_before_it_was_wished(self):
+        t = Told()
+        t.look(9, "r2", there=["x:9"])
+        t.change(9.005, "remove")
+        t.look(9.5, "r2", there=["x:9"])
+        self.expect(t, "late")
+
+    # --- one after the other
+
+    def changed(self):
+        t = self.added()
+        t.look(11.5, "r2", there=["x:9"])
+        t.change(12, "remove", router="r2")
+        return t
+
+    def test_removed(self):
+        t = self.changed()
+        for r in t.names:
+            t.look(13.5, r)
+        self.expect(t)
+
+    def test_not_removed(self):
+        t = self.changed()
+        t.look(13.5, "r3", there=["x:9"])
+        self.expect(t, "late")
+
+    def test_returned(self):
+        t = self.changed()
+        t.look(13.5, "r3")
+        t.look(14, "r3", there=["x:9"])
+        t.look(15, "r3", there=["x:9"])
+        self.expect(t, "returned")
+
+    def test_drained(self):
+        t = self.added()
+        t.change(12, "drain", router="r3")
+        t.look(12.1, "r1", there=["x:9"])
+        t.look(13.5, "r1", there=["x:9"], drained=["x:9"])
+        self.expect(t)
+
+    def test_not_drained(self):
+        t = self.added()
+        t.change(12, "drain", router="r3")
+        t.look(13.5, "r1", there=["x:9"])
+        self.expect(t, "late")
+
+    def test_not_drained_that_can_be_seen(self):
+        t = self.added()
+        t.change(12, "drain", router="r3")
+        t.look(13.5, "r1", there=["x:9"], unsure=["x:9"])
+        self.expect(t)
+
+    def test_what_is_gone_drains_not(self):
+        t = self.added()
+        t.change(12, "drain")
+        t.change(14, "remove")
+        t.look(16, "r2")
+        self.expect(t)
+
+    def test_added_anew_it_is_not_drained(self):
+        t = self.added()
+        t.change(12, "drain")
+        t.change(14, "remove")
+        t.change(16, "add")
+        t.look(18, "r2", there=["x:9"])
+        self.expect(t)
+
+    def test_added_anew_it_drains_still(self):
+        t = self.added()
+        t.change(12, "drain")
+        t.change(14, "remove")
+        t.change(16, "add")
+        t.look(18, "r2", there=["x:9"], drained=["x:9"])
+        self.expect(t, "late")
+
+    def test_undrained_by_one_who_had_not_heard(self):
+        """The two wishes did not know of each other: either may hold, as long as it is the same everywhere."""
+        for drained in ((), ("x:9",)):
+            t = self.added()
+            t.alone(12, 20, "r3")
+            t.change(13, "drain", router="r1")
+            t.change(18, "drain", router="r3")
+            t.change(19, "undrain", router="r3")
+            t.look(33, "r2", there=["x:9"], drained=drained)
+            self.expect(t)
+
+    # --- faults
+
+    def test_cut_off_meanwhile(self):
+        t = Told()
+        t.alone(9, 20, "r2")
+        t.change(10, "add")
+        t.look(15, "r2")
+        t.look(22, "r2")
+        t.look(15, "r3", there=["x:9"])
+        self.expect(t)
+
+    def test_cut_off_long_ago(self):
+        t = Told()
+        t.alone(9, 20, "r2")
+        t.change(10, "add")
+        t.look(30.5, "r2")
+        self.expect(t, "late")
+
+    def test_others_are_cut_off(self):
+        t = Told(4)
+        t.cut(9, 20, ("r3", "r4"))
+        t.change(10, "add")
+        t.look(12, "r2")
+        self.expect(t, "late")
+
+    def test_a_clock_is_no_excuse_at_rest(self):
+        t = Told()
+        t.fault(9, 12, "clock-jump", "r2")
+        t.change(10, "add")
+        t.look(23, "r2")
+        self.expect(t, "late")
+
+    def test_one_that_began_later(self):
+        t = Told()
+        t.kill(9, "r2", again=30)
+        t.change(10, "add")
+        t.look(31, "r2")
+        t.look(41, "r2", there=["x:9"])
+        self.expect(t)
+
+    def test_one_that_began_later_and_never_hears(self):
+        t = Told()
+        t.kill(9, "r2", again=30)
+        t.change(10, "add")
+        t.look(41, "r2")
+        self.expect(t, "late")
+
+    def test_who_took_it_died_at_once(self):
+        for there in ((), ("x:9",)):
+            t = self.added()
+            t.kill(10.2, "r1")
+            t.look(25, "r2", there=there)
+            self.expect(t)
+
+    def test_who_took_it_died_later(self):
+        t = self.added()
+        t.kill(14, "r1")
+        t.look(25, "r2")
+        self.expect(t, "late")
+
+    def test_who_took_it_died_before_it_was_heard(self):
+        t = Told()
+        t.alone(9, 15, "r1")
+        t.change(10, "add")
+        t.kill(14, "r1", again=16)
+        t.look(40, "r2")
+        self.expect(t)
+
+    def test_another_handed_it_on(self):
+        """r3 was cut off while r1 lived, and has it from r2 since."""
+        t = Told()
+        t.alone(9, 20, "r3")
+        t.change(10, "add")
+        t.kill(15, "r1")
+        t.look(31, "r3")
+        self.expect(t, "late")
+
+    def test_all_died(self):
+        t = self.added()
+        for r in t.names:
+            t.kill(15, r, again=16)
+        t.look(40, "r2")
+        self.expect(t)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,243 @@
+"""The checker of observations: histories that are right, wrong and tricky."""
+
+import unittest
+
+from story import Story, rules
+from checkers.observations import check, figures
+
+
+class Told(Story):
+    def __init__(self, **limits):
+        super().__init__("observations", **limits)
+
+    def learn(self, t, op, router, engine, first, vain=None):
+        seen = {self.replica(engine): [vain, first]}
+        return self.operation(t, first, "learn", {"op": op, "router": router}, "ok", {"seen": seen})
+
+    def read(self, t, router, beliefs, ops=(), listed=("e1", "e2"), how="ok"):
+        """beliefs: {op: engine}"""
+        beliefs = {op: {self.replica(engine): 256} for op, engine in beliefs.items()}
+        value = {"router": router, "ops": sorted(set(beliefs) | set(ops))}
+        return self.operation(t, t + 0.01, "read", value, how,
+                              {"beliefs": beliefs, "listed": [self.replica(e) for e in listed]})
+
+
+class Observations(unittest.TestCase):
+    def expect(self, told, *expected):
+        self.assertEqual(rules(check(told.history())), list(expected))
+
+    # --- invented
+
+    def test_what_was_sent_is_believed(self):
+        t = Told()
+        t.chat(1, "1")
+        t.learn(1, "1", "r2", "e1", 1.03)
+        t.rest(10)
+        t.read(10.5, "r1", {"1": "e1"})
+        t.read(10.6, "r2", {"1": "e1"})
+        self.expect(t)
+
+    def test_what_nobody_sent_is_not(self):
+        t = Told()
+        t.rest(10)
+        t.read(10.5, "r1", {"never": "e1"})
+        self.expect(t, "invented")
+
+    def test_belief_before_the_prompt_was_sent(self):
+        t = Told()
+        t.chat(5, "1")
+        t.read(4, "r2", {"1": "e1"})
+        self.expect(t, "invented")
+
+    def test_belief_while_the_request_is_on_its_way(self):
+        """A choice counts at once: it is believed before the engine has it."""
+        t = Told()
+        t.chat(1, "1")
+        t.learn(1, "1", "r1", "e1", 1.005)
+        self.expect(t)
+
+    # --- phantom
+
+    def test_belief_in_an_engine_that_never_had_it(self):
+        t = Told()
+        t.chat(1, "1", engine="e1")
+        t.rest(20)
+        t.read(20.5, "r2", {"1": "e2"}, ops=["1"])
+        self.expect(t, "lost", "phantom")
+
+    def test_an_attempt_that_a_fault_swallowed(self):
+        """r1 chose e2, which nobody could reach, and then e1: r2 heard of both."""
+        t = Told()
+        t.fault(0.5, 9, "partition", "e2")
+        t.chat(1, "1", engine="e1")
+        t.rest(20)
+        t.operation(20.5, 20.51, "read", {"router": "r2", "ops": ["1"]}, "ok",
+                    {"beliefs": {"1": {t.replica("e1"): 256, t.replica("e2"): 256}},
+                     "listed": [t.replica("e1"), t.replica("e2")]})
+        self.expect(t)
+
+    def test_a_fault_at_another_engine_is_no_excuse(self):
+        t = Told()
+        t.fault(0.5, 9, "partition", "e1")
+        t.chat(12, "1", router="r2", engine="e1")
+        t.learn(12, "1", "r2", "e2", 12.2)
+        self.expect(t, "phantom")
+
+    def test_an_attempt_that_broke_at_the_engine_happened(self):
+        t = Told()
+        t.arrives(1.01, "1", "e2")
+        t.chat(1.05, "1", engine="e1")
+        t.learn(1.05, "1", "r2", "e2", 1.2)
+        self.expect(t)
+
+    # --- lost
+
+    def test_acknowledged_and_lost(self):
+        t = Told()
+        t.chat(1, "1")
+        t.rest(10)
+        t.read(10.5, "r1", {"1": "e1"})
+        t.read(10.5, "r2", {}, ops=["1"])
+        self.expect(t, "lost")
+
+    def test_not_acknowledged(self):
+        t = Told()
+        t.chat(1, "1", how="fail")
+        t.chat(2, "2", how=None)
+        t.rest(10)
+        t.read(10.5, "r2", {}, ops=["1", "2"])
+        self.expect(t)
+
+    def test_not_at_rest(self):
+        t = Told()
+        t.chat(1, "1")
+        t.read(1.2, "r2", {}, ops=["1"])
+        t.rest(10, calm=False)
+        t.read(10.5, "r2", {}, ops=["1"])
+        self.expect(t)
+
+    def test_an_engine_that_was_not_weighed_says_nothing(self):
+        t = Told()
+        t.chat(1, "1")
+        t.rest(10)
+        t.read(10.5, "r2", {}, ops=["1"], listed=["e2"])
+        self.expect(t)
+
+    def test_a_restart_loses_it(self):
+        t = Told()
+        t.chat(1, "1")
+        t.restart(5, "e1")
+        t.rest(20)
+        t.read(20.5, "r2", {}, ops=["1"])
+        self.expect(t)
+
+    def test_an_engine_that_sleeps_gives_its_cache_up(self):
+        for asleep, rules_broken in (("e1", []), ("e2", ["lost"])):
+            t = Told()
+            t.chat(1, "1", engine="e1")
+            t.fault(3, 5, "engine-drain", asleep, serves=True, wish={"mode": "sleep"})
+            t.rest(20)
+            t.read(20.5, "r2", {}, ops=["1"])
+            self.expect(t, *rules_broken)
+
+    def test_a_restart_of_another_engine_does_not(self):
+        t = Told()
+        t.chat(1, "1")
+        t.restart(5, "e2")
+        t.rest(20)
+        t.read(20.5, "r2", {}, ops=["1"])
+        self.expect(t, "lost")
+
+    def test_booked_on_a_cache_that_was_gone(self):
+        """e1 restarted at 5.5, and r1 had not read that when it sent prompt 1; when it did, it forgot that too."""
+        t = Told()
+        t.restart(5, "e1")
+        t.chat(6, "1")
+        t.chat(15, "2")
+        t.rest(30)
+        t.read(30.5, "r2", {}, ops=["1"])
+        self.expect(t)
+        t.read(30.6, "r2", {}, ops=["2"])
+        self.expect(t, "lost")
+
+    def test_ttl(self):
+        t = Told(ttl_s=60)
+        t.chat(1, "1")
+        t.rest(70)
+        t.read(70.5, "r2", {}, ops=["1"])
+        self.expect(t)
+
+    def test_pushed_out_of_the_cache(self):
+        t = Told(cache_tokens=1500)
+        t.chat(1, "1")
+        t.chat(2, "2")
+        t.chat(3, "3", engine="e2")
+        t.rest(10)
+        t.read(10.5, "r2", {}, ops=["1"])
+        self.expect(t, "lost")
+        t.chat(4, "4")
+        self.expect(t)
+
+    def test_it_died_with_the_only_router_that_knew(self):
+        t = Told()
+        t.chat(1, "1", router="r1")
+        t.event(1.2, "r1", "exit", status=-9)
+        t.rest(10)
+        t.read(10.5, "r2", {}, ops=["1"])
+        self.expect(t)
+
+    def test_another_router_knew_when_it_died(self):
+        t = Told()
+        t.chat(1, "1", router="r1")
+        t.learn(1, "1", "r2", "e1", 1.1)
+        t.event(1.2, "r1", "exit", status=-9)
+        t.rest(10)
+        t.read(10.5, "r2", {}, ops=["1"])
+        self.expect(t, "lost")
+
+    def test_many_alike_are_one_anomaly(self):
+        t = Told()
+        for i in range(5):
+            t.chat(1 + i, str(i + 1))
+        t.rest(10)
+        t.read(10.5, "r2", {}, ops=[str(i + 1) for i in range(5)])
+        found = check(t.history())
+        self.assertEqual(rules(found), ["lost"])
+        self.assertEqual(len(found[0].ids), 10)
+
+    # --- silent
+
+    def test_silent_at_rest(self):
+        t = Told()
+        t.rest(10)
+        t.read(5, "r1", {}, how="fail")
+        self.expect(t)
+        t.read(10.5, "r1", {}, how="info")
+        self.expect(t, "silent")
+
+    # --- figures
+
+    def test_until_known(self):
+        t = Told()
+        t.chat(1, "1")
+        t.learn(1, "1", "r2", "e1", 1.03)
+        t.fault(5, 15, "partition", "r1", "r2")
+        t.chat(6, "2")
+        t.learn(6, "2", "r2", "e1", 15.5)
+        t.fault(20, 30, "pause", "r2")
+        t.fault(26, 35, "loss", "r1")
+        t.chat(21, "3")
+        t.learn(21, "3", "r2", "e1", 31)
+        f = figures(t.history())
+        known = f["until a router knows, by fault"]
+        self.assertEqual(known["none"], {"count": 1, "p50_ms": 20.0, "p99_ms": 20.0, "most_ms": 20.0})
+        self.assertEqual(known["partition"]["most_ms"], 9490)
+        self.assertEqual(set(known), {"none", "partition", "loss+pause"})
+        # Prompt 3 was known while packets were still lost: it is no figure of healing.
+        self.assertEqual(f["until a router knows after a fault is over"],
+                         {"partition": {"count": 1, "p50_ms": 500.0, "p99_ms": 500.0, "most_ms": 500.0}})
+        self.assertEqual(f["given up"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,79 @@
+"""Which faults come when: the same from the same seed, each before any comes twice."""
+
+import itertools
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import plan  # noqa: E402
+
+NAMES = ["kill", "stop", "partition", "loss", "delay"]
+PAIRS = {frozenset(p) for p in itertools.combinations(NAMES, 2)}
+LONG = 10000
+
+
+def take(count, seed=1, names=NAMES, seconds=LONG, **how):
+    return list(itertools.islice(plan.episodes(seed, names, seconds, **how), count))
+
+
+def names(episodes):
+    return [frozenset(f.name for f in e.faults) for e in episodes]
+
+
+class Plan(unittest.TestCase):
+    def test_a_seed_is_a_plan(self):
+        self.assertEqual(repr(take(40)), repr(take(40)))
+        self.assertEqual(repr(take(40)), repr(take(40, names=reversed(NAMES))))
+        self.assertNotEqual(repr(take(40)), repr(take(40, seed=2)))
+
+    def test_each_alone_and_then_each_pair_before_any_comes_twice(self):
+        all_of_it = names(take(2 * (5 + 10)))
+        for part in all_of_it[:15], all_of_it[15:]:
+            self.assertEqual(set(part[:5]), {frozenset([n]) for n in NAMES})
+            self.assertEqual(set(part[5:]), PAIRS)
+
+    def test_a_short_run_has_all_of_them_in_pairs_at_once(self):
+        got = names(take(3, seconds=10))
+        self.assertEqual(frozenset().union(*got), set(NAMES))
+
+    def test_a_short_run_has_short_faults(self):
+        longest = [max(f.lasts for e in take(3, seconds=s) for f in e.faults) for s in (5, 12, LONG)]
+        self.assertEqual(longest[0], plan.LASTS[0])
+        self.assertLess(longest[1], plan.LASTS[1] * 0.9)
+        self.assertGreater(longest[2], longest[1])
+
+    def test_families_meet_each_other_and_not_themselves(self):
+        kinds = ["partition-ring", "partition-halves", "clock-skew", "clock-jump", "kill"]
+        got = names(take(5 + 3, names=kinds))[5:]
+        pairs = {frozenset(plan.family(n) for n in pair) for pair in got}
+        self.assertEqual(pairs, {frozenset(p) for p in (("partition", "clock"), ("partition", "kill"), ("clock", "kill"))})
+        for e in names(take(3, names=kinds, seconds=10)):
+            self.assertEqual(len({plan.family(n) for n in e}), len(e))
+
+    def test_what_makes_no_sense_together_does_not_come_together(self):
+        for seconds in (10, LONG):
+            got = names(take(200, seconds=seconds, apart=[("kill", "stop"), ("stop", "loss")]))
+            self.assertFalse({frozenset(["kill", "stop"]), frozenset(["stop", "loss"])} & set(got))
+
+    def test_a_fault_lasts_as_long_as_it_says(self):
+        lasts = {"kill": (7, 9), "stop": (0.1, 0.1)}
+        for e in take(100, lasts=lasts):
+            for f in e.faults:
+                least, most = lasts.get(f.name, plan.LASTS)
+                self.assertTrue(least <= f.lasts <= most)
+                self.assertLessEqual(f.after + f.lasts, e.seconds)
+
+    def test_of_two_episodes_one_ends_with_a_rest(self):
+        rests = [e.rest for e in take(100)]
+        self.assertTrue(all(a != b for a, b in zip(rests[::2], rests[1::2])))
+        self.assertEqual(set(rests[::2]), {True, False})
+
+    def test_one_fault_and_none(self):
+        self.assertEqual(names(take(3, names=["kill"])), [frozenset(["kill"])] * 3)
+        self.assertEqual(names(take(3, names=[])), [frozenset()] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,27 @@
+"""The checker of what routers hold of their machines."""
+
+import unittest
+
+from story import Story, rules
+from checkers.resources import check, figures
+
+
+class Resources(unittest.TestCase):
+    def test_connections_are_no_leak(self):
+        story = Story("service")
+        story.event(1, "r1", "holds", descriptors=22, sockets=8)
+        story.event(9, "r1", "holds", descriptors=412, sockets=398)
+        story.event(9, "r2", "holds")  # it does not run
+        self.assertEqual(check(story.history()), [])
+        self.assertEqual(figures(story.history()), {"most descriptors of a router at rest": 412})
+
+    def test_descriptors_without_connections(self):
+        story = Story("service")
+        for t, n in ((1, 30), (5, 60), (9, 90)):
+            story.event(t, "r1", "holds", descriptors=n, sockets=8)
+        self.assertEqual(rules(check(story.history())), ["descriptors"])
+        self.assertIn("90", check(story.history())[0].text)
+
+
+if __name__ == "__main__":
+    unittest.main()

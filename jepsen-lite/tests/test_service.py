@@ -1,0 +1,517 @@
+"""The checker of service: for each rule a history that is right, one that is wrong, and one that only looks wrong."""
+
+import unittest
+
+from story import Story, rules
+from checkers.service import check, figures
+
+CHAT, DEED = "/v1/chat/completions", "/jepsen/deed"
+HASH = "aa" * 32
+
+
+def whole(bytes=100, hash=HASH, **more):
+    return dict({"status": 200, "finished": True, "framed": True, "last": True, "streamed": True, "failed": False,
+                 "tokens": 3, "sent": True, "bytes": bytes, "hash": hash}, **more)
+
+
+def wrong(status=503, **more):
+    return dict({"status": status, "finished": True, "framed": True, "last": False, "streamed": False, "failed": True,
+                 "tokens": 0, "sent": True, "bytes": 40, "hash": "ff" * 32}, **more)
+
+
+def nothing(error, **more):
+    return dict(wrong(0, bytes=0, finished=False, framed=False, failed=False, error=error), **more)
+
+
+def cut(tokens=3, **more):
+    return dict(whole(tokens=tokens, finished=False, framed=False, last=False, error="closed"), **more)
+
+
+class Told(Story):
+    def __init__(self, engines=4, **more):
+        super().__init__("service", engines=engines, **more)
+        self.number = 0
+
+    def ask(self, t, end, value, at="r1", path=CHAT, stream=True, how="info", **more):
+        return self.operation(t, end, "chat", {"path": path, "at": at, "stream": stream, **more},
+                              how and ("ok" if value["status"] == 200 else "info"), value)
+
+    def run(self, op, engine, t, end=None, how="whole", bytes=100, hash=HASH, first=True, method="POST", **more):
+        self.number += 1
+        row = {"request": self.number, "op": "service-%d" % op}
+        self.event(t, engine, "request", **row, method=method, path=CHAT)
+        if first:
+            self.event(t + 0.01, engine, "first", **row)
+        if end is not None:
+            self.event(end, engine, "end", **row, how=how, **{"status": 200, "bytes": bytes, "hash": hash, **more})
+
+    def trouble(self, begin, end, fault, *hosts, **more):
+        id = "n%d" % len(self.rows)
+        self.event(begin, "nemesis", "start", id=id, fault=fault, hosts=list(hosts), text=fault, **more)
+        self.event(end, "nemesis", "stop", id=id, fault=fault)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.t = Told()
+
+    def expect(self, *expected):
+        self.t.event(self.t.rows and max(r["t"] for r in self.t.rows) + 2, "lab", "over")
+        self.assertEqual(rules(check(self.t.history())), list(expected))
+
+
+class Bytes(Case):
+    def test_what_one_engine_sent(self):
+        op = self.t.ask(10, 11, whole())
+        self.t.run(op, "e1", 10.1, 10.9)
+        self.expect()
+
+    def test_what_the_second_engine_sent(self):
+        op = self.t.ask(10, 11, whole())
+        self.t.run(op, "e1", 10.1, 10.2, "refused", 30, "bb", first=False, status=500)
+        self.t.run(op, "e2", 10.3, 10.9)
+        self.expect()
+
+    def test_a_piece_is_missing(self):
+        op = self.t.ask(10, 11, whole(bytes=99, hash="bb"))
+        self.t.run(op, "e1", 10.1, 10.9)
+        self.expect("bytes")
+
+    def test_no_engine_had_it(self):
+        self.t.ask(10, 11, whole())
+        self.expect("bytes")
+
+    def test_the_first_half_of_one_and_the_second_of_another(self):
+        op = self.t.ask(10, 11, whole(hash="cc"))
+        self.t.run(op, "e1", 10.1, 10.4, "failed", 50, "bb")
+        self.t.run(op, "e2", 10.5, 10.9)
+        self.expect("bytes")
+
+    def test_an_answer_that_broke_off_passes_for_whole(self):
+        """The engine sent less than it should, and says so: it is no whole answer, though the bytes are the same."""
+        op = self.t.ask(10, 11, whole(streamed=False, last=False))
+        self.t.run(op, "e1", 10.1, 10.9, "failed")
+        self.expect("bytes")
+
+    def test_another_requests_answer(self):
+        one = self.t.ask(10, 11, whole())
+        two = self.t.ask(10, 11, whole(hash="bb"))
+        self.t.run(one, "e1", 10.1, 10.9)
+        self.t.run(two, "e1", 10.1, 10.9, hash="cc")
+        self.t.run(three := self.t.ask(12, 13, whole(hash="cc")), "e2", 12.1, 12.9, hash="dd")
+        self.t.history()
+        self.expect("bytes", "stale answer")
+        self.assertEqual(check(self.t.history())[1].ids, [three])
+
+    def test_another_engine_went_on_after_a_sign_of_life(self):
+        also = {"bytes": 101, "hash": "cc", "why": "another engine took over"}
+        op = self.t.ask(10, 25, whole(hash="bb", also=[also]))
+        self.t.trouble(9, 24, "hang", "e1")
+        self.t.run(op, "e1", 10.1, 21, "left", first=False)
+        self.t.run(op, "e2", 21, 24.9, bytes=101, hash="cc")
+        self.expect()
+
+    def test_an_event_of_usage_is_taken_out_where_nobody_asked(self):
+        for usage, expected in ((None, []), (False, ["bytes"]), (True, ["bytes"])):
+            self.t = Told()
+            op = self.t.ask(10, 11, whole(hash="bb", bytes=80), usage=usage)
+            self.t.run(op, "e1", 10.1, 10.9, plain={"bytes": 80, "hash": "bb"})
+            self.expect(*expected)
+
+    def test_the_engine_was_killed_before_it_wrote_the_end(self):
+        op = self.t.ask(10, 11, whole())
+        self.t.run(op, "e1", 10.1)
+        self.t.trouble(11, 12, "kill", "e1")
+        self.t.event(11.01, "e1", "exit", status=-9)
+        self.expect()
+        self.assertEqual(figures(self.t.history())["unproved"], 1)
+
+    def test_it_was_killed_long_before(self):
+        op = self.t.ask(10, 15, whole())
+        self.t.run(op, "e1", 10.1)
+        self.t.trouble(11, 12, "kill", "e1")
+        self.t.event(11.01, "e1", "exit", status=-9)
+        self.expect("bytes")
+
+    def test_the_routers_own_list_of_models(self):
+        self.t.ask(10, 11, whole(streamed=False, last=False), path="/v1/models")
+        self.expect()
+
+
+class Form(Case):
+    def test_bytes_behind_the_end(self):
+        op = self.t.ask(10, 11, whole(extra=17, text="HTTP/1.1 200 OK"))
+        self.t.run(op, "e1", 10.1, 10.9)
+        self.expect("one answer")
+
+    def test_no_http(self):
+        self.t.trouble(9, 12, "garbage", "e1")
+        self.t.ask(10, 11, nothing("malformed"), at="r1")
+        self.expect("malformed", "avoidable")
+
+    def test_a_stream_without_its_last_event(self):
+        self.t.trouble(9, 12, "end", "e1")
+        op = self.t.ask(10, 11, cut(framed=True, error=None))
+        self.t.run(op, "e1", 10.1, 10.9, "failed")
+        self.expect("unfinished")
+
+    def test_an_error_event_is_an_honest_end(self):
+        self.t.trouble(9, 12, "end", "e1")
+        op = self.t.ask(10, 11, cut(framed=True, error=None, failed=True))
+        self.t.run(op, "e1", 10.1, 10.9, "failed")
+        self.expect()
+
+    def test_the_connection_breaks_behind_the_last_event(self):
+        op = self.t.ask(10, 11, whole(framed=False, error="reset"))
+        self.t.run(op, "e1", 10.1, 10.9)
+        self.expect()
+
+    def test_a_right_request_is_refused(self):
+        self.t.ask(10, 11, wrong(404))
+        self.expect("refused")
+
+    def test_a_deed_that_no_engine_knows_may_be(self):
+        op = self.t.ask(10, 11, wrong(404), path=DEED, stream=False)
+        self.t.run(op, "e1", 10.1, 10.2, "refused", status=404)
+        self.expect()
+
+    def test_no_end(self):
+        op = self.t.ask(10, 11, {}, how=None)
+        self.t.run(op, "e1", 10.1, 11)
+        self.t.event(30, "lab", "over")
+        self.expect("no answer")
+
+    def test_no_end_though_no_engine_had_it(self):
+        self.t.ask(10, 11, {}, how=None)
+        self.t.event(30, "lab", "over")
+        self.expect("no answer")
+
+    def test_no_end_yet(self):
+        op = self.t.ask(10, 11, {}, how=None)
+        self.t.run(op, "e1", 10.1, 25)
+        self.t.event(30, "lab", "over")
+        self.expect()
+
+    def test_it_comes_long_after_its_engine_was_done(self):
+        op = self.t.ask(10, 30, whole())
+        self.t.run(op, "e1", 10.1, 11)
+        self.expect("no answer")
+
+    def test_a_fault_held_it_up_not_for_ever(self):
+        self.t.trouble(9, 12, "descriptors", "r1")
+        self.t.ask(10, 24, nothing("timeout"))
+        self.t.ask(10, 22, nothing("timeout"))
+        self.expect("no answer")
+
+    def test_a_fault_held_it_up(self):
+        self.t.trouble(10.5, 29, "loss", "r1", "e1", links=[["r1", "e1"]], harmless=True)
+        op = self.t.ask(10, 30, whole())
+        self.t.run(op, "e1", 10.1, 11)
+        self.expect()
+
+
+class Twice(Case):
+    def test_a_deed_runs_twice(self):
+        self.t.trouble(9, 12, "resets", "e1")
+        op = self.t.ask(10, 11, wrong(404), path=DEED, stream=False)
+        self.t.run(op, "e1", 10.1, 10.2, "failed")
+        self.t.run(op, "e2", 10.3, 10.4, "refused", status=404)
+        self.expect("twice")
+
+    def test_a_computation_may(self):
+        self.t.trouble(9, 12, "resets", "e1")
+        op = self.t.ask(10, 11, whole())
+        self.t.run(op, "e1", 10.1, 10.2, "failed")
+        self.t.run(op, "e2", 10.3, 10.9)
+        self.expect()
+
+    def test_but_not_at_one_engine(self):
+        op = self.t.ask(10, 13, whole())
+        self.t.run(op, "e1", 10.1, 11.2, "failed")
+        self.t.run(op, "e1", 11.3, 12.9)
+        self.expect("twice")
+
+    def test_again_there_where_a_kept_connection_closed_at_once(self):
+        op = self.t.ask(10, 11, whole())
+        self.t.run(op, "e1", 10.1, 10.15, "failed", 0, first=False)
+        self.t.run(op, "e1", 10.2, 10.9)
+        self.expect()
+
+    def test_again_there_where_an_answer_was_computed_and_nothing_of_it_sent(self):
+        """An answer that is no stream goes out at its end. Seen: resets before the first piece."""
+        op = self.t.ask(10, 11, whole(streamed=False), stream=False)
+        self.t.run(op, "e1", 10.1, 10.15, "failed", 0)
+        self.t.run(op, "e1", 10.2, 10.9)
+        self.expect()
+
+    def test_but_not_where_some_of_it_was_sent(self):
+        op = self.t.ask(10, 11, whole())
+        self.t.run(op, "e1", 10.1, 10.15, "failed", 300)
+        self.t.run(op, "e1", 10.2, 10.9)
+        self.expect("twice")
+
+    def test_more_engines_than_retries(self):
+        op = self.t.ask(10, 11, whole())
+        for i in range(3):
+            self.t.run(op, "e%d" % (i + 1), 10.1 + i / 10, 10.15 + i / 10, "refused", first=False, status=503)
+        self.t.run(op, "e4", 10.5, 10.9)
+        self.expect("twice")
+
+    def test_as_many_as_there_are(self):
+        op = self.t.ask(10, 11, whole())
+        for i in range(2):
+            self.t.run(op, "e%d" % (i + 1), 10.1 + i / 10, 10.15 + i / 10, "refused", first=False, status=503)
+        self.t.run(op, "e4", 10.5, 10.9)
+        self.expect()
+
+    def test_a_question_who_has_it_is_no_run(self):
+        op = self.t.ask(10, 11, whole())
+        for i in range(4):
+            self.t.run(op, "e%d" % (i + 1), 10.1, 10.2, "refused", method="GET", status=404)
+        self.t.run(op, "e1", 10.5, 10.9)
+        self.expect()
+
+
+class StillRunning(Case):
+    def leave(self, t, end, run_end, engine="e1", at="r1"):
+        op = self.t.ask(t, end, cut(error="left"), at=at)
+        self.t.run(op, engine, t + 0.1, run_end, "left")
+
+    def test_it_ends_with_its_client(self):
+        self.leave(10, 11, 11.3)
+        self.expect()
+
+    def test_it_does_not(self):
+        self.leave(10, 11, 14)
+        self.expect("still running")
+
+    def test_it_never_ends(self):
+        self.leave(10, 11, None)
+        self.t.event(20, "lab", "over")
+        self.expect("still running")
+
+    def test_the_history_ends(self):
+        self.leave(10, 11, None)
+        self.t.event(11.4, "lab", "over")
+        self.assertEqual(rules(check(self.t.history())), [])
+
+    def test_the_engine_was_stopped_meanwhile(self):
+        self.t.trouble(10.5, 25, "pause", "e1")
+        self.leave(10, 11, 26)
+        self.expect()
+
+    def test_another_engine_was(self):
+        self.t.trouble(10.5, 25, "pause", "e2")
+        self.leave(10, 11, 26)
+        self.expect("still running")
+
+    def test_the_way_lost_packets(self):
+        self.t.trouble(10.5, 12, "loss", "r1", "e1", links=[["r1", "e1"]], harmless=True)
+        self.leave(10, 11, 20)
+        self.expect()
+
+    def test_and_was_well_for_long(self):
+        self.t.trouble(10.5, 12, "loss", "r1", "e1", links=[["r1", "e1"]], harmless=True)
+        self.leave(10, 11, 60)
+        self.expect("still running")
+
+    def test_it_went_elsewhere(self):
+        op = self.t.ask(10, 18, whole())
+        self.t.run(op, "e1", 10.1, 17, "left", first=False)
+        self.t.run(op, "e2", 12, 17.9)
+        self.expect("still running")
+
+    def test_its_engine_was_killed_and_nothing_runs_there(self):
+        self.t.trouble(10.9, 30, "kill", "e1")
+        self.leave(10, 11, None)
+        self.t.event(11.2, "e1", "exit", status=-9)
+        self.t.event(29, "e1", "start")
+        self.expect()
+
+
+class Avoidable(Case):
+    def test_a_failure_out_of_nothing(self):
+        self.t.ask(10, 11, wrong(503, reason="no_replica"))
+        self.expect("avoidable")
+
+    def test_a_429_is_one(self):
+        self.t.ask(10, 11, wrong(429, failed=False))
+        self.expect("avoidable")
+
+    def test_a_cut_out_of_nothing(self):
+        op = self.t.ask(10, 11, cut())
+        self.t.run(op, "e1", 10.1, 11, "left")
+        self.expect("needless cut")
+
+    def test_one_engine_is_killed_and_others_are_well(self):
+        self.t.trouble(10, 20, "kill", "e1")
+        op = self.t.ask(10.5, 11, wrong(502))
+        self.t.run(op, "e1", 10.6, 10.8, "failed", first=False)
+        self.expect("avoidable")
+
+    def test_it_had_begun(self):
+        self.t.trouble(10, 20, "kill", "e1")
+        op = self.t.ask(9.5, 10.5, cut())
+        self.t.run(op, "e1", 9.6, 10.4, "failed")
+        self.expect()
+
+    def test_it_had_begun_elsewhere(self):
+        self.t.trouble(10, 20, "kill", "e1")
+        op = self.t.ask(9.5, 10.5, cut())
+        self.t.run(op, "e2", 9.6, 10.4, "failed")
+        self.expect("needless cut")
+
+    def test_its_router_was_killed(self):
+        self.t.trouble(10, 20, "kill", "r1")
+        self.t.ask(9.5, 10.1, cut())
+        self.t.ask(12, 12.1, nothing("refused"))
+        self.t.ask(21, 21.1, nothing("refused"))
+        self.expect()
+
+    def test_another_router_was(self):
+        self.t.trouble(10, 20, "kill", "r2")
+        self.t.ask(9.5, 10.1, nothing("reset"))
+        self.expect("avoidable")
+
+    def test_its_router_was_long_ago(self):
+        self.t.trouble(10, 20, "kill", "r1")
+        self.t.ask(24, 24.1, nothing("refused"))
+        self.expect("avoidable")
+
+    def test_by_the_balancer_any_router_counts(self):
+        self.t.trouble(10, 20, "kill", "r2")
+        self.t.ask(10.5, 11, nothing("reset"), at="lb")
+        self.expect()
+
+    def ends(self, router, t, back, asked, status):
+        self.t.event(t, router, "exit", asked=asked, status=status)
+        self.t.event(back, router, "start", life=2)
+
+    def test_a_router_that_is_gone_for_long(self):
+        self.ends("r1", 30, 50, "SIGTERM", 0)
+        for t in (10, 25, 40, 60):
+            self.t.ask(t, t + 0.1, nothing("refused"))
+        self.expect("avoidable", "avoidable")
+
+    def test_a_router_that_is_not_ready_yet(self):
+        self.ends("r1", 20, 40, "SIGTERM", 0)
+        for t in (40.1, 44):
+            self.t.ask(t, t + 0.1, wrong(503, reason="no_replica"))
+        self.expect("avoidable")
+
+    def test_behind_the_balancer_nobody_sees_a_router_that_drains(self):
+        self.ends("r1", 20, 40, "SIGTERM", 0)
+        self.t.ask(19.9, 20.1, nothing("refused"), at="lb")
+        self.expect("avoidable")
+
+    def test_behind_the_balancer_nobody_sees_a_router_that_is_long_gone(self):
+        self.ends("r1", 20, 40, "SIGKILL", -9)
+        for t in (19.9, 22, 30, 39.9, 40.1):
+            self.t.ask(t, t + 0.2, nothing("closed"), at="lb")
+        self.expect("avoidable", "avoidable", "avoidable")
+
+    def test_one_that_drains_ends_what_it_has_begun(self):
+        self.ends("r1", 20, 40, "SIGTERM", 0)
+        op = self.t.ask(19, 20, cut())
+        self.t.run(op, "e1", 19.1, 20, "left")
+        self.expect("needless cut")
+
+    def test_one_that_ended_badly_is_seen(self):
+        for asked, status in (("SIGTERM", 1), ("SIGKILL", -9), ("", 0)):
+            self.t = Told()
+            self.ends("r1", 20, 40, asked, status)
+            self.t.ask(19.9, 20.1, nothing("refused"), at="lb")
+            self.expect()
+
+    def test_the_balancer_is_no_excuse_in_calm(self):
+        self.t.ask(10.5, 11, nothing("reset"), at="lb")
+        self.expect("avoidable")
+
+    def test_a_way_that_is_cut(self):
+        for link, expected in ((["c1", "r1"], []), (["c1", "r2"], ["avoidable"]), (["r1", "r2"], ["avoidable"])):
+            self.t = Told()
+            self.t.trouble(9, 20, "partition", "c1", "r1", "r2", links=[link])
+            self.t.ask(10, 11, nothing("unreachable"))
+            self.expect(*expected)
+
+    def test_a_router_that_reaches_no_engine(self):
+        self.t.trouble(9, 20, "partition", "r1", links=[["r1", "e%d" % i] for i in range(1, 5)])
+        self.t.ask(10, 11, wrong(503))
+        self.t.ask(10, 11, wrong(503), at="r2")
+        self.expect("avoidable")
+
+    def test_what_is_harmless_excuses_nothing(self):
+        self.t.trouble(9, 20, "delay", "r1", "e1", harmless=True)
+        self.t.ask(10, 11, wrong(504))
+        self.expect("avoidable")
+
+    def test_more_are_ill_than_there_are_retries(self):
+        for count, expected in ((2, ["avoidable"]), (3, [])):
+            self.t = Told()
+            self.t.trouble(9, 20, "500", *["e%d" % (i + 1) for i in range(count)])
+            self.t.ask(10, 11, wrong(503))
+            self.expect(*expected)
+
+    def test_all_are_ill(self):
+        self.t = Told(engines=2)
+        self.t.trouble(9, 10, "kill", "e1", "e2")
+        self.t.ask(12, 13, wrong(503))
+        self.t.ask(20, 21, wrong(503))
+        self.expect("avoidable")
+
+    def test_what_must_not_be_repeated(self):
+        self.t.trouble(9, 20, "resets", "e1")
+        op = self.t.ask(10, 11, wrong(502), path=DEED, stream=False)
+        self.t.run(op, "e1", 10.1, 10.2, "failed")
+        self.expect()
+
+    def test_what_the_answer_says(self):
+        for status, reason, hosts, expected in (
+                (502, "suspect", ["e1", "e2"], []), (502, "suspect", ["e1"], ["avoidable"]),
+                (503, "retry_budget", ["e1"], []), (503, "retry_budget", [], ["avoidable"]),
+                (503, "no_replica", ["e1"], ["avoidable"])):
+            self.t = Told()
+            if hosts:
+                self.t.trouble(9, 20, "kill", *hosts)
+            self.t.ask(10, 11, wrong(status, reason=reason))
+            self.expect(*expected)
+
+    def test_a_limit_is_no_excuse_in_calm(self):
+        self.t.ask(10, 11, wrong(504, limit="queue-timeout"))
+        self.t.trouble(20, 30, "hang", "e1")
+        self.t.ask(21, 29, wrong(504, limit="upstream-first-token-timeout"))
+        self.expect("avoidable")
+
+    def test_two_engines_said_500(self):
+        self.t.trouble(9, 20, "500", "e1", "e2")
+        op = self.t.ask(10, 11, wrong(500))
+        self.t.run(op, "e1", 10.1, 10.2, "refused", first=False, status=500)
+        self.t.run(op, "e2", 10.3, 10.4, "refused", first=False, status=500)
+        self.expect()
+
+    def test_patience_ends_at_an_engine_that_is_slow(self):
+        for serves, expected in ((True, []), (False, ["avoidable"])):
+            self.t = Told()
+            self.t.trouble(9, 60, "crawl", "e1", serves=serves)
+            op = self.t.ask(10, 50, nothing("timeout"))
+            self.t.run(op, "e1", 10.1, 50.2, "left", first=False)
+            self.expect(*expected)
+
+    def test_a_kept_connection_closed(self):
+        self.t.ask(10, 10.1, nothing("closed", reused=True))
+        self.expect()
+        self.t.ask(10, 10.1, nothing("closed", reused=False))
+        self.expect("avoidable")
+
+    def test_a_client_that_left_is_no_failure(self):
+        self.t.ask(10, 10.1, nothing("left"))
+        self.expect()
+
+    def test_who_was_excused_is_counted(self):
+        self.t.trouble(10, 20, "kill", "r1")
+        self.t.ask(12, 12.1, nothing("refused"))
+        self.assertEqual(figures(self.t.history())["excused"], {"way": 1})
+
+
+if __name__ == "__main__":
+    unittest.main()

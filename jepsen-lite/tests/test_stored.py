@@ -1,0 +1,271 @@
+"""The checker of stored: for each rule a history that is right, one that is wrong, and one that only looks wrong."""
+
+import unittest
+
+from story import Story, rules
+from checkers.stored import check, figures
+
+MAKE = "/v1/responses"
+
+
+def given(id="resp_1", hash="aa", output="o1", state="completed", **more):
+    return dict({"status": 200, "finished": True, "framed": True, "failed": False, "sent": True, "tokens": 0,
+                 "bytes": 10, "hash": hash, "id": id, "output": output, "state": state}, **more)
+
+
+def missing():
+    return {"status": 404, "finished": True, "framed": True, "failed": True, "sent": True, "bytes": 9, "hash": "ff"}
+
+
+def broken(status=502):
+    return dict(missing(), status=status)
+
+
+class Told(Story):
+    def __init__(self, **options):
+        super().__init__("stored", engines=3)
+        self.rows[0]["value"]["options"] = options
+        self.number = 0
+
+    def run(self, op, engine, t, end, path=MAKE, method="POST", how="whole", hash="aa", status=200):
+        self.number += 1
+        row = {"request": self.number, "op": "stored-%d" % op}
+        self.event(t, engine, "request", **row, method=method, path=path)
+        self.event(end, engine, "end", **row, how=how, status=status, bytes=10, hash=hash)
+
+    def make(self, t=10, engine="e1", **more):
+        op = self.operation(t, t + 0.5, "make", {"path": MAKE, "at": "r1"}, "ok", given(**more))
+        self.run(op, engine, t + 0.1, t + 0.4)
+        return op
+
+    def read(self, t, result, at="r2", engine=None, hash="aa", f="read", end=0.2, **more):
+        path = MAKE + "/resp_1" if f != "continue" else MAKE
+        op = self.operation(t, t + end, f, {"path": path, "of": "resp_1", "at": at}, "ok", result)
+        if engine:
+            self.run(op, engine, t + 0.05, t + 0.1, path, "GET" if f == "read" else "POST", hash=hash, **more)
+        return op
+
+    def trouble(self, begin, end, fault, *hosts, **more):
+        id = "n%d" % len(self.rows)
+        self.event(begin, "nemesis", "start", id=id, fault=fault, hosts=list(hosts), text=fault, **more)
+        self.event(end, "nemesis", "stop", id=id, fault=fault)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.t = Told()
+
+    def expect(self, *expected):
+        self.assertEqual(rules(check(self.t.history())), list(expected))
+
+
+class Lost(Case):
+    def test_found_from_another_router(self):
+        self.t.make()
+        self.t.read(20, given(hash="bb"), "r2", "e1", "bb")
+        self.expect()
+        self.assertEqual(figures(self.t.history())["asked"], 1)
+
+    def test_not_found(self):
+        self.t.make()
+        self.t.read(20, missing())
+        self.expect("lost")
+
+    def test_not_continued(self):
+        self.t.make()
+        self.t.read(20, missing(), f="continue", engine="e2", how="refused", status=404)
+        self.expect("lost")
+
+    def test_its_maker_was_restarted(self):
+        self.t.make()
+        self.t.restart(15, "e1")
+        self.t.read(60, missing())
+        self.expect()
+
+    def test_another_engine_was_restarted(self):
+        self.t.make()
+        self.t.restart(15, "e2")
+        self.t.read(60, missing())
+        self.expect("lost")
+
+    def test_its_maker_forgot_all_when_told_to(self):
+        self.t.make()
+        self.t.event(15, "e1", "restart")
+        self.t.read(60, missing())
+        self.expect()
+
+    def test_the_router_that_made_it_died_and_came_back(self):
+        self.t.make()
+        self.t.trouble(15, 16, "kill", "r1")
+        self.t.event(15, "r1", "exit", status=-9)
+        self.t.event(16, "r1", "start", life=2)
+        self.t.read(17, missing(), "r1")
+        self.t.read(30, missing(), "r1")
+        self.expect("lost")
+
+    def test_its_maker_is_out_of_reach_for_that_router(self):
+        self.t.make()
+        self.t.trouble(15, 25, "partition", "r2", "e1", links=[["r2", "e1"]])
+        self.t.read(20, missing(), "r2")
+        self.t.read(20, given(hash="bb"), "r1", "e1", "bb")
+        self.t.read(40, missing(), "r2")
+        self.expect("lost")
+
+    def test_an_engine_that_is_ill_hides_no_other(self):
+        self.t.make()
+        self.t.trouble(15, 25, "pause", "e2")
+        self.t.read(20, missing(), "r2")
+        self.expect("lost")
+
+    def test_one_of_a_thousand_newer_ones(self):
+        self.t.make()
+        for i in range(901):
+            self.t.make(11 + i / 100, id="resp_x%d" % i)
+        self.t.read(30, missing())
+        self.expect()
+
+    def test_nobody_knows_who_made_it(self):
+        self.t.read(20, missing())
+        self.expect()
+
+
+class Avoidable(Case):
+    def test_out_of_nothing(self):
+        self.t.make()
+        self.t.read(20, broken())
+        self.expect("avoidable")
+
+    def test_its_maker_hangs(self):
+        self.t.make()
+        self.t.trouble(15, 25, "pause", "e1")
+        self.t.read(20, broken())
+        self.expect()
+
+    def test_another_one_does(self):
+        self.t.make()
+        self.t.trouble(15, 25, "pause", "e2")
+        self.t.read(20, broken())
+        self.t.read(40, broken())
+        self.expect("avoidable")
+
+    def test_its_router_does(self):
+        self.t.make()
+        self.t.trouble(15, 25, "pause", "r2")
+        self.t.read(20, broken(), "r2")
+        self.t.read(20, broken(), "r1")
+        self.expect("avoidable")
+
+
+class Same(Case):
+    def test_another_engine_answers(self):
+        self.t.make()
+        self.t.read(20, given(hash="bb", id="resp_2"), f="continue", engine="e2", hash="bb")
+        self.expect("another")
+
+    def test_all_are_asked_and_the_maker_answers(self):
+        self.t.make()
+        op = self.t.read(20, given(hash="bb", id="resp_2"), f="continue", engine="e1", hash="bb")
+        self.t.run(op, "e2", 20.01, 20.02, MAKE + "/resp_1", "GET", "refused", "cc", 404)
+        self.expect()
+
+    def test_it_says_something_else(self):
+        self.t.make()
+        self.t.read(20, given(hash="bb", output="o2"), "r2", "e1", "bb")
+        self.expect("changed")
+
+    def test_it_was_not_over(self):
+        self.t.make(state="queued", output="o0")
+        self.t.read(20, given(hash="bb", output="o0", state="in_progress"), "r2", "e1", "bb")
+        self.t.read(21, given(hash="cc", output="o2"), "r2", "e1", "cc")
+        self.t.read(22, given(hash="cc", output="o2"), "r1", "e1", "cc")
+        self.expect()
+
+    def test_and_then_changed(self):
+        self.t.make(state="queued", output="o0")
+        self.t.read(21, given(hash="cc", output="o2"), "r2", "e1", "cc")
+        self.t.read(22, given(hash="dd", output="o3"), "r1", "e1", "dd")
+        self.expect("changed")
+
+
+class Cancel(Case):
+    def test_the_maker_refuses(self):
+        self.t.make()
+        self.t.read(20, dict(missing(), status=400), f="cancel", engine="e1", how="refused", status=400)
+        self.expect()
+
+    def test_it_runs_twice(self):
+        self.t.make()
+        op = self.t.read(20, given(hash="bb"), f="cancel", engine="e1", hash="bb")
+        self.t.run(op, "e1", 20.1, 20.15, MAKE + "/resp_1")
+        self.expect("twice")
+
+    def test_it_is_asked_for_before(self):
+        self.t.make()
+        op = self.t.read(20, given(hash="bb"), f="cancel", engine="e1", hash="bb")
+        self.t.run(op, "e1", 20.01, 20.02, MAKE + "/resp_1", "GET")
+        self.expect()
+
+
+class Session(Case):
+    def setUp(self):
+        self.t = Told(policy="session")
+
+    def choose(self, t, at, replica, policy="session"):
+        self.t.operation(t, t + 0.01, "choose", {"key": "s1", "at": at}, "ok", {"policy": policy, "replica": replica})
+
+    def ask(self, t, engine):
+        ask = {"key": "s1", "at": "r1", "path": "/v1/completions"}
+        op = self.t.operation(t, t + 0.3, "session", ask, "ok", given())
+        self.t.run(op, engine, t + 0.1, t + 0.2, "/v1/completions")
+
+    def test_one_mind(self):
+        self.t.rest(20)
+        self.choose(20.1, "r1", "a:1")
+        self.choose(20.2, "r2", "a:1")
+        self.expect()
+
+    def test_two_minds(self):
+        self.t.rest(20)
+        self.choose(20.1, "r1", "a:1")
+        self.choose(20.2, "r2", "b:1")
+        self.expect("session")
+
+    def test_two_minds_under_another_policy(self):
+        self.t.rest(20)
+        self.choose(20.1, "r1", "a:1", "cache_aware")
+        self.choose(20.2, "r2", "b:1", "cache_aware")
+        self.expect()
+
+    def test_two_minds_without_calm(self):
+        self.t.rest(20, calm=False)
+        self.choose(20.1, "r1", "a:1")
+        self.choose(20.2, "r2", "b:1")
+        self.expect()
+
+    def test_another_mind_at_another_rest(self):
+        for t, replica in ((20, "a:1"), (40, "b:1")):
+            self.t.rest(t)
+            self.choose(t + 0.1, "r1", replica)
+            self.choose(t + 0.2, "r2", replica)
+        self.expect()
+
+    def test_it_moves(self):
+        self.ask(40, "e1")
+        self.ask(50, "e2")
+        self.expect("session")
+
+    def test_it_moves_because_of_a_fault(self):
+        self.t.trouble(41, 42, "kill", "e1")
+        self.ask(40, "e1")
+        self.ask(50, "e2")
+        self.expect()
+
+    def test_it_moves_long_after_it(self):
+        self.t.trouble(41, 42, "kill", "e1")
+        self.ask(100, "e2")
+        self.ask(110, "e1")
+        self.expect("session")
+
+
+if __name__ == "__main__":
+    unittest.main()
