@@ -1,25 +1,36 @@
 #!/usr/bin/env bash
-# Runs every test of a build folder: unit tests, fuzz corpus replays, end-to-end tests.
+# Runs every test of a build folder: unit tests, fuzz corpus replays, end-to-end tests, those of jepsen-lite itself.
 #
 #   tests/run.sh BUILD_DIR
 #
-#   FILTER=http      only tests whose name has this in it
-#   ONLY="unit fuzz" only tests of these kinds: unit, fuzz, e2e
-#   JOBS=2           unit tests and replays at once
-#   LANES=4          end-to-end tests at once
+#   FILTER=http      only programs whose name has this in it
+#   FILTER=test_cluster.Members, test_cluster.Members.test_x, http/json_test.vectors
+#                    one class or method of an end-to-end test, one test of a unit test
+#   ONLY="unit fuzz" only tests of these kinds: unit, fuzz, e2e, jepsen
+#   JOBS=2           unit tests and replays at once (default: as many as there are cores)
+#   LANES=4          end-to-end tests at once (default: twice that)
+#   CI=true          a test that skips and is not in tests/skips.txt fails
 #   VERBOSE=1        show the output of passing tests too
-#   TEST_SECONDS=N   time limit of one test program (default 300)
+#   SLOW=3           a machine on which all takes so many times longer than on an idle one: limits grow
+#                    (default: 1, of a build with sanitizers 2)
+#   TEST_SECONDS=N   time limit of one test program (default 300, times SLOW)
 #
 # One line a program when it has ended, with the names of its tests that failed; what those said
 # stands below it. All that failed is named again at the end. The last line is
-# `N passed, M failed[, K skipped]`; the exit status is 1 if anything failed.
+# `N passed, M failed[, K skipped]`; the exit status is 1 if anything failed, or if FILTER fits none.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: tests/run.sh BUILD_DIR}
-limit=${TEST_SECONDS:-300}
-jobs=${JOBS:-2}
-lanes=${LANES:-4}
-shared=${GRAPEVINE_SHARED:-../shared}
+case $build in *asan) sanitizers=2 ;; esac
+export SLOW=${SLOW:-${sanitizers:-1}}
+limit=${TEST_SECONDS:-$((300 * ${SLOW%.*}))}
+jobs=${JOBS:-$(nproc)}
+lanes=${LANES:-$((2 * $(nproc)))}
+filter=${FILTER:-}
+one_test= # of the one program that FILTER names
+case $filter in
+test_*.* | */*.*) one_test=${filter#*.} ;;
+esac
 export BUILD="$PWD/${build#"$PWD"/}"
 [ "${build#/}" = "$build" ] || BUILD=$build
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
@@ -50,22 +61,25 @@ count_fuzz() {
     grep -aqE '^[1-9][0-9]* inputs replayed' "$1" && p=1
 }
 
+count_jepsen() {
+    count_e2e "$1"
+}
+
 count_e2e() { # "Ran 5 tests", "FAILED (failures=1, errors=1, skipped=1)"; lines if it was stopped
-    local ran
+    local ran whole # classes that were skipped: none of their tests counts as run
+    whole=$(grep -acE '^setUp(Class|Module) .*\.\.\. skipped' "$1")
     ran=$(sed -nE 's/^Ran ([0-9]+) tests?.*/\1/p' "$1" | tail -n 1)
     f=$(grep -acE '^(FAIL|ERROR): ' "$1")
     s=$(sed -nE 's/^(OK|FAILED) \(.*skipped=([0-9]+).*/\2/p' "$1" | tail -n 1)
     s=${s:-0}
     p=$(grep -acE '\.\.\. (.* )?ok$|^ok$' "$1")
-    [ -z "$ran" ] || p=$((ran > f + s ? ran - f - s : 0))
+    [ -z "$ran" ] || p=$((ran + whole > f + s ? ran + whole - f - s : 0))
 }
 
-vectors_for() { # folders of the shared vectors that a fuzz target understands
+vectors_for() { # the folder of test vectors that a fuzz target understands
     case $1 in
-    *skim* | *json*) echo "$shared/vectors/json" ;;
-    *head* | *chunk* | *request* | *response*) echo "$shared/vectors/llhttp" ;;
-    *msgpack*) echo "$shared/vectors/msgpack" ;;
-    *) return 0 ;;
+    http_skim* | http_json*) echo tests/vectors/json ;;
+    http_request* | http_response* | http_chunked*) echo tests/vectors/llhttp ;;
     esac
 }
 
@@ -74,24 +88,29 @@ command_of() { # command_of KIND NAME: sets `command` and `title`
     case $1 in
     unit)
         command=("$BUILD/tests/unit/$2")
+        [ -z "$one_test" ] || command=(env "UNIT_TEST=$one_test" "${command[@]}")
         ;;
     fuzz)
         title="fuzz corpus $2"
         command=("$BUILD/tests/fuzz/$2" tests/fuzz/corpus/"${2%_fuzz}")
         local vectors
         vectors=$(vectors_for "$2")
-        [ -n "$vectors" ] && [ -d "$vectors" ] && mapfile -t -O 2 command < <(find "$vectors" -type d)
+        [ -z "$vectors" ] || mapfile -t -O 2 command < <(find "$vectors" -type d)
         ;;
     e2e)
         title="e2e $2"
-        command=(env PYTHONPATH=tests/e2e python3 -m unittest -v "$2")
+        command=(env PYTHONPATH=tests/e2e python3 -m unittest -v "$2${one_test:+.$one_test}")
+        ;;
+    jepsen)
+        title="jepsen $2"
+        command=(env PYTHONPATH=jepsen-lite:jepsen-lite/tests python3 -m unittest -v "$2${one_test:+.$one_test}")
         ;;
     esac
 }
 
 # failed_in KIND LOG: the names of its tests that failed, or were under way when it ended
 failed_in() {
-    if [ "$1" = e2e ]; then
+    if [[ $1 =~ e2e|jepsen ]]; then
         sed -nE 's/^(FAIL|ERROR): [^ ]+ \(([^ ]*\.)?([^ .]+\.[^ .]+)\).*/\3/p' "$2"
         sed -nE '$ s/.* \(([^ ]*\.)?([^ .]+\.[^ .]+)\) \.\.\. *$/\2/p' "$2"
     else
@@ -100,9 +119,25 @@ failed_in() {
     fi | awk '!seen[$0]++' | head -n 20 | paste -sd ' '
 }
 
+# skipped_in KIND NAME LOG: the names of its tests that were skipped, one a line
+skipped_in() {
+    if [[ $1 =~ e2e|jepsen ]]; then # the name stands on the line of the verdict, or with a docstring above it
+        awk 'match($0, / \(test_[^)]*\)/) { name = substr($0, RSTART + 2, RLENGTH - 3) }
+             / \.\.\. skipped / { print name }' "$3"
+    else
+        sed -nE "s|^\[  SKIPPED \] ([^ ]+)\$|$2.\1|p" "$3" # then a summary names them again
+    fi | awk '!seen[$0]++'
+}
+
+listed() { # listed TEST: may it be skipped, itself or its class?
+    awk -v name="$1." -v build="${BUILD##*/}" '
+        index(name, $1 ".") == 1 && ($2 == "any" || $2 == build) { listed = 1 }
+        END { exit !listed }' tests/skips.txt
+}
+
 # What a failing test said: without the tests that passed.
 said() { # said KIND LOG
-    if [ "$1" = e2e ] && grep -aqE '^={70}$' "$2"; then
+    if [[ $1 =~ e2e|jepsen ]] && grep -aqE '^={70}$' "$2"; then
         sed -nE '/^={70}$/,$p' "$2"
     else
         grep -avE '^\[ +(RUN|OK) +\]|\.\.\. ok$' "$2" | tail -n 150
@@ -140,6 +175,15 @@ one() {
     "count_$kind" "$log"
     [ "$status" -ne 0 ] && [ "$f" -eq 0 ] && f=1
     [ $((p + f + s)) -eq 0 ] && { f=1; echo "(no test ran)" >>"$log"; }
+    if [ "$s" -ne 0 ] && [ "${CI:-}" = true ]; then
+        local name names
+        mapfile -t names < <(skipped_in "$kind" "$3" "$log" | grep . || echo "a test without a name")
+        for name in "${names[@]}"; do
+            listed "$name" && continue
+            s=$((s - 1)) f=$((f + 1))
+            echo "$name was skipped, and tests/skips.txt does not have it" >>"$log"
+        done
+    fi
     [ "$f" -ne 0 ] && failed=$(failed_in "$kind" "$log")
     [ "$status" -eq 124 ] && echo "(stopped after $limit s)" >>"$log"
     {
@@ -161,7 +205,12 @@ trap 'rm -rf "$out"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; echo "interrupted"; exit 130' INT TERM
 
 wanted() { # wanted KIND TITLE
-    [[ " ${ONLY:-unit fuzz e2e} " == *" $1 "* && $2 == *"${FILTER:-}"* ]]
+    [[ " ${ONLY:-unit fuzz e2e jepsen} " == *" $1 "* ]] || return 1
+    if [ -n "$one_test" ]; then
+        [ "${2#* }" = "${filter%%.*}" ]
+    else
+        [[ $2 == *"$filter"* ]]
+    fi
 }
 
 list() { # list KIND FILE...: the names of those that are wanted, each with its kind in front
@@ -170,6 +219,7 @@ list() { # list KIND FILE...: the names of those that are wanted, each with its 
     for file in "$@"; do
         [ -e "$file" ] || continue
         name=${file#tests/*/}
+        name=${name#jepsen-lite/tests/}
         name=${name%.*}
         command_of "$kind" "$name"
         wanted "$kind" "$title" && echo "$kind $name"
@@ -195,12 +245,15 @@ touch "$out/counts" "$out/failed" "$out/first" "$out/next" "$out/last"
 lane "$jobs" "$out/programs" &
 wait
 
-list e2e tests/e2e/test_*.py >"$out/e2e"
+{
+    list e2e tests/e2e/test_*.py
+    list jepsen jepsen-lite/tests/test_*.py
+} >"$out/e2e"
 for name in $long; do
     grep -x "e2e $name" "$out/e2e" >>"$out/first"
 done
 while read -r test; do
-    if [[ $alone == *" ${test#e2e } "* ]]; then
+    if [[ $alone == *" ${test#* } "* ]]; then
         echo "$test" >>"$out/last"
     else
         grep -qx "$test" "$out/first" || echo "$test" >>"$out/next"
@@ -213,5 +266,9 @@ lane 1 "$out/last" &
 wait
 
 cat "$out/failed"
+[ -s "$out/counts" ] || {
+    echo "no test matches FILTER=$filter"
+    echo "0 1 0" >"$out/counts"
+}
 awk '{ p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""; exit f > 0 }' "$out/counts"

@@ -23,8 +23,8 @@ import time
 import unittest
 
 # Test files take these from here, too.
-from lib_http import (HOST, LIMIT, SSE_HEAD, Client, Cut, Head, Reader, Response, answer, answer_json,
-                      chunk, chunked, request, reset)
+from lib_http import (HOST, LIMIT, SLOW, SSE_HEAD, Client, Cut, Head, Reader, Response, answer, answer_json,
+                      chunk, chunked, request, reset, slow_ms)
 
 BUILD = os.environ.get("BUILD", "build")
 BAD_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error", "CHECK(", "Sanitizer")
@@ -56,20 +56,29 @@ def wait_for(condition, what, limit=LIMIT, step=0.005):
         time.sleep(step)
 
 
+claims = []
+
+
 def closed_port():
-    """A port on which nobody listens. It is below those that the system gives out by itself: one of
-    these may belong to another test's engine before a test has its router listen there."""
+    """A port on which nobody listens but whom a test has listen there. It is below those that the system
+    gives out by itself: one of these may belong to another test's engine before a test has its router
+    listen there. It is this process's until its end, among all that run these tests: each claims what
+    it chose with a name that only one of them can have."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
         given_out = int(f.read().split()[0])
     while True:
         port = random.randrange(10000, max(given_out, 20000))  # it gives out more on some machines
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
             try:
+                claim.bind("\0grapevine tests port %d" % port)
                 tcp.bind((HOST, port))
                 udp.bind((HOST, port))
-                return port
             except OSError:
+                claim.close()
                 continue
+            claims.append(claim)
+            return port
 
 
 # --- the scriptable engine -----------------------------------------------------------------------
@@ -433,6 +442,11 @@ class Router(Process):
         with open("/proc/%d/status" % self.pid) as f:
             return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1)) * 1024
 
+    def delays_its_end(self):
+        """It serves on for a time (drain-delay) after its signal, as a test set it to."""
+        draining = wait_for(lambda: self.events("draining") or not self.running(), "that it drains")
+        return self.running() and draining[0]["delay_ms"] > 0
+
     def stop(self):
         """Ends it and judges how it lived."""
         if self.stopped:
@@ -440,13 +454,9 @@ class Router(Process):
         self.stopped = True
         if self.running():
             self.signal(signal.SIGTERM)
-            try:
-                self.popen.wait(1)
-            except subprocess.TimeoutExpired:
-                if self.running():
-                    self.signal(signal.SIGTERM)
-                self.expected = None
-        status = self.wait()
+            if self.delays_its_end():
+                self.signal(signal.SIGTERM)
+        status = self.wait()  # what does not end by itself is cut by drain-timeout, with another status
         text = "\n".join(self.lines)
         if any(word in text for word in BAD_WORDS) or status < 0 or status > 2:
             raise AssertionError("grapevine ended with %d:\n%s" % (status, text[-8000:]))

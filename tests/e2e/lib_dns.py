@@ -34,24 +34,24 @@ def read_question(query):
 
 
 class Dns:
-    def __init__(self, records):
+    def __init__(self, records, host=HOST, port=0):
         self.records = records
         self.mode = None
         self.modes = {}
         self.asked = []
         while True:
             self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self.udp.bind((HOST, 0))
+            self.udp.bind((host, port))
             self.port = self.udp.getsockname()[1]
             self.tcp = socket.socket()
             try:
-                self.tcp.bind((HOST, self.port))
+                self.tcp.bind((host, self.port))
                 break
             except OSError:
                 self.udp.close()
                 self.tcp.close()
         self.tcp.listen(16)
-        self.address = "%s:%d" % (HOST, self.port)
+        self.address = "%s:%d" % (host, self.port)
         self.stopping = False
         for serve in (self._serve_udp, self._serve_tcp):
             threading.Thread(target=serve, daemon=True).start()

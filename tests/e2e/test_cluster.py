@@ -10,7 +10,8 @@ import tempfile
 import time
 import unittest
 
-from lib import HOST, LIMIT, Case, binary, closed_port, wait_for
+from lib import HOST, LIMIT, SLOW, Case, answer_json, binary, closed_port, wait_for
+from lib_dns import Dns
 from test_engines import CHAT, FAST, chat, message, words
 
 FAST_PROBES = ("--scrape-interval", "200ms")
@@ -114,7 +115,7 @@ class Clustered(Case):
                  "members %s (there are %s)" % (names, self.alive(r)), limit, step=0.02)
 
     def converge(self, r, members, timeout=15):
-        status, out, err = gvctl("convergence", "--wait", "--timeout", str(timeout), "--members",
+        status, out, err = gvctl("convergence", "--wait", "--timeout", str(int(timeout * SLOW)), "--members",
                                  str(members), admin=r.admin_port)
         if status != 0:
             print(r.admin("GET", "/convergence").body.decode())
@@ -262,6 +263,31 @@ class Members(Clustered):
         self.assertIn("equal: all 2 living routers", out)
         self.assertIn("not asked: r3 (dead)", out)
 
+    def test_convergence_in_words(self):
+        """What lasts for moments in a cluster, by a router that says so for as long as it is asked."""
+        fine = {"ready": True, "registry": "1", "whole_index": "2", "log": "3", "reports": "4", "index": []}
+        other = dict(fine, index=[{"generation": 7, "digest": "5", "entries": 1}])
+        joins = dict(fine, ready=False)
+        gone = {"error": "connection refused"}
+        dead = {"equal": True, "not_asked": {"r2": "dead"}, "nodes": {"r1": fine}}
+        for said, words_in, words_not in (
+                ({"equal": False, "nodes": {"r1": joins}}, ["not equal: r1 is joining"], []),
+                ({"equal": False, "nodes": {"r1": joins, "r2": joins}}, ["r1, r2 are joining"], []),
+                ({"equal": False, "differ": ["index"], "nodes": {"r1": fine, "r2": gone}},
+                 ["not equal: r2 did not answer", "r2  ", "connection refused"],
+                 ["on its way", "classes that differ"]),
+                ({"equal": False, "comparable": False, "nodes": {"r1": fine, "r2": other}}, ["not comparable"], []),
+                ({"equal": False, "comparable": True, "differ": ["index"], "nodes": {"r1": fine, "r2": other}},
+                 ["on its way", "classes that differ: index", "time slices that differ: 7"], ["not answer"]),
+                (dead, ["equal: there is one living router", "not asked: r2 (dead)"], ["not equal"])):
+            admin = self.engine().closes(answer_json(said))
+            status, out, err = gvctl("convergence", admin=admin.port)
+            self.assertEqual((status, err), (0 if said["equal"] else 1, ""), out)
+            for word in words_in:
+                self.assertIn(word, out)
+            for word in words_not:
+                self.assertNotIn(word, out)
+
     def test_who_waits_for_agreement_waits_for_the_start_too(self):
         port = closed_port()
         p = subprocess.Popen([binary("gvctl"), "--admin", "http://%s:%d" % (HOST, port),
@@ -346,7 +372,10 @@ class Members(Clustered):
         second = self.node("r2", [e], "--join", "localhost:%d" % port)
         for r in (first, second):
             self.wait_alive(r, ["r1", "r2"])
-        lost = self.node("r3", [e], "--join", "no-such-host.invalid", join=first)
+        nobody = Dns({})
+        self.addCleanup(nobody.stop)
+        lost = self.node("r3", [e], "--join", "no-such-host.test", "--dns-server", nobody.address,
+                         join=first)
         lost.wait_event("join_unresolved")
         self.wait_alive(lost, ["r1", "r2", "r3"])
 
@@ -403,10 +432,12 @@ class Shared(Clustered):
             got = self.client(nodes[0]).post("/v1/responses", {
                 "model": "sim", "input": words("q", 50), "max_output_tokens": 5})
             self.assertEqual(got.status, 200, got)
-            time.sleep(0.1)
+            self.converge(nodes[0], 2)
             other = self.client(nodes[1]).ask("GET", "/v1/responses/" + got.json["id"])
             self.assertEqual((other.status, other.get("x-grapevine-replica")),
                              (200, got.get("x-grapevine-replica")))
+        for r in nodes:  # who has it was known: without that, all are asked in turn
+            self.assertEqual(r.metric("retries_total"), 0)
 
     def test_a_joiner_knows_before_it_is_ready(self):
         sims = [self.sim(*FAST) for _ in range(2)]

@@ -13,12 +13,13 @@ import threading
 import time
 import unittest
 
-from lib import HOST, Client, Cut, binary, closed_port, wait_for
+from lib import HOST, SLOW, Client, Cut, binary, closed_port, wait_for
+from lib_dns import Dns
 from lib_net import Net
 from test_cluster import Clustered, Talk, gvctl
 from test_engines import CHAT, FAST, message, words
 
-HEALED = int(os.environ.get("HEALED", "60"))
+HEALED = 60 * SLOW
 HOUR_MS = 3600 * 1000
 
 
@@ -369,7 +370,9 @@ class Networks(Faulty):
         """By name; and one that is never there, and one whose name nobody knows."""
         sims = [self.sim(*FAST)]
         port, never = closed_port(), closed_port()
-        first = self.node("r1", sims, "--join", "nobody.invalid:1", "--join",
+        nobody = Dns({})
+        self.addCleanup(nobody.stop)
+        first = self.node("r1", sims, "--dns-server", nobody.address, "--join", "nobody.test:1", "--join",
                           "%s:%d" % (HOST, never), join="localhost:%d" % port, ready=False)
         first.wait_event("join_unresolved")
         self.until_ready(first).wait_up(1)

@@ -435,7 +435,7 @@ class Draining(Case):
         r.signal(signal.SIGTERM)
         r.wait_event("draining")
         r.signal(signal.SIGTERM)
-        r.expected = r.wait(5)
+        r.expected = r.wait()
         self.assertIn(r.expected, (0, 1))
         with self.assertRaises((Cut, ConnectionResetError)):
             c.reader.chunked()
@@ -445,7 +445,7 @@ class Draining(Case):
         r = self.router([self.e], "--drain-timeout", "300ms")
         c = self.stream(r)
         r.signal(signal.SIGTERM)
-        r.expected = r.wait(5)
+        r.expected = r.wait()
         self.assertEqual(r.expected, 1)
         self.assertEqual(r.events("drain_timeout")[0]["requests_cut"], 1)
         with self.assertRaises((Cut, ConnectionResetError)):
@@ -459,7 +459,7 @@ class Draining(Case):
         r.signal(signal.SIGTERM)
         r.wait_event("draining")
         r.signal(signal.SIGTERM)
-        r.expected = r.wait(5)
+        r.expected = r.wait()
         self.assertEqual(len(clients), 20)
 
 

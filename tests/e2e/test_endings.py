@@ -50,7 +50,7 @@ class Held(Case):
         r = self.router([e])
         c = self.client(r)
         c.send(request("POST", CHAT, chat("x" * 400000)))
-        e.wait_request().read_body
+        e.wait_request()
         wait_for(lambda: r.metric("body_bytes_held") >= 400000, "held")
         go.append(1)
         self.assertEqual(c.read().status, 200)

@@ -153,6 +153,7 @@ class Caches(Case):
             previous, where = got.json["id"], got.get("x-grapevine-replica")
             again = c.ask("GET", "/v1/responses/" + previous)
             self.assertEqual((again.status, again.get("x-grapevine-replica")), (200, where))
+        self.assertEqual(r.metric("retries_total"), 0)  # known: nobody was asked in turn
 
     def test_the_surfaces_of_both_engines_are_understood(self):
         for kind in ("vllm", "sglang"):

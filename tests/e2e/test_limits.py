@@ -104,7 +104,7 @@ class Limits(Case):
         c = self.client(self.r, receive_buffer=4096)
         c.send(request("GET", "/a"))
         asked = self.e.wait_request()
-        self.assertTrue(asked.gone.wait(10), "the engine was not let go")
+        self.assertTrue(asked.gone.wait(LIMIT), "the engine was not let go")
         self.r.quiet()
         self.assertEqual(self.r.metric("client_timeouts_total"), before + 1)
 

@@ -8,6 +8,7 @@ import threading
 
 from lib import (HOST, LIMIT, Case, Client, Engine, Router, answer, answer_json, binary, closed_port,
                  wait_for)
+from lib_dns import Dns
 from test_cluster import Clustered, gvctl
 
 CHAT = "/v1/chat/completions"
@@ -215,12 +216,14 @@ class Added(Clustered):
             self.assertEqual(self.names(r), {e.name, later.name})
 
     def test_what_does_not_answer_yet_is_added(self):
-        r = self.router([self.engine()])
+        nobody = Dns({})
+        self.addCleanup(nobody.stop)
+        r = self.router([self.engine()], "--dns-server", nobody.address)
         silent = socket.socket()  # accepts and says nothing
         silent.bind((HOST, 0))
         silent.listen(8)
         self.addCleanup(silent.close)
-        for name in ("%s:%d" % (HOST, closed_port()), "no-such-host.invalid:80",
+        for name in ("%s:%d" % (HOST, closed_port()), "no-such-host.test:80",
                      "%s:%d" % (HOST, silent.getsockname()[1])):
             status, out, err = gvctl("add", name, admin=r.admin_port)
             self.assertEqual((status, err), (0, ""), name)

@@ -223,6 +223,7 @@ class ThreeRouters(Sims, Clustered):
         load = Load(self, nodes, clients=6, tokens=300)
         time.sleep(1)
         for r in nodes:
+            wait_for(lambda: r is nodes[0] or r.admin("GET", "/poison").json, "the suspect at another router")
             got = self.client(r).post(COMPLETIONS, POISON)
             self.assertEqual(got.status, 502)
         results = load.stop()

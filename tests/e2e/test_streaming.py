@@ -114,7 +114,7 @@ class Streams(Case):
             asked.read_body()
             asked.send(SSE_HEAD + chunk(events(1)[0]))
             went.append(asked)
-            asked.gone.wait(10)
+            asked.gone.wait(LIMIT)
         self.e.handler = handler
         r = self.router([self.e], "--stream-hold", "1s")
         c = self.client(r)
@@ -377,7 +377,7 @@ class Pressure(Case):
         got = c.read()
         self.assertEqual((got.status, got.body), (413, b'{"error":"too big for me"}'))
         self.assertEqual(got.get("connection"), "close")
-        self.assertTrue(self.e.requests[0].gone.wait(5))
+        self.assertTrue(self.e.requests[0].gone.wait(LIMIT))
         self.r.quiet()
 
     def test_an_early_answer_to_a_small_body_that_is_still_coming(self):
@@ -420,7 +420,7 @@ class Leaving(Case):
         if wait_head:
             c.head()
         getattr(c, how)()
-        self.assertTrue(asked.gone.wait(5), "the upstream request stays")
+        self.assertTrue(asked.gone.wait(LIMIT), "the upstream request stays")
         self.r.quiet()
 
     def test_in_the_middle_of_a_stream(self):
@@ -453,7 +453,7 @@ class Leaving(Case):
         asked = self.e.wait_request()
         wait_for(lambda: got, "the first bytes")
         c.close()
-        self.assertTrue(asked.gone.wait(5))
+        self.assertTrue(asked.gone.wait(LIMIT))
         self.r.quiet()
 
     def test_with_a_pipelined_request_behind(self):
@@ -465,7 +465,7 @@ class Leaving(Case):
         c.send(request("POST", CHAT, chat()) + request("GET", "/never"))
         asked = self.e.wait_request()
         c.close()
-        self.assertTrue(asked.gone.wait(5))
+        self.assertTrue(asked.gone.wait(LIMIT))
         self.r.quiet()
         self.assertEqual(len(self.e.requests), 1)
 
@@ -484,7 +484,7 @@ class Leaving(Case):
         c.send(request("POST", CHAT, chat()) + request("GET", "/never") * 4000)
         c.head()
         c.reset()
-        self.assertTrue(self.e.wait_request().gone.wait(5), "the upstream request stays")
+        self.assertTrue(self.e.wait_request().gone.wait(LIMIT), "the upstream request stays")
         self.r.quiet()
 
     def test_leaving_is_counted_and_no_fault_of_the_replica(self):

@@ -5,7 +5,7 @@ import socket
 import time
 import unittest
 
-from lib import (HOST, SSE_HEAD, Case, Cut, answer, answer_json, chunk, closed_port, request,
+from lib import (HOST, LIMIT, SSE_HEAD, Case, Cut, answer, answer_json, chunk, closed_port, request, slow_ms,
                  wait_for)
 
 CHAT = "/v1/chat/completions"
@@ -418,7 +418,7 @@ class Waiting(Case):
         c.send(request("POST", CHAT, chat()))
         e.wait_request()
         c.close()
-        self.assertTrue(e.requests[0].gone.wait(5))
+        self.assertTrue(e.requests[0].gone.wait(LIMIT))
         r.quiet()
 
     def test_connections_to_engines_are_kept_alive(self):
@@ -442,7 +442,7 @@ class Waiting(Case):
         slow, good = self.engine(), self.engine()
         slow.handler = lambda asked: (asked.read_body(), asked.wait_gone())
         r = self.router([slow, good], "--other-paths", "pass", "--policy", "round_robin",
-                        "--upstream-first-token-timeout", "200ms")
+                        "--upstream-first-token-timeout", slow_ms(600))
         return slow, good, r
 
     def test_a_first_byte_that_does_not_come_can_come_from_another(self):
@@ -480,7 +480,7 @@ class Waiting(Case):
         self.assertEqual(c.head().status, 200)
         with self.assertRaises((Cut, ConnectionResetError)):
             c.reader.chunked()
-        self.assertTrue(e.requests[0].gone.wait(5))
+        self.assertTrue(e.requests[0].gone.wait(LIMIT))
         r.quiet()
 
     def test_a_slow_stream_outlives_the_first_byte_limit(self):

@@ -11,14 +11,9 @@
 
 #ifdef GRAPEVINE_BUGS
 /* By hand: BUG=<name> in the environment shows whether a test notices (docs/simulation.md). */
-enum bug bug_active;
 __attribute__((constructor)) static void choose_bug(void)
 {
-    const char *name = getenv("BUG");
-#define BUG_CHOOSE(bug, text, profile, rules)                                                      \
-    if (name != NULL && strcmp(name, #bug) == 0)                                                   \
-        bug_active = BUG_##bug;
-    BUG_MAP(BUG_CHOOSE)
+    CHECK(bug_choose(getenv("BUG")));
 }
 #endif
 

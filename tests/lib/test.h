@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -20,5 +21,13 @@
         assert_true(slice_to_cstr(slice_, text_, sizeof text_));                                   \
         assert_string_equal(text_, (literal));                                                     \
     } while (0)
+
+/* One test of a program: UNIT_TEST=vectors build/tests/unit/http/json_test */
+static void __attribute__((constructor)) test_filter(void)
+{
+    const char *name = getenv("UNIT_TEST");
+    if (name != NULL)
+        cmocka_set_test_filter(name);
+}
 
 #endif

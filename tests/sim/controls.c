@@ -9,11 +9,6 @@
 #include "base/check.h"
 #include "tests/sim/service.h"
 
-#ifdef GRAPEVINE_BUGS
-enum bug bug_active;
-unsigned bug_chances;
-#endif
-
 enum { LINE = 1024, SEEDS_MAX = 1000 };
 
 static const struct {
@@ -274,7 +269,7 @@ int sim_controls(uint64_t seeds, enum bug only)
     bool until = seeds == 0;
     unsigned failed = 0;
     CHECK(seeds <= SEEDS_MAX);
-    for (unsigned i = 1; i < BUG_COUNT; i++) {
+    for (unsigned i = 1; i < ARRAY_LEN(bugs); i++) {
         struct control c;
         if (only != BUG_NONE && i != only)
             continue;
@@ -298,7 +293,7 @@ int sim_controls(uint64_t seeds, enum bug only)
 
 int sim_bugs(void)
 {
-    for (unsigned i = 1; i < BUG_COUNT; i++)
+    for (unsigned i = 1; i < ARRAY_LEN(bugs); i++)
         printf("%s | %s | %s | %u | %s\n", bugs[i].name, bugs[i].text,
                sim_profile_text(bugs[i].profile), bugs[i].share, bugs[i].rules);
     return 0;

@@ -1,7 +1,7 @@
 /* What the cases share: clocks, rows of the report, medians.
  *
  * A case prints rows of what was measured beside what was hoped for; which are met is said, not
- * enforced, because the machine may be busy.
+ * enforced, because the machine may be busy. What must be so on any machine fails the program.
  */
 #ifndef TESTS_BENCH_GOSSIP_BENCH_H
 #define TESTS_BENCH_GOSSIP_BENCH_H
@@ -50,6 +50,16 @@ static inline void bench_row(const char *what, double value, const char *unit, d
     else
         printf("  %-62s %10.4g %s\n", what, value, unit);
     (void)fflush(stdout);
+}
+
+extern unsigned bench_wrong; /* what had to be so and was not */
+
+/* `must` says what of. */
+static inline void bench_must(const char *what, bool so, const char *is, const char *must)
+{
+    printf("  %-62s %10s       %s%s\n", what, is, must, so ? "" : "   WRONG");
+    (void)fflush(stdout);
+    bench_wrong += !so;
 }
 
 static inline int bench_by_value(const void *a, const void *b)

@@ -14,6 +14,8 @@ static const struct {
     {"join", case_join},
 };
 
+unsigned bench_wrong;
+
 enum { CASES = sizeof cases / sizeof *cases };
 
 static void help(void)
@@ -51,5 +53,7 @@ int main(int argc, char **argv)
         cases[i].run(&b);
         printf("\n");
     }
-    return 0;
+    if (bench_wrong > 0)
+        printf("%u WRONG\n", bench_wrong);
+    return bench_wrong > 0;
 }

@@ -104,8 +104,10 @@ void relay_start(struct relay *r, uint16_t victim, uint16_t peer)
     while (poll(ends, 3, -1) > 0) {
         if (ends[0].revents != 0)
             forward(r->front_fd, r->back_fd, victim, r);
-        if (ends[1].revents != 0)
+        if (ends[1].revents != 0) {
+            r->kept->to_peer++;
             forward(r->back_fd, r->front_fd, peer, NULL);
+        }
         if (ends[2].revents != 0)
             call(r, accept(r->tcp_fd, NULL, NULL));
     }

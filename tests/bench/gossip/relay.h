@@ -24,7 +24,8 @@ struct relay {
     int tcp_fd;            /* of the front, for calls */
     uint16_t victim, peer;
     struct {
-        _Atomic uint32_t count; /* of packets that were kept, the oldest first */
+        _Atomic uint64_t to_peer; /* datagrams of the victim to the peer's address */
+        _Atomic uint32_t count;   /* of packets that were kept, the oldest first */
         struct relay_packet packets[RELAY_KEPT];
     } * kept; /* shared memory */
 };

@@ -7,19 +7,12 @@
 
 #include "base/err.h"
 #include "gossip/noise.h"
-#include "tests/lib/shared.h"
+#include "tests/lib/files.h"
 
 #define NAME "Noise_NNpsk0_25519_ChaChaPoly_SHA256"
 
-static json_t *vectors_load(const char *name)
+static json_t *vectors_load(const char *path)
 {
-    char path[4096];
-    const char *dir = shared_dir();
-    if (dir == NULL) {
-        print_message("skipped: there is no ../shared and no GRAPEVINE_SHARED\n");
-        skip();
-    }
-    (void)snprintf(path, sizeof path, "%s/vectors/%s", dir, name);
     json_t *root = json_load_file(path, 0, NULL);
     assert_non_null(root);
     return root;
@@ -117,7 +110,7 @@ static void transport_run(const json_t *vector, uint8_t keys[2][GOSSIP_NOISE_KEY
 static void test_published_vectors(void **state)
 {
     (void)state;
-    json_t *root = vectors_load("noise/vectors.json");
+    json_t *root = vectors_load(VECTORS "/noise/vectors.json");
     const json_t *all = json_is_array(root) ? root : json_object_get(root, "vectors");
     unsigned ran = 0;
     size_t i;
@@ -251,7 +244,7 @@ static void test_split_wipes(void **state)
 static void test_wycheproof_aead(void **state)
 {
     (void)state;
-    json_t *root = vectors_load("wycheproof/chacha20_poly1305.json");
+    json_t *root = vectors_load(VECTORS "/wycheproof/chacha20_poly1305.json");
     unsigned ran = 0;
     size_t g, i;
     const json_t *group, *test;
@@ -299,7 +292,7 @@ static void test_wycheproof_x25519(void **state)
 {
     (void)state;
     static const uint8_t zero[32];
-    json_t *root = vectors_load("wycheproof/x25519.json");
+    json_t *root = vectors_load(VECTORS "/wycheproof/x25519.json");
     unsigned ran = 0;
     size_t g, i;
     const json_t *group, *test;

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/prng.h"
-#include "tests/lib/shared.h"
+#include "tests/lib/files.h"
 
 enum { TEXT_ROOM = 1 << 20 };
 
@@ -92,13 +92,7 @@ static void check_splits(const char *bytes, size_t len)
 static void vectors(void **state)
 {
     (void)state;
-    const char *shared = shared_dir();
-    if (shared == NULL) {
-        print_message("no shared vectors: skipped\n");
-        skip();
-    }
-    char path[1024];
-    (void)snprintf(path, sizeof path, "%s/vectors/json/test_parsing", shared);
+    static const char path[] = VECTORS "/json/test_parsing";
     DIR *dir = opendir(path);
     assert_non_null(dir);
     const struct dirent *entry;

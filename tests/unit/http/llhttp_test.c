@@ -1,4 +1,4 @@
-/* llhttp's own cases (shared/vectors/llhttp/test): what it refuses in its strict mode we refuse;
+/* llhttp's own cases (tests/vectors/llhttp/test): what it refuses in its strict mode we refuse;
  * what it accepts we accept with the same method, target, fields, status and body, or we refuse it
  * for one of the reasons in `stricter`. Its lenient modes are not ours and are left out. */
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "http/chunked.h"
 #include "http/head.h"
-#include "tests/lib/shared.h"
+#include "tests/lib/files.h"
 #include "tests/lib/test.h"
 
 /* Why we refuse more than llhttp does. Nothing that it refuses do we accept. */
@@ -319,18 +319,10 @@ static bool run_case(bool request, struct slice in, struct slice log)
 static void run_file(void **state)
 {
     const char *name = *state;
-    const char *dir = shared_dir();
-    if (dir == NULL) {
-        print_message("no shared vectors here, see tests/lib/shared.h\n");
-        skip();
-    }
     char path[512];
-    (void)snprintf(path, sizeof path, "%s/vectors/llhttp/test/%s", dir, name);
+    (void)snprintf(path, sizeof path, VECTORS "/llhttp/test/%s", name);
     struct buf file = {0};
-    if (file_read(path, &file) != 0) {
-        print_message("no %s\n", path);
-        skip();
-    }
+    assert_int_equal(file_read(path, &file), 0);
     memset(counts, 0, sizeof counts);
     struct slice rest = buf_slice(&file);
     struct slice title = slice_of("", 0);

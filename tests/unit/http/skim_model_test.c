@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/prng.h"
-#include "tests/lib/shared.h"
+#include "tests/lib/files.h"
 #include "tests/lib/skim_help.h"
 #include "tests/lib/skim_model.h"
 
@@ -59,13 +59,7 @@ static void vectors(void **state)
         "{\"temperature\":%s}",
         "%s",
     };
-    const char *shared = shared_dir();
-    if (shared == NULL) {
-        print_message("no shared vectors: skipped\n");
-        skip();
-    }
-    char path[1024];
-    (void)snprintf(path, sizeof path, "%s/vectors/json/test_parsing", shared);
+    static const char path[] = VECTORS "/json/test_parsing";
     DIR *dir = opendir(path);
     assert_non_null(dir);
     const struct dirent *entry;

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "node/route/policy.h"
 #include "node/settings/options.h"
-#include "tests/lib/shared.h"
+#include "tests/lib/files.h"
 
 #define REPLICA "--replica", "http://10.0.0.1:8000"
 

@@ -1,19 +1,8 @@
-#include "tests/lib/shared.h"
+#include "tests/lib/files.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
-
-const char *shared_dir(void)
-{
-    const char *dir = getenv("GRAPEVINE_SHARED");
-    if (dir == NULL)
-        dir = "../shared";
-    struct stat st;
-    return stat(dir, &st) == 0 && S_ISDIR(st.st_mode) ? dir : NULL;
-}
 
 int file_read(const char *path, struct buf *out)
 {
