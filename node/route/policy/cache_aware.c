@@ -125,13 +125,13 @@ static void best_take(struct best *best, const struct node_policy_input *in, uns
         best->at = i;
 }
 
-/* The cheapest that is due, of this router's share: no two send to the same one. in->count: none. */
+/* The cheapest that is due. in->count: none is. */
 static unsigned due_of(const struct node_policy_input *in)
 {
     unsigned due = in->count;
     for (unsigned i = 0; i < in->count; i++) {
         const struct node_candidate *c = &in->candidates[i];
-        if (c->is_due && is_ours(in, c) &&
+        if (c->is_due &&
             (due == in->count || c->cost.total_s < in->candidates[due].cost.total_s))
             due = i;
     }

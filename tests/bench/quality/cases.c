@@ -173,35 +173,50 @@ static unsigned many(const char *traces)
         own.deviation, least.deviation, bound.deviation, own.ttft_s, least.ttft_s, bound.ttft_s);
 }
 
+/* People read an answer and write the next question in 10 to 40 s. */
+static void people(struct workload *w, double pace)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        for (unsigned k = 0; k < w->talks[i].count; k++)
+            w->talks[i].asks[k].think_s *= 2 * pace;
+    }
+}
+
+/* Six minutes of chats, 280 requests a second. Engines are as slow as the slowest that one meets:
+ * fast ones compute again in a second what they have lost. */
 static unsigned replaced(const char *traces)
 {
     (void)traces;
+    const double rate = 280, at_s = 200;
     struct workload w;
-    workload_tenants(&w, 11, 20000);
-    struct quality_case c = fleet(&w, 64, 4, 0.03); /* so slow that it takes minutes */
-    calibrate(&c, 0.6);
+    workload_tenants(&w, 11, 100000);
+    people(&w, rate);
+    struct quality_case c = fleet(&w, 64, 4, 0.3);
+    c.pace = rate;
     struct outcome o;
     (void)played(&c, &chooser_cache_aware, &o);
-    double half_s = o.samples[o.count / 2].sent_s; /* traffic thins out towards the end */
+    struct figures still = figures_between(&o, &c, at_s + 60, at_s + 120);
+    double load = load_of(&o, &c);
     outcome_free(&o);
     c.replaced = 16;
-    c.replaced_s = half_s;
+    c.replaced_s = at_s;
     (void)played(&c, &chooser_cache_aware, &o);
-    struct figures before = figures_between(&o, &c, half_s - 60, half_s);
-    struct figures during = figures_between(&o, &c, half_s, half_s + 30);
-    struct figures after = figures_between(&o, &c, half_s + 60, half_s + 120);
+    struct figures before = figures_between(&o, &c, at_s - 60, at_s);
+    struct figures during = figures_between(&o, &c, at_s, at_s + 30);
+    struct figures after = figures_between(&o, &c, at_s + 60, at_s + 120);
     outcome_free(&o);
-    /* A conversation that has not come back yet still has to be computed, whoever routes it. */
     (void)played(&c, &chooser_perfect, &o);
-    struct figures best = figures_between(&o, &c, half_s + 60, half_s + 120);
+    struct figures best = figures_between(&o, &c, at_s + 60, at_s + 120);
     outcome_free(&o);
     workload_free(&w);
     return !record_promise(
-        after.count > 0 && after.cached >= fmin(before.cached, best.cached) - 0.02,
-        "replaced: 16 of 64: cached %.1f %% before, %.1f %% in the 30 s after, %.1f %% after "
-        "a minute (2 points of before or of perfect knowledge, %.1f %%); %u requests",
-        100 * before.cached, 100 * during.cached, 100 * after.cached, 100 * best.cached,
-        after.count);
+        after.count > 0 && after.cached >= fmax(before.cached, still.cached) - 0.02,
+        "replaced: 16 of 64, load %.2f: cached %.1f %% before, %.1f %% in the 30 s after, %.1f %% after "
+        "a minute (2 points of before and of what it is if none is replaced, %.1f %%; perfect "
+        "knowledge %.1f %%); TTFT %.2f s before, %.2f s after a minute (perfect knowledge %.2f s); %u "
+        "requests",
+        load, 100 * before.cached, 100 * during.cached, 100 * after.cached, 100 * still.cached,
+        100 * best.cached, before.ttft_s, after.ttft_s, best.ttft_s, after.count);
 }
 
 /* Loads if all slots of the fleet were one set, least recently used: the best that one can do

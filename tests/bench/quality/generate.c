@@ -134,17 +134,18 @@ static void compose(struct maker *m, struct ask *a, const struct piece *pieces, 
     a->output_tokens = (uint32_t)fmax(output, 1);
 }
 
-/* Arrivals of a Poisson process, one a second; the bench sets their pace. */
-static double arrival(struct maker *m)
+/* Of a talk that asks so often: one ask a second on average, from first to last; the bench sets the
+ * pace. */
+static double arrival(struct maker *m, unsigned asks)
 {
-    m->now_s += -log(1 - prng_unit(&m->prng));
+    m->now_s += -log(1 - prng_unit(&m->prng)) * asks;
     return m->now_s;
 }
 
 static struct talk *single(struct maker *m, const struct piece *pieces, unsigned count,
                            double output)
 {
-    struct talk *t = talk(m, arrival(m), 1);
+    struct talk *t = talk(m, arrival(m, 1), 1);
     compose(m, &t->asks[0], pieces, count, output);
     return t;
 }
@@ -155,7 +156,7 @@ static struct talk *chat(struct maker *m, struct piece system, unsigned turns, d
 {
     enum { PIECES_MAX = 64 };
     struct piece pieces[PIECES_MAX] = {system};
-    struct talk *t = talk(m, arrival(m) * turns, turns);
+    struct talk *t = talk(m, arrival(m, turns), turns);
     unsigned count = 1;
     for (unsigned i = 0; i < turns && count + 3 < PIECES_MAX; i++) {
         struct ask *a = &t->asks[i];
@@ -216,7 +217,7 @@ void workload_bursts(struct workload *out, uint64_t seed, unsigned asks)
         struct piece prefix = text(&m, between(&m, 2000, 12000));
         for (unsigned i = 0; i < BURST / 2; i++)
             chat(&m, system, 1, 800, 200, 0);
-        double at_s = arrival(&m);
+        double at_s = arrival(&m, 1);
         for (unsigned i = 0; i < BURST; i++) {
             struct piece pieces[] = {prefix, text(&m, skewed(&m, 150))};
             compose(&m, &talk(&m, at_s, 1)->asks[0], pieces, 2, skewed(&m, 80));
@@ -243,7 +244,7 @@ void workload_batch(struct workload *out, uint64_t seed, unsigned asks)
     while (more(&m)) {
         for (unsigned i = 0; i < BATCH / 4; i++)
             chat(&m, system, 1 + (unsigned)prng_below(&m.prng, 5), 300, 200, 0);
-        double at_s = m.now_s * 3 / 2;
+        double at_s = m.now_s;
         for (unsigned i = 0; i < BATCH; i++) {
             struct piece own = text(&m, skewed(&m, 1500));
             struct talk *t = talk(&m, at_s, 1);

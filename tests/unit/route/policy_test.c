@@ -131,11 +131,6 @@ static void what_is_due_comes_first(void **state)
     assert_int_equal(choose("chunk_aware", &in), 5);
     candidates[3].is_due = true; /* the cheaper of two */
     assert_int_equal(choose("cache_aware", &in), 3);
-    in.routers = 2; /* one of which sends to each */
-    candidates[3].owner = 1;
-    assert_int_equal(choose("cache_aware", &in), 5);
-    candidates[5].owner = 1;
-    assert_int_equal(choose("cache_aware", &in), 0);
 }
 
 static void least_ones_draw_among_equals(void **state)
