@@ -84,7 +84,7 @@ bool node_router_adapter_held(const struct node_router *r, uint32_t adapter)
     return false;
 }
 
-/* A copy of what another replica holds takes a slot that is somebody's, or will be: one load more. */
+/* A copy of what another replica holds takes a slot that somebody wants: one load more. */
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms)
 {

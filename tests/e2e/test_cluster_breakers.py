@@ -5,7 +5,7 @@ import time
 import unittest
 
 from lib import answer_json, wait_for
-from test_cluster import Clustered
+from lib_cluster import Clustered
 
 CHAT = "/v1/chat/completions"
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()

@@ -16,7 +16,7 @@ import unittest
 from lib import HOST, SLOW, Client, Cut, binary, closed_port, wait_for
 from lib_dns import Dns
 from lib_net import Net
-from test_cluster import Clustered, Talk, gvctl
+from lib_cluster import Clustered, Talk, gvctl
 from test_engines import CHAT, FAST, message, words
 
 HEALED = 60 * SLOW

@@ -10,7 +10,7 @@ import time
 import unittest
 
 from lib import HOST, LIMIT, wait_for
-from test_cluster import Clustered, gvctl, run_grapevine
+from lib_cluster import Clustered, gvctl, run_grapevine
 
 
 class Keys(Clustered):

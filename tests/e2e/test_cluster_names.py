@@ -5,7 +5,7 @@ import tempfile
 import time
 
 from lib import closed_port, wait_for
-from test_cluster import Clustered, gvctl
+from lib_cluster import Clustered, gvctl
 from test_engines import FAST
 
 

@@ -4,7 +4,7 @@ import time
 import unittest
 
 from lib import answer, wait_for
-from test_cluster import Clustered
+from lib_cluster import Clustered
 
 METRICS = """# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{model_name="m"} %d

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from lib import HOST, LIMIT, SLOW, answer, closed_port, slow_ms, wait_for
-from test_cluster import Clustered, Talk, gvctl
+from lib_cluster import Clustered, Talk, gvctl
 from test_engines import FAST
 
 

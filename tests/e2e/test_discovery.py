@@ -10,7 +10,7 @@ import unittest
 
 from lib import HOST, LIMIT, Case, Client, Engine, answer, closed_port, wait_for
 from lib_dns import Dns
-from test_cluster import Clustered, gvctl, run_grapevine
+from lib_cluster import Clustered, gvctl, run_grapevine
 
 SLOW_S = 0.02  # of an answer: some are always under way
 ADDRESSES = ["127.0.0.%d" % n for n in range(2, 60)]

@@ -10,7 +10,7 @@ import unittest
 
 from lib import (HOST, LIMIT, SSE_HEAD, Case, Client, Cut, answer, chunk, closed_port, request,
                  wait_for)
-from test_cluster import Clustered
+from lib_cluster import Clustered
 from test_engines import CHAT, FAST, message, words
 
 LONG = ("--drain-delay", "1h")

@@ -9,7 +9,7 @@ import threading
 from lib import (HOST, LIMIT, Case, Client, Engine, Router, answer, answer_json, binary, closed_port,
                  wait_for)
 from lib_dns import Dns
-from test_cluster import Clustered, gvctl
+from lib_cluster import Clustered, gvctl
 
 CHAT = "/v1/chat/completions"
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}

@@ -6,7 +6,7 @@ import re
 import unittest
 
 from lib import wait_for
-from test_cluster import Clustered, Talk
+from lib_cluster import Clustered, Talk
 
 LABELS = r'(\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*\})?'
 SERIES = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)%s (\S+)" % LABELS)

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from lib import LIMIT, Case, Cut, wait_for
-from test_cluster import Clustered, gvctl
+from lib_cluster import Clustered, gvctl
 
 COMPLETIONS = "/v1/completions"
 POISON = {"model": "sim", "prompt": [4000000000], "max_tokens": 4}

@@ -6,7 +6,7 @@ import time
 import unittest
 
 from lib import LIMIT, Case, binary, wait_for
-from test_cluster import Clustered
+from lib_cluster import Clustered
 from test_engines import CHAT, FAST, message, words
 from test_watchdog import Load
 

@@ -12,7 +12,7 @@ import unittest
 
 import lib
 from lib import wait_for
-from test_cluster import Clustered
+from lib_cluster import Clustered
 from test_engines import CHAT, message, words
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))

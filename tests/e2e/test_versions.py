@@ -13,7 +13,7 @@ import unittest
 
 import lib
 from lib import HOST, Client, Cut, wait_for
-from test_cluster import Clustered, Talk, gvctl
+from lib_cluster import Clustered, Talk, gvctl
 from test_engines import CHAT, FAST, chat, message, words
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))

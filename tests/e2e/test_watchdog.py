@@ -8,7 +8,7 @@ import time
 import unittest
 
 from lib import LIMIT, Case, Client, answer, chunk, wait_for
-from test_cluster import gvctl
+from lib_cluster import gvctl
 
 CHAT = "/v1/chat/completions"
 

@@ -23,9 +23,10 @@ lint() { # lint NAME COMMAND...
     fi
 }
 
-tracked() { # all files of ours
+tracked() { # all files of ours that are there: one may be deleted and not committed
     { git ls-files -co --exclude-standard 2>/dev/null ||
-        find . -path ./build -prune -o -type f -print | sed 's|^\./||'; } | grep -v '^tests/vectors/[^/]*/'
+        find . -path ./build -prune -o -type f -print | sed 's|^\./||'; } | grep -v '^tests/vectors/[^/]*/' |
+        xargs -r -d '\n' ls -d 2>/dev/null
 }
 
 objects() {
