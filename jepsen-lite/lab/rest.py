@@ -33,10 +33,14 @@ def why_not_calm_at(router, routers, engines):
     body, why = json_of(router, "/replicas", list)
     if why:
         return why
-    up = {r["name"] for r in body if r["health"] == "up" and not r["avoided"]}
-    missing = {"%s:%d" % (e.address, e.port) for e in engines} - up
-    if missing:
-        return "%s does not use %s" % (router.name, ", ".join(sorted(missing)))
+    unused = {"%s:%d" % (e.address, e.port): "not there" for e in engines}
+    for r in body:
+        if r["health"] == "up" and not r["avoided"]:
+            unused.pop(r["name"], None)
+        elif r["name"] in unused:
+            unused[r["name"]] = r.get("why") or r["health"]
+    if unused:
+        return "%s does not use %s" % (router.name, ", ".join("%s (%s)" % u for u in sorted(unused.items())))
     body, why = json_of(router, "/convergence")
     if why:
         return why

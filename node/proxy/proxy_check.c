@@ -21,7 +21,8 @@ static void upstream_check(const struct upstream *u)
 
 void proxy_check(const struct proxy *p)
 {
-    uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, standing[CLIENT_STANDINGS] = {0};
+    uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, kept = 0,
+             standing[CLIENT_STANDINGS] = {0};
     queue_check(&p->exchanges.queue);
     for (const struct client *c = p->clients.all; c != NULL; c = c->next) {
         const struct exchange *x = c->exchange;
@@ -44,12 +45,15 @@ void proxy_check(const struct proxy *p)
         clients++;
         exchanges += x != NULL;
         alone += x != NULL && x->suspect.waiting;
+        kept += x != NULL && x->suspect.kept;
     }
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
         CHECK(standing[i] == p->clients.door.standing[i]);
     CHECK(waiting == p->exchanges.queue.length && waiting + alone <= p->exchanges.queue.length_max);
     CHECK(alone == p->exchanges.suspects.waiting && alone >= p->exchanges.suspects.waiting_alone);
+    kept += p->exchanges.suspects.kept != 0;
+    CHECK(kept == node_router_kept(p->config.router));
     CHECK(p->clients.gathered.owner == NULL);
     for (unsigned i = 0; i < p->engines.pool_count; i++) {
         unsigned open = 0;

@@ -11,6 +11,11 @@ void node_router_keep(struct node_router *r, unsigned replica, bool kept)
     r->kept = kept ? r->kept + 1 : r->kept - 1;
 }
 
+unsigned node_router_kept(const struct node_router *r)
+{
+    return r->kept;
+}
+
 int node_router_quietest(struct node_router *r, const struct node_request *request,
                          const uint64_t *excluded, uint64_t now_ms)
 {

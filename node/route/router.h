@@ -330,6 +330,8 @@ MUST_USE int node_router_choose_by_load(struct node_router *r, const struct node
 /* The replica is kept for a request that may be poison; each call with true wants one with false.
  * Others are placed there only where no other will do. */
 void node_router_keep(struct node_router *r, unsigned replica, bool kept);
+/* How many calls with true still want one with false. */
+unsigned node_router_kept(const struct node_router *r);
 /* The replica that the request may go to with the fewest requests under way; errors as
  * node_router_choose(). */
 MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,

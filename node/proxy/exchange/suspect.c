@@ -261,8 +261,10 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     bool strong = d->core && is_raw(x);
     struct node_router *router = x->proxy->config.router;
     unsigned replica = x->decision.server, earlier = s->replica;
-    if (s->deaths > 0 && was_no_death(x))
-        *s = (struct suspect){.hash = s->hash};
+    if (s->deaths > 0 && was_no_death(x)) {
+        s->deaths = 0;
+        s->core = s->clear = false;
+    }
     bool together = died_together(s, d, x->proxy->now_ms);
     bool known = node_poison_of(router, hash(x)) != NODE_POISON_NONE;
     s->deaths++;
