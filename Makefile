@@ -51,7 +51,7 @@ PACKAGES_BENCH := nginx
 # clang also warns of {NULL} for a struct in a struct.
 WARN_fuzz := -Wno-missing-field-initializers
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-        -Wpointer-arith -Wwrite-strings -Wno-unused-function $(WARN_$(VARIANT))
+        -Wpointer-arith -Wwrite-strings $(WARN_$(VARIANT))
 CPPFLAGS := -I. -D_GNU_SOURCE -D_FORTIFY_SOURCE=2
 ifneq ($(VARIANT),release)
 CPPFLAGS := -I. -D_GNU_SOURCE

@@ -65,8 +65,9 @@ struct crdt_learned {
     CRDT_LEARNED_FIELDS(CRDT_LEARNED_NARROW)
 };
 
-#define CRDT_LEARNED_BYTES_u64                9
-#define CRDT_LEARNED_BYTES_u32                5
+#define CRDT_LEARNED_BYTES_u64 9
+#define CRDT_LEARNED_BYTES_u32 5
+/* A term of a sum. NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define CRDT_LEARNED_BYTES(width, name, when) +CRDT_LEARNED_BYTES_##width
 enum { CRDT_LEARNED_BYTES_MAX = 0 CRDT_LEARNED_FIELDS(CRDT_LEARNED_BYTES) }; /* on the wire */
 

@@ -280,11 +280,6 @@ static bool has_restarted(const struct node_scrape *before, const struct node_sc
            went_back(before->generation_tokens, now->generation_tokens);
 }
 
-static bool went_on(double before, double now)
-{
-    return before >= 0 && now > before;
-}
-
 static void keep_if_missing(double *now, double before)
 {
     if (*now < 0)

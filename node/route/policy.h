@@ -50,8 +50,6 @@ struct node_policy {
     unsigned (*choose)(const struct node_policy_input *in);
 };
 
-/* The names of all, NULL-terminated. */
-const char *const *node_policy_names(void);
 /* By name, or NULL. */
 const struct node_policy *node_policy_find(const char *name);
 

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "node/route/policy.h"
+#include "node/route/router.h"
 
 /* The name of each is that of its file in node/route/policy/. */
 #define POLICIES(X)                                                                                \

@@ -119,7 +119,7 @@ void node_router_destroy(struct node_router *r);
 /* Its invariants, and those of the state. */
 void node_router_check(const struct node_router *r);
 
-/* NULL-terminated. */
+/* The names of all policies, NULL-terminated. */
 const char *const *node_policy_names(void);
 
 /* Whether all replicas are vLLM or SGLang, which tell the usage of streams where they are asked. Up

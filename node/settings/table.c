@@ -1,5 +1,5 @@
 /* The option table: a new setting is one row here and one field in struct node_options. */
-#include "node/route/policy.h"
+#include "node/route/router.h"
 #include "node/settings/allowed.h"
 #include "node/settings/clients_internal.h"
 #include "node/settings/health_internal.h"

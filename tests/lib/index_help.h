@@ -6,7 +6,7 @@
 #include "crdt/index.h"
 #include "tests/lib/test.h"
 
-static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, uint32_t now)
+static inline struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, uint32_t now)
 {
     struct crdt_index *x = NULL;
     struct crdt_index_config config = {.bytes_max = bytes,
@@ -19,20 +19,20 @@ static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, 
     return x;
 }
 
-static struct crdt_index_stats stats_of(const struct crdt_index *x)
+static inline struct crdt_index_stats stats_of(const struct crdt_index *x)
 {
     struct crdt_index_stats stats;
     crdt_index_stats(x, &stats);
     return stats;
 }
 
-static uint64_t id_of(uint64_t n)
+static inline uint64_t id_of(uint64_t n)
 {
     return hash_mix(n + 1);
 }
 
 /* Two laps: what was dead is gone then. */
-static void sweep(struct crdt_index *x)
+static inline void sweep(struct crdt_index *x)
 {
     (void)crdt_index_sweep(x, UINT32_MAX);
     (void)crdt_index_sweep(x, UINT32_MAX);

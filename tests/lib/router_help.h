@@ -17,7 +17,7 @@
 enum { START_MS = 1000000 };
 
 /* As a daemon has it, but for what the tests reckon with. */
-static struct node_config config_of(const char *policy)
+static inline struct node_config config_of(const char *policy)
 {
     struct node_config config = alone_config();
     config.router.policy = policy;
@@ -28,7 +28,7 @@ static struct node_config config_of(const char *policy)
 }
 
 /* `up` replicas, probed. */
-static struct node_router *make(const char *policy, unsigned up)
+static inline struct node_router *make(const char *policy, unsigned up)
 {
     struct node_config config = config_of(policy);
     struct node_router *r = alone_router(&config);
@@ -42,7 +42,7 @@ static struct node_router *make(const char *policy, unsigned up)
 }
 
 /* A prompt of so many tokens; equal seeds share all of their common length. */
-static struct chain *prompt(uint64_t seed, unsigned tokens)
+static inline struct chain *prompt(uint64_t seed, unsigned tokens)
 {
     static struct chain chain;
     chain = (struct chain){.bytes = tokens * 4ull};
@@ -56,14 +56,14 @@ static struct chain *prompt(uint64_t seed, unsigned tokens)
     return &chain;
 }
 
-static struct node_request request_of(const struct chain *chain)
+static inline struct node_request request_of(const struct chain *chain)
 {
     return (struct node_request){
         .chain = chain, .body_bytes = chain ? chain->bytes : 4000, .replica_wanted = -1};
 }
 
-static struct node_decision choose(struct node_router *r, const struct chain *chain,
-                                   uint64_t now_ms)
+static inline struct node_decision choose(struct node_router *r, const struct chain *chain,
+                                          uint64_t now_ms)
 {
     struct node_request request = request_of(chain);
     struct node_decision d;
@@ -73,20 +73,21 @@ static struct node_decision choose(struct node_router *r, const struct chain *ch
 
 static const struct node_usage no_usage = {-1, -1, -1, {0}};
 
-static void done(struct node_router *r, struct node_decision d, uint64_t now_ms)
+static inline void done(struct node_router *r, struct node_decision d, uint64_t now_ms)
 {
     node_router_first_byte(r, d.booking, now_ms);
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &no_usage, now_ms);
 }
 
-static void done_with(struct node_router *r, struct node_decision d, const struct node_usage *usage,
-                      uint64_t now_ms)
+static inline void done_with(struct node_router *r, struct node_decision d,
+                             const struct node_usage *usage, uint64_t now_ms)
 {
     node_router_first_byte(r, d.booking, now_ms);
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, usage, now_ms);
 }
 
-static json_t *explain(struct node_router *r, const struct node_request *request, uint64_t now_ms)
+static inline json_t *explain(struct node_router *r, const struct node_request *request,
+                              uint64_t now_ms)
 {
     struct buf text = {0};
     assert_int_equal(node_router_explain(r, request, now_ms, &text), ERR_OK);
@@ -96,14 +97,14 @@ static json_t *explain(struct node_router *r, const struct node_request *request
     return root;
 }
 
-static double explained(const json_t *root, unsigned candidate, const char *key)
+static inline double explained(const json_t *root, unsigned candidate, const char *key)
 {
     const json_t *row = json_array_get(json_object_get(root, "replicas"), candidate);
     assert_non_null(row);
     return json_number_value(json_object_get(row, key));
 }
 
-static json_t *replicas_json(const struct node_router *r, uint64_t now_ms)
+static inline json_t *replicas_json(const struct node_router *r, uint64_t now_ms)
 {
     struct buf text = {0};
     assert_int_equal(node_router_replicas_json(r, now_ms, &text), ERR_OK);
@@ -113,7 +114,8 @@ static json_t *replicas_json(const struct node_router *r, uint64_t now_ms)
     return root;
 }
 
-static double believed(const json_t *root, unsigned replica, const char *group, const char *key)
+static inline double believed(const json_t *root, unsigned replica, const char *group,
+                              const char *key)
 {
     const json_t *object = json_object_get(json_array_get(root, replica), group);
     const json_t *value = json_object_get(object, key);
@@ -121,7 +123,7 @@ static double believed(const json_t *root, unsigned replica, const char *group, 
     return json_number_value(value);
 }
 
-static int write_metrics(const struct node_router *r, struct buf *out)
+static inline int write_metrics(const struct node_router *r, struct buf *out)
 {
     struct prometheus p = prometheus_of(out, "grapevine_");
     node_router_metrics(r, START_MS, &p);
@@ -129,7 +131,7 @@ static int write_metrics(const struct node_router *r, struct buf *out)
 }
 
 /* The sum of a metric's series. */
-static double metric(const struct node_router *r, const char *name)
+static inline double metric(const struct node_router *r, const char *name)
 {
     struct buf text = {0};
     assert_int_equal(write_metrics(r, &text), ERR_OK);
@@ -153,7 +155,7 @@ static double metric(const struct node_router *r, const char *name)
     return sum;
 }
 
-static void assert_near(double actual, double expected, double share)
+static inline void assert_near(double actual, double expected, double share)
 {
     if (fabs(actual - expected) > share * fabs(expected) + 1e-9)
         fail_msg("%g is not near %g", actual, expected);

@@ -10,7 +10,7 @@
 static struct hash_secret secret;
 static struct http_skim skim;
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
     (void)state;
     hash_secret_from_seed(&secret, 42);
@@ -18,7 +18,7 @@ static int setup(void **state)
 }
 
 /* Skims a body cut at `cut` and then every `step` bytes (0 = not again). */
-static void skim_split(const char *body, size_t len, size_t cut, size_t step)
+static inline void skim_split(const char *body, size_t len, size_t cut, size_t step)
 {
     memset(&skim, 0xa5, sizeof skim); /* nothing may count on zeroes */
     http_skim_init(&skim, &secret);
@@ -34,19 +34,19 @@ static void skim_split(const char *body, size_t len, size_t cut, size_t step)
     http_skim_finish(&skim);
 }
 
-static void skim_whole(const char *body)
+static inline void skim_whole(const char *body)
 {
     skim_split(body, strlen(body), 0, 0);
 }
 
-static void chain_of(const char *body, struct chain *out)
+static inline void chain_of(const char *body, struct chain *out)
 {
     skim_whole(body);
     assert_true(skim.understood);
     *out = *http_skim_chain(&skim);
 }
 
-static bool chain_equal(const struct chain *a, const struct chain *b)
+static inline bool chain_equal(const struct chain *a, const struct chain *b)
 {
     if (a->bytes != b->bytes || a->length != b->length || a->token_ids != b->token_ids ||
         memcmp(&a->content, &b->content, sizeof a->content) != 0)
@@ -58,7 +58,7 @@ static bool chain_equal(const struct chain *a, const struct chain *b)
     return true;
 }
 
-static unsigned chain_shared(const struct chain *a, const struct chain *b)
+static inline unsigned chain_shared(const struct chain *a, const struct chain *b)
 {
     unsigned n = 0;
     while (n < a->length && n < b->length && a->points[n].id == b->points[n].id)

@@ -67,7 +67,7 @@ THIRD_PARTY = {
 PURE_LIBC = {
     "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdalign.h",
     "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
-    "stdnoreturn.h", "string.h", "time.h", "emmintrin.h", "immintrin.h", "arm_neon.h",
+    "stdnoreturn.h", "string.h", "time.h", "emmintrin.h", "arm_neon.h",
 }
 
 # A private header is <noun>_internal.h: only its own folder, those in it and test programs include it, and
@@ -79,6 +79,8 @@ OTHER_SUFFIX = re.compile(r"(_(inner|inside|intern|lookup|parts?|priv|private|im
 KNOWN_SUFFIX = set()
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# A header that is named by a macro, on a line that goes on, after a comment, or by another word.
+HIDDEN = re.compile(r"^\s*(/\*.*\*/\s*)*(#|%:|\?\?=)\s*(/\*.*\*/\s*)*(include|import|embed|\\$)")
 
 
 def folder_of(path):
@@ -140,7 +142,10 @@ def main():
                 with open(full, encoding="utf-8") as f:
                     for number, line in enumerate(f, 1):
                         match = INCLUDE.match(line)
-                        problem = match and wrong(root, path, folder, *match.groups())
+                        if match:
+                            problem = wrong(root, path, folder, *match.groups())
+                        else:
+                            problem = HIDDEN.match(line) and "an include says #include and the header's name"
                         if problem:
                             print(f"{path}:{number}: {problem}")
                             failures += 1

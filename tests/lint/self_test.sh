@@ -45,7 +45,7 @@ may_include() {
 plant_symbol() { # plant_symbol FOLDER HEADER STATEMENT
     fresh
     printf '#include <%s>\nvoid planted(void);\nvoid planted(void)\n{\n    %s;\n}\n' "$2" "$3" >>"$tree/$1/x.c"
-    (cd "$tree" && gcc -std=c17 -D_GNU_SOURCE -O2 -w -I. -c "$1/x.c" -o "$1/x.o") ||
+    (cd "$tree" && gcc -std=c17 -D_GNU_SOURCE -D_FORTIFY_SOURCE=2 -O2 -w -I. -c "$1/x.c" -o "$1/x.o") ||
         { echo "self test: cannot compile: $3"; bad=1; return; }
     want 1 "$1 does $3" "$here/purity.py" "$tree"
 }
@@ -84,6 +84,21 @@ plant_include node/io/x.c '<yaml.h>'
 plant_include node/io/x.c '<sodium.h>'
 plant_include crdt/x.c '<xxhash.h>'
 plant_include node/io/x.c '<jansson.h>'
+plant_include base/x.c '<immintrin.h>'
+plant_include http/x.c 'SOCKETS'
+plant_include tests/x.c 'SOCKETS'
+plant_line() { # plant_line LINE: in base/x.c
+    fresh
+    printf '%b\n' "$1" >>"$tree/base/x.c"
+    want 1 "base/x.c says $1" "$here/includes.py" "$tree"
+}
+plant_line '#include_next <sys/socket.h>'
+plant_line '#import <sys/socket.h>'
+plant_line '%:include <sys/socket.h>'
+plant_line '/**/ #include <sys/socket.h>'
+plant_line '#/**/include <sys/socket.h>'
+plant_line '#include \\\n<sys/socket.h>'
+plant_line '#\\\ninclude <sys/socket.h>'
 plant_internal() { # plant_internal STATUS FILE: it includes a private header of crdt
     fresh
     printf 'int crdt_y(int a);\n' >"$tree/crdt/x_internal.h"
@@ -130,6 +145,27 @@ plant_symbol node/route unistd.h 'usleep(1)'
 plant_symbol crdt pthread.h 'pthread_t t; pthread_create(&t, 0, 0, 0)'
 plant_symbol base fcntl.h 'open("x", 0)'
 plant_symbol http unistd.h 'char b[4]; read(0, b, 4)'
+plant_symbol base stdio.h 'int a; sscanf("1", "%d", &a)'
+# Of a fortified build, where the compiler does not see how long it is.
+plant_symbol http unistd.h 'extern long n; char b[4]; read(0, b, n)'
+plant_symbol http unistd.h 'extern long n; char b[4]; getcwd(b, n)'
+plant_symbol http sys/socket.h 'extern long n; char b[4]; recvfrom(0, b, n, 0, 0, 0)'
+plant_symbol http stdio.h 'extern long n; char b[4]; fgets(b, n, stdin)'
+plant_symbol base syslog.h 'syslog(1, "x")'
+plant_symbol base sys/select.h 'extern int n; fd_set s; FD_SET(n, &s)'
+plant_instruction() { # plant_instruction STATEMENT: it needs no symbol
+    plant_symbol base stdint.h "$1"
+}
+case $(uname -m) in
+x86_64)
+    plant_instruction '__builtin_ia32_rdtsc()'
+    plant_instruction 'unsigned a; __builtin_ia32_rdtscp(&a)'
+    plant_instruction 'unsigned long long a; __asm__ volatile("rdrand %0" : "=r"(a))'
+    plant_instruction 'unsigned a; __asm__ volatile("cpuid" : "=a"(a) : : "ebx", "ecx", "edx")'
+    plant_instruction '__asm__ volatile("syscall")'
+    ;;
+aarch64) plant_instruction 'uint64_t a; __asm__ volatile("mrs %0, cntvct_el0" : "=r"(a))' ;;
+esac
 
 copy() { # a tree of what the docs state and of the headers that they state it of
     rm -rf "${tree:?}"/*
@@ -268,5 +304,29 @@ places 0 "a comment that names what is there" "see base/x.h and http_x()"
 places 1 "a comment that names a file that is gone" "see http/gone.h"
 fresh
 places 1 "a comment that names a function that is gone" "see http_gone()"
+
+# --- tidy ------------------------------------------------------------------------------------
+
+fresh
+cp "$here/../../.clang-tidy" "$tree"
+tidy() { # tidy STATUS WHAT
+    want "$1" "$2" in_tidy
+}
+in_tidy() { (cd "$tree" && mkdir -p cache && "$here/tidy_one.sh" cache http/x.c); }
+tidy 0 "a clean header"
+echo 'static inline int http_y(int a) { return a == a; }' >>"$tree/http/x.h"
+tidy 1 "a header of ours that compares a number with itself"
+
+# --- unused ----------------------------------------------------------------------------------
+
+fresh
+warnings=$(make -s --no-print-directory -C "$here/../.." --eval='print: ; @echo $(WARN)' print)
+unused() { # shellcheck disable=SC2086
+    (cd "$tree" && gcc -std=c17 $warnings -c x.c -o x.o)
+}
+echo 'static int test_x(void) { return 0; } int main(void) { return test_x(); }' >"$tree/x.c"
+want 0 "a test that is registered" unused
+echo 'static int test_x(void) { return 0; } int main(void) { return 0; }' >"$tree/x.c"
+want 1 "a test that is not registered" unused
 
 [ "$bad" -eq 0 ]

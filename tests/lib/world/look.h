@@ -14,7 +14,7 @@ enum { S = 1000000, MS = 1000 };
 static const struct node_usage no_usage = {-1, -1, -1, {0}};
 
 /* Routers that know each other, with the same replicas in different orders. */
-static void start(struct world *c, unsigned count, unsigned replicas)
+static inline void start(struct world *c, unsigned count, unsigned replicas)
 {
     world_open(c, count, 1);
     for (unsigned i = 0; i < count; i++) {
@@ -32,25 +32,25 @@ static void start(struct world *c, unsigned count, unsigned replicas)
     world_run(c, 500 * MS);
 }
 
-static struct slice name_at(struct world *c, unsigned node, unsigned replica)
+static inline struct slice name_at(struct world *c, unsigned node, unsigned replica)
 {
     return node_router_replica_name(c->nodes[node].node->router, replica);
 }
 
 /* Whether the router uses a replica of that name, and whether it told its shell so. */
-static bool has(struct world *c, unsigned node, const char *name)
+static inline bool has(struct world *c, unsigned node, const char *name)
 {
     int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
     return slot >= 0 && node_router_replica_present(c->nodes[node].node->router, (unsigned)slot);
 }
 
-static bool told(struct world *c, unsigned node, const char *name)
+static inline bool told(struct world *c, unsigned node, const char *name)
 {
     int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
     return slot >= 0 && c->nodes[node].has[slot];
 }
 
-static json_t *replica_json(struct world *c, unsigned node, const char *name)
+static inline json_t *replica_json(struct world *c, unsigned node, const char *name)
 {
     struct buf text = {0};
     assert_int_equal(node_router_replicas_json(c->nodes[node].node->router, world_ms(c), &text), 0);
@@ -67,8 +67,8 @@ static json_t *replica_json(struct world *c, unsigned node, const char *name)
     return found;
 }
 
-static double number_of(struct world *c, unsigned node, const char *replica, const char *group,
-                        const char *key)
+static inline double number_of(struct world *c, unsigned node, const char *replica,
+                               const char *group, const char *key)
 {
     json_t *row = replica_json(c, node, replica);
     assert_non_null(row);
@@ -79,7 +79,7 @@ static double number_of(struct world *c, unsigned node, const char *replica, con
     return number;
 }
 
-static json_t *stats(struct world *c, unsigned node)
+static inline json_t *stats(struct world *c, unsigned node)
 {
     struct buf text = {0};
     assert_int_equal(
@@ -90,7 +90,7 @@ static json_t *stats(struct world *c, unsigned node)
     return root;
 }
 
-static double stat_of(struct world *c, unsigned node, const char *group, const char *key)
+static inline double stat_of(struct world *c, unsigned node, const char *group, const char *key)
 {
     json_t *root = stats(c, node);
     const json_t *value = json_object_get(json_object_get(root, group), key);
@@ -100,7 +100,7 @@ static double stat_of(struct world *c, unsigned node, const char *group, const c
     return number;
 }
 
-static uint64_t cached(struct world *c, unsigned node, uint64_t seed)
+static inline uint64_t cached(struct world *c, unsigned node, uint64_t seed)
 {
     struct chain chain;
     world_prompt(&chain, seed, 8000);
@@ -117,7 +117,7 @@ static uint64_t cached(struct world *c, unsigned node, uint64_t seed)
     return tokens;
 }
 
-static void say(struct world *c, unsigned node, uint64_t seed)
+static inline void say(struct world *c, unsigned node, uint64_t seed)
 {
     struct chain chain;
     world_prompt(&chain, seed, 8000);

@@ -1,4 +1,5 @@
 #include "node/route/policy.h"
+#include "node/route/router.h"
 
 #include <math.h>
 #include <stdio.h>

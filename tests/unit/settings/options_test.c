@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "node/route/policy.h"
+#include "node/route/router.h"
 #include "node/settings/options.h"
 #include "tests/lib/files.h"
 
