@@ -41,7 +41,7 @@ export PYTHONDONTWRITEBYTECODE=1
 # none of them is left over at the end. These take a core or two for themselves, alone, after the rest:
 alone=" test_maelstrom test_readme test_replay test_simulation "
 long="test_poison test_cluster_faults test_cluster_told test_cluster test_discovery test_watchdog
-      test_replica_kubernetes test_versions test_drain_delay test_api_keys test_daemon test_upstream"
+      test_replica_kubernetes test_versions test_drain_delay test_demo test_api_keys test_daemon test_upstream"
 
 # --- one program -------------------------------------------------------------------------------
 

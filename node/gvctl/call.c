@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "http/chunked.h"
 #include "http/head.h"
 #include "node/settings/options.h"
 
@@ -161,11 +160,16 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
         err = http_response_parse(&head, in.at, in.len, false, &http_limits_default);
     else if (err == 0)
         err = read_err != 0 ? read_err : ERR_CLOSED;
-    if (err == 0)
+    bool cut = err == ERR_AGAIN || (err == 0 && in.len - head.bytes < head.content_length);
+    if (err == 0 && !cut)
         err = buf_append_slice(out, slice_skip(buf_slice(&in), head.bytes));
     buf_free(&in);
-    if (err != 0) {
-        (void)fprintf(stderr, "gvctl: the answer of %s cannot be read: %s\n", admin, err_text(err));
+    if (err != 0 || cut) {
+        (void)fprintf(stderr,
+                      "gvctl: the answer of %s %s%s\n"
+                      "       Is that the admin port of grapevine, and does it run? --admin names "
+                      "its admin-listen address.\n",
+                      admin, cut ? "was cut off" : "cannot be read: ", cut ? "" : err_text(err));
         return CALL_FAILED;
     }
     return (int)head.status;

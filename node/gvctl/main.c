@@ -93,6 +93,16 @@ static void print_raw(struct slice text)
     printf("%.*s%s", SLICE_ARG(text), slice_ends_with(text, SLICE("\n")) ? "" : "\n");
 }
 
+/* ERR_SYNTAX of a show function: JSON that is none, or other JSON. */
+static void print_other(const struct settings *s)
+{
+    (void)fprintf(
+        stderr,
+        "gvctl: the answer of %s is not what this command shows: is it grapevine " GRAPEVINE_VERSION
+        "?\n       --json shows it as it came.\n",
+        s->admin);
+}
+
 static int carry_out(const struct settings *s, const struct command *c, const char *argument)
 {
     struct buf target;
@@ -116,8 +126,10 @@ static int carry_out(const struct settings *s, const struct command *c, const ch
             status = EXIT_SUCCESS;
             if (s->json || show == NULL)
                 print_raw(buf_slice(&out));
-            else if (show(buf_slice(&out)) != 0)
+            else if (show(buf_slice(&out)) != 0) {
+                print_other(s);
                 status = EXIT_FAILURE;
+            }
         } else if (answer > 0) {
             show_error(answer, buf_slice(&out));
         }
@@ -156,9 +168,10 @@ static int convergence(const struct settings *s)
     }
     if (answer == 200 && s->json)
         print_raw(buf_slice(&out));
-    else if (answer == 200)
-        equal = show_convergence(buf_slice(&out), s->members) == 0 && equal;
-    else if (answer > 0)
+    else if (answer == 200) {
+        if (show_convergence(buf_slice(&out), s->members) != 0)
+            print_other(s);
+    } else if (answer > 0)
         show_error(answer, buf_slice(&out));
     if (answer == 200 && !equal && s->wait)
         (void)fprintf(stderr, "gvctl: gave up after %u s\n", limit_s);

@@ -279,6 +279,8 @@ void show_error(int status, struct slice text)
     json_t *body = show_parse(text);
     const char *message =
         json_string_value(json_object_get(json_object_get(body, "error"), "message"));
+    if (text.len == 0)
+        text = SLICE("an answer without a word");
     if (message != NULL)
         (void)fprintf(stderr, "gvctl: %s (%d)\n", message, status);
     else

@@ -398,8 +398,10 @@ static void show_verdict(json_t *answer, unsigned members)
 int show_convergence(struct slice text, unsigned members)
 {
     json_t *answer = show_parse_object(text);
-    if (answer == NULL)
+    if (!json_is_object(json_object_get(answer, "nodes"))) {
+        json_decref(answer);
         return ERR_SYNTAX;
+    }
     bool equal = json_is_true(json_object_get(answer, "equal"));
     printf("%-*s %-16s %-16s %-16s %-16s %11s %12s\n", NAME_WIDTH, "ROUTER", "REGISTRY", "INDEX",
            "LOG", "REPORTS", "GENERATIONS", "OBSERVATIONS");

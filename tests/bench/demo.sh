@@ -4,7 +4,7 @@
 #
 # Four simulated engines and three routers that share what they know, on free ports of 127.0.0.1,
 # fresh for every policy; the mix of tests/bench/replay/trace_demo.c, each request at a random router.
-# KEEP=1 leaves the last set running.
+# KEEP=1 leaves the last set running; REQUESTS=n sends only the first n of the mix to each policy.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/lib.sh
@@ -34,7 +34,7 @@ for policy in round_robin session cache_aware; do
     engines_and_routers "$policy"
     results+=("$WORK/$policy.json")
     [ -t 2 ] || say "  $policy ..."
-    flags=()
+    flags=(${REQUESTS:+--requests-max "$REQUESTS"})
     for i in "${!ROUTERS[@]}"; do
         flags+=(--target "${ROUTERS[$i]}" --pid "${ROUTER_PIDS[$i]}")
     done

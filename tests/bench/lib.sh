@@ -54,9 +54,10 @@ background() {
     PIDS+=("$STARTED")
 }
 
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND...: times SLOW (tests/run.sh)
 until_true() {
-    local tries=$(($1 * 20))
+    local slow=${SLOW:-1}
+    local tries=$(($1 * 20 * ${slow%.*}))
     shift
     while ! "$@" >/dev/null 2>&1; do
         tries=$((tries - 1))
