@@ -60,7 +60,7 @@
       50)                                                                                          \
     X(RARE_RELAY, "a relay keeps one delta in a thousand for itself", CALM, "calm", 30)            \
     X(RETRY_ANSWERED, "an answer that has begun is tried elsewhere", SERVICE, "bytes, malformed",  \
-      10)                                                                                          \
+      50)                                                                                          \
     X(BOOKING_KEPT, "a booking stays when its client leaves", SERVICE, "bookings", 80)             \
     X(BODY_LET_GO, "a body is let go while another try may need it", SERVICE, "_check()", 80)      \
     X(STALE_ANSWER, "a connection waits for the next request with an answer under way", SERVICE,   \

@@ -16,7 +16,8 @@
 static bool body_is_kept(const struct exchange *x)
 {
     return x->asking ||
-           (!x->answering && (x->whole || x->request.body->bytes <= EXCHANGE_RETRY_BYTES));
+           ((!x->answering || BUG(RETRY_ANSWERED)) &&
+            (x->whole || x->request.body->bytes <= EXCHANGE_RETRY_BYTES));
 }
 
 static void release_sent(struct exchange *x)
