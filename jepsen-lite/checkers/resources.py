@@ -8,7 +8,7 @@ sockets its machine has.
 
 from history import Anomaly
 
-LIMIT = 40  # the loop, pipes, the log, UDP, files that are being read: a dozen
+LIMIT = 20  # the loop, pipes, the log, UDP: eleven; and connections that open at that moment
 
 
 def check(history):

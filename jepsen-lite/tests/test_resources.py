@@ -17,7 +17,7 @@ class Resources(unittest.TestCase):
 
     def test_descriptors_without_connections(self):
         story = Story("service")
-        for t, n in ((1, 30), (5, 60), (9, 90)):
+        for t, n in ((1, 28), (5, 30), (9, 90)):
             story.event(t, "r1", "holds", descriptors=n, sockets=8)
         self.assertEqual(rules(check(story.history())), ["descriptors"])
         self.assertIn("90", check(story.history())[0].text)
