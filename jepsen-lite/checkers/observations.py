@@ -19,6 +19,7 @@ Rules:
 
 from checkers.caches import Caches
 from checkers.latency import by_group, faults_between
+from checkers.options import seconds
 from history import Anomaly
 
 LIMITS = {
@@ -31,7 +32,8 @@ LIMITS = {
 
 
 def limits_of(history):
-    return {**LIMITS, **history.meta.get("limits", {})}
+    ttl = seconds(history.meta.get("options", {}).get("ttl", ""))
+    return {**LIMITS, **({"ttl_s": ttl} if ttl else {}), **history.meta.get("limits", {})}
 
 
 class Taught:

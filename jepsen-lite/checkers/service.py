@@ -12,6 +12,7 @@ What each rule forbids:
                    had it than there are retries
     still running  an engine works for a client that left, at a request that was answered, or that went elsewhere
     avoidable      a request failed, nothing of it had gone to its client, and an engine was well and within reach
+    waited         a router waits for an engine that says nothing for longer than its option allows
     needless cut   an answer was cut, and no engine that had it was touched by a fault
     no answer      for IDLE_S no engine has anything to do with a request, and it has no end
 
@@ -34,6 +35,7 @@ A failure is excused for these reasons alone, each for as long as it says:
 """
 
 from checkers.journal import by_op, engines
+from checkers.options import seconds
 from checkers.trouble import Trouble
 from history import Anomaly
 
@@ -42,6 +44,7 @@ WELL_S = 8.0    # until an engine that was touched counts as well
 GONE_S = 1.5    # until an engine knows that nobody wants a request any more: a second, and half of one for the machine
 LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
 IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
+WAITED_S = 5.0  # beyond the limit: the next engine may have to wait for a moment in which it is alone
 RETRIES = 2     # retries-max
 COMPUTE = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate", "/v1/embeddings")
 
@@ -94,6 +97,7 @@ class Service:
             self.answer(o, o.ended.value)
             self.repeats(o)
             self.lasting(o)
+            self.patient(o)
             if failed(o.ended.value):
                 self.failure(o, o.ended.value)
         return self.anomalies
@@ -201,6 +205,20 @@ class Service:
             if end > limit:
                 self.broken("still running", o, "%s: %r runs on %.1f s after %s" % (
                     told(o), r, end - since, "its operation ended" if since == o.ended.t else "another engine had it"))
+
+    def patient(self, o):
+        """With a limit of its own choice a router gives up an engine that says nothing, and its client hears of it."""
+        option = "upstream-first-token-timeout" if o.value.get("stream") else "upstream-whole-answer-timeout"
+        limit = seconds(self.history.meta.get("options", {}).get(option, ""))
+        mine = self.runs.get(o.id, [])
+        if not limit or any(self.trouble.ill(r, o.t, o.ended.t) for r in self.asked(o)):
+            return
+        for r, following in zip(mine, mine[1:] + [None]):
+            ends = (r.first, r.end, o.ended.t, following and following.t)
+            waited = min(t for t in ends if t is not None) - r.t
+            if waited > limit + WAITED_S:
+                self.broken("waited", o, "%s: %r said nothing for %.1f s, and %s is %g s" % (
+                    told(o), r, waited, option, limit))
 
     def is_sglang(self, engine):
         return any(e["name"] == engine and e.get("kind") == "sglang" for e in self.history.meta.get("engines", []))

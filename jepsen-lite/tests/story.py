@@ -11,11 +11,11 @@ PORT = ":8000"
 
 
 class Story:
-    def __init__(self, workload, routers=2, engines=2, **limits):
+    def __init__(self, workload, routers=2, engines=2, options=(), **limits):
         self.workload, self.rows, self.last_id = workload, [], 0
         machines = [{"name": "r%d" % i, "address": "10.0.1.%d" % i} for i in range(1, routers + 1)]
         self.replicas = {"e%d" % i: "10.0.2.%d" % i for i in range(1, engines + 1)}
-        self.event(0, "lab", "meta", routers=machines, limits=limits,
+        self.event(0, "lab", "meta", routers=machines, limits=limits, options=dict(options),
                    engines=[{"name": n, "address": a} for n, a in self.replicas.items()])
         for engine in self.replicas:
             self.event(0.1, engine, "start", life=1)

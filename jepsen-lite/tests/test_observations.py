@@ -56,6 +56,14 @@ class Observations(unittest.TestCase):
         t.learn(1, "1", "r1", "e1", 1.005)
         self.expect(t)
 
+    def test_a_ttl_of_their_own(self):
+        for ttl, expected in (("1m", []), ("10m", ["lost"]), ("1h", ["lost"])):
+            t = Told(options={"ttl": ttl})
+            t.chat(1, "1")
+            t.rest(100)
+            t.read(100.5, "r1", {}, ["1"])
+            self.expect(t, *expected)
+
     # --- phantom
 
     def test_belief_in_an_engine_that_never_had_it(self):

@@ -138,6 +138,50 @@ class Bytes(Case):
         self.expect()
 
 
+class Patience(Case):
+    """A router that was told how long to wait for an engine."""
+
+    def setUp(self):
+        self.t = Told(options={"upstream-first-token-timeout": "3s"})
+
+    def test_another_engine_has_it_then(self):
+        op = self.t.ask(10, 14, whole())
+        self.t.trouble(9, 20, "hang", "e1", serves=True)
+        self.t.run(op, "e1", 10.1, 13.2, "left", first=False)
+        self.t.run(op, "e2", 13.2, 13.9)
+        self.expect()
+
+    def test_nobody_looks_at_the_clock(self):
+        op = self.t.ask(10, 30, nothing("timeout"))
+        self.t.trouble(9, 31, "hang", "e1", serves=True)
+        self.t.run(op, "e1", 10.1, 30.1, "left", first=False)
+        self.expect("waited")
+
+    def test_another_engine_has_it_much_later(self):
+        op = self.t.ask(10, 22, whole())
+        self.t.trouble(9, 20, "hang", "e1", serves=True)
+        self.t.run(op, "e1", 10.1, 21, "left", first=False)
+        self.t.run(op, "e2", 21, 21.9)
+        self.expect("waited")
+
+    def test_its_tokens_come_for_long(self):
+        op = self.t.ask(10, 25, whole())
+        self.t.run(op, "e1", 10.1, 24.9)
+        self.expect()
+
+    def test_another_option_is_for_answers_that_are_no_streams(self):
+        op = self.t.ask(10, 29, nothing("timeout"), stream=False)
+        self.t.trouble(9, 30, "hang", "e1", serves=True)
+        self.t.run(op, "e1", 10.1, 29.1, "left", first=False)
+        self.expect()
+
+    def test_the_router_stood_still(self):
+        op = self.t.ask(10, 25, nothing("timeout"))
+        self.t.trouble(11, 24, "pause", "r1")
+        self.t.run(op, "e1", 10.1, 24.1, "left", first=False)
+        self.expect()
+
+
 class Form(Case):
     def test_bytes_behind_the_end(self):
         op = self.t.ask(10, 11, whole(extra=17, text="HTTP/1.1 200 OK"))
