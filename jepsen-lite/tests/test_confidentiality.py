@@ -1,11 +1,15 @@
 """The checker of confidentiality and its search: histories and packets that are right, wrong and tricky."""
 
 import random
+import types
 import unittest
 
 from story import Story, rules
 from checkers.confidentiality import check, figures
 from checkers.needles import Needles, Streams, address_needles
+from workloads.confidentiality import Workload
+
+R1, R2 = "10.0.1.1", "10.0.1.2"
 
 
 class Search(unittest.TestCase):
@@ -170,6 +174,40 @@ class Confidentiality(unittest.TestCase):
         t.inject(20.5)
         t.state(21, "after", 100)
         self.expect(t)
+
+
+class Hellos(unittest.TestCase):
+    """Which hellos the intruder keeps: those that arrived, for they were answered."""
+
+    def setUp(self):
+        self.workload = Workload.__new__(Workload)
+        self.workload.hellos, self.workload.asked = {}, {}
+        hosts = {name: types.SimpleNamespace(name=name, address=address) for name, address in (("r1", R1), ("r2", R2))}
+        self.workload.service = types.SimpleNamespace(hosts=hosts)
+
+    def say(self, t, source, target, kind):
+        packet = types.SimpleNamespace(t=t, source=source, target=target, data=bytes([kind]) + b"...")
+        self.workload.keep_hello(packet)
+        return packet
+
+    def kept(self):
+        return {name: list(packets) for name, packets in self.workload.hellos.items()}
+
+    def test_one_that_was_answered(self):
+        hello = self.say(1, R1, R2, 1)
+        self.say(1.001, R2, R1, 2)
+        self.assertEqual(self.kept(), {"r2": [hello]})
+
+    def test_one_that_nobody_answered(self):
+        self.say(1, R1, R2, 1)
+        self.say(1.001, R2, R1, 1)
+        self.say(1.002, R2, R1, 3)
+        self.assertEqual(self.kept(), {})
+
+    def test_the_answer_may_be_to_an_earlier_one(self):
+        self.say(1, R1, R2, 1)
+        self.say(3, R2, R1, 2)
+        self.assertEqual(self.kept(), {})
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ KEPT = 400             # packets to each router, of calm times: what the intrude
 EACH = 25              # packets of each way and kind at a rest; a fifth of it at another time
 LISTEN_S = 0.15        # for an answer
 GAP_S = 0.002          # between two packets: more at once are not even opened
+HELLO, WELCOME = 1, 2  # the first byte of what begins a session, and of its answer
+AT_ONCE_S = 0.05
 TEXT = (b"http://", b"/v1/chat", b"messages", b"x-grapevine", b"prompt", b"replica", b"10.77.")
 REFUSALS = ("refused_key", "hellos_held", "refused_replay", "refused_malformed")
 
@@ -81,6 +83,8 @@ class Workload:
         self.prompts = collections.deque(maxlen=8)  # the last (body, words)
         self.unhashed = collections.deque(maxlen=200)
         self.packets = {}   # name of a router -> those that it got in calm times
+        self.hellos = {}    # those that it answered, of any time
+        self.asked = {}     # (source, target) -> the last hello of that way
         self.calls = {}     # the beginnings of calls to it
         self.controlled = False
         for host in service.hosts.values():
@@ -142,10 +146,21 @@ class Workload:
             if p.source != self.intruder.address and p.to_port == GOSSIP_PORT and p.data:
                 if p.kind == pcap.UDP and calm is not None and p.t >= calm:
                     self.packets.setdefault(self.name_of(p.target), collections.deque(maxlen=KEPT)).append(p)
+                if p.kind == pcap.UDP:
+                    self.keep_hello(p)
                 if p.kind == pcap.TCP:
                     self.begin_call(p)
         self.recorder.event(self.asker.name, "confidentiality.searched", {
             "packets": packets, "bytes": size, "needles": self.needles.kinds(), "hits": hits[:50]})
+
+    def keep_hello(self, p):
+        """One that was answered arrived: whoever sends it again sends nothing new."""
+        if p.data[0] == HELLO:
+            self.asked[p.source, p.target] = p
+        elif p.data[0] == WELCOME:
+            hello = self.asked.pop((p.target, p.source), None)
+            if hello is not None and p.t < hello.t + AT_ONCE_S:
+                self.hellos.setdefault(self.name_of(p.source), collections.deque(maxlen=5)).append(hello)
 
     def begin_call(self, p):
         calls = self.calls.setdefault(self.name_of(p.target), collections.OrderedDict())
@@ -186,8 +201,8 @@ class Workload:
                     some = [(None, bytes([rng.randrange(6)]) + rng.randbytes(rng.randrange(1200)))
                             for _ in range(count)]
                 else:
-                    some = [(p, p.data if how == "replayed" else altered(p.data, rng))
-                            for p in rng.choices(known, k=count)] if known else []
+                    chosen = rng.choices(known, k=count) + list(self.hellos.get(router.name, ())) if known else []
+                    some = [(p, p.data if how == "replayed" else altered(p.data, rng)) for p in chosen]
                 if some and (by == "intruder" or some[0][0] is not None):
                     self.inject(router, by, how, some)
         self.call(router, rng)
