@@ -5,7 +5,7 @@ from .base import Nemesis, names, plural
 
 class _Engine(Nemesis):
     seconds = (2, 10)
-    serves = True  # it takes requests, and may never answer
+    serves = True  # it takes requests, and may never answer; but not where its probes show that
     wishes = ()  # (what people read, the wish for /sim/fail)
 
     def start(self, service, rng):
@@ -13,10 +13,11 @@ class _Engine(Nemesis):
         if not chosen:
             return self.nobody()
         said, wish = rng.choice(self.wishes)
+        shows = wish["mode"] in ("hang", "stuck") and wish.get("health") in (True, "hang")
         for e in chosen:
             self.later(self.well, e)
             e.control("/sim/fail", wish)
-        return {"hosts": names(chosen), "wish": wish, "serves": self.serves,
+        return {"hosts": names(chosen), "wish": wish, "serves": self.serves and not shows,
                 "text": "%s: %s" % (plural(names(chosen)), said)}
 
     @staticmethod

@@ -256,6 +256,17 @@ class Stopped(unittest.TestCase):
                         pass
                     self.assertEqual(service.state(), before, (name, left))
 
+    def test_who_answers_nothing_at_all_does_not_serve(self):
+        """Its probes show it: no client has to wait for it as for one that is slow."""
+        said = set()
+        for seed in range(20):
+            service, nemesis = Service(), found.nemeses()["engine-hang"]()
+            about = nemesis.start(service, random.Random(seed))
+            nemesis.stop(service)
+            said.add((about["wish"]["mode"], about["wish"].get("health"), about["serves"]))
+        self.assertEqual(said, {("hang", True, False), ("hang", "ok", True), ("hang", None, True),
+                                ("stuck", "ok", True), ("stuck", "hang", False)})
+
     def test_a_nemesis_is_used_again(self):
         service, nemesis = Service(), found.nemeses()["kill"]()
         for seed in range(5):
