@@ -15,6 +15,7 @@ import time
 from lab import api
 
 HEAD_MAX, PIECE = 1 << 20, 1 << 16
+SLEEPER_BYTES = 4096
 
 
 class Malformed(Exception):
@@ -74,9 +75,13 @@ class Connection:
         self.sock.close()
         self.sock = None
 
-    def ask(self, method, path, headers=(), body=None, timeout=60, leave_s=None, leave_events=None, leave_by="fin"):
-        """`leave_s`, `leave_events`: the client goes after so many seconds or events, by FIN or by `reset`."""
-        return _Exchange(self, timeout, leave_s, leave_events, leave_by).run(method, path, dict(headers), body)
+    def ask(self, method, path, headers=(), body=None, timeout=60, leave_s=None, leave_events=None, leave_by="fin",
+            sleep_s=0, behind=None, sent=False):
+        """`leave_s`, `leave_events`: the client goes after so many seconds or events, by FIN or by `reset`. `sleep_s`:
+        so long it reads nothing behind the first event; the kernel of a new connection takes little for it. `behind`:
+        method and path of a request that is sent at once behind this one; asked for with `sent` it is read alone."""
+        exchange = _Exchange(self, timeout, leave_s, leave_events, leave_by, sleep_s)
+        return exchange.run(method, path, dict(headers), body, behind, sent)
 
 
 def ask(host, address, port, method, path, headers=(), body=None, timeout=60, **leave):
@@ -113,28 +118,35 @@ def parse_head(raw):
 
 
 class _Exchange:
-    def __init__(self, connection, timeout, leave_s, leave_events, leave_by):
+    def __init__(self, connection, timeout, leave_s, leave_events, leave_by, sleep_s):
         self.c, self.answer = connection, Answer()
         self.began = time.monotonic()
         self.until = self.began + timeout
         self.leave_at = self.began + leave_s if leave_s is not None else None
-        self.leave_events, self.leave_by = leave_events, leave_by
+        self.leave_events, self.leave_by, self.sleep_s = leave_events, leave_by, sleep_s
         self.half = ""  # of an event
 
     def now(self):
         return time.monotonic() - self.began
 
-    def run(self, method, path, headers, body):
+    def run(self, method, path, headers, body, behind, sent):
         a, c = self.answer, self.c
         a.reused = c.used
         keep = False
         try:
-            if not c.open:
-                self.connect()
-            self.send(request_bytes(c.address, c.port, method, path, headers, body))
+            if sent:
+                a.sent = True
+                if not c.open:
+                    raise Gone("closed")
+            else:
+                if not c.open:
+                    self.connect()
+                more = request_bytes(c.address, c.port, *behind, {}, None) if behind else b""
+                self.send(request_bytes(c.address, c.port, method, path, headers, body) + more)
             c.used = True
             keep = self.read(method)
-            self.look_behind()
+            if not behind:
+                self.look_behind()
         except Gone as e:
             a.error = str(e)
         except Malformed as e:
@@ -175,6 +187,8 @@ class _Exchange:
             c.sock = socket.socket(socket.AF_INET6 if ":" in c.address else socket.AF_INET, socket.SOCK_STREAM)
         c.used, c.rest = False, b""
         c.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.sleep_s:
+            c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLEEPER_BYTES)
         self.guarded(c.sock.connect, (c.address, c.port))
 
     def send(self, data):
@@ -275,6 +289,8 @@ class _Exchange:
     def event(self, data):
         a = self.answer
         a.events.append((round(self.now(), 6), data))
+        if self.sleep_s and len(a.events) == 1:
+            time.sleep(self.sleep_s)
         value = api.parse(data)
         a.last |= data == "[DONE]" or api.is_last(value)
         a.told_error |= api.is_error(value)

@@ -155,6 +155,31 @@ class Client(unittest.TestCase):
             time.sleep(0.01)
         self.fail("the server did not see its clients leave")
 
+    def test_two_requests_at_once(self):
+        """The second one's answer may come with the first one's, and stays for whoever reads it."""
+        one, two = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none", b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntwo"
+        server = self.serve(one + two)
+        c = Connection(None, "127.0.0.1", server.port)
+        a = c.ask("GET", "/one", behind=("GET", "/two"))
+        b = c.ask("GET", "/two", sent=True)
+        c.close()
+        self.assertEqual((a.body, a.extra, b.body, b.reused), (b"one", b"", b"two", True))
+        self.assertEqual(server.requests[0].count(b"GET /"), 2)
+
+    def test_a_second_answer_that_does_not_come(self):
+        server = self.serve(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\none")
+        c = Connection(None, "127.0.0.1", server.port)
+        c.ask("GET", "/one", behind=("GET", "/two"))
+        b = c.ask("GET", "/two", sent=True)
+        self.assertEqual((b.status, b.error, b.reused), (0, "closed", True))
+
+    def test_reads_nothing_for_a_while(self):
+        """What was sent meanwhile comes then."""
+        a = self.get(CHUNKED + TOKEN * 3 + DONE + END, sleep_s=1)
+        self.assertTrue(a.finished)
+        self.assertEqual(a.tokens, 3)
+        self.assertGreaterEqual(a.end_s, 1)
+
     def test_leaves_by_time(self):
         a = self.get(lambda sock: sock.recv(1), leave_s=0.05)
         self.assertEqual((a.error, a.sent, a.status), ("left", True, 0))

@@ -15,6 +15,7 @@ WORDS = ("the router holds a stream open while engines compute tokens and caches
 
 LENGTHS = (1, 16), (40, 200), (300, 700)  # tokens: some answers are under way when a fault begins
 LONG = 1000, 2000                         # of those whose client leaves: the engine would be at it for seconds
+SLEEP_S = 4.0                             # that some clients read nothing: more comes than sockets hold
 EMBEDDINGS, MODELS, DEED = "/v1/embeddings", "/v1/models", "/sim/deed"
 # (share, name, path, streamed)
 MIX = [(26, "chat", api.CHAT, True), (14, "chat", api.CHAT, False),
@@ -126,21 +127,32 @@ class Workload:
         usage = rng.choice((True, False, None))
         text = "%s %s" % (rng.choice(self.sessions), words(rng, rng.randint(1, 60)))
         leave = self.leave(stream, rng)
+        if stream and not leave and rng.random() < 0.05:
+            leave = {"sleep_s": SLEEP_S}
         tokens = rng.randint(*LONG if leave else rng.choices(LENGTHS, (60, 28, 12))[0])
         ask = {"path": path, "at": target[0], "stream": stream, "tokens": tokens, **leave}
         if stream and path in (api.CHAT, api.COMPLETIONS):
             ask["usage"] = usage
         body = body_of(path, stream, usage, text, tokens, self.model)
         connection = self.connection(client, target, rng)
+        behind = ("GET", MODELS) if not leave and not connection.open and rng.random() < 0.1 else None
         operation = self.recorder.invoke(client.name, "service." + kind, ask)
         answer = connection.ask("GET" if body is None else "POST", path, {"x-jepsen-op": "service-%d" % operation.id},
-                                None if body is None else json.dumps(body).encode(), PATIENCE, **leave)
+                                None if body is None else json.dumps(body).encode(), PATIENCE, behind=behind,
+                                **leave)
         end(operation, seen(path, answer))
+        if behind:
+            self.second(client, target[0], connection)
         if connection.open and rng.random() < 0.4:
             self.kept[client.name] = target[0], connection
         else:
             connection.close()
         time.sleep(rng.uniform(0, 0.1))
+
+    def second(self, client, name, connection):
+        """The answer to what was sent at once behind another request: it is due from here on."""
+        operation = self.recorder.invoke(client.name, "service.behind", {"path": MODELS, "at": name, "stream": False})
+        end(operation, seen(MODELS, connection.ask("GET", MODELS, timeout=PATIENCE, sent=True)))
 
     def rest(self):
         """Nothing is under way. Kept connections are let go: a balancer may close them meanwhile."""
