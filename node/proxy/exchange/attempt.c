@@ -15,9 +15,8 @@
 /* Whether a retry could need what was sent already. */
 static bool body_is_kept(const struct exchange *x)
 {
-    return x->asking ||
-           ((!x->answering || BUG(RETRY_ANSWERED)) &&
-            (x->whole || x->request.body->bytes <= EXCHANGE_RETRY_BYTES));
+    return x->asking || ((!x->answering || BUG(RETRY_ANSWERED)) &&
+                         (x->whole || x->request.body->bytes <= EXCHANGE_RETRY_BYTES));
 }
 
 static void release_sent(struct exchange *x)

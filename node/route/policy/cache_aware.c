@@ -131,8 +131,7 @@ static unsigned due_of(const struct node_policy_input *in)
     unsigned due = in->count;
     for (unsigned i = 0; i < in->count; i++) {
         const struct node_candidate *c = &in->candidates[i];
-        if (c->is_due &&
-            (due == in->count || c->cost.total_s < in->candidates[due].cost.total_s))
+        if (c->is_due && (due == in->count || c->cost.total_s < in->candidates[due].cost.total_s))
             due = i;
     }
     return due;

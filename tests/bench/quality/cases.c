@@ -211,9 +211,11 @@ static unsigned replaced(const char *traces)
     workload_free(&w);
     return !record_promise(
         after.count > 0 && after.cached >= fmax(before.cached, still.cached) - 0.02,
-        "replaced: 16 of 64, load %.2f: cached %.1f %% before, %.1f %% in the 30 s after, %.1f %% after "
+        "replaced: 16 of 64, load %.2f: cached %.1f %% before, %.1f %% in the 30 s after, %.1f %% "
+        "after "
         "a minute (2 points of before and of what it is if none is replaced, %.1f %%; perfect "
-        "knowledge %.1f %%); TTFT %.2f s before, %.2f s after a minute (perfect knowledge %.2f s); %u "
+        "knowledge %.1f %%); TTFT %.2f s before, %.2f s after a minute (perfect knowledge %.2f s); "
+        "%u "
         "requests",
         load, 100 * before.cached, 100 * during.cached, 100 * after.cached, 100 * still.cached,
         100 * best.cached, before.ttft_s, after.ttft_s, best.ttft_s, after.count);
