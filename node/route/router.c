@@ -474,6 +474,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
         .cached_tokens = work->cached_tokens,
         .reason = reason,
         .ttft_s = replica->rate.samples >= RATE_SAMPLES_MIN ? work->ttft_s : 0,
+        .listed = node_router_models_listed(r, c->replica),
     };
     r->decisions[reason]++;
     return ERR_OK;

@@ -107,6 +107,7 @@ struct node_decision {
     uint64_t cached_tokens; /* predicted on that replica */
     enum node_reason reason;
     double ttft_s; /* predicted; 0: nothing was learned of it, or of the request */
+    bool listed;   /* its models, when it was chosen */
 };
 
 struct node_router;

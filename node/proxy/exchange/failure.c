@@ -35,11 +35,11 @@ void exchange_answered(struct exchange *x, unsigned status)
 
 /* --- it said something ---------------------------------------------------------------------- */
 
-/* A 404 of a replica that does not list its models may say that it does not know this one. */
+/* A 404 of a replica that had not listed its models may say that it does not know this one. */
 static bool may_deny_the_model(const struct exchange *x)
 {
     struct node_request request;
-    if (x->asking_around || node_router_models_listed(x->proxy->config.router, x->decision.replica))
+    if (x->asking_around || x->decision.listed)
         return false;
     exchange_describe(x, &request);
     return request.model.len > 0;
