@@ -80,7 +80,7 @@ class Workload:
         self.reader = pcap.Reader(os.path.join(service.folder, "gossip.pcap"))
         self.needles, self.injections = Needles(), itertools.count(1)
         self.streams = Streams(self.needles)
-        self.prompts = collections.deque(maxlen=8)  # the last (body, words)
+        self.answered = None  # the last prompt (body, words) that routers learned of: it was answered
         self.unhashed = collections.deque(maxlen=200)
         self.packets = {}   # name of a router -> those that it got in calm times
         self.hellos = {}    # those that it answered, of any time
@@ -106,24 +106,30 @@ class Workload:
         body = json.dumps({"model": self.model, "max_tokens": 4, "stream": False,
                            "messages": [{"role": "user", "content": " ".join(words)}]}).encode()
         self.needles.add("prompt", *(w.encode() for w in words[::10]))
-        self.prompts.append((body, words))
         self.unhashed.append(body)
         name, address, port = self.service.anyone(rng)
         operation = self.recorder.invoke(client.name, "confidentiality.chat", {"router": name})
         answer = http.ask(client, address, port, "POST", api.CHAT, {"x-jepsen-op": str(operation.id)}, body, PATIENCE)
-        end = operation.ok if answer.finished and answer.status == 200 else operation.info
+        whole = answer.finished and answer.status == 200
+        if whole:
+            self.answered = body, words
+        end = operation.ok if whole else operation.info
         end({"status": answer.status, "error": answer.error})
 
     # --- the search
 
+    def hashes(self, body):
+        """The 48 bits of each point of the prompt, which go around under seal."""
+        if not os.access(self.tool, os.X_OK) or not os.path.exists(self.service.key_file):
+            return []
+        done = subprocess.run([self.tool, self.service.key_file], input=body,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return [bytes.fromhex(line)[2:] for line in done.stdout.decode().split()]
+
     def hash_prompts(self):
-        """The 48 bits of each point of each prompt, which go around under seal."""
-        while self.unhashed and os.access(self.tool, os.X_OK) and os.path.exists(self.service.key_file):
-            done = subprocess.run([self.tool, self.service.key_file], input=self.unhashed.popleft(),
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            ids = [bytes.fromhex(line)[2:] for line in done.stdout.decode().split()]
+        while self.unhashed:
+            ids = self.hashes(self.unhashed.popleft())
             self.needles.add("hash", *ids, *(i[::-1] for i in ids))
-            self.last_ids = ids or getattr(self, "last_ids", [])
 
     def read_keys(self):
         with contextlib.suppress(OSError), open(self.service.key_file) as f:
@@ -171,15 +177,15 @@ class Workload:
     def control(self):
         """The same search where needles are."""
         router = next((r for r in self.service.routers if r.alive), None)
-        if router is None or not self.prompts:
+        if router is None or self.answered is None:
             return
-        body, words = self.prompts[-1]
+        body, words = self.answered
         sought = {"prompt": len(words[::10]), "address": 1}
         request = http.request_bytes(router.address, router.port, "POST", api.CHAT, {}, body)
         found = {}
         for kind, needle in {(kind, needle) for kind, needle, _ in self.needles.find(request)}:
             found[kind] = found.get(kind, 0) + 1
-        ids = getattr(self, "last_ids", [])
+        ids = self.hashes(body)
         if ids:
             sought["hash"] = len(ids)
             memory = b"\n".join(memory_of(router.pid))
