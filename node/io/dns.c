@@ -236,7 +236,7 @@ static enum dns_status status_of(int status)
                                                                 : DNS_FAILED;
 }
 
-/* For people. c-ares says the last two of a server that answers with an error, too. */
+/* For people. c-ares says ARES_ECONNREFUSED of a server that answers with an error, too. */
 static const char *text_of(int status, const char *record)
 {
     switch (status) {
@@ -244,10 +244,6 @@ static const char *text_of(int status, const char *record)
         return "the name does not exist";
     case ARES_ENODATA:
         return record;
-    case ARES_ESERVFAIL:
-        return "the DNS server answers with SERVFAIL";
-    case ARES_EREFUSED:
-        return "the DNS server answers with REFUSED";
     case ARES_ECONNREFUSED:
         return "the DNS server answers with an error (SERVFAIL, REFUSED) or not at all";
     default:

@@ -68,6 +68,31 @@ static void a_sequence_of_yaml(void **state)
     is("a:1 0 1 , b:1 0 2 ");
 }
 
+static void every_label_in_both_forms(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "http://a:1#engine=sglang#weight=3#model=org/m#health=/up#cache-tokens=4096#ranks=2"
+        "#adapters=on-demand\n",
+        "- http://a:1#engine=sglang#weight=3#model=org/m#health=/up#cache-tokens=4096#ranks=2"
+        "#adapters=on-demand\n",
+        "- url: http://a:1\n  engine: sglang\n  weight: 3\n  model: org/m\n  health: /up\n"
+        "  cache-tokens: 4096\n  ranks: 2\n  adapters: on-demand\n",
+        "- url: http://a:1#engine=vllm#weight=7#model=x#health=/x#cache-tokens=1#ranks=7\n"
+        "  engine: sglang\n  weight: 3\n  model: org/m\n  health: /up\n"
+        "  cache-tokens: 4096\n  ranks: 2\n  adapters: on-demand\n",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        assert_int_equal(parse(forms[i]), ERR_OK);
+        is("a:1 2 3 org/m");
+        const struct node_labels *l = &list.entries[0].labels;
+        assert_true(slice_equal(l->health, SLICE("/up")));
+        assert_int_equal(l->cache_tokens, 4096);
+        assert_int_equal(l->ranks, 2);
+        assert_true(l->adapters_on_demand);
+    }
+}
+
 static void an_empty_list_is_one(void **state)
 {
     (void)state;
@@ -155,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lines_with_comments, teardown),
         cmocka_unit_test_teardown(a_sequence_of_yaml, teardown),
+        cmocka_unit_test_teardown(every_label_in_both_forms, teardown),
         cmocka_unit_test_teardown(an_empty_list_is_one, teardown),
         cmocka_unit_test_teardown(a_byte_order_mark_is_passed_over, teardown),
         cmocka_unit_test_teardown(what_is_wrong_is_named_with_its_line, teardown),
