@@ -5,7 +5,7 @@
 #   build/fuzz/      libFuzzer targets (clang)
 #   build/future/    with what a later version might add (base/future.h), for tests of mixed builds
 #   build/bugs/      with known bugs compiled in (base/bug.h), for the controls of tests/sim and jepsen-lite
-#   build/cov/       which lines unit tests run (tests/cover.sh)
+#   build/cov/       which lines the tests run (tests/cover.py)
 #
 # A new .c file in a known folder is picked up by itself; a new unit test is any
 # tests/unit/*/*_test.c, a new fuzz target any tests/fuzz/*_fuzz.c.
@@ -371,13 +371,16 @@ test-k8s: all ## a real kube-apiserver and etcd (needs Go's module proxy and roo
 format: ## clang-format everything
 	clang-format-14 -i $(ALL_SRC) $(ALL_HDR)
 
-.PHONY: cover
-cover: deps ## lines that the unit tests of a room run, ROOM=node/proxy
-	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=cov cover-tests
-	@./tests/cover.sh $(BUILD_cov) $(ROOM)
-
-.PHONY: cover-tests
-cover-tests: $(filter $(BUILD)/tests/unit/$(or $(notdir $(ROOM)),none)/%,$(UNIT_BIN))
+.PHONY: coverage mutants
+coverage: deps ## lines that the tests run, by folder; of one folder those that none does [ROOM=node/io] [ONLY=unit FILTER=http/] [RUN=no]
+ifneq ($(RUN),no)
+	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=cov everything
+	@find $(BUILD_cov)/obj -name '*.gcda' -delete
+endif
+	@status=0; $(if $(filter no,$(RUN)),,./tests/run.sh $(BUILD_cov) || status=1;) tests/cover.py $(BUILD_cov) $(ROOM) || status=1; exit $$status
+mutants: deps ## one thing changed in the source: do unit tests notice? [ROOM=crdt] [MUTANTS=300] [SEED=1]
+	@tests/mutate.py --out $(BUILD)/mutants.jsonl $(if $(ROOM),--room $(ROOM)) --mutants $(or $(MUTANTS),300) \
+	    --seed $(or $(SEED),1) --jobs $(JOBS)
 
 .PHONY: docs
 docs: all ## docs/options.md anew from the option table

@@ -12,7 +12,7 @@
 #   CI=true          a test that skips and is not in tests/skips.txt fails
 #   VERBOSE=1        show the output of passing tests too
 #   SLOW=3           a machine on which all takes so many times longer than on an idle one: limits grow
-#                    (default: 1, of a build with sanitizers 2)
+#                    (default: 1, of a build with sanitizers or coverage 2)
 #   TEST_SECONDS=N   time limit of one test program (default 300, times SLOW)
 #
 # One line a program when it has ended, with the names of its tests that failed; what those said
@@ -21,8 +21,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: tests/run.sh BUILD_DIR}
-case $build in *asan) sanitizers=2 ;; esac
-export SLOW=${SLOW:-${sanitizers:-1}}
+case $build in *asan | *cov) slowed=2 ;; esac
+export SLOW=${SLOW:-${slowed:-1}}
 limit=${TEST_SECONDS:-$((300 * ${SLOW%.*}))}
 jobs=${JOBS:-$(nproc)}
 lanes=${LANES:-$((2 * $(nproc)))}
