@@ -86,7 +86,8 @@ static const char vllm[] =
     "true}},{\"addresses\":[\"10.0.0.3\"],\"conditions\":{}},{\"addresses\":[\"10.0.0.4\"],"
     "\"conditions\":{\"ready\":false,\"serving\":null}}],\"ports\":[{\"name\":\"http\","
     "\"protocol\":"
-    "\"TCP\",\"port\":8000},{\"name\":\"dns\",\"protocol\":\"UDP\",\"port\":53},{\"port\":9000}]}";
+    "\"TCP\",\"port\":8000},{\"name\":\"dns\",\"protocol\":\"UDP\",\"port\":53},{\"port\":9000,"
+    "\"ofLaterVersions\":7}]}";
 #define VLLM_READ "vllm-x7k2p family=1 http=8000 =9000 10.0.0.1 10.0.0.2?- 10.0.0.3 10.0.0.4?\n"
 
 static void a_page_of_a_list(void **state)
