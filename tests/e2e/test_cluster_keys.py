@@ -189,6 +189,16 @@ class Keys(Clustered):
             self.assertEqual(r.events("member_dead"), [])
         self.converge(first, 3)
 
+    def test_the_hash_of_a_running_cluster_cannot_change(self):
+        """With another, the same prompt would be another to each router. The keys in use stay."""
+        text = self.read_key()
+        r = self.node("r1", [self.engine()], key=self.secret("r1", text))
+        digits = re.search("hash ([0-9a-f]{64})", text).group(1)
+        self.secret("r1", text.replace(digits, digits[::-1]))
+        self.assertIn("`hash` has changed", r.wait_event("cluster_key_refused")["error"])
+        self.assertEqual(r.events("cluster_key_read"), [])
+        self.wait_alive(self.node("r2", [self.engine()], join=r, key=self.secret("r2", text)), ["r1", "r2"])
+
     def test_a_key_is_changed_without_a_pause(self):
         e = self.engine()
         nodes = self.cluster(2, [e])

@@ -1,12 +1,39 @@
-"""Names of replicas, and their limit."""
+"""Names of replicas and their limit; addresses of routers."""
+import json
 import os
 import shutil
+import socket
 import tempfile
 import time
 
-from lib import closed_port, wait_for
-from lib_cluster import Clustered, gvctl
+from lib import HOST, closed_port, wait_for
+from lib_cluster import Clustered, gvctl, run_grapevine
 from test_engines import FAST
+
+
+class Addresses(Clustered):
+    """Settings that name what this machine has not, or what no peer can use."""
+
+    def start(self, *args):
+        status, err = run_grapevine("--replica", "http://127.0.0.1:1", "--cluster-key-file", self.key, *args)
+        self.assertEqual(status, 1, err)
+        return [json.loads(line) for line in err.splitlines()]
+
+    def said(self, events, name, setting):
+        told = [e for e in events if e["event"] == name]
+        self.assertEqual([e["setting"] for e in told], [setting], events)
+        return told[0]
+
+    def test_a_port_that_is_taken(self):
+        with socket.socket(type=socket.SOCK_DGRAM) as taken:
+            taken.bind((HOST, 0))
+            port = taken.getsockname()[1]
+            said = self.said(self.start("--gossip-listen", "%s:%d" % (HOST, port)), "listen_failed", "gossip-listen")
+        self.assertEqual((said["port"], said["error"]), (port, "address already in use"))
+
+    def test_a_seed_that_the_socket_cannot_reach(self):
+        r = self.node("r1", [self.engine()], join="[::1]:7", ready=False)
+        self.assertIn("listen to [::]", r.wait_event("join_unresolved")["error"])
 
 
 class Names(Clustered):
