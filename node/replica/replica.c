@@ -266,16 +266,10 @@ static bool went_back(double before, double now)
     return before >= 0 && now >= 0 && now < before;
 }
 
-/* It is computed from a clock that may be adjusted: small moves are no restart. */
-static bool start_moved(const struct node_scrape *before, const struct node_scrape *now)
-{
-    return before->start_time_s >= 0 && now->start_time_s >= 0 &&
-           fabs(now->start_time_s - before->start_time_s) > 2;
-}
-
 static bool has_restarted(const struct node_scrape *before, const struct node_scrape *now)
 {
-    return start_moved(before, now) || went_back(before->prefix_queries, now->prefix_queries) ||
+    return !node_scrape_same_life(before, now) ||
+           went_back(before->prefix_queries, now->prefix_queries) ||
            went_back(before->prompt_tokens, now->prompt_tokens) ||
            went_back(before->generation_tokens, now->generation_tokens);
 }
@@ -387,7 +381,8 @@ static void cache_size_told(struct node_replica *k, double tokens)
  * it seems that the rank is gone for good. */
 static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
 {
-    bool missing = s->series > 0 && s->series < k->scrape.series && !start_moved(&k->scrape, s);
+    bool missing =
+        s->series > 0 && s->series < k->scrape.series && node_scrape_same_life(&k->scrape, s);
     k->ranks_missing = missing ? k->ranks_missing + 1 : 0;
     return missing && k->ranks_missing < ranks_missing_max;
 }

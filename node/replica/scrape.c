@@ -568,3 +568,9 @@ bool node_scrape_sizes_only(const struct node_scrape *s)
            s->prefix_hits < 0 && s->prompt_tokens < 0 && s->generation_tokens < 0 &&
            s->start_time_s < 0 && s->sleeping < 0;
 }
+
+bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b)
+{
+    return a->start_time_s < 0 || b->start_time_s < 0 ||
+           fabs(a->start_time_s - b->start_time_s) <= NODE_START_GRAIN_S;
+}

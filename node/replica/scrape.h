@@ -47,6 +47,12 @@ extern const struct node_scrape node_scrape_unknown;
 /* Sizes and nothing else: server information, which is asked for beside the metrics. */
 bool node_scrape_sizes_only(const struct node_scrape *s);
 
+/* Start times nearer than this, in seconds, are the same one: they are computed from a clock that
+ * may be adjusted. */
+enum { NODE_START_GRAIN_S = 2 };
+/* Whether both may be of one process; where a start time is not told they are. */
+bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b);
+
 /* The same of each data-parallel rank by itself, in the order of their labels: `out[n]` is of the
  * rank that the header value n pins. Returns how many have labels (node/replica/rank.h); one alone
  * may be no rank. What the process tells of all ranks together is unknown of each, but for what is

@@ -18,17 +18,19 @@ bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64
     return k->scraped.ahead < NODE_SCRAPERS || !fresh(k->scraped_ms, interval_ms, now_ms);
 }
 
-static bool same_life(const struct node_scrape *a, const struct node_scrape *b)
+bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, double known_s)
 {
-    return a->start_time_s < 0 || b->start_time_s < 0 ||
-           fabs(a->start_time_s - b->start_time_s) < 2;
+    bool earlier = s->start_time_s >= 0 && s->start_time_s + NODE_START_GRAIN_S < known_s &&
+                   !node_scrape_same_life(&k->scrape, s);
+    k->scraped.earlier = earlier && !k->scraped.earlier;
+    return k->scraped.earlier;
 }
 
 /* Two routers read at different times, and an answer may be long on its way: changing from one to
  * the other is no step back. */
 static void catch_up(struct node_scrape *s, const struct node_scrape *before)
 {
-    if (!same_life(s, before))
+    if (!node_scrape_same_life(s, before))
         return;
     s->prefix_queries = fmax(s->prefix_queries, before->prefix_queries);
     s->prefix_hits = fmax(s->prefix_hits, before->prefix_hits);

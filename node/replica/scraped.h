@@ -32,10 +32,15 @@ struct node_scraped {
     unsigned ahead;   /* and those that stand before this one */
     uint64_t source;  /* the router whose figures these are; 0: they are own ones */
     uint32_t counted; /* its count then */
+    bool earlier;     /* the last answer was passed over: node_scraped_is_late() */
 };
 
 /* Whether this router is to read its metrics; `interval_ms` is how often. */
 bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64_t now_ms);
+/* Whether its answer is to be passed over: it is of a process that is gone, for one that began at
+ * `known_s` has been seen. What says so twice in a row is believed: an engine restarted, and its
+ * clock was set back. */
+bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, double known_s);
 /* It did: node_replica_scraped() follows, with `s` as it is then. */
 void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms);
 /* Adds what it read, if there is anybody to read it. */

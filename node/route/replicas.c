@@ -7,9 +7,7 @@
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-/* Start times nearer than this are the same one: they are computed from a clock that may be
- * adjusted (node/replica/replica.c). */
-static const uint64_t started_grain_ms = 2000;
+static const uint64_t started_grain_ms = NODE_START_GRAIN_S * 1000;
 
 /* What the registry says of it; NULL: its name is forgotten. */
 static const struct crdt_replica *row_of(const struct node_router *r, unsigned replica)
@@ -540,14 +538,19 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     node_router_clock(r, now_ms);
     struct node_replica *k = node_router_replica_at(r, replica);
     struct node_scrape own = *s;
+    const struct crdt_replica *row = row_of(r, replica);
+    if (row && node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
+        return false;
     node_router_others_take(r, replica);
+    bool same_life = node_scrape_same_life(&k->scrape, s);
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
     bool lost = node_replica_scraped(k, &own, now_ms);
-    bool noticed = k->rkey_scraped != k->rkey; /* by another router, since the last scrape */
     uint64_t started = r->common->replicated ? started_ms(k) : 0;
-    const struct crdt_replica *row = row_of(r, replica);
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
+    /* By another router, since the last scrape; or what was heard last is of an earlier life. */
+    bool noticed = k->rkey_scraped != k->rkey ||
+                   (started > 0 && !same_life && started + started_grain_ms >= known);
     if (started > known + started_grain_ms)
         process_restarted(r, replica, started);
     else if (lost && !noticed)

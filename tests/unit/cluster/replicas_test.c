@@ -411,6 +411,40 @@ static void a_restart_is_noticed_once_by_all(void **state)
     }
 }
 
+/* Router 0 was stopped while the engine restarted: an answer of the process that is gone waited in
+ * its socket. Or it last heard of that process from a router that was cut off. */
+static void what_an_earlier_process_said_is_no_restart(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 2, 1);
+    for (unsigned i = 0; i < 2; i++)
+        scrape(&c, i, 1000, 5000);
+    world_run(&c, 200 * MS);
+    scrape(&c, 1, 2000, 10);
+    world_run(&c, 50 * MS);
+    scrape(&c, 0, 2000, 20);
+    say(&c, 0, 1);
+    scrape(&c, 0, 1000, 5001);
+    scrape(&c, 0, 2000, 30);
+    world_run(&c, 200 * MS);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(cached(&c, i, 1) > 7000);
+    /* One that says so again did restart, and its clock was set back. */
+    scrape(&c, 0, 1000, 5);
+    scrape(&c, 0, 1000, 6);
+    world_run(&c, 200 * MS);
+    say(&c, 0, 2);
+    scrape(&c, 0, 1000, 7);
+    scrape(&c, 0, 1000, 8);
+    world_run(&c, 200 * MS);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(cached(&c, i, 1), 0);
+        assert_true(cached(&c, i, 2) > 7000);
+    }
+    world_close(&c);
+}
+
 static void a_refused_port_counts_once_and_only_without_a_start_time(void **state)
 {
     (void)state;
@@ -478,6 +512,7 @@ int main(void)
         cmocka_unit_test(settings_that_differ_are_named_and_their_observations_do_not_count),
         cmocka_unit_test(small_indexes_of_unlike_sizes_are_named),
         cmocka_unit_test(a_restart_is_noticed_once_by_all),
+        cmocka_unit_test(what_an_earlier_process_said_is_no_restart),
         cmocka_unit_test(a_refused_port_counts_once_and_only_without_a_start_time),
         cmocka_unit_test(learned_figures_are_adopted),
     };
