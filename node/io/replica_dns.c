@@ -272,15 +272,13 @@ static void on_services(void *context, enum dns_status status, const char *why,
         return;
     }
     (void)slice_to_cstr(slice_of_cstr(why), n->why, sizeof n->why);
-    n->hosts.count = 0;
     for (unsigned i = 0; i < count; i++) {
-        struct host *h = &n->hosts.at[n->hosts.count];
+        struct host *h = &n->hosts.at[i];
         memcpy(h->host, found[i].host, sizeof found[i].host);
         h->port = found[i].port;
-        n->hosts.count += h->port != 0;
     }
-    if (n->hosts.count == 0 && count > 0)
-        (void)snprintf(n->why, sizeof n->why, "its SRV records have port 0");
+    if (status == DNS_FOUND && count == 0)
+        (void)snprintf(n->why, sizeof n->why, "its SRV records name no host with a port");
     ask_more(n);
 }
 

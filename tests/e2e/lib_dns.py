@@ -36,6 +36,7 @@ def read_question(query):
 class Dns:
     def __init__(self, records, host=HOST, port=0):
         self.records = records
+        self.host = host
         self.mode = None
         self.modes = {}
         self.asked = []

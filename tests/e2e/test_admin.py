@@ -6,6 +6,7 @@ import re
 import socket
 import tempfile
 import unittest
+from urllib.parse import quote
 
 from lib import HOST, Case, Client, Engine, Router, closed_port, request, wait_for
 from test_daemon import run
@@ -320,6 +321,45 @@ class Admin(Case):
             self.assertTrue(err, url)
         self.assertEqual(run("gvctl", "--help")[0], 0)
         self.assertRegex(run("gvctl", "--version")[1], r"^gvctl \d")
+
+    def test_a_wrong_replica_is_named_with_what_is_wanted(self):
+        def told(call, status=400, method="POST"):
+            got = self.r.admin(method, call, b"")
+            self.assertEqual(got.status, status, got.body)
+            return got.json["error"]["message"]
+        for given, want in (("", "No replica is given"),
+                            ("https://10.0.0.1:8000", "https is not supported"),
+                            ("10.0.0.1:8000/v1", "want no path"),
+                            ("10.0.0.1", "the port is missing"),
+                            ("10.0.0.1:0", "want a port from 1 to 65535"),
+                            ("10.0.0.1:99999", "want a port from 1 to 65535"),
+                            (":8000", "want HOST:PORT, such as"),
+                            ("10.0.0.1:8000@1", "its ranks come and go with it"),
+                            ("x" * 2000, "want HOST:PORT, such as")):
+            self.assertIn(want, told("/replicas?replica=" + quote(given, safe="")))
+        for engine, want in (("tgi", "want vllm, sglang or other"), ("x" * 99, "want vllm, sglang or other"),
+                             ("vllm#weight=2", "No weight")):
+            self.assertIn(want, told("/replicas?replica=10.0.0.1:80&engine=" + quote(engine)))
+        self.assertIn("a rank from 0 to 63", told("/drain?replica=%s@64" % self.e.name))
+        self.assertIn("There is no replica `no:1`", told("/replicas?replica=no:1", 404, "DELETE"))
+        for given in ("", "12", "z" * 16, "0" * 17):
+            self.assertIn("the 16 digits that gvctl poison", told("/poison?hash=" + given, method="DELETE"))
+
+    def test_a_replica_may_be_given_as_its_url(self):
+        for command in ("drain", "undrain"):
+            for given in (self.e.url, self.e.url + "/"):
+                status, out, err = self.gvctl(command, given)
+                self.assertEqual((status, err), (0, ""), out)
+
+    def test_an_engine_is_added_twice_and_removed(self):
+        other = self.engine()
+        for word in ("ok", "already"):
+            status, out, err = self.gvctl("add", other.name, "--engine", "vllm")
+            self.assertEqual((status, err), (0, ""))
+            self.assertIn(word, out)
+        self.assertEqual(self.gvctl("remove", other.name)[0], 0)
+        wait_for(lambda: other.name not in [k["name"] for k in self.r.admin("GET", "/replicas").json],
+                 "it is removed")
 
     def test_a_drained_replica_gets_nothing_new_until_it_is_undrained(self):
         other = self.engine()

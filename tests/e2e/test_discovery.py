@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
@@ -399,6 +401,36 @@ class Names(Found):
         self.assertEqual(self.replicas(r)[a.name]["weight"], 3)
         del self.dns.records["b.test"]  # a host without an address is none
         self.wait_replicas(r, a.name)
+
+    def test_srv_records_without_a_port_are_an_empty_list_that_says_so(self):
+        """It said that it was empty because of "Successful completion"."""
+        self.dns.records["_http._tcp.engines.test"] = {"SRV": [(0, "a.test")]}
+        r = self.found("--replica-dns", "_http._tcp.engines.test", "--dns-server", self.dns.address)
+        self.assertEqual(r.wait_event("discovery_empty")["why"], "its SRV records name no host with a port")
+
+    def test_a_resolv_conf_that_changes_is_read_again(self):
+        """As where a machine comes to another network while the router runs."""
+        pods = self.pods(2)
+        servers = []
+        for pod in pods:
+            host = "127.%d.%d.%d" % tuple(random.randrange(1, 255) for _ in range(3))
+            try:
+                servers.append(Dns({"engines.test": {"A": [pod.name.partition(":")[0]]}}, host=host, port=53))
+            except PermissionError:
+                self.skipTest("no port 53 for us here")
+            self.addCleanup(servers[-1].stop)
+        path = os.path.join(self.folder.name, "resolv.conf")
+        wrap = ["unshare", "-m", "sh", "-c", "mount --bind %s /etc/resolv.conf && exec \"$@\"" % path, "sh"]
+        self.write("nameserver " + servers[0].host, path=path)
+        try:
+            subprocess.run(wrap + ["true"], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("no mount namespace of our own here")
+        r = self.found("--replica-dns", "engines.test:%d" % self.port, "--replica-dns-interval", "200ms", wrap=wrap)
+        self.wait_listed(r, pods[0].name)
+        self.write("# another network", "nameserver " + servers[1].host, path=path)
+        self.wait_listed(r, pods[1].name)
+        self.assertEqual(r.events("discovery_failed"), [])
 
     def test_names_of_the_hosts_file(self):
         pod = self.pod()
