@@ -293,12 +293,16 @@ test-fast: deps ## in a minute: unit tests, fuzz corpus replays, ten simulated r
 	$(BUILD)/tests/sim seeds 1 10 || status=1; exit $$status
 
 .PHONY: check
-check: deps-check ## lints, then the tests under ASan and UBSan; both run even if one fails
+check: deps-check ## lints, the tests under ASan and UBSan, each fuzz target for 5 s; all run even if one fails
 	@status=0; \
 	./tests/lint/run.sh || status=1; \
 	echo "building $(BUILD_asan)"; \
 	if $(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=asan everything; \
 	then ./tests/run.sh $(BUILD_asan) || status=1; \
+	else status=1; fi; \
+	echo "building $(BUILD_fuzz)"; \
+	if $(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=fuzz fuzz-targets; \
+	then JOBS=$(JOBS) ./tests/fuzz/run.sh $(BUILD_fuzz) 5 || status=1; \
 	else status=1; fi; \
 	exit $$status
 

@@ -6,7 +6,7 @@ import os
 import tempfile
 import unittest
 
-from lib import Case, Client, Engine, answer, answer_json, chunk, request, wait_for
+from lib import Case, Client, Engine, answer, answer_json, chunk, request, slow_ms, wait_for
 from test_daemon import run
 
 CHAT = "/v1/chat/completions"
@@ -268,7 +268,7 @@ class Held(KeyCase):
         good.probes["/v1/models"] = lambda asked: asked.send(
             answer_json({"object": "list", "data": [{"id": "m", "owned_by": "sglang"}]})
             if asked.get("x-api-key") == "k" else answer_json({"error": "no"}, 403))
-        r = self.ready([slow, good], "--health-timeout", "300ms")
+        r = self.ready([slow, good], "--health-timeout", slow_ms(1500))
         got = self.client(r).ask("GET", "/v1/models", headers=[("x-api-key", "k")])
         self.assertEqual([m["id"] for m in got.json["data"]], ["m"])
         self.assertEqual(self.rows(r)[good.name]["engine"], "sglang")

@@ -11,7 +11,7 @@ import threading
 import unittest
 
 from lib import (HOST, LIMIT, SSE_HEAD, Case, Client, Cut, answer, answer_json, binary, chunk,
-                 closed_port, request, wait_for)
+                 closed_port, request, slow_ms, wait_for)
 
 CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hello there"}]}'
@@ -202,7 +202,7 @@ class FirstMoments(Case):
                       lambda asked: asked.send(answer(500, b"")),
                       lambda asked: asked.send(b"nonsense\r\n\r\n"),
                       lambda asked: asked.wait_gone()):
-            _, r = self.start(probe, "--health-timeout", "300ms")
+            _, r = self.start(probe, "--health-timeout", slow_ms(1500))
             wait_for(lambda: self.ready(r), "ready")
             self.assertEqual(r.get("/v1/models").status, 503)
             self.assertEqual(self.client(r).post(CHAT, {"model": "m"}).status, 200)

@@ -11,8 +11,8 @@ import threading
 import time
 import unittest
 
-from lib import (HOST, LIMIT, Case, Client, Cut, Engine, Router, answer, binary, chunk, chunked,
-                 request, wait_for)
+from lib import (HOST, LIMIT, SLOW, Case, Client, Cut, Engine, Router, answer, binary, chunk, chunked,
+                 request, slow_ms, wait_for)
 
 
 class Limits(Case):
@@ -23,7 +23,7 @@ class Limits(Case):
         cls.e = cls.shared(Engine())
         cls.r = cls.shared(Router(
             [cls.e], "--other-paths", "pass", "--client-head-timeout", "300ms",
-            "--client-body-timeout", "600ms",
+            "--client-body-timeout", slow_ms(1500),
             "--client-write-timeout", "400ms", "--head-bytes-max", "2KiB", "--headers-max", "20"))
 
     def setUp(self):
@@ -67,12 +67,12 @@ class Limits(Case):
         c = self.client(self.r)
         c.send(request("POST", "/a", None, [("Content-Length", "10")]))
         for _ in range(10):
-            time.sleep(0.1)
+            time.sleep(0.2 * SLOW)
             c.send(b"x")
         self.assertEqual(c.read().status, 200)
 
     def test_an_idle_connection_is_closed_in_silence(self):
-        r = self.router([self.e], "--other-paths", "pass", "--client-idle-timeout", "300ms")
+        r = self.router([self.e], "--other-paths", "pass", "--client-idle-timeout", slow_ms(1000))
         c = self.client(r)
         self.assertTrue(c.is_closed())
         c = self.client(r)
@@ -80,12 +80,12 @@ class Limits(Case):
         self.assertTrue(c.is_closed())
 
     def test_waiting_for_the_engine_is_not_idling(self):
-        r = self.router([self.e], "--other-paths", "pass", "--client-idle-timeout", "300ms",
-                        "--client-head-timeout", "300ms", "--client-body-timeout", "300ms")
+        r = self.router([self.e], "--other-paths", "pass", "--client-idle-timeout", slow_ms(800),
+                        "--client-head-timeout", slow_ms(800), "--client-body-timeout", slow_ms(800))
 
         def slow(asked):
             asked.read_body()
-            time.sleep(0.8)
+            time.sleep(1.6 * SLOW)
             asked.send(answer(200, b"late"))
         self.e.handler = slow
         self.assertEqual(self.client(r).ask("GET", "/a").body, b"late")

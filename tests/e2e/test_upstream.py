@@ -5,7 +5,7 @@ import socket
 import time
 import unittest
 
-from lib import (HOST, LIMIT, SSE_HEAD, Case, Cut, answer, answer_json, chunk, closed_port, request, slow_ms,
+from lib import (HOST, LIMIT, SLOW, SSE_HEAD, Case, Cut, answer, answer_json, chunk, closed_port, request, slow_ms,
                  wait_for)
 
 CHAT = "/v1/chat/completions"
@@ -103,9 +103,7 @@ class Pool(Case):
         e.handler = handler
         r = self.router([e], "--other-paths", "pass")
         self.assertEqual(r.get("/first").body, b"/first")
-        wait_for(lambda: not [s for s in list(e.socks)
-                              if False] and r.metric("requests_open") == 1, "idle")
-        time.sleep(0.3)
+        wait_for(lambda: {n for n, _ in e.idle_closed} & e.work_connections, "the router to close it")
         self.assertEqual(r.get("/second").body, b"/second")
 
     def test_upstream_connections_are_limited(self):
@@ -490,11 +488,11 @@ class Waiting(Case):
             asked.read_body()
             asked.send(SSE_HEAD)
             for _ in range(5):
-                time.sleep(0.15)
+                time.sleep(0.4 * SLOW)
                 asked.send(chunk(b'data: {"text":"1"}\n\n'))
             asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         e.handler = handler
-        r = self.router([e], "--upstream-first-token-timeout", "300ms", "--upstream-idle-timeout",
+        r = self.router([e], "--upstream-first-token-timeout", slow_ms(1500), "--upstream-idle-timeout",
                         "0")
         got = self.client(r).ask("POST", CHAT, chat(stream=True))
         self.assertEqual(got.body, b'data: {"text":"1"}\n\n' * 5 + b"data: [DONE]\n\n")
@@ -503,11 +501,11 @@ class Waiting(Case):
         """The limit on the first byte runs from the end of the request, as far as the client is the
         one who is slow."""
         e = self.engine()
-        r = self.router([e], "--other-paths", "pass", "--upstream-first-token-timeout", "400ms")
+        r = self.router([e], "--other-paths", "pass", "--upstream-first-token-timeout", slow_ms(1500))
         c = self.client(r)
         c.send(request("POST", "/upload", None, [("Content-Length", "10")]))
         for _ in range(10):
-            time.sleep(0.1)
+            time.sleep(0.2 * SLOW)
             c.send(b"x")
         self.assertEqual(c.read().status, 200)
 
@@ -523,7 +521,7 @@ class Waiting(Case):
             held.append(s)
         good = self.engine()
         r = self.router(["http://%s:%d" % full.getsockname(), good], "--policy", "round_robin",
-                        "--upstream-connect-timeout", "100ms", "--health-timeout", "100ms",
+                        "--upstream-connect-timeout", slow_ms(500), "--health-timeout", slow_ms(500),
                         "--health-failures", "100")
         for _ in range(4):
             self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
