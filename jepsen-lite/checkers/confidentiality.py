@@ -16,7 +16,7 @@ In the history (workloads/confidentiality.py writes it):
 Rules:
 
   clear     a needle was found
-  answered  an intruder got an answer
+  answered  an intruder got an answer; but for the welcome, and no more, to a call's hello (gossip/call.h)
   changed   at a calm rest a router's state was another one after an injection
   accepted  at a calm rest a router refused fewer packets than were injected
   blind     nothing was captured while two routers ran, or a control did not find what was there: the searches prove
@@ -32,6 +32,13 @@ def same(was, now):
     if isinstance(was, dict) and isinstance(now, dict):
         return all(was[key] == now[key] for key in was if key in now)
     return was == now
+
+
+WELCOME_BYTES = 50  # a length of two bytes, 48, and so many that only who made the hello can open
+
+
+def is_welcome(answer):
+    return len(answer) == 2 * WELCOME_BYTES and answer.startswith("3000")
 
 
 class Judge:
@@ -69,7 +76,8 @@ class Judge:
     def answers(self):
         for e in self.ended("inject") + self.ended("call"):
             v = e.ended.value
-            answers = v.get("answers") or ([v["answer"]] if v.get("answer") else [])
+            call = [v["answer"]] if v.get("answer") and not is_welcome(v["answer"]) else []
+            answers = v.get("answers") or call
             if answers:
                 self.broken("answered", "%s answered what was %s (by %s), %d times: %s" % (
                     e.value["to"], e.value["how"], e.value.get("by", "call"), len(answers), answers[0]), [e.id], e.t)

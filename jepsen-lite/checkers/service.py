@@ -9,7 +9,7 @@ What each rule forbids:
     unfinished     a stream of events ends like a whole one and lacks the last event of its API
     refused        a request that is right got a 4xx
     twice          a deed (a POST that is no computation) ran twice; or one engine had a request twice, or more engines
-                   had it than there are retries
+                   had it than there are retries, but for those that drain and said so: that is no retry
     still running  an engine works for a client that left, at a request that was answered, or that went elsewhere
     avoidable      a request failed, nothing of it had gone to its client, and an engine was well and within reach
     waited         a router waits for an engine that says nothing for longer than its option allows
@@ -178,8 +178,14 @@ class Service:
                 return
             else:
                 tries.append(r)
-        if len(tries) > 1 + self.retries:
+        if sum(not self.drains(r) for r in tries) > 1 + self.retries:
             self.broken("twice", o, "%s: %d engines had it: %s" % (told(o), len(tries), mine))
+
+    def drains(self, r):
+        """Whether it was refused by an engine that was told to drain."""
+        return r.how == "refused" and any(
+            r.engine in v.get("hosts", ()) and (v.get("wish") or {}).get("mode") == "draining"
+            for v in self.trouble.during(r.t, r.end))
 
     @staticmethod
     def vanished(r):

@@ -122,6 +122,17 @@ class Confidentiality(unittest.TestCase):
         t.operation(11, 12, "call", {"to": "r1", "how": "replayed"}, "ok", {"sent": 90, "answer": "00"})
         self.expect(t, "answered", "answered")
 
+    def test_a_hello_once_more(self):
+        """A captured call that was cut behind its hello: a whole one, to which a welcome belongs, and nothing else."""
+        for answer, expected in (("3000" + 48 * "18", ()), ("3000" + 49 * "18", ("answered",)),
+                                 ("2f00" + 48 * "18", ("answered",))):
+            t = Told()
+            t.operation(11, 12, "call", {"to": "r1", "how": "altered"}, "ok", {"sent": 54, "answer": answer})
+            self.expect(t, *expected)
+        t = Told()
+        t.inject(10, answers=["3000" + 48 * "18"])
+        self.expect(t, "answered")
+
     def test_not_answered(self):
         t = Told()
         t.inject(10)

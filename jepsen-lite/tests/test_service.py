@@ -301,6 +301,23 @@ class Twice(Case):
         self.t.run(op, "e4", 10.5, 10.9)
         self.expect("twice")
 
+
+    def test_more_engines_than_retries_of_which_one_drains(self):
+        """Seen: a router asks three engines that drain, and then one that does not."""
+        self.t.trouble(9, 12, "engine-drain", "e1", "e2", "e3", wish={"mode": "draining"}, serves=True)
+        op = self.t.ask(10, 11, whole())
+        for i in range(3):
+            self.t.run(op, "e%d" % (i + 1), 10.1 + i / 10, 10.15 + i / 10, "refused", first=False, status=500)
+        self.t.run(op, "e4", 10.5, 10.9)
+        self.expect()
+
+    def test_one_that_drains_and_computes_was_tried(self):
+        self.t.trouble(9, 12, "engine-drain", "e1", "e2", "e3", wish={"mode": "draining"}, serves=True)
+        op = self.t.ask(10, 11, whole())
+        for i in range(3):
+            self.t.run(op, "e%d" % (i + 1), 10.1 + i / 10, 10.15 + i / 10, "failed", 0)
+        self.t.run(op, "e4", 10.5, 10.9)
+        self.expect("twice")
     def test_as_many_as_there_are(self):
         op = self.t.ask(10, 11, whole())
         for i in range(2):

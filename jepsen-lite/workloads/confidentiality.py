@@ -188,6 +188,8 @@ class Workload:
         ids = self.hashes(body)
         if ids:
             sought["hash"] = len(ids)
+            with contextlib.suppress(Exception):
+                router.admin("POST", "/explain", body, timeout=5)  # hashes stand in its table in pieces, here whole
             memory = b"\n".join(memory_of(router.pid))
             found["hash"] = sum(i in memory or i[::-1] in memory for i in ids)
         self.recorder.event(self.asker.name, "confidentiality.control", {"sought": sought, "found": found,
