@@ -32,8 +32,8 @@ LIMITS = {
 
 
 def limits_of(history):
-    ttl = seconds(history.meta.get("options", {}).get("ttl", ""))
-    return {**LIMITS, **({"ttl_s": ttl} if ttl else {}), **history.meta.get("limits", {})}
+    told = {name + "_s": seconds(history.meta.get("options", {}).get(name, "")) for name in ("ttl", "generation")}
+    return {**LIMITS, **{name: s for name, s in told.items() if s}, **history.meta.get("limits", {})}
 
 
 class Taught:

@@ -12,7 +12,8 @@ What each rule forbids:
                    had it than there are retries, but for those that drain and said so: that is no retry
     still running  an engine works for a client that left, at a request that was answered, or that went elsewhere
     avoidable      a request failed, nothing of it had gone to its client, and an engine was well and within reach
-    waited         a router waits for an engine that says nothing for longer than its option allows
+    waited         a router waits for an engine that says nothing, or for a client that reads nothing, for longer than
+                   its option allows
     needless cut   an answer was cut, and no engine that had it was touched by a fault
     no answer      for IDLE_S no engine has anything to do with a request, and it has no end
 
@@ -29,6 +30,7 @@ A failure is excused for these reasons alone, each for as long as it says:
     suspect    the answer says `suspect` or `poison`, and two engines were touched, or one alone was well
     budget     the answer says `retry_budget`, and an engine was touched
     limit      the answer names a setting (`x-grapevine-limit`), and an engine was touched
+    asleep     the client read nothing for longer than `client-write-timeout`
     blame      two engines said 500 to it
     slow       the client's patience ended while an engine had the request that a fault makes slow
     idle       a connection that was kept closed before a byte of an answer came; clients ask again
@@ -44,6 +46,8 @@ WELL_S = 8.0    # until an engine that was touched counts as well
 GONE_S = 1.5    # until an engine knows that nobody wants a request any more: a second, and half of one for the machine
 LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
 IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
+HELD = 350000   # bytes of an answer that are not with its client, and that sockets do not hold either
+WELL_READ_S = 2.0  # until so much of an answer is there
 WAITED_S = 5.0  # beyond the limit: the next engine may have to wait for a moment in which it is alone
 RETRIES = 2     # retries-max
 COMPUTE = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate", "/v1/embeddings")
@@ -98,6 +102,7 @@ class Service:
             self.repeats(o)
             self.lasting(o)
             self.patient(o)
+            self.reading(o, o.ended.value)
             if failed(o.ended.value):
                 self.failure(o, o.ended.value)
         return self.anomalies
@@ -226,6 +231,17 @@ class Service:
                 self.broken("waited", o, "%s: %r said nothing for %.1f s, and %s is %g s" % (
                     told(o), r, waited, option, limit))
 
+    def reading(self, o, v):
+        """A client that reads nothing is cut off: more of its answer was there than sockets hold, and waited."""
+        if self.asleep(o) > WELL_READ_S and v.get("bytes", 0) > HELD and whole(v):
+            self.broken("waited", o, "%s: its client read nothing for %g s, and has all %d bytes" % (
+                told(o), o.value["sleep_s"], v["bytes"]))
+
+    def asleep(self, o):
+        """For how much longer its client read nothing than the routers' option allows."""
+        limit = seconds(self.history.meta.get("options", {}).get("client-write-timeout", ""))
+        return o.value.get("sleep_s", 0) - limit if limit else 0
+
     def is_sglang(self, engine):
         return any(e["name"] == engine and e.get("kind") == "sglang" for e in self.history.meta.get("engines", []))
 
@@ -257,6 +273,8 @@ class Service:
         t, t0, t1 = self.trouble, o.t, o.ended.t
         if v.get("reused") and v.get("status") == 0 and v.get("error") in ("closed", "reset"):
             return "idle"
+        if self.asleep(o) > 0:
+            return "asleep"
         routers = self.asked(o)
         direct = len(routers) == 1 and o.value.get("at") == routers[0]
         if self.way_is_ill(o, routers, direct, v.get("status", 0) != 0):

@@ -5,7 +5,7 @@ from .base import Nemesis, names, plural
 
 class _Engine(Nemesis):
     seconds = (2, 10)
-    serves = True  # it takes requests, and may never answer; but not where its probes show that
+    serves = True  # it takes requests, and may never answer
     wishes = ()  # (what people read, the wish for /sim/fail)
 
     def start(self, service, rng):
@@ -13,11 +13,10 @@ class _Engine(Nemesis):
         if not chosen:
             return self.nobody()
         said, wish = rng.choice(self.wishes)
-        shows = wish["mode"] in ("hang", "stuck") and wish.get("health") in (True, "hang")
         for e in chosen:
             self.later(self.well, e)
             e.control("/sim/fail", wish)
-        return {"hosts": names(chosen), "wish": wish, "serves": self.serves and not shows,
+        return {"hosts": names(chosen), "wish": wish, "serves": self.serves,
                 "text": "%s: %s" % (plural(names(chosen)), said)}
 
     @staticmethod
@@ -29,10 +28,16 @@ class _Engine(Nemesis):
 class Hang(_Engine):
     """Engines take requests and do not answer, or go silent in the middle."""
     name = "engine-hang"
-    wishes = (("takes requests and answers none, probes included", {"mode": "hang", "health": True}),
-              ("takes requests and answers none; its probes say that it is well", {"mode": "hang", "health": "ok"}),
+    wishes = (("takes requests and answers none; its probes say that it is well", {"mode": "hang", "health": "ok"}),
               ("goes silent after three pieces of an answer", {"mode": "hang", "after_chunks": 3}),
-              ("computes nothing; its probes say that it is well", {"mode": "stuck", "health": "ok"}),
+              ("computes nothing; its probes say that it is well", {"mode": "stuck", "health": "ok"}))
+
+
+class Mute(_Engine):
+    """Engines answer nothing, probes included: nobody's patience may end there."""
+    name = "engine-mute"
+    serves = False
+    wishes = (("takes requests and answers none, probes included", {"mode": "hang", "health": True}),
               ("computes nothing and answers no probe", {"mode": "stuck", "health": "hang"}))
 
 

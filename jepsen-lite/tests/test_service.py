@@ -175,6 +175,25 @@ class Patience(Case):
         self.t.run(op, "e1", 10.1, 29.1, "left", first=False)
         self.expect()
 
+    def test_a_client_that_reads_nothing_is_cut_off(self):
+        self.t = Told(options={"client-write-timeout": "1s"})
+        op = self.t.ask(10, 14.1, cut(error="reset"), sleep_s=4)
+        self.t.run(op, "e1", 10.1, 11.9, "left", bytes=300000)
+        self.expect()
+
+    def test_a_client_that_reads_nothing_has_it_all_the_same(self):
+        for bytes, option, expected in ((500000, "1s", ["waited"]), (100000, "1s", []), (500000, "1m", [])):
+            self.t = Told(options={"client-write-timeout": option})
+            op = self.t.ask(10, 15, whole(bytes=bytes), sleep_s=4)
+            self.t.run(op, "e1", 10.1, 14.8, bytes=bytes)
+            self.expect(*expected)
+
+    def test_a_client_that_reads_nothing_for_a_while_that_is_allowed(self):
+        self.t = Told(options={"client-write-timeout": "1m"})
+        op = self.t.ask(10, 14.1, cut(error="reset"), sleep_s=4)
+        self.t.run(op, "e1", 10.1, 11.9, "left", bytes=300000)
+        self.expect("needless cut")
+
     def test_the_router_stood_still(self):
         op = self.t.ask(10, 25, nothing("timeout"))
         self.t.trouble(11, 24, "pause", "r1")

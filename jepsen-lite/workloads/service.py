@@ -15,6 +15,7 @@ WORDS = ("the router holds a stream open while engines compute tokens and caches
 
 LENGTHS = (1, 16), (40, 200), (300, 700)  # tokens: some answers are under way when a fault begins
 LONG = 1000, 2000                         # of those whose client leaves: the engine would be at it for seconds
+SLEPT_AT = 2000, 3000                     # tokens of theirs
 SLEEP_S = 4.0                             # that some clients read nothing: more comes than sockets hold
 EMBEDDINGS, MODELS, DEED = "/v1/embeddings", "/v1/models", "/sim/deed"
 # (share, name, path, streamed)
@@ -127,9 +128,9 @@ class Workload:
         usage = rng.choice((True, False, None))
         text = "%s %s" % (rng.choice(self.sessions), words(rng, rng.randint(1, 60)))
         leave = self.leave(stream, rng)
-        if stream and not leave and rng.random() < 0.05:
-            leave = {"sleep_s": SLEEP_S}
         tokens = rng.randint(*LONG if leave else rng.choices(LENGTHS, (60, 28, 12))[0])
+        if not leave and stream and path in (api.CHAT, api.COMPLETIONS) and rng.random() < 0.06:
+            leave, tokens = {"sleep_s": SLEEP_S}, rng.randint(*SLEPT_AT)
         ask = {"path": path, "at": target[0], "stream": stream, "tokens": tokens, **leave}
         if stream and path in (api.CHAT, api.COMPLETIONS):
             ask["usage"] = usage
