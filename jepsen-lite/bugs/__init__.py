@@ -69,8 +69,6 @@ TABLE = [
     Control("NO_REFUTE", "membership", "pause", "membership: dead", "membership: members"),
     Control("EPOCH_IGNORED", "membership,observations", "kill", "membership: digests", "observations: lost"),
     Control("SNAPSHOT_VECTOR_LATE", "membership,observations", "kill", "membership: digests", "observations: lost"),
-    Control("MEDIAN_IGNORED", "observations", "clock-jump,clock-skew", "observations: lost",
-            options=("ttl=10s", "generation=1s")),
     Control("REPLAY_ACCEPTED", "confidentiality", "none", "confidentiality: accepted", "confidentiality: changed"),
     Control("HELLO_REPLAYED", "confidentiality", "none", "confidentiality: answered", "confidentiality: accepted"),
 ]
@@ -82,7 +80,7 @@ REASONS = {
         ("NO_GAP_REPAIR", "GAP_SKIPPED", "RELAY_NOT_FORWARDED", "RARE_RELAY", "RARE_DELTA", "RARE_ENTRY"),
     "the next report, a moment later, is right": ("TIE_BY_ARRIVAL",),
     "operators here wish one thing after the other": ("DRAIN_LOST",),
-    "no router here takes itself to be ahead of the median of clocks": ("FUTURE_CLAMP",),
+    "routers read the wall clock as they start, and none starts here while it is off": ("MEDIAN_IGNORED", "FUTURE_CLAMP"),
     "what is sent so is merged: twice is once": ("MESSAGE_REPEATED",),
     "no call and no answer shows it: an observation lives some seconds longer, a comparison costs more":
         ("RARE_GENERATION", "SKETCH_STALE"),

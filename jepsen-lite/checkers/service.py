@@ -47,7 +47,7 @@ GONE_S = 1.5    # until an engine knows that nobody wants a request any more: a 
 LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
 IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
 HELD = 350000   # bytes of an answer that are not with its client, and that sockets do not hold either
-WELL_READ_S = 2.0  # until so much of an answer is there
+CUT_S = 1.5     # beyond its limit, until a router has cut off a client that reads nothing
 WAITED_S = 5.0  # beyond the limit: the next engine may have to wait for a moment in which it is alone
 RETRIES = 2     # retries-max
 COMPUTE = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate", "/v1/embeddings")
@@ -82,7 +82,9 @@ class Service:
         self.runs = by_op(history, "service")
         self.engines = engines(history)
         self.routers = [r["name"] for r in history.meta.get("routers", [])]
-        self.retries = int(history.meta.get("options", {}).get("retries-max", RETRIES))
+        options = history.meta.get("options", {})
+        self.retries = int(options.get("retries-max", RETRIES))
+        self.sleeper_s = seconds(options.get("client-write-timeout", ""))
         self.anomalies, self.excused, self.unproved = [], {}, 0
 
     def broken(self, rule, operation, text, t=None):
@@ -232,15 +234,16 @@ class Service:
                     told(o), r, waited, option, limit))
 
     def reading(self, o, v):
-        """A client that reads nothing is cut off: more of its answer was there than sockets hold, and waited."""
-        if self.asleep(o) > WELL_READ_S and v.get("bytes", 0) > HELD and whole(v):
+        """A client that reads nothing is cut off: its engine had given all, more than sockets hold, and all came."""
+        wakes = o.t + o.value.get("sleep_s", 0)
+        late = [r for r in self.runs.get(o.id, []) if r.how == "whole" and r.end + CUT_S < wakes - self.sleeper_s]
+        if self.asleep(o) > 0 and late and v.get("bytes", 0) > HELD and whole(v) and not v.get("reused"):
             self.broken("waited", o, "%s: its client read nothing for %g s, and has all %d bytes" % (
                 told(o), o.value["sleep_s"], v["bytes"]))
 
     def asleep(self, o):
         """For how much longer its client read nothing than the routers' option allows."""
-        limit = seconds(self.history.meta.get("options", {}).get("client-write-timeout", ""))
-        return o.value.get("sleep_s", 0) - limit if limit else 0
+        return o.value.get("sleep_s", 0) - self.sleeper_s if self.sleeper_s else 0
 
     def is_sglang(self, engine):
         return any(e["name"] == engine and e.get("kind") == "sglang" for e in self.history.meta.get("engines", []))

@@ -185,8 +185,14 @@ class Patience(Case):
         for bytes, option, expected in ((500000, "1s", ["waited"]), (100000, "1s", []), (500000, "1m", [])):
             self.t = Told(options={"client-write-timeout": option})
             op = self.t.ask(10, 15, whole(bytes=bytes), sleep_s=4)
-            self.t.run(op, "e1", 10.1, 14.8, bytes=bytes)
+            self.t.run(op, "e1", 10.1, 11.2, bytes=bytes)
             self.expect(*expected)
+
+    def test_a_client_that_reads_nothing_while_its_engine_is_slow(self):
+        self.t = Told(options={"client-write-timeout": "1s"})
+        op = self.t.ask(10, 15, whole(bytes=500000), sleep_s=4)
+        self.t.run(op, "e1", 10.1, 13.2, bytes=500000)
+        self.expect()
 
     def test_a_client_that_reads_nothing_for_a_while_that_is_allowed(self):
         self.t = Told(options={"client-write-timeout": "1m"})

@@ -16,7 +16,7 @@ WORDS = ("the router holds a stream open while engines compute tokens and caches
 LENGTHS = (1, 16), (40, 200), (300, 700)  # tokens: some answers are under way when a fault begins
 LONG = 1000, 2000                         # of those whose client leaves: the engine would be at it for seconds
 SLEPT_AT = 2000, 3000                     # tokens of theirs
-SLEEP_S = 4.0                             # that some clients read nothing: more comes than sockets hold
+SLEEP_S = 6.0                             # that some clients read nothing: more comes than sockets hold
 EMBEDDINGS, MODELS, DEED = "/v1/embeddings", "/v1/models", "/sim/deed"
 # (share, name, path, streamed)
 MIX = [(26, "chat", api.CHAT, True), (14, "chat", api.CHAT, False),
@@ -101,11 +101,11 @@ class Workload:
             return self.service.by_balancer
         return self.service.anyone(rng)
 
-    def connection(self, client, target, rng):
+    def connection(self, client, target, rng, new):
         """A new one, or the one that this client kept."""
         name, address, port = target
         kept = self.kept.pop(client.name, None)
-        if kept is not None and kept[0] == name and kept[1].open:
+        if kept is not None and kept[0] == name and kept[1].open and not new:
             return kept[1]
         if kept is not None:
             kept[1].close()
@@ -129,13 +129,13 @@ class Workload:
         text = "%s %s" % (rng.choice(self.sessions), words(rng, rng.randint(1, 60)))
         leave = self.leave(stream, rng)
         tokens = rng.randint(*LONG if leave else rng.choices(LENGTHS, (60, 28, 12))[0])
-        if not leave and stream and path in (api.CHAT, api.COMPLETIONS) and rng.random() < 0.06:
+        if not leave and stream and path in (api.CHAT, api.COMPLETIONS) and rng.random() < 0.05:
             leave, tokens = {"sleep_s": SLEEP_S}, rng.randint(*SLEPT_AT)
         ask = {"path": path, "at": target[0], "stream": stream, "tokens": tokens, **leave}
         if stream and path in (api.CHAT, api.COMPLETIONS):
             ask["usage"] = usage
         body = body_of(path, stream, usage, text, tokens, self.model)
-        connection = self.connection(client, target, rng)
+        connection = self.connection(client, target, rng, "sleep_s" in leave)
         behind = ("GET", MODELS) if not leave and not connection.open and rng.random() < 0.1 else None
         operation = self.recorder.invoke(client.name, "service." + kind, ask)
         answer = connection.ask("GET" if body is None else "POST", path, {"x-jepsen-op": "service-%d" % operation.id},
