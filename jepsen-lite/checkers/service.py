@@ -235,9 +235,10 @@ class Service:
 
     def reading(self, o, v):
         """A client that reads nothing is cut off: its engine had given all, more than sockets hold, and all came."""
-        wakes = o.t + o.value.get("sleep_s", 0)
-        late = [r for r in self.runs.get(o.id, []) if r.how == "whole" and r.end + CUT_S < wakes - self.sleeper_s]
-        if self.asleep(o) > 0 and late and v.get("bytes", 0) > HELD and whole(v) and not v.get("reused"):
+        if self.asleep(o) <= 0 or v.get("reused") or not whole(v) or v["bytes"] <= HELD:
+            return
+        due = o.t + o.value["sleep_s"] - self.sleeper_s - CUT_S
+        if any(r.how == "whole" and r.end < due for r in self.runs.get(o.id, [])):
             self.broken("waited", o, "%s: its client read nothing for %g s, and has all %d bytes" % (
                 told(o), o.value["sleep_s"], v["bytes"]))
 
