@@ -59,6 +59,14 @@ class Table(unittest.TestCase):
             self.assertEqual({r.partition(":")[0] for r in c.rules} - set(c.workload.split(",")) - always, set(), c.bug)
 
 
+    def test_the_page_has_each_bug_where_it_belongs(self):
+        section = PAGE.partition("## It can lose")[2].partition("\n## ")[0]
+        for c in bugs.TABLE:
+            self.assertRegex(section, r"\n\| `%s` \| %s \|" % (c.bug, re.escape(bugs.known()[c.bug])))
+        for why, names in bugs.REASONS.items():
+            self.assertIn("\n| %s | %s |" % (", ".join("`%s`" % n for n in names), why), section)
+
+
 class Caught(unittest.TestCase):
     def test_by_the_first_of_its_rules(self):
         control = bugs.Control("X", "load", "none", "load: stuck", "load: sum")
