@@ -234,8 +234,9 @@ class Service:
                     told(o), r, waited, option, limit))
 
     def reading(self, o, v):
-        """A client that reads nothing is cut off: its engine had given all, more than sockets hold, and all came."""
-        if self.asleep(o) <= 0 or v.get("reused") or not whole(v) or v["bytes"] <= HELD:
+        """A client that reads nothing is cut off: its engine had given all, more than sockets hold, and all came. A
+        balancer in between reads for it."""
+        if o.value.get("at") not in self.routers or self.asleep(o) <= 0 or v.get("reused") or not whole(v) or v["bytes"] <= HELD:
             return
         due = o.t + o.value["sleep_s"] - self.sleeper_s - CUT_S
         if any(r.how == "whole" and r.end < due for r in self.runs.get(o.id, [])):

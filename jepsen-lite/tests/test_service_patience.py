@@ -55,6 +55,12 @@ class Patience(Case):
             self.t.run(op, "e1", 10.1, 11.2, bytes=bytes)
             self.expect(*expected)
 
+    def test_a_balancer_reads_for_a_client_that_does_not(self):
+        self.t = Told(options={"client-write-timeout": "1s"})
+        op = self.t.ask(10, 15, whole(bytes=500000), at="lb", sleep_s=4)
+        self.t.run(op, "e1", 10.1, 11.2, bytes=500000)
+        self.expect()
+
     def test_a_client_that_reads_nothing_while_its_engine_is_slow(self):
         self.t = Told(options={"client-write-timeout": "1s"})
         op = self.t.ask(10, 15, whole(bytes=500000), sleep_s=4)
