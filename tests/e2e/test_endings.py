@@ -2,10 +2,11 @@
 
 import json
 import re
+import threading
 import time
 import unittest
 
-from lib import (SSE_HEAD, Case, Client, Cut, answer, answer_json, chunk, request, wait_for)
+from lib import (LIMIT, SSE_HEAD, Case, Client, Cut, answer, answer_json, chunk, request, slow_ms, wait_for)
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
@@ -201,7 +202,9 @@ class Streams(Case):
     """A stream that does not end as its API says, and what client, breaker and metrics hear of it."""
 
     def start(self, *chunks, end=b"0\r\n\r\n"):
+        """With end=None the engine resets its connection when the client has all chunks: a reset overtakes them."""
         self.e = self.engine()
+        self.length, self.seen = sum(map(len, chunks)), threading.Event()
 
         def handler(asked):
             asked.read_body()
@@ -212,9 +215,11 @@ class Streams(Case):
             if end is not None:
                 asked.send(end)
             else:
+                self.seen.wait(LIMIT)
                 asked.reset()
         self.e.handler = handler
-        return self.router([self.e])
+        # A probe that succeeds between two failures makes them none in a row, on a slow machine.
+        return self.router([self.e], "--health-interval", slow_ms(3000))
 
     def read(self, r, path=CHAT, whole=False):
         c = self.client(r)
@@ -223,8 +228,13 @@ class Streams(Case):
         got = bytearray()
         if whole:
             return c.reader.chunked()[0]
+
+        def take(data):
+            got.extend(data)
+            if len(got) >= self.length:
+                self.seen.set()
         with self.assertRaises(Cut):  # no last chunk, and a proper FIN: all of it was sent
-            c.reader.chunked(got.extend)
+            c.reader.chunked(take)
         return bytes(got)
 
     def errors(self, r, kind):

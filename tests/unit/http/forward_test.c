@@ -339,9 +339,22 @@ static void a_field_is_set_in_a_head_that_is_written(void **state)
                        "POST /rank: HTTP/1.1\r\nHost: a\r\nB: c\r\nranks: 3\r\n\r\n");
 }
 
+static void a_length_that_finds_no_room_leaves_the_head(void **state)
+{
+    (void)state;
+    struct slice before = SLICE("POST / HTTP/1.1\r\nHost: a\r\n\r\n");
+    struct buf small;
+    buf_init(&small, before.len + 4);
+    assert_int_equal(buf_append_slice(&small, before), 0);
+    assert_int_equal(http_forward_length_write(&small, 12345), ERR_LIMIT);
+    assert_true(slice_equal(buf_slice(&small), before));
+    buf_free(&small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_length_that_finds_no_room_leaves_the_head),
         cmocka_unit_test(nothing_to_drop),
         cmocka_unit_test(hop_by_hop_request),
         cmocka_unit_test(connection_cannot_strip_what_counts),

@@ -105,9 +105,12 @@ static void wrong_methods(void **state)
     assert_false(look("/v1/models", HTTP_METHOD_POST).method_allowed);
     assert_false(look("/v1/models", HTTP_METHOD_OTHER).method_allowed);
     /* CORS preflight is the engine's to answer */
-    r = look("/v1/chat/completions", HTTP_METHOD_OPTIONS);
-    assert_int_equal(r.kind, HTTP_PATH_PLAIN);
-    assert_true(r.method_allowed);
+    static const char *const asked[] = {"/v1/chat/completions", "/v1/responses/resp_1"};
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        r = look(asked[i], HTTP_METHOD_OPTIONS);
+        assert_int_equal(r.kind, HTTP_PATH_PLAIN);
+        assert_true(r.method_allowed);
+    }
 }
 
 static void control_paths(void **state)
