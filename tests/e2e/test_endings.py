@@ -201,7 +201,7 @@ def said(code):
 class Streams(Case):
     """A stream that does not end as its API says, and what client, breaker and metrics hear of it."""
 
-    def start(self, *chunks, end=b"0\r\n\r\n"):
+    def start(self, *chunks, end=b"0\r\n\r\n", probed=slow_ms(3000)):
         """With end=None the engine resets its connection when the client has all chunks: a reset overtakes them."""
         self.e = self.engine()
         self.length, self.seen = sum(map(len, chunks)), threading.Event()
@@ -219,7 +219,7 @@ class Streams(Case):
                 asked.reset()
         self.e.handler = handler
         # A probe that succeeds between two failures makes them none in a row, on a slow machine.
-        return self.router([self.e], "--health-interval", slow_ms(3000))
+        return self.router([self.e], "--health-interval", probed)
 
     def read(self, r, path=CHAT, whole=False):
         c = self.client(r)
@@ -250,12 +250,11 @@ class Streams(Case):
         self.assertEqual(self.errors(r, "broken"), 1)
 
     def test_an_end_without_the_terminal_event_is_no_end(self):
-        r = self.start(TOKEN)
+        r = self.start(TOKEN, probed="60s")
         for n in range(1, 6):
             events = self.read(r).decode().split("\n\n")
             self.assertEqual(json.loads(events[1][6:])["error"]["code"], 502)
             self.assertEqual(self.errors(r, "no_terminal"), n)
-        # It is out for a moment: its health is good at the next probe.
         r.wait_event("replica_down")
 
     def test_error_events_of_an_engine_pass_and_make_it_avoided(self):
@@ -306,8 +305,9 @@ class Aborted(Case):
                 errors = 'upstream_errors_total{replica="%s",kind="aborted"}'
                 self.assertEqual([self.r.metric(errors % s.name) for s in (one, two)], [2, 0])
                 self.assertEqual(self.r.metric('retries_total{reason="aborted"}'), 1)
-                said = [e["reason"] for e in self.r.events("request") if e["path"] == CHAT]
-                self.assertEqual(sorted(said), ["", "", "", "aborted"])
+                said = lambda r=self.r: [e["reason"] for e in r.events("request") if e["path"] == CHAT]  # noqa: E731
+                wait_for(lambda: len(said()) == 4, "four lines in the log")  # noqa: B023
+                self.assertEqual(sorted(said()), ["", "", "", "aborted"])
 
     def test_apis_that_have_no_word_for_it(self):
         """A message of vLLM without a stop reason passed for whole."""

@@ -40,6 +40,8 @@ static void terms_are_what_hand_arithmetic_says(void **state)
     assert_near(explained(root, with, "decode_s"),
                 (256 * 30e-9 * 20128 + 30e-9 * 4096 * 256 / 2 + 0.4096) * 8 / 8.5, 1e-6);
     assert_near(explained(root, without, "cost_s"), 0.4096, 1e-6);
+    assert_true(json_is_false(
+        json_object_get(json_array_get(json_object_get(root, "replicas"), 0), "due")));
     assert_string_equal(json_string_value(json_object_get(root, "choice")),
                         without ? "host-1:8000" : "host-0:8000");
     json_decref(root);
