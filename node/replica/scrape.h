@@ -50,7 +50,7 @@ bool node_scrape_sizes_only(const struct node_scrape *s);
 /* Start times nearer than this, in seconds, are the same one: they are computed from a clock that
  * may be adjusted. */
 enum { NODE_START_GRAIN_S = 2 };
-/* Whether both may be of one process; where a start time is not told they are. */
+/* Whether both may be of one process; where a start time is not reported they are. */
 bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b);
 
 /* The same of each data-parallel rank by itself, in the order of their labels: `out[n]` is of the
