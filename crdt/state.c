@@ -250,6 +250,31 @@ void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *fro
     crdt_state_follow_registry(s);
 }
 
+/* An observation on its way to another state, whose time is `back` generations earlier. */
+struct setting_back {
+    struct crdt_state *to;
+    uint32_t back;
+};
+
+static void set_back(void *context, uint64_t id48, uint8_t code, unsigned slot, uint32_t generation)
+{
+    const struct setting_back *b = context;
+    struct crdt_state *s = b->to;
+    uint32_t now = crdt_index_now(s->index), then = generation - b->back;
+    if (generation <= now || !crdt_registry_has(s->registry, slot))
+        return;
+    then = then < now ? then : now;
+    if (crdt_index_observe(s->index, id48, slot, code, then) == 1 && s->replicated)
+        crdt_outbox_push(&s->outbox, s->rkey_known[slot], then, crdt_point(id48, code));
+}
+
+void crdt_state_copy_future(struct crdt_state *s, const struct crdt_state *from)
+{
+    uint32_t now = crdt_index_now(s->index), ahead = crdt_index_now(from->index);
+    struct setting_back b = {.to = s, .back = ahead > now ? ahead - now : 0};
+    crdt_index_each(from->index, set_back, &b);
+}
+
 void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms)
 {
     uint32_t generation = (uint32_t)(cluster_ms / s->generation_ms);

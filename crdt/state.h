@@ -65,6 +65,9 @@ void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms);
 void crdt_state_advance(struct crdt_state *s, uint32_t now_generation);
 /* The registry of `from`, whose clock was ahead, slots and all; `s` is new. */
 void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *from);
+/* Then: what was observed in the time of `from` that is the future of `s`, as much earlier as `s`
+ * is. It is news: nobody whose clock is right took it. */
+void crdt_state_copy_future(struct crdt_state *s, const struct crdt_state *from);
 
 struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking and memory */
 const struct crdt_registry *crdt_state_registry(const struct crdt_state *s);

@@ -183,6 +183,7 @@ int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms)
         crdt_state_destroy(crdt);
         return err;
     }
+    crdt_state_copy_future(crdt, s->crdt);
     crdt_state_destroy(s->crdt);
     s->crdt = crdt;
     s->index = crdt_state_index(crdt);

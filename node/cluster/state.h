@@ -74,8 +74,9 @@ void node_state_wall(struct node_state *s, uint64_t wall_ms, uint64_t now_ms);
 int64_t node_state_clock_off_ms(const struct node_state *s);
 /* Moves cluster time; back only within the present generation. */
 void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms);
-/* Moves it back, further than the present generation: the observations are forgotten, the rest
- * stays. The caller must give the new crdt_state its epoch and the routers that are alive.
+/* Moves it back, further than the present generation: of the observations those that are then of
+ * the future become as much earlier, and the others are forgotten; the rest stays. The caller must
+ * give the new crdt_state its epoch and the routers that are alive.
  * ERR_NOMEM: nothing changed. */
 MUST_USE int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms);
 /* How often that happened. */

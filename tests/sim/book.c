@@ -188,6 +188,25 @@ void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_l
         w->book->held[i][n->number] = 0;
 }
 
+void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead)
+{
+    struct sim_book *b = w->book;
+    uint32_t now = sim_generation(n).least;
+    struct fact *old = zeroed(b->facts_count + 1, sizeof *old);
+    size_t count = 0;
+    for (size_t i = 0; i < b->facts_room; i++) {
+        if (b->facts[i].key != 0 && b->facts[i].generation > now)
+            old[count++] = b->facts[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t earlier = old[i].generation - (ahead > now ? ahead - now : 0);
+        for (uint32_t g = earlier - 1; g <= earlier + 1; g++) /* the cut between generations */
+            fact_add(b, (struct fact){old[i].key, g < now ? g : now});
+    }
+    free(old);
+    sim_book_forget(w, n, false);
+}
+
 void sim_book_dropped(struct sim_world *w, const struct world_node *n, unsigned engine)
 {
     for (size_t i = 0; n->number < NODES && i < w->book->count; i++) {

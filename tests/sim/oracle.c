@@ -214,9 +214,10 @@ void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_repli
     sim_oracle_jumped(w, n, from_ms);
     if (!back)
         return;
-    /* It gave up its observations of a time that never was, and begins anew. */
+    /* Its observations of a time that never was are of an earlier one, and the others are gone. */
+    uint32_t ahead = record->generation;
     record->generation = record->floor_seen = 0;
-    sim_book_forget(w, n, false);
+    sim_book_set_back(w, n, ahead);
     memset(record->seen, 0, w->config.nodes * sizeof *record->seen);
 }
 
