@@ -17,6 +17,7 @@ class Process:
         self.args, self.env, self.wrap = [], {}, []
         self.build = service.build
         self.life = 0
+        self.began = 0.0  # in seconds of the run, the present life
         self.popen = None
         self.asked = ""  # to end: by which signal
         self.ended = threading.Event()
@@ -51,6 +52,7 @@ class Process:
                 return
             self.build = build or self.build
             self.life += 1
+            self.began = self.service.recorder.now()
             self.asked = ""
             ended = self.ended = threading.Event()
             self.service.follow(self)

@@ -199,17 +199,18 @@ class Workload:
     # --- the intruder
 
     def attack(self, router, rng, count):
-        """Each way and kind, some packets."""
-        known = list(self.packets.get(router.name, ()))
-        now = self.recorder.now()
-        known = [p for p in known if p.t < now - 0.2]
+        """Each way and kind, some packets. A router knows no stamp of its earlier lives, and answers a hello of then
+        once, which opens nothing (gossip/stamps.h): what it got in this one is sent."""
+        began, now = router.began, self.recorder.now()
+        known = [p for p in self.packets.get(router.name, ()) if began < p.t < now - 0.2]
+        hellos = [p for p in self.hellos.get(router.name, ()) if began < p.t]
         for by in ("intruder", "spoofed", "wire"):
             for how in ("replayed", "altered", "random"):
                 if how == "random":
                     some = [(None, bytes([rng.randrange(6)]) + rng.randbytes(rng.randrange(1200)))
                             for _ in range(count)]
                 else:
-                    chosen = rng.choices(known, k=count) + list(self.hellos.get(router.name, ())) if known else []
+                    chosen = rng.choices(known, k=count) + hellos if known else []
                     some = [(p, p.data if how == "replayed" else altered(p.data, rng)) for p in chosen]
                 if some and (by == "intruder" or some[0][0] is not None):
                     self.inject(router, by, how, some)

@@ -352,7 +352,7 @@ static bool machine(const char *name, const char *namespace, const char *address
     m->fd = device_in(namespace);
     if (m->fd < 0)
         return fail(strerror(errno));
-    (void)snprintf(m->name, sizeof m->name, "%s", name);
+    memcpy(m->name, name, strlen(name) + 1);
     for (unsigned i = 0; i <= w.count; i++) {
         uint64_t out = w.seed << 16 | w.count << 8 | i, in = w.seed << 16 | i << 8 | w.count;
         w.links[w.count][i] = (struct link){.plain = true, .random = out};
