@@ -309,8 +309,8 @@ void sim_book_replaced(struct sim_world *w, unsigned engine);
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
 /* The node has nothing of what it had; in a `new_life` it has read no start times either. */
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
-/* Its clock, which had been in generation `ahead`, was set back: what was observed in a time that is
- * the future may be there, as much earlier. */
+/* Its clock, which had been in generation `ahead`, was set back: what was observed in a time that
+ * is the future may be there, as much earlier. */
 void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead);
 /* The node may have forgotten the engine's name, which nobody named for long, as it believes. */
 void sim_book_dropped(struct sim_world *w, const struct world_node *n, unsigned engine);
