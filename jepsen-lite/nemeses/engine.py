@@ -41,6 +41,35 @@ class Mute(_Engine):
               ("computes nothing and answers no probe", {"mode": "stuck", "health": "hang"}))
 
 
+class Choke(_Engine):
+    """Engines go from bad to worse: probes say no, then nothing is answered any more, and at last all is well."""
+    name = "engine-choke"
+    seconds = (6, 10)
+    serves = False
+    wishes = (("its probes say no, and then it computes nothing and answers no probe",
+               {"mode": "stuck", "health": "hang"}),)
+    NO_S = 2.5  # long enough for probes to be believed
+
+    def start(self, service, rng):
+        chosen = self.some(service, rng, "engines")
+        if not chosen:
+            return self.nobody()
+        said, last = self.wishes[0]
+        for e in chosen:
+            self.later(self.well, e)
+            e.control("/sim/fail", {"mode": "none", "health": "503"})
+        self.background(self.worse, chosen, last)
+        return {"hosts": names(chosen), "wish": last, "serves": self.serves,
+                "text": "%s: %s" % (plural(names(chosen)), said)}
+
+    def worse(self, chosen, wish):
+        if self.over.wait(self.NO_S):
+            return
+        for e in chosen:
+            if e.alive:
+                e.control("/sim/fail", wish)
+
+
 class Crawl(_Engine):
     """Engines compute 5 or 30 times slower, or are late with all that they say."""
     name = "engine-crawl"

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import sys
+import time
 import unittest
 from unittest import mock
 
@@ -20,6 +21,9 @@ from nemeses.victims import Held, across, choose, halves, ring  # noqa: E402
 NAMES = ["r1", "r2", "r3", "r4", "r5"]
 # Those that work on real processes, files and sockets. The lab's own runs try them.
 REAL = ("clock-", "descriptors", "disk-full", "dns-", "memory", "rotate-keys")
+
+
+REAL_SLEEP = time.sleep  # that of others takes no time here
 
 
 class Victims(unittest.TestCase):
@@ -90,6 +94,14 @@ class Readings(unittest.TestCase):
                          ["50 ms behind", "900 ms ahead", "7.5 s ahead", "1 h behind"])
 
 
+def wait_for(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("waited 30 s in vain")
+        REAL_SLEEP(0.005)
+
+
 class Tired(Exception):
     """From the step on that a test chose, nothing that does harm succeeds."""
 
@@ -133,6 +145,7 @@ class Process:
     def __init__(self, world, name, number):
         self.world, self.name, self.host = world, name, Host(world, name, "10.0.0.%d" % number)
         self.alive, self.stopped, self.failing, self.build, self.args, self.wrap = True, False, False, "build", [], []
+        self.wishes = []
 
     @property
     def address(self):
@@ -165,6 +178,7 @@ class Process:
         return 200, {}
 
     def control(self, path, body):
+        self.wishes.append(body)
         if body.get("mode") == "none" and "health" not in body:
             self.failing = False
             return
@@ -258,12 +272,30 @@ class Stopped(unittest.TestCase):
 
     def test_who_answers_nothing_at_all_does_not_serve(self):
         """Its probes show it: no client has to wait for it as for one that is slow."""
-        for name, serves in (("engine-mute", False), ("engine-hang", True)):
+        for name, serves in (("engine-mute", False), ("engine-choke", False), ("engine-hang", True)):
             for seed in range(8):
                 service, nemesis = Service(), found.nemeses()[name]()
                 about = nemesis.start(service, random.Random(seed))
                 nemesis.stop(service)
                 self.assertEqual((about["serves"], about["wish"].get("health") in (True, "hang")), (serves, not serves))
+
+    def test_an_engine_chokes_in_two_steps(self):
+        """It is down when it goes silent: what is known of it then must not stay so when it is well again."""
+        service, nemesis = Service(), found.nemeses()["engine-choke"]()
+        nemesis.NO_S = 0
+        chosen = nemesis.start(service, random.Random(1))["hosts"]
+        wait_for(lambda: all(len(e.wishes) == 2 for e in service.engines if e.name in chosen))
+        self.assertEqual([e.wishes for e in service.engines if e.name in chosen], [
+            [{"mode": "none", "health": "503"}, {"mode": "stuck", "health": "hang"}]] * len(chosen))
+        nemesis.stop(service)
+        self.assertEqual([e.wishes[2:] for e in service.engines if e.name in chosen], [[{"mode": "none"}]] * len(chosen))
+
+    def test_an_engine_that_chokes_is_mended_between_the_steps(self):
+        service, nemesis = Service(), found.nemeses()["engine-choke"]()
+        chosen = nemesis.start(service, random.Random(1))["hosts"]
+        nemesis.stop(service)
+        self.assertEqual([e.wishes for e in service.engines if e.name in chosen], [
+            [{"mode": "none", "health": "503"}, {"mode": "none"}]] * len(chosen))
 
     def test_a_nemesis_is_used_again(self):
         service, nemesis = Service(), found.nemeses()["kill"]()

@@ -88,7 +88,9 @@ static void on_deadline(struct deadline *d)
 static void arm(struct fetch *f)
 {
     bool slow = (f->pace & FETCH_SLOW) != 0;
-    if (!BUG(PROBE_UNLIMITED))
+    if (BUG(PROBE_UNLIMITED))
+        deadline_clear(&f->deadline); /* that of the connection, too */
+    else
         proxy_arm(f->pool->proxy, slow ? PROXY_FETCH_SGLANG : PROXY_FETCH, &f->deadline);
 }
 
