@@ -14,11 +14,15 @@ Rules:
             disturbed, it may have been sent there and lost on its way: a choice counts at once
   lost      at rest a router weighs the engine that answered a prompt and believes that it holds nothing of it; but for
             ttl, what the cache took in since, a restart, and knowledge that died with the only router that had it
+  late      after partitions between routers healed, the p99 of the time until routers know what was taught meanwhile is
+            above observation_s; where ENOUGH waits show it. A wait counts if nothing but partitions was there from
+            AFTERMATH before the prompt on, no process ended, and the way between that router and the engine was well. A wait
+            that is given up counts where it had already lasted longer
   silent    at rest a router that lives does not say what it believes
 """
 
 from checkers.caches import Caches
-from checkers.latency import by_group, faults_between
+from checkers.latency import by_group, faults_between, percentile
 from checkers.options import seconds
 from history import Anomaly
 
@@ -28,7 +32,9 @@ LIMITS = {
     "cache_tokens": 400000,   # of each engine; the older half of a full one may be gone
     "fence_s": 6,             # checkers/fences.py: until then a router may book a request on the cache that is gone
     "aftermath_s": 8,         # connections that a fault broke are still found broken
+    "observation_s": 5,       # until a router knows what was taught during a partition that is over, p99
 }
+ENOUGH = 20                   # waits: of fewer a p99 says nothing
 
 
 def limits_of(history):
@@ -54,6 +60,8 @@ class Judge:
         self.exits = {}
         for e in history.events(f="exit"):
             self.exits.setdefault(e.process, []).append(e.t)
+        # A process that begins or ends. The first start of all is none.
+        self.changes = [e.t for e in history.events() if e.f == "exit" or (e.f == "start" and e.value.get("life", 1) > 1)]
         self.known = {}  # op -> [(when, router)] that believed it of the engine that answered
         self.shown = {}  # (rule, router, engine) -> [(text, ids, t)]
 
@@ -141,7 +149,47 @@ class Judge:
             for e in reads:
                 if calm and begin <= e.t <= end:
                     self.read_at_rest(e, end)
+        self.judge_healing()
         return sorted((self.anomaly(rule, *shown) for (rule, _, _), shown in self.shown.items()), key=lambda a: a.t)
+
+    # --- after partitions
+
+    def healing(self):
+        """[(seconds, id, t)]: of each wait that counts, how long after the last partition it ended."""
+        faults, out = self.history.faults(), []
+        for e in self.history.operations("observations.learn"):
+            taught = self.taught.get(e.value["op"])
+            if e.ended is None or taught is None or not taught.acknowledged:
+                continue
+            wait = Learned(e, taught, self.caches)
+            until = wait.known if wait.known is not None else e.ended.t
+            heal = healed(faults, wait.since, until)
+            if heal and self.counts(faults, wait.since, until, (e.value["router"], taught)):
+                seconds = until - heal[1]
+                if wait.known is not None or seconds > self.limits["observation_s"]:
+                    out.append((seconds, e.id, until))
+        return out
+
+    def counts(self, faults, since, until, who):
+        """Whether there was nothing but partitions of routers, as far as this wait goes."""
+        router, taught = who
+        begin, pair = since - self.limits["aftermath_s"], {router, taught.engine}
+        seen = [value for b, e, value in faults if b <= until and e >= begin]
+        if not all(v.get("fault", "").startswith("partition") for v in seen):
+            return False
+        if any(pair <= set(link) for v in seen for link in v.get("links") or ()):
+            return False
+        return not any(begin <= t <= until for t in self.changes)
+
+    def judge_healing(self):
+        waits, limit = self.healing(), self.limits["observation_s"]
+        p99 = percentile([s for s, _, _ in waits], 0.99)
+        if len(waits) < ENOUGH or p99 <= limit:
+            return
+        late = [w for w in waits if w[0] > limit]
+        self.found("late", None, None, "%.1f s, p99 of %d, from the end of a partition until a router knew what was taught "
+                   "meanwhile; %g s are allowed, %d took longer" % (p99, len(waits), limit, len(late)),
+                   [id for _, id, _ in late], min(t for _, _, t in late))
 
     @staticmethod
     def anomaly(rule, *shown):

@@ -7,8 +7,8 @@ from checkers.observations import check, figures
 
 
 class Told(Story):
-    def __init__(self, **limits):
-        super().__init__("observations", **limits)
+    def __init__(self, routers=2, **limits):
+        super().__init__("observations", routers=routers, **limits)
 
     def learn(self, t, op, router, engine, first, vain=None):
         seen = {self.replica(engine): [vain, first]}
@@ -212,6 +212,81 @@ class Observations(unittest.TestCase):
         found = check(t.history())
         self.assertEqual(rules(found), ["lost"])
         self.assertEqual(len(found[0].ids), 10)
+
+    # --- late
+
+    def healing(self, took, *more, routers="r1 r2", fault="partition-one", number=20, limits=(), how="learn"):
+        """r1 and r2 are cut off from each other until 20, and r2 knows so many prompts so much later."""
+        t = Told(routers=3, **dict(limits))
+        t.fault(10, 20, fault, "r1", "r2", links=[routers.split()])
+        for f in more:
+            f(t)
+        for i in range(1, number + 1):
+            t.chat(12 + i / 20, str(i))
+            if how == "learn":
+                t.learn(12 + i / 20, str(i), "r2", "e1", 20 + took)
+            else:
+                t.operation(12 + i / 20, 20 + took, "learn", {"op": str(i), "router": "r2"}, "info", {"seen": {}})
+        return t
+
+    def test_known_in_time_after_a_partition(self):
+        self.expect(self.healing(4.9))
+
+    def test_known_late_after_a_partition(self):
+        found = check(self.healing(5.1).history())
+        self.assertEqual(rules(found), ["late"])
+        self.assertEqual((len(found[0].ids), found[0].t), (20, 25.1))
+        self.assertIn("5.1 s, p99 of 20", found[0].text)
+
+    def test_the_limit_is_that_of_the_run(self):
+        self.expect(self.healing(1.5, limits={"observation_s": 1}), "late")
+        self.expect(self.healing(9, limits={"observation_s": 10}))
+
+    def test_few_say_nothing_of_a_p99(self):
+        self.expect(self.healing(9, number=19))
+
+    def test_one_of_a_hundred_may_be_late(self):
+        for slow, expected in ((1, []), (2, ["late"])):
+            t = self.healing(1, number=100 - slow)
+            for i in range(101, 101 + slow):
+                t.chat(19, str(i))
+                t.learn(19, str(i), "r2", "e1", 28)
+            self.expect(t, *expected)
+
+    def test_never_known_is_late_where_the_wait_was_long_enough(self):
+        """Only the newest prompts are waited for: who gives up early knows nothing of what would have been."""
+        self.expect(self.healing(2, how="info"))
+        self.expect(self.healing(6, how="info"), "late")
+
+    def test_known_before_the_partition_ended(self):
+        self.expect(self.healing(-1))
+
+    def test_taught_after_the_partition(self):
+        t = self.healing(1, number=0)
+        for i in range(1, 30):
+            t.chat(21, str(i))
+            t.learn(21, str(i), "r2", "e1", 40)
+        self.expect(t)
+
+    def test_another_fault_excuses(self):
+        for begin, end, expected in ((15, 24, []), (1, 3, ["late"]), (1, 5, []), (30, 31, ["late"])):
+            self.expect(self.healing(9, lambda t: t.fault(begin, end, "loss", "r3")), *expected)
+
+    def test_a_fault_of_another_kind_is_no_partition(self):
+        self.expect(self.healing(9, fault="pause"))
+
+    def test_two_partitions_in_a_row(self):
+        """What the second one kept from r2 is no fault of the first one."""
+        self.expect(self.healing(9, lambda t: t.fault(21, 26, "partition-ring", "r1", "r2", links=[["r2", "r3"]])))
+        self.expect(self.healing(12, lambda t: t.fault(21, 26, "partition-ring", "r1", "r2", links=[["r2", "r3"]])), "late")
+
+    def test_a_router_that_could_not_reach_the_engine_weighs_it_later(self):
+        self.expect(self.healing(9, routers="e1 r2"))
+        self.expect(self.healing(9, routers="e2 r2"), "late")
+
+    def test_a_process_that_was_started_again_excuses(self):
+        self.expect(self.healing(9, lambda t: t.event(15, "r3", "exit", status=-9)))
+        self.expect(self.healing(9, lambda t: t.event(15, "r3", "start", life=2)))
 
     # --- silent
 
