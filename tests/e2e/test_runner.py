@@ -1,4 +1,4 @@
-"""tests/run.sh itself, on a tree with three tests of its own: what did not run is never a success."""
+"""tests/run.sh and what of the Makefile calls it, on a tree with tests of its own: what did not run is never a success."""
 
 import os
 import shutil
@@ -68,6 +68,43 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_tests(CI="true")[:2], (0, "1 passed, 0 failed, 2 skipped"))
         self.write("skips.txt", "test_three.Some.test_skips asan a reason\ntest_three.Whole asan a reason\n")
         self.assertEqual(self.run_tests(CI="true")[:2], (1, "1 passed, 2 failed"))
+
+    # --- make
+
+    def make(self, *words, **env):
+        """What it would build it does not build."""
+        top = os.path.dirname(self.tests)
+        shutil.copy(os.path.join(TOP, "Makefile"), top)
+        for path, text in (("tests/lib/deps.sh", ""), ("jepsen-lite/tests/test_lite.py", TESTS),
+                           ("jepsen-lite/run", "echo 'skipped: no tun'; exit 77")):
+            path = os.path.join(top, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as f:
+                f.write(text if path.endswith(".py") else "#!/bin/sh\n%s\n" % text)
+            os.chmod(path, 0o755)
+        clean = {k: v for k, v in os.environ.items()
+                 if k not in ("CI", "FILTER", "ONLY", "VERBOSE", "BUILD", "VARIANT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+        p = subprocess.run(["make", "-s", "MAKE=echo made", *words], cwd=top, env={**clean, **env}, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True)
+        return p.returncode, p.stdout
+
+    def test_one_test_of_either_kind(self):
+        for name in ("test_three.Some.test_passes", "test_lite.Some.test_passes"):
+            status, text = self.make("test-one", "TEST=" + name)
+            self.assertEqual((status, text.splitlines()[-1]), (0, "1 passed, 0 failed"), text)
+
+    def test_a_typo_is_told_before_anything_is_built(self):
+        for name in ("test_lita.Some.test_passes", "http/jsom_test.vectors"):
+            status, text = self.make("test-one", "TEST=" + name)
+            self.assertNotEqual(status, 0)
+            self.assertIn("there is no tests/unit/%s.c" % name.split(".")[0], text)
+            self.assertNotIn("made", text)
+
+    def test_ci_fails_where_jepsen_lite_lacks_something(self):
+        for ci, fails in (("", False), ("true", True)):
+            status, text = self.make("jepsen", CI=ci)
+            self.assertIn("skipped: no tun", text)
+            self.assertEqual(status != 0, fails, text)
 
 
 if __name__ == "__main__":
