@@ -1,6 +1,7 @@
 """The command line: settings, what the machine lacks, and the room of its own in which all runs."""
 
 import argparse
+import contextlib
 import ctypes
 import os
 import shutil
@@ -8,10 +9,10 @@ import signal
 import subprocess
 import sys
 
-from . import found, other
+from . import cgroup, found, other
 
 SKIPPED = 77  # exit status where the machine lacks something, as automake has it
-INSIDE = "JEPSEN_LITE_INSIDE"
+INSIDE = "JEPSEN_LITE_INSIDE"  # the process outside, by a number that no other run has
 PR_SET_PDEATHSIG = 1
 
 ROOM = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -102,16 +103,17 @@ def in_a_room(script, argv):
 
     def pass_on(number, _):
         told.append(number)
-        with open("/proc/%d/task/%d/children" % (child.pid, child.pid)) as f:
+        with contextlib.suppress(OSError), open("/proc/%d/task/%d/children" % (child.pid, child.pid)) as f:
             for pid in f.read().split():
                 os.kill(int(pid), signal.SIGINT)
 
     # The terminal tells the whole group, this process tells its child alone: a group of its own hears once.
-    child = subprocess.Popen(ROOM + ["--", sys.executable, script] + argv, env=dict(os.environ, **{INSIDE: "1"}),
+    child = subprocess.Popen(ROOM + ["--", sys.executable, script] + argv, env=dict(os.environ, **{INSIDE: str(os.getpid())}),
                              preexec_fn=dies_with_parent, start_new_session=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, pass_on)
     status = child.wait()
+    cgroup.clean(os.getpid())
     return 130 if told and status != 0 else status if status >= 0 else 2
 
 

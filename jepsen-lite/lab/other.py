@@ -63,6 +63,10 @@ class Other(Process):
             socket.create_connection(("127.0.0.1", self.port), timeout).close()
         return 200, ""
 
+    def holds(self):
+        """How many files a proxy may have open is its own business."""
+        return {}
+
     def why_not_calm(self):
         """None if it answers by every engine, as far as one can see that from outside."""
         for _ in range(2 * len(self.service.engines)):

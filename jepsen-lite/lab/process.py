@@ -57,7 +57,11 @@ class Process:
             ended = self.ended = threading.Event()
             self.service.follow(self)
             self.service.recorder.event(self.name, "start", self.about())
-            self.popen = self.host.spawn(self.wrap + self.command(self.build) + self.args, self.log, self.env)
+            try:
+                self.popen = self.host.spawn(self.wrap + self.command(self.build) + self.args, self.log, self.env)
+            except OSError:
+                ended.set()  # there is none
+                raise
             threading.Thread(target=self.watch, args=(self.popen, self.life, ended), daemon=True).start()
 
     def watch(self, popen, life, ended):

@@ -1,5 +1,6 @@
 """A run inside its room: up, episodes, rests, down, verdict."""
 
+import glob
 import os
 import shutil
 import signal
@@ -144,36 +145,67 @@ class Run:
             self.stage.over.set()
         if self.loads is not None:
             self.loads.stop()
-        if self.service is not None:
-            self.service.stop()
-        self.recorder.close()
+        try:
+            if self.service is not None:
+                self.service.stop()
+        finally:
+            self.recorder.close()
+
+
+    def forget_keys(self):
+        """What an interrupted run must not leave in its folder."""
+        for path in glob.glob(os.path.join(glob.escape(self.folder), "cluster.key*")):
+            os.unlink(path)
+
+    def judge(self, errors):
+        errors = errors + (self.loads.errors if self.loads else []) + (self.stage.errors if self.stage else [])
+        j = Judgement(self.folder)
+        self.progress.end()
+        path = j.write(errors)
+        for why in self.missing:
+            print("skipped %s" % why)
+        j.say(errors)
+        print(path)
+        return 2 if errors + j.errors else 1 if j.anomalies else 0
+
+    def play(self):
+        """The exit status."""
+        errors = []
+        for steps in ((self.up, self.episodes), (self.down,)):
+            try:
+                for step in steps:
+                    step()
+            except Exception:
+                errors.append(traceback.format_exc())
+        return self.judge(errors)
+
+
+ENDS = (signal.SIGINT, signal.SIGTERM)
+
+
+def ignore():
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def interrupted(*_):
+    ignore()  # once is enough
+    raise KeyboardInterrupt
 
 
 def run(o, workloads, nemeses):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDS:
         signal.signal(number, interrupted)
-    r = Run(o, workloads, nemeses)
-    errors = []
+    r = None
     try:
-        r.up()
-        r.episodes()
+        r = Run(o, workloads, nemeses)
+        status = r.play()
+        ignore()
+        return status
     except KeyboardInterrupt:
-        r.progress.end()
-        print("interrupted; what there is so far: %s" % r.folder)
+        if r is not None:
+            r.progress.end()
+            r.forget_keys()
+        print("interrupted" + ("; what there is so far: %s" % r.folder if r is not None else ""))
         sys.stdout.flush()
         os._exit(130)  # the kernel ends all the rest
-    except Exception:
-        errors.append(traceback.format_exc())
-    r.down()
-    errors += (r.loads.errors if r.loads else []) + (r.stage.errors if r.stage else [])
-    j = Judgement(r.folder)
-    r.progress.end()
-    path = j.write(errors)
-    for why in r.missing:
-        print("skipped %s" % why)
-    j.say(errors)
-    print(path)
-    return 2 if errors + j.errors else 1 if j.anomalies else 0

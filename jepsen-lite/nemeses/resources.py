@@ -3,6 +3,8 @@
 import os
 import resource
 
+from lab import cgroup, main
+
 from .base import Nemesis, names, plural
 from .process import start_again
 
@@ -60,25 +62,6 @@ class Memory(_Limit):
                 "text": "%s: the kernel gives %d KiB of memory more" % (plural(names(chosen)), more // 1024)}
 
 
-def memory_group():
-    """The folder of this process's memory cgroup (version 1), or None."""
-    try:
-        with open("/proc/self/cgroup") as f:
-            paths = [line.rstrip("\n").split(":", 2)[2] for line in f if ":memory:" in line]
-    except OSError:
-        return None
-    for path in paths + ["/"]:
-        folder = "/sys/fs/cgroup/memory" + path.rstrip("/")
-        if os.access(os.path.join(folder, "memory.limit_in_bytes"), os.W_OK):
-            return folder
-    return None
-
-
-def write(path, text):
-    with open(path, "w") as f:
-        f.write(text)
-
-
 class MemoryGroup(Nemesis):
     """A container that is too small: the kernel kills a router that wants more."""
     name = "memory-group"
@@ -86,36 +69,16 @@ class MemoryGroup(Nemesis):
 
     @staticmethod
     def missing():
-        return None if memory_group() else "the memory cgroup (version 1), writable"
+        return None if cgroup.find() else "a cgroup for memory, writable"
 
     def start(self, service, rng):
         chosen, more = self.some(service, rng, "routers", 1), rng.choice((1, 4))
         if not chosen:
             return self.nobody()
-        router, parent = chosen[0], memory_group()
-        for name in os.listdir(parent):
-            if name.startswith("jepsen-lite-"):
-                self.remove(os.path.join(parent, name))  # of a run that was killed
-        folder = os.path.join(parent, "jepsen-lite-%d" % os.getpid())
+        router, memory, number = chosen[0], cgroup.find(), os.environ[main.INSIDE]
         self.later(start_again, router)
-        self.later(self.remove, folder)
-        self.later(self.move, router.pid, parent)
-        os.makedirs(folder, exist_ok=True)
-        write(os.path.join(folder, "memory.limit_in_bytes"), str(more * MIB))
-        write(os.path.join(folder, "cgroup.procs"), str(router.pid))
+        self.later(memory.remove, number)
+        self.later(memory.release, router.pid)
+        memory.confine(router.pid, number, more * MIB)
         return {"hosts": [router.name], "text": "%s is killed by the kernel if it wants %d MiB of memory more"
                 % (router.name, more)}
-
-    @staticmethod
-    def move(pid, group):
-        try:
-            write(os.path.join(group, "cgroup.procs"), str(pid))
-        except ProcessLookupError:
-            pass
-
-    @staticmethod
-    def remove(folder):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            pass  # it is gone, or another run's

@@ -2,18 +2,23 @@
 
 Needs root and the programs in the folder BUILD (build); else it says so and is skipped."""
 
+import contextlib
+import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
-from lab import main, network  # noqa: E402
+from history import History  # noqa: E402
+from lab import cgroup, main, network, process, runner  # noqa: E402
 
 BUILD = os.environ.get("BUILD", "build")
 RUN = os.path.join(HERE, "..", "run")
@@ -68,10 +73,10 @@ class Lab(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT * 4)
         self.assertEqual(told.returncode, 0, told.stdout)
 
-    def begin(self):
+    def begin(self, nemesis="none"):
         """A run that is under way, and the process namespace that all of it is in."""
-        out = os.path.join(self.folder.name, "out")
-        run = subprocess.Popen([sys.executable, RUN, "--workload", "service", "--nemesis", "none", "--routers", "2",
+        self.out = out = os.path.join(self.folder.name, "out")
+        run = subprocess.Popen([sys.executable, RUN, "--workload", "service", "--nemesis", nemesis, "--routers", "2",
                                 "--engines", "2", "--seconds", "600", "--build", BUILD, "--out", out],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(run.stdout.close)
@@ -103,12 +108,112 @@ class Lab(unittest.TestCase):
         self.nothing_is_left(room, nets)
 
     def test_nothing_is_left_of_a_run_that_is_interrupted(self):
-        run, room, nets = self.begin()
+        memory = cgroup.find()
+        run, room, nets = self.begin("memory-group")
+        if memory is not None:
+            group = memory.folder(run.pid)
+            wait_for(lambda: os.path.exists(group), "a fault")
+        self.assertTrue(os.path.exists(os.path.join(self.out, "cluster.key")))
         run.send_signal(signal.SIGINT)
         said, _ = run.communicate(timeout=LIMIT)
         self.assertEqual(run.returncode, 130, said)
         self.assertIn("interrupted", said)
+        self.assertNotIn("Traceback", said)
         self.nothing_is_left(room, nets)
+        self.assertFalse(os.path.exists(os.path.join(self.out, "cluster.key")))
+        if memory is not None:
+            self.assertFalse(os.path.exists(group))
+
+
+    def test_another_proxy(self):
+        """Started, asked, stopped: HAProxy in the routers' place."""
+        out = os.path.join(self.folder.name, "out")
+        command = "%s {port} {folder} {engines}" % os.path.join(HERE, "..", "proxies", "haproxy")
+        done = subprocess.run([sys.executable, RUN, "--workload", "service", "--nemesis", "none", "--routers", "2", "--engines",
+                               "2", "--seconds", "5", "--build", BUILD, "--out", out, "--stop-signal", "USR1", "--command",
+                               command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT * 4)
+        self.assertNotEqual(done.returncode, 2, done.stdout)  # what its clients saw is not ours to answer for
+        history = History.read(os.path.join(out, "history.jsonl"))
+        answered = [o for o in history.operations("service.chat") if o.ended is not None and o.ended.type == "ok"]
+        self.assertTrue(answered, done.stdout)
+        self.assertEqual({e.process: e.value["build"] for e in history.events(f="start") if e.process.startswith("r")},
+                         {"r1": command, "r2": command})
+
+
+class Interrupted(unittest.TestCase):
+    """Whenever that comes: exit status 130, a line, no traceback, and no key."""
+
+    def run_it(self, at):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+
+        class Run(runner.Run):
+            def __init__(self, *_):
+                self.folder, self.missing, self.loads, self.stage = folder, [], None, None
+                self.progress = mock.Mock()
+                self.came("begin")
+
+            def came(self, where):
+                with open(os.path.join(folder, "cluster.key"), "w"):
+                    pass
+                if where == at:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(LIMIT)  # the signal ends it
+
+            def up(self):
+                self.came("up")
+
+            def episodes(self):
+                self.came("episodes")
+
+            def down(self):
+                self.came("down")
+
+            def judge(self, errors):
+                self.came("judge")
+                return 1 if errors else 0
+
+        ended, said = mock.Mock(side_effect=SystemExit), io.StringIO()
+        before = {n: signal.getsignal(n) for n in runner.ENDS}
+        self.addCleanup(lambda: [signal.signal(n, h) for n, h in before.items()])
+        with mock.patch.object(runner, "Run", Run), mock.patch.object(os, "_exit", ended), \
+                contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+            self.assertEqual(runner.run(None, [], []), 0)
+        return ended.call_args, said.getvalue(), os.listdir(folder)
+
+    def test_at_any_time(self):
+        for at in ("up", "episodes", "down", "judge"):
+            ended, said, left = self.run_it(at)
+            self.assertEqual((ended, left), (mock.call(130), []), at)
+            self.assertIn("interrupted; what there is so far: ", said)
+        self.assertEqual(self.run_it("begin")[:2], (mock.call(130), "interrupted\n"))
+        self.assertIsNone(self.run_it("never")[0])
+
+    def test_what_went_wrong_first_is_told_where_the_end_fails_too(self):
+        class Run(runner.Run):
+            def __init__(self):
+                pass
+
+            def up(self):
+                raise OSError("no such program")
+
+            def down(self):
+                raise OSError("nothing to stop")
+
+            def judge(self, errors):
+                return [e.splitlines()[-1] for e in errors]
+
+        self.assertEqual(Run().play(), ["OSError: no such program", "OSError: nothing to stop"])
+
+    def test_a_program_that_cannot_be_started_is_not_alive(self):
+        recorder = mock.Mock(now=lambda: 0.0)
+        host = mock.Mock(processes=[], address="10.0.0.1")
+        host.name, host.spawn.side_effect = "r1", FileNotFoundError("grapevine")
+        p = process.Process(mock.Mock(folder="/tmp", recorder=recorder), host)
+        p.port, p.command = 1, lambda build: ["grapevine"]
+        self.assertRaises(FileNotFoundError, p.start)
+        self.assertFalse(p.alive)
+        self.assertFalse(p.signal(signal.SIGCONT))
 
 
 class Layers(unittest.TestCase):
