@@ -20,6 +20,8 @@ sys.path.insert(0, os.path.join(HERE, ".."))
 from history import History  # noqa: E402
 from lab import cgroup, main, network, process, runner  # noqa: E402
 
+from test_nemeses import REAL  # noqa: E402
+
 BUILD = os.environ.get("BUILD", "build")
 RUN = os.path.join(HERE, "..", "run")
 LIMIT = 60
@@ -72,6 +74,19 @@ class Lab(unittest.TestCase):
         told = subprocess.run(main.ROOM + [sys.executable, os.path.join(HERE, "wire_story.py"), BUILD],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT * 4)
         self.assertEqual(told.returncode, 0, told.stdout)
+
+    def test_faults_are_there_and_then_they_are_not(self):
+        """Those that need real processes, files and clocks."""
+        if os.path.basename(BUILD) == "asan":
+            self.skipTest("once is enough, in the ordinary build: what is under test is Python, and no sanitizer is preloaded")
+        told = subprocess.run(main.ROOM + [sys.executable, os.path.join(HERE, "faults_story.py"), BUILD,
+                                           self.folder.name, "(%s|upgrade)" % "|".join(REAL)],
+                              env=dict(os.environ, **{main.INSIDE: str(os.getpid())}),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT * 4)
+        self.addCleanup(cgroup.clean, os.getpid())
+        self.assertEqual(told.returncode, 0, told.stdout)
+        for name in REAL:
+            self.assertRegex(told.stdout, "(?m)^(ok  |skipped )" + name)
 
     def begin(self, nemesis="none"):
         """A run that is under way, and the process namespace that all of it is in."""

@@ -19,7 +19,7 @@ from nemeses.names import by_name  # noqa: E402
 from nemeses.victims import Held, across, choose, halves, ring  # noqa: E402
 
 NAMES = ["r1", "r2", "r3", "r4", "r5"]
-# Those that work on real processes, files and sockets. The lab's own runs try them.
+# Those that work on real processes, files and sockets: faults_story.py has them.
 REAL = ("clock-", "descriptors", "disk-full", "dns-", "memory", "rotate-keys")
 
 
@@ -94,11 +94,11 @@ class Readings(unittest.TestCase):
                          ["50 ms behind", "900 ms ahead", "7.5 s ahead", "1 h behind"])
 
 
-def wait_for(condition):
+def wait_for(condition, what=""):
     end = time.monotonic() + 30
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError("waited 30 s in vain")
+            raise AssertionError("waited 30 s in vain: %s" % what)
         REAL_SLEEP(0.005)
 
 
@@ -107,11 +107,12 @@ class Tired(Exception):
 
 
 class World:
-    """What can be done to machines, written down. `left`: how many harms it takes yet; None: any number."""
+    """What can be done to machines, counted. `left`: how many harms it takes yet; None: any number."""
 
-    left = None
+    left, harms = None, 0
 
     def harm(self):
+        self.harms += 1
         if self.left is not None:
             self.left -= 1
             if self.left < 0:
@@ -132,6 +133,8 @@ class Host:
 
     def run(self, *argv):
         if argv[:3] == ("ip", "link", "set"):
+            if argv[-1] != "1500":
+                self.world.harm()
             self.mtu = int(argv[-1])
         return "2: eth0: <UP> mtu %d qdisc" % self.mtu
 
@@ -249,6 +252,7 @@ class Stopped(unittest.TestCase):
                 service, nemesis = Service(), cls()
                 before = service.state()
                 about = nemesis.start(service, random.Random(seed))
+                wait_for(lambda: service.world.harms > 0, name)
                 nemesis.stop(service)
                 self.assertEqual(service.state(), before, name)
                 self.assertTrue(about["hosts"] and about["text"], name)
