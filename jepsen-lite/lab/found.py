@@ -2,6 +2,8 @@
 
 import importlib
 import os
+import re
+import sys
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -20,6 +22,12 @@ def workloads():
         if cls is not None:
             out[cls.name] = cls
     return out
+
+
+def about(cls):
+    """What it does: the first sentence of its class, or of its file."""
+    text = " ".join((cls.__doc__ or sys.modules[cls.__module__].__doc__ or "").split())
+    return re.split(r"(?<=\.) ", text)[0]
 
 
 def checkers():

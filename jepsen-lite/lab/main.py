@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 
 from . import cgroup, found, other
 
@@ -124,7 +125,8 @@ def main(script):
         for title, known in (("workloads", workloads), ("nemeses", nemeses)):
             print(title)
             for name in sorted(known):
-                print("  %-20s %s" % (name, (known[name].__doc__ or "").strip().split("\n")[0]))
+                print(textwrap.fill(found.about(known[name]), 110, initial_indent="  %-18s " % name,
+                                    subsequent_indent=" " * 21))
         return 0
     if o.judge:
         from . import judge

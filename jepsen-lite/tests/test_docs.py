@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import subprocess
 import sys
 import types
 import unittest
@@ -77,6 +78,14 @@ class Examples(unittest.TestCase):
 class Tables(unittest.TestCase):
     def test_every_nemesis_has_a_row(self):
         self.assertEqual([], [n for n in found.nemeses() if "`%s`" % n not in PAGE])
+
+    def test_a_list_says_what_each_does(self):
+        self.assertEqual([], [n for all_of_them in (found.workloads(), found.nemeses()) for n, c in all_of_them.items()
+                              if not re.fullmatch(r"[A-Z0-9].{10,}\.", found.about(c))])
+        done = subprocess.run([os.path.join(HERE, "..", "run"), "--list"], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("\n  service            Requests of all kinds, as clients of an LLM service send them, to routers and",
+                      done.stdout)
+        self.assertIn("\n  kill               SIGKILL to routers.\n", done.stdout)
 
     def test_every_checker_has_rows(self):
         self.assertEqual([], [n for n in found.checkers() if not re.search(r"^\| %s \|" % n, PAGE, re.M)])
