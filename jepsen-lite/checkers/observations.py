@@ -16,8 +16,8 @@ Rules:
             ttl, what the cache took in since, a restart, and knowledge that died with the only router that had it
   late      after partitions between routers healed, the p99 of the time until routers know what was taught meanwhile is
             above observation_s; where ENOUGH waits show it. A wait counts if nothing but partitions was there from
-            AFTERMATH before the prompt on, no process ended, and the way between that router and the engine was well. A wait
-            that is given up counts where it had already lasted longer
+            aftermath_s before the prompt on (or what was at other engines alone), no process ended, and the way between that
+            router and the engine was well. One that is given up counts where it had already lasted longer
   silent    at rest a router that lives does not say what it believes
 """
 
@@ -32,9 +32,9 @@ LIMITS = {
     "cache_tokens": 400000,   # of each engine; the older half of a full one may be gone
     "fence_s": 6,             # checkers/fences.py: until then a router may book a request on the cache that is gone
     "aftermath_s": 8,         # connections that a fault broke are still found broken
-    "observation_s": 5,       # until a router knows what was taught during a partition that is over, p99
+    "observation_s": 2,       # until a router knows what was taught during a partition that is over, p99
 }
-ENOUGH = 20                   # waits: of fewer a p99 says nothing
+ENOUGH = 100                  # waits: of fewer a p99 is the worst of them, and that is what else the machine had to do
 
 
 def limits_of(history):
@@ -163,23 +163,26 @@ class Judge:
                 continue
             wait = Learned(e, taught, self.caches)
             until = wait.known if wait.known is not None else e.ended.t
-            heal = healed(faults, wait.since, until)
-            if heal and self.counts(faults, wait.since, until, (e.value["router"], taught)):
+            near = [f for f in faults if f[0] <= until and f[1] >= wait.since - self.limits["aftermath_s"]
+                    and not self.elsewhere(f[2], taught.engine)]
+            heal = healed(near, wait.since, until)
+            if heal and self.parted_only([v for _, _, v in near], {e.value["router"], taught.engine}) and \
+                    not any(wait.since - self.limits["aftermath_s"] <= t <= until for t in self.changes):
                 seconds = until - heal[1]
                 if wait.known is not None or seconds > self.limits["observation_s"]:
                     out.append((seconds, e.id, until))
         return out
 
-    def counts(self, faults, since, until, who):
-        """Whether there was nothing but partitions of routers, as far as this wait goes."""
-        router, taught = who
-        begin, pair = since - self.limits["aftermath_s"], {router, taught.engine}
-        seen = [value for b, e, value in faults if b <= until and e >= begin]
-        if not all(v.get("fault", "").startswith("partition") for v in seen):
-            return False
-        if any(pair <= set(link) for v in seen for link in v.get("links") or ()):
-            return False
-        return not any(begin <= t <= until for t in self.changes)
+    def elsewhere(self, fault, engine):
+        """Whether it is at other engines alone: no router is the wiser or slower for it."""
+        machines = {m for link in fault.get("links") or () for m in link} or set(fault.get("hosts", ()))
+        return bool(machines) and machines <= set(self.caches.names.values()) - {engine}
+
+    @staticmethod
+    def parted_only(faults, pair):
+        """Whether all are partitions, and none of them between these two."""
+        return all(v.get("fault", "").startswith("partition") for v in faults) and \
+            not any(pair <= set(link) for v in faults for link in v.get("links") or ())
 
     def judge_healing(self):
         waits, limit = self.healing(), self.limits["observation_s"]

@@ -55,6 +55,7 @@ def arguments(argv):
                    "{port}, {name}, {folder} and {engines} (host:port ...) to be filled in")
     p.add_argument("--stop-signal", default="TERM", metavar="NAME", help="what lets that proxy drain (%(default)s)")
     p.add_argument("--judge", metavar="DIR", help="judge an old folder again, and write its report anew")
+    p.add_argument("--results", nargs="+", metavar="DIR", help="of old folders together: tables by workload and nemesis")
     p.add_argument("--list", action="store_true", help="workloads and nemeses, and nothing else")
     return p, p.parse_args(argv)
 
@@ -131,6 +132,9 @@ def main(script):
     if o.judge:
         from . import judge
         return judge.again(o.judge)
+    if o.results:
+        from report import results
+        return results.main(o.results)
     if not 1 <= o.routers <= 9 or not 1 <= o.engines <= 32:
         parser.error("1 to 9 routers, 1 to 32 engines")
     if o.command:

@@ -1,11 +1,10 @@
 """What several runs came to, as tables in Markdown: by workload, and by fault. docs/jepsen-lite.md has such tables.
 
-    python3 -m report.results FOLDER...        in jepsen-lite
+    jepsen-lite/run --results FOLDER...
 """
 
 import json
 import os
-import sys
 
 from history import History
 from .facts import Facts, percentile
@@ -63,11 +62,11 @@ def tell(workloads, faults):
 def main(folders):
     workloads, faults = {}, {}
     for folder in folders:
+        if not os.path.exists(os.path.join(folder, "verdict.json")):
+            print("jepsen-lite: no verdict.json in %s" % folder)
+            return 2
         with open(os.path.join(folder, "verdict.json"), encoding="utf-8") as f:
             anomalies = json.load(f)["anomalies"]
         add(Facts(History.read(os.path.join(folder, "history.jsonl"))), anomalies, workloads, faults)
     print(tell(workloads, faults))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return 0

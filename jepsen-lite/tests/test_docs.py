@@ -12,6 +12,7 @@ import unittest.mock
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
+import plan  # noqa: E402
 from history import History  # noqa: E402
 from lab import client, found  # noqa: E402
 
@@ -78,6 +79,10 @@ class Examples(unittest.TestCase):
 class Tables(unittest.TestCase):
     def test_every_nemesis_has_a_row(self):
         self.assertEqual([], [n for n in found.nemeses() if "`%s`" % n not in PAGE])
+
+    def test_the_number_of_pairs(self):
+        families = len({plan.family(n) for n in found.nemeses()})
+        self.assertIn("there are %d, which make %d pairs" % (families, families * (families - 1) // 2), PAGE)
 
     def test_a_list_says_what_each_does(self):
         self.assertEqual([], [n for all_of_them in (found.workloads(), found.nemeses()) for n, c in all_of_them.items()

@@ -215,18 +215,18 @@ class Observations(unittest.TestCase):
 
     # --- late
 
-    def healing(self, took, *more, routers="r1 r2", fault="partition-one", number=20, limits=(), how="learn"):
+    def healing(self, took, *more, routers="r1 r2", fault="partition-one", number=100, limits=(), how="learn"):
         """r1 and r2 are cut off from each other until 20, and r2 knows so many prompts so much later."""
-        t = Told(routers=3, **dict(limits))
+        t = Told(**{"routers": 3, "observation_s": 5, **dict(limits)})
         t.fault(10, 20, fault, "r1", "r2", links=[routers.split()])
         for f in more:
             f(t)
         for i in range(1, number + 1):
-            t.chat(12 + i / 20, str(i))
+            t.chat(12 + i / 50, str(i))
             if how == "learn":
-                t.learn(12 + i / 20, str(i), "r2", "e1", 20 + took)
+                t.learn(12 + i / 50, str(i), "r2", "e1", 20 + took)
             else:
-                t.operation(12 + i / 20, 20 + took, "learn", {"op": str(i), "router": "r2"}, "info", {"seen": {}})
+                t.operation(12 + i / 50, 20 + took, "learn", {"op": str(i), "router": "r2"}, "info", {"seen": {}})
         return t
 
     def test_known_in_time_after_a_partition(self):
@@ -235,15 +235,15 @@ class Observations(unittest.TestCase):
     def test_known_late_after_a_partition(self):
         found = check(self.healing(5.1).history())
         self.assertEqual(rules(found), ["late"])
-        self.assertEqual((len(found[0].ids), found[0].t), (20, 25.1))
-        self.assertIn("5.1 s, p99 of 20", found[0].text)
+        self.assertEqual((len(found[0].ids), found[0].t), (100, 25.1))
+        self.assertIn("5.1 s, p99 of 100", found[0].text)
 
     def test_the_limit_is_that_of_the_run(self):
         self.expect(self.healing(1.5, limits={"observation_s": 1}), "late")
         self.expect(self.healing(9, limits={"observation_s": 10}))
 
     def test_few_say_nothing_of_a_p99(self):
-        self.expect(self.healing(9, number=19))
+        self.expect(self.healing(9, number=99))
 
     def test_one_of_a_hundred_may_be_late(self):
         for slow, expected in ((1, []), (2, ["late"])):
@@ -263,7 +263,7 @@ class Observations(unittest.TestCase):
 
     def test_taught_after_the_partition(self):
         t = self.healing(1, number=0)
-        for i in range(1, 30):
+        for i in range(1, 150):
             t.chat(21, str(i))
             t.learn(21, str(i), "r2", "e1", 40)
         self.expect(t)
@@ -274,6 +274,11 @@ class Observations(unittest.TestCase):
 
     def test_a_fault_of_another_kind_is_no_partition(self):
         self.expect(self.healing(9, fault="pause"))
+
+    def test_a_fault_at_another_engine_excuses_nothing(self):
+        """Nor does it count as the one that kept r2 from knowing, though it ends last."""
+        for engine, expected in (("e1", []), ("e2", ["late"])):
+            self.expect(self.healing(9, lambda t: t.fault(19, 28, "cache lost", engine)), *expected)
 
     def test_two_partitions_in_a_row(self):
         """What the second one kept from r2 is no fault of the first one."""

@@ -1,6 +1,8 @@
 """The report: that it shows what the history has, that nothing of a history is markup, and that its size is bounded."""
 
+import contextlib
 import html.parser
+import io
 import json
 import os
 import re
@@ -314,6 +316,19 @@ class Counts(unittest.TestCase):
         self.assertIn("| processes | 0 | 0 | 0 | – | – | 1 |", told)
         self.assertIn("| `kill` | 2 | 60 | 4 | 0 | 20 ms | 20 ms | 1 |", told)
         self.assertIn("| none |  | 340 | 0 | 0 | 20 ms | 20 ms | 0 |", told)
+
+    def test_results_of_folders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                self.assertEqual(results.main([folder]), 2)
+            with open(os.path.join(folder, "history.jsonl"), "w") as f:
+                f.writelines(json.dumps(row) + "\n" for row in ordinary().rows)
+            with open(os.path.join(folder, "verdict.json"), "w") as f:
+                json.dump({"anomalies": []}, f)
+            with contextlib.redirect_stdout(said):
+                self.assertEqual(results.main([folder, folder]), 0)
+            self.assertIn("| service | 400 | 4 | 0 | 20 ms | 20 ms | 0 |", said.getvalue())
 
     def test_percentiles(self):
         self.assertEqual(facts.percentile(list(range(1, 101)), 0.99), 99)
