@@ -344,9 +344,14 @@ soak: deps ## an hour of mixed faults at three routers, memory and connections w
 	@BUILD=$(BUILD) ./tests/faults/soak.py --minutes $(or $(MINUTES),60) --speed $(or $(SPEED),10)
 
 # A machine that lacks something (exit status 77) has said so; where CI=true it must not (tests/run.sh has the same rule).
-.PHONY: jepsen
+.PHONY: jepsen jepsen-controls
+JEPSEN_TOOLS := $(BUILD)/tests/engine-sim $(BUILD)/tests/wire $(BUILD)/tests/prompt-ids
+jepsen-controls: deps build-bugs ## known bugs compiled in: does jepsen-lite catch them? three of them [BUGS=names] [BUGS=all]
+	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
+	@jepsen-lite/bugs/run --build $(BUILD) --jobs 3 --bugs-only $(filter-out all,$(or $(BUGS),UNSEALED DEAD_LOAD SKIP_FENCE)) \
+	    || [ $$? -eq 77 -a "$$CI" != true ]
 jepsen: deps ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
-	@$(MAKE) --no-print-directory -j2 -s all $(BUILD)/tests/engine-sim $(BUILD)/tests/wire $(BUILD)/tests/prompt-ids
+	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/run --build $(BUILD) --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
 	    --workload $(or $(WORKLOAD),all) --nemesis $(or $(NEMESIS),all) \
 	    --routers $(or $(ROUTERS),3) --engines $(or $(ENGINES),4) $(if $(KEEP),--keep) || [ $$? -eq 77 -a "$$CI" != true ]

@@ -1,8 +1,11 @@
 """The table of negative controls, the bugs that there are, and the rules that there are: none without the others."""
 
+import argparse
+import importlib.machinery
 import os
 import re
 import sys
+import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -11,6 +14,10 @@ sys.path.insert(0, os.path.join(HERE, ".."))
 import bugs  # noqa: E402
 from lab import found  # noqa: E402
 
+loader = importlib.machinery.SourceFileLoader("program", os.path.join(HERE, "..", "bugs", "run"))
+program = types.ModuleType("program")
+program.__file__ = loader.path
+loader.exec_module(program)
 with open(os.path.join(bugs.TOP, "docs", "jepsen-lite.md"), encoding="utf-8") as page:
     PAGE = page.read()
 
@@ -65,6 +72,48 @@ class Table(unittest.TestCase):
             self.assertRegex(section, r"\n\| `%s` \| %s \|" % (c.bug, re.escape(bugs.known()[c.bug])))
         for why, names in bugs.REASONS.items():
             self.assertIn("\n| %s | %s |" % (", ".join("`%s`" % n for n in names), why), section)
+
+
+class Judged(unittest.TestCase):
+    """The program, on runs that are none: what each anomaly makes of it."""
+
+    def judge(self, with_bug, without=(), bugs_only=False):
+        runs = []
+
+        class Controls(program.Controls):
+            def run(self, control, bug, seed):
+                runs.append((bug, seed))
+                return list(with_bug.get(seed, ()) if bug != "NONE" else without), 40.0
+
+        control = bugs.Control("DEAD_LOAD", "load", "kill", "load: dead")
+        return Controls(argparse.Namespace(bugs_only=bugs_only)).judge(control, 5), runs
+
+    DEAD, SUM = ({"checker": "load", "rule": r, "t": 1, "text": ""} for r in ("dead", "sum"))
+
+    def test_caught_and_clean_without(self):
+        row, runs = self.judge({5: [self.DEAD]})
+        self.assertEqual((row["wrong"], row["by"], row["seconds"]), (None, "load: dead", 40.0))
+        self.assertEqual(runs, [("DEAD_LOAD", 5), ("NONE", 5)])
+
+    def test_the_next_seed_while_there_is_time(self):
+        row, _ = self.judge({6: [self.SUM, self.DEAD]})
+        self.assertEqual((row["wrong"], row["by"], row["seconds"], row["seed"]), (None, "load: dead", 80.0, 6))
+
+    def test_not_caught_in_three_minutes(self):
+        row, runs = self.judge({8: [self.SUM]})
+        self.assertEqual((row["wrong"], row["by"]), ("not caught, but there is load: sum", None))
+        self.assertEqual([seed for bug, seed in runs if bug != "NONE"], [5, 6, 7, 8])
+
+    def test_an_anomaly_without_the_bug(self):
+        for bugs_only in (False, True):
+            row, runs = self.judge({5: [self.DEAD]}, [self.SUM], bugs_only)
+            self.assertEqual((bool(row["wrong"]), len(runs)), (not bugs_only, 1 if bugs_only else 2))
+
+    def test_what_make_runs_are_controls(self):
+        with open(os.path.join(bugs.TOP, "Makefile"), encoding="utf-8") as f:
+            names = re.search(r"\$\(or \$\(BUGS\),([A-Z_ ]+)\)", f.read()).group(1).split()
+        self.assertGreaterEqual(len(names), 3)
+        self.assertEqual(set(names) - {c.bug for c in bugs.TABLE}, set())
 
 
 class Caught(unittest.TestCase):
