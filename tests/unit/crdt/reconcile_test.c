@@ -302,6 +302,30 @@ static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
     destroy(a, b);
 }
 
+/* What one holds is not sought at another that does not keep that time any more. */
+static void test_where_nothing_is_kept_by_both_nothing_is_sought(void **state)
+{
+    (void)state;
+    for (unsigned who = 0; who < 2; who++) {
+        struct crdt_state *a = make(1, 12, 0);
+        struct crdt_state *b = make(2, 12, 0);
+        crdt_index_advance(crdt_state_index(b), 1014);
+        unsigned messages = 0;
+        for (unsigned turn = 0; turn < 2; turn++) {
+            struct states_exchange e = states_reconcile(who == 0 ? a : b, who == 0 ? b : a, true);
+            assert_true(e.incomparable);
+            assert_int_equal(e.differences + e.joined, 0);
+            assert_true(turn == 0 || e.messages == messages);
+            messages = e.messages;
+            if (turn == 0) {
+                observe(a, 1, 5, 3);
+                observe(b, 2, 5, 3);
+            }
+        }
+        destroy(a, b);
+    }
+}
+
 /* --- lost caches ---------------------------------------------------------------------------- */
 
 enum { LOST = 50000 };
@@ -467,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_floors_that_cut_one_span_differently_meet_at_the_higher),
         cmocka_unit_test(test_a_cut_is_walked_once_however_often_it_is_asked_for),
         cmocka_unit_test(test_where_nothing_is_kept_by_both_they_are_not_equal),
+        cmocka_unit_test(test_where_nothing_is_kept_by_both_nothing_is_sought),
         cmocka_unit_test(test_a_lost_cache_costs_no_snapshot_while_it_is_swept),
         cmocka_unit_test(test_registry_reports_and_logs_are_repaired),
         cmocka_unit_test(test_broken_messages_change_nothing_and_forged_ones_end),

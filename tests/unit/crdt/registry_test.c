@@ -518,6 +518,11 @@ static void test_names_and_slots_are_bounded(void **state)
     assert_int_equal(join(r, "", 0, 0), ERR_RANGE);
     longest[CRDT_NAME_MAX] = '\0';
     assert_int_equal(join_named(r, longest, NOW, NOW - 1), 0);
+    bool news = true;
+    assert_int_equal(crdt_registry_name(r, slice_of(longest, CRDT_NAME_MAX), true, &news), 0);
+    assert_false(news);
+    assert_int_equal(crdt_registry_name(r, slice_of(longest, CRDT_NAME_MAX + 1), true, &news),
+                     ERR_RANGE);
     assert_int_equal(join_named(r, "b", NOW, NOW - 1), 1);
     assert_int_equal(join_named(r, "c", NOW, NOW - 1), 2);
     assert_int_equal(join(r, "d", 0, 0), ERR_FULL);
