@@ -40,8 +40,9 @@ TABLE = [
     Control("PROBE_UNLIMITED", "service", "engine-choke", "rest: restless"),
     Control("DESCRIPTOR_LEAK", "service", "refuse", "resources: descriptors"),
     Control("BOOKING_RESET", "load", "engine-fail,kill-engine", "load: stuck", "load: sum"),
+    # Less than all jumps but the least: half of those that a seed draws are of 4 s or less.
     Control("WALL_TIME", "service", "clock-jump,clock-skew", "service: avoidable", "service: needless cut",
-            options=("upstream-idle-timeout=5s",)),
+            options=("upstream-idle-timeout=3s",)),
     Control("ACCEPT_STOPPED", "service", "descriptors", "service: avoidable", "service: no answer", "rest: restless"),
     Control("DRAIN_IMPATIENT", "service", "term", "service: needless cut", "service: avoidable"),
     Control("READ_MIXED", "service", "none", "service: bytes", "service: stale answer", "service: malformed"),
