@@ -184,6 +184,24 @@ static void test_what_is_known_already_is_not_told_again(void **state)
     crdt_state_destroy(s);
 }
 
+static void test_what_is_set_back_is_told_to_others(void **state)
+{
+    (void)state;
+    struct crdt_state *ahead = states_make(&(struct states_setting){.self = 1, .now = 1005});
+    struct crdt_state *s = states_make(&(struct states_setting){.self = 1});
+    unsigned slot = states_replica(ahead, 1);
+    assert_int_equal(states_replica(s, 1), slot);
+    states_prompt(&chain, 1, 50);
+    assert_int_equal(crdt_state_observe(ahead, &chain, slot), 50);
+    (void)states_tell_nobody(s, 0);
+    assert_false(crdt_state_has_news(s));
+    crdt_state_copy_future(s, ahead);
+    assert_true(crdt_state_has_news(s));
+    assert_int_equal(crdt_state_observe(s, &chain, slot), 0); /* it is as if it were of now */
+    crdt_state_destroy(ahead);
+    crdt_state_destroy(s);
+}
+
 static void test_what_cannot_count_is_passed_over_and_counted(void **state)
 {
     (void)state;
@@ -433,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_the_outbox_keeps_order_and_drops_the_oldest),
         cmocka_unit_test(test_seven_bytes_an_observation_with_all_headers),
         cmocka_unit_test(test_what_is_known_already_is_not_told_again),
+        cmocka_unit_test(test_what_is_set_back_is_told_to_others),
         cmocka_unit_test(test_what_cannot_count_is_passed_over_and_counted),
         cmocka_unit_test(test_what_was_learned_travels_whole),
         cmocka_unit_test(test_broken_deltas_change_nothing),
