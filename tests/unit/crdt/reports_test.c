@@ -67,6 +67,43 @@ static uint64_t digest(struct world *w)
     return loads ^ others;
 }
 
+static void test_a_sum_has_all_figures_of_all_routers(void **state)
+{
+    (void)state;
+    struct world w = make();
+    struct crdt_report two = load(2, 10, 1, 0, 0);
+    struct crdt_report three = load(3, 20, 1, 0, 0);
+    two.value.load = (struct crdt_load){.requests = 1,
+                                        .prefill_tokens = 2,
+                                        .context_tokens = 3,
+                                        .decoding_tokens = 4,
+                                        .adapter_uses = 5};
+    three.value.load = (struct crdt_load){.requests = 10,
+                                          .prefill_tokens = 20,
+                                          .context_tokens = 30,
+                                          .decoding_tokens = 40,
+                                          .adapter_uses = 50};
+    assert_int_equal(join(&w, two), 1);
+    assert_int_equal(join(&w, three), 1);
+    struct crdt_load l;
+    crdt_reports_load_sum(w.reports, 0, &l);
+    assert_int_equal(l.requests, 11);
+    assert_int_equal(l.prefill_tokens, 22);
+    assert_int_equal(l.context_tokens, 33);
+    assert_int_equal(l.decoding_tokens, 44);
+    assert_int_equal(l.adapter_uses, 55);
+    two = load(2, 10, 2, 0, 0);
+    two.value.load = (struct crdt_load){.requests = 0};
+    assert_int_equal(join(&w, two), 1);
+    crdt_reports_load_sum(w.reports, 0, &l);
+    assert_int_equal(l.requests, 10);
+    assert_int_equal(l.prefill_tokens, 20);
+    assert_int_equal(l.context_tokens, 30);
+    assert_int_equal(l.decoding_tokens, 40);
+    assert_int_equal(l.adapter_uses, 50);
+    destroy(&w);
+}
+
 /* All orders of four rows of one router, each up to twice: the value of a number is a function of
  * it, as only the router itself writes it. */
 static void test_rows_join_in_any_order_and_more_than_once(void **state)
@@ -272,6 +309,7 @@ static void test_later_bytes_go_with_the_replica(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_sum_has_all_figures_of_all_routers),
         cmocka_unit_test(test_rows_join_in_any_order_and_more_than_once),
         cmocka_unit_test(test_loads_of_others_add_up_and_die_with_their_router),
         cmocka_unit_test(test_a_later_life_drops_the_rows_of_the_earlier_one),
