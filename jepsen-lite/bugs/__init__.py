@@ -51,7 +51,7 @@ TABLE = [
     Control("STALE_ANSWER", "service", "none", "service: stale answer", "service: one answer", "service: still running"),
     Control("RETRY_ANSWERED", "service", "engine-fail,kill-engine", "service: bytes", "service: malformed"),
     Control("BODY_LET_GO", "service", "engine-fail,kill-engine", "service: avoidable", "service: no answer"),
-    Control("DEED_TWICE", "service", "engine-restart", "service: twice"),
+    Control("DEED_TWICE", "service", "engine-restart,kill-engine", "service: twice"),
     Control("GONE_KEPT", "service", "none", "service: still running"),
     Control("END_UNTOLD", "service", "none", "service: no answer", "service: needless cut"),
     Control("RARE_PIECE", "service", "none", "service: bytes", "service: needless cut"),
