@@ -73,6 +73,7 @@ static void on_tick(uv_timer_t *timer)
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
         listener_tick(&shell->listeners[i], now);
     drain_tick(shell, now);
+    service_tick(shell, now);
 }
 
 /* Once in each turn of the loop, before it sleeps. */
@@ -225,6 +226,7 @@ void shell_close(struct shell *shell)
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     sources_free(shell);
     io_gossip_free(shell);
+    service_close(&shell->service);
 }
 
 /* --- the beginning -------------------------------------------------------------------------- */
@@ -315,6 +317,7 @@ int shell_start(struct shell *shell, struct node *node)
         return err;
     judge_admin_port(shell);
     log_files(shell);
+    service_open(&shell->service);
     start_loop(shell);
     err = proxy_start(shell->proxy, shell_now_ms(shell));
     return err == 0 ? io_gossip_start(shell) : err;

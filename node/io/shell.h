@@ -11,6 +11,7 @@
  *   metrics.c    what /metrics says
  *   config.c     the YAML file and the environment; config_yaml.c reads it
  *   log_sink.c   the log's end
+ *   service.c    what systemd hears
  *   random.c     randomness
  *
  * struct shell lives as long as the process.
@@ -27,6 +28,7 @@
 #include "node/admin/admin.h"
 #include "node/io/files.h"
 #include "node/io/listener.h"
+#include "node/io/service.h"
 #include "node/io/tcp.h"
 #include "node/node.h"
 #include "node/proxy/proxy.h"
@@ -65,6 +67,7 @@ struct shell {
     struct key_file *replica_key; /* borrowed; NULL: probes carry no API key */
     struct sources *sources;      /* of replicas; NULL: the settings alone */
     struct io_gossip *gossip;     /* NULL: this router runs alone */
+    struct service service;       /* which started this process */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */
 };

@@ -1,0 +1,131 @@
+"""What the service manager is told (node/io/service.h): a test in its place at the end of NOTIFY_SOCKET."""
+
+import os
+import select
+import signal
+import socket
+import tempfile
+import time
+import unittest
+
+from lib import HOST, Case, closed_port, wait_for
+
+
+class Manager:
+    """The socket, and what came to it, one (name, value) for each line."""
+
+    def __init__(self, abstract=False):
+        self.folder = tempfile.TemporaryDirectory()
+        self.name = "@grapevine-test-%d-%d" % (os.getpid(), id(self)) if abstract \
+            else os.path.join(self.folder.name, "notify")
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind(self.name.replace("@", "\0", 1) if abstract else self.name)
+        self.told = []
+
+    def env(self, **more):
+        return dict({"NOTIFY_SOCKET": self.name}, **more)
+
+    def read(self):
+        while select.select([self.sock], [], [], 0)[0]:
+            for line in self.sock.recv(4096).decode().splitlines():
+                self.told.append(tuple(line.split("=", 1)))
+        return self.told
+
+    def values(self, name):
+        return [v for n, v in self.read() if n == name]
+
+    def wait(self, name, words=""):
+        return wait_for(lambda: next((v for v in self.values(name) if words in v), None),
+                        "%s=%s; there is %s" % (name, words, self.told))
+
+    def close(self):
+        self.sock.close()
+        self.folder.cleanup()
+
+
+class Notify(Case):
+    def manager(self, **how):
+        m = Manager(**how)
+        self.addCleanup(m.close)
+        return m
+
+    def test_ready_when_the_ports_listen_whatever_the_engines_do(self):
+        m = self.manager()
+        r = self.router(["http://%s:%d" % (HOST, closed_port())], env=m.env())
+        m.wait("READY", "1")
+        self.assertEqual(self.client(r).ask("GET", "/health").status, 503)
+        m.wait("STATUS", "Not ready: no replica is up")
+        self.assertEqual(m.values("READY"), ["1"])
+        self.assertEqual(m.values("WATCHDOG"), [])  # nobody asked for it
+
+    def test_the_status_says_what_is_missing_and_when_it_is_there(self):
+        m = self.manager(abstract=True)
+        e = self.engine()
+        with tempfile.NamedTemporaryFile("w", suffix=".replicas") as f:
+            f.write("# none yet\n")
+            f.flush()
+            self.router([], "--replica-file", f.name, env=m.env())
+            m.wait("STATUS", "name one in " + f.name)
+            f.write(e.url + "\n")
+            f.flush()
+            m.wait("STATUS", "Ready: replicas up: 1")
+
+    def test_stopping_asks_for_the_time_that_draining_may_take(self):
+        m = self.manager()
+        r = self.router([self.engine()], "--drain-delay", "20s", "--drain-timeout", "2h", env=m.env())
+        m.wait("STATUS", "Ready")
+        self.assertEqual(m.values("STOPPING"), [])
+        r.signal(signal.SIGTERM)
+        m.wait("STOPPING", "1")
+        self.assertGreaterEqual(int(m.wait("EXTEND_TIMEOUT_USEC")), 7220e6)
+        m.wait("STATUS", "Draining")
+        r.signal(signal.SIGTERM)
+        r.wait()
+        self.assertEqual(m.values("STOPPING"), ["1"])
+
+    def test_a_loop_that_stands_still_gives_no_sign_of_life(self):
+        m = self.manager()
+        r = self.router([self.engine()], env=m.env(WATCHDOG_USEC="1500000"))
+        began = time.monotonic()
+        wait_for(lambda: len(m.values("WATCHDOG")) >= 4, "signs of life")
+        self.assertGreater(time.monotonic() - began, 0.7)  # every 0.5 s, not each tick
+        r.signal(signal.SIGSTOP)
+        try:
+            wait_for(lambda: os.waitid(os.P_PID, r.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")
+            before = len(m.values("WATCHDOG"))
+            time.sleep(1.5)
+            self.assertEqual(len(m.values("WATCHDOG")), before)
+        finally:
+            r.signal(signal.SIGCONT)
+        wait_for(lambda: len(m.values("WATCHDOG")) > before, "signs of life again")
+
+    def test_a_watchdog_of_another_process_is_not_ours(self):
+        m = self.manager()
+        self.router([self.engine()], env=m.env(WATCHDOG_USEC="150000", WATCHDOG_PID="1"))
+        m.wait("STATUS", "Ready")
+        self.assertEqual(m.values("WATCHDOG"), [])
+
+    def test_what_finds_no_room_comes_later(self):
+        m = self.manager()
+        sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(sender.close)
+        sender.setblocking(False)
+        with self.assertRaises(BlockingIOError):
+            for _ in range(100000):
+                sender.sendto(b"FULL=1", m.name)
+        r = self.router([self.engine()], env=m.env())
+        self.assertEqual(self.client(r).ask("GET", "/health").status, 200)  # it waits for nobody
+        m.wait("READY", "1")
+        m.wait("STATUS", "Ready")
+
+    def test_a_manager_that_is_not_there_costs_a_line_in_the_log(self):
+        r = self.router([self.engine()], env={"NOTIFY_SOCKET": "/nowhere/notify"})
+        r.wait_event("service_manager_unreachable")
+        for bad in ("", "notify", "@", "/" + "x" * 200):
+            self.router([self.engine()], env={"NOTIFY_SOCKET": bad})
+        time.sleep(0.3)
+        self.assertEqual(len(r.events("service_manager_unreachable")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
