@@ -32,7 +32,8 @@ CC_future  := gcc
 CC_cov     := gcc
 CC := $(CC_$(VARIANT))
 
-OPT_release := -O2 -g
+# The same bytes wherever the tree lies.
+OPT_release := -O2 -g -fdebug-prefix-map=$(CURDIR)=.
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
 OPT_future  := -O2 -DGRAPEVINE_FUTURE
@@ -57,7 +58,7 @@ ifneq ($(VARIANT),release)
 CPPFLAGS := -I. -D_GNU_SOURCE
 endif
 CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections
-LDFLAGS := $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed
+LDFLAGS := $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
 CORE_LIBS  := -lsodium -lxxhash -lm
 SHELL_LIBS := -luv -lcares -lcurl -lyaml $(CORE_LIBS)
 TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
@@ -255,7 +256,9 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libtest
 help: ## this list
 	@awk -F':.*## ' '/^all:.*## /{printf "  make %-14s %s\n", "", $$2; next} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-check deps-bench
+.PHONY: deps deps-build deps-check deps-bench
+deps-build:
+	@./tests/lib/deps.sh build-essential pkg-config $(foreach h,$(HEADERS),$(lastword $(subst =, ,$h)))
 deps: ## install missing Debian packages (as root, or with sudo)
 	@./tests/lib/deps.sh $(PACKAGES)
 deps-check:
@@ -394,6 +397,19 @@ endif
 mutants: deps ## one thing changed in the source: do unit tests notice? [ROOM=crdt] [MUTANTS=300] [SEED=1]
 	@tests/mutate.py --out $(BUILD)/mutants.jsonl $(if $(ROOM),--room $(ROOM)) --mutants $(or $(MUTANTS),300) \
 	    --seed $(or $(SEED),1) --jobs $(JOBS)
+
+.PHONY: man install uninstall deb image
+man: all ## manual pages, from the option table and gvctl's commands
+	@deploy/man/make.py $(BUILD)/grapevine $(BUILD)/gvctl $(BUILD)/man
+INSTALL := BUILD=$(BUILD) DESTDIR=$(DESTDIR) PREFIX=$(or $(PREFIX),/usr/local) deploy/install.sh
+install: man ## programs, pages, unit, settings [DESTDIR=] [PREFIX=/usr/local]
+	@$(INSTALL) install
+uninstall: ## what install put there, but for settings
+	@$(INSTALL) uninstall
+deb: all ## a Debian package, in build/
+	@BUILD=$(BUILD) deploy/debian/build.sh
+image: all ## an image for containers, in build/, from Debian's packages (as root; wants buildah)
+	@BUILD=$(BUILD) deploy/container/image.sh
 
 .PHONY: docs
 docs: all ## docs/options.md anew from the option table

@@ -1,0 +1,200 @@
+"""make install and make deb: what they put where, and that it works from there with one file edited."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from lib import BUILD, HOST, LIMIT, Case, Router, binary, wait_for
+
+CHAT = "/v1/chat/completions"
+ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GRAPEVINE_", "MAKE"))}
+
+
+def run(*command, status=0, **how):
+    p = subprocess.run(command, capture_output=True, text=True, timeout=6 * LIMIT, env=how.pop("env", ENV), **how)
+    if p.returncode != status:
+        raise AssertionError("%s: status %d\n%s%s" % (command, p.returncode, p.stdout, p.stderr))
+    return p.stdout
+
+
+def text(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def files_below(folder):
+    return {os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names}
+
+
+class Manual(unittest.TestCase):
+    """grapevine(8) and gvctl(1)."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        run("deploy/man/make.py", binary("grapevine"), binary("gvctl"), cls.folder)
+
+    def page(self, name):
+        return text(os.path.join(self.folder, name)).replace("\\-", "-").replace("\\(aq", "'")
+
+    def test_every_setting_and_every_command_has_its_paragraph(self):
+        page = self.page("grapevine.8")
+        settings = re.findall(r"^  --([a-z-]+) ", run(binary("grapevine"), "--help"), re.M)
+        self.assertGreater(len(settings), 60)
+        for name in settings:
+            self.assertIn("\n.TP\n\\fB--%s\\fR" % name, page)
+        page = self.page("gvctl.1")
+        commands = re.findall(r"^  ([a-z][a-z-]+) ", run(binary("gvctl"), "--help"), re.M)
+        self.assertGreater(len(commands), 12)
+        for name in commands:
+            self.assertRegex(page, r"\n\.TP\n\\fB%s\b" % name)
+
+    def test_nothing_of_markdown_or_of_the_template_is_left(self):
+        for name in ("grapevine.8", "gvctl.1"):
+            self.assertNotRegex(self.page(name), r"\]\(|@[A-Z]+@|\*\*")
+        self.assertNotIn("`", self.page("grapevine.8"))
+
+    def test_they_render_without_a_warning(self):
+        checks = [c for c in (["groff", "-man", "-Tutf8", "-ww", "-z"], ["mandoc", "-T", "lint", "-W", "warning"])
+                  if shutil.which(c[0])]
+        if not checks:
+            self.skipTest("want groff or mandoc")
+        for check in checks:
+            for name in ("grapevine.8", "gvctl.1"):
+                p = subprocess.run(check + [os.path.join(self.folder, name)], capture_output=True, text=True)
+                self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""), check)
+
+
+ORDINARY = unittest.skipUnless(os.path.basename(BUILD) == "build", "want the ordinary build")
+
+
+@ORDINARY
+class Install(Case):
+    def installed(self, action, folder):
+        run("make", "-s", "--no-print-directory", action, "DESTDIR=" + folder, "PREFIX=/opt/g")
+        return files_below(folder)
+
+    def test_install_and_uninstall(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = self.installed("install", folder)
+            for name in ("bin/grapevine", "bin/gvctl", "share/man/man8/grapevine.8", "share/man/man1/gvctl.1",
+                         "lib/systemd/system/grapevine.service", "share/doc/grapevine/LICENSE",
+                         "share/doc/grapevine/docs/operations.md", "share/doc/grapevine/examples/grapevine.yaml"):
+                self.assertIn("opt/g/" + name, files)
+            unit = text(os.path.join(folder, "opt/g/lib/systemd/system/grapevine.service"))
+            self.assertIn("ExecStart=/opt/g/bin/grapevine --config /etc/grapevine/grapevine.yaml", unit)
+            self.assertNotRegex(unit.partition("\n")[2], "@[A-Z]+@")
+            run(os.path.join(folder, "opt/g/bin/grapevine"), "--version")
+            settings = os.path.join(folder, "etc/grapevine/replicas")
+            with open(settings, "w", encoding="utf-8") as f:
+                f.write("# mine\n")
+            self.installed("install", folder)
+            self.assertEqual(text(settings), "# mine\n")
+            self.assertEqual(self.installed("uninstall", folder), {"etc/grapevine/" + f for f in ("grapevine.yaml", "replicas")})
+
+
+@ORDINARY
+@unittest.skipUnless(shutil.which("dpkg-deb") and shutil.which("dpkg-shlibdeps"), "want dpkg-dev")
+class Debian(Case):
+    @classmethod
+    def set_up(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        os.chmod(cls.folder, 0o755)
+        cls.build = os.path.join(cls.folder, "build")
+        cls.package = cls.make(cls.build)
+        cls.root = os.path.join(cls.folder, "root")
+        run("dpkg-deb", "-x", cls.package, cls.root)
+        run("dpkg-deb", "-e", cls.package, os.path.join(cls.folder, "control"))
+
+    @classmethod
+    def make(cls, build):
+        os.mkdir(build)
+        for name in ("grapevine", "gvctl"):
+            os.symlink(os.path.abspath(binary(name)), os.path.join(build, name))
+        return run("deploy/debian/build.sh", env=dict(ENV, BUILD=build, SOURCE_DATE_EPOCH="1700000000")).strip()
+
+    def test_the_same_sources_give_the_same_bytes(self):
+        again = self.make(os.path.join(self.folder, "elsewhere"))
+        sums = [hashlib.sha256(open(p, "rb").read()).hexdigest() for p in (self.package, again)]
+        self.assertEqual(sums[0], sums[1])
+        dates = run("dpkg-deb", "-c", self.package)
+        self.assertEqual(set(re.findall(r" (\d{4}-\d\d-\d\d) ", dates)), {"2023-11-14"})
+        self.assertEqual(set(re.findall(r"^\S+ (\S+)", dates, re.M)), {"root/root"})
+
+    def test_a_build_in_another_folder_gives_the_same_program(self):
+        """No path of the tree is in it, not even in what strip takes away: the build id follows from that."""
+        with open(binary("grapevine"), "rb") as f:
+            self.assertNotIn(os.getcwd().encode(), f.read())
+
+    def test_what_it_says_of_itself(self):
+        fields = dict(re.findall(r"^(\S+): (.*)$", run("dpkg-deb", "-f", self.package), re.M))
+        self.assertEqual(fields["Version"], run(binary("grapevine"), "--version").split()[1])
+        for library in ("libuv1", "libsodium23", "libyaml-0-2", "libc6 (>= "):
+            self.assertIn(library, fields["Depends"])
+        self.assertEqual(text(os.path.join(self.folder, "control/conffiles")).split(),
+                         ["/etc/grapevine/grapevine.yaml", "/etc/grapevine/replicas"])
+        for script in ("postinst", "prerm", "postrm"):
+            run("sh", "-n", os.path.join(self.folder, "control", script))
+
+    def test_every_setting_in_the_comments_is_one(self):
+        """What a newcomer uncomments must be right."""
+        settings = text(os.path.join(self.root, "etc/grapevine/grapevine.yaml"))
+        known = set(re.findall(r"^\| `([a-z-]+)` \|", text("docs/options.md"), re.M))
+        named = re.findall(r"^(?:# )?([a-z][a-z-]+):(?: |$)", settings, re.M)
+        self.assertGreater(len(named), 10)
+        self.assertEqual([n for n in named if n not in known], [])
+        file = os.path.join(self.folder, "all.yaml")
+        with open(file, "w", encoding="utf-8") as f:
+            f.write(re.sub(r"^# ([a-z][a-z-]+:(?: |$)|  - )", r"\1", settings, flags=re.M))
+        # All that is wrong with it then is that the files are not here.
+        p = subprocess.run([binary("grapevine"), "--check-config", "--config", file], capture_output=True, text=True)
+        self.assertRegex(p.stderr, r"^grapevine: [^\n]*\"/etc/grapevine/[^\n]*No such file or directory\n$")
+
+    def test_one_file_edited_gives_a_routed_request(self):
+        """As installed, started by the unit's own command, with the package's /etc/grapevine and ports moved."""
+        unit = text(os.path.join(self.root, "lib/systemd/system/grapevine.service"))
+        command = re.search(r"^ExecStart=(.*)$", unit, re.M)[1].split()
+        self.assertEqual(command, ["/usr/bin/grapevine", "--config", "/etc/grapevine/grapevine.yaml"])
+        etc = os.path.join(self.root, "etc/grapevine")
+        if os.geteuid() == 0 and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+            made = not os.path.isdir("/etc/grapevine")
+            os.makedirs("/etc/grapevine", exist_ok=True)
+            if made:
+                self.addCleanup(os.rmdir, "/etc/grapevine")
+            wrap = ["unshare", "-m", "sh", "-c", "mount --bind %s /etc/grapevine && exec \"$@\"" % etc, "sh"]
+            config = command[2]
+        else:  # the same files from where they were unpacked
+            config = os.path.join(etc, "grapevine.yaml")
+            settings = text(config).replace("/etc/grapevine", etc)
+            with open(config, "w", encoding="utf-8") as f:
+                f.write(settings)
+            wrap = []
+        program = os.path.join(self.root, "usr/bin/grapevine")
+        said = run(*wrap, program, "--check-config", "--config", config)
+        self.assertRegex(said, r"replica-file: \[\S*/etc/grapevine/replicas\]")
+        engine = self.engine()
+        r = self.keep(Router([], "--config", config, "--listen", HOST + ":0", "--admin-listen", HOST + ":0",
+                             "--log-format", "json", "--drain-delay", "0", wrap=wrap, program=program,
+                             defaults=False))
+        self.assertEqual(r.admin("GET", "/readyz").status, 503)
+        with open(os.path.join(etc, "replicas"), "a", encoding="utf-8") as f:
+            f.write(engine.url + "\n")
+        began = time.monotonic()
+        wait_for(lambda: r.admin("GET", "/readyz").status == 200, "ready")
+        got = self.client(r).ask("POST", CHAT, json.dumps({"model": "m", "messages": []}).encode())
+        self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, engine.name))
+        self.assertLess(time.monotonic() - began, LIMIT)
+        gvctl = os.path.join(self.root, "usr/bin/gvctl")
+        run(gvctl, "--admin", "http://%s:%d" % (HOST, r.admin_port), "ready")
+
+
+if __name__ == "__main__":
+    unittest.main()
