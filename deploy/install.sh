@@ -29,6 +29,11 @@ filled() { # filled FROM: a copy of a template, with the folders in it
     echo "$copy"
 }
 
+completion() { # completion SHELL PROGRAM TO: nothing, where gvctl has none
+    local script=$scratch/$2.$1
+    ! "$BUILD/gvctl" completion "$1" --for "$2" >"$script" 2>/dev/null || put 644 "$script" "$3"
+}
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -39,9 +44,9 @@ put 644 "$BUILD/man/gvctl.1" "$man/man1/gvctl.1"
 put 644 "$(filled deploy/systemd/grapevine.service)" "$unit/grapevine.service"
 put 644 deploy/systemd/sysusers.conf "$users/grapevine.conf"
 for program in grapevine gvctl; do
-    [ ! -e "$BUILD/completion/$program.bash" ] || put 644 "$BUILD/completion/$program.bash" "$bash/$program"
-    [ ! -e "$BUILD/completion/$program.zsh" ] || put 644 "$BUILD/completion/$program.zsh" "$zsh/_$program"
-    [ ! -e "$BUILD/completion/$program.fish" ] || put 644 "$BUILD/completion/$program.fish" "$fish/$program.fish"
+    completion bash $program "$bash/$program"
+    completion zsh $program "$zsh/_$program"
+    completion fish $program "$fish/$program.fish"
 done
 
 put 644 LICENSE "$doc/LICENSE"

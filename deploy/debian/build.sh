@@ -27,7 +27,6 @@ for program in grapevine gvctl; do
     strip --strip-unneeded -R .comment -o "$root/build/$program" "$BUILD/$program"
 done
 mv "$root/man" "$root/build/man"
-[ ! -d "$BUILD/completion" ] || cp -r "$BUILD/completion" "$root/build/"
 BUILD=$root/build DESTDIR=$tree PREFIX=/usr UNITDIR=/lib/systemd/system \
     COMPLETION_ZSH=/usr/share/zsh/vendor-completions deploy/install.sh install
 

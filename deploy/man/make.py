@@ -64,31 +64,82 @@ def settings(markdown):
 def column_of(lines):
     """Where the explanations of a help text begin: the same column nearly everywhere."""
     starts = [m.end() for m in (re.match(r" +\S.*? {2,}(?=\S)", line) for line in lines) if m]
-    return max(set(starts), key=starts.count)
+    return max(set(starts), key=starts.count) if starts else 0
 
 
-def commands(text):
-    """What gvctl --help says: headings end in a colon, rows are indented, and an explanation stands in its
-    column, beside its row or below it."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    column, out, end = column_of(lines), [".SH COMMANDS"], []
-    for line in lines:
+def parse(text):
+    """What a help text consists of: ("heading", words), ("row", left, right), ("lines", [as they stand]) or
+    ("words", a paragraph). An explanation stands in its column, beside its row or below it."""
+    blocks, column, fresh = [], column_of(text.splitlines()), True
+    for line in text.splitlines():
         left, right = line[:column].strip(), line[column:].strip()
-        if line.lower().startswith("usage:"):
+        last = blocks[-1][0] if blocks else None
+        if not line.strip():
+            fresh = True
             continue
-        if end or line.lower().startswith("examples:"):
-            end.append(plain(re.sub(r"^examples: *", "", line, flags=re.I).strip()))
-        elif line.startswith("  -") and ".SH OPTIONS" not in out:
-            out += [".SH OPTIONS", ".TP", "\\fB%s\\fR" % plain(left), plain(right)]
+        if line.startswith("usage:") or (last == "usage" and not fresh):
+            blocks.append(("usage",))
+        elif line.startswith("examples:") or (last == "lines" and line.startswith("  ") and not fresh):
+            line = re.sub(r"^examples: *", "", line).strip()
+            blocks[-1][1].append(line) if last == "lines" else blocks.append(("lines", [line]))
         elif not line.startswith(" "):
-            out.append('.SS "%s"' % plain(line[:-1]) if line.endswith(":") else ".PP\n" + plain(line))
-        elif not left:
-            out.append(plain(right))
-        elif line[column - 1:column].strip():  # too long for its column
-            out += [".TP", "\\fB%s\\fR" % plain(line.strip())]
+            if last == "words" and not fresh:
+                blocks[-1][1].append(line)
+            else:
+                blocks.append(("heading", line[:-1]) if line.endswith(":") else ("words", [line]))
+        elif last in ("heading", "row") or line[column - 1:column] == " ":
+            if not left and last == "row":
+                blocks[-1][2].append(right)
+            elif line[column - 1:column].strip():  # too long for its column
+                blocks.append(("row", line.strip(), []))
+            else:
+                blocks.append(("row", left, [right] if right else []))
         else:
-            out += [".TP", "\\fB%s\\fR" % plain(left)] + ([plain(right)] if right else [])
-    return "\n".join(out + ([".SH EXAMPLES", ".nf", *end, ".fi"] if end else []))
+            blocks.append(("lines", [line.strip()]))
+        fresh = False
+    return blocks
+
+
+def row(left, right):
+    return [".TP", "\\fB%s\\fR" % plain(left), *[plain(line) for line in right]]
+
+
+def details(gvctl, name):
+    """What `gvctl help NAME` adds to the command's line, if it has that."""
+    p = subprocess.run([gvctl, "help", name], capture_output=True, text=True, check=False)
+    out, skip = [], True  # the first paragraph is that line
+    for kind, *rest in parse(p.stdout) if p.returncode == 0 else []:
+        if kind == "heading" and rest[0] != "Options":
+            break
+        if kind == "words":
+            out += [] if skip else [".PP", *map(plain, rest[0])]
+            skip = False
+        elif kind == "lines":
+            out += [".PP", ".nf", *map(plain, rest[0]), ".fi"]
+        elif kind == "row":
+            out += row(*rest)
+    return [".RS", *out, ".RE"] if out else []
+
+
+def commands(gvctl):
+    """From gvctl --help, and of each command from its own help."""
+    out, options = [".SH COMMANDS"], False
+    for kind, *rest in parse(output(gvctl, "--help")):
+        if kind == "heading":
+            options = rest[0].startswith("Options")
+            out.append(".SH OPTIONS" if options else '.SS "%s"' % plain(rest[0]))
+        elif kind == "row":
+            if rest[0].startswith("--admin") and not options:
+                options = True  # a help text without that heading
+                out.append(".SH OPTIONS")
+            out += row(*rest)
+            name = re.match(r"[a-z][a-z-]*", rest[0])
+            out += details(gvctl, name[0]) if name and not options else []
+        elif kind == "words" and not rest[0][0].startswith("Exit status"):
+            out += [".PP", *map(plain, rest[0])]
+        elif kind == "lines":
+            out += [".SH EXAMPLES", ".nf", *map(plain, rest[0]), ".fi"]
+    return "\n".join(out)
 
 
 def main():
@@ -97,7 +148,7 @@ def main():
     fill = {"@DATE@": time.strftime("%Y-%m-%d", time.gmtime(seconds)),
             "@VERSION@": output(grapevine, "--version").split()[-1],
             "@SETTINGS@": settings(output(grapevine, "--print-options-markdown")),
-            "@HELP@": commands(output(gvctl, "--help"))}
+            "@HELP@": commands(gvctl)}
     os.makedirs(folder, exist_ok=True)
     for page in ("grapevine.8", "gvctl.1"):
         with open(os.path.join(HERE, page + ".in"), encoding="utf-8") as f:
