@@ -383,6 +383,12 @@ test-sglang: all tools ## two real SGLang processes, likewise
 test-k8s: all ## a real kube-apiserver and etcd (needs Go's module proxy and root)
 	@./tests/k8s/run.sh
 
+.PHONY: test-deb test-image
+test-deb: all tools ## the package in a fresh Debian 12 with systemd, from apt install to purge (needs root, mmdebstrap, Debian's archive)
+	@./tests/deb/run.sh $(BUILD)
+test-image: all tools ## the container, run by podman (needs root, buildah, podman) [CONTAINERFILE=1]
+	@CONTAINERFILE=$(CONTAINERFILE) ./tests/container/run.sh $(BUILD)
+
 .PHONY: format
 format: ## clang-format everything
 	clang-format-14 -i $(ALL_SRC) $(ALL_HDR)

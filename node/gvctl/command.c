@@ -27,6 +27,7 @@ static const struct {
     {{NULL}, "--session KEY", "as if the request's session header held this"},
     {{NULL}, "--all", "as each router of the cluster sees it, side by side"},
     {{"ready", ADMIN_CALL_READYZ, NULL, 0}, "", "exit 0 if the router can serve, 1 if not"},
+    {{"alive", ADMIN_CALL_HEALTHZ, NULL, 0}, "", "exit 0 if the process lives: for containers"},
     {{"metrics", ADMIN_CALL_METRICS, NULL, 0}, "", "Prometheus text"},
     {{"config", ADMIN_CALL_CONFIG, NULL, 0}, "", "the settings in force"},
     {{"log-level", ADMIN_CALL_LOG_LEVEL, NULL, 0},

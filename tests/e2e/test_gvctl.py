@@ -58,6 +58,7 @@ SHOWN = {
          "replicas": ["a:1", "b:2"]}],
         [r"00ff +refused +5 s +60 s +3  a:1 b:2"]),
     ("ready",): ("GET", "/readyz", "ok", [r"^\"ok\"\n$"]),
+    ("alive",): ("GET", "/healthz", "ok", [r"^\"ok\"\n$"]),
     ("metrics",): ("GET", "/metrics", "x 1", [r"x 1"]),
     ("config",): ("GET", "/config", {"policy": "session"}, [r'^{"policy": "session"}\n$']),
     ("log-level", "debug"): ("POST", "/log-level?level=debug", {"level": "debug"}, ["debug"]),

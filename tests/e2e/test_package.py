@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from lib import BUILD, HOST, LIMIT, Case, Router, binary, wait_for
+from lib import BUILD, HOST, LIMIT, Case, Router, binary, closed_port, wait_for
 
 CHAT = "/v1/chat/completions"
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GRAPEVINE_", "MAKE"))}
@@ -194,6 +194,28 @@ class Debian(Case):
         self.assertLess(time.monotonic() - began, LIMIT)
         gvctl = os.path.join(self.root, "usr/bin/gvctl")
         run(gvctl, "--admin", "http://%s:%d" % (HOST, r.admin_port), "ready")
+
+
+@ORDINARY
+@unittest.skipIf(os.geteuid(), "want root, for chroot")
+class Container(Case):
+    def test_what_is_in_the_image_is_enough_and_little(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        run("deploy/container/root.sh", folder, env=dict(ENV, BUILD=BUILD))
+        files = files_below(folder)
+        self.assertEqual({f for f in files if f.startswith(("bin/", "usr/bin/", "sbin/", "usr/sbin/"))},
+                         {"usr/bin/grapevine", "usr/bin/gvctl"})
+        size = sum(os.lstat(os.path.join(folder, f)).st_size for f in files)
+        self.assertLess(size, 40 << 20)
+        engine = self.engine()
+        inside = ("chroot", "--userspec=10001:10001", folder)
+        r = self.router([engine], wrap=inside, program="/usr/bin/grapevine")
+        self.assertEqual(self.client(r).ask("POST", CHAT, json.dumps({"model": "m"}).encode()).status, 200)
+        admin = "http://%s:%d" % (HOST, r.admin_port)
+        run(*inside, "/usr/bin/gvctl", "--admin", admin, "alive")
+        run(*inside, "/usr/bin/gvctl", "--admin", "http://%s:%d" % (HOST, closed_port()), "alive", status=1)
 
 
 if __name__ == "__main__":
