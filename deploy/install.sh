@@ -31,7 +31,9 @@ filled() { # filled FROM: a copy of a template, with the folders in it
 
 completion() { # completion SHELL PROGRAM TO: nothing, where gvctl has none
     local script=$scratch/$2.$1
-    ! "$BUILD/gvctl" completion "$1" --for "$2" >"$script" 2>/dev/null || put 644 "$script" "$3"
+    if [ "$action" = uninstall ] || "$BUILD/gvctl" completion "$1" --for "$2" >"$script" 2>/dev/null; then
+        put 644 "$script" "$3"
+    fi
 }
 
 scratch=$(mktemp -d)

@@ -33,9 +33,9 @@ done | sort -u | while read -r library; do
 done
 
 echo 'root:x:0:0:root:/:/sbin/nologin
-grapevine:x:10001:10001:Grapevine:/:/sbin/nologin' >"$root/etc/passwd"
+grapevine:x:65532:65532:Grapevine:/:/sbin/nologin' >"$root/etc/passwd"
 echo 'root:x:0:
-grapevine:x:10001:' >"$root/etc/group"
+grapevine:x:65532:' >"$root/etc/group"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
 [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 install -m 644 LICENSE "$root/usr/share/doc/grapevine/LICENSE"

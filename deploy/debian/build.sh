@@ -2,7 +2,7 @@
 # Makes a Debian package of what `make` built. The same sources and SOURCE_DATE_EPOCH give the same bytes, wherever
 # they lie; without it the time is that of the last commit.
 #
-#   BUILD=build deploy/debian/build.sh    (prints the name of the package)
+#   BUILD=build [VERSION_SUFFIX=+local1] deploy/debian/build.sh    (prints the name of the package)
 #
 # By dpkg's own tools, which come with the compiler, not by debhelper: that would be forty packages more for whoever
 # builds, and this is quick enough for the tests to build one each time. What debhelper would write stands in the

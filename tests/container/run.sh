@@ -77,7 +77,7 @@ ask() {
 }
 want "it answers" until_ok ask
 want "its health check" podman "${storage[@]}" exec -e "GRAPEVINE_ADMIN=http://127.0.0.1:$((port + 1))" router /usr/bin/gvctl alive
-want "it is no root" [ "$(podman "${storage[@]}" inspect router --format '{{.Config.User}}')" = 10001:10001 ]
+want "it is no root" [ "$(podman "${storage[@]}" inspect router --format '{{.Config.User}}')" = 65532:65532 ]
 want "it has no shell" bash -c '! "$@"' bash podman "${storage[@]}" exec router /bin/sh -c true 2>/dev/null
 podman "${storage[@]}" stop -t 20 router >/dev/null 2>&1
 want "it ends by itself" [ "$(podman "${storage[@]}" inspect router --format '{{.State.ExitCode}}')" = 0 ]

@@ -144,6 +144,10 @@ class Debian(Case):
         for script in ("postinst", "prerm", "postrm"):
             run("sh", "-n", os.path.join(self.folder, "control", script))
 
+    @unittest.skipUnless(shutil.which("lintian"), "want lintian")
+    def test_lintian(self):
+        run("lintian", "--fail-on", "error,warning", self.package)
+
     def test_every_setting_in_the_comments_is_one(self):
         """What a newcomer uncomments must be right."""
         settings = text(os.path.join(self.root, "etc/grapevine/grapevine.yaml"))
@@ -210,7 +214,7 @@ class Container(Case):
         size = sum(os.lstat(os.path.join(folder, f)).st_size for f in files)
         self.assertLess(size, 40 << 20)
         engine = self.engine()
-        inside = ("chroot", "--userspec=10001:10001", folder)
+        inside = ("chroot", "--userspec=65532:65532", folder)
         r = self.router([engine], wrap=inside, program="/usr/bin/grapevine")
         self.assertEqual(self.client(r).ask("POST", CHAT, json.dumps({"model": "m"}).encode()).status, 200)
         admin = "http://%s:%d" % (HOST, r.admin_port)
