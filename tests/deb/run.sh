@@ -166,6 +166,13 @@ want "the reason stands in its status" grep -q 'no-such-setting' <(inside system
 sed -i '/no-such-setting/d' "$root/etc/grapevine/grapevine.yaml"
 inside systemctl restart grapevine
 want "put right, it starts" is ActiveState active
+inside gvctl keygen --out /etc/grapevine/cluster.key >/dev/null
+inside chown root:grapevine /etc/grapevine/cluster.key
+inside chmod 640 /etc/grapevine/cluster.key
+printf 'cluster-key-file: /etc/grapevine/cluster.key\ngossip-listen: 127.0.0.1:0\n' >>"$root/etc/grapevine/grapevine.yaml"
+inside systemctl restart grapevine
+want "it reads a key that its group may read" until_ok 10 inside gvctl ready
+want "and is a cluster of one" grep -q alive <(inside gvctl members)
 inside systemctl stop grapevine
 want "a stop is no failure" is Result success
 
