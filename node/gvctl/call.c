@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -31,8 +32,19 @@ static bool set_limit(int fd, double end_s)
            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0;
 }
 
+static void complain(const struct call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void complain(const struct call *call, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (!call->quiet)
+        (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+}
+
 /* A socket, CALL_FAILED or CALL_REFUSED. */
-static int open_connection(const char *admin, bool awaited, double end_s)
+static int open_connection(const char *admin, const struct call *call, double end_s)
 {
     struct slice text = slice_of_cstr(admin);
     if (slice_starts_with(text, SLICE("http://")))
@@ -41,7 +53,7 @@ static int open_connection(const char *admin, bool awaited, double end_s)
         text.len--;
     struct node_address address;
     if (node_address_parse(text, &address) != 0) {
-        (void)fprintf(stderr, "gvctl: --admin \"%s\" is not http://HOST:PORT\n", admin);
+        complain(call, "gvctl: --admin \"%s\" is not http://HOST:PORT\n", admin);
         return CALL_FAILED;
     }
     char port[8];
@@ -50,7 +62,7 @@ static int open_connection(const char *admin, bool awaited, double end_s)
     struct addrinfo *found = NULL;
     int err = getaddrinfo(address.host, port, &hints, &found);
     if (err != 0) {
-        (void)fprintf(stderr, "gvctl: %s: %s\n", address.host, gai_strerror(err));
+        complain(call, "gvctl: %s: %s\n", address.host, gai_strerror(err));
         return CALL_FAILED;
     }
     int fd = -1;
@@ -67,13 +79,14 @@ static int open_connection(const char *admin, bool awaited, double end_s)
         errno = err;
     }
     freeaddrinfo(found);
-    if (fd < 0 && awaited && errno == ECONNREFUSED)
+    if (fd < 0 && call->awaited && errno == ECONNREFUSED)
         return CALL_REFUSED;
     if (fd < 0)
-        (void)fprintf(stderr,
-                      "gvctl: no admin port at %s: %s\n"
-                      "       Is grapevine running? --admin names its admin-listen address.\n",
-                      admin, strerror(errno));
+        complain(call,
+                 "gvctl: no admin port at %s: %s\n"
+                 "       Is grapevine running? --admin names its admin-listen address (its log\n"
+                 "       has it: listening, port_of=admin); so does $GRAPEVINE_ADMIN.\n",
+                 admin, strerror(errno));
     return fd < 0 ? CALL_FAILED : fd;
 }
 
@@ -136,10 +149,30 @@ static int send_call(int fd, const struct call *call, double end_s)
     return err;
 }
 
+/* Whether what answers is a router's client port, or no router; tells so. */
+static bool is_other_port(const char *admin, const struct call *call, const struct http_head *head)
+{
+    bool client = http_head_find(head, SLICE("x-grapevine-reason")).at != NULL ||
+                  http_head_find(head, SLICE("x-grapevine-replica")).at != NULL;
+    struct slice server = http_head_find(head, SLICE("server"));
+    if (client)
+        complain(call,
+                 "gvctl: %s is the client port of a router\n"
+                 "       The admin port is 9090 by default: --admin http://HOST:9090 (its setting "
+                 "is admin-listen).\n",
+                 admin);
+    else if (server.at != NULL && head->status != 200)
+        complain(call,
+                 "gvctl: %s is no router: it is \"%.*s\" and answers %u\n"
+                 "       --admin names a router's admin-listen address.\n",
+                 admin, server.len > 60 ? 60 : (int)server.len, server.at, head->status);
+    return client || (server.at != NULL && head->status != 200);
+}
+
 int call_admin(const char *admin, const struct call *call, struct buf *out)
 {
     double end_s = call_seconds() + call->timeout_s;
-    int fd = open_connection(admin, call->awaited, end_s);
+    int fd = open_connection(admin, call, end_s);
     if (fd < 0)
         return fd;
     struct buf in;
@@ -149,10 +182,10 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     (void)close(fd);
     if (read_err == ERR_TIMEOUT || (err == ERR_TIMEOUT && in.len == 0)) {
         buf_free(&in);
-        (void)fprintf(stderr,
-                      "gvctl: %s did not answer within %.0f s\n"
-                      "       --timeout SECONDS waits longer.\n",
-                      admin, call->timeout_s);
+        complain(call,
+                 "gvctl: %s did not answer within %.0f s\n"
+                 "       --timeout SECONDS waits longer.\n",
+                 admin, call->timeout_s);
         return CALL_FAILED;
     }
     static struct http_head head;
@@ -165,12 +198,12 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
         err = buf_append_slice(out, slice_skip(buf_slice(&in), head.bytes));
     buf_free(&in);
     if (err != 0 || cut) {
-        (void)fprintf(stderr,
-                      "gvctl: the answer of %s %s%s\n"
-                      "       Is that the admin port of grapevine, and does it run? --admin names "
-                      "its admin-listen address.\n",
-                      admin, cut ? "was cut off" : "cannot be read: ", cut ? "" : err_text(err));
+        complain(call,
+                 "gvctl: the answer of %s %s%s\n"
+                 "       Is that the admin port of grapevine, and does it run? --admin names "
+                 "its admin-listen address.\n",
+                 admin, cut ? "was cut off" : "cannot be read: ", cut ? "" : err_text(err));
         return CALL_FAILED;
     }
-    return (int)head.status;
+    return is_other_port(admin, call, &head) ? CALL_FAILED : (int)head.status;
 }

@@ -13,6 +13,7 @@ struct call {
     const char *session; /* the key of the request that is explained; NULL: none */
     double timeout_s;    /* for all of it, but for looking up the name */
     bool awaited;        /* CALL_REFUSED prints no message: the router may not listen yet */
+    bool quiet;          /* no failure prints one */
 };
 
 enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
@@ -21,7 +22,8 @@ enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
 double call_seconds(void);
 
 /* `admin` is http://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns
- * the status, CALL_REFUSED, or CALL_FAILED after printing what went wrong and what to do. */
+ * the status, CALL_REFUSED, or CALL_FAILED after printing what went wrong and what to do. The
+ * client port of a router counts as a failure, whatever it answers. */
 MUST_USE int call_admin(const char *admin, const struct call *call, struct buf *out);
 
 #endif

@@ -3,81 +3,208 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "node/gvctl/show.h"
+#include "node/gvctl/parse.h"
 
-/* A line of --help; `name` is NULL for lines that belong to the command above. A command has one
- * line with its name or more. */
-static const struct {
-    struct command command;
-    const char *argument, *help;
-} rows[] = {
-    {{NULL}, NULL, "One router:"},
-    {{"replicas", ADMIN_CALL_REPLICAS, show_replicas, 0},
-     "",
-     "what the router believes of every replica"},
-    {{"sources", ADMIN_CALL_SOURCES, show_sources, 0},
-     "",
-     "where replicas come from: settings, files, DNS, Kubernetes"},
-    {{"queue", ADMIN_CALL_QUEUE, show_queue, 0},
-     "",
-     "requests in flight, and those that wait: for which model, how many, how long"},
-    {{"explain", ADMIN_CALL_EXPLAIN, show_explain, OF_EXPLAIN},
-     "[FILE]",
-     "what each replica would cost for a request body (default: stdin)"},
-    {{NULL}, "--session KEY", "as if the request's session header held this"},
-    {{NULL}, "--all", "as each router of the cluster sees it, side by side"},
-    {{"ready", ADMIN_CALL_READYZ, NULL, 0}, "", "exit 0 if the router can serve, 1 if not"},
-    {{"alive", ADMIN_CALL_HEALTHZ, NULL, 0}, "", "exit 0 if the process lives: for containers"},
-    {{"metrics", ADMIN_CALL_METRICS, NULL, 0}, "", "Prometheus text"},
-    {{"config", ADMIN_CALL_CONFIG, NULL, 0}, "", "the settings in force"},
-    {{"log-level", ADMIN_CALL_LOG_LEVEL, NULL, 0},
-     "LEVEL",
-     "error, warn, info or debug, until the next start"},
-    {{NULL}, NULL, "\nThe cluster:"},
-    {{"members", ADMIN_CALL_MEMBERS, show_members, 0},
-     "",
-     "the routers, what is known of each, and what passed between"},
-    {{"convergence", ADMIN_CALL_CONVERGENCE, NULL, OF_CONVERGENCE},
-     "",
-     "exit 0 if all routers hold the same state, 1 if not"},
-    {{NULL}, "--wait", "until they do, also for a router that does not listen yet"},
-    {{NULL}, "--timeout SECONDS", "how long (default 60)"},
-    {{NULL}, "--members N", "and there are so many"},
-    {{"drain", ADMIN_CALL_DRAIN, NULL, 0}, "HOST:PORT", "no router sends a replica anything new"},
-    {{NULL}, "HOST:PORT@RANK", "nor one of its data-parallel ranks"},
-    {{"undrain", ADMIN_CALL_UNDRAIN, NULL, 0}, "HOST:PORT", "undo that"},
-    {{"add", ADMIN_CALL_ADD, NULL, OF_ADD},
-     "HOST:PORT",
-     "a replica for all routers, until it is removed"},
-    {{NULL}, "--engine NAME", "vllm, sglang or other, where it is known beforehand"},
-    {{"remove", ADMIN_CALL_REMOVE, NULL, 0},
-     "HOST:PORT",
-     "no router uses the replica, whatever its configuration says"},
-    {{"poison", ADMIN_CALL_POISON, show_poison, 0},
-     "",
-     "requests after which engines died, as all routers hold"},
-    {{"forget", ADMIN_CALL_FORGET, NULL, 0}, "HASH", "serve one of them again"},
-    {{NULL}, NULL, "\nThe cluster's key (needs no router):"},
-    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN},
-     "--out FILE",
-     "a new one; give the file to all routers (--cluster-key-file)"},
-    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN},
-     "--next FILE",
-     "to change it without a pause, in three steps. Each changes FILE;"},
-    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN},
-     "--promote FILE",
-     "give it to all routers, which read it within a second;"},
-    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN},
-     "--finish FILE",
-     "wait for cluster_key_read in the log of each before the next step"},
+#define CALL(name) ADMIN_CALL_##name
+#define NO_CALL    ADMIN_CALL_COUNT
+
+/* `name` is NULL for the head of a group. */
+static const struct command rows[] = {
+    {.help = "The cluster:"},
+    {.name = "status",
+     .argument = "",
+     .run = COMMAND_STATUS,
+     .call = NO_CALL,
+     .help = "in short: routers, replicas, readiness, load, share from cache",
+     .more = "Exit status 1 if the router that is asked is not ready. What it counts of requests\n"
+             "and of the cache is its own since its start, plus that of the other routers whose\n"
+             "admin ports can be reached from here."},
+    {.name = "top",
+     .argument = "",
+     .run = COMMAND_TOP,
+     .call = NO_CALL,
+     .options = OF_TOP,
+     .help = "the same as a live view; q quits",
+     .more = "Rates are those since the last frame. Without a terminal it prints one frame, as\n"
+             "with --once."},
+    {.name = "members",
+     .argument = "",
+     .call = CALL(MEMBERS),
+     .show = show_members,
+     .help = "the routers, what is known of each, and what passed between",
+     .more = "-v adds which deltas each router has applied, and what the packets carried."},
+    {.name = "convergence",
+     .argument = "",
+     .run = COMMAND_CONVERGENCE,
+     .call = CALL(CONVERGENCE),
+     .options = OF_CONVERGENCE,
+     .help = "exit 0 if all routers hold the same state, 1 if not",
+     .more = "With --wait it asks again until they do, also a router that does not listen yet.\n"
+             "\n"
+             "  gvctl convergence --wait --members 3 --timeout 10"},
+
+    {.help = "\nOne router:"},
+    {.name = "replicas",
+     .argument = "",
+     .call = CALL(REPLICAS),
+     .show = show_replicas,
+     .help = "what the router believes of every replica"},
+    {.name = "sources",
+     .argument = "",
+     .call = CALL(SOURCES),
+     .show = show_sources,
+     .help = "where replicas come from: settings, files, DNS, Kubernetes"},
+    {.name = "queue",
+     .argument = "",
+     .call = CALL(QUEUE),
+     .show = show_queue,
+     .help = "requests in flight, and those that wait: for which model, how long"},
+    {.name = "explain",
+     .argument = "[FILE]",
+     .call = CALL(EXPLAIN),
+     .show = show_explain,
+     .options = OF_EXPLAIN,
+     .help = "what each replica would cost for a request body (default: stdin)",
+     .more = "Nothing is sent to a replica.\n"
+             "\n"
+             "  gvctl explain --all request.json"},
+    {.name = "ready",
+     .argument = "",
+     .call = CALL(READYZ),
+     .parse = parse_ready,
+     .help = "exit 0 if the router can serve, 1 if not"},
+    {.name = "metrics",
+     .argument = "",
+     .call = CALL(METRICS),
+     .parse = parse_metrics,
+     .help = "Prometheus text; with --output json a list of samples"},
+    {.name = "config",
+     .argument = "",
+     .call = CALL(CONFIG),
+     .parse = parse_config,
+     .help = "the settings in force, and where each comes from"},
+    {.name = "log-level",
+     .argument = "LEVEL",
+     .run = COMMAND_CHANGE,
+     .call = CALL(LOG_LEVEL),
+     .help = "error, warn, info or debug, until the next start"},
+
+    {.help = "\nReplicas, for all routers:"},
+    {.name = "drain",
+     .argument = "HOST:PORT",
+     .run = COMMAND_CHANGE,
+     .call = CALL(DRAIN),
+     .options = OF_DRAIN,
+     .help = "nothing new for a replica, or for HOST:PORT@RANK; --wait",
+     .more = "What is under way there ends by itself. With --wait it returns when nothing is, of\n"
+             "all routers (exit 1 if that takes longer than --timeout): then the engine may be\n"
+             "stopped. HOST:PORT@RANK is one of its data-parallel ranks.\n"
+             "\n"
+             "  gvctl drain --wait --timeout 120 10.0.0.1:8000"},
+    {.name = "undrain",
+     .argument = "HOST:PORT",
+     .run = COMMAND_CHANGE,
+     .call = CALL(UNDRAIN),
+     .help = "undo that"},
+    {.name = "add",
+     .argument = "HOST:PORT",
+     .run = COMMAND_CHANGE,
+     .call = CALL(ADD),
+     .options = OF_ADD,
+     .help = "a replica, until it is removed",
+     .more = "It is used when its health check succeeds. A router in place of an engine is\n"
+             "refused."},
+    {.name = "remove",
+     .argument = "HOST:PORT",
+     .run = COMMAND_CHANGE,
+     .call = CALL(REMOVE),
+     .help = "the replica is not used, whatever a configuration says",
+     .more = "What is under way there ends by itself; gvctl says how much that is. To wait for\n"
+             "it, drain --wait first."},
+    {.name = "poison",
+     .argument = "",
+     .call = CALL(POISON),
+     .show = show_poison,
+     .help = "requests after which engines died, as all routers hold"},
+    {.name = "forget",
+     .argument = "HASH",
+     .run = COMMAND_CHANGE,
+     .call = CALL(FORGET),
+     .help = "serve one of them again"},
+
+    {.help = "\nWithout a router:"},
+    {.name = "keygen",
+     .argument = "",
+     .run = COMMAND_KEYGEN,
+     .call = NO_CALL,
+     .options = OF_KEYGEN,
+     .help = "the cluster's key: a new one (--out FILE), and its change",
+     .more = "Give the file to all routers (--cluster-key-file). To change the key without a\n"
+             "pause there are three steps, --next, --promote, --finish. Each changes FILE; give\n"
+             "it to all routers, which read it within a second, and wait for cluster_key_read in\n"
+             "the log of each before the next step."},
+    {.name = "completion",
+     .argument = "SHELL",
+     .run = COMMAND_COMPLETION,
+     .call = NO_CALL,
+     .options = OF_COMPLETION,
+     .help = "a script for bash, zsh or fish, of gvctl or of grapevine",
+     .more = "  source <(gvctl completion bash)\n"
+             "  source <(gvctl completion bash --for grapevine)\n"
+             "  gvctl completion zsh >\"${fpath[1]}/_gvctl\"\n"
+             "  gvctl completion fish >~/.config/fish/completions/gvctl.fish"},
+    {.name = "help",
+     .argument = "[COMMAND]",
+     .run = COMMAND_HELP,
+     .call = NO_CALL,
+     .help = "this, or a command with its options"},
+    {.name = "version",
+     .argument = "",
+     .run = COMMAND_VERSION,
+     .call = NO_CALL,
+     .help = "of gvctl, and of the router if it can be reached"},
+};
+
+static const struct command_option options[] = {
+    {'a', false, "admin", "URL", (unsigned)OF_EVERY,
+     "the router's admin port; default $GRAPEVINE_ADMIN or http://127.0.0.1:9090", ""},
+    {'t', false, "token-file", "FILE", (unsigned)OF_EVERY,
+     "the admin token, for calls that change something where the router has one; without it "
+     "they must come from the router's machine",
+     NULL},
+    {'T', false, "timeout", "SECONDS", (unsigned)OF_EVERY,
+     "how long a router may take to answer (default 10)", ""},
+    {'o', true, "output", "FORMAT", (unsigned)OF_EVERY, "table, wide, json, yaml or name",
+     "table wide json yaml name"},
+    {'j', false, "json", NULL, (unsigned)OF_EVERY, "the same as --output json", NULL},
+    {'v', true, "verbose", NULL, (unsigned)OF_EVERY,
+     "all columns, and what they mean below the table", NULL},
+    {'h', true, "help", NULL, (unsigned)OF_EVERY, "this; behind a command, that one's", NULL},
+    {'V', true, "version", NULL, (unsigned)OF_EVERY, "of gvctl", NULL},
+    {'s', false, "session", "KEY", OF_EXPLAIN, "as if the request's session header held this", ""},
+    {'A', false, "all", NULL, OF_EXPLAIN, "as each router of the cluster sees it, side by side",
+     NULL},
+    {'w', false, "wait", NULL, OF_CONVERGENCE | OF_DRAIN,
+     "until it is so, for --timeout at most (default 60 s; drain: 600 s)", NULL},
+    {'M', false, "members", "N", OF_CONVERGENCE, "and there are so many routers", ""},
+    {'e', false, "engine", "NAME", OF_ADD, "vllm, sglang or other, where it is known beforehand",
+     "vllm sglang other"},
+    {'1', false, "once", NULL, OF_TOP, "one frame, then the end", NULL},
+    {'i', false, "interval", "SECONDS", OF_TOP, "between two frames (default 1)", ""},
+    {'O', false, "out", "FILE", OF_KEYGEN, "a new key", NULL},
+    {'n', false, "next", "FILE", OF_KEYGEN, "a second key, that is accepted already", NULL},
+    {'p', false, "promote", "FILE", OF_KEYGEN, "that is used; the old one is still accepted", NULL},
+    {'f', false, "finish", "FILE", OF_KEYGEN, "the old key is gone", NULL},
+    {'F', false, "for", "PROGRAM", OF_COMPLETION, "gvctl (the default) or grapevine",
+     "gvctl grapevine"},
 };
 
 static const struct command *row_find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const char *own = rows[i].command.name;
+        const char *own = rows[i].name;
         if (own != NULL && strcmp(name, own) == 0)
-            return &rows[i].command;
+            return &rows[i];
     }
     return NULL;
 }
@@ -87,65 +214,169 @@ static const struct command *row_find(const char *name)
 static const char *plain_name(enum admin_call call)
 {
     const struct admin_call_row *row = admin_call_row(call);
-    bool named = row->about != NULL && (row->flags & ADMIN_PROBED) == 0;
-    return named && row_find(row->path + 1) == NULL ? row->path + 1 : NULL;
+    bool named = row->about != NULL && row->about[0] != '\0' && (row->flags & ADMIN_PROBED) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows) && named; i++)
+        named = rows[i].call != call &&
+                (rows[i].name == NULL || strcmp(rows[i].name, row->path + 1) != 0);
+    return named ? row->path + 1 : NULL;
+}
+
+/* The command that such a call is. */
+static const struct command *plain_command(enum admin_call call)
+{
+    static struct command plain[ADMIN_CALL_COUNT];
+    const struct admin_call_row *row = admin_call_row(call);
+    bool changes = (row->flags & ADMIN_CHANGES) != 0;
+    plain[call] = (struct command){.name = plain_name(call),
+                                   .argument = row->argument != NULL            ? row->argument
+                                               : (row->flags & ADMIN_BODY) != 0 ? "[FILE]"
+                                                                                : "",
+                                   .run = changes ? COMMAND_CHANGE : COMMAND_ASK,
+                                   .call = call,
+                                   .help = row->about};
+    return plain[call].name != NULL ? &plain[call] : NULL;
+}
+
+const struct command *command_at(unsigned i)
+{
+    for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
+        if (rows[row].name != NULL && i-- == 0)
+            return &rows[row];
+    }
+    for (unsigned call = 0; call < ADMIN_CALL_COUNT; call++) {
+        if (plain_name((enum admin_call)call) != NULL && i-- == 0)
+            return plain_command((enum admin_call)call);
+    }
+    return NULL;
+}
+
+const struct command_option *command_option_at(unsigned i)
+{
+    return i < ARRAY_LEN(options) ? &options[i] : NULL;
 }
 
 const struct command *command_find(const char *name)
 {
-    static struct command plain;
     const struct command *found = row_find(name);
-    for (unsigned i = 0; i < ADMIN_CALL_COUNT && found == NULL; i++) {
-        const char *path = plain_name((enum admin_call)i);
-        if (path != NULL && strcmp(name, path) == 0) {
-            plain = (struct command){.name = path, .call = (enum admin_call)i};
-            found = &plain;
-        }
-    }
+    for (unsigned i = 0; found == NULL && command_at(i) != NULL; i++)
+        found = strcmp(command_at(i)->name, name) == 0 ? command_at(i) : NULL;
     return found;
 }
 
-bool command_wants_argument(const struct command *c)
+void command_arguments(const struct command *c, int *least, int *most)
 {
-    return c->call != ADMIN_CALL_COUNT && admin_call_row(c->call)->argument != NULL;
+    struct slice rest = slice_of_cstr(c->argument);
+    *least = *most = 0;
+    while (rest.len > 0) {
+        struct slice word = slice_cut(&rest, ' ');
+        bool optional = slice_starts_with(word, SLICE("["));
+        bool many = slice_ends_with(word, SLICE("...")) || slice_ends_with(word, SLICE("...]"));
+        *least += optional ? 0 : 1;
+        *most += many ? 1000000 : 1;
+    }
 }
 
 bool command_reads_body(const struct command *c)
 {
-    return c->call != ADMIN_CALL_COUNT && (admin_call_row(c->call)->flags & ADMIN_BODY) != 0;
+    return c->call != NO_CALL && (admin_call_row(c->call)->flags & ADMIN_BODY) != 0;
 }
+
+/* --- help ------------------------------------------------------------------------------------ */
+
+enum { HELP_COLUMN = 24, HELP_WIDTH = 80 };
+
+/* "  what   help", the help broken into lines. */
+static void print_row(FILE *to, const char *what, const char *help)
+{
+    (void)fprintf(to, "  %-*s", HELP_COLUMN - 3, what);
+    size_t at = strlen(what) + 2 < HELP_COLUMN - 1 ? HELP_COLUMN - 1 : strlen(what) + 2;
+    struct slice rest = slice_of_cstr(help);
+    while (rest.len > 0) {
+        struct slice word = slice_cut(&rest, ' ');
+        if (at + 1 + word.len > HELP_WIDTH) {
+            (void)fprintf(to, "\n%*s", HELP_COLUMN - 1, "");
+            at = HELP_COLUMN - 1;
+        }
+        (void)fprintf(to, " %.*s", SLICE_ARG(word));
+        at += 1 + word.len;
+    }
+    (void)fputc('\n', to);
+}
+
+static void print_command(FILE *to, const struct command *c)
+{
+    char what[64];
+    (void)snprintf(what, sizeof what, "%s %s", c->name, c->argument);
+    print_row(to, what, c->help);
+}
+
+static void print_option(FILE *to, const struct command_option *o)
+{
+    char what[64];
+    (void)snprintf(what, sizeof what, "%s%c%s--%s%s%s", o->is_short ? "-" : "",
+                   o->is_short ? o->letter : ' ', o->is_short ? ", " : "   ", o->name,
+                   o->argument != NULL ? " " : "", o->argument != NULL ? o->argument : "");
+    print_row(to, what, o->help);
+}
+
+static bool is_common(const struct command_option *o)
+{
+    return o->of == (unsigned)OF_EVERY;
+}
+
+static void print_common(FILE *to)
+{
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        if (is_common(&options[i]))
+            print_option(to, &options[i]);
+    }
+}
+
+static const char usage_tail[] =
+    "\n"
+    "Colour is used on a terminal, unless NO_COLOR is set.\n"
+    "Exit status: 0 done, and it is so; 1 it is not so (not ready, not equal, refused, no\n"
+    "answer); 2 the command line is wrong.\n"
+    "\n"
+    "examples: gvctl status\n"
+    "          gvctl explain --all request.json\n"
+    "          gvctl drain --wait 10.0.0.1:8000\n"
+    "          gvctl --admin http://10.0.0.7:9090 convergence --wait --timeout 10\n";
 
 void command_usage(FILE *to)
 {
-    (void)fputs("usage: gvctl [--admin URL] [--token-file FILE] [--json] COMMAND [ARGUMENT] "
-                "[OPTIONS]\n\n",
+    (void)fputs("usage: gvctl [OPTIONS] COMMAND [ARGUMENT]\n"
+                "       gvctl help COMMAND\n\n",
                 to);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char what[64];
-        const char *name = rows[i].command.name;
-        if (rows[i].argument == NULL) {
+        if (rows[i].name != NULL)
+            print_command(to, &rows[i]);
+        else
             (void)fprintf(to, "%s\n", rows[i].help);
-            continue;
-        }
-        (void)snprintf(what, sizeof what, "%s %s", name != NULL ? name : " ", rows[i].argument);
-        (void)fprintf(to, "  %-21s %s\n", what, rows[i].help);
     }
     for (unsigned i = 0; i < ADMIN_CALL_COUNT; i++) {
         if (plain_name((enum admin_call)i) != NULL)
-            (void)fprintf(to, "  %-21s %s\n", plain_name((enum admin_call)i),
-                          admin_call_row((enum admin_call)i)->about);
+            print_command(to, plain_command((enum admin_call)i));
     }
-    (void)fputs(
-        "\n"
-        "  --admin URL           default $GRAPEVINE_ADMIN or http://127.0.0.1:9090\n"
-        "  --token-file FILE     the admin token: for calls that change something, where the "
-        "router\n"
-        "                        has one; without it they must come from the router's machine\n"
-        "  --timeout SECONDS     how long a router may take to answer (default 10)\n"
-        "  --json                the answer as it came\n"
-        "  --help, --version\n"
-        "\n"
-        "examples: gvctl explain --all request.json\n"
-        "          gvctl --admin http://10.0.0.7:9090 convergence --wait --timeout 10\n",
-        to);
+    (void)fputs("\nOptions of all commands:\n", to);
+    print_common(to);
+    (void)fputs(usage_tail, to);
+}
+
+void command_help(const struct command *c, FILE *to)
+{
+    (void)fprintf(to, "usage: gvctl %s%s%s [OPTIONS]\n\n%s\n", c->name,
+                  c->argument[0] != '\0' ? " " : "", c->argument, c->help);
+    if (c->more != NULL)
+        (void)fprintf(to, "\n%s\n", c->more);
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        if (is_common(&options[i]) || (options[i].of & c->options) == 0)
+            continue;
+        (void)fputs(any ? "" : "\nOptions:\n", to);
+        print_option(to, &options[i]);
+        any = true;
+    }
+    (void)fputs("\nOptions of all commands:\n", to);
+    print_common(to);
 }

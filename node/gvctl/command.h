@@ -1,5 +1,5 @@
-/* The commands of gvctl: which call of the admin port each makes (node/admin/calls.h), and what
- * --help says of it. */
+/* The commands of gvctl and their options: which call of the admin port each makes
+ * (node/admin/calls.h), what --help says of it, and what completion offers (completion.h). */
 #ifndef NODE_GVCTL_COMMAND_H
 #define NODE_GVCTL_COMMAND_H
 
@@ -8,22 +8,69 @@
 
 #include "base/slice.h"
 #include "node/admin/calls.h"
+#include "node/gvctl/show.h"
 
 /* Options that not every command has. */
-enum { OF_EXPLAIN = 1, OF_CONVERGENCE = 2, OF_ADD = 4, OF_KEYGEN = 8 };
+enum {
+    OF_EXPLAIN = 1,
+    OF_CONVERGENCE = 2,
+    OF_ADD = 4,
+    OF_KEYGEN = 8,
+    OF_DRAIN = 16,
+    OF_TOP = 32,
+    OF_COMPLETION = 64,
+    OF_CONVERT = 128,
+    OF_EVERY = ~0,
+};
+
+/* What carries it out (main.c). */
+enum command_run {
+    COMMAND_ASK,    /* its call, and the answer as a table */
+    COMMAND_CHANGE, /* its call, and a sentence (change.h) */
+    COMMAND_CONVERGENCE,
+    COMMAND_STATUS,
+    COMMAND_TOP,
+    COMMAND_KEYGEN,
+    COMMAND_COMPLETION,
+    COMMAND_HELP,
+    COMMAND_VERSION,
+};
 
 struct command {
     const char *name;
-    enum admin_call call;           /* ADMIN_CALL_COUNT: none, it needs no router */
-    int (*show)(struct slice json); /* NULL: the answer as it came */
-    unsigned options;               /* that it has */
+    const char *argument; /* "HOST:PORT", "[FILE]", "[WORD...]"; "": none */
+    enum command_run run;
+    enum admin_call call;                                      /* ADMIN_CALL_COUNT: none */
+    int (*show)(const struct show *how, const json_t *answer); /* NULL: the answer as it came */
+    json_t *(*parse)(struct slice text);                       /* of an answer that is no JSON */
+    unsigned options;                                          /* that it has */
+    const char *help;                                          /* a line */
+    const char *more; /* sentences and examples for its own help, or NULL */
+};
+
+/* Written as --name; `letter` is what the command line is read into (given.c), and its short form
+ * if it has one. */
+struct command_option {
+    int letter;
+    bool is_short;
+    const char *name;
+    const char *argument; /* NULL: it has none */
+    unsigned of;          /* which commands have it */
+    const char *help;
+    const char *values; /* that completion offers, by blanks; NULL: files, if its argument is one */
 };
 
 /* NULL: there is no such command. */
 const struct command *command_find(const char *name);
-bool command_wants_argument(const struct command *c);
+/* The i-th command in the order of --help; NULL: there are no more. */
+const struct command *command_at(unsigned i);
+const struct command_option *command_option_at(unsigned i);
+/* How many arguments it takes. */
+void command_arguments(const struct command *c, int *least, int *most);
 bool command_reads_body(const struct command *c);
 /* What --help prints. */
 void command_usage(FILE *to);
+/* What `gvctl help NAME` prints. */
+void command_help(const struct command *c, FILE *to);
 
 #endif

@@ -2,27 +2,45 @@
 #ifndef NODE_GVCTL_SHOW_H
 #define NODE_GVCTL_SHOW_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "base/slice.h"
 
-/* Each prints to stdout. ERR_SYNTAX if the text is not what it should be. */
-MUST_USE int show_replicas(struct slice json);
-MUST_USE int show_sources(struct slice json);
-MUST_USE int show_queue(struct slice json);
-MUST_USE int show_poison(struct slice json);
-MUST_USE int show_explain(struct slice json);
-MUST_USE int show_explain_all(struct slice json);
-MUST_USE int show_members(struct slice json);
+enum show_format { SHOW_TABLE, SHOW_JSON, SHOW_YAML, SHOW_NAME };
+
+/* How it is shown. */
+struct show {
+    enum show_format format;
+    bool wide;    /* all columns */
+    bool verbose; /* all columns, all sections, and what they mean */
+    bool colour;
+};
+
+/* A green or red escape sequence; empty without colour. */
+const char *show_colour(const struct show *how, bool is_good);
+const char *show_plain(const struct show *how);
+
+/* Each prints a table to stdout. ERR_SYNTAX if the answer is not what it should be. */
+MUST_USE int show_replicas(const struct show *how, const json_t *answer);
+MUST_USE int show_sources(const struct show *how, const json_t *answer);
+MUST_USE int show_queue(const struct show *how, const json_t *answer);
+MUST_USE int show_poison(const struct show *how, const json_t *answer);
+MUST_USE int show_explain(const struct show *how, const json_t *answer);
+MUST_USE int show_explain_all(const struct show *how, const json_t *answer);
+MUST_USE int show_members(const struct show *how, const json_t *answer);
 /* `members`: so many routers are wanted; 0: any number. */
-MUST_USE int show_convergence(struct slice json, unsigned members);
+MUST_USE int show_convergence(const struct show *how, const json_t *answer, unsigned members);
+/* The names of the rows of any answer, a line each: of replicas, of routers; hashes. ERR_SYNTAX if
+ * it has none. */
+MUST_USE int show_names(const json_t *answer);
 
 /* Whether a /convergence says that all routers hold the same, and that they are at least so many.
  */
-bool show_convergence_equal(struct slice json, unsigned members);
-
-/* The message of an error body on stderr, or the body as it is. */
-void show_error(int status, struct slice json);
+bool show_convergence_equal(const json_t *answer, unsigned members);
+/* The state of a member of /members in a word: "alive", "joining", "unmet", "dead". */
+const char *show_member_state(const json_t *member);
+/* The health of a replica of /replicas in a word: "up", "avoided", "down". */
+const char *show_replica_health(const json_t *replica);
 
 #endif

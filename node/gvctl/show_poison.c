@@ -1,37 +1,41 @@
 /* Requests after which engines died. */
 #include "node/gvctl/show_internal.h"
 
-static void show_request(const json_t *r)
+int show_poison(const struct show *how, const json_t *list)
 {
-    size_t i;
-    const json_t *name;
-    printf("%-16s  %-7s  %7.0f s  %7.0f s  %7.0f ", show_text(r, "hash"), show_text(r, "state"),
-           show_number(r, "seconds_ago"), show_number(r, "seconds_left"),
-           show_number(r, "refused"));
-    json_array_foreach(json_object_get(r, "replicas"), i, name)
-    {
-        printf(" %s", json_string_value(name));
-    }
-    printf("\n");
-}
-
-int show_poison(struct slice text)
-{
-    size_t i;
-    json_t *r, *list = show_parse(text);
-    if (!json_is_array(list)) {
-        json_decref(list);
+    static const struct table_column columns[] = {{"HASH", 0},
+                                                  {"STATE", 0},
+                                                  {"SINCE", TABLE_RIGHT},
+                                                  {"FOR", TABLE_RIGHT},
+                                                  {"REFUSED", TABLE_RIGHT},
+                                                  {"REPLICAS THAT DIED", 0}};
+    struct table t;
+    size_t i, j;
+    const json_t *r, *name;
+    if (!json_is_array(list))
         return ERR_SYNTAX;
-    }
-    if (json_array_size(list) == 0)
+    if (json_array_size(list) == 0) {
         printf("no engine died after a request that is remembered\n");
-    else
-        printf("%-16s  %-7s  %9s  %9s  %7s  %s\n", "hash", "state", "since", "for", "refused",
-               "replicas that died");
+        return 0;
+    }
+    show_table(how, &t, columns, ARRAY_LEN(columns));
     json_array_foreach(list, i, r)
     {
-        show_request(r);
+        char names[1024] = "";
+        json_array_foreach(json_object_get(r, "replicas"), j, name)
+        {
+            size_t len = strlen(names);
+            (void)snprintf(names + len, sizeof names - len, "%s%s", j > 0 ? " " : "",
+                           json_is_string(name) ? json_string_value(name) : "-");
+        }
+        table_row(&t, ' ');
+        table_cell(&t, "%s", fields_text(r, "hash"));
+        table_cell(&t, "%s", fields_text(r, "state"));
+        table_cell(&t, "%.0f s", fields_number(r, "seconds_ago"));
+        table_cell(&t, "%.0f s", fields_number(r, "seconds_left"));
+        table_cell(&t, "%.0f", fields_number(r, "refused"));
+        table_cell(&t, "%s", names);
     }
-    json_decref(list);
+    table_print(&t, stdout);
     return 0;
 }

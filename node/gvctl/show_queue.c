@@ -4,9 +4,9 @@
 /* "12 of 65536 (requests-max)"; a limit of 0 is none. */
 static void show_of(const json_t *o, const char *now, const char *max, const char *setting)
 {
-    printf("%.0f", show_number(o, now));
-    if (show_number(o, max) > 0)
-        printf(" of %.0f", show_number(o, max));
+    printf("%.0f", fields_number(o, now));
+    if (fields_number(o, max) > 0)
+        printf(" of %.0f", fields_number(o, max));
     printf(" (%s)", setting);
 }
 
@@ -14,39 +14,43 @@ static void show_totals(const json_t *o)
 {
     printf("in flight  ");
     show_of(o, "requests_in_flight", "requests_max", "requests-max");
-    if (show_number(o, "replica_requests_max") > 0)
+    if (fields_number(o, "replica_requests_max") > 0)
         printf(", at one replica %.0f at most (replica-requests-max)",
-               show_number(o, "replica_requests_max"));
+               fields_number(o, "replica_requests_max"));
     printf("\nwaiting    ");
     show_of(o, "queue_length", "queue_max", "queue-max");
-    if (show_number(o, "queue_timeout_ms") > 0)
-        printf(", for %g s at most (queue-timeout)", show_number(o, "queue_timeout_ms") / 1000);
+    if (fields_number(o, "queue_timeout_ms") > 0)
+        printf(", for %g s at most (queue-timeout)", fields_number(o, "queue_timeout_ms") / 1000);
     printf("\nso far     %.0f served after a wait, %.0f refused by a full queue, %.0f after "
            "queue-timeout\n",
-           show_number(o, "queue_served"), show_number(o, "queue_full"),
-           show_number(o, "queue_timeouts"));
+           fields_number(o, "queue_served"), fields_number(o, "queue_full"),
+           fields_number(o, "queue_timeouts"));
 }
 
-int show_queue(struct slice text)
+int show_queue(const struct show *how, const json_t *o)
 {
-    json_t *o = show_parse_object(text);
+    static const struct table_column columns[] = {
+        {"MODEL", 0}, {"REQUESTS", TABLE_RIGHT}, {"LONGEST s", TABLE_RIGHT}, {"WAIT FOR", 0}};
     const json_t *list = json_object_get(o, "waiting");
-    if (!json_is_array(list)) {
-        json_decref(o);
-        return ERR_SYNTAX;
-    }
-    show_totals(o);
+    struct table t;
     size_t i;
     const json_t *w;
-    if (json_array_size(list) > 0)
-        printf("\n%-40s %8s %10s  %s\n", "MODEL", "REQUESTS", "LONGEST s", "WAIT FOR");
+    if (!json_is_array(list))
+        return ERR_SYNTAX;
+    show_totals(o);
+    if (json_array_size(list) == 0)
+        return 0;
+    show_table(how, &t, columns, ARRAY_LEN(columns));
     json_array_foreach(list, i, w)
     {
-        const char *model = show_text(w, "model");
-        printf("%-40s %8.0f %10.1f  %s\n", model[0] != '\0' ? model : "-",
-               show_number(w, "requests"), show_number(w, "longest_ms") / 1000,
-               show_text(w, "for"));
+        const char *model = fields_text(w, "model");
+        table_row(&t, ' ');
+        table_cell(&t, "%s", model[0] != '\0' ? model : "-");
+        table_cell(&t, "%.0f", fields_number(w, "requests"));
+        table_cell(&t, "%.1f", fields_number(w, "longest_ms") / 1000);
+        table_cell(&t, "%s", fields_text(w, "for"));
     }
-    json_decref(o);
+    printf("\n");
+    table_print(&t, stdout);
     return 0;
 }

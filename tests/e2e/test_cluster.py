@@ -28,10 +28,10 @@ class Members(Clustered):
                 self.assertIn("incarnation", other)
             text = r.admin("GET", "/metrics").body.decode()
             self.assertIn("grapevine_gossip_", text)
-        status, out, err = gvctl("members", admin=nodes[1].admin_port)
+        status, out, err = gvctl("members", "-o", "wide", admin=nodes[1].admin_port)
         self.assertEqual((status, err), (0, ""))
         for name in ("r1", "r2", "r3"):
-            self.assertRegex(out, r"(?m)^[* ] %s +alive +\S+ +(\d\d:\d\d:\d\d|\d+-\d\d-\d\d)( \+\d)? " % name)
+            self.assertRegex(out, r"(?m)^[* ] %s +alive +\S+ +\S+ +\S+ +(\d\d:\d\d:\d\d|\d+-\d\d-\d\d)( \+\d)?" % name)
         got = nodes[2].admin("GET", "/convergence").json
         self.assertEqual((got["equal"], sorted(got["nodes"])), (True, ["r1", "r2", "r3"]))
         self.assertEqual(got["differ"], [])

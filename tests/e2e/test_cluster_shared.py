@@ -190,7 +190,7 @@ class Shared(Clustered):
         for r in (first, second, empty):
             r.wait_up(2)
         for r, where in ((first, ["settings", "heard"]), (empty, ["heard", "heard"])):
-            out = gvctl("replicas", admin=r.admin_port)[1]
+            out = gvctl("replicas", "-o", "wide", admin=r.admin_port)[1]
             head, *lines = out.splitlines()[:3]
             rows = {line.split()[0]: line.split()[head.split().index("FROM")] for line in lines}
             self.assertEqual([rows[s.name] for s in sims], where)

@@ -153,7 +153,7 @@ class Shown(Clustered):
         self.assertEqual(members["r1"]["version"], members["r2"]["version"])
         self.assertEqual((members["r2"]["places"][0]["address"], members["r2"]["places"][0]["kind"]),
                          (place(other), "advertised"))
-        shown = gvctl("members", admin=first.admin_port)[1]
+        shown = gvctl("members", "-v", admin=first.admin_port)[1]
         self.assertRegex(shown, r"(?m)^version: [0-9.]+ \(2\)$")
         self.assertRegex(shown, r"(?m)^policy: .*round_robin \(1\)")
         self.assertIn("r2: " + hint["differs"], shown)

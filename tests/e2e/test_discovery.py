@@ -143,7 +143,7 @@ class Files(Found):
         self.assertEqual(asking.stop(), [])
         event = r.events("discovered")[-1]
         self.assertEqual((event["entries"], event["added"], event["gone"]), (2, 1, 1))
-        status, out, err = gvctl("replicas", admin=r.admin_port)
+        status, out, err = gvctl("replicas", "-o", "wide", admin=r.admin_port)
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"(?m)^%s .* file " % c.name)
         status, out, err = gvctl("sources", admin=r.admin_port)
@@ -182,7 +182,7 @@ class Files(Found):
         self.assertEqual(r.admin("POST", "/undrain?replica=" + b.name).json,
                          {"ok": True, "drained_by": "no source lists it any more"})
         self.assertEqual(r.admin("POST", "/undrain?replica=" + a.name).json, {"ok": True})
-        line, = [x for x in gvctl("replicas", admin=r.admin_port)[1].splitlines()
+        line, = [x for x in gvctl("replicas", "-o", "wide", admin=r.admin_port)[1].splitlines()
                  if x.startswith(b.name)]
         self.assertIn(" gone ", line)
         # What an operator adds stands above the source.
@@ -476,7 +476,7 @@ class Routers(Clustered, Found):
         self.leave(a)
         asking.wait_used(b.name)
         self.assertEqual(asking.stop(), [])
-        status, out, _ = gvctl("replicas", admin=second.admin_port)
+        status, out, _ = gvctl("replicas", "-o", "wide", admin=second.admin_port)
         self.assertEqual(status, 0)
         self.assertRegex(out, r"(?m)^%s .* heard " % b.name)
 

@@ -3,16 +3,20 @@ none: a port that refuses, hangs, closes, or talks of something else."""
 
 import json
 import os
+import pty
 import re
 import socket
+import subprocess
 import tempfile
 import unittest
 
-from lib import HOST, Case, answer, answer_json, closed_port
+from lib import HOST, Case, answer, answer_json, binary, closed_port
 from lib_cluster import gvctl
 
 NODE = {"ready": True, "registry": "1", "whole_index": "2", "log": "3", "reports": "4", "index": []}
-# Command -> method, target, an answer, and what it makes of that.
+# Made of several calls, or of none (test_gvctl_live.py, test_gvctl_completion.py, test_cluster_keys.py).
+OTHERS = {"status", "top", "keygen", "completion", "help", "version"}
+# Command -> method, target, an answer, what it makes of that, and what is more in a wide table.
 SHOWN = {
     ("replicas",): ("GET", "/replicas", [
         {"name": "a:1", "health": "up", "why": "", "engine": "vllm", "sources": ["settings"], "chosen": 7,
@@ -21,9 +25,10 @@ SHOWN = {
          "cache": {"tokens": 100000, "present_bytes": 200000}},
         {"name": "b:2", "health": "up", "avoided": True, "why": "errors", "why_for_ms": 4100, "wish": "added"},
         {"name": "c:3", "health": "down", "why": "down", "probes_refused": ["/health"], "router": "r9"}],
-        [r"a:1 +up +- +vllm +3 +settings +7 +4 +5 +0\.250 +0 +100k +50k +2\n", r"b:2 +avoided +errors:4\.1s +",
+        [r"a:1 +up +- +vllm +9 +0\.250 +50k\n", r"b:2 +avoided +errors:4\.1s +",
          r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health",
-         r"--replica-api-key-file FILE"]),
+         r"--replica-api-key-file FILE"],
+        [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +100k +50k +2\n"]),
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
          "error": "no such file"},
@@ -47,28 +52,114 @@ SHOWN = {
         "r2": {"error": "timeout"}}},
         [r"a:1 +> +0\.125 +64 "]),
     ("members",): ("GET", "/members", {"members": [
-        {"name": "r1", "state": "alive", "self": True, "ready": True, "address": "10.0.0.1:7"},
-        {"name": "r2", "state": "alive", "ready": True, "session": False, "address": "10.0.0.2:7"},
+        {"name": "r1", "state": "alive", "self": True, "ready": True, "address": "10.0.0.1:7", "version": "1.0"},
+        {"name": "r2", "state": "alive", "ready": True, "session": False, "address": "10.0.0.2:7",
+         "version": "1.1", "lag_ms": 12.5, "rtt_ms": 0.25, "packets_in": 123456},
         {"name": "r3", "state": "dead", "hints": "it was killed"}], "stats": {}},
-        [r"\* r1 +alive +10\.0\.0\.1:7", r"  r2 +unmet ", r"  r3 +dead ", r"r3: it was killed"]),
+        [r"\* r1 +alive +10\.0\.0\.1:7 +1\.0 +-\n", r"  r2 +unmet +10\.0\.0\.2:7 +1\.1 +12\.5\n", r"  r3 +dead ",
+         r"r3: it was killed", r"version: 1\.0 \(1\), 1\.1 \(1\)"],
+        [r"  r2 +unmet +10\.0\.0\.2:7 +1\.1 +12\.5 +\S+ +0\.25 +0 +0 +- +123k"]),
     ("convergence",): ("GET", "/convergence", {"equal": True, "nodes": {"r1": NODE, "r2": NODE}},
-                       [r"r1 +1 +2 +3 +4 ", r"equal: all 2 living routers hold the same state"]),
+                       [r"r1 +1 +2 +3 +4\n", r"equal: all 2 living routers hold the same state"],
+                       [r"r1 +1 +2 +3 +4 +0 +0\n"]),
     ("poison",): ("GET", "/poison", [
         {"hash": "00ff", "state": "refused", "seconds_ago": 5, "seconds_left": 60, "refused": 3,
          "replicas": ["a:1", "b:2"]}],
         [r"00ff +refused +5 s +60 s +3  a:1 b:2"]),
-    ("ready",): ("GET", "/readyz", "ok", [r"^\"ok\"\n$"]),
-    ("alive",): ("GET", "/healthz", "ok", [r"^\"ok\"\n$"]),
-    ("metrics",): ("GET", "/metrics", "x 1", [r"x 1"]),
-    ("config",): ("GET", "/config", {"policy": "session"}, [r'^{"policy": "session"}\n$']),
-    ("log-level", "debug"): ("POST", "/log-level?level=debug", {"level": "debug"}, ["debug"]),
-    ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"health": "draining"}, ["draining"]),
-    ("undrain", "a:1@2"): ("POST", "/undrain?replica=a:1%402", {"health": "up"}, ["up"]),
-    ("add", "a&b c:1", "--engine", "vllm"): ("POST", "/replicas?replica=a%26b%20c:1&engine=vllm", {"ok": 1}, ["ok"]),
-    ("remove", "a:1"): ("DELETE", "/replicas?replica=a:1", {"ok": 1}, ["ok"]),
-    ("forget", "00ff"): ("DELETE", "/poison?hash=00ff", {"ok": 1}, ["ok"]),
+    ("log-level", "debug"): ("POST", "/log-level?level=debug", {"ok": True},
+                             [r"^the log has level debug until the next start\n$"]),
+    ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"ok": True},
+                       [r"^a:1 drains: no router sends it anything new; nothing is under way there\n$"]),
+    ("undrain", "a:1@2"): ("POST", "/undrain?replica=a:1%402", {"ok": True},
+                           [r"^a:1@2 gets requests again, from all routers\n$"]),
+    ("add", "a&b c:1", "--engine", "vllm"): ("POST", "/replicas?replica=a%26b%20c:1&engine=vllm", {"ok": True},
+                                             [r"^a&b c:1 is added for all routers\n$"]),
+    ("remove", "a:1"): ("DELETE", "/replicas?replica=a:1", {"ok": True}, [r"^a:1 is removed for all routers; "]),
+    ("forget", "00ff"): ("DELETE", "/poison?hash=00ff", {"ok": True}, [r"^00ff is forgotten: "]),
 }
+# Command -> method, target, an answer that is no JSON, what --json makes of it.
+TEXTS = {
+    ("ready",): ("/readyz", b"ready\n", None),
+    ("metrics",): ("/metrics", b'# HELP x y\nx{a="1\\"2",b="\\\\"} 1.5 99\ny 12345678\nz +Inf\n',
+                   [{"name": "x", "labels": {"a": '1"2', "b": "\\"}, "value": 1.5},
+                    {"name": "y", "labels": {}, "value": 12345678}, {"name": "z", "labels": {}, "value": None}]),
+    ("config",): ("/config", b'replica: [http://a:1, "x, y"]   # flag --replica\n# dns-server: []   # default\n'
+                  b'log-level: info    # GRAPEVINE_LOG_LEVEL\nsession-header: "a # \\"b" # f.yaml:3\n',
+                  {"replica": {"value": ["http://a:1", "x, y"], "from": "flag --replica"},
+                   "dns-server": {"value": [], "from": "default"},
+                   "log-level": {"value": "info", "from": "GRAPEVINE_LOG_LEVEL"},
+                   "session-header": {"value": 'a # "b', "from": "f.yaml:3"}}),
+}
+EVERY = list(SHOWN) + list(TEXTS)
 TABLES = [c for c in SHOWN if c[0] in ("replicas", "sources", "queue", "explain", "members", "convergence", "poison")]
+
+
+def read_yaml(text):
+    """What another reader makes of a document: grapevine reads no nested YAML, and Python has none built in, so this
+    reads the blocks that gvctl writes and leaves scalars to the rules of YAML 1.1."""
+    lines = text.rstrip("\n").split("\n")
+    break_in_line = re.search("[\x85\u2028\u2029\ufeff]", text)
+    assert not break_in_line, "YAML breaks lines there"
+
+    def scalar(word):
+        if word.startswith('"'):
+            return json.loads(word)
+        if word in ("{}", "[]"):
+            return json.loads(word)
+        if re.fullmatch(r"(?i)true|yes|on|y", word):
+            return True
+        if re.fullmatch(r"(?i)false|no|off|n", word):
+            return False
+        if re.fullmatch(r"(?i)~|null|", word):
+            return None
+        if re.fullmatch(r"[-+]?[0-9][0-9_]*", word):
+            return int(word)
+        if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", word):
+            return float(word)
+        if re.match(r"0x|\d{4}-\d\d|[-?:,\[\]{}#&*!|>'%@` ]", word) or re.search(r": | #|:$| $", word):
+            raise AssertionError("%r is not plain" % word)
+        return word
+
+    def depth(line):
+        return len(line) - len(line.lstrip(" "))
+
+    def block(indent):
+        first = lines[0]
+        if first.lstrip().startswith("- "):
+            out = []
+            while lines and depth(lines[0]) == indent and lines[0].lstrip().startswith("- "):
+                lines[0] = " " * (indent + 2) + lines[0][indent + 2:]
+                out.append(block(indent + 2))
+            return out
+        key = re.match(r'\s*("(?:[^"\\]|\\.)*"|[^\s"][^:]*):( |$)', first)
+        if not key:
+            return scalar(lines.pop(0).strip(" ") if not first.endswith(" ") else lines.pop(0)[indent:])
+        out = {}
+        while lines and depth(lines[0]) == indent:
+            key = re.match(r'\s*("(?:[^"\\]|\\.)*"|[^\s"][^:]*):( |$)', lines[0])
+            if not key or lines[0].lstrip().startswith("- "):
+                break
+            rest = lines.pop(0)[key.end():]
+            out[scalar(key.group(1))] = scalar(rest) if rest else block(depth(lines[0]))
+        return out
+    return block(0)
+
+
+def on_terminal(args, environment):
+    """The output of gvctl where it is a terminal."""
+    ours, theirs = pty.openpty()
+    p = subprocess.Popen([binary("gvctl"), *args], stdout=theirs, stderr=subprocess.DEVNULL,
+                         env={"PATH": os.environ["PATH"], "TERM": "xterm", **environment})
+    os.close(theirs)
+    out = b""
+    try:
+        while True:
+            out += os.read(ours, 65536)
+    except OSError:  # its end, on Linux
+        pass
+    p.wait()
+    os.close(ours)
+    return out.decode()
 
 
 class Gvctl(Case):
@@ -90,19 +181,177 @@ class Gvctl(Case):
         for word in words:
             self.assertIn(word, err, (command, says))
 
+    def asked(self):
+        """What a command asked last; those that change something look at the replicas before."""
+        return [(a.method, a.target) for a in self.port.requests][-1]
+
     def test_each_command_asks_and_shows(self):
         status, text, _ = gvctl("--help")
-        named = set(re.findall(r"(?m)^  ([a-z]\S*)", text)) - {"keygen"}
-        self.assertEqual((status, named), (0, {c[0] for c in SHOWN}), "every command is tried here")
-        for command, (method, target, said, words) in SHOWN.items():
-            status, out, err = self.ask(*command, says=answer_json(said), stdin=b'{"model":"m"}')
-            self.assertEqual((status, err), (0, ""), command)
-            asked = self.port.requests[0]
-            self.assertEqual((asked.method, asked.target), (method, target))
-            for word in words:
-                self.assertRegex(out, word)
-            status, out, err = self.ask(*command, "--json", says=answer_json(said), stdin=b'{"model":"m"}')
-            self.assertEqual((status, json.loads(out), err), (0, said, ""), command)
+        named = set(re.findall(r"(?m)^  ([a-z]\S*)", text)) - OTHERS
+        self.assertEqual((status, named), (0, {c[0] for c in EVERY}), "every command is tried here")
+        for command, (method, target, said, words, *wide) in SHOWN.items():
+            for args, expected in ((command, words), (command + ("-o", "wide"), wide[0] if wide else [])):
+                status, out, err = self.ask(*args, says=answer_json(said), stdin=b'{"model":"m"}')
+                self.assertEqual((status, err), (0, ""), args)
+                self.assertEqual(self.asked(), (method, target))
+                for word in expected:
+                    self.assertRegex(out, word)
+            for args in (("--json",), ("-o", "json"), ("--output=json",)):
+                status, out, err = self.ask(*command, *args, says=answer_json(said), stdin=b'{"model":"m"}')
+                self.assertEqual((status, json.loads(out), err), (0, said, ""), command)
+
+    def test_what_is_no_json_becomes_some(self):
+        for command, (target, said, told) in TEXTS.items():
+            status, out, err = self.ask(*command, says=answer(200, said))
+            self.assertEqual((status, out, err, self.asked()), (0, said.decode(), "", ("GET", target)))
+            if told is not None:
+                status, out, err = self.ask(*command, "--json", says=answer(200, said))
+                self.assertEqual((status, json.loads(out), err), (0, told, ""))
+                self.fails(command + ("--json",), answer(200, b"<html>"), "is not what this command shows")
+        for code in (200, 503):
+            status, out, err = self.ask("ready", "-o", "json", says=answer_json({"ready": code == 200}, code))
+            self.assertEqual((status, json.loads(out), err), (int(code != 200), {"ready": code == 200}, ""))
+            self.assertEqual(self.asked(), ("GET", "/readyz?format=json"))
+
+    def test_yaml_says_the_same(self):
+        """As a reader of YAML reads it: libyaml's words for on, off, nothing and numbers stay text."""
+        odd = ["true", "no", "~", "null", "1", "1.5", "0x1f", "1e3", "2026-01-01", "a: b", "a #b", "- a", "x:", " a",
+               "a ", "", "[a]", "'a'", '"a"', "a\nb", "\u00e4\u2028", "%a", "@a", "a,b", "http://a:1/", ".5", "+1"]
+        said = {"text": odd, "more": {"n": 1.25, "t": True, "f": False, "z": None, "e": {}, "l": [],
+                                      "d": [[1, [2]], {"a": [{"b": {"c": 3}}]}]}}
+        status, out, err = self.ask("queue", "-o", "yaml", says=answer_json(said))
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(read_yaml(out), said)
+
+    def test_names_alone(self):
+        for command, out in ((("replicas",), "a:1\nb:2\nc:3\n"), (("members",), "r1\nr2\nr3\n"),
+                             (("poison",), "00ff\n")):
+            self.assertEqual(self.ask(*command, "-o", "name", says=answer_json(SHOWN[command][2])), (0, out, ""))
+        self.fails(("queue", "-o", "name"), answer_json(SHOWN[("queue",)][2]), "is not what this command shows")
+
+    def test_tables_are_narrow_and_explained_on_demand(self):
+        many = [dict(SHOWN[("replicas",)][2][0], name="10.0.0.%d:8000" % i) for i in range(10)]
+        routers = {"members": [{"name": "router-%d.gpu:7490" % i, "state": "alive", "ready": True, "session": True,
+                                "address": "10.0.0.%d:7490" % i, "version": "0.1.0"} for i in range(10)]}
+        for command, said, legend in (("replicas", many, "HELD"), ("members", routers, "VECTOR: up to")):
+            out = self.ask(command, says=answer_json(said))[1]
+            self.assertLessEqual(max(len(line) for line in out.splitlines()), 80, out)
+            self.assertEqual([line for line in out.splitlines() if line.endswith(" ")], [])
+            self.assertNotIn("\n\n", out, "no legend")
+            more = self.ask(command, "-v", says=answer_json(said))[1]
+            self.assertIn(legend, more)
+            self.assertGreater(max(len(line) for line in more.splitlines()), 80)
+            self.assertNotIn(legend + ":", self.ask(command, "-o", "wide", says=answer_json(said))[1])
+
+    def test_colour_is_for_terminals(self):
+        said = answer_json(SHOWN[("members",)][2])
+        self.assertNotIn("\033", self.ask("members", says=said)[1])
+        self.port.clear()
+        self.port.closes(said)
+        for environment, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)):
+            out = on_terminal(["--admin", self.port.url, "members"], environment)
+            self.assertEqual("\033[32malive" in out, coloured, out)
+
+    def test_changes_say_what_is_so(self):
+        for command, said, words in (
+                (("add", "a:1"), {"ok": True, "already": True}, "a:1 is among the replicas already"),
+                (("add", "a:1"), {"ok": True, "waits": True}, "a:1 is added and waits"),
+                (("add", "a:1"), {"ok": True, "answers": False, "why": "its port refuses connections"},
+                 "but its port refuses connections: it gets requests when its health check succeeds"),
+                (("undrain", "a:1"), {"ok": True, "drained_by": ["kubernetes x/y"]},
+                 "a:1 drains all the same: its source says so (kubernetes x/y)"),
+                (("undrain", "a:1"), {"ok": True, "drained_by": "no source lists it any more"},
+                 "a:1 drains all the same: no source lists it any more"),
+                (("remove", "http://a:1/"), {"ok": True, "already": True}, "a:1 was removed before")):
+            status, out, err = self.ask(*command, says=answer_json(said))
+            self.assertEqual((status, err), (0, ""))
+            self.assertIn(words, out)
+
+    def scripts(self, replicas):
+        """Asked for the replicas it answers these, one after another; anything else is done."""
+        left = list(replicas)
+
+        def handler(asked):
+            asked.read_body()
+            body = (left.pop(0) if len(left) > 1 else left[0]) if asked.target == "/replicas" else {"ok": True}
+            asked.send(answer_json(body))
+            asked.close()
+        self.port.handler = handler
+
+    def replica(self, name, requests=0, others=0, models=(), health="up"):
+        return {"name": name, "health": health, "load": {"requests": requests, "requests_of_others": others},
+                "models": {"names": list(models), "count": len(models)}}
+
+    def test_the_last_of_a_model_is_warned_of(self):
+        two = [self.replica("a:1", models=["m", "n"]), self.replica("b:2", models=["m"]),
+               self.replica("c:3", models=["n"], health="down")]
+        for command, name, replicas, warning in (
+                ("drain", "b:2", two, None), ("drain", "c:3", two, None),
+                ("drain", "a:1", two, 'no other replica that is up serves "n"'),
+                ("remove", "a:1", two, 'no other replica that is up serves "n"'),
+                ("drain", "a:1", two[:1] + two[2:], "that was the last replica that was up"),
+                ("drain", "x:9", two, None)):
+            self.scripts([replicas])
+            status, out, err = self.ask(command, name)
+            self.assertEqual(status, 0)
+            if warning is None:
+                self.assertEqual(err, "", (name, out))
+            else:
+                self.assertIn("gvctl: warning: " + warning, err)
+
+    def test_what_still_runs_is_told(self):
+        self.scripts([[self.replica("a:1", 2, 1), self.replica("a:10", 9), self.replica("a:1@3", 4)]])
+        for command in ("drain", "remove"):
+            self.assertIn("; 7 requests are still under way there (1 of other routers)\n", self.ask(command, "a:1")[1])
+        self.assertIn("; 4 requests are still under way", self.ask("drain", "a:1@3")[1])
+
+    def test_a_drain_waits_until_nothing_is_under_way_anywhere(self):
+        other = self.replica("b:2", 5)
+        looks = [[self.replica("a:1", 2, 1), other], [self.replica("a:1", 0, 1), other],
+                 [self.replica("a:1", 0, 0), other], [self.replica("a:1", 0, 1), other], [self.replica("a:1"), other]]
+        self.scripts(looks)
+        status, out, err = self.ask("drain", "a:1", "--wait")
+        self.assertEqual((status, out, err), (0, "a:1 drains: no router sends it anything new; nothing is under way "
+                                                 "there\n", ""))
+        asked = [a.target for a in self.port.requests]
+        self.assertEqual((asked[1], asked.count("/drain?replica=a:1")), ("/drain?replica=a:1", 1))
+        self.assertGreater(asked.count("/replicas"), len(looks) + 2, "it looks again before it believes")
+
+    def test_a_drain_gives_up(self):
+        self.scripts([[self.replica("a:1", 2, 1), self.replica("b:2")]])
+        status, out, err = self.ask("drain", "a:1", "--wait", "--timeout", "1")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("gave up after 1 s: 3 under way at a:1, 1 of them of other routers; it drains on", err)
+
+    def test_another_port_is_named(self):
+        for says, words in ((answer(404, b"{}", (("x-grapevine-reason", "path"),)),
+                             "is the client port of a router\n       The admin port is 9090 by default"),
+                            (answer(200, b"{}", (("x-grapevine-replica", "a:1"),)), "is the client port of a router"),
+                            (answer(404, b"{}", (("server", "uvicorn"),)), 'is no router: it is "uvicorn" and answers 404')):
+            for command in (("replicas",), ("ready",), ("drain", "a:1"), ("status",), ("convergence",)):
+                self.fails(command, says, words)
+
+    def test_help(self):
+        status, usage, err = gvctl("help")
+        self.assertEqual((status, err, usage), (0, "", gvctl("--help")[1]))
+        self.assertLessEqual(max(len(line) for line in usage.splitlines()), 88)
+        for name in re.findall(r"(?m)^  ([a-z]\S*)", usage):
+            status, out, err = gvctl("help", name)
+            self.assertEqual((status, err), (0, ""))
+            self.assertTrue(out.startswith("usage: gvctl %s" % name), out)
+            self.assertEqual(gvctl(name, "--help"), (0, out, ""))
+            self.assertEqual(gvctl("-h", name)[1], out)
+        self.assertIn("--session KEY", gvctl("help", "explain")[1])
+        self.assertNotIn("--session", gvctl("help", "replicas")[1])
+        self.assertEqual(gvctl("help", "typo")[0], 2)
+
+    def test_version(self):
+        own = gvctl("--version")[1].split()[1]
+        status, out, err = self.ask("version", says=answer(200, b"grapevine 9.8.7\nGET /x\n"))
+        self.assertEqual((status, out, err), (0, "gvctl %s\ngrapevine 9.8.7 (%s)\n" % (own, self.port.url), ""))
+        status, out, err = gvctl("version", "-o", "json", admin=closed_port())
+        self.assertEqual((status, json.loads(out), err), (0, {"gvctl": own, "grapevine": None}, ""))
+        self.assertIn("grapevine not reached", gvctl("version", admin=closed_port())[1])
 
     def test_what_it_sends_along(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +365,7 @@ class Gvctl(Case):
                          ("Bearer sesame", "kim", b"a body"))
 
     def test_nobody_listens(self):
-        for command in SHOWN:
+        for command in EVERY + [("status",), ("top",)]:
             status, out, err = gvctl(*command, admin=closed_port())
             self.assertEqual((status, out), (1, ""), command)
             self.assertIn("Connection refused\n       Is grapevine running? --admin names its", err)
@@ -130,15 +379,16 @@ class Gvctl(Case):
                 silent = socket.create_server((HOST, 0))
                 self.addCleanup(silent.close)
                 port = silent.getsockname()[1]
-            for command in (("replicas",), ("ready",), ("convergence",), ("drain", "a:1")):
+            for command in (("replicas",), ("ready",), ("convergence",), ("undrain", "a:1")):
                 status, out, err = gvctl(*command, "--timeout", "1", admin=port)
                 self.assertEqual((status, out), (1, ""))
                 self.assertIn("did not answer within 1 s\n       --timeout SECONDS waits longer.", err)
 
     def test_an_answer_that_ends_before_its_end_is_none(self):
         """The first half of /metrics was shown with exit 0: who pipes it into a check believed it."""
-        for command, (_, _, said, _) in SHOWN.items():
-            whole = answer_json(said)
+        whole_answers = {c: answer_json(row[2]) for c, row in SHOWN.items()}
+        whole_answers.update({c: answer(200, row[1]) for c, row in TEXTS.items()})
+        for command, whole in whole_answers.items():
             for cut in (1, len(whole) // 2, len(whole) - 1):
                 self.fails(command, whole[:cut], "was cut off", "--admin names its admin-listen address")
             self.fails(command, b"", "the peer has closed", "--admin names its admin-listen address")
@@ -162,18 +412,22 @@ class Gvctl(Case):
                 self.assertIn(status, (0, 1), (command, said, err))
 
     def test_a_refusal_is_told_in_its_words(self):
-        for command in SHOWN:
+        for command in EVERY:
             self.fails(command, answer_json({"error": {"message": "Bring a token: --token-file."}}, 401),
                        "gvctl: Bring a token: --token-file. (401)")
             self.fails(command, answer(503, b"joining: wait\n"), "gvctl: 503: joining: wait")
             self.fails(command, answer(500, b""), "gvctl: 500: an answer without a word")
 
     def test_it_is_told_how_it_is_used(self):
-        for command, word in (((), "usage: gvctl"), (("typo",), 'no command "typo"; see gvctl --help'),
-                              (("drain",), "drain takes one argument; see gvctl --help"),
+        for command, word in (((), "usage: gvctl"), (("typo",), 'no command "typo"; '),
+                              (("replica",), 'no command "replica"; did you mean replicas?'),
+                              (("drain",), "drain takes one argument, HOST:PORT; see gvctl help drain"),
                               (("replicas", "a:1"), "replicas takes no argument"),
-                              (("replicas", "--all"), "and not that option"),
+                              (("replicas", "--all"), "replicas has no option --all; see gvctl help replicas"),
                               (("replicas", "--timeout", "0"), '"0" is no number from 1 on'),
+                              (("replicas", "-o", "xml"), 'no output "xml": table, wide, json, yaml or name'),
+                              (("drain", "a:1", "--members", "2"), "drain has no option --members"),
+                              (("replicas", "--nothing"), "see gvctl --help"),
                               (("--token-file", "/nowhere", "ready"), 'cannot read "/nowhere"')):
             status, out, err = self.ask(*command)
             self.assertEqual((status, out), (2, ""), command)

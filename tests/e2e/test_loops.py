@@ -225,14 +225,14 @@ class Added(Clustered):
         self.addCleanup(silent.close)
         for name in ("%s:%d" % (HOST, closed_port()), "no-such-host.test:80",
                      "%s:%d" % (HOST, silent.getsockname()[1])):
-            status, out, err = gvctl("add", name, admin=r.admin_port)
+            status, out, err = gvctl("add", name, "--json", admin=r.admin_port)
             self.assertEqual((status, err), (0, ""), name)
             self.assertIn(name, self.names(r))
             said = json.loads(out)
             self.assertEqual((said["ok"], said["answers"]), (True, False), name)
             self.assertRegex(said["why"], "refuses|not known|within two seconds")
         engine = self.engine()
-        self.assertEqual(json.loads(gvctl("add", engine.name, admin=r.admin_port)[1]), {"ok": True})
+        self.assertEqual(json.loads(gvctl("add", engine.name, "--json", admin=r.admin_port)[1]), {"ok": True})
 
     def test_who_leaves_before_the_answer_adds_nothing(self):
         r = self.router([self.engine()])

@@ -59,7 +59,7 @@ THIRD_PARTY = {
     "curl/curl.h": ["node/io/replica_kubernetes.c"],
     "sodium.h": ["gossip/", "node/io/random.c"],
     "xxhash.h": ["base/"],
-    "jansson.h": ["node/gvctl/show.c", "node/gvctl/show_cluster.c", "node/gvctl/show_internal.h"],
+    "jansson.h": ["node/gvctl/"],
     "cmocka.h": [],
 }
 

@@ -1,0 +1,152 @@
+#include "node/gvctl/ask.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/version.h"
+#include "node/gvctl/fields.h"
+#include "node/gvctl/print.h"
+
+/* Appends it for a query string: what is not a plain character is encoded. */
+static int append_encoded(struct buf *out, const char *text)
+{
+    int err = 0;
+    for (const char *c = text; *c != '\0' && err == 0; c++) {
+        bool plain = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+                     (*c >= 'A' && *c <= 'Z') || strchr("-._~:/", *c) != NULL;
+        err = plain ? buf_append_char(out, *c) : buf_printf(out, "%%%02X", (unsigned char)*c);
+    }
+    return err;
+}
+
+static int write_target(const struct given *g, const struct command *c, const char *argument,
+                        struct buf *out)
+{
+    const struct admin_call_row *call = admin_call_row(c->call);
+    int err = buf_append_cstr(out, call->path);
+    if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: its name */
+        err = buf_printf(out, "?%.*s=", (int)strcspn(call->argument, "="), call->argument);
+    if (err == 0 && call->argument != NULL)
+        err = append_encoded(out, argument);
+    if (err == 0 && g->engine != NULL)
+        err = buf_append_cstr(out, "&engine=");
+    if (err == 0 && g->engine != NULL)
+        err = append_encoded(out, g->engine);
+    if (err == 0 && g->all)
+        err = buf_append_cstr(out, "?all=1");
+    if (err == 0 && c->call == ADMIN_CALL_READYZ && g->show.format != SHOW_TABLE)
+        err = buf_append_cstr(out, "?format=json");
+    return err == 0 ? buf_append_char(out, '\0') : err;
+}
+
+int ask_command(const struct given *g, const struct command *c, const char *argument,
+                struct slice body, struct buf *out)
+{
+    struct buf target;
+    buf_init(&target, 0);
+    int answer = CALL_FAILED;
+    if (write_target(g, c, argument, &target) == 0) {
+        struct call call = {.method = admin_call_row(c->call)->method,
+                            .target = target.at,
+                            .body = body,
+                            .token = g->token,
+                            .session = g->session,
+                            .timeout_s =
+                                g->timeout_s > 0 && !g->wait ? g->timeout_s : ASK_TIMEOUT_S};
+        answer = call_admin(g->admin, &call, out);
+    }
+    buf_free(&target);
+    return answer;
+}
+
+json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
+                    int *status)
+{
+    struct buf out;
+    buf_init(&out, 0);
+    struct call call = {.method = "GET",
+                        .target = target,
+                        .token = g->token,
+                        .timeout_s = timeout_s,
+                        .quiet = true};
+    *status = call_admin(admin, &call, &out);
+    json_t *answer = *status == 200 ? json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL) : NULL;
+    buf_free(&out);
+    return answer;
+}
+
+json_t *ask_json(const struct given *g, enum admin_call call)
+{
+    const struct command c = {.call = call};
+    struct buf out;
+    buf_init(&out, 0);
+    int status = ask_command(g, &c, NULL, (struct slice){0}, &out);
+    json_t *answer = status == 200 ? json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL) : NULL;
+    if (status == 200 && answer == NULL)
+        ask_other(g);
+    else if (status > 0 && status != 200)
+        ask_error(status, buf_slice(&out));
+    buf_free(&out);
+    return answer;
+}
+
+void ask_error(int status, struct slice text)
+{
+    json_t *body = json_loadb(text.at, text.len, 0, NULL);
+    const char *message =
+        json_string_value(json_object_get(json_object_get(body, "error"), "message"));
+    if (text.len == 0)
+        text = SLICE("an answer without a word");
+    if (message != NULL)
+        (void)fprintf(stderr, "gvctl: %s (%d)\n", message, status);
+    else
+        (void)fprintf(stderr, "gvctl: %d: %.*s\n", status, SLICE_ARG(slice_trim(text)));
+    json_decref(body);
+}
+
+void ask_other(const struct given *g)
+{
+    (void)fprintf(
+        stderr,
+        "gvctl: the answer of %s is not what this command shows: is it grapevine " GRAPEVINE_VERSION
+        "?\n       --json shows it as it came.\n",
+        g->admin);
+}
+
+static int show_table(const struct given *g, const struct command *c, const json_t *answer)
+{
+    if (g->show.format == SHOW_NAME)
+        return show_names(answer);
+    return g->all ? show_explain_all(&g->show, answer) : c->show(&g->show, answer);
+}
+
+int ask_show(const struct given *g, const struct command *c, struct slice text,
+             const char *sentence)
+{
+    enum show_format format = g->show.format;
+    bool table = format == SHOW_TABLE || format == SHOW_NAME;
+    if (table && sentence != NULL) {
+        (void)puts(sentence);
+        return EXIT_SUCCESS;
+    }
+    bool raw =
+        (format == SHOW_JSON && c->parse == NULL) || (format == SHOW_TABLE && c->show == NULL);
+    if (raw) {
+        print_text(text, stdout);
+        return EXIT_SUCCESS;
+    }
+    json_t *answer =
+        c->parse != NULL ? c->parse(text) : json_loadb(text.at, text.len, JSON_DECODE_ANY, NULL);
+    int err = answer == NULL ? ERR_SYNTAX : 0;
+    if (err == 0 && format == SHOW_JSON)
+        print_json(answer, stdout);
+    else if (err == 0 && format == SHOW_YAML)
+        print_yaml(answer, stdout);
+    else if (err == 0)
+        err = show_table(g, c, answer);
+    json_decref(answer);
+    if (err != 0)
+        ask_other(g);
+    return err == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,35 @@
+/* A call to the admin port as the command line says, and its answer shown. */
+#ifndef NODE_GVCTL_ASK_H
+#define NODE_GVCTL_ASK_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "node/gvctl/call.h"
+#include "node/gvctl/command.h"
+#include "node/gvctl/given.h"
+
+enum { ASK_TIMEOUT_S = 10 };
+
+/* The call of a command, with what it is given; `argument` is NULL where it takes none. The status,
+ * or what call_admin() returns for a failure. */
+MUST_USE int ask_command(const struct given *g, const struct command *c, const char *argument,
+                         struct slice body, struct buf *out);
+/* A GET at any admin port; the JSON of status 200, or NULL with what was answered in `status`, and
+ * nothing printed. */
+json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
+                    int *status);
+/* The same at the router of the command line; why it fails is printed. */
+json_t *ask_json(const struct given *g, enum admin_call call);
+
+/* Prints an answer in the format that is wanted; as a table by the command's `show`, or with
+ * `sentence`, where that is not NULL. The exit status. */
+MUST_USE int ask_show(const struct given *g, const struct command *c, struct slice answer,
+                      const char *sentence);
+/* The message of an error body on stderr, or the body as it is. */
+void ask_error(int status, struct slice answer);
+/* The answer is not what it should be. */
+void ask_other(const struct given *g);
+
+#endif

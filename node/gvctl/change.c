@@ -1,0 +1,273 @@
+#include "node/gvctl/change.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "node/gvctl/ask.h"
+#include "node/gvctl/fields.h"
+
+enum {
+    SENTENCE_BYTES = 1024,
+    WAIT_S = 600, /* what is under way there may take so long, unless --timeout says */
+    WAIT_STEP_MS = 200,
+    WAIT_QUIET = 5, /* looks in a row that see nothing: word of other routers takes a moment */
+};
+
+/* --- replicas, as the router sees them ------------------------------------------------------ */
+
+/* HOST:PORT of what may be written as a URL. */
+static struct slice name_of(const char *argument)
+{
+    struct slice name = slice_of_cstr(argument);
+    if (slice_starts_with(name, SLICE("http://")))
+        name = slice_skip(name, strlen("http://"));
+    else if (slice_starts_with(name, SLICE("https://")))
+        name = slice_skip(name, strlen("https://"));
+    if (slice_ends_with(name, SLICE("/")))
+        name.len--;
+    return name;
+}
+
+/* Whether the row is that replica or, where an address is meant, one of its ranks. */
+static bool is_part(const json_t *row, struct slice name)
+{
+    struct slice own = slice_of_cstr(fields_text(row, "name"));
+    return slice_equal(own, name) ||
+           (slice_starts_with(own, name) && own.len > name.len && own.at[name.len] == '@');
+}
+
+struct load {
+    bool known;
+    double here, others; /* requests under way there, of the router asked and of the others */
+};
+
+static struct load load_of(const json_t *replicas, struct slice name)
+{
+    struct load sum = {0};
+    size_t i;
+    const json_t *row;
+    json_array_foreach(replicas, i, row)
+    {
+        if (!is_part(row, name))
+            continue;
+        const json_t *load = json_object_get(row, "load");
+        sum.known = true;
+        sum.here += fields_number(load, "requests");
+        sum.others += fields_number(load, "requests_of_others");
+    }
+    return sum;
+}
+
+static bool serves(const json_t *row, const char *model)
+{
+    size_t i;
+    const json_t *name;
+    bool taken = !fields_equal(row, "health", "up") || fields_number(row, "ranks") > 0;
+    json_array_foreach(json_object_get(json_object_get(row, "models"), "names"), i, name)
+    {
+        if (!taken && json_is_string(name) && strcmp(json_string_value(name), model) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Warns of models that no other replica serves that is up. */
+static void warn_of_last(const json_t *replicas, struct slice name)
+{
+    json_t *models = json_object(); /* name -> others serve it */
+    size_t i, j;
+    const json_t *row, *model;
+    bool others = false;
+    json_array_foreach(replicas, i, row)
+    {
+        others = others || (!is_part(row, name) && fields_equal(row, "health", "up"));
+        json_array_foreach(json_object_get(json_object_get(row, "models"), "names"), j, model)
+        {
+            if (is_part(row, name) && json_is_string(model))
+                (void)json_object_set_new(models, json_string_value(model), json_false());
+        }
+    }
+    const char *key;
+    json_t *served;
+    json_object_foreach(models, key, served)
+    {
+        bool any = false;
+        json_array_foreach(replicas, i, row)
+        {
+            any = any || (!is_part(row, name) && serves(row, key));
+        }
+        if (!any && others)
+            (void)fprintf(stderr,
+                          "gvctl: warning: no other replica that is up serves \"%s\": requests for "
+                          "it are refused from now on\n",
+                          key);
+    }
+    if (!others)
+        (void)fprintf(stderr, "gvctl: warning: that was the last replica that was up: requests "
+                              "are refused from now on\n");
+    json_decref(models);
+}
+
+/* --- sentences ------------------------------------------------------------------------------- */
+
+static void say_load(const struct load *load, char *out, size_t size)
+{
+    double all = load->here + load->others;
+    if (!load->known || all == 0)
+        (void)snprintf(out, size, "nothing is under way there");
+    else
+        (void)snprintf(out, size, "%.0f request%s still under way there (%.0f of other routers)",
+                       all, all == 1 ? " is" : "s are", load->others);
+}
+
+static void say_added(const char *name, const json_t *answer, char *out)
+{
+    if (fields_is(answer, "already"))
+        (void)snprintf(out, SENTENCE_BYTES, "%s is among the replicas already", name);
+    else if (fields_is(answer, "waits"))
+        (void)snprintf(out, SENTENCE_BYTES,
+                       "%s is added and waits: as many replicas as replicas-max allows are in use",
+                       name);
+    else if (json_is_false(json_object_get(answer, "answers")))
+        (void)snprintf(out, SENTENCE_BYTES,
+                       "%s is added for all routers, but %s: it gets requests when its health "
+                       "check succeeds",
+                       name, fields_text(answer, "why"));
+    else
+        (void)snprintf(out, SENTENCE_BYTES, "%s is added for all routers", name);
+}
+
+static void say_undrained(const char *name, const json_t *answer, char *out)
+{
+    const json_t *by = json_object_get(answer, "drained_by");
+    char who[256] = "";
+    size_t i;
+    const json_t *source;
+    json_array_foreach(by, i, source)
+    {
+        size_t len = strlen(who);
+        (void)snprintf(who + len, sizeof who - len, "%s%s", i > 0 ? ", " : "",
+                       json_is_string(source) ? json_string_value(source) : "-");
+    }
+    if (json_is_string(by))
+        (void)snprintf(out, SENTENCE_BYTES, "%s drains all the same: %s", name,
+                       json_string_value(by));
+    else if (who[0] != '\0')
+        (void)snprintf(out, SENTENCE_BYTES, "%s drains all the same: its source says so (%s)", name,
+                       who);
+    else
+        (void)snprintf(out, SENTENCE_BYTES, "%s gets requests again, from all routers", name);
+}
+
+static void say(const struct command *c, const char *argument, const json_t *answer,
+                const struct load *load, char out[SENTENCE_BYTES])
+{
+    struct slice name = name_of(argument);
+    char who[256], runs[160];
+    (void)snprintf(who, sizeof who, "%.*s", SLICE_ARG(name));
+    say_load(load, runs, sizeof runs);
+    switch (c->call) {
+    case ADMIN_CALL_DRAIN:
+        (void)snprintf(out, SENTENCE_BYTES, "%s drains: no router sends it anything new; %s", who,
+                       runs);
+        break;
+    case ADMIN_CALL_UNDRAIN:
+        say_undrained(who, answer, out);
+        break;
+    case ADMIN_CALL_ADD:
+        say_added(who, answer, out);
+        break;
+    case ADMIN_CALL_REMOVE:
+        if (fields_is(answer, "already"))
+            (void)snprintf(out, SENTENCE_BYTES, "%s was removed before", who);
+        else
+            (void)snprintf(out, SENTENCE_BYTES, "%s is removed for all routers; %s", who, runs);
+        break;
+    case ADMIN_CALL_FORGET:
+        (void)snprintf(out, SENTENCE_BYTES, "%s is forgotten: all routers serve it again",
+                       argument);
+        break;
+    case ADMIN_CALL_LOG_LEVEL:
+        (void)snprintf(out, SENTENCE_BYTES, "the log has level %s until the next start", argument);
+        break;
+    default:
+        (void)snprintf(out, SENTENCE_BYTES, "%s: done", c->name);
+    }
+}
+
+/* --- drain --wait ---------------------------------------------------------------------------- */
+
+static json_t *replicas_of(const struct given *g)
+{
+    int status;
+    return ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_REPLICAS)->path,
+                       g->timeout_s > 0 && !g->wait ? g->timeout_s : ASK_TIMEOUT_S, &status);
+}
+
+/* Until nothing is under way there, of any router, WAIT_QUIET times in a row. */
+static int wait_for(const struct given *g, struct slice name)
+{
+    static const struct timespec step = {.tv_nsec = WAIT_STEP_MS * 1000000L};
+    unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : WAIT_S;
+    double end = call_seconds() + limit_s;
+    bool terminal = isatty(STDERR_FILENO) != 0;
+    struct load load = {0};
+    unsigned quiet = 0;
+    while (quiet < WAIT_QUIET && call_seconds() < end) {
+        json_t *replicas = replicas_of(g);
+        if (replicas == NULL) {
+            quiet = 0; /* it may be restarting: its word is waited for */
+        } else {
+            load = load_of(replicas, name);
+            quiet = load.here + load.others == 0 ? quiet + 1 : 0;
+            json_decref(replicas);
+        }
+        if (terminal)
+            (void)fprintf(stderr, "\r\033[K%.*s: %.0f under way, %.0f of them of other routers",
+                          SLICE_ARG(name), load.here + load.others, load.others);
+        if (quiet < WAIT_QUIET)
+            (void)nanosleep(&step, NULL);
+    }
+    (void)fprintf(stderr, "%s", terminal ? "\r\033[K" : "");
+    if (quiet < WAIT_QUIET)
+        (void)fprintf(stderr,
+                      "gvctl: gave up after %u s: %.0f under way at %.*s, %.0f of them of other "
+                      "routers; it drains on\n",
+                      limit_s, load.here + load.others, SLICE_ARG(name), load.others);
+    return quiet < WAIT_QUIET ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int change(const struct given *g, const struct command *c, const char *argument)
+{
+    struct slice name = name_of(argument);
+    bool of_replica = c->call == ADMIN_CALL_DRAIN || c->call == ADMIN_CALL_REMOVE;
+    bool table = g->show.format == SHOW_TABLE;
+    json_t *before = of_replica && (table || g->wait) ? replicas_of(g) : NULL;
+    struct load load = load_of(before, name);
+    struct buf out;
+    buf_init(&out, 0);
+    int status = EXIT_FAILURE;
+    int answer = ask_command(g, c, argument, (struct slice){0}, &out);
+    if (answer == 200) {
+        char sentence[SENTENCE_BYTES];
+        json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);
+        if (of_replica && load.known)
+            warn_of_last(before, name);
+        status = g->wait ? wait_for(g, name) : EXIT_SUCCESS;
+        if (status == EXIT_SUCCESS && g->wait)
+            load = (struct load){.known = true};
+        say(c, argument, said, &load, sentence);
+        if (status == EXIT_SUCCESS)
+            status = ask_show(g, c, buf_slice(&out), sentence);
+        json_decref(said);
+    } else if (answer > 0) {
+        ask_error(answer, buf_slice(&out));
+    }
+    json_decref(before);
+    buf_free(&out);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* Fields of JSON, whatever it is: what is missing or something else reads as "-" and 0. */
+#ifndef NODE_GVCTL_FIELDS_H
+#define NODE_GVCTL_FIELDS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <string.h>
+
+static inline const char *fields_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "-";
+}
+
+static inline double fields_number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static inline bool fields_is(const json_t *object, const char *key)
+{
+    return json_is_true(json_object_get(object, key));
+}
+
+static inline bool fields_has_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL && text[0] != '\0';
+}
+
+static inline bool fields_equal(const json_t *object, const char *key, const char *text)
+{
+    return strcmp(fields_text(object, key), text) == 0;
+}
+
+#endif

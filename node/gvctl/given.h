@@ -1,0 +1,43 @@
+/* What the command line says. */
+#ifndef NODE_GVCTL_GIVEN_H
+#define NODE_GVCTL_GIVEN_H
+
+#include "base/buf.h"
+#include "node/gvctl/keygen.h"
+#include "node/gvctl/show.h"
+
+struct command;
+
+enum { GIVEN_OPTIONS_MAX = 48 };
+
+struct given {
+    const char *admin;
+    char *token; /* owned; NULL: none */
+    struct show show;
+    bool help, version;
+    unsigned timeout_s; /* 0: not given */
+    const char *session;
+    const char *engine;
+    bool all;
+    bool wait;
+    unsigned members;
+    bool once;
+    unsigned interval_s; /* 0: not given */
+    const char *key_file;
+    enum keygen_step step;
+    const char *program;          /* whose completion is wanted; NULL: gvctl's */
+    bool used[GIVEN_OPTIONS_MAX]; /* by command_option_at(): it was given */
+    int argc;                     /* the command and its arguments */
+    char **argv;
+};
+
+/* False: it cannot be used, which is printed. What it owns is freed by given_free(). */
+bool given_read(struct given *g, int argc, char **argv);
+/* An option that was given and that the command does not have; NULL: there is none. */
+const char *given_misfit(const struct given *g, const struct command *c);
+void given_free(struct given *g);
+
+/* Appends a whole file ("-": standard input); prints why it cannot be read. */
+MUST_USE int given_file(const char *path, struct buf *out);
+
+#endif

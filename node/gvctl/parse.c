@@ -1,0 +1,142 @@
+#include "node/gvctl/parse.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "node/replica/exposition.h"
+
+json_t *parse_ready(struct slice text)
+{
+    return json_loadb(text.at, text.len, JSON_DECODE_ANY, NULL);
+}
+
+/* --- /metrics -------------------------------------------------------------------------------- */
+
+/* Text with its escapes taken out: \n, and a backslash before anything else. */
+static json_t *unescaped(struct slice text)
+{
+    char *plain = malloc(text.len + 1);
+    size_t n = 0;
+    if (plain == NULL)
+        return NULL;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] == '\\' && i + 1 < text.len)
+            plain[n++] = text.at[++i] == 'n' ? '\n' : text.at[i];
+        else
+            plain[n++] = text.at[i];
+    }
+    json_t *out = json_stringn(plain, n);
+    free(plain);
+    return out;
+}
+
+static void take_label(void *context, struct slice name, struct slice value)
+{
+    json_t *labels = context;
+    char key[128];
+    json_t *text = unescaped(value);
+    if (slice_to_cstr(name, key, sizeof key) && text != NULL)
+        (void)json_object_set_new(labels, key, text);
+    else
+        json_decref(text);
+}
+
+json_t *parse_metrics(struct slice text)
+{
+    json_t *list = json_array();
+    bool good = true;
+    while (text.len > 0 && good) {
+        struct slice line = node_exposition_line(slice_cut(&text, '\n'));
+        if (line.len == 0)
+            continue;
+        struct slice name = node_exposition_name(&line);
+        json_t *labels = json_object();
+        double value = 0;
+        good = name.len > 0 && node_exposition_sample(line, take_label, labels, &value) == 0;
+        bool whole = fabs(value) < 1e15 && value == floor(value);
+        json_t *figure =
+            whole ? json_integer((json_int_t)value) : json_real(value); /* NULL: no number */
+        json_t *row = json_pack("{s:s%,s:o,s:o}", "name", name.at, name.len, "labels", labels,
+                                "value", figure != NULL ? figure : json_null());
+        good = good && row != NULL && json_array_append_new(list, row) == 0;
+    }
+    if (good)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+/* --- /config --------------------------------------------------------------------------------- */
+
+/* Takes a scalar from the front: in quotes, or up to one of `ends`. */
+static json_t *take_scalar(struct slice *text, const char *ends)
+{
+    size_t n = 0;
+    if (text->len == 0 || text->at[0] != '"') {
+        while (n < text->len && strchr(ends, text->at[n]) == NULL)
+            n++;
+        struct slice plain = slice_trim(slice_of(text->at, n));
+        *text = slice_skip(*text, n);
+        return json_stringn(plain.at, plain.len);
+    }
+    for (n = 1; n < text->len && text->at[n] != '"'; n++)
+        n += text->at[n] == '\\' ? 1 : 0;
+    if (n >= text->len)
+        return NULL;
+    /* Its quotes and escapes are JSON's too (node/settings/print.c). */
+    json_t *out = json_loadb(text->at, n + 1, JSON_DECODE_ANY, NULL);
+    *text = slice_skip(*text, n + 1);
+    return out;
+}
+
+static json_t *take_list(struct slice *text)
+{
+    json_t *list = json_array();
+    *text = slice_skip(*text, 1);
+    while (text->len > 0 && text->at[0] != ']') {
+        json_t *item = take_scalar(text, ",]");
+        if (item == NULL || json_array_append_new(list, item) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+        while (text->len > 0 && (text->at[0] == ',' || text->at[0] == ' '))
+            *text = slice_skip(*text, 1);
+    }
+    *text = slice_skip(*text, 1);
+    return list;
+}
+
+/* "name: value   # from"; false: it is something else. */
+static bool take_setting(json_t *settings, struct slice line)
+{
+    char name[64];
+    if (slice_starts_with(line, SLICE("# "))) /* one that the file cannot hold: an empty list */
+        line = slice_skip(line, 2);
+    if (line.len == 0)
+        return true;
+    bool named = slice_to_cstr(slice_cut(&line, ':'), name, sizeof name);
+    line = slice_trim(line);
+    bool list = slice_starts_with(line, SLICE("["));
+    json_t *value = list ? take_list(&line) : take_scalar(&line, "#");
+    line = slice_trim(line);
+    if (!named || value == NULL || !slice_starts_with(line, SLICE("# "))) {
+        json_decref(value);
+        return false;
+    }
+    struct slice from = slice_skip(line, 2);
+    return json_object_set_new(
+               settings, name,
+               json_pack("{s:o,s:s%}", "value", value, "from", from.at, from.len)) == 0;
+}
+
+json_t *parse_config(struct slice text)
+{
+    json_t *settings = json_object();
+    bool good = text.len > 0;
+    while (text.len > 0 && good)
+        good = take_setting(settings, slice_cut(&text, '\n'));
+    if (good)
+        return settings;
+    json_decref(settings);
+    return NULL;
+}

@@ -1,0 +1,16 @@
+/* Answers of the admin port that are no JSON, as JSON. */
+#ifndef NODE_GVCTL_PARSE_H
+#define NODE_GVCTL_PARSE_H
+
+#include <jansson.h>
+
+#include "base/slice.h"
+
+/* /metrics: [{"name": ..., "labels": {...}, "value": ...}]. NULL: it is something else. */
+json_t *parse_metrics(struct slice text);
+/* /config: {"listen": {"value": ..., "from": ...}}; a list's value is an array. */
+json_t *parse_config(struct slice text);
+/* /readyz, which is asked for JSON (?format=json). */
+json_t *parse_ready(struct slice text);
+
+#endif

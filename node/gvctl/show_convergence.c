@@ -1,0 +1,199 @@
+/* Whether the routers of a cluster hold the same. */
+#include "node/gvctl/show_internal.h"
+
+bool show_convergence_equal(const json_t *answer, unsigned members)
+{
+    return fields_is(answer, "equal") &&
+           json_object_size(json_object_get(answer, "nodes")) >= members;
+}
+
+static double observations(const json_t *node)
+{
+    double sum = 0;
+    size_t i;
+    const json_t *generation;
+    json_array_foreach(json_object_get(node, "index"), i, generation)
+    {
+        sum += fields_number(generation, "entries");
+    }
+    return sum;
+}
+
+/* The time slices whose digests are not the same everywhere, above what anybody has dropped. */
+static void show_generations(json_t *nodes)
+{
+    const char *name;
+    json_t *node;
+    double floor = 0;
+    json_t *digests = json_object(); /* generation -> digest, or null where they differ */
+    json_t *counts = json_object();  /* generation -> nodes that hold something of it */
+    json_object_foreach(nodes, name, node)
+    {
+        size_t i;
+        const json_t *g;
+        floor = fields_number(node, "floor") > floor ? fields_number(node, "floor") : floor;
+        json_array_foreach(json_object_get(node, "index"), i, g)
+        {
+            char key[24];
+            (void)snprintf(key, sizeof key, "%.0f", fields_number(g, "generation"));
+            json_t *digest = json_object_get(g, "digest");
+            const json_t *known = json_object_get(digests, key);
+            (void)json_object_set(
+                digests, key, known == NULL || json_equal(known, digest) ? digest : json_null());
+            (void)json_object_set_new(
+                counts, key, json_integer(1 + json_integer_value(json_object_get(counts, key))));
+        }
+    }
+    unsigned shown = 0;
+    const char *key;
+    json_t *digest;
+    json_object_foreach(digests, key, digest)
+    {
+        bool same = json_is_string(digest) && json_integer_value(json_object_get(counts, key)) ==
+                                                  (json_int_t)json_object_size(nodes);
+        if (same || strtod(key, NULL) < floor)
+            continue;
+        printf("%s%s", shown == 0 ? "time slices that differ: " : ", ", key);
+        shown++;
+    }
+    printf("%s", shown > 0 ? "\n" : "");
+    json_decref(digests);
+    json_decref(counts);
+}
+
+static bool all_answered(json_t *nodes)
+{
+    const char *name;
+    json_t *node;
+    json_object_foreach(nodes, name, node)
+    {
+        if (json_object_get(node, "error") != NULL)
+            return false;
+    }
+    return true;
+}
+
+static void show_differ(const json_t *answer)
+{
+    size_t i;
+    const json_t *class;
+    json_array_foreach(json_object_get(answer, "differ"), i, class)
+    {
+        printf("%s%s", i == 0 ? "classes that differ: " : ", ", json_string_value(class));
+        if (i + 1 == json_array_size(json_object_get(answer, "differ")))
+            printf("\n");
+    }
+    show_generations(json_object_get(answer, "nodes"));
+}
+
+/* Why it is not so; the first of the reasons, for it explains the others. */
+static void show_why_not(const json_t *answer, unsigned members)
+{
+    json_t *nodes = json_object_get(answer, "nodes");
+    const char *name;
+    json_t *node;
+    unsigned silent = 0;
+    json_object_foreach(nodes, name, node)
+    {
+        if (json_object_get(node, "error") != NULL)
+            printf("%s%s", silent++ == 0 ? "not equal: " : ", ", name);
+    }
+    if (silent > 0) {
+        printf(" did not answer");
+        return;
+    }
+    if (fields_is(answer, "equal")) {
+        printf("too few: %zu of %u routers", json_object_size(nodes), members);
+        return;
+    }
+    unsigned joining = 0;
+    json_object_foreach(nodes, name, node)
+    {
+        if (!json_is_true(json_object_get(node, "ready")))
+            printf("%s%s", joining++ == 0 ? "not equal: " : ", ", name);
+    }
+    if (joining > 0)
+        printf(joining == 1 ? " is joining" : " are joining");
+    else if (json_is_false(json_object_get(answer, "comparable")))
+        printf("not comparable: the routers keep no time slice in common");
+    else
+        printf("not equal (what was just learned may still be on its way)");
+}
+
+static void show_verdict(const struct show *how, const json_t *answer, unsigned members)
+{
+    bool equal = fields_is(answer, "equal");
+    size_t count = json_object_size(json_object_get(answer, "nodes"));
+    bool good_news = equal && count >= members;
+    printf("%s", show_colour(how, good_news));
+    if (!good_news)
+        show_why_not(answer, members);
+    else if (count > 1)
+        printf("equal: all %zu living routers hold the same state", count);
+    else
+        printf("equal: there is one living router");
+    printf("%s\n", show_plain(how));
+    json_t *lost = json_object_get(answer, "not_asked");
+    const char *name;
+    json_t *state;
+    unsigned shown = 0;
+    json_object_foreach(lost, name, state)
+    {
+        printf("%s%s (%s)", shown++ == 0 ? "not asked: " : ", ", name, json_string_value(state));
+    }
+    printf("%s", shown > 0 ? "\n" : "");
+}
+
+static void show_digests(const struct show *how, json_t *nodes)
+{
+    static const struct table_column columns[] = {
+        {"ROUTER", 0},
+        {"REGISTRY", 0},
+        {"INDEX", 0},
+        {"LOG", 0},
+        {"REPORTS", 0},
+        {"GENERATIONS", TABLE_RIGHT | TABLE_WIDE},
+        {"OBSERVATIONS", TABLE_RIGHT | TABLE_WIDE},
+        {"", 0},
+    };
+    static const char *const digests[] = {"registry", "whole_index", "log", "reports"};
+    const int digits = how->wide || how->verbose ? 16 : 8;
+    struct table t;
+    const char *name;
+    json_t *node;
+    show_table(how, &t, columns, ARRAY_LEN(columns));
+    json_object_foreach(nodes, name, node)
+    {
+        const char *error = json_string_value(json_object_get(node, "error"));
+        table_row(&t, ' ');
+        table_cell(&t, "%s", name);
+        for (size_t i = 0; i < ARRAY_LEN(digests); i++)
+            table_cell(&t, "%.*s", digits, fields_text(node, digests[i]));
+        table_cell(&t, "%zu", json_array_size(json_object_get(node, "index")));
+        table_cell(&t, "%.0f", observations(node));
+        table_cell(&t, "%s%s",
+                   error != NULL              ? "did not answer: "
+                   : fields_is(node, "ready") ? ""
+                                              : "joining",
+                   error != NULL ? error : "");
+        table_colour(&t, error != NULL ? show_colour(how, false) : "");
+    }
+    table_print(&t, stdout);
+}
+
+int show_convergence(const struct show *how, const json_t *answer, unsigned members)
+{
+    json_t *nodes = json_object_get(answer, "nodes");
+    if (!json_is_object(nodes))
+        return ERR_SYNTAX;
+    show_digests(how, nodes);
+    printf("\n");
+    if (!fields_is(answer, "equal") && all_answered(nodes))
+        show_differ(answer);
+    show_verdict(how, answer, members);
+    if (how->verbose)
+        printf("\n"
+               "Digests of what each router holds: of the names of replicas, the prefix index,\n"
+               "operators' wishes and poison (LOG), and reports of load and learned rates.\n");
+    return 0;
+}

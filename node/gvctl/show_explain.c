@@ -1,0 +1,200 @@
+/* A router's choice for a request, and that of each router. */
+#include "node/gvctl/show_internal.h"
+
+enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24 };
+
+static bool is_due(const json_t *explained, const char *choice)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(json_object_get(explained, "replicas"), i, r)
+    {
+        if (fields_equal(r, "replica", choice))
+            return fields_is(r, "due");
+    }
+    return false;
+}
+
+static bool has_tier_tokens(const json_t *explained)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(json_object_get(explained, "replicas"), i, r)
+    {
+        if (fields_number(r, "tier_tokens") > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of terms that are not there the columns are left out. */
+static void show_costs(const struct show *how, const json_t *e, bool tier, bool adapter)
+{
+    const unsigned hidden = TABLE_WIDE | TABLE_RIGHT;
+    const struct table_column columns[] = {{"REPLICA", 0},
+                                           {"CACHED", TABLE_RIGHT},
+                                           {"FROM TIER", tier ? TABLE_RIGHT : hidden},
+                                           {"QUEUE s", TABLE_RIGHT},
+                                           {"UNCACHED s", TABLE_RIGHT},
+                                           {"DISPLACED s", TABLE_RIGHT},
+                                           {"DECODE s", TABLE_RIGHT},
+                                           {"ADAPTER s", adapter ? TABLE_RIGHT : hidden},
+                                           {"COST s", TABLE_RIGHT}};
+    const char *choice = fields_text(e, "choice");
+    struct table t;
+    size_t i;
+    const json_t *r;
+    show_table(how, &t, columns, ARRAY_LEN(columns));
+    json_array_foreach(json_object_get(e, "replicas"), i, r)
+    {
+        static const char *const terms[] = {"queue_s",  "uncached_s", "displaced_s",
+                                            "decode_s", "adapter_s",  "cost_s"};
+        const char *name = fields_text(r, "replica");
+        table_row(&t, strcmp(name, choice) == 0 ? '>' : ' ');
+        table_cell(&t, "%s", name);
+        table_cell(&t, "%.0f", fields_number(r, "cached_tokens"));
+        table_cell(&t, "%.0f", fields_number(r, "tier_tokens"));
+        for (size_t j = 0; j < ARRAY_LEN(terms); j++)
+            table_cell(&t, "%.3f", fields_number(r, terms[j]));
+    }
+    table_print(&t, stdout);
+    json_array_foreach(json_object_get(e, "left_out"), i, r)
+    {
+        printf("- %s  %s\n", fields_text(r, "replica"), fields_text(r, "why"));
+    }
+}
+
+int show_explain(const struct show *how, const json_t *e)
+{
+    if (!json_is_object(e))
+        return ERR_SYNTAX;
+    if (json_is_string(json_object_get(e, "error"))) {
+        printf("policy %s: %s (model \"%s\")\n", fields_text(e, "policy"), fields_text(e, "error"),
+               fields_text(e, "model"));
+        return 0;
+    }
+    printf("policy %s, about %.0f prompt tokens, %.0f expected output tokens, %.0f checkpoints\n\n",
+           fields_text(e, "policy"), fields_number(e, "prompt_tokens"),
+           fields_number(e, "output_tokens"), fields_number(e, "checkpoints"));
+    bool adapter = fields_is(e, "adapter"), tier = has_tier_tokens(e);
+    show_costs(how, e, tier, adapter);
+    if (!fields_equal(e, "policy", "cache_aware"))
+        printf("\nThe choice is the policy's own; the costs are what cache_aware would weigh.");
+    printf("\ncost = queue + uncached + %g x displaced + %g x decode%s; > marks the choice\n"
+           "(near-equal costs are drawn among)\n",
+           fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
+           adapter ? " + adapter" : "");
+    if (is_due(e, fields_text(e, "choice")))
+        printf("%s is slow and has no line, the cheapest has one, and it had less than its speed "
+               "deserves\n",
+               fields_text(e, "choice"));
+    if (tier)
+        printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
+               "for it\n");
+    return 0;
+}
+
+/* --- side by side --------------------------------------------------------------------------- */
+
+static const json_t *find_replica(const json_t *node, const char *name)
+{
+    size_t i;
+    const json_t *replica;
+    json_array_foreach(json_object_get(node, "replicas"), i, replica)
+    {
+        if (fields_equal(replica, "replica", name))
+            return replica;
+    }
+    return NULL;
+}
+
+/* The names of all replicas that any node weighs, in a JSON object. */
+static json_t *all_replicas(json_t *nodes)
+{
+    json_t *names = json_object();
+    const char *key;
+    json_t *node;
+    json_object_foreach(nodes, key, node)
+    {
+        size_t i;
+        const json_t *replica;
+        json_array_foreach(json_object_get(node, "replicas"), i, replica)
+        {
+            (void)json_object_set_new(names, fields_text(replica, "replica"), json_true());
+        }
+    }
+    return names;
+}
+
+static void show_row(json_t *nodes, const char *replica)
+{
+    printf("%-*s", NAME_WIDTH, replica);
+    const char *key;
+    json_t *node;
+    json_object_foreach(nodes, key, node)
+    {
+        const json_t *r = find_replica(node, replica);
+        char cell[64] = "-";
+        if (r != NULL)
+            (void)snprintf(cell, sizeof cell, "%c%9.3f %10.0f",
+                           fields_equal(node, "choice", replica) ? '>' : ' ',
+                           fields_number(r, "cost_s"), fields_number(r, "cached_tokens"));
+        printf(" %*s", COLUMN_WIDTH, cell);
+    }
+    printf("\n");
+}
+
+/* A policy other than cache_aware may mark a replica that costs more: who uses which. */
+static void show_policies(json_t *nodes)
+{
+    const char *key;
+    json_t *node;
+    bool any = false;
+    json_object_foreach(nodes, key, node)
+    {
+        bool other = json_is_string(json_object_get(node, "policy")) &&
+                     !fields_equal(node, "policy", "cache_aware");
+        if (other)
+            printf("%s%s: policy %s chooses by its own rule, not by these costs\n", any ? "" : "\n",
+                   key, fields_text(node, "policy"));
+        any = any || other;
+    }
+}
+
+int show_explain_all(const struct show *how, const json_t *answer)
+{
+    json_t *nodes = json_object_get(answer, "nodes");
+    (void)how;
+    if (!json_is_object(nodes))
+        return ERR_SYNTAX;
+    const char *key;
+    json_t *node;
+    printf("%-*s", NAME_WIDTH, "");
+    json_object_foreach(nodes, key, node)
+    {
+        printf(" %*.*s", COLUMN_WIDTH, COLUMN_WIDTH, key);
+    }
+    printf("\n%-*s", NAME_WIDTH, "REPLICA");
+    json_object_foreach(nodes, key, node)
+    {
+        printf(" %*s", COLUMN_WIDTH, "COST s     CACHED");
+    }
+    printf("\n");
+    json_t *replicas = all_replicas(nodes);
+    json_t *unused;
+    const char *name;
+    json_object_foreach(replicas, name, unused)
+    {
+        show_row(nodes, name);
+    }
+    json_decref(replicas);
+    json_object_foreach(nodes, key, node)
+    {
+        const char *error = json_string_value(json_object_get(node, "error"));
+        if (error != NULL)
+            printf("%s: %s\n", key, error);
+    }
+    printf("\n> marks the choice of each router; CACHED is in tokens\n");
+    show_policies(nodes);
+    return 0;
+}

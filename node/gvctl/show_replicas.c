@@ -1,0 +1,224 @@
+/* The replicas of one router, and where they come from. */
+#include "node/gvctl/show_internal.h"
+
+/* Why the router has the replica. */
+static const char *source_of(const json_t *replica, char out[24])
+{
+    if (json_is_number(json_object_get(replica, "rank")))
+        return "rank";
+    const json_t *sources = json_object_get(replica, "sources");
+    const char *first = json_string_value(json_array_get(sources, 0));
+    if (first != NULL) {
+        struct slice kind = slice_of_cstr(first);
+        kind = slice_cut(&kind, ' ');
+        (void)snprintf(out, 24, "%.*s%s", kind.len > 20 ? 20 : (int)kind.len, kind.at,
+                       json_array_size(sources) > 1 ? "+" : "");
+        return out;
+    }
+    if (fields_equal(replica, "wish", "added"))
+        return "added";
+    if (fields_is(replica, "unnamed"))
+        return "unnamed";
+    return fields_is(replica, "configured") ? "gone" : "heard";
+}
+
+/* What it serves: so many models by its own list, "2?" by clients' answers. Where nothing is known:
+ * "refused" if it refuses to tell, else "-". */
+static const char *models_of(const json_t *replica, char out[16])
+{
+    const json_t *models = json_object_get(replica, "models");
+    bool listed = fields_equal(models, "from", "engine");
+    if (!listed && fields_number(models, "count") < 1)
+        return json_array_size(json_object_get(replica, "probes_refused")) > 0 ? "refused" : "-";
+    (void)snprintf(out, 16, "%.0f%s", fields_number(models, "count"), listed ? "" : "?");
+    return out;
+}
+
+/* Those that refuse the router, and what to do about it. */
+static void show_refusing(const json_t *list)
+{
+    size_t i, j;
+    const json_t *r, *path;
+    bool any = false, has_key = false;
+    json_array_foreach(list, i, r)
+    {
+        const json_t *paths = json_object_get(r, "probes_refused");
+        if (json_array_size(paths) == 0)
+            continue;
+        printf("%s%s refuses the router's", any ? "" : "\n", fields_text(r, "name"));
+        json_array_foreach(paths, j, path)
+        {
+            printf(" %s", json_string_value(path));
+        }
+        const json_t *models = json_object_get(r, "models");
+        printf(" (401 or 403); models learned from clients: %.0f\n",
+               fields_number(models, "count"));
+        any = true;
+        has_key = fields_is(r, "api_key");
+    }
+    if (any)
+        printf("%s The file is read anew when it changes.\n",
+               has_key ? "The key in replica-api-key-file is not taken: write the engines' API key "
+                         "there."
+                       : "Give the router the engines' API key: --replica-api-key-file FILE.");
+}
+
+static void show_routers(const json_t *list)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+    {
+        if (json_is_string(json_object_get(r, "router")))
+            printf("\n%s is a Grapevine router (%s), no engine, and gets no requests: take it out "
+                   "of the replicas\n(replica in the settings, or gvctl remove).\n",
+                   fields_text(r, "name"), fields_text(r, "router"));
+    }
+}
+
+const char *show_replica_health(const json_t *replica)
+{
+    const char *health = fields_text(replica, "health");
+    if (strcmp(health, "up") == 0 && fields_equal(replica, "why", "asleep"))
+        return "asleep";
+    return strcmp(health, "up") == 0 && fields_is(replica, "avoided") ? "avoided" : health;
+}
+
+/* What keeps it from being chosen, and for how long where that is known, in one word:
+ * "errors:4.1s". */
+static const char *why_of(const json_t *r, char out[32])
+{
+    const char *why = fields_text(r, "why");
+    const char *sign = strcmp(why, "stalled") == 0 ? fields_text(r, "stalled") : "";
+    char left[16] = "";
+    if (why[0] == '\0' && fields_number(r, "ranks") > 0) {
+        (void)snprintf(out, 32, "ranks:%.0f", fields_number(r, "ranks"));
+        return out;
+    }
+    if (why[0] == '\0' || strcmp(why, show_replica_health(r)) == 0)
+        return "-";
+    if (json_is_number(json_object_get(r, "why_for_ms")))
+        (void)snprintf(left, sizeof left, ":%.1fs", fields_number(r, "why_for_ms") / 1000);
+    (void)snprintf(out, 32, "%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left);
+    return out;
+}
+
+/* Thousands of tokens; `bytes` of prompts at what a token has there. */
+static double held_of(const json_t *r)
+{
+    double per_token = fields_number(json_object_get(r, "learned"), "bytes_per_token");
+    double bytes = fields_number(json_object_get(r, "cache"), "present_bytes");
+    return bytes / (per_token > 0 ? per_token : 4) / 1000;
+}
+
+static const char replicas_legend[] =
+    "\n"
+    "HEALTH: avoided replicas are up, and get a request only where no other will do.\n"
+    "WHY: what keeps it from being chosen, and for how long where that is known;\n"
+    "ranks:4: its data-parallel ranks are chosen instead, NAME@0 and those below it.\n"
+    "MODELS: as many as the engine lists; 2? were learned from clients' requests;\n"
+    "refused: the engine refuses to tell (401 or 403) and none is known; - none is known.\n"
+    "FROM: its source here (gvctl sources; + if there are several), added at run time\n"
+    "(gvctl add), rank: its address has a source, gone from its source, heard of from a\n"
+    "router that names it, or unnamed: no living router names it, and it goes in 16\n"
+    "minutes at most. CHOSEN: by this router alone. REQUESTS: under way there, of all\n"
+    "routers; OTHERS': of these, those of other routers. QUEUE: until what waits there is\n"
+    "computed. CACHE and HELD are thousands of tokens: the size of the replica's KV cache,\n"
+    "and how much of it this router believes to be filled.\n";
+
+int show_replicas(const struct show *how, const json_t *list)
+{
+    static const struct table_column columns[] = {{"REPLICA", 0},
+                                                  {"HEALTH", 0},
+                                                  {"WHY", 0},
+                                                  {"ENGINE", 0},
+                                                  {"MODELS", TABLE_WIDE},
+                                                  {"FROM", TABLE_WIDE},
+                                                  {"CHOSEN", TABLE_RIGHT | TABLE_WIDE},
+                                                  {"REQUESTS", TABLE_RIGHT},
+                                                  {"OTHERS'", TABLE_RIGHT | TABLE_WIDE},
+                                                  {"QUEUE s", TABLE_RIGHT},
+                                                  {"PREFILL/s", TABLE_RIGHT | TABLE_WIDE},
+                                                  {"CACHE", TABLE_RIGHT | TABLE_WIDE},
+                                                  {"HELD", TABLE_RIGHT},
+                                                  {"RESTARTS", TABLE_RIGHT | TABLE_WIDE}};
+    struct table t;
+    size_t i;
+    const json_t *r;
+    if (!json_is_array(list))
+        return ERR_SYNTAX;
+    show_table(how, &t, columns, ARRAY_LEN(columns));
+    json_array_foreach(list, i, r)
+    {
+        const json_t *load = json_object_get(r, "load");
+        const json_t *learned = json_object_get(r, "learned");
+        const char *health = show_replica_health(r);
+        char models[16], source[24], why[32];
+        table_row(&t, ' ');
+        table_cell(&t, "%s", fields_text(r, "name"));
+        table_cell(&t, "%s", health);
+        table_colour(&t, show_colour(how, strcmp(health, "up") == 0));
+        table_cell(&t, "%s", why_of(r, why));
+        table_cell(&t, "%s", fields_text(r, "engine"));
+        table_cell(&t, "%s", models_of(r, models));
+        table_cell(&t, "%s", source_of(r, source));
+        table_cell(&t, "%.0f", fields_number(r, "chosen"));
+        table_cell(&t, "%.0f",
+                   fields_number(load, "requests") + fields_number(load, "requests_of_others"));
+        table_cell(&t, "%.0f", fields_number(load, "requests_of_others"));
+        table_cell(&t, "%.3f", fields_number(load, "queue_s"));
+        table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
+        table_cell(&t, "%.0fk", fields_number(json_object_get(r, "cache"), "tokens") / 1000);
+        table_cell(&t, "%.0fk", held_of(r));
+        table_cell(&t, "%.0f", fields_number(r, "restarts"));
+    }
+    table_print(&t, stdout);
+    show_routers(list);
+    show_refusing(list);
+    printf("%s", how->verbose ? replicas_legend : "");
+    return 0;
+}
+
+int show_sources(const struct show *how, const json_t *list)
+{
+    static const struct table_column columns[] = {{"SOURCE", 0},
+                                                  {"REPLICAS", TABLE_RIGHT},
+                                                  {"DRAINING", TABLE_RIGHT},
+                                                  {"FAILURES", TABLE_RIGHT},
+                                                  {"AGE s", TABLE_RIGHT},
+                                                  {"NAME", 0}};
+    struct table t;
+    size_t i;
+    const json_t *s;
+    if (!json_is_array(list))
+        return ERR_SYNTAX;
+    show_table(how, &t, columns, ARRAY_LEN(columns));
+    json_array_foreach(list, i, s)
+    {
+        char age[16] = "never";
+        if (json_is_number(json_object_get(s, "age_s")))
+            (void)snprintf(age, sizeof age, "%.1f", fields_number(s, "age_s"));
+        table_row(&t, ' ');
+        table_cell(&t, "%s", fields_text(s, "kind"));
+        table_cell(&t, "%.0f", fields_number(s, "entries"));
+        table_cell(&t, "%.0f", fields_number(s, "draining"));
+        table_cell(&t, "%.0f", fields_number(s, "failures"));
+        table_cell(&t, "%s", age);
+        table_cell(&t, "%s", fields_text(s, "name"));
+        bool fails = json_is_string(json_object_get(s, "error"));
+        if (fails)
+            table_note(&t, "%s", fields_text(s, "error"));
+        else if (json_is_string(json_object_get(s, "lacks")))
+            table_note(&t, "incomplete: %s", fields_text(s, "lacks"));
+        if (json_is_string(json_object_get(s, "empty")) && !fails)
+            table_note(&t, "empty: %s%s", fields_text(s, "empty"),
+                       fields_number(s, "entries") > 0 ? "; its last list holds for 30 s" : "");
+    }
+    table_print(&t, stdout);
+    if (how->verbose)
+        printf("\n"
+               "REPLICAS: in the list that the source gave last. AGE: since it was asked with\n"
+               "success; of the settings, since the start. Below a source that fails now is why:\n"
+               "its last list holds. Below one that lists nothing is why, if that is known.\n");
+    return 0;
+}

@@ -1,0 +1,173 @@
+#include "node/gvctl/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "node/gvctl/ask.h"
+#include "node/gvctl/fields.h"
+#include "node/gvctl/print.h"
+#include "node/gvctl/survey.h"
+
+/* How many there are of each of some words, in order of their first. */
+struct tally {
+    const char *words[16];
+    unsigned counts[16];
+    unsigned count;
+};
+
+static void tally_add(struct tally *t, const char *word)
+{
+    unsigned i = 0;
+    while (i < t->count && strcmp(t->words[i], word) != 0)
+        i++;
+    if (i == ARRAY_LEN(t->words))
+        return;
+    t->words[i] = word;
+    t->counts[i] = i < t->count ? t->counts[i] + 1 : 1;
+    t->count = i < t->count ? t->count : i + 1;
+}
+
+static json_t *tally_json(const struct tally *t)
+{
+    json_t *out = json_object();
+    for (unsigned i = 0; i < t->count; i++)
+        (void)json_object_set_new(out, t->words[i], json_integer(t->counts[i]));
+    return out;
+}
+
+/* An address whose ranks are chosen instead of it is no replica of its own. */
+static struct tally tally_of_replicas(const json_t *replicas)
+{
+    struct tally t = {.words = {"up"}, .counts = {0}, .count = 1};
+    size_t i;
+    const json_t *r;
+    json_array_foreach(replicas, i, r)
+    {
+        if (fields_number(r, "ranks") == 0)
+            tally_add(&t, show_replica_health(r));
+    }
+    return t;
+}
+
+/* "equal", "different", "unknown" or "alone". */
+static const char *converged(const struct survey *s, const struct given *g)
+{
+    int code;
+    if (s->alone)
+        return "alone";
+    json_t *answer = ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_CONVERGENCE)->path,
+                                 ASK_TIMEOUT_S, &code);
+    const char *word = answer == NULL                      ? "unknown"
+                       : show_convergence_equal(answer, 0) ? "equal"
+                                                           : "different";
+    json_decref(answer);
+    return word;
+}
+
+static json_t *gather(const struct survey *s, const char *state)
+{
+    struct survey_counters sum = survey_sum(s);
+    struct tally routers = {0}, replicas = tally_of_replicas(s->replicas);
+    double under_way = 0, waiting = 0;
+    unsigned reached = 0;
+    size_t i;
+    const json_t *r;
+    for (unsigned k = 0; k < s->router_count; k++) {
+        tally_add(&routers, s->routers[k].state);
+        waiting += s->routers[k].queue_length;
+        reached += s->routers[k].reached ? 1 : 0;
+    }
+    json_array_foreach(s->replicas, i, r)
+    {
+        under_way += survey_in_flight(r);
+    }
+    double share = survey_share(&sum);
+    return json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o}", "router",
+                     s->routers[0].name, "version", s->routers[0].version, "policy",
+                     s->routers[0].policy, "ready", s->ready, "why", s->ready ? "" : s->why_not,
+                     "alone", s->alone_why, "routers", tally_json(&routers), "state", state,
+                     "replicas", tally_json(&replicas), "requests_in_flight", (json_int_t)under_way,
+                     "requests_waiting", (json_int_t)waiting, "requests", (json_int_t)sum.requests,
+                     "requests_refused", (json_int_t)sum.refused, "routers_counted", (int)reached,
+                     "share_from_cache", share >= 0 ? json_real(share) : json_null());
+}
+
+static void print_tally(const struct show *how, const char *title, json_t *tally, const char *good)
+{
+    const char *word;
+    json_t *count;
+    double all = 0;
+    unsigned shown = 0;
+    json_object_foreach(tally, word, count)
+    {
+        all += json_number_value(count);
+    }
+    printf("%-12s %.0f", title, all);
+    json_object_foreach(tally, word, count)
+    {
+        bool fine = strcmp(word, good) == 0;
+        printf("%s%s%.0f %s%s", shown++ == 0 ? ": " : ", ",
+               fine && json_number_value(count) > 0 ? show_colour(how, true)
+               : !fine                              ? show_colour(how, false)
+                                                    : "",
+               json_number_value(count), word, show_plain(how));
+    }
+}
+
+static void print_short(const struct show *how, const struct survey *s, const json_t *o)
+{
+    const char *state = fields_text(o, "state");
+    printf("%-12s %s%s%s%s%s\n", "router", s->alone ? "" : fields_text(o, "router"),
+           s->alone ? "" : ": ", show_colour(how, s->ready),
+           s->ready ? "ready" : "not ready: ", s->ready ? "" : s->why_not);
+    if (how->colour)
+        printf("%s", show_plain(how));
+    if (s->alone) {
+        printf("%-12s none: this router runs alone\n", "cluster");
+    } else {
+        bool equal = strcmp(state, "equal") == 0;
+        print_tally(how, "routers", json_object_get(o, "routers"), "alive");
+        printf("; %s%s%s\n", equal ? show_colour(how, true) : "",
+               equal                             ? "all hold the same state"
+               : strcmp(state, "different") == 0 ? "their states differ (gvctl convergence)"
+                                                 : "whether they agree is not known",
+               show_plain(how));
+        printf("%-12s grapevine %s, policy %s\n", "version", fields_text(o, "version"),
+               fields_text(o, "policy"));
+    }
+    if (s->alone_why[0] != '\0')
+        printf("%-12s %s\n", "alone", s->alone_why);
+    print_tally(how, "replicas", json_object_get(o, "replicas"), "up");
+    printf("\n%-12s %.0f in flight, %.0f waiting; %.0f so far, %.0f refused\n", "requests",
+           fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"),
+           fields_number(o, "requests"), fields_number(o, "requests_refused"));
+    if (json_is_null(json_object_get(o, "share_from_cache")))
+        printf("%-12s no answer has told\n", "from cache");
+    else
+        printf("%-12s %.1f %% of prompts' tokens so far\n", "from cache",
+               100 * fields_number(o, "share_from_cache"));
+    if (fields_number(o, "routers_counted") < s->router_count)
+        printf(
+            "(Counted at %.0f of %u routers: the other admin ports are not reached from here.)\n",
+            fields_number(o, "routers_counted"), s->router_count);
+}
+
+int status(const struct given *g)
+{
+    struct survey s;
+    if (!survey_take(&s, g, false))
+        return EXIT_FAILURE;
+    bool ready = s.ready;
+    json_t *o = gather(&s, converged(&s, g));
+    if (g->show.format == SHOW_JSON)
+        print_json(o, stdout);
+    else if (g->show.format == SHOW_YAML)
+        print_yaml(o, stdout);
+    else
+        print_short(&g->show, &s, o);
+    json_decref(o);
+    survey_free(&s);
+    return ready ? EXIT_SUCCESS : EXIT_FAILURE;
+}

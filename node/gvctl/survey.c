@@ -1,0 +1,262 @@
+#include "node/gvctl/survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/gvctl/ask.h"
+#include "node/gvctl/call.h"
+#include "node/gvctl/fields.h"
+#include "node/gvctl/parse.h"
+
+/* --- one router ------------------------------------------------------------------------------ */
+
+static void copy(char *out, size_t size, const json_t *object, const char *key)
+{
+    (void)snprintf(out, size, "%s", fields_text(object, key));
+}
+
+static void take_bucket(struct survey_counters *c, const char *end, double value)
+{
+    if (c->bucket_count >= SURVEY_BUCKETS_MAX || strcmp(end, "+Inf") == 0)
+        return;
+    c->bucket_ends[c->bucket_count] = strtod(end, NULL);
+    c->buckets[c->bucket_count++] = value;
+}
+
+/* Adds what a router counted of a replica's answers. */
+static void take_answered(json_t *answered, const json_t *labels, bool cached, double value)
+{
+    const char *replica = json_string_value(json_object_get(labels, "replica"));
+    if (replica == NULL)
+        return;
+    json_t *pair = json_object_get(answered, replica);
+    if (pair == NULL) {
+        (void)json_object_set_new(answered, replica, json_pack("[f,f]", 0.0, 0.0));
+        pair = json_object_get(answered, replica);
+    }
+    json_t *sum = json_array_get(pair, cached ? 1 : 0);
+    (void)json_real_set(sum, json_real_value(sum) + value);
+}
+
+static void take_sample(struct survey *s, struct survey_router *r, const json_t *sample)
+{
+    const char *name = fields_text(sample, "name");
+    const json_t *labels = json_object_get(sample, "labels");
+    double value = fields_number(sample, "value");
+    struct survey_counters *c = &r->counters;
+    bool prompt = strcmp(name, "grapevine_answered_prompt_tokens_total") == 0;
+    bool cached = strcmp(name, "grapevine_answered_cached_tokens_total") == 0;
+    if (prompt || cached)
+        take_answered(s->answered, labels, cached, value);
+    if (prompt)
+        c->prompt_tokens += value;
+    else if (cached)
+        c->cached_tokens += value;
+    else if (strcmp(name, "grapevine_requests_total") == 0)
+        c->requests = value;
+    else if (strcmp(name, "grapevine_requests_refused_total") == 0)
+        c->refused += value;
+    else if (strcmp(name, "grapevine_time_to_first_token_seconds_sum") == 0)
+        c->first_seconds = value;
+    else if (strcmp(name, "grapevine_time_to_first_token_seconds_count") == 0)
+        c->first_tokens = value;
+    else if (strcmp(name, "grapevine_time_to_first_token_seconds_bucket") == 0)
+        take_bucket(c, fields_text(labels, "le"), value);
+    else if (strcmp(name, "grapevine_requests_in_flight") == 0)
+        r->in_flight = value;
+    else if (strcmp(name, "grapevine_queue_length") == 0)
+        r->queue_length = value;
+}
+
+static void take_metrics(struct survey *s, struct survey_router *r, const struct given *g,
+                         const char *admin, double timeout_s)
+{
+    struct buf out;
+    buf_init(&out, 0);
+    struct call call = {.method = "GET",
+                        .target = admin_call_row(ADMIN_CALL_METRICS)->path,
+                        .token = g->token,
+                        .timeout_s = timeout_s,
+                        .quiet = true};
+    json_t *samples = call_admin(admin, &call, &out) == 200 ? parse_metrics(buf_slice(&out)) : NULL;
+    buf_free(&out);
+    size_t i;
+    const json_t *sample;
+    json_array_foreach(samples, i, sample)
+    {
+        take_sample(s, r, sample);
+    }
+    r->reached = samples != NULL;
+    json_decref(samples);
+}
+
+/* Whether that admin port is the member's: loopback of another machine is ours. */
+static bool is_that(const struct given *g, const char *admin, const char *name)
+{
+    int status;
+    json_t *answer = ask_quietly(g, admin, admin_call_row(ADMIN_CALL_MEMBERS)->path, 1, &status);
+    bool same = fields_equal(answer, "self", name);
+    json_decref(answer);
+    return same;
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+static void take_member(struct survey *s, const struct given *g, const json_t *m, unsigned *asked)
+{
+    struct survey_router *r = &s->routers[s->router_count++];
+    *r = (struct survey_router){.self = fields_is(m, "self")};
+    copy(r->name, sizeof r->name, m, "name");
+    copy(r->version, sizeof r->version, m, "version");
+    copy(r->policy, sizeof r->policy, m, "policy");
+    copy(r->address, sizeof r->address, m, "address");
+    (void)snprintf(r->state, sizeof r->state, "%s", show_member_state(m));
+    r->lag_ms = fields_number(m, "lag_ms");
+    const char *admin = fields_text(m, "admin");
+    bool lives = fields_equal(m, "state", "alive") && strchr(admin, ':') != NULL;
+    if (r->self) {
+        take_metrics(s, r, g, g->admin, ASK_TIMEOUT_S);
+    } else if (lives && *asked < SURVEY_ROUTERS_MAX) {
+        ++*asked;
+        if (is_that(g, admin, r->name))
+            take_metrics(s, r, g, admin, 1);
+    }
+}
+
+static bool take_routers(struct survey *s, const struct given *g)
+{
+    int status;
+    json_t *answer =
+        ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_MEMBERS)->path, ASK_TIMEOUT_S, &status);
+    const json_t *members = json_object_get(answer, "members");
+    size_t i, n = json_array_size(members);
+    const json_t *m;
+    s->alone = !json_is_array(members);
+    s->routers = calloc(n > 0 ? n : 1, sizeof *s->routers);
+    if (s->routers == NULL) {
+        json_decref(answer);
+        return false;
+    }
+    unsigned asked = 0;
+    for (int self = 1; self >= 0; self--) {
+        json_array_foreach(members, i, m)
+        {
+            if (fields_is(m, "self") == (self == 1))
+                take_member(s, g, m, &asked);
+        }
+    }
+    if (s->router_count == 0) {
+        s->router_count = 1;
+        s->routers[0] = (struct survey_router){.self = true, .name = "-", .version = "-"};
+        (void)snprintf(s->routers[0].state, sizeof s->routers[0].state, "alone");
+        take_metrics(s, &s->routers[0], g, g->admin, ASK_TIMEOUT_S);
+    }
+    json_decref(answer);
+    return true;
+}
+
+/* /readyz answers 503 where it is not: then its body says why. */
+static void take_ready(struct survey *s, const struct given *g)
+{
+    struct buf out;
+    buf_init(&out, 0);
+    struct call call = {.method = "GET",
+                        .target = "/readyz?format=json",
+                        .token = g->token,
+                        .timeout_s = ASK_TIMEOUT_S,
+                        .quiet = true};
+    int status = call_admin(g->admin, &call, &out);
+    json_t *answer = status > 0 ? json_loadb(out.at, out.len, 0, NULL) : NULL;
+    s->ready = status == 200;
+    copy(s->why_not, sizeof s->why_not, answer, "why");
+    if (fields_has_text(answer, "alone"))
+        copy(s->alone_why, sizeof s->alone_why, answer, "alone");
+    json_decref(answer);
+    buf_free(&out);
+}
+
+bool survey_take(struct survey *s, const struct given *g, bool quiet)
+{
+    int status;
+    *s = (struct survey){.at_s = call_seconds()};
+    s->replicas = quiet ? ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_REPLICAS)->path,
+                                      ASK_TIMEOUT_S, &status)
+                        : ask_json(g, ADMIN_CALL_REPLICAS);
+    s->answered = json_object();
+    bool good = json_is_array(s->replicas);
+    if (s->replicas != NULL && !good && !quiet)
+        ask_other(g);
+    if (good)
+        take_ready(s, g);
+    if (good && take_routers(s, g))
+        return true;
+    survey_free(s);
+    return false;
+}
+
+void survey_free(struct survey *s)
+{
+    json_decref(s->replicas);
+    json_decref(s->answered);
+    free(s->routers);
+    *s = (struct survey){0};
+}
+
+/* --- figures --------------------------------------------------------------------------------- */
+
+static void add(struct survey_counters *sum, const struct survey_counters *c, double sign)
+{
+    sum->requests += sign * c->requests;
+    sum->refused += sign * c->refused;
+    sum->prompt_tokens += sign * c->prompt_tokens;
+    sum->cached_tokens += sign * c->cached_tokens;
+    sum->first_tokens += sign * c->first_tokens;
+    sum->first_seconds += sign * c->first_seconds;
+    for (unsigned i = 0; i < c->bucket_count; i++) {
+        sum->bucket_ends[i] = c->bucket_ends[i];
+        sum->buckets[i] += sign * c->buckets[i];
+    }
+    sum->bucket_count = c->bucket_count > sum->bucket_count ? c->bucket_count : sum->bucket_count;
+}
+
+struct survey_counters survey_sum(const struct survey *s)
+{
+    struct survey_counters sum = {0};
+    for (unsigned i = 0; i < s->router_count; i++)
+        add(&sum, &s->routers[i].counters, 1);
+    return sum;
+}
+
+struct survey_counters survey_since(const struct survey_counters *now,
+                                    const struct survey_counters *before)
+{
+    struct survey_counters since = *now;
+    if (now->requests >= before->requests && now->first_tokens >= before->first_tokens)
+        add(&since, before, -1);
+    return since;
+}
+
+double survey_share(const struct survey_counters *c)
+{
+    return c->prompt_tokens > 0 ? c->cached_tokens / c->prompt_tokens : -1;
+}
+
+double survey_quantile(const struct survey_counters *c, double share)
+{
+    double rank = share * c->first_tokens, below = 0, from = 0;
+    if (c->first_tokens <= 0)
+        return -1;
+    for (unsigned i = 0; i < c->bucket_count; i++) {
+        if (c->buckets[i] >= rank && c->buckets[i] > below)
+            return from + (c->bucket_ends[i] - from) * (rank - below) / (c->buckets[i] - below);
+        below = c->buckets[i];
+        from = c->bucket_ends[i];
+    }
+    return from;
+}
+
+double survey_in_flight(const json_t *replica)
+{
+    const json_t *load = json_object_get(replica, "load");
+    return fields_number(load, "requests") + fields_number(load, "requests_of_others");
+}

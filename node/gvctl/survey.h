@@ -1,0 +1,64 @@
+/* What `status` and `top` tell of: one look at a router, at its replicas, and at the other routers
+ * whose admin ports can be reached from here. */
+#ifndef NODE_GVCTL_SURVEY_H
+#define NODE_GVCTL_SURVEY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "node/gvctl/given.h"
+
+enum {
+    SURVEY_ROUTERS_MAX = 16, /* whose counters are asked for; of others their state alone counts */
+    SURVEY_BUCKETS_MAX = 32, /* of a histogram */
+    SURVEY_NAME_BYTES = 128,
+};
+
+/* Counters since a start; all may be added up over routers. */
+struct survey_counters {
+    double requests;                     /* begun on the client port */
+    double refused;                      /* errors of the router's own */
+    double prompt_tokens, cached_tokens; /* that engines reported of answers */
+    double first_tokens, first_seconds;  /* streams, and their times to the first token */
+    unsigned bucket_count;
+    double bucket_ends[SURVEY_BUCKETS_MAX];
+    double buckets[SURVEY_BUCKETS_MAX]; /* of those times, cumulative */
+};
+
+struct survey_router {
+    char name[SURVEY_NAME_BYTES], state[32], version[32], policy[32], address[SURVEY_NAME_BYTES];
+    bool self;
+    bool reached; /* its counters count */
+    double lag_ms, in_flight, queue_length;
+    struct survey_counters counters;
+};
+
+struct survey {
+    double at_s;
+    bool alone; /* it runs without a cluster */
+    bool ready;
+    char why_not[256], alone_why[256];
+    struct survey_router *routers; /* owned; the one that is asked comes first */
+    unsigned router_count;
+    json_t *replicas; /* owned; /replicas */
+    json_t *answered; /* owned; replica -> [prompt tokens, cached tokens] over all reached */
+};
+
+/* False after printing why; `s` has nothing to free then. With `quiet` it prints nothing. */
+bool survey_take(struct survey *s, const struct given *g, bool quiet);
+void survey_free(struct survey *s);
+
+/* Over all routers that were reached. */
+struct survey_counters survey_sum(const struct survey *s);
+/* What was counted since `before`; all of it where a router has started anew since. */
+struct survey_counters survey_since(const struct survey_counters *now,
+                                    const struct survey_counters *before);
+/* The share of prompts' tokens that came from caches; negative: none was reported. */
+double survey_share(const struct survey_counters *c);
+/* The time to the first token that a share of streams (0.99) did not exceed, within its bucket;
+ * negative: there is none. */
+double survey_quantile(const struct survey_counters *c, double share);
+/* Under way at the replica, of all routers. */
+double survey_in_flight(const json_t *replica);
+
+#endif

@@ -1,0 +1,254 @@
+#include "node/gvctl/top_frame.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "node/gvctl/fields.h"
+#include "node/gvctl/table.h"
+
+enum { BAR_WIDTH = 10 };
+
+static double seconds_between(const struct survey *now, const struct survey *before)
+{
+    double s = before != NULL ? now->at_s - before->at_s : 0;
+    return s > 0.001 ? s : 0;
+}
+
+/* "12.5", or "-" where no rate is known. */
+static const char *rate(double count, double seconds, char out[16])
+{
+    if (seconds == 0)
+        return "-";
+    (void)snprintf(out, 16, count / seconds < 100 ? "%.1f" : "%.0f", count / seconds);
+    return out;
+}
+
+static const char *percent(double share, char out[16])
+{
+    if (share < 0)
+        return "-";
+    (void)snprintf(out, 16, "%.1f", 100 * share);
+    return out;
+}
+
+static const char *seconds(double value, char out[16])
+{
+    if (value < 0)
+        return "-";
+    (void)snprintf(out, 16, value < 10 ? "%.3f" : "%.1f", value);
+    return out;
+}
+
+static double mean(const struct survey_counters *c)
+{
+    return c->first_tokens > 0 ? c->first_seconds / c->first_tokens : -1;
+}
+
+static const struct survey_router *router_before(const struct survey *before, const char *name)
+{
+    for (unsigned i = 0; before != NULL && i < before->router_count; i++) {
+        const struct survey_router *r = &before->routers[i];
+        if (strcmp(r->name, name) == 0 && r->reached)
+            return r;
+    }
+    return NULL;
+}
+
+/* What the routers that were reached both times have counted since. */
+static struct survey_counters all_since(const struct survey *now, const struct survey *before)
+{
+    struct survey a = *now, b = {0};
+    struct survey_router then[SURVEY_ROUTERS_MAX + 1], here[SURVEY_ROUTERS_MAX + 1];
+    a.routers = here;
+    a.router_count = 0;
+    b.routers = then;
+    for (unsigned i = 0; i < now->router_count && a.router_count < ARRAY_LEN(here); i++) {
+        const struct survey_router *r = router_before(before, now->routers[i].name);
+        if (!now->routers[i].reached || (before != NULL && r == NULL))
+            continue;
+        here[a.router_count++] = now->routers[i];
+        if (r != NULL)
+            then[b.router_count++] = *r;
+    }
+    struct survey_counters sum = survey_sum(&a), earlier = survey_sum(&b);
+    return survey_since(&sum, &earlier);
+}
+
+static void head(const struct given *g, const struct survey *now, const struct survey *before,
+                 FILE *to)
+{
+    struct survey_counters since = all_since(now, before);
+    double s = seconds_between(now, before), flying = 0, waiting = 0;
+    unsigned reached = 0;
+    char clock[16] = "", text[5][16];
+    time_t wall = time(NULL);
+    struct tm tm;
+    if (localtime_r(&wall, &tm) != NULL)
+        (void)strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+    size_t k;
+    const json_t *r;
+    json_array_foreach(now->replicas, k, r)
+    {
+        flying += survey_in_flight(r);
+    }
+    for (unsigned i = 0; i < now->router_count; i++) {
+        waiting += now->routers[i].queue_length;
+        reached += now->routers[i].reached ? 1 : 0;
+    }
+    (void)fprintf(
+        to, "gvctl top  %s  %s  %s%s%s%s\n", g->admin, clock, show_colour(&g->show, now->ready),
+        now->ready ? "ready" : "not ready: ", now->ready ? "" : now->why_not, show_plain(&g->show));
+    (void)fprintf(to, "requests %s/s, %.0f in flight, %.0f waiting, %s/s refused",
+                  rate(since.requests, s, text[0]), flying, waiting,
+                  rate(since.refused, s, text[1]));
+    if (reached < now->router_count)
+        (void)fprintf(to, " (counted at %u of %u routers)", reached, now->router_count);
+    (void)fprintf(to, "\nfrom cache %s %%, first token %s s on average, %s s for 99 %%%s\n\n",
+                  percent(survey_share(&since), text[2]), seconds(mean(&since), text[3]),
+                  seconds(survey_quantile(&since, 0.99), text[4]),
+                  before == NULL ? " (since the start)" : "");
+}
+
+static void routers(const struct given *g, const struct survey *now, const struct survey *before,
+                    FILE *to)
+{
+    static const struct table_column columns[] = {
+        {"ROUTER", 0},
+        {"STATE", 0},
+        {"VERSION", TABLE_WIDE},
+        {"LAG ms", TABLE_RIGHT},
+        {"REQ/s", TABLE_RIGHT},
+        {"IN FLIGHT", TABLE_RIGHT},
+        {"WAITING", TABLE_RIGHT},
+        {"CACHE %", TABLE_RIGHT},
+        {"FIRST s", TABLE_RIGHT},
+    };
+    double s = seconds_between(now, before);
+    struct table t;
+    table_init(&t, columns, ARRAY_LEN(columns), g->show.wide || g->show.verbose);
+    for (unsigned i = 0; i < now->router_count; i++) {
+        const struct survey_router *r = &now->routers[i];
+        const struct survey_router *then = router_before(before, r->name);
+        struct survey_counters since =
+            then != NULL ? survey_since(&r->counters, &then->counters) : r->counters;
+        bool fine = strcmp(r->state, "alive") == 0 || strcmp(r->state, "alone") == 0;
+        char text[16];
+        table_row(&t, r->self ? '*' : ' ');
+        table_cell(&t, "%s", r->name);
+        table_cell(&t, "%s", r->state);
+        table_colour(&t, show_colour(&g->show, fine));
+        table_cell(&t, "%s", r->version);
+        if (r->self)
+            table_cell(&t, "-");
+        else
+            table_cell(&t, "%.1f", r->lag_ms);
+        if (!r->reached) {
+            for (unsigned c = 0; c < 5; c++)
+                table_cell(&t, "-");
+            continue;
+        }
+        table_cell(&t, "%s", rate(since.requests, then != NULL ? s : 0, text));
+        table_cell(&t, "%.0f", r->in_flight);
+        table_cell(&t, "%.0f", r->queue_length);
+        table_cell(&t, "%s", percent(survey_share(&since), text));
+        table_cell(&t, "%s", seconds(mean(&since), text));
+    }
+    table_print(&t, to);
+    (void)fputc('\n', to);
+}
+
+/* The share of a replica's prompts that came from its cache since `before`. */
+static double hit_rate(const struct survey *now, const struct survey *before, const char *replica)
+{
+    double sums[2];
+    for (unsigned i = 0; i < 2; i++) {
+        const json_t *a = json_array_get(json_object_get(now->answered, replica), i);
+        const json_t *b =
+            before != NULL ? json_array_get(json_object_get(before->answered, replica), i) : NULL;
+        sums[i] = json_number_value(a) - json_number_value(b);
+    }
+    return sums[0] > 0 ? sums[1] / sums[0] : -1;
+}
+
+/* How full its cache is believed to be. */
+static const char *bar(const json_t *replica, char out[BAR_WIDTH + 1])
+{
+    const json_t *cache = json_object_get(replica, "cache");
+    double per_token = fields_number(json_object_get(replica, "learned"), "bytes_per_token");
+    double size = fields_number(cache, "tokens") * (per_token > 0 ? per_token : 4);
+    double full = size > 0 ? fields_number(cache, "present_bytes") / size : 0;
+    int marks = (int)(full * BAR_WIDTH + 0.5);
+    marks = marks > BAR_WIDTH ? BAR_WIDTH : marks;
+    for (int i = 0; i < BAR_WIDTH; i++)
+        out[i] = i < marks ? '#' : '.';
+    out[BAR_WIDTH] = '\0';
+    return out;
+}
+
+static double chosen_before(const struct survey *before, const char *name)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(before != NULL ? before->replicas : NULL, i, r)
+    {
+        if (fields_equal(r, "name", name))
+            return fields_number(r, "chosen");
+    }
+    return 0;
+}
+
+static void replicas(const struct given *g, const struct survey *now, const struct survey *before,
+                     FILE *to)
+{
+    static const struct table_column columns[] = {
+        {"REPLICA", 0},
+        {"HEALTH", 0},
+        {"IN FLIGHT", TABLE_RIGHT},
+        {"QUEUE s", TABLE_RIGHT},
+        {"REQ/s", TABLE_RIGHT},
+        {"CACHE %", TABLE_RIGHT},
+        {"FILLED", 0},
+        {"PREFILL/s", TABLE_RIGHT | TABLE_WIDE},
+        {"STEP ms", TABLE_RIGHT | TABLE_WIDE},
+        {"WHY", TABLE_WIDE},
+    };
+    double s = seconds_between(now, before);
+    struct table t;
+    size_t i;
+    const json_t *r;
+    table_init(&t, columns, ARRAY_LEN(columns), g->show.wide || g->show.verbose);
+    json_array_foreach(now->replicas, i, r)
+    {
+        const json_t *learned = json_object_get(r, "learned");
+        const char *name = fields_text(r, "name"), *health = show_replica_health(r);
+        double chosen = fields_number(r, "chosen") - chosen_before(before, name);
+        char text[16], marks[BAR_WIDTH + 1];
+        table_row(&t, ' ');
+        table_cell(&t, "%s", name);
+        table_cell(&t, "%s", health);
+        table_colour(&t, show_colour(&g->show, strcmp(health, "up") == 0));
+        table_cell(&t, "%.0f", survey_in_flight(r));
+        table_cell(&t, "%.3f", fields_number(json_object_get(r, "load"), "queue_s"));
+        table_cell(&t, "%s", rate(chosen > 0 ? chosen : 0, s, text));
+        table_cell(&t, "%s", percent(hit_rate(now, before, name), text));
+        table_cell(&t, "%s", bar(r, marks));
+        table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
+        table_cell(&t, "%.1f", fields_number(learned, "decode_step_ms"));
+        table_cell(&t, "%s", fields_has_text(r, "why") ? fields_text(r, "why") : "-");
+    }
+    table_print(&t, to);
+    if (g->show.verbose)
+        (void)fputs("\nREQ/s of a replica: those that the router asked chose it for. CACHE %: of "
+                    "prompts' tokens\nthat were answered since the last frame. FIRST: time to the "
+                    "first token, on average.\n",
+                    to);
+}
+
+void top_frame(const struct given *g, const struct survey *now, const struct survey *before,
+               FILE *to)
+{
+    head(g, now, before, to);
+    routers(g, now, before, to);
+    replicas(g, now, before, to);
+}

@@ -1,0 +1,13 @@
+/* One frame of `gvctl top`, as text. */
+#ifndef NODE_GVCTL_TOP_FRAME_H
+#define NODE_GVCTL_TOP_FRAME_H
+
+#include <stdio.h>
+
+#include "node/gvctl/survey.h"
+
+/* Lines of any width; rates are those since `before` (NULL: none is known). */
+void top_frame(const struct given *g, const struct survey *now, const struct survey *before,
+               FILE *to);
+
+#endif

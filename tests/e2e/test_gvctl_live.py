@@ -1,0 +1,238 @@
+"""gvctl at routers that run: status, top in a terminal, a drain that waits, and ports that are others."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import unittest
+
+from lib import HOST, LIMIT, SSE_HEAD, Case, binary, chunk, wait_for
+from lib_cluster import Clustered, Talk, gvctl
+from test_engines import CHAT, FAST
+
+EVENT = b'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+
+
+class Terminal:
+    """A program in a terminal of its own."""
+
+    def __init__(self, case, args, rows=24, columns=80, **environment):
+        self.ours, theirs = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(theirs)
+        self.theirs = theirs
+        self.out = ""
+        self.p = subprocess.Popen([binary("gvctl"), *args], stdin=theirs, stdout=theirs, stderr=theirs,
+                                  start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                  env={"PATH": os.environ["PATH"], "TERM": "xterm", **environment})
+        case.addCleanup(self.close)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self):
+        while select.select([self.ours], [], [], 0.02)[0]:
+            try:
+                self.out += os.read(self.ours, 65536).decode()
+            except OSError:
+                return self.out
+        return self.out
+
+    def frames(self):
+        """The text of each frame, without what moves the cursor or sets colours."""
+        return [re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", frame).replace("\r", "")
+                for frame in self.read().split("\x1b[H")[1:]]
+
+    def keys(self, text):
+        os.write(self.ours, text.encode())
+
+    def ends(self):
+        wait_for(lambda: (self.read(), self.p.poll() is not None)[1], "its end")
+        return self.p.returncode
+
+    def close(self):
+        if self.p.poll() is None:
+            self.p.kill()
+        self.p.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+class Live(Clustered):
+    def test_status_of_a_cluster(self):
+        sims = [self.sim(*FAST) for _ in range(2)]
+        nodes = self.cluster(3, sims)
+        talk = Talk(self, 1)
+        for turn in range(6):
+            talk.ask(nodes[turn % 3])
+        self.assertEqual(gvctl("drain", sims[1].name, admin=nodes[1].admin_port)[0], 0)
+        self.converge(nodes[0], 3)
+        wait_for(lambda: "1 draining" in gvctl("status", admin=nodes[0].admin_port)[1], "it drains at all")
+        status, out, err = gvctl("status", admin=nodes[0].admin_port)
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"^router +r1: ready\nrouters +3: 3 alive; all hold the same state\n"
+                              r"version +grapevine \S+, policy cache_aware\nreplicas +2: 1 up, 1 draining\n"
+                              r"requests +0 in flight, 0 waiting; 6 so far, 0 refused\n"
+                              r"from cache +\d+\.\d % of prompts' tokens so far\n$")
+        for form in ("json", "yaml"):
+            status, out, err = gvctl("status", "-o", form, admin=nodes[0].admin_port)
+            self.assertEqual((status, err), (0, ""))
+        told = json.loads(gvctl("status", "-o", "json", admin=nodes[0].admin_port)[1])
+        self.assertEqual((told["routers"], told["replicas"], told["state"], told["requests"], told["routers_counted"]),
+                         ({"alive": 3}, {"up": 1, "draining": 1}, "equal", 6, 3))
+        cached, prompt = sum(talk.cached), sum(talk.prompt)
+        self.assertAlmostEqual(told["share_from_cache"], cached / prompt, 5)
+        nodes[2].signal(signal.SIGKILL)
+        nodes[2].stopped = True
+        nodes[2].wait()
+        wait_for(lambda: "2 alive, 1 dead" in gvctl("status", admin=nodes[0].admin_port)[1], "r3 is dead")
+        self.assertIn("(Counted at 2 of 3 routers", gvctl("status", admin=nodes[0].admin_port)[1])
+
+    def test_a_drain_waits_for_requests_of_other_routers(self):
+        """One stream through the router that is asked and one through another: it waits for both."""
+        slow, other = self.engine(), self.engine()
+        ended = []
+
+        def stream(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(EVENT))
+            wait_for(lambda: len(ended) > 0, "that it may end", 4 * LIMIT)
+            asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+        slow.handler = stream
+        nodes = self.cluster(2, [slow])
+        self.assertEqual(gvctl("add", other.name, admin=nodes[0].admin_port)[0], 0)
+        body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+        self.assertEqual(gvctl("drain", other.name, admin=nodes[0].admin_port)[0], 0)
+        wait_for(lambda: {x["name"]: x["health"] for x in nodes[1].admin("GET", "/replicas").json}.get(other.name) ==
+                 "draining", "it drains there")
+        clients = [self.client(r) for r in nodes]
+        for c in clients:
+            c.send("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" %
+                   (CHAT, len(json.dumps(body))) + json.dumps(body))
+        slow.wait_request(2)
+        wait_for(lambda: [(x["load"]["requests"], x["load"]["requests_of_others"])
+                          for x in nodes[0].admin("GET", "/replicas").json if x["name"] == slow.name] == [(1, 1)],
+                 "both are known")
+        self.assertEqual(gvctl("undrain", other.name, admin=nodes[0].admin_port)[0], 0)
+        admin = "http://%s:%d" % (HOST, nodes[0].admin_port)
+        shown = Terminal(self, ["--admin", admin, "drain", slow.name, "--wait"])
+        wait_for(lambda: "%s: 2 under way, 1 of them of other routers" % slow.name in shown.read(), "the progress")
+        status, out, err = gvctl("drain", slow.name, "--wait", "--timeout", "1", admin=nodes[0].admin_port)
+        self.assertEqual(status, 1)
+        self.assertIn("gave up after 1 s: 2 under way", err)
+        self.assertIsNone(shown.p.poll())
+        status, out, err = gvctl("drain", slow.name, admin=nodes[0].admin_port)
+        self.assertIn("2 requests are still under way there (1 of other routers)", out)
+        ended.append(True)
+        self.assertEqual(shown.ends(), 0)
+        self.assertIn("%s drains: no router sends it anything new; nothing is under way there" % slow.name, shown.read())
+        for c in clients:
+            self.assertEqual(c.read().status, 200)
+        status, out, err = gvctl("remove", other.name, admin=nodes[0].admin_port)
+        self.assertIn("%s is removed for all routers; nothing is under way there" % other.name, out)
+        self.assertIn("warning: that was the last replica that was up", err)
+
+    def test_top_in_a_terminal(self):
+        nodes = self.cluster(2, [self.sim(*FAST)])
+        talk = Talk(self, 1)
+        for turn in range(2):
+            talk.ask(nodes[turn])
+        admin = "http://%s:%d" % (HOST, nodes[0].admin_port)
+        t = Terminal(self, ["--admin", admin, "top"], rows=16, columns=80)
+        wait_for(lambda: len(t.frames()) >= 2, "a second frame")
+        self.assertIn("\x1b[32m", t.out)
+        first = t.frames()[0].split("\n")
+        self.assertEqual(len(first), 16)
+        self.assertLessEqual(max(map(len, first)), 80)
+        self.assertRegex(first[0], r"^gvctl top  http\S+  \d\d:\d\d:\d\d  ready")
+        self.assertRegex("\n".join(first), r"\n\* r1 +alive +- +- +0 +0 +\d.*\n  r2 +alive +\d\.\d +- +0 +0 ")
+        self.assertEqual(first[-1], "q quits")
+        talk.ask(nodes[1])  # at the other router: it is seen in the rates
+        wait_for(lambda: any(re.search(r"\nrequests (0\.[1-9]|[1-9])\S*/s", f) for f in t.frames()), "its rate")
+        self.assertRegex("\n".join(t.frames()), r"\n  r2 +alive +\d\.\d +(0\.[1-9]|[1-9]\.\d) ")
+        n = len(t.frames())
+        t.resize(6, 30)
+        wait_for(lambda: len(t.frames()) > n and all(len(line) <= 30 for line in t.frames()[-1].split("\n")),
+                 "a smaller frame")
+        self.assertEqual(len(t.frames()[-1].split("\n")), 6)
+        nodes[0].signal(signal.SIGKILL)
+        nodes[0].stopped = True
+        nodes[0].wait()
+        t.resize(16, 80)
+        wait_for(lambda: "cannot be reached; it is asked again" in t.frames()[-1], "that it is gone")
+        t.keys("xq")
+        self.assertEqual(t.ends(), 0)
+        self.assertTrue(t.read().endswith("\x1b[?25h\x1b[?1049l"), "the screen is as before")
+        self.assertEqual(termios.tcgetattr(t.theirs), t.before)
+
+    def test_top_ends_by_signals_and_does_without_colour(self):
+        r = self.router([self.engine()])
+        admin = "http://%s:%d" % (HOST, r.admin_port)
+        for how in (lambda t: t.keys("\x03"), lambda t: t.p.send_signal(signal.SIGTERM)):
+            t = Terminal(self, ["--admin", admin, "top"], NO_COLOR="1")
+            wait_for(lambda: t.frames(), "a frame")
+            self.assertNotIn("\x1b[32m", t.out)
+            self.assertIn("alone", t.frames()[0])
+            how(t)
+            self.assertEqual(t.ends(), 0)
+            self.assertEqual(termios.tcgetattr(t.theirs), t.before)
+
+    def test_top_once(self):
+        r = self.router([self.engine()])
+        for args in (("top",), ("top", "--once", "-o", "wide")):
+            status, out, err = gvctl(*args, admin=r.admin_port)
+            self.assertEqual((status, err), (0, ""))
+            self.assertNotIn("\x1b", out)
+            self.assertRegex(out, r"(?m)^REPLICA +HEALTH +IN FLIGHT ")
+            self.assertEqual("PREFILL/s" in out, "wide" in args)
+
+
+class Ports(Case):
+    def test_status_of_one_that_is_alone_and_not_ready(self):
+        e = self.engine()
+        r = self.router([e])
+        status, out, err = gvctl("status", admin=r.admin_port)
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"^router +ready\ncluster +none: this router runs alone\nreplicas +1: 1 up\n")
+        self.assertIn("no answer has told", out)
+        self.assertEqual(json.loads(gvctl("status", "--json", admin=r.admin_port)[1])["share_from_cache"], None)
+        self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
+        wait_for(lambda: gvctl("ready", admin=r.admin_port)[0] == 1, "it says so")
+        status, out, err = gvctl("status", admin=r.admin_port)
+        self.assertEqual((status, err), (1, ""))
+        self.assertRegex(out, r"^router +not ready: \S+")
+
+    def test_the_client_port_and_an_engine_are_named(self):
+        sim = self.sim(*FAST)
+        r = self.router([sim])
+        passing = self.router([sim], "--other-paths", "pass")
+        for command in (("replicas",), ("status",), ("ready",), ("metrics",), ("drain", sim.name), ("top",)):
+            for port in (r.port, passing.port):
+                status, out, err = gvctl(*command, admin=port)
+                self.assertEqual((status, out), (1, ""))
+                self.assertIn("is the client port of a router\n       The admin port is 9090 by default", err)
+        status, out, err = gvctl("replicas", admin=sim.port)
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("is no router", err)
+
+    def test_config_and_metrics_in_other_forms(self):
+        e = self.engine()
+        r = self.router([e], "--session-header", "x-a")
+        config = json.loads(gvctl("config", "-o", "json", admin=r.admin_port)[1])
+        self.assertEqual(config["session-header"], {"value": "x-a", "from": "flag --session-header"})
+        self.assertEqual(config["replica"]["value"], [e.url])
+        samples = json.loads(gvctl("metrics", "--json", admin=r.admin_port)[1])
+        told = {(s["name"], tuple(sorted(s["labels"].items()))): s["value"] for s in samples}
+        text = gvctl("metrics", admin=r.admin_port)[1]
+        self.assertEqual(len(told), len([line for line in text.splitlines() if line and line[0] != "#"]))
+        self.assertEqual(told[("grapevine_replica_up", (("replica", e.name),))], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
