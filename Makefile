@@ -71,7 +71,7 @@ CORE_SRC  := $(wildcard base/*.c crdt/*.c gossip/*.c http/*.c) \
              $(filter-out $(addprefix node/,$(addsuffix /%,$(SHELL_ROOMS))),$(wildcard node/*.c node/*/*.c node/*/*/*.c))
 SHELL_SRC := $(wildcard node/io/*.c)
 DAEMON_SRC := $(wildcard node/daemon/*.c)
-GVCTL_SRC := $(wildcard node/gvctl/*.c)
+GVCTL_SRC := $(wildcard node/gvctl/*.c node/gvctl/*/*.c)
 ENGINE_SIM_SRC := $(wildcard tests/engine-sim/*.c)
 REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
 BACKEND_SRC := $(wildcard tests/bench/backend.c)
@@ -418,8 +418,9 @@ image: all ## an image for containers, in build/, from Debian's packages (as roo
 	@BUILD=$(BUILD) deploy/container/image.sh
 
 .PHONY: docs
-docs: all ## docs/options.md anew from the option table
+docs: all ## docs/options.md and docs/from-other-routers.md anew from their tables
 	$(BUILD)/grapevine --print-options-markdown > docs/options.md
+	$(BUILD)/gvctl convert --print-page > docs/from-other-routers.md
 
 .PHONY: lint
 lint: deps-check ## only the lints

@@ -143,6 +143,21 @@ static const struct command rows[] = {
              "pause there are three steps, --next, --promote, --finish. Each changes FILE; give\n"
              "it to all routers, which read it within a second, and wait for cluster_key_read in\n"
              "the log of each before the next step."},
+    {.name = "convert",
+     .argument = "[FILE|COMMAND...]",
+     .run = COMMAND_CONVERT,
+     .call = NO_CALL,
+     .options = OF_CONVERT,
+     .help = "settings from what starts another router: vllm-router, SGLang, SMG, llm-d, HAProxy",
+     .more =
+         "FILE has a command line (one may also stand behind --), a manifest of Kubernetes or "
+         "Compose, llm-d's\n"
+         "EndpointPickerConfig or HAProxy's configuration; standard input without it. What has\n"
+         "no counterpart is named, in the YAML and on standard error. All flags:\n"
+         "docs/from-other-routers.md.\n"
+         "\n"
+         "  gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 --policy random\n"
+         "  gvctl convert haproxy.cfg >grapevine.yaml"},
     {.name = "completion",
      .argument = "SHELL",
      .run = COMMAND_COMPLETION,
@@ -195,6 +210,11 @@ static const struct command_option options[] = {
     {'n', false, "next", "FILE", OF_KEYGEN, "a second key, that is accepted already", NULL},
     {'p', false, "promote", "FILE", OF_KEYGEN, "that is used; the old one is still accepted", NULL},
     {'f', false, "finish", "FILE", OF_KEYGEN, "the old key is gone", NULL},
+    {'r', false, "from", "ROUTER", OF_CONVERT,
+     "vllm-router, production-stack, sglang-router, smg, llm-d or haproxy (default: it is seen)",
+     "vllm-router production-stack sglang-router smg llm-d haproxy"},
+    {'S', false, "strict", NULL, OF_CONVERT, "exit 1 if something has no counterpart", NULL},
+    {'P', false, "print-page", NULL, OF_CONVERT, "the page docs/from-other-routers.md", NULL},
     {'F', false, "for", "PROGRAM", OF_COMPLETION, "gvctl (the default) or grapevine",
      "gvctl grapevine"},
 };

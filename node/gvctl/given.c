@@ -123,6 +123,12 @@ static bool take(struct given *g, int letter)
         return g->once = true;
     case 'i':
         return take_number(&g->interval_s, optarg);
+    case 'r':
+        return (g->from = optarg) != NULL;
+    case 'S':
+        return g->strict = true;
+    case 'P':
+        return g->print_page = true;
     case 'F':
         return (g->program = optarg) != NULL;
     case 'O':

@@ -25,6 +25,8 @@ struct given {
     unsigned interval_s; /* 0: not given */
     const char *key_file;
     enum keygen_step step;
+    const char *from;
+    bool strict, print_page;
     const char *program;          /* whose completion is wanted; NULL: gvctl's */
     bool used[GIVEN_OPTIONS_MAX]; /* by command_option_at(): it was given */
     int argc;                     /* the command and its arguments */

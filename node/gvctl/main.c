@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/err.h"
@@ -11,6 +12,7 @@
 #include "node/gvctl/change.h"
 #include "node/gvctl/command.h"
 #include "node/gvctl/completion.h"
+#include "node/gvctl/convert/convert.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/given.h"
 #include "node/gvctl/keygen.h"
@@ -147,6 +149,33 @@ static int help(const char *name)
     return name == NULL || c != NULL ? EXIT_SUCCESS : EXIT_USAGE;
 }
 
+/* One argument is a file, if there is one of that name; else they are a command line. */
+static int convert_given(const struct given *g)
+{
+    if (g->print_page) {
+        convert_page(stdout);
+        return EXIT_SUCCESS;
+    }
+    struct buf text;
+    buf_init(&text, 0);
+    const char *path = g->argc > 1 ? g->argv[1] : "-";
+    bool file = g->argc <= 2 && (strcmp(path, "-") == 0 || access(path, R_OK) == 0);
+    struct convert_input input = {
+        .from = g->from,
+        .words = (const char *const *)g->argv + 1,
+        .word_count = file ? 0 : (unsigned)(g->argc - 1),
+        .file = strcmp(path, "-") == 0 ? "standard input" : path,
+        .strict = g->strict,
+    };
+    int status = EXIT_FAILURE;
+    if (!file || given_file(path, &text) == 0) {
+        input.text = buf_slice(&text);
+        status = convert(&input, stdout);
+    }
+    buf_free(&text);
+    return status;
+}
+
 static bool fits(const struct given *g, const struct command *c)
 {
     int least, most, given = g->argc - 1;
@@ -196,6 +225,8 @@ static int run(const struct given *g)
         return top(g);
     case COMMAND_KEYGEN:
         return keygen(g->step, g->key_file);
+    case COMMAND_CONVERT:
+        return convert_given(g);
     case COMMAND_COMPLETION:
         return completion(argument, g->program != NULL ? g->program : "gvctl", stdout);
     case COMMAND_HELP:

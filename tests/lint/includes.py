@@ -54,7 +54,7 @@ PURE = below + ["node"]
 # A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
 THIRD_PARTY = {
     "uv.h": ["node/io/", "node/daemon/", "node/gvctl/"],
-    "yaml.h": ["node/io/config_yaml.c", "node/io/replica_yaml.c"],
+    "yaml.h": ["node/io/config_yaml.c", "node/io/replica_yaml.c", "node/gvctl/convert/yaml.c"],
     "ares.h": ["node/io/dns.c"],
     "curl/curl.h": ["node/io/replica_kubernetes.c"],
     "sodium.h": ["gossip/", "node/io/random.c"],

@@ -79,6 +79,9 @@ options_page() {
     make -s --no-print-directory -j2 "BUILD_release=$build" "$build/grapevine" || return 1
     "$build/grapevine" --print-options-markdown | diff docs/options.md - ||
         { echo "docs/options.md is stale: make docs"; return 1; }
+    make -s --no-print-directory -j2 "BUILD_release=$build" "$build/gvctl" || return 1
+    "$build/gvctl" convert --print-page | diff docs/from-other-routers.md - ||
+        { echo "docs/from-other-routers.md is stale: make docs"; return 1; }
 }
 
 lint self-test tests/lint/self_test.sh

@@ -1,0 +1,230 @@
+#include "node/gvctl/convert/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/version.h"
+#include "node/gvctl/convert/convert_internal.h"
+#include "node/gvctl/convert/detect_internal.h"
+#include "node/gvctl/fields.h"
+#include "node/gvctl/print.h"
+#include "node/settings/options.h"
+
+enum { EXIT_USAGE = 2, HAPROXY_FILE_MAX = 1 << 20 };
+
+/* --- what comes out -------------------------------------------------------------------------- */
+
+static void print_value(const char *text, FILE *to)
+{
+    bool plain = text[0] != '\0' && text[0] != '-' && strchr(text, ' ') == NULL;
+    for (const char *c = text; *c != '\0' && plain; c++)
+        plain = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                strchr("._:/-@", *c) != NULL;
+    if (plain && text[strlen(text) - 1] != ':')
+        (void)fputs(text, to);
+    else
+        print_yaml_text(text, to);
+}
+
+static void print_setting(const struct convert_state *c, const struct node_option *row, FILE *to)
+{
+    const json_t *values = json_object_get(c->settings, row->name);
+    size_t i;
+    const json_t *value;
+    if (values == NULL)
+        return;
+    (void)fputs("# ", to);
+    json_array_foreach(json_object_get(c->origins, row->name), i, value)
+    {
+        (void)fprintf(to, "%s%s", i > 0 ? ", " : "", json_string_value(value));
+    }
+    (void)fprintf(to, "\n%s:", row->name);
+    json_array_foreach(values, i, value)
+    {
+        (void)fputs(row->type == NODE_TYPE_LIST ? "\n  - " : " ", to);
+        print_value(json_string_value(value), to);
+    }
+    (void)fputs("\n", to);
+}
+
+static void print_notes(const struct convert_state *c, enum convert_kind kind, const char *title,
+                        FILE *to)
+{
+    size_t i, k;
+    json_t *note, *other;
+    bool any = false;
+    json_array_foreach(c->notes, i, note)
+    {
+        bool again = false;
+        json_array_foreach(c->notes, k, other)
+        {
+            again = again || (k < i && json_equal(other, note) != 0);
+        }
+        if (again || (int)fields_number(note, "kind") != (int)kind)
+            continue;
+        (void)fprintf(to, "%s#   %s: %s\n", any ? "" : title, fields_text(note, "flag"),
+                      fields_text(note, "note"));
+        any = true;
+    }
+}
+
+static void print_result(const struct convert_state *c, FILE *to)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    (void)fprintf(to,
+                  "# Made by gvctl convert " GRAPEVINE_VERSION " from what starts %s.\n"
+                  "# Try it: grapevine --config FILE --check-config\n\n",
+                  c->router->title);
+    for (unsigned i = 0; i < count; i++)
+        print_setting(c, &rows[i], to);
+    print_notes(c, CONVERT_DID, "\n# What is a little different:\n", to);
+    print_notes(c, CONVERT_HAND, "\n# To be done by hand:\n", to);
+    print_notes(c, CONVERT_NONE, "\n# Without a counterpart:\n", to);
+    print_notes(c, CONVERT_NOT_NEEDED, "\n# Not needed:\n", to);
+}
+
+static int finish(struct convert_state *c, const struct convert_input *input, FILE *to)
+{
+    size_t i;
+    const json_t *note;
+    convert_finish(c);
+    print_result(c, to);
+    (void)fprintf(
+        stderr, "gvctl: of %s: %u converted, %u not needed, %u by hand, %u without a counterpart\n",
+        c->router->name, c->counts[CONVERT_DID], c->counts[CONVERT_NOT_NEEDED],
+        c->counts[CONVERT_HAND], c->counts[CONVERT_NONE]);
+    json_array_foreach(c->notes, i, note)
+    {
+        if ((int)fields_number(note, "kind") == CONVERT_NONE)
+            (void)fprintf(stderr, "gvctl: %s: %s\n", fields_text(note, "flag"),
+                          fields_text(note, "note"));
+    }
+    bool lost = c->counts[CONVERT_NONE] > 0;
+    convert_free(c);
+    return input->strict && lost ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* --- what goes in ---------------------------------------------------------------------------- */
+
+static int unknown(const char *what)
+{
+    (void)fprintf(stderr,
+                  "gvctl: %s is not known to be a router's: --from names it (vllm-router, "
+                  "production-stack, sglang-router, smg, llm-d or haproxy)\n",
+                  what);
+    return EXIT_USAGE;
+}
+
+static json_t *haproxy_file(const char *path, struct buf *text)
+{
+    FILE *f = fopen(path, "rb");
+    char chunk[4096];
+    size_t n;
+    int err = f != NULL ? 0 : ERR_NOT_FOUND;
+    while (err == 0 && text->len < HAPROXY_FILE_MAX && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        err = buf_append(text, chunk, n);
+    if (f != NULL)
+        (void)fclose(f);
+    return err == 0 ? json_true() : NULL;
+}
+
+/* haproxy -f FILE */
+static int of_haproxy_words(const struct convert_input *input, const json_t *words, FILE *to)
+{
+    struct convert_state c;
+    struct buf text;
+    buf_init(&text, 0);
+    convert_begin(&c, &convert_haproxy);
+    for (size_t i = 0; i + 1 < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        const char *path = json_string_value(json_array_get(words, i + 1));
+        if (strcmp(word, "-f") == 0 && haproxy_file(path, &text) == NULL) {
+            (void)fprintf(stderr, "gvctl: cannot read \"%s\"\n", path);
+            buf_free(&text);
+            convert_free(&c);
+            return EXIT_FAILURE;
+        }
+    }
+    convert_haproxy_text(&c, buf_slice(&text));
+    buf_free(&text);
+    return finish(&c, input, to);
+}
+
+static int of_words(const struct convert_input *input, json_t *words, const char *what, FILE *to)
+{
+    struct convert_state c;
+    const struct convert_router *router =
+        input->from != NULL ? convert_router_find(input->from) : convert_router_of(words);
+    const char *first = json_string_value(json_array_get(words, 0));
+    size_t len = first != NULL ? strlen(first) : 0;
+    if (len >= 7 && strcmp(first + len - 7, "haproxy") == 0)
+        return of_haproxy_words(input, words, to);
+    if (router == NULL || router->is_config)
+        return unknown(what);
+    convert_begin(&c, router);
+    while (json_array_size(words) > 0) { /* the program, its interpreter, a subcommand */
+        const char *word = json_string_value(json_array_get(words, 0));
+        if (word[0] == '-' && strcmp(word, "-m") != 0 && strcmp(word, "-u") != 0)
+            break;
+        (void)json_array_remove(words, 0);
+    }
+    convert_words(&c, words);
+    return finish(&c, input, to);
+}
+
+static int of_yaml(const struct convert_input *input, json_t *docs, FILE *to)
+{
+    struct convert_state c;
+    json_t *words = convert_manifest_words(docs, 0);
+    if (words != NULL) {
+        int status = of_words(input, words, input->file, to);
+        json_decref(words);
+        return status;
+    }
+    const json_t *config = convert_find_config(docs, 0);
+    if (config == NULL)
+        return unknown(input->file);
+    convert_begin(&c, &convert_llmd);
+    convert_llmd_config(&c, config);
+    return finish(&c, input, to);
+}
+
+static int of_text(const struct convert_input *input, FILE *to)
+{
+    struct convert_state c;
+    bool told = input->from != NULL && strcmp(input->from, "haproxy") == 0;
+    if (told || (input->from == NULL && convert_is_haproxy(input->text))) {
+        convert_begin(&c, &convert_haproxy);
+        convert_haproxy_text(&c, input->text);
+        return finish(&c, input, to);
+    }
+    json_t *docs = convert_yaml(input->text);
+    const json_t *first = json_array_get(docs, 0);
+    int status;
+    if (json_is_object(first) || json_is_array(first)) {
+        status = of_yaml(input, docs, to);
+    } else {
+        json_t *words = convert_split(input->text);
+        status = of_words(input, words, input->file, to);
+        json_decref(words);
+    }
+    json_decref(docs);
+    return status;
+}
+
+int convert(const struct convert_input *input, FILE *to)
+{
+    if (input->from != NULL && convert_router_find(input->from) == NULL)
+        return unknown(input->from);
+    if (input->word_count == 0)
+        return of_text(input, to);
+    json_t *words = json_array();
+    for (unsigned i = 0; i < input->word_count; i++)
+        (void)json_array_append_new(words, json_string(input->words[i]));
+    int status = of_words(input, words, "that command line", to);
+    json_decref(words);
+    return status;
+}
