@@ -20,6 +20,7 @@ enum {
     OF_TOP = 32,
     OF_COMPLETION = 64,
     OF_CONVERT = 128,
+    OF_DECISIONS = 256,
     OF_EVERY = ~0,
 };
 
@@ -30,6 +31,7 @@ enum command_run {
     COMMAND_CONVERGENCE,
     COMMAND_STATUS,
     COMMAND_TOP,
+    COMMAND_DECISIONS,
     COMMAND_KEYGEN,
     COMMAND_CONVERT,
     COMMAND_COMPLETION,

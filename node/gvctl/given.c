@@ -121,6 +121,10 @@ static bool take(struct given *g, int letter)
         return (g->engine = optarg) != NULL;
     case '1':
         return g->once = true;
+    case 'W':
+        return g->follow = true;
+    case 'l':
+        return take_number(&g->last, optarg);
     case 'i':
         return take_number(&g->interval_s, optarg);
     case 'r':

@@ -21,7 +21,8 @@ struct given {
     bool all;
     bool wait;
     unsigned members;
-    bool once;
+    bool once, follow;
+    unsigned last;       /* 0: not given */
     unsigned interval_s; /* 0: not given */
     const char *key_file;
     enum keygen_step step;

@@ -13,6 +13,7 @@
 #include "node/gvctl/command.h"
 #include "node/gvctl/completion.h"
 #include "node/gvctl/convert/convert.h"
+#include "node/gvctl/decisions.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/given.h"
 #include "node/gvctl/keygen.h"
@@ -223,6 +224,8 @@ static int run(const struct given *g)
         return status(g);
     case COMMAND_TOP:
         return top(g);
+    case COMMAND_DECISIONS:
+        return decisions(g);
     case COMMAND_KEYGEN:
         return keygen(g->step, g->key_file);
     case COMMAND_CONVERT:

@@ -5,12 +5,13 @@ import json
 import os
 import pty
 import re
+import signal
 import socket
 import subprocess
 import tempfile
 import unittest
 
-from lib import HOST, Case, answer, answer_json, binary, closed_port
+from lib import HOST, Case, answer, answer_json, binary, closed_port, wait_for
 from lib_cluster import gvctl
 
 NODE = {"ready": True, "registry": "1", "whole_index": "2", "log": "3", "reports": "4", "index": []}
@@ -62,6 +63,13 @@ SHOWN = {
     ("convergence",): ("GET", "/convergence", {"equal": True, "nodes": {"r1": NODE, "r2": NODE}},
                        [r"r1 +1 +2 +3 +4\n", r"equal: all 2 living routers hold the same state"],
                        [r"r1 +1 +2 +3 +4 +0 +0\n"]),
+    ("decisions",): ("GET", "/decisions", {"since_ms": 1, "changed": 4, "decisions": [
+        {"id": 1, "time_ms": 1767229199870, "choice": "a:1", "why": "cached", "prompt_tokens": 5210, "cached_tokens": 4900,
+         "model": "m", "request": "6f1c", "attempt": 1, "ttft_s": 0.041,
+         "outcome": {"end": "ok", "status": 200, "ttft_ms": 39, "ms": 910, "cached_tokens": 4896}},
+        {"id": 2, "choice": "b:2", "why": "cold", "prompt_tokens": 7, "outcome": None}]},
+        [r"\d\d:\d\d:\d\d\.870  a:1 +cached +5210 +4900 +0\.039  200 ok\n", r"b:2 +cold +7 +- +-  under way\n"],
+        [r"200 ok +4896 +0\.041 +0\.910 +1  m +6f1c\n"]),
     ("poison",): ("GET", "/poison", [
         {"hash": "00ff", "state": "refused", "seconds_ago": 5, "seconds_left": 60, "refused": 3,
          "replicas": ["a:1", "b:2"]}],
@@ -91,7 +99,7 @@ TEXTS = {
                    "session-header": {"value": 'a # "b', "from": "f.yaml:3"}}),
 }
 EVERY = list(SHOWN) + list(TEXTS)
-TABLES = [c for c in SHOWN if c[0] in ("replicas", "sources", "queue", "explain", "members", "convergence", "poison")]
+TABLES = [c for c in SHOWN if c[0] in ("replicas", "sources", "queue", "explain", "members", "convergence", "decisions", "poison")]
 
 
 def read_yaml(text):
@@ -330,6 +338,33 @@ class Gvctl(Case):
                             (answer(404, b"{}", (("server", "uvicorn"),)), 'is no router: it is "uvicorn" and answers 404')):
             for command in (("replicas",), ("ready",), ("drain", "a:1"), ("status",), ("convergence",)):
                 self.fails(command, says, words)
+
+    def test_decisions_are_followed(self):
+        """Each once, in the order in which they end, over a restart of the router and a moment without one."""
+        def one(number, change):
+            return {"id": number, "change": change, "choice": "a:1", "why": "cold", "outcome": {"end": "ok", "status": 200}}
+        answers = [(1, 0, []), (1, 5, [one(1, 4), one(2, 5)]), None, (1, 7, [one(3, 7)]), (2, 3, [one(1, 1)]),
+                   (2, 2, [one(1, 2)])]
+        asked = []
+
+        def handler(request):
+            request.read_body()
+            answer_of = answers[len(asked)] if len(asked) < len(answers) else (2, 2, [])
+            asked.append(request.target)
+            if answer_of is not None:
+                request.send(answer_json(dict(zip(("since_ms", "changed", "decisions"), answer_of))))
+            request.close()
+        self.port.handler = handler
+        p = subprocess.Popen([binary("gvctl"), "--admin", self.port.url, "decisions", "--follow", "-o", "json"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for(lambda: len(asked) > len(answers), "it asks on")
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+        self.assertEqual([json.loads(line)["id"] for line in out.splitlines()], [1, 2, 3, 1])
+        self.assertEqual(err.decode(), "gvctl: %s cannot be reached; it is asked again\n" % self.port.url)
+        self.assertEqual([re.sub(".*changed=", "", a) for a in asked[1:7]], ["0", "5", "5", "7", "0", "2"])
+        self.fails(("decisions", "--follow"), answer_json({"error": {"message": "No such admin call."}}, 404),
+                   "that router keeps no decisions")
 
     def test_help(self):
         status, usage, err = gvctl("help")
