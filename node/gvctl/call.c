@@ -196,6 +196,8 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     bool cut = err == ERR_AGAIN || (err == 0 && in.len - head.bytes < head.content_length);
     if (err == 0 && !cut)
         err = buf_append_slice(out, slice_skip(buf_slice(&in), head.bytes));
+    bool other =
+        err == 0 && !cut && is_other_port(admin, call, &head); /* which borrows from `in` */
     buf_free(&in);
     if (err != 0 || cut) {
         complain(call,
@@ -205,5 +207,5 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
                  admin, cut ? "was cut off" : "cannot be read: ", cut ? "" : err_text(err));
         return CALL_FAILED;
     }
-    return is_other_port(admin, call, &head) ? CALL_FAILED : (int)head.status;
+    return other ? CALL_FAILED : (int)head.status;
 }

@@ -62,8 +62,8 @@ class Completion(Case):
 
     def test_bash_knows_commands_and_options(self):
         self.assertEqual(self.in_bash("gvctl "), self.commands())
-        self.assertEqual(self.in_bash("gvctl con"), ["config", "convergence"])
-        self.assertEqual(self.in_bash("gvctl --admin http://a:1 help conv"), ["convergence"])
+        self.assertEqual(self.in_bash("gvctl con"), ["config", "convergence", "convert"])
+        self.assertEqual(self.in_bash("gvctl --admin http://a:1 help converg"), ["convergence"])
         self.assertEqual(self.in_bash("gvctl drain --w"), ["--wait"])
         self.assertEqual(self.in_bash("gvctl replicas --w"), [])
         self.assertEqual(self.in_bash("gvctl --wait drain --tim"), ["--timeout"])
@@ -147,7 +147,7 @@ class Completion(Case):
                 f.write(self.script("fish", program))
         port = self.engine().closes(answer_json([{"name": "10.0.0.1:8000"}]))
         self.environment["GRAPEVINE_ADMIN"] = port.url
-        self.assertEqual(self.in_fish("gvctl con"), ["config", "convergence"])
+        self.assertEqual(self.in_fish("gvctl con"), ["config", "convergence", "convert"])
         self.assertEqual(self.in_fish("gvctl drain "), ["10.0.0.1:8000"])
         self.assertEqual(self.in_fish("gvctl drain --w"), ["--wait"])
         self.assertEqual(self.in_fish("gvctl replicas --w"), [])
