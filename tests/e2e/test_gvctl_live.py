@@ -105,9 +105,10 @@ class Live(Clustered):
         ended = []
 
         def stream(asked):
+            number = slow.requests.index(asked)
             asked.read_body()
             asked.send(SSE_HEAD + chunk(EVENT))
-            wait_for(lambda: len(ended) > 0, "that it may end", 4 * LIMIT)
+            wait_for(lambda: len(ended) > number, "that it may end", 4 * LIMIT)
             asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         slow.handler = stream
         nodes = self.cluster(2, [slow])
@@ -117,10 +118,10 @@ class Live(Clustered):
         wait_for(lambda: {x["name"]: x["health"] for x in nodes[1].admin("GET", "/replicas").json}.get(other.name) ==
                  "draining", "it drains there")
         clients = [self.client(r) for r in nodes]
-        for c in clients:
+        for n, c in enumerate(clients):
             c.send("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" %
                    (CHAT, len(json.dumps(body))) + json.dumps(body))
-        slow.wait_request(2)
+            slow.wait_request(n + 1)
         wait_for(lambda: [(x["load"]["requests"], x["load"]["requests_of_others"])
                           for x in nodes[0].admin("GET", "/replicas").json if x["name"] == slow.name] == [(1, 1)],
                  "both are known")
@@ -134,6 +135,9 @@ class Live(Clustered):
         self.assertIsNone(shown.p.poll())
         status, out, err = gvctl("drain", slow.name, admin=nodes[0].admin_port)
         self.assertIn("2 requests are still under way there (1 of other routers)", out)
+        ended.append(True)  # of the router that is asked: the other's goes on
+        wait_for(lambda: shown.read().count("%s: 1 under way, 1 of them of other routers" % slow.name) >= 8, "looks")
+        self.assertIsNone(shown.p.poll())
         ended.append(True)
         self.assertEqual(shown.ends(), 0)
         self.assertIn("%s drains: no router sends it anything new; nothing is under way there" % slow.name, shown.read())
