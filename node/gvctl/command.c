@@ -15,7 +15,7 @@ static const struct command rows[] = {
      .argument = "",
      .run = COMMAND_STATUS,
      .call = NO_CALL,
-     .help = "in short: routers, replicas, readiness, load, share from cache",
+     .help = "in short: routers, replicas, load, share from cache",
      .more = "Exit status 1 if the router that is asked is not ready. What it counts of requests\n"
              "and of the cache is its own since its start, plus that of the other routers whose\n"
              "admin ports can be reached from here."},
@@ -31,7 +31,7 @@ static const struct command rows[] = {
      .argument = "",
      .call = CALL(MEMBERS),
      .show = show_members,
-     .help = "the routers, what is known of each, and what passed between",
+     .help = "the routers: state, address, version, lag",
      .more = "-v adds which deltas each router has applied, and what the packets carried."},
     {.name = "convergence",
      .argument = "",
@@ -53,19 +53,19 @@ static const struct command rows[] = {
      .argument = "",
      .call = CALL(SOURCES),
      .show = show_sources,
-     .help = "where replicas come from: settings, files, DNS, Kubernetes"},
+     .help = "where replicas come from: files, DNS, Kubernetes"},
     {.name = "queue",
      .argument = "",
      .call = CALL(QUEUE),
      .show = show_queue,
-     .help = "requests in flight, and those that wait: for which model, how long"},
+     .help = "requests in flight, and those that wait"},
     {.name = "explain",
      .argument = "[FILE]",
      .call = CALL(EXPLAIN),
      .show = show_explain,
      .options = OF_EXPLAIN,
-     .help = "what each replica would cost for a request body (default: stdin)",
-     .more = "Nothing is sent to a replica.\n"
+     .help = "what each replica would cost for a request body",
+     .more = "FILE is - or left out: standard input. Nothing is sent to a replica.\n"
              "\n"
              "  gvctl explain --all request.json"},
     {.name = "decisions",
@@ -73,7 +73,7 @@ static const struct command rows[] = {
      .run = COMMAND_DECISIONS,
      .call = NO_CALL,
      .options = OF_DECISIONS,
-     .help = "the last choices of the router, why, and how they ended; --follow",
+     .help = "the last choices, why, and how they ended; --follow",
      .more = "With --follow each is shown once its request has ended; with -o json a line each."},
     {.name = "ready",
      .argument = "",
@@ -84,7 +84,7 @@ static const struct command rows[] = {
      .argument = "",
      .call = CALL(METRICS),
      .parse = parse_metrics,
-     .help = "Prometheus text; with --output json a list of samples"},
+     .help = "Prometheus text (-o json: a list of samples)"},
     {.name = "config",
      .argument = "",
      .call = CALL(CONFIG),
@@ -102,7 +102,7 @@ static const struct command rows[] = {
      .run = COMMAND_CHANGE,
      .call = CALL(DRAIN),
      .options = OF_DRAIN,
-     .help = "nothing new for a replica, or for HOST:PORT@RANK; --wait",
+     .help = "nothing new for a replica; --wait",
      .more = "What is under way there ends by itself. With --wait it returns when nothing is, of\n"
              "all routers (exit 1 if that takes longer than --timeout): then the engine may be\n"
              "stopped. HOST:PORT@RANK is one of its data-parallel ranks.\n"
@@ -125,7 +125,7 @@ static const struct command rows[] = {
      .argument = "HOST:PORT",
      .run = COMMAND_CHANGE,
      .call = CALL(REMOVE),
-     .help = "the replica is not used, whatever a configuration says",
+     .help = "it is not used, whatever a configuration says",
      .more = "What is under way there ends by itself; gvctl says how much that is. To wait for\n"
              "it, drain --wait first."},
     {.name = "poison",
@@ -145,7 +145,7 @@ static const struct command rows[] = {
      .run = COMMAND_KEYGEN,
      .call = NO_CALL,
      .options = OF_KEYGEN,
-     .help = "the cluster's key: a new one (--out FILE), and its change",
+     .help = "the cluster's key: a new one, and its change",
      .more = "Give the file to all routers (--cluster-key-file). To change the key without a\n"
              "pause there are three steps, --next, --promote, --finish. Each changes FILE; give\n"
              "it to all routers, which read it within a second, and wait for cluster_key_read in\n"
@@ -155,10 +155,10 @@ static const struct command rows[] = {
      .run = COMMAND_CONVERT,
      .call = NO_CALL,
      .options = OF_CONVERT,
-     .help = "settings from what starts another router: vllm-router, SGLang, SMG, llm-d, HAProxy",
+     .help = "settings from what starts another router",
      .more =
-         "FILE has a command line (one may also stand behind --), a manifest of Kubernetes or "
-         "Compose, llm-d's\n"
+         "Of vLLM Router, production-stack, SGLang router, SMG, llm-d and HAProxy. FILE has a\n"
+         "command line (one may also stand behind --), a manifest of Kubernetes or Compose, an\n"
          "EndpointPickerConfig or HAProxy's configuration; standard input without it. What has\n"
          "no counterpart is named, in the YAML and on standard error. All flags:\n"
          "docs/from-other-routers.md.\n"
@@ -170,7 +170,7 @@ static const struct command rows[] = {
      .run = COMMAND_COMPLETION,
      .call = NO_CALL,
      .options = OF_COMPLETION,
-     .help = "a script for bash, zsh or fish, of gvctl or of grapevine",
+     .help = "a script for bash, zsh or fish",
      .more = "  source <(gvctl completion bash)\n"
              "  source <(gvctl completion bash --for grapevine)\n"
              "  gvctl completion zsh >\"${fpath[1]}/_gvctl\"\n"
@@ -184,7 +184,7 @@ static const struct command rows[] = {
      .argument = "",
      .run = COMMAND_VERSION,
      .call = NO_CALL,
-     .help = "of gvctl, and of the router if it can be reached"},
+     .help = "of gvctl, and of the router if it is reached"},
 };
 
 static const struct command_option options[] = {
@@ -314,7 +314,7 @@ bool command_reads_body(const struct command *c)
 
 /* --- help ------------------------------------------------------------------------------------ */
 
-enum { HELP_COLUMN = 24, HELP_WIDTH = 80 };
+enum { HELP_COLUMN = 28, HELP_WIDTH = 80 };
 
 /* "  what   help", the help broken into lines. */
 static void print_row(FILE *to, const char *what, const char *help)

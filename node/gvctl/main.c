@@ -192,6 +192,7 @@ static bool fits(const struct given *g, const struct command *c)
     (void)fprintf(stderr, "gvctl: %s takes %s%s%s; see gvctl help %s\n", c->name,
                   most == 0    ? "no argument"
                   : least == 0 ? "at most one argument"
+                  : least > 1  ? "these arguments"
                                : "one argument",
                   most == 0 ? "" : ", ", c->argument, c->name);
     return false;
