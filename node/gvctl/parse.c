@@ -10,6 +10,11 @@ json_t *parse_ready(struct slice text)
     return json_loadb(text.at, text.len, JSON_DECODE_ANY, NULL);
 }
 
+json_t *parse_alive(struct slice text)
+{
+    return slice_starts_with(text, SLICE("ok")) ? json_pack("{s:b}", "alive", 1) : NULL;
+}
+
 /* --- /metrics -------------------------------------------------------------------------------- */
 
 /* Text with its escapes taken out: \n, and a backslash before anything else. */

@@ -10,6 +10,8 @@
 json_t *parse_metrics(struct slice text);
 /* /config: {"listen": {"value": ..., "from": ...}}; a list's value is an array. */
 json_t *parse_config(struct slice text);
+/* /healthz: {"alive": true}. */
+json_t *parse_alive(struct slice text);
 /* /readyz, which is asked for JSON (?format=json). */
 json_t *parse_ready(struct slice text);
 

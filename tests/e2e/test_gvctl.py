@@ -88,6 +88,7 @@ SHOWN = {
 # Command -> method, target, an answer that is no JSON, what --json makes of it.
 TEXTS = {
     ("ready",): ("/readyz", b"ready\n", None),
+    ("alive",): ("/healthz", b"ok\n", {"alive": True}),
     ("metrics",): ("/metrics", b'# HELP x y\nx{a="1\\"2",b="\\\\"} 1.5 99\ny 12345678\nz +Inf\n',
                    [{"name": "x", "labels": {"a": '1"2', "b": "\\"}, "value": 1.5},
                     {"name": "y", "labels": {}, "value": 12345678}, {"name": "z", "labels": {}, "value": None}]),
