@@ -226,6 +226,8 @@ static const struct command_option options[] = {
     {'n', false, "next", "FILE", OF_KEYGEN, "a second key, that is accepted already", NULL},
     {'p', false, "promote", "FILE", OF_KEYGEN, "that is used; the old one is still accepted", NULL},
     {'f', false, "finish", "FILE", OF_KEYGEN, "the old key is gone", NULL},
+    {'K', false, "kubernetes-secret", "NAME", OF_KEYGEN,
+     "a new one as a Secret, made from a pod that may create Secrets", ""},
     {'r', false, "from", "ROUTER", OF_CONVERT,
      "vllm-router, production-stack, sglang-router, smg, llm-d or haproxy (default: it is seen)",
      "vllm-router production-stack sglang-router smg llm-d haproxy"},

@@ -81,6 +81,7 @@ static bool take_step(struct given *g, int letter)
     g->step = letter == 'O'   ? KEYGEN_NEW
               : letter == 'n' ? KEYGEN_NEXT
               : letter == 'p' ? KEYGEN_PROMOTE
+              : letter == 'K' ? KEYGEN_SECRET
                               : KEYGEN_FINISH;
     g->key_file = optarg;
     return true;
@@ -139,6 +140,7 @@ static bool take(struct given *g, int letter)
     case 'n':
     case 'p':
     case 'f':
+    case 'K':
         return take_step(g, letter);
     default:
         return false;

@@ -9,9 +9,12 @@
 
 #include "base/buf.h"
 #include "gossip/keyring.h"
+#include "node/io/kubernetes_secret.h"
 #include "node/io/random.h"
 
 enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536, MODE_NEW = 0600 };
+
+#define SECRET_ENTRY "cluster.key" /* the file's name where a Secret is mounted */
 
 static int complain(const char *path, const char *what)
 {
@@ -117,6 +120,32 @@ static int make(const char *path)
     return status;
 }
 
+/* Each pod of a Job may be started twice, and an upgrade runs it again: one that is there stays. */
+static int make_secret(const char *name)
+{
+    uint8_t random[2 * GOSSIP_KEY_BYTES];
+    char text[2048];
+    char message[KUBERNETES_SECRET_MESSAGE];
+    const char *folder = getenv("GRAPEVINE_KUBERNETES_CREDENTIALS"); /* as of grapevine itself */
+    if (folder == NULL || folder[0] == '\0')
+        folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+    io_random_bytes(random, sizeof random);
+    gossip_keyring_format(random, text, sizeof text);
+    int err = kubernetes_secret_create(folder, name, SECRET_ENTRY, slice_of_cstr(text), message);
+    int status = EXIT_SUCCESS;
+    if (err == ERR_EXISTS)
+        (void)printf("The Secret \"%s\" is there already, and stays as it is.\n", name);
+    else if (err != 0)
+        status = complain(name, message);
+    else {
+        print_ids(slice_of_cstr(text));
+        (void)printf("Made the Secret \"%s\" with %s.\n", name, SECRET_ENTRY);
+    }
+    explicit_bzero(random, sizeof random);
+    explicit_bzero(text, sizeof text);
+    return status;
+}
+
 /* --- a rotation ------------------------------------------------------------------------------ */
 
 /* The file was parsed: a line's first word says what it is. */
@@ -211,6 +240,8 @@ int keygen(enum keygen_step step, const char *path)
     io_random_init();
     if (step == KEYGEN_NEW)
         return make(path);
+    if (step == KEYGEN_SECRET)
+        return make_secret(path);
     struct buf text;
     struct buf edited;
     buf_init(&text, 0);

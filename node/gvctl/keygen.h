@@ -9,6 +9,7 @@ enum keygen_step {
     KEYGEN_NEXT,    /* the file gets a second key that is accepted already */
     KEYGEN_PROMOTE, /* that is used from now on; the first, now `old`, stays accepted */
     KEYGEN_FINISH,  /* the old key goes */
+    KEYGEN_SECRET,  /* a new one as a Secret of Kubernetes with the name `path`, made from a pod */
 };
 
 /* Changes `path` in one step (a new file takes its place, with its mode and owner). A step out of

@@ -100,6 +100,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.api.answer(self)
 
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.api.create(self, json.loads(body))
+
     def send_json(self, code, value, headers=()):
         body = json.dumps(value, separators=(",", ":")).encode() + b"\n"
         self.send_response(code)
@@ -151,6 +155,7 @@ class Api:
         self.version = 100
         self.oldest = 0           # versions before it are forgotten
         self.slices = {}
+        self.secrets = {}         # name -> object, as it came
         self.history = []         # (version, type, slice)
         self.watches = []
         self.sockets = set()
@@ -292,6 +297,18 @@ class Api:
             h.send_status(400, "BadRequest", "a selector that is not expected")
             return
         (self._watch if query.get("watch") else self._list)(h, query, service)
+
+    def create(self, h, value):
+        """A Secret, made by a holder of a token."""
+        if h.headers.get("Authorization", "").partition(" ")[2] not in self.tokens:
+            h.send_status(401, "Unauthorized", "Unauthorized")
+        elif self.forbidden or h.path != "/api/v1/namespaces/%s/secrets" % NAMESPACE:
+            h.send_status(403, "Forbidden", "secrets is forbidden")
+        elif value["metadata"]["name"] in self.secrets:
+            h.send_status(409, "AlreadyExists", "secrets already exists")
+        else:
+            self.secrets[value["metadata"]["name"]] = value
+            h.send_json(201, value)
 
     def _list(self, h, query, service):
         with self.lock:

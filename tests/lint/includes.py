@@ -56,7 +56,7 @@ THIRD_PARTY = {
     "uv.h": ["node/io/", "node/daemon/", "node/gvctl/"],
     "yaml.h": ["node/io/config_yaml.c", "node/io/replica_yaml.c", "node/gvctl/convert/yaml.c"],
     "ares.h": ["node/io/dns.c"],
-    "curl/curl.h": ["node/io/replica_kubernetes.c"],
+    "curl/curl.h": ["node/io/kubernetes_secret.c", "node/io/replica_kubernetes.c"],
     "sodium.h": ["gossip/", "node/io/random.c"],
     "xxhash.h": ["base/"],
     "jansson.h": ["node/gvctl/"],
