@@ -42,7 +42,7 @@ OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
             libcurl4-openssl-dev openssl \
-            libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils iproute2 nftables haproxy
+            libcmocka-dev libyaml-dev libjansson-dev python3 python3-yaml curl xz-utils iproute2 nftables haproxy
 # What the programs include of them, and what only tests do.
 HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev
@@ -388,6 +388,10 @@ test-deb: all tools ## the package in a fresh Debian 12 with systemd, from apt i
 	@./tests/deb/run.sh $(BUILD)
 test-image: all tools ## the container, run by podman (needs root, buildah, podman) [CONTAINERFILE=1]
 	@CONTAINERFILE=$(CONTAINERFILE) ./tests/container/run.sh $(BUILD)
+
+.PHONY: deploy-tools
+deploy-tools: ## Helm and the schemas of Kubernetes, for the tests of deploy/ (needs Go's module proxy and PyPI)
+	@./tests/lib/deploy_tools.sh
 
 .PHONY: format
 format: ## clang-format everything

@@ -15,7 +15,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from lib import Case, wait_for
+from lib import Case, binary, wait_for
 from lib_k8s import READY, STARTING, TERMINATING, Account, openssl, write
 
 POD = "192.0.2.1"  # of all engines: an endpoint must not have a loopback address
@@ -25,7 +25,13 @@ PATHS = {  # kind -> where one is made
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/%s/serviceaccounts",
     "Service": "/api/v1/namespaces/%s/services",
+    "ConfigMap": "/api/v1/namespaces/%s/configmaps",
+    "Secret": "/api/v1/namespaces/%s/secrets",
     "Deployment": "/apis/apps/v1/namespaces/%s/deployments",
+    "Job": "/apis/batch/v1/namespaces/%s/jobs",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/%s/poddisruptionbudgets",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/%s/networkpolicies",
+    "HorizontalPodAutoscaler": "/apis/autoscaling/v2/namespaces/%s/horizontalpodautoscalers",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings",
 }
@@ -98,13 +104,15 @@ class Cluster:
         with open(file) as f:
             documents = re.split(r"^---$", f.read(), flags=re.M)
         for text in documents:
+            if not re.search(r"^kind:", text, re.M):
+                continue
             kind = re.search(r"^kind: (\w+)", text, re.M).group(1)
             space = re.search(r"^  namespace: (\w+)", text, re.M).group(1)
             self.call("POST", PATHS[kind] % space + "?fieldValidation=Strict" +
                       ("&dryRun=All" if dry else ""), text.encode(), kind="application/yaml")
 
-    def token(self):
-        made = self.call("POST", "/api/v1/namespaces/grapevine/serviceaccounts/grapevine/token", {
+    def token(self, account="grapevine"):
+        made = self.call("POST", "/api/v1/namespaces/grapevine/serviceaccounts/%s/token" % account, {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": {"expirationSeconds": 600}})
         return made["status"]["token"]
@@ -198,9 +206,34 @@ class RealApiServer(Case):
         print("\n    " + why)
         self.cluster.call("DELETE", PATHS["ServiceAccount"] % "grapevine" + "/grapevine")
         self.cluster.apply("deploy/kubernetes/rbac.yaml")
-        self.cluster.apply("deploy/kubernetes/router.yaml", dry=True)
         write(self.cluster.account.path("token"), self.cluster.token())
         self.wait_used(router, one)
+
+    def test_0_manifests(self):
+        for name in ("rbac", "key", "router", "autoscaler"):
+            self.cluster.apply("deploy/kubernetes/%s.yaml" % name, dry=True)
+
+    def test_1_key(self):
+        """As the Job of key.yaml makes it, with its service account and no right beside that one."""
+        self.cluster.apply("deploy/kubernetes/key.yaml")
+        folder = os.path.join(self.cluster.folder, "keygen")
+        shutil.copytree(self.cluster.account.folder, folder)
+        write(os.path.join(folder, "token"), self.cluster.token("grapevine-keygen"))
+        write(os.path.join(folder, "namespace"), "grapevine")
+        secrets = PATHS["Secret"] % "grapevine"
+        made = []
+        for words in ("Made the Secret", "is there already"):
+            p = subprocess.run([binary("gvctl"), "keygen", "--kubernetes-secret", "grapevine-key"], text=True,
+                               capture_output=True, env={**os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                                                         "KUBERNETES_SERVICE_PORT": "6443",
+                                                         "GRAPEVINE_KUBERNETES_CREDENTIALS": folder})
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
+            self.assertIn(words, p.stdout)
+            made.append(self.cluster.call("GET", secrets + "/grapevine-key")["data"])
+        self.assertEqual(made[0], made[1])
+        text = base64.b64decode(made[0]["cluster.key"]).decode()
+        self.assertRegex(text, r"(?m)^key [0-9a-f]{64}$")
+        print("\n    " + p.stdout.strip())
 
     def test_2_pods(self):
         one = self.pod("a")

@@ -1,0 +1,289 @@
+"""The manifests of deploy/kubernetes and the chart that renders them: what belongs together fits, Kubernetes takes it,
+and what is committed is what the chart renders.
+
+The structure is always looked at. Schemas need kubernetes-validate, rendering needs Helm: make deploy-tools.
+"""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from lib import binary
+from lib_deploy import KUBERNETES, documents, path, text, tool
+
+CHART = path("deploy", "helm", "grapevine")
+FILES = ("rbac", "key", "router", "autoscaler", "monitoring")
+OPERATORS = ("ServiceMonitor", "PrometheusRule")  # kinds that Kubernetes itself does not have
+UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+SETTINGS = dict(re.findall(r"^\| `([a-z-]+)` \| `([^`]*)` ", text("docs", "options.md"), re.M))
+
+
+def size(value):
+    number, unit = re.fullmatch(r"(\d+)([A-Za-z]+)", value).groups()
+    return int(number) * UNITS[unit]
+
+
+def seconds(value):
+    number, unit = re.fullmatch(r"(\d+)(s|m|h)", value).groups()
+    return int(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+
+
+def helm(*args, ok=True):
+    p = subprocess.run([tool("helm"), *args], capture_output=True, text=True)
+    if ok and p.returncode != 0:
+        raise AssertionError(p.stderr)
+    return p.stdout if ok else p.stderr
+
+
+def template(*args, **how):
+    return helm("template", "grapevine", CHART, "--namespace", "grapevine", "--kube-version", "1.30.0", *args, **how)
+
+
+class Objects:
+    """Of some files, by kind and name; and what is asked of them."""
+
+    def __init__(self, case, docs):
+        self.case = case
+        self.all = docs
+
+    def of(self, kind):
+        return [d for d in self.all if d["kind"] == kind]
+
+    def one(self, kind, name="grapevine"):
+        found = [d for d in self.of(kind) if d["metadata"]["name"] == name]
+        self.case.assertEqual(len(found), 1, "%s/%s" % (kind, name))
+        return found[0]
+
+    @property
+    def pod(self):
+        return self.one("Deployment")["spec"]["template"]
+
+    @property
+    def container(self):
+        return self.pod["spec"]["containers"][0]
+
+    @property
+    def ports(self):
+        return {p["name"]: (p["containerPort"], p["protocol"]) for p in self.container["ports"]}
+
+    @property
+    def config(self):
+        return documents(self.one("ConfigMap")["data"]["grapevine.yaml"])[0]
+
+    def setting(self, name):
+        return self.config.get(name, SETTINGS[name])
+
+
+def check(case, o):
+    """What has to fit whatever the values are."""
+    config, ports, labels = o.config, o.ports, o.pod["metadata"]["labels"]
+    # The ports of the pod are those that the router listens on.
+    for name, setting in (("http", "listen"), ("admin", "admin-listen"), ("gossip", "gossip-listen"),
+                          ("gossip-tcp", "gossip-listen")):
+        case.assertEqual("0.0.0.0:%d" % ports[name][0], config[setting], name)
+    case.assertEqual({n: p for n, (_, p) in ports.items()},
+                     {"http": "TCP", "admin": "TCP", "gossip": "UDP", "gossip-tcp": "TCP"})
+    # Whatever selects pods selects these.
+    selectors = [s["spec"]["selector"] for s in o.of("Service")]
+    selectors += [o.one("Deployment")["spec"]["selector"]["matchLabels"]]
+    selectors += [p["spec"]["selector"]["matchLabels"] for p in o.of("PodDisruptionBudget")]
+    selectors += [p["spec"]["podSelector"]["matchLabels"] for p in o.of("NetworkPolicy")]
+    selectors += [t["labelSelector"]["matchLabels"]
+                  for t in o.pod["spec"].get("topologySpreadConstraints", [])]
+    for s in selectors:
+        case.assertTrue(s and s.items() <= labels.items(), s)
+    for job in o.of("Job"):  # and no other pods
+        other = job["spec"]["template"]["metadata"]["labels"]
+        case.assertFalse(any(s.items() <= other.items() for s in selectors))
+    # Services lead to ports that there are, by the right protocol.
+    for s in o.of("Service"):
+        for p in s["spec"]["ports"]:
+            case.assertEqual(ports[p["targetPort"]][1], p["protocol"], p)
+    gossip = o.one("Service", "grapevine-gossip")["spec"]
+    case.assertEqual((gossip["clusterIP"], gossip["publishNotReadyAddresses"]), ("None", True))
+    case.assertEqual({(p["port"], p["protocol"]) for p in gossip["ports"]},
+                     {(ports["gossip"][0], "UDP"), (ports["gossip"][0], "TCP")})
+    case.assertEqual(config["join"], "grapevine-gossip:%d" % ports["gossip"][0])
+    # Nobody kills a router before its own limits have passed, and it serves until nobody sends it anything.
+    spec = o.pod["spec"]
+    stop = o.container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+    delay, limit = seconds(config["drain-delay"]), seconds(config["drain-timeout"])
+    case.assertGreater(spec["terminationGracePeriodSeconds"], stop + delay + limit)
+    ready = o.container["readinessProbe"]
+    case.assertGreater(delay, ready["periodSeconds"] * ready["failureThreshold"])
+    # Probes ask what the admin port has, under any name.
+    calls = text("node", "admin", "calls.h")
+    for kind in ("readinessProbe", "livenessProbe"):
+        get = o.container[kind]["httpGet"]
+        case.assertEqual(get["port"], "admin")
+        case.assertRegex(calls, r'GET, "%s", NULL, \w+, ADMIN_PROBED' % re.escape(get["path"]))
+    # The key is where the router looks for it, and its group can read it.
+    mounts = {m["mountPath"]: m for m in o.container["volumeMounts"]}
+    volumes = {v["name"]: v for v in spec["volumes"]}
+    folder, entry = os.path.split(config["cluster-key-file"])
+    secret = volumes[mounts[folder]["name"]]["secret"]
+    case.assertNotIn("subPath", mounts[folder])
+    case.assertEqual(secret["defaultMode"], 0o440)
+    for job in o.of("Job"):
+        args = job["spec"]["template"]["spec"]["containers"][0]["args"]
+        case.assertIn("--kubernetes-secret=" + secret["secretName"], args)
+        case.assertIn('SECRET_ENTRY "%s"' % entry, text("node", "gvctl", "keygen.c"))
+    folder, entry = os.path.split(re.fullmatch(r"--config=(.*)", o.container["args"][0])[1])
+    case.assertEqual(volumes[mounts[folder]["name"]]["configMap"]["name"], "grapevine")
+    case.assertIn(entry, o.one("ConfigMap")["data"])
+    # Memory: the index, all bodies, and what else a router has.
+    case.assertGreaterEqual(size(o.container["resources"]["limits"]["memory"]),
+                            size(o.setting("index-bytes")) + size(o.setting("buffered-bytes-max")) + (128 << 20))
+    check_rights(case, o)
+
+
+def check_rights(case, o):
+    for pod in [o.pod] + [j["spec"]["template"] for j in o.of("Job")]:  # Pod Security Standards: restricted
+        case.assertTrue(pod["spec"]["securityContext"]["runAsNonRoot"])
+        case.assertGreater(pod["spec"]["securityContext"]["runAsUser"], 0)
+        case.assertEqual(pod["spec"]["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+        for c in pod["spec"]["containers"]:
+            case.assertEqual(c["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                                    "capabilities": {"drop": ["ALL"]}})
+        case.assertFalse({"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"]))
+    engines = {s.partition("/")[0] if "/" in s else "grapevine" for s in o.config.get("replica-kubernetes", [])}
+    slices = [r for r in o.of("Role") if r["metadata"]["name"] == "grapevine-replicas"]
+    case.assertEqual({r["metadata"]["namespace"] for r in slices}, engines)
+    for r in slices:
+        case.assertEqual(r["rules"], [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
+                                       "verbs": ["list", "watch"]}])
+    for b in o.of("RoleBinding"):
+        accounts = [a["metadata"]["name"] for a in o.of("ServiceAccount")]
+        case.assertIn(b["subjects"][0]["name"], accounts)
+        case.assertIn((b["roleRef"]["name"], b["metadata"]["namespace"]),
+                      [(r["metadata"]["name"], r["metadata"]["namespace"]) for r in o.of("Role")])
+    case.assertEqual([r["rules"] for r in o.of("Role") if r not in slices],
+                     [[{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]] * len(o.of("Job")))
+    case.assertIn(o.pod["spec"]["serviceAccountName"], [a["metadata"]["name"] for a in o.of("ServiceAccount")])
+
+
+class Structure(unittest.TestCase):
+    def setUp(self):
+        self.objects = Objects(self, [d for name in FILES
+                                      for d in documents(text("deploy", "kubernetes", name + ".yaml"))])
+
+    def test_what_belongs_together_fits(self):
+        check(self, self.objects)
+
+    def test_only_routers_reach_the_gossip_port(self):
+        o = self.objects
+        rules = o.one("NetworkPolicy")["spec"]["ingress"]
+        by_port = {p["port"]: r.get("from") for r in rules for p in r["ports"]}
+        self.assertEqual(set(by_port), set(o.ports))
+        for port in ("gossip", "gossip-tcp"):
+            self.assertEqual([set(peer) for peer in by_port[port]], [{"podSelector"}])
+            self.assertLessEqual(by_port[port][0]["podSelector"]["matchLabels"].items(),
+                                 o.pod["metadata"]["labels"].items())
+
+    def test_scaler_and_monitor_name_what_there_is(self):
+        o = self.objects
+        scaler = o.one("HorizontalPodAutoscaler")["spec"]
+        self.assertEqual((scaler["scaleTargetRef"]["kind"], scaler["scaleTargetRef"]["name"]),
+                         ("Deployment", "grapevine"))
+        self.assertIn("`%s`" % scaler["metrics"][1]["pods"]["metric"]["name"], text("docs", "metrics.md"))
+        monitor = o.one("ServiceMonitor")["spec"]
+        services = [s for s in o.of("Service")
+                    if monitor["selector"]["matchLabels"].items() <= s["metadata"]["labels"].items()]
+        self.assertEqual([s["metadata"]["name"] for s in services], ["grapevine-admin"])
+        self.assertIn(monitor["endpoints"][0]["port"], [p["name"] for p in services[0]["spec"]["ports"]])
+
+    def test_versions_are_those_of_the_program(self):
+        version = re.search(r'GRAPEVINE_VERSION "(.*)"', text("base", "version.h"))[1]
+        self.assertEqual(documents(text("deploy", "helm", "grapevine", "Chart.yaml"))[0]["appVersion"], version)
+        self.assertEqual(self.objects.container["image"], "grapevine:" + version)
+
+    def test_the_router_takes_the_config_map(self):
+        with tempfile.TemporaryDirectory() as folder:
+            key, file = os.path.join(folder, "cluster.key"), os.path.join(folder, "grapevine.yaml")
+            subprocess.run([binary("gvctl"), "keygen", "--out", key], check=True, stdout=subprocess.DEVNULL)
+            config = self.objects.one("ConfigMap")["data"]["grapevine.yaml"]
+            with open(file, "w") as f:
+                f.write(config.replace("/etc/grapevine/key/cluster.key", key))
+            p = subprocess.run([binary("grapevine"), "--config", file, "--check-config"], capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            for name in documents(config)[0]:
+                self.assertRegex(p.stdout, r"(?m)^%s: .*%s" % (name, re.escape(file)))
+
+    def test_the_chart_has_the_rules_and_the_dashboard(self):
+        for folder, name in (("prometheus", "recording.yaml"), ("prometheus", "alerts.yaml"),
+                             ("grafana", "grapevine.json")):
+            self.assertEqual(text("deploy", "helm", "grapevine", "files", name), text("deploy", folder, name),
+                             "deploy/kubernetes/render.sh copies it")
+
+
+@unittest.skipUnless(tool("kubernetes-validate"), "kubernetes-validate is not here (make deploy-tools)")
+class Schemas(unittest.TestCase):
+    def validate(self, texts):
+        with tempfile.TemporaryDirectory() as folder:
+            files = []
+            for name, yaml_text in texts.items():
+                for i, d in enumerate(documents(yaml_text)):
+                    if d["kind"] not in OPERATORS:
+                        files.append(os.path.join(folder, "%s-%d.yaml" % (name, i)))
+                        with open(files[-1], "w") as f:
+                            json.dump(d, f)
+            versions = [a for v in KUBERNETES for a in ("-k", v)]
+            p = subprocess.run([tool("kubernetes-validate"), *versions, "--strict", *files], capture_output=True,
+                               text=True)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            return files, p
+
+    def test_kubernetes_takes_the_manifests(self):
+        files, _ = self.validate({n: text("deploy", "kubernetes", n + ".yaml") for n in FILES})
+        self.assertGreater(len(files), 12)
+
+    def test_a_mistake_would_show(self):
+        wrong = text("deploy", "kubernetes", "router.yaml").replace("readOnlyRootFilesystem", "readOnlyRoot")
+        with self.assertRaisesRegex(AssertionError, "readOnlyRoot"):
+            self.validate({"router": wrong})
+
+
+@unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
+class Helm(unittest.TestCase):
+    def test_lint(self):
+        self.assertIn("0 chart(s) failed", helm("lint", "--strict", CHART))
+
+    def test_what_is_committed_is_what_the_chart_renders(self):
+        with tempfile.TemporaryDirectory() as out:
+            subprocess.run([path("deploy", "kubernetes", "render.sh"), out, tool("helm")], check=True)
+            for name in FILES:
+                with open(os.path.join(out, name + ".yaml")) as f:
+                    self.assertEqual(text("deploy", "kubernetes", name + ".yaml"), f.read(),
+                                     name + ": deploy/kubernetes/render.sh")
+
+    def test_other_values_fit_too(self):
+        o = Objects(self, documents(template(
+            "--set", "ports.http=8000,ports.gossip=7000,drain.delaySeconds=20,drain.preStopSeconds=3,"
+            "engines.kubernetes={a/x:8000,b/y:http,a/z},config.index-bytes=256MiB,config.policy=session,"
+            "extraArgs={--log-level=debug},service.type=LoadBalancer,resources.limits.memory=2Gi")))
+        check(self, o)
+        self.assertEqual(o.pod["spec"]["terminationGracePeriodSeconds"], 333)
+        self.assertEqual(o.container["args"][1:], ["--log-level=debug"])
+        self.assertEqual(o.config["policy"], "session")
+        self.assertEqual(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule"), [])
+
+    def test_a_key_that_is_given(self):
+        o = Objects(self, documents(template("--set", "clusterKey.existingSecret=mine,clusterKey.entry=k")))
+        check(self, o)
+        self.assertEqual(o.of("Job"), [])
+        self.assertIn("mine", [v.get("secret", {}).get("secretName") for v in o.pod["spec"]["volumes"]])
+
+    def test_values_that_cannot_be_are_refused(self):
+        for value, why in (("config.drain-delay=5s", "set drain.delaySeconds"), ("replicas=3", "replicas"),
+                           ("ports.http=80", "ports.http|/ports/http"), ("replicaCount=0", "replicaCount"),
+                           ("clusterKey.create=false", "name an existingSecret"),
+                           ("engines.kubernetes={http://x:1}", "engines.kubernetes|/engines/kubernetes"),
+                           ("readinessProbe.exec=1", "readinessProbe")):
+            self.assertRegex(template("--set", value, ok=False), why, value)
+
+
+if __name__ == "__main__":
+    unittest.main()
