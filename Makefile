@@ -48,6 +48,7 @@ HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev
 PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
 PACKAGES_BENCH := nginx
+PACKAGES_OBSERVE := prometheus
 
 # clang also warns of {NULL} for a struct in a struct.
 WARN_fuzz := -Wno-missing-field-initializers
@@ -267,7 +268,8 @@ deps-bench:
 	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_BENCH)
 
 .PHONY: demo
-demo: deps ## three policies on the same conversations, side by side (KEEP=1 leaves it running)
+demo: deps ## three policies on the same conversations, side by side (KEEP=1 leaves it running, OBSERVE=1 with Prometheus)
+	@$(if $(OBSERVE),./tests/lib/deps.sh $(PACKAGES_OBSERVE))
 	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@./tests/bench/demo.sh
 

@@ -5,6 +5,7 @@
 # Four simulated engines and three routers that share what they know, on free ports of 127.0.0.1,
 # fresh for every policy; the mix of tests/bench/replay/trace_demo.c, each request at a random router.
 # KEEP=1 leaves the last set running; REQUESTS=n sends only the first n of the mix to each policy.
+# OBSERVE=1 starts Prometheus (Debian: prometheus) beside it, with the rules of deploy/prometheus/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/lib.sh
@@ -29,9 +30,56 @@ engines_and_routers() { # POLICY
     start_routers shared "$COUNT" "$1" "${COMPRESSED[@]}"
 }
 
+# Prometheus finds the routers of the present policy in a file that it follows.
+observe() {
+    command -v prometheus >/dev/null || die "prometheus is not here (Debian: prometheus)"
+    local port rules=$PWD/deploy/prometheus
+    port=$(free_port)
+    echo '[]' >"$WORK/routers.json"
+    cat >"$WORK/prometheus.yml" <<YAML
+global: {scrape_interval: 1s, evaluation_interval: 5s}
+rule_files: ["$rules/recording.yaml", "$rules/alerts.yaml"]
+scrape_configs:
+  - job_name: grapevine
+    file_sd_configs: [{files: ["$WORK/routers.json"], refresh_interval: 1s}]
+YAML
+    background "$WORK/prometheus.log" prometheus --config.file "$WORK/prometheus.yml" \
+        --storage.tsdb.path "$WORK/prometheus" --web.listen-address "127.0.0.1:$port"
+    PROMETHEUS=http://127.0.0.1:$port
+    until_true 20 curl -fsS -o "$WORK/ready" "$PROMETHEUS/-/ready" ||
+        { cat "$WORK/prometheus.log" >&2; die "Prometheus did not start"; }
+    step "Prometheus: $PROMETHEUS (alerts: $PROMETHEUS/alerts; dashboard for Grafana: deploy/grafana/grapevine.json)"
+    say
+}
+
+observed() { # POLICY: these routers are scraped from now on, each at least once before it goes on
+    local targets=${ADMINS[*]#http://}
+    printf '[{"targets": ["%s"], "labels": {"policy": "%s"}}]\n' "${targets// /\", \"}" "$1" >"$WORK/routers.json.new"
+    mv "$WORK/routers.json.new" "$WORK/routers.json"
+    until_true 20 sees "count(up{policy=\"$1\"} == 1) == $COUNT" || die "Prometheus does not see the routers"
+}
+
+sees() { # QUERY: it has a result
+    curl -fsS -G "$PROMETHEUS/api/v1/query" --data-urlencode "query=$1" | grep -q '"value"'
+}
+
+# What it counted of all policies; routers that are gone count with their last value.
+saw() {
+    local query='sum by (policy) (max_over_time(grapevine_answered_cached_tokens_total[1h]))
+        / sum by (policy) (max_over_time(grapevine_answered_prompt_tokens_total[1h]))'
+    step "What Prometheus saw: the share served from cache, by policy"
+    curl -fsS -G "$PROMETHEUS/api/v1/query" --data-urlencode "query=$query" | python3 -c '
+import json, sys
+for row in json.load(sys.stdin)["data"]["result"]:
+    print("  %-12s %5.1f %%" % (row["metric"]["policy"], 100 * float(row["value"][1])))'
+    say
+}
+
+[ -z "${OBSERVE:-}" ] || observe
 results=()
 for policy in round_robin session cache_aware; do
     engines_and_routers "$policy"
+    [ -z "${OBSERVE:-}" ] || observed "$policy"
     results+=("$WORK/$policy.json")
     [ -t 2 ] || say "  $policy ..."
     flags=(${REQUESTS:+--requests-max "$REQUESTS"})
@@ -41,7 +89,9 @@ for policy in round_robin session cache_aware; do
     "$BUILD/tests/replay" "${flags[@]}" --trace demo --speed-up "$SPEED" \
         --model "$MODEL" --label "$policy" --json "$WORK/$policy.json" >"$WORK/$policy.txt" ||
         { cat "$WORK/$policy.txt" "$WORK"/router-*.log >&2; die "the run failed"; }
-    [ "$policy" = cache_aware ] || stop "${PIDS[@]}"
+    [ -z "${OBSERVE:-}" ] || until_true 20 sees "count(timestamp(up{policy=\"$policy\"}) > $(date +%s)) == $COUNT" ||
+        die "Prometheus does not see the routers any more"
+    [ "$policy" = cache_aware ] || stop "${ENGINE_PIDS[@]}" "${ROUTER_PIDS[@]}"
 done
 
 step "What the clients saw (seconds of the simulated engines)"
@@ -50,6 +100,7 @@ say
 tests/bench/table.py verdict "${results[@]}"
 say
 
+[ -z "${OBSERVE:-}" ] || saw
 step "One conversation, each turn at another router"
 tests/bench/turns.py "$MODEL" "${ROUTERS[@]}"
 say
