@@ -1,0 +1,72 @@
+#!/bin/sh
+# Makes this host a router, as root, from the files of a folder. What is as it should be already is left alone, so it
+# may be run again at any time. rollout.sh runs it on each host; a tool of your own may as well.
+#
+#   host.sh FOLDER [SECONDS]
+#
+# The folder may have:
+#   grapevine.deb    installed where another version is, or none
+#   cluster.key      to /etc/grapevine, for root and the group grapevine alone; read without a restart
+#   replicas         to /etc/grapevine; read without a restart
+#   grapevine.yaml   to /etc/grapevine, if the router understands it; a change restarts it, and that waits for its
+#                    open answers
+# Ends when the router is ready; fails if it is not within SECONDS (120), and says what it waits for.
+set -eu
+from=${1:?the folder with the files} seconds=${2:-120}
+etc=/etc/grapevine
+restart= changed=
+
+say() { echo "$(uname -n): $*"; }
+
+# put FILE MODE: into place in one step. False if it was there as it is.
+put() {
+    [ -e "$from/$1" ] || return 1
+    ! cmp -s "$from/$1" "$etc/$1" || return 1
+    install -m "$2" -o root -g grapevine "$from/$1" "$etc/$1.new"
+    mv "$etc/$1.new" "$etc/$1"
+    say "$etc/$1 is new"
+    changed=yes
+}
+
+if [ -e "$from/grapevine.deb" ]; then
+    want=$(dpkg-deb -f "$from/grapevine.deb" Version)
+    have=$(dpkg-query -W -f='${Version}' grapevine 2>/dev/null || true)
+    if [ "$want" != "$have" ]; then
+        say "installing $want${have:+ over $have}"
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Options::=--force-confold "$from/grapevine.deb" \
+            >"$from/apt.log" 2>&1 || { cat "$from/apt.log" >&2; exit 1; }
+        changed=yes
+    fi
+fi
+command -v grapevine >/dev/null || { say "grapevine is not installed, and there is no package to install" >&2; exit 1; }
+
+mkdir -p "$etc"
+put cluster.key 640 || true
+put replicas 644 || true
+if [ -e "$from/grapevine.yaml" ] && ! cmp -s "$from/grapevine.yaml" "$etc/grapevine.yaml"; then
+    # Its own complaint says what is wrong. Nothing was changed then but key and engines.
+    grapevine --config "$from/grapevine.yaml" --check-config >/dev/null
+    put grapevine.yaml 644
+    restart=yes
+fi
+
+systemctl enable -q grapevine
+if ! systemctl is-active -q grapevine; then
+    say "starting"
+    systemctl start grapevine
+elif [ -n "$restart" ]; then
+    say "restarting; open answers are finished first"
+    systemctl restart grapevine
+elif [ -z "$changed" ]; then
+    say "nothing to do"
+fi
+
+until gvctl ready >"$from/ready" 2>&1; do
+    if [ "$seconds" -le 0 ]; then
+        say "not ready: $(cat "$from/ready")" >&2
+        exit 1
+    fi
+    seconds=$((seconds - 1))
+    sleep 1
+done
+say "ready"

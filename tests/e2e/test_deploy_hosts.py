@@ -1,0 +1,178 @@
+"""deploy/hosts/rollout.sh makes a cluster of three hosts, changes it one host after the other, and stops where something
+is wrong. Hosts are namespaces with an /etc/grapevine of their own; ssh is nsenter, systemctl a script that starts and
+stops the router; the package is installed elsewhere (tests of the package).
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import binary  # noqa: E402
+from lib_deploy import path  # noqa: E402
+from lib_hosts import BRIDGE, Hub, Story, skip_unless_hosts, wait_for  # noqa: E402
+
+SYSTEMCTL = """#!/bin/sh
+# The part of systemctl that host.sh uses: one service, whose process id is in a file.
+pid=/etc/grapevine/pid
+echo "$*" >>/etc/grapevine/asked
+live() { [ -e $pid ] && kill -0 "$(cat $pid)" 2>/dev/null; }
+start() {
+    setsid grapevine --config /etc/grapevine/grapevine.yaml --log-format json >>/etc/grapevine/log 2>&1 </dev/null &
+    echo $! >$pid
+}
+case $1 in
+enable) ;;
+is-active) live ;;
+start) start ;;
+restart)
+    kill "$(cat $pid)"
+    while live; do sleep 0.05; done
+    start
+    ;;
+*) exit 1 ;;
+esac
+"""
+SSH = """#!/bin/sh
+# ssh HOST COMMAND: as root there.
+pid=$(cat %s/hosts/"${1#*@}") || { echo "ssh: connect to host $1: Connection refused" >&2; exit 255; }
+shift
+exec nsenter -t "$pid" -n -m -u sh -c "$*"
+"""
+
+
+def write(name, text, mode=0o644):
+    with open(name, "w") as f:
+        f.write(text)
+    os.chmod(name, mode)
+
+
+class Fleet:
+    def __init__(self, hub, folder):
+        self.hub, self.folder = hub, folder
+        self.at = lambda *names: os.path.join(folder, *names)
+        for name in ("bin", "hosts"):
+            os.mkdir(self.at(name))
+        for name in ("grapevine", "gvctl"):
+            os.symlink(os.path.abspath(binary(name)), self.at("bin", name))
+        write(self.at("bin", "systemctl"), SYSTEMCTL, 0o755)
+        write(self.at("ssh"), SSH % folder, 0o755)
+        with open("/etc/group") as f:
+            write(self.at("group"), re.sub(r"(?m)^grapevine:.*\n", "", f.read()) + "grapevine:x:64000:\n")
+        subprocess.run([binary("gvctl"), "keygen", "--out", self.at("cluster.key")], check=True, stdout=subprocess.DEVNULL)
+        write(self.at("replicas"), "http://%s:8001\n" % BRIDGE)
+        with open(path("deploy", "hosts", "grapevine.yaml")) as f:
+            self.config = f.read().replace("drain-delay: 5s", "drain-delay: 1s")
+        write(self.at("config"), self.config)
+        hub.start(binary("tests/engine-sim"), "--listen", BRIDGE + ":8001")
+        self.hosts = {}
+        for n in (1, 2, 3):
+            host = hub.host("r%d" % n, "10.0.0.%d" % (10 + n))
+            self.hosts[host.address] = host
+            host.run("mkdir", "-p", "/etc/grapevine")
+            host.run("mount", "-t", "tmpfs", "tmpfs", "/etc/grapevine")
+            host.run("mount", "--bind", self.at("group"), "/etc/group")
+            write(self.at("hosts", host.address), "%d\n" % host.init.pid)
+        self.env = {**os.environ, "SSH": self.at("ssh"), "PATH": self.at("bin") + ":" + os.environ["PATH"]}
+
+    def rollout(self, *args, config="config", wait="60"):
+        p = subprocess.run([path("deploy", "hosts", "rollout.sh"), "--key", self.at("cluster.key"), "--replicas",
+                            self.at("replicas"), "--config", self.at(config), "--wait", wait, *args], env=self.env,
+                           capture_output=True, text=True)
+        return p.returncode, p.stdout, p.stderr
+
+    def asked(self, address):
+        """What systemctl was asked for, but for whether it runs."""
+        text = self.hosts[address].run("cat", "/etc/grapevine/asked", ok=False).stdout
+        return [line for line in text.splitlines() if not line.startswith(("is-active", "enable"))]
+
+    def events(self, address, name):
+        text = self.hosts[address].run("cat", "/etc/grapevine/log")
+        rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        return [r for r in rows if r.get("event") == name]
+
+    def stop(self):
+        for host in self.hosts.values():
+            host.run("sh", "-c", "kill -9 $(cat /etc/grapevine/pid)", ok=False)
+
+
+def expect(got, want, what):
+    if got != want:
+        raise SystemExit("%s: %r, not %r" % (what, got, want))
+
+
+def story_rollout(fleet):
+    all_hosts = list(fleet.hosts)
+    first, others = all_hosts[0], all_hosts[1:]
+    status, out, err = fleet.rollout("root@" + first, *others)
+    if status != 0 or "equal: all 3 living routers" not in out:
+        raise SystemExit("the first rollout: %s%s" % (out, err))
+    expect([fleet.asked(a) for a in all_hosts], [["start grapevine"]] * 3, "each was started once")
+    mode = fleet.hosts[first].run("stat", "-c", "%a %U %G", "/etc/grapevine/cluster.key").strip()
+    expect(mode, "640 root grapevine", "the key")
+    expect(fleet.hosts[first].run("sh", "-c", "ls /tmp/tmp.*/cluster.key", ok=False).stdout, "", "keys left in /tmp")
+    # Again: nothing.
+    status, out, err = fleet.rollout(*all_hosts)
+    expect((status, out.count("nothing to do"), out.count(": ready")), (0, 3, 3), "the second: " + out + err)
+    # Other engines and another key: no restart, and the routers have them.
+    write(fleet.at("replicas"), "http://%s:8001\nhttp://%s:8002\n" % (BRIDGE, BRIDGE))
+    subprocess.run([binary("gvctl"), "keygen", "--next", fleet.at("cluster.key")], check=True, stdout=subprocess.DEVNULL)
+    status, out, err = fleet.rollout(*all_hosts)
+    expect(status, 0, out + err)
+    expect([fleet.asked(a) for a in all_hosts], [["start grapevine"]] * 3, "nobody was restarted")
+    for a in all_hosts:
+        wait_for(lambda: fleet.events(a, "cluster_key_read"), "%s reads the key" % a)
+        wait_for(lambda: any(e["entries"] == 2 for e in fleet.events(a, "discovered")), "%s reads the engines" % a)
+    # Other settings: one after the other, and the two others were members all the time.
+    write(fleet.at("config"), fleet.config + "access-log: all\n")
+    status, out, err = fleet.rollout(*all_hosts)
+    expect(status, 0, out + err)
+    expect([fleet.asked(a) for a in all_hosts], [["start grapevine", "restart grapevine"]] * 3, "each was restarted")
+    times = re.findall(r"(r\d): (restarting|ready)", out)
+    expect(times, [(r, what) for r in ("r1", "r2", "r3") for what in ("restarting", "ready")], "one after the other")
+    # What cannot be stops at the first host, before anything is changed.
+    write(fleet.at("bad"), fleet.config + "polcy: cache_aware\n")
+    status, out, err = fleet.rollout(*all_hosts, config="bad")
+    expect(status, 1, out)
+    for word in ("polcy", "did you mean", "stopped at " + first):
+        if word not in err:
+            raise SystemExit("a wrong setting: %s%s" % (out, err))
+    expect([len(fleet.asked(a)) for a in all_hosts], [2, 2, 2], "restarts after a wrong setting")
+    # A host that is away is noticed before anything is changed.
+    status, out, err = fleet.rollout("10.0.0.77", first)
+    expect((status, "10.0.0.77 is not reached; nothing was changed" in err), (1, True), "a host that is away: " + err)
+
+
+class Rollout(unittest.TestCase):
+    def test_three_hosts(self):
+        skip_unless_hosts()
+        story = Story(__file__, "rollout")
+        self.addCleanup(story.stop)
+        story.end(self)
+
+    def test_what_is_asked_wrongly(self):
+        for args in ((), ("--key",), ("--nonsense", "x", "host")):
+            p = subprocess.run([path("deploy", "hosts", "rollout.sh"), *args], capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout), (2, ""))
+            self.assertIn("rollout.sh [--deb FILE]", p.stderr)
+        p = subprocess.run([path("deploy", "hosts", "rollout.sh"), "--key", "/nowhere", "host"], capture_output=True,
+                           text=True)
+        self.assertEqual((p.returncode, p.stderr), (1, "rollout: /nowhere cannot be read\n"))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--story"]:
+        hub = Hub()
+        fleet = None
+        try:
+            fleet = Fleet(hub, sys.argv[3])
+            story_rollout(fleet)
+        finally:
+            if fleet is not None:
+                fleet.stop()
+            hub.end()
+    else:
+        unittest.main()

@@ -1,0 +1,194 @@
+"""The examples of deploy/l4 as they stand, each on machines of its own (network namespaces): requests reach all three
+routers, none fails while a router is stopped as an operator would, and a dead one is asked no more.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import binary  # noqa: E402
+from lib_deploy import path, text  # noqa: E402
+from lib_dns import Dns  # noqa: E402
+from lib_hosts import BRIDGE, Hub, Story, skip_unless_hosts, wait_for  # noqa: E402
+
+HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
+BODY = json.dumps({"model": "sim", "max_tokens": 2, "messages": [{"role": "user", "content": "hello"}]})
+
+
+class World:
+    """Three routers at 10.0.0.11 to 13, an engine, a client's machine."""
+
+    def __init__(self, hub, folder, *args):
+        self.hub, self.folder = hub, folder
+        hub.start(binary("tests/engine-sim"), "--listen", BRIDGE + ":8001", "--speed-up", "50")
+        self.routers, self.args = [], args
+        for n in (1, 2, 3):
+            host = hub.host("r%d" % n, "10.0.0.%d" % (10 + n))
+            host.log = os.path.join(folder, host.name + ".log")
+            self.start(host)
+            self.routers.append(host)
+        self.client = hub.host("client", "10.0.0.100")
+        for r in self.routers:
+            wait_for(lambda: self.health(r) == "200", "%s ready" % r.name)
+
+    def start(self, host):
+        host.router = host.start(binary("grapevine"), "--replica", "http://%s:8001" % BRIDGE, "--listen", "0.0.0.0:8080",
+                                 "--admin-listen", "127.0.0.1:9090", "--drain-delay", "4s", "--access-log", "all",
+                                 "--log-format", "json", *self.args, log=host.log)
+
+    def health(self, host):
+        return host.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:8080/health",
+                        ok=False).stdout
+
+    def ask(self, where, *args):
+        """None if it was answered, else what curl says."""
+        p = self.client.run("curl", "-sS", "-f", "--max-time", "20", "-o", os.devnull, *args, "-H",
+                            "content-type: application/json", "-d", BODY, "http://%s/v1/chat/completions" % where, ok=False)
+        return None if p.returncode == 0 else p.stderr
+
+    def asked(self, host):
+        """The clients of requests that it had."""
+        with open(host.log) as f:
+            rows = [json.loads(line) for line in f if line.startswith("{")]
+        return [r["client"] for r in rows if r.get("event") == "request" and r["path"] == "/v1/chat/completions"]
+
+
+class Load(threading.Thread):
+    def __init__(self, ask):
+        super().__init__()
+        self.ask, self.failed, self.count, self.ended = ask, [], 0, False
+        self.start()
+
+    def run(self):
+        while not self.ended:
+            why = self.ask()
+            self.count += 1
+            if why is not None:
+                self.failed.append(why)
+
+    def end(self):
+        self.ended = True
+        self.join()
+        return self.failed
+
+
+def balanced(world, where):
+    """All get some; one that is stopped loses nobody's request; one that is dead is asked no more."""
+    wait_for(lambda: world.ask(where) is None and all(world.asked(r) for r in world.routers), "each is asked")
+    load = Load(lambda: world.ask(where))
+    first = world.routers[0]
+    first.router.send_signal(signal.SIGTERM)
+    first.router.wait()
+    if load.end():
+        raise SystemExit("%d of %d failed while one was stopped: %s" % (len(load.failed), load.count, load.failed[:3]))
+    second = world.routers[1]
+    second.router.kill()
+    count = [0]
+
+    def goes_well():
+        count[0] = count[0] + 1 if world.ask(where) is None else 0
+        return count[0] == 12
+    wait_for(goes_well, "the dead one is asked no more")
+    world.start(first)
+    before = len(world.asked(first))
+    wait_for(lambda: world.ask(where) is None and len(world.asked(first)) > before, "the first is back")
+    print("%d requests, 0 failed while a router was stopped" % load.count)
+
+
+def haproxy(world, name):
+    balancer = world.hub.host("balancer", "10.0.0.10")
+    balancer.start(HAPROXY, "-db", "-f", path("deploy", "l4", name))
+    balanced(world, "10.0.0.10:8080")
+    return {c for r in world.routers for c in world.asked(r)}
+
+
+def story_haproxy(hub, folder):
+    seen = haproxy(World(hub, folder), "haproxy.cfg")
+    if any(not c.startswith("10.0.0.10") or c.startswith("10.0.0.100") for c in seen):
+        raise SystemExit("clients: %s" % seen)
+
+
+def story_proxy_protocol(hub, folder):
+    need = dict(re.findall(r"^#   (proxy-protocol\S*): (\S+)", text("deploy", "l4", "haproxy-proxy-protocol.cfg"), re.M))
+    seen = haproxy(World(hub, folder, *[a for k, v in need.items() for a in ("--" + k, v)]), "haproxy-proxy-protocol.cfg")
+    if any(not c.startswith("10.0.0.100") for c in seen):
+        raise SystemExit("clients: %s" % seen)
+
+
+def story_nftables(hub, folder):
+    world = World(hub, folder)
+    balancer = hub.host("balancer", "10.0.0.10")
+    balancer.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+    balancer.run("nft", "-f", path("deploy", "l4", "nftables.conf"))
+    balancer.start(path("deploy", "l4", "slots.sh"), *[r.address for r in world.routers],
+                   log=os.path.join(folder, "slots.log"), start_new_session=True)
+    balanced(world, "10.0.0.10:8080")
+
+
+def story_dns(hub, folder):
+    """A client that knows all addresses of the name goes on to the next one where one refuses."""
+    world = World(hub, folder)
+    zone = text("deploy", "l4", "dns.zone")
+    records = re.findall(r"^llm\s+IN\s+A\s+(\S+)", zone, re.M)
+    if records != [r.address for r in world.routers]:
+        raise SystemExit("the zone has %s" % records)
+    name = "llm." + re.search(r"^\$ORIGIN (\S+)\.$", zone, re.M)[1]
+    dns = Dns({name: {"A": records}}, host=BRIDGE, port=53)
+    conf = os.path.join(folder, "resolv.conf")
+    with open(conf, "w") as f:
+        f.write("nameserver %s\noptions timeout:1\n" % BRIDGE)
+    world.client.run("mount", "--bind", conf, os.path.realpath("/etc/resolv.conf"))
+    for r in world.routers:  # as a router is taken away: its record, the time that it lives, then the router
+        if world.ask(name + ":8080") is not None:
+            raise SystemExit(world.ask(name + ":8080"))
+        if r is not world.routers[-1]:
+            r.router.kill()
+            r.router.wait()
+    if not world.asked(world.routers[-1]) or not dns.asked:
+        raise SystemExit("the last one was not asked")
+    dns.records[name]["A"] = [world.routers[-1].address]
+    if world.ask(name + ":8080") is not None:
+        raise SystemExit("the record that is left")
+
+
+class Layer4(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        skip_unless_hosts()
+        cls.stories = {}
+        for name in ("haproxy", "proxy_protocol", "nftables", "dns"):
+            cls.stories[name] = Story(__file__, name)
+            cls.addClassCleanup(cls.stories[name].stop)
+
+    def story(self, name):
+        print(self.stories[name].end(self), end="", file=sys.stderr)
+
+    def test_haproxy(self):
+        self.story("haproxy")
+
+    def test_haproxy_with_the_proxy_protocol(self):
+        self.story("proxy_protocol")
+
+    def test_nftables(self):
+        self.story("nftables")
+
+    def test_dns(self):
+        self.story("dns")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--story"]:
+        hub = Hub()
+        try:
+            globals()["story_" + sys.argv[2]](hub, sys.argv[3])
+        finally:
+            hub.end()
+    else:
+        unittest.main()
