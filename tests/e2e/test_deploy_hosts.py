@@ -107,6 +107,16 @@ def expect(got, want, what):
 def story_rollout(fleet):
     all_hosts = list(fleet.hosts)
     first, others = all_hosts[0], all_hosts[1:]
+    # An engine that is not there: the first router does not get ready, and no other host is touched.
+    with open(fleet.at("replicas")) as f:
+        engines = f.read()
+    write(fleet.at("replicas"), "http://%s:9\n" % BRIDGE)
+    status, out, err = fleet.rollout(*all_hosts, wait="2")
+    if status != 1 or "r1: not ready: " not in err or "stopped at " + first not in err:
+        raise SystemExit("a router that is not ready: %s%s" % (out, err))
+    expect([fleet.asked(a) for a in all_hosts], [["start grapevine"], [], []], "only the first was started")
+    write(fleet.at("replicas"), engines)
+    # All three.
     status, out, err = fleet.rollout("root@" + first, *others)
     if status != 0 or "equal: all 3 living routers" not in out:
         raise SystemExit("the first rollout: %s%s" % (out, err))
