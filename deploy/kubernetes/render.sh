@@ -27,7 +27,7 @@ render() { # render FILE TITLE FLAG... -- TEMPLATE...
     done
     {
         printf '# %s\n# Rendered from %s by deploy/kubernetes/render.sh: change that, not this.\n' "$title" "$chart"
-        "$helm" template grapevine $chart --namespace grapevine --kube-version 1.30.0 \
+        "$helm" template grapevine $chart --namespace grapevine \
             -f deploy/kubernetes/values.yaml "${flags[@]}" "${templates[@]}" |
             sed -E '/^# Source: /d; /^ +(helm\.sh\/|app\.kubernetes\.io\/managed-by:)/d' |
             awk '

@@ -124,14 +124,17 @@ void listener_close(struct listener *l)
 /* --- opening -------------------------------------------------------------------------------- */
 
 /* A descriptor that listens, or UV_E*. As libuv binds: IPv6 takes IPv4 too where it is all
- * addresses. */
-static int open_socket(const struct addrinfo *at)
+ * addresses. `shared`: other processes of this user may listen there too, and the kernel deals
+ * connections out among them. */
+static int open_socket(const struct addrinfo *at, bool shared)
 {
     int on = 1, off = 0;
     int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     bool good = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0;
     if (good && at->ai_family == AF_INET6)
         good = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
+    if (good && shared)
+        good = setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
     good = good && bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
     if (good)
         return fd;
@@ -151,7 +154,8 @@ static int open_at(struct listener *l)
     int err = uv_getaddrinfo(l->shell->loop, &request, NULL, l->bound.host, number, &hints);
     if (err != 0)
         return err;
-    int fd = open_socket(request.addrinfo);
+    bool shared = l->port == PROXY_PORT_CLIENT && l->shell->options->reuse_port;
+    int fd = open_socket(request.addrinfo, shared);
     uv_freeaddrinfo(request.addrinfo);
     if (fd < 0)
         return fd;

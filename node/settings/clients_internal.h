@@ -79,7 +79,18 @@
      .group = "Front door",                                                                        \
      .help = "whose connections do; default: all",                                                 \
      .more = "Addresses or networks of balancers, `10.0.0.0/8`. Others speak for themselves: "     \
-             "their connections begin with a request."}
+             "their connections begin with a request."},                                           \
+    {.name = "reuse-port",                                                                         \
+     .type = NODE_TYPE_BOOL,                                                                       \
+     FIELD(reuse_port),                                                                            \
+     .fallback = "off",                                                                            \
+     .unit = "on|off",                                                                             \
+     .group = "Front door",                                                                        \
+     .help = "several routers on one client port",                                                 \
+     .more = "Of one machine and one user, all of them with this setting; the kernel deals "       \
+             "connections out among them (SO_REUSEPORT). Each wants an admin port, a gossip "      \
+             "port and a name of its own. "                                                        \
+             "[When](deployment.md#more-than-one-router-on-a-host)."}
 /* clang-format on */
 
 #endif

@@ -156,6 +156,7 @@ struct node_options {
     uint64_t connections_per_client_max; /* 0: no limit */
     bool proxy_protocol;
     struct node_strings proxy_protocol_from; /* each is valid for ip_net_parse() */
+    bool reuse_port;                         /* of the client port */
     uint64_t client_idle_timeout_ms;         /* timeouts: 0 = off */
     uint64_t client_head_timeout_ms;
     uint64_t client_body_timeout_ms;

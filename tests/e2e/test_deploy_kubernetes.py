@@ -39,7 +39,7 @@ def helm(*args, ok=True):
 
 
 def template(*args, **how):
-    return helm("template", "grapevine", CHART, "--namespace", "grapevine", "--kube-version", "1.30.0", *args, **how)
+    return helm("template", "grapevine", CHART, "--namespace", "grapevine", *args, **how)
 
 
 class Objects:

@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 
 from lib import Case, binary, wait_for
+from lib_deploy import tool
 from lib_k8s import READY, STARTING, TERMINATING, Account, openssl, write
 
 POD = "192.0.2.1"  # of all engines: an endpoint must not have a loopback address
@@ -234,6 +235,27 @@ class RealApiServer(Case):
         text = base64.b64decode(made[0]["cluster.key"]).decode()
         self.assertRegex(text, r"(?m)^key [0-9a-f]{64}$")
         print("\n    " + p.stdout.strip())
+
+    @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
+    def test_1_helm(self):
+        """The chart is installed, upgraded and taken away by Helm itself; nobody is there to run the hook's Job."""
+        def helm(*args):
+            p = subprocess.run([tool("helm"), *args, "--namespace", "helm", "--kube-apiserver", SERVER, "--kube-token",
+                                "admin", "--kube-ca-file", self.cluster.account.path("ca.crt")], text=True,
+                               capture_output=True)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            return p.stdout
+        self.cluster.call("POST", PATHS["Namespace"], {"metadata": {"name": "helm"}})
+        chart = ["grapevine", "deploy/helm/grapevine", "--no-hooks", "--set", "fullnameOverride=gv"]
+        notes = helm("install", *chart)
+        for line in ("3 routers in front of inference/vllm:8000", "kubectl -n helm exec deployment/gv -- gvctl members",
+                     "http://gv.helm ", "is the Secret gv-key"):
+            self.assertIn(line, notes)
+        helm("upgrade", *chart, "--set", "replicaCount=5,service.type=NodePort,autoscaling.enabled=true")
+        made = self.cluster.call("GET", PATHS["Deployment"] % "helm" + "/gv")
+        self.assertEqual(made["spec"]["strategy"]["rollingUpdate"], {"maxUnavailable": 0, "maxSurge": 1})
+        self.cluster.call("GET", PATHS["HorizontalPodAutoscaler"] % "helm" + "/gv")
+        helm("uninstall", "grapevine", "--no-hooks")
 
     def test_2_pods(self):
         one = self.pod("a")
