@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-TOOLS = os.environ.get("GRAPEVINE_TOOLS") or os.path.join(
+TOOLS = os.environ.get("DEPLOY_TOOLS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "grapevine")
 KUBERNETES = ("1.35", "1.36", "1.37")  # the last three
 READ = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)"

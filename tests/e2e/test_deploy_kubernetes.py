@@ -270,6 +270,18 @@ class Helm(unittest.TestCase):
         self.assertEqual(o.config["policy"], "session")
         self.assertEqual(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule"), [])
 
+    def test_the_values_of_the_page(self):
+        example = re.search(r"(?s)```yaml\n(# values.yaml\n.*?)```", text("docs", "deployment.md"))[1]
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "values.yaml")
+            with open(file, "w") as f:
+                f.write(example)
+            o = Objects(self, documents(template("-f", file)))
+        check(self, o)
+        folder = os.path.dirname(o.config["replica-api-key-file"])
+        self.assertIn(folder, [m["mountPath"] for m in o.container["volumeMounts"]])
+        self.assertEqual(len(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule")), 3)
+
     def test_a_key_that_is_given(self):
         o = Objects(self, documents(template("--set", "clusterKey.existingSecret=mine,clusterKey.entry=k")))
         check(self, o)

@@ -47,6 +47,7 @@ class Cluster:
 
     def __init__(self, folder):
         self.folder = folder
+        self.warnings = []  # that came with answers
         self.account = Account(folder)
         self.tls = ssl.create_default_context(cafile=self.account.path("ca.crt"))
         at = self.at = lambda name: os.path.join(folder, name)
@@ -98,6 +99,7 @@ class Cluster:
             "Authorization": "Bearer admin", "Content-Type": kind})
         with urllib.request.urlopen(request, context=self.tls, timeout=30) as answer:
             text = answer.read()
+            self.warnings += answer.headers.get_all("Warning") or []
         return text if raw else json.loads(text)
 
     def apply(self, file, dry=False):
@@ -152,7 +154,8 @@ class RealApiServer(Case):
         cls.cluster = Cluster(cls.folder)
         cls.addClassCleanup(cls.cluster.end)
         for name in ("inference", "grapevine"):
-            cls.cluster.call("POST", PATHS["Namespace"], {"metadata": {"name": name}})
+            cls.cluster.call("POST", PATHS["Namespace"], {"metadata": {"name": name, "labels": {
+                "pod-security.kubernetes.io/" + mode: "restricted" for mode in ("enforce", "warn")}}})
 
     def setUp(self):
         super().setUp()
@@ -213,6 +216,14 @@ class RealApiServer(Case):
     def test_0_manifests(self):
         for name in ("rbac", "key", "router", "autoscaler"):
             self.cluster.apply("deploy/kubernetes/%s.yaml" % name, dry=True)
+        self.assertEqual(self.cluster.warnings, [])
+        # What is less restricted would have brought a warning.
+        with open("deploy/kubernetes/router.yaml") as f:
+            loose = f.read().replace("runAsNonRoot: true", "runAsNonRoot: false")
+        file = os.path.join(self.cluster.folder, "loose.yaml")
+        write(file, "---".join(d for d in loose.split("---") if "kind: Deployment" in d))
+        self.cluster.apply(file, dry=True)
+        self.assertRegex(self.cluster.warnings[0], "would violate PodSecurity .*restricted.*runAsNonRoot")
 
     def test_1_key(self):
         """As the Job of key.yaml makes it, with its service account and no right beside that one."""

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # `make deploy-tools`: what the tests of deploy/ use where it is there: Helm, by Go's module proxy, and the published
 # schemas of Kubernetes with a program that knows them, by PyPI. They go to a folder outside the tree
-# (GRAPEVINE_TOOLS, else ~/.cache/grapevine), once. Helm takes some minutes to build.
+# (DEPLOY_TOOLS, else ~/.cache/grapevine), once. Helm takes some minutes to build.
 set -euo pipefail
 HELM=v3.22.0
 SCHEMAS=1.37.0
-tools=${GRAPEVINE_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/grapevine}
+tools=${DEPLOY_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/grapevine}
 mkdir -p "$tools/bin"
 if ! command -v helm >/dev/null && [ ! -x "$tools/bin/helm" ]; then
     command -v go >/dev/null || { echo "Go is not here, to build Helm with" >&2; exit 1; }
