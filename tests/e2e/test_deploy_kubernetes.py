@@ -200,6 +200,14 @@ class Structure(unittest.TestCase):
         self.assertEqual(documents(text("deploy", "helm", "grapevine", "Chart.yaml"))[0]["appVersion"], version)
         self.assertEqual(self.objects.container["image"], "grapevine:" + version)
 
+    def test_commands_are_those_of_the_image(self):
+        image = text("deploy", "Containerfile")
+        self.assertIn("ENTRYPOINT %s" % json.dumps(self.objects.container["command"]), image)
+        job = self.objects.one("Job", "grapevine-keygen")["spec"]["template"]["spec"]["containers"][0]
+        self.assertIn('CMD ["%s"' % job["command"][0], image)
+        self.assertIn("USER %d:%d\n" % (self.objects.pod["spec"]["securityContext"]["runAsUser"],
+                                        self.objects.pod["spec"]["securityContext"]["runAsGroup"]), image)
+
     def test_the_router_takes_the_config_map(self):
         with tempfile.TemporaryDirectory() as folder:
             key, file = os.path.join(folder, "cluster.key"), os.path.join(folder, "grapevine.yaml")
