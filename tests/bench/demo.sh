@@ -89,7 +89,7 @@ for policy in round_robin session cache_aware; do
     "$BUILD/tests/replay" "${flags[@]}" --trace demo --speed-up "$SPEED" \
         --model "$MODEL" --label "$policy" --json "$WORK/$policy.json" >"$WORK/$policy.txt" ||
         { cat "$WORK/$policy.txt" "$WORK"/router-*.log >&2; die "the run failed"; }
-    [ -z "${OBSERVE:-}" ] || until_true 20 sees "count(timestamp(up{policy=\"$policy\"}) > $(date +%s)) == $COUNT" ||
+    [ -z "${OBSERVE:-}" ] || until_true 20 sees "count(timestamp(up{policy=\"$policy\"}) > $(($(date +%s) + 1))) == $COUNT" ||
         die "Prometheus does not see the routers any more"
     [ "$policy" = cache_aware ] || stop "${ENGINE_PIDS[@]}" "${ROUTER_PIDS[@]}"
 done
