@@ -5,6 +5,7 @@
     picture.py tables RESULTS          the tables, as Markdown on stdout
     picture.py docs RESULTS PAGE SVG   writes the picture, and the tables between the page's
                                        <!-- quality:NAME --> and <!-- /quality --> lines
+    picture.py known PAGE              the promises that PAGE lists as broken, for --known
 
 Nothing but the standard library; the colours follow the reader's light or dark mode.
 """
@@ -182,6 +183,12 @@ def promises_table(_, promises):
         yield f"| {p['name']} | {p['says']} | {'kept' if p['kept'] else '**broken**'} |"
 
 
+def known(page):
+    """Each as quality-bench names it: the promise, and what of it, without what was measured."""
+    rows = re.findall(r"^\| ([\w-]+) \| ([^:|]+):.* \| \*\*broken\*\* \|$", pathlib.Path(page).read_text(), flags=re.M)
+    return ";".join(f"{name}: {what}" for name, what in rows)
+
+
 TABLES = {"regret": regret_table, "rivals": rivals_table, "worst": worst_table,
           "coding": coding_table, "promises": promises_table}
 
@@ -205,8 +212,11 @@ def docs(rows, promises, page, picture):
 
 
 def main(args):
-    if len(args) < 2 or args[0] not in ("svg", "tables", "docs"):
+    if len(args) < 2 or args[0] not in ("svg", "tables", "docs", "known"):
         sys.exit(__doc__)
+    if args[0] == "known":
+        print(known(args[1]))
+        return
     rows, promises = read(args[1])
     if args[0] == "svg":
         print("\n".join(svg(rows)))

@@ -3,6 +3,8 @@
  *
  *   {"kind":"row", "case":.., "says":.., "policy":.., "bound":.., "cached":.., "ttft_s":.., ...}
  *   {"kind":"promise", "name":.., "kept":.., "says":..}
+ *
+ * What is broken is remembered, for the exit status.
  */
 #ifndef TESTS_BENCH_QUALITY_RECORD_H
 #define TESTS_BENCH_QUALITY_RECORD_H
@@ -16,7 +18,14 @@ void record_close(void);
 void record_row(const struct quality_case *c, const char *says, const struct chooser *chooser,
                 const struct figures *f);
 /* One line of output, "kept" or "BROKEN", and one of the file; `format` begins with the promise's
- * name and a colon. Returns `kept`. */
+ * name, a colon, what of it, and another colon. Returns `kept`. */
 bool record_promise(bool kept, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+enum { RECORD_BROKEN_MAX = 128 }; /* the rest is counted, and is never known */
+enum record_status { RECORD_KEPT = 0, RECORD_BROKEN = 1, RECORD_KNOWN = 3 };
+/* Prints one line that names what is broken since record_open(), each up to its second colon, and
+ * returns the exit status: RECORD_KNOWN if all of it is in `known` (such names with semicolons
+ * between them; NULL: nothing). */
+enum record_status record_verdict(const char *known);
 
 #endif

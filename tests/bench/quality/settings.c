@@ -19,6 +19,7 @@ static const struct {
     {"--seed", offsetof(struct settings, seed), 0, 1e9},
     {"--draws", offsetof(struct settings, draws), 1, 1e6},
     {"--asks", offsetof(struct settings, asks), 10, 1e6},
+    {"--regret", offsetof(struct settings, regret), 0, 1000},
     {"--draw", offsetof(struct settings, draw), 0, 1e6},
     {"--engines", offsetof(struct settings, engines), 1, 64},
     {"--clients", offsetof(struct settings, clients), 1, 4096},
@@ -37,6 +38,7 @@ static const struct {
     {"--section", offsetof(struct settings, section)},
     {"--policy", offsetof(struct settings, policy)},
     {"--workload", offsetof(struct settings, workload)},
+    {"--known", offsetof(struct settings, known)},
     {"--json", offsetof(struct settings, json)},
 };
 
@@ -65,6 +67,7 @@ void settings_read(struct settings *s, int argc, char **argv)
                            .seed = 1,
                            .draws = 52,
                            .asks = 1500,
+                           .regret = 1.5,
                            .engines = 8,
                            .clients = 32,
                            .cache = 400000,

@@ -8,6 +8,8 @@ struct settings {
     const char *policy;   /* one of the rows; NULL: all */
     const char *json;     /* where results go as JSON lines; NULL: nowhere */
     const char *workload; /* a case or trace; NULL: all */
+    const char *known;    /* promises that are known to be broken (record.h); NULL: none */
+    double regret;        /* most of it, of mean TTFT against the best policy of a case */
     double half, talks;   /* of the coding sessions */
     double routers;       /* 0: 1, 4 and 8 */
     double speed;         /* 0: 1, 30 and 0.1 */

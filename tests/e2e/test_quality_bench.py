@@ -1,0 +1,91 @@
+"""A promise of routing that is broken: quality-bench ends with an error, and so does `make bench`, which goes on."""
+
+import os
+import re
+import stat
+import subprocess
+import tempfile
+import unittest
+
+import lib
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+BENCH = os.path.abspath(f"{lib.BUILD}/tests/bench/quality-bench")
+PICTURE = f"{TOP}/tests/bench/quality/picture.py"
+DRAWS = ("--section", "draws", "--draws", "2", "--asks", "20")
+
+FAKE = """#!/bin/sh
+while [ "$1" != --json ]; do shift; done
+: >"$2"
+echo "BROKEN late: it is"
+exit 1
+"""
+
+
+def bench(*args):
+    r = subprocess.run((BENCH, *args), capture_output=True, text=True, timeout=120 * lib.SLOW)
+    return r.returncode, r.stdout
+
+
+class Verdict(unittest.TestCase):
+    def test_kept(self):
+        status, says = bench("--section", "cases", "--workload", "slow-answer")
+        self.assertEqual(says.count("kept   slow-answer"), 3, says)
+        self.assertIn("\n0 promises broken\n", says)
+        self.assertEqual(status, 0, says)
+
+    def test_broken(self):
+        """No regret at all is more than anybody keeps."""
+        status, says = bench(*DRAWS, "--regret", "0")
+        self.assertIn("BROKEN regret: 2 draws: mean TTFT", says)
+        self.assertIn("\n1 promise broken: regret: 2 draws\n", says)
+        self.assertEqual(status, 1, says)
+
+    def test_known_to_be_broken(self):
+        """It is broken all the same: the status says that it was known."""
+        status, says = bench(*DRAWS, "--regret", "0", "--known", "bursts: 1 router;regret: 2 draws")
+        self.assertIn("BROKEN regret: 2 draws", says)
+        self.assertIn("\n1 promise broken: regret: 2 draws (known)\n", says)
+        self.assertEqual(status, 3, says)
+        status, says = bench(*DRAWS, "--regret", "0", "--known", "regret: 2 draw;regret: 22 draws")
+        self.assertEqual(status, 1, says)
+
+
+class Documented(unittest.TestCase):
+    def test_what_the_page_lists_as_broken_is_known(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".md") as page:
+            page.write("| promise | measured | |\n|---|---|---|\n"
+                       "| bursts | 8 routers: 48 at once: TTFT 1 s | **broken** |\n"
+                       "| late | 4 routers: well | kept |\n"
+                       "| no-reuse | load 0.30: p99: 2 s | **broken** |\n")
+            page.flush()
+            out = subprocess.run((PICTURE, "known", page.name), capture_output=True, text=True, check=True).stdout
+        self.assertEqual(out, "bursts: 8 routers;no-reuse: load 0.30\n")
+
+    def test_the_page_itself(self):
+        with open(f"{TOP}/docs/routing.md") as f:
+            page = f.read()
+        out = subprocess.run((PICTURE, "known", f"{TOP}/docs/routing.md"), capture_output=True, text=True,
+                             check=True).stdout.strip()
+        self.assertEqual(len([x for x in out.split(";") if x]), len(re.findall(r"\*\*broken\*\* \|$", page, re.M)))
+
+
+class Run(unittest.TestCase):
+    def test_goes_on_and_fails_at_its_end(self):
+        with tempfile.TemporaryDirectory() as build:
+            os.makedirs(f"{build}/tests/bench")
+            for name, text in (("quality-bench", FAKE), ("other_bench", "#!/bin/sh\necho the parts\n")):
+                path = f"{build}/tests/bench/{name}"
+                with open(path, "w") as f:
+                    f.write(text)
+                os.chmod(path, stat.S_IRWXU)
+            r = subprocess.run((f"{TOP}/tests/bench/run.sh", "quality", "micro"), capture_output=True, text=True,
+                               env={**os.environ, "BUILD": build, "GRAPEVINE_SHARED": "/nonexistent"},
+                               timeout=60 * lib.SLOW)
+        self.assertIn("quality: a promise is broken", r.stdout, r.stderr)
+        self.assertIn("the parts", r.stdout)
+        self.assertEqual(r.returncode, 1, r.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
