@@ -100,7 +100,9 @@ static void chain_close_block(struct sim_chain *c)
         c->blocks = realloc(c->blocks, c->block_cap * sizeof *c->blocks);
         CHECK(c->blocks != NULL);
     }
-    c->blocks[c->block_count++] = hash_mix(c->hash);
+    bool is_known = c->block_count < c->ahead_count;
+    c->blocks[c->block_count] = is_known ? c->ahead[c->block_count] : hash_mix(c->hash);
+    c->block_count++;
     c->block_left = c->block_tokens;
 }
 

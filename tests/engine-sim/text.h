@@ -27,6 +27,10 @@ struct sim_chain {
     uint64_t *blocks; /* one name per full block; owned */
     size_t block_count;
     size_t block_cap;
+    /* Names of the first blocks whatever is in them, also of those that are not full yet, where the
+     * owner knows what comes (borrowed). NULL: none. */
+    const uint64_t *ahead;
+    size_t ahead_count;
 };
 
 /* `salt` separates namespaces: equal prompts with another salt share nothing. */

@@ -43,8 +43,7 @@ static void run_case(const struct quality_case *c, struct compared *out)
         record_row(c, "", choosers[i], &f);
         if (choosers[i] == &chooser_cache_aware) {
             out->own = f;
-        } else if (!choosers[i]->is_bound &&
-                   (!out->rival_name || f.ttft_s < out->rival.ttft_s)) {
+        } else if (!choosers[i]->is_bound && (!out->rival_name || f.ttft_s < out->rival.ttft_s)) {
             out->rival = f;
             out->rival_name = choosers[i]->name;
         }
@@ -69,6 +68,7 @@ static void closed_loop(const char *name, const struct workload *work, unsigned 
         c.speed = speed;
         c.seed = (uint64_t)set.seed;
         c.delay_ms = set.delay_ms;
+        c.answers_return = set.answers > 0;
         c.displaced_weight = set.displaced_weight;
         c.decode_weight = set.decode_weight;
         struct compared got;
@@ -161,10 +161,11 @@ static void draws(void)
     regrets_report(&v);
     if (v.count > 1) {
         double median = regrets_at(&v, MEASURE_TTFT, 0.5), worst = regrets_at(&v, MEASURE_TTFT, 1);
-        (void)record_promise(median <= 1.1 && worst <= set.regret,
-                             "regret: %u draws: mean TTFT, median x %.2f (1.1), worst x %.2f (%.1f) "
-                             "of the best policy of each",
-                             v.count, median, worst, set.regret);
+        (void)record_promise(
+            median <= 1.1 && worst <= set.regret,
+            "regret: %u draws: mean TTFT, median x %.2f (1.1), worst x %.2f (%.1f) "
+            "of the best policy of each",
+            v.count, median, worst, set.regret);
     }
     regrets_close(&v);
 }

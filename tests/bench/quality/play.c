@@ -88,6 +88,7 @@ static void answered(struct play *p, const struct flight *f)
 static void flight_free(struct flight *f)
 {
     sim_chain_free(&f->sim.chain);
+    free(f->ahead);
     free(f->sim.blocks);
     free(f);
 }
@@ -131,6 +132,28 @@ static void on_fetched(void *context, struct world_event *e)
     k->next_ns = sim_model_next_event_ns(k->model);
 }
 
+/* The engine names what it has computed as it will name the next prompt, as far as that is made of
+ * this one and of the answer to it. */
+static void answer_returns(const struct play *p, struct flight *f)
+{
+    const struct engine_spec *spec = &p->setup->specs[0];
+    if (!p->setup->answers_return || f->turn + 1 == f->talk->count || spec->dropped_tokens > 0)
+        return;
+    const struct prompt *now = &f->ask->prompt, *next = &f->talk->asks[f->turn + 1].prompt;
+    if (!prompt_continues(now, next))
+        return;
+    struct sim_chain names;
+    prompt_names(next, spec->model.block_tokens, p->uniques, 0, &names);
+    uint64_t both = (uint64_t)now->count * now->unit_tokens + f->ask->output_tokens;
+    uint64_t text = (uint64_t)next->count * next->unit_tokens;
+    struct sim_chain *chain = &f->sim.chain;
+    f->ahead = names.blocks;
+    chain->ahead = names.blocks;
+    chain->ahead_count = (size_t)((both < text ? both : text) / spec->model.block_tokens);
+    for (size_t i = 0; i < chain->block_count && i < chain->ahead_count; i++)
+        chain->blocks[i] = chain->ahead[i];
+}
+
 static void on_ask(void *context, struct world_event *e)
 {
     struct play *p = context;
@@ -150,6 +173,7 @@ static void on_ask(void *context, struct world_event *e)
     const struct engine_spec *spec = &p->setup->specs[0];
     prompt_names(&f->ask->prompt, spec->model.block_tokens, p->uniques, spec->dropped_tokens,
                  &f->sim.chain);
+    answer_returns(p, f);
     prompt_chain(&f->ask->prompt, p->setup->bytes_per_token, &f->chain);
     double before = cpu_now_s();
     f->engine = p->chooser->choose(p, f);

@@ -30,7 +30,10 @@ struct quality_case {
     double speed; /* clients are so much faster than the workload says; figures are shown slower */
     double pace;  /* and so much faster again, to load the engines; figures stay as they are */
     double bytes_per_token;
-    double delay_ms, loss;                  /* between routers */
+    double delay_ms, loss; /* between routers */
+    /* An answer is part of the next prompt of its conversation, so the engine finds it there. False:
+     * no prompt has anything of an answer. */
+    bool answers_return;
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     uint64_t seed;
     /* So many engines leave then, and as many new, empty ones come. 0: never. */
@@ -49,6 +52,7 @@ struct flight {
     uint64_t sent_ns, first_ns;
     struct flight *prev, *next; /* at the same engine */
     struct chain chain;         /* as routers read it */
+    uint64_t *ahead;            /* names of the prompt's and the answer's blocks; NULL: its own */
     struct node_booking booking;
     double uncached_believed; /* by a rival, when it was sent */
 };

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/checkpoint.h"
@@ -17,6 +18,13 @@ static uint64_t after(uint64_t before, uint64_t unit)
 static uint64_t within(uint64_t whole, uint64_t place)
 {
     return hash_mix(whole + place * 0xd1b54a32d192ed03u);
+}
+
+bool prompt_continues(const struct prompt *p, const struct prompt *next)
+{
+    return p->space == next->space && p->unit_tokens == next->unit_tokens &&
+           p->count <= next->count &&
+           (p->count == 0 || memcmp(p->units, next->units, p->count * sizeof *p->units) == 0);
 }
 
 void prompt_names(const struct prompt *p, uint32_t block_tokens, uint64_t unique,

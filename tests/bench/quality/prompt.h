@@ -25,6 +25,8 @@ static inline uint64_t prompt_tokens(const struct prompt *p)
     return (uint64_t)p->count * p->unit_tokens + p->tail_tokens;
 }
 
+/* Whether `next` begins with all units of `p`. */
+bool prompt_continues(const struct prompt *p, const struct prompt *next);
 /* As the engine names its blocks. `unique` stands for the tail; so many tokens before the end are
  * such that no later prompt has them, whatever its units say: the template drops them (thinking) or
  * has them elsewhere next time. The caller frees it. */

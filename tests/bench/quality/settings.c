@@ -25,6 +25,7 @@ static const struct {
     {"--clients", offsetof(struct settings, clients), 1, 4096},
     {"--cache", offsetof(struct settings, cache), 1024, 1e9},
     {"--block", offsetof(struct settings, block), 1, 4096},
+    {"--answers", offsetof(struct settings, answers), 0, 1},
     {"--delay", offsetof(struct settings, delay_ms), 0, 10000},
     {"--displaced-weight", offsetof(struct settings, displaced_weight), 0, 1000},
     {"--decode-weight", offsetof(struct settings, decode_weight), 0, 1000},
