@@ -83,14 +83,17 @@ bool node_belief_is_void(const struct node_belief *b, uint64_t id, uint32_t gene
     return false;
 }
 
-/* The newest generations that fill `size_blocks`. Returns what they hold of it. */
+/* The newest generations that fill `size_blocks`. Returns what they hold of it. `first` is the
+ * oldest of them that has anything: the floor, unless all that there is fits. */
 static double newest_that_fit(const struct node_belief *b, const struct crdt_index_ring *ring,
-                              double size_blocks, uint32_t *floor, double *floor_share)
+                              double size_blocks, uint32_t *floor, double *floor_share,
+                              uint32_t *first)
 {
     double sum = 0;
     uint64_t seen = 0;
     uint32_t generation = ring->newest;
     double share = 1;
+    *first = generation;
     for (;; generation--) {
         double count = count_at(b, ring, generation);
         seen += crdt_index_ring_at(ring, generation);
@@ -101,9 +104,11 @@ static double newest_that_fit(const struct node_belief *b, const struct crdt_ind
         if (generation == ring->oldest || sum >= size_blocks)
             break;
         if (seen == ring->total) { /* older ones are empty */
+            *first = generation;
             generation = ring->oldest;
             break;
         }
+        *first = generation - 1;
     }
     *floor = generation;
     *floor_share = share;
@@ -114,15 +119,17 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
                          double size_blocks)
 {
     b->size_blocks = size_blocks * b->factor;
-    b->present_blocks = newest_that_fit(b, ring, b->size_blocks, &b->floor, &b->floor_share);
+    b->present_blocks =
+        newest_that_fit(b, ring, b->size_blocks, &b->floor, &b->floor_share, &b->first);
     double newest = 0;
     for (uint32_t g = ring->newest; g > ring->oldest && g + quick_generations > ring->newest; g--)
         newest += count_at(b, ring, g);
     b->quick = newest > quick_share * b->size_blocks;
     b->near_floor = 0;
     b->near_share = 1;
+    uint32_t ignored;
     if (b->near_blocks > 0 && b->near_blocks < b->size_blocks)
-        (void)newest_that_fit(b, ring, b->near_blocks, &b->near_floor, &b->near_share);
+        (void)newest_that_fit(b, ring, b->near_blocks, &b->near_floor, &b->near_share, &ignored);
     b->stale = false;
 }
 
@@ -138,7 +145,7 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
     double need = new_blocks - (b->size_blocks - b->present_blocks);
     double wanted = 0;
     /* The index may have dropped generations since the last count, and its ring has no others. */
-    uint32_t first = b->floor > ring->oldest ? b->floor : ring->oldest;
+    uint32_t first = b->first > ring->oldest ? b->first : ring->oldest;
     for (uint32_t g = first; need > 0 && g <= ring->newest; g++) {
         double count = count_at(b, ring, g) * (g == b->floor ? b->floor_share : 1);
         if (g == held_generation)

@@ -39,6 +39,7 @@ struct node_belief {
     double present_blocks; /* believed present */
     uint32_t floor;        /* oldest generation believed present, at least in part */
     double floor_share;    /* how much of that one, 0..1 */
+    uint32_t first;        /* oldest one with anything; the floor, unless all fits */
     double near_blocks;    /* of the engine's own memory, where tiers are behind it; 0: none are */
     uint32_t near_floor;   /* as the floor and its share, of that memory; 0 and 1 without tiers */
     double near_share;
