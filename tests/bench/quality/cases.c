@@ -111,45 +111,106 @@ static unsigned no_reuse(const char *traces)
     return broken;
 }
 
+struct split { /* prompt tokens: of all engines, of the first */
+    double all, first;
+};
+
+static void split_add(struct split *s, const struct outcome *o, double from_s, double to_s)
+{
+    for (unsigned k = 0; k < o->count; k++) {
+        if (o->samples[k].sent_s < from_s || o->samples[k].sent_s >= to_s)
+            continue;
+        s->all += o->samples[k].prompt_tokens;
+        s->first += o->samples[k].engine == 0 ? o->samples[k].prompt_tokens : 0;
+    }
+}
+
+static double split_share(const struct split *s)
+{
+    return s->all > 0 ? s->first / s->all : 0;
+}
+
 /* Of the first engine, of the prompts sent after the first minute. */
 static double share_of_first(const struct quality_case *c, const struct chooser *chooser,
                              struct figures *out)
 {
     struct outcome o;
+    struct split split = {0};
     *out = played(c, chooser, &o);
-    double all = 0, own = 0;
-    for (unsigned k = 0; k < o.count; k++) {
-        if (o.samples[k].sent_s < 60)
-            continue;
-        all += o.samples[k].prompt_tokens;
-        own += o.samples[k].engine == 0 ? o.samples[k].prompt_tokens : 0;
-    }
+    split_add(&split, &o, 60, INFINITY);
     outcome_free(&o);
-    return all > 0 ? own / all : 0;
+    return split_share(&split);
+}
+
+static const double slow_loads[] = {0.3, 0.7, 0.9}, slow_deserves = 0.2 / 7.2, slow_within = 0.2;
+
+static struct quality_case one_slow_of_eight(const struct workload *w, unsigned routers)
+{
+    struct quality_case c = fleet(w, 8, routers, 1);
+    c.specs[0] = engine_plain(0.2, 400000, 16);
+    return c;
+}
+
+/* The second minute, which the line of the start reaches into. In one run the slow engine deserves
+ * some sixty prompts of it, so five seeds count together. */
+static unsigned one_slow_soon(double load)
+{
+    enum { SEEDS = 5, ASKS = 5600 }; /* so many in two minutes, at full load */
+    static const unsigned routers[] = {1, 4, 8};
+    struct split minute[ARRAY_LEN(routers)] = {{0, 0}};
+    double pace = 0;
+    unsigned broken = 0;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        struct workload w;
+        workload_distinct(&w, 40 + seed, (unsigned)(load * ASKS));
+        for (unsigned i = 0; i < ARRAY_LEN(routers); i++) {
+            struct quality_case c = one_slow_of_eight(&w, routers[i]);
+            if (pace <= 0) {
+                calibrate(&c, load);
+                pace = c.pace;
+            }
+            c.pace = pace;
+            c.seed = seed + 1;
+            struct outcome o;
+            (void)played(&c, &chooser_cache_aware, &o);
+            split_add(&minute[i], &o, 60, 120);
+            outcome_free(&o);
+        }
+        workload_free(&w);
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(routers); i++) {
+        double share = split_share(&minute[i]);
+        broken += !record_promise(
+            fabs(share / slow_deserves - 1) <= slow_within,
+            "one-slow: load %.2f, %u router%s, 60 to 120 s: %.2f %% of the work, it deserves %.2f "
+            "%% (within 20 %%)",
+            load, routers[i], routers[i] == 1 ? "" : "s", 100 * share, 100 * slow_deserves);
+    }
+    return broken;
 }
 
 static unsigned one_slow(const char *traces)
 {
     (void)traces;
-    static const double loads[] = {0.3, 0.7, 0.9}, deserved = 0.2 / 7.2;
     unsigned broken = 0;
-    for (unsigned i = 0; i < ARRAY_LEN(loads); i++) {
+    for (unsigned i = 0; i < ARRAY_LEN(slow_loads); i++)
+        broken += one_slow_soon(slow_loads[i]);
+    for (unsigned i = 0; i < ARRAY_LEN(slow_loads); i++) {
         struct workload w;
         workload_distinct(&w, 7, 24000); /* ten minutes: the line of the start is long gone */
-        struct quality_case c = fleet(&w, 8, 1, 1);
-        c.specs[0] = engine_plain(0.2, 400000, 16);
-        calibrate(&c, loads[i]);
+        struct quality_case c = one_slow_of_eight(&w, 1);
+        calibrate(&c, slow_loads[i]);
         struct figures f, bound, split;
         double own = share_of_first(&c, &chooser_cache_aware, &f);
         double perfect = share_of_first(&c, &chooser_perfect, &bound);
         split = figures_played(&c, &chooser_by_speed);
         broken += !record_promise(
-            fabs(own / deserved - 1) <= 0.2,
+            fabs(own / slow_deserves - 1) <= slow_within,
             "one-slow: load %.2f: %.2f %% of the work, it deserves %.2f %% (within 20 "
             "%%; perfect knowledge %.2f %%); TTFT %.2f s and %.2f s to the end (perfect "
             "knowledge %.2f and %.2f s; each as its speed deserves %.2f and %.2f s)",
-            loads[i], 100 * own, 100 * deserved, 100 * perfect, f.ttft_s, f.end_s, bound.ttft_s,
-            bound.end_s, split.ttft_s, split.end_s);
+            slow_loads[i], 100 * own, 100 * slow_deserves, 100 * perfect, f.ttft_s, f.end_s,
+            bound.ttft_s, bound.end_s, split.ttft_s, split.end_s);
         workload_free(&w);
     }
     return broken;
@@ -303,45 +364,86 @@ static struct crest crest_between(const struct outcome *o, const struct quality_
     return r;
 }
 
+/* One seed moves by more than any change of the rule: medians count. */
+enum { SEEDS = 5 };
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(const double *values)
+{
+    double sorted[SEEDS];
+    memcpy(sorted, values, sizeof sorted);
+    qsort(sorted, SEEDS, sizeof *sorted, by_value);
+    return sorted[SEEDS / 2];
+}
+
+struct crests {
+    struct crest before, then, after; /* of cache_aware */
+    struct crest least, perfect;      /* then */
+};
+
+static struct crests crests_played(unsigned routers, unsigned seed)
+{
+    struct workload w;
+    workload_crest(&w, 17 + seed, 3000);
+    struct quality_case c = fleet(&w, 8, routers, 1);
+    c.seed = 1 + seed;
+    for (unsigned k = 0; k < c.engines; k++) {
+        c.specs[k].model.running_max = 32;
+        c.specs[k].model.cache_blocks = 60000 / 16;
+    }
+    calibrate(&c, 0.7);
+    double first_s = w.talks[w.count / 5].start_s, last_s = w.talks[w.count * 4 / 5].start_s;
+    double all_s = w.talks[w.count - 1].start_s;
+    struct outcome o;
+    (void)played(&c, &chooser_cache_aware, &o);
+    double by = 1 / c.pace; /* calibration changes the pace */
+    struct crests r = {
+        .before = crest_between(&o, &c, 0, by * first_s),
+        .then = crest_between(&o, &c, by * first_s, by * last_s),
+        .after = crest_between(&o, &c, by * (last_s + all_s) / 2, 2 * by * all_s),
+    };
+    outcome_free(&o);
+    (void)played(&c, &chooser_least_request, &o);
+    r.least = crest_between(&o, &c, by * first_s, by * last_s);
+    outcome_free(&o);
+    (void)played(&c, &chooser_perfect, &o);
+    r.perfect = crest_between(&o, &c, by * first_s, by * last_s);
+    outcome_free(&o);
+    workload_free(&w);
+    return r;
+}
+
 static unsigned popular(const char *traces)
 {
     (void)traces;
     unsigned broken = 0;
     for (unsigned routers = 1; routers <= 8; routers *= 8) {
-        struct workload w;
-        workload_crest(&w, 17, 12000);
-        struct quality_case c = fleet(&w, 8, routers, 1);
-        for (unsigned k = 0; k < c.engines; k++) {
-            c.specs[k].model.running_max = 32;
-            c.specs[k].model.cache_blocks = 60000 / 16;
+        double ratio[SEEDS], own[SEEDS], least[SEEDS], perfect[SEEDS], before[SEEDS], then[SEEDS],
+            after[SEEDS];
+        for (unsigned i = 0; i < SEEDS; i++) {
+            struct crests r = crests_played(routers, i);
+            own[i] = r.then.ttft_s;
+            least[i] = r.least.ttft_s;
+            perfect[i] = r.perfect.ttft_s;
+            ratio[i] = own[i] / fmin(least[i], perfect[i]);
+            before[i] = r.before.engines;
+            then[i] = r.then.engines;
+            after[i] = r.after.engines;
         }
-        calibrate(&c, 0.7);
-        double first_s = w.talks[w.count / 5].start_s, last_s = w.talks[w.count * 4 / 5].start_s;
-        double all_s = w.talks[w.count - 1].start_s;
-        struct outcome o;
-        struct figures own = played(&c, &chooser_cache_aware, &o);
-        double by = o.duration_s / all_s; /* calibration changes the pace */
-        struct crest before = crest_between(&o, &c, 0, by * first_s);
-        struct crest crest = crest_between(&o, &c, by * first_s, by * last_s);
-        struct crest after = crest_between(&o, &c, by * (last_s + all_s) / 2, 2 * by * all_s);
-        outcome_free(&o);
-        struct figures least = played(&c, &chooser_least_request, &o);
-        struct crest spread = crest_between(&o, &c, by * first_s, by * last_s);
-        outcome_free(&o);
-        struct figures perfect = played(&c, &chooser_perfect, &o);
-        struct crest bound = crest_between(&o, &c, by * first_s, by * last_s);
-        struct crest shrunk = crest_between(&o, &c, by * (last_s + all_s) / 2, 2 * by * all_s);
-        outcome_free(&o);
         broken += !record_promise(
-            crest.ttft_s <= 1.25 * fmin(spread.ttft_s, bound.ttft_s) &&
-                after.engines <= fmax(before.engines, crest.engines / 2.0),
-            "popular: %u router%s: a prefix that nearly all want for a while is at %u of 8 engines "
-            "before, %u then, %u after (perfect %u and %u); its TTFT %.3f s (least request %.3f s, "
-            "perfect %.3f s); of all %.3f, %.3f, %.3f s",
-            routers, routers == 1 ? "" : "s", before.engines, crest.engines, after.engines,
-            bound.engines, shrunk.engines, crest.ttft_s, spread.ttft_s, bound.ttft_s, own.ttft_s,
-            least.ttft_s, perfect.ttft_s);
-        workload_free(&w);
+            median(ratio) <= 1.25 && median(after) <= fmax(median(before), median(then) / 2),
+            "popular: %u router%s: a prefix that nearly all want for a while, medians of five "
+            "seeds: at %.0f of 8 engines before, %.0f then, %.0f after; its TTFT %.3f s (least "
+            "request %.3f s, perfect %.3f s), x %.2f of the better (1.25; seeds x %.2f, %.2f, "
+            "%.2f, %.2f, %.2f)",
+            routers, routers == 1 ? "" : "s", median(before), median(then), median(after),
+            median(own), median(least), median(perfect), median(ratio), ratio[0], ratio[1],
+            ratio[2], ratio[3], ratio[4]);
     }
     return broken;
 }
@@ -352,21 +454,29 @@ static unsigned bursts(const char *traces)
     (void)traces;
     unsigned broken = 0;
     for (unsigned routers = 1; routers <= 8; routers *= 8) {
-        struct workload w;
-        workload_bursts(&w, 19, 6000);
-        struct quality_case c = fleet(&w, 8, routers, 1);
-        calibrate(&c, 0.6);
-        struct figures own = figures_played(&c, &chooser_cache_aware);
-        struct figures bound = figures_played(&c, &chooser_perfect);
-        struct figures least = figures_played(&c, &chooser_least_request);
-        double best = fmin(bound.ttft_s, least.ttft_s), best_p99 = fmin(bound.p99_s, least.p99_s);
+        double ratio[SEEDS], ratio_p99[SEEDS], own[SEEDS], own_p99[SEEDS];
+        for (unsigned i = 0; i < SEEDS; i++) {
+            struct workload w;
+            workload_bursts(&w, 19 + i, 3000);
+            struct quality_case c = fleet(&w, 8, routers, 1);
+            c.seed = 1 + i;
+            calibrate(&c, 0.6);
+            struct figures f = figures_played(&c, &chooser_cache_aware);
+            struct figures bound = figures_played(&c, &chooser_perfect);
+            struct figures least = figures_played(&c, &chooser_least_request);
+            own[i] = f.ttft_s;
+            own_p99[i] = f.p99_s;
+            ratio[i] = f.ttft_s / fmin(bound.ttft_s, least.ttft_s);
+            ratio_p99[i] = f.p99_s / fmin(bound.p99_s, least.p99_s);
+            workload_free(&w);
+        }
         broken += !record_promise(
-            own.ttft_s <= 1.25 * best && own.p99_s <= 1.25 * best_p99,
-            "bursts: %u router%s: 48 at once: TTFT %.2f s, p99 %.2f s (within 1.25 times the "
-            "better of least request, %.2f and %.2f s, and perfect knowledge, %.2f and %.2f s)",
-            routers, routers == 1 ? "" : "s", own.ttft_s, own.p99_s, least.ttft_s, least.p99_s,
-            bound.ttft_s, bound.p99_s);
-        workload_free(&w);
+            median(ratio) <= 1.25 && median(ratio_p99) <= 1.25,
+            "bursts: %u router%s: 48 at once, medians of five seeds: TTFT %.2f s, x %.2f, p99 %.2f "
+            "s, x %.2f of the better of least request and perfect knowledge (1.25; seeds x %.2f, "
+            "%.2f, %.2f, %.2f, %.2f)",
+            routers, routers == 1 ? "" : "s", median(own), median(ratio), median(own_p99),
+            median(ratio_p99), ratio[0], ratio[1], ratio[2], ratio[3], ratio[4]);
     }
     return broken;
 }
