@@ -31,8 +31,8 @@ struct quality_case {
     double pace;  /* and so much faster again, to load the engines; figures stay as they are */
     double bytes_per_token;
     double delay_ms, loss; /* between routers */
-    /* An answer is part of the next prompt of its conversation, so the engine finds it there. False:
-     * no prompt has anything of an answer. */
+    /* An answer is part of the next prompt of its conversation, and the engine finds it there.
+     * False: no prompt has anything of an answer. */
     bool answers_return;
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     uint64_t seed;
