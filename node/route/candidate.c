@@ -34,8 +34,9 @@ struct typical {
     double step_s;
 };
 
-/* How far apart the steps of equal replicas may seem. */
-static const double step_alike = 2.0;
+/* How far apart the steps of equal replicas may seem: a fifth while nothing runs, twice from so many
+ * requests on. Then a step without context is the end of a line far from all samples. */
+static const double step_alike_min = 1.2, step_alike_max = 2, step_alike_requests = 32;
 
 static double step_s(const struct node_replica *k, double context_tokens)
 {
@@ -53,7 +54,8 @@ static struct typical typical_of(const struct node_router *r, uint64_t now_ms)
     }
     for (unsigned i = 0; i < r->candidate_count; i++)
         t.step_s = fmin(t.step_s, step_s(&r->replicas[r->candidates[i].replica], t.context_tokens));
-    t.step_s *= step_alike;
+    double crowded = fmin(t.requests / step_alike_requests, 1);
+    t.step_s *= step_alike_min + crowded * (step_alike_max - step_alike_min);
     return t;
 }
 

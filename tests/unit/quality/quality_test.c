@@ -104,6 +104,23 @@ static void test_an_engine_five_times_slower_is_known(void **state)
     slow_one_known(4, 0.1);
 }
 
+/* Two generations of hardware, long answers, and less than one request for each engine at a time:
+ * half of the answers took 1.8 times as long as they had to, for steps up to twice as long counted as
+ * equal. */
+static void test_idle_engines_of_two_generations_are_told_apart(void **state)
+{
+    (void)state;
+    struct workload w;
+    workload_reasoning(&w, 7, ASKS);
+    struct quality_case c = case_plain(&w, 8, 1, engine_plain(1, 400000, 16));
+    for (unsigned k = 0; k < 4; k++)
+        c.specs[k] = engine_plain(0.55, 400000, 16);
+    c.pace = 0.1;
+    struct figures own = figures_by(&c, "cache_aware"), bound = figures_by(&c, "perfect");
+    assert_true(own.end_s < 1.1 * bound.end_s);
+    workload_free(&w);
+}
+
 /* Sixteen run at once at most, which no engine says; a prefix that most requests share pulls them
  * to one engine, whose line nobody sees, for answers come whole. */
 static void test_room_that_no_engine_reports_is_known(void **state)
@@ -169,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_one_router_is_near_perfect_knowledge_and_before_all_rivals),
         cmocka_unit_test(test_four_routers_are_near_perfect_knowledge_and_before_all_rivals),
         cmocka_unit_test(test_an_engine_five_times_slower_is_known),
+        cmocka_unit_test(test_idle_engines_of_two_generations_are_told_apart),
         cmocka_unit_test(test_room_that_no_engine_reports_is_known),
         cmocka_unit_test(test_regret_over_draws_is_bounded),
         cmocka_unit_test(test_answers_that_come_back_are_found),
