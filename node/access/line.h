@@ -1,0 +1,39 @@
+/* One line of the file of client keys:
+ *
+ *   NAME  blake2b:HASH  [models=A,B] [requests-per-minute=N] [tokens-per-minute=N] [in-flight=N]
+ *
+ * NAME is of letters, digits and ".-_@/+", at most ACCESS_NAME_MAX. HASH is the BLAKE2b hash of the
+ * key, 64 hex digits. A model that ends in `*` stands for all that begin so. What follows a `#` at
+ * the beginning of a line or behind a space is a comment.
+ */
+#ifndef NODE_ACCESS_LINE_H
+#define NODE_ACCESS_LINE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "node/access/digest.h"
+#include "node/access/limits.h"
+
+struct access_limits {
+    uint64_t requests; /* a minute; 0: no limit, as for the next two */
+    uint64_t tokens;   /* a minute */
+    uint64_t in_flight;
+};
+
+struct access_line {
+    struct slice name;
+    struct access_digest digest;
+    struct slice models; /* "a,b*", as written; empty: all */
+    struct access_limits limits;
+};
+
+/* 1: a key; 0: a line without one. ERR_SYNTAX with what is wrong and what would be right; it never
+ * has a part of the line in it, for that may be a key. Borrows from `text`. */
+MUST_USE int access_line_parse(struct slice text, struct access_line *out, const char **wrong);
+/* NULL, or what is wrong with such a name, and such models. */
+const char *access_name_wrong(struct slice name);
+const char *access_models_wrong(struct slice models);
+/* Appends the line and a newline. */
+MUST_USE int access_line_write(struct buf *out, const struct access_line *line);
+
+#endif
