@@ -291,7 +291,8 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     if (err != 0)
         return err;
 
-    uint64_t drop = hop_by_hop | written_anew | extra_fields(how->extra, how->extra_count);
+    uint64_t drop =
+        hop_by_hop | written_anew | how->drop | extra_fields(how->extra, how->extra_count);
     put_request_line(&c, h);
     bool own_host = http_head_has(h, HTTP_HOST) && slice_equal(host, h->host);
     if (!own_host) {

@@ -26,6 +26,7 @@ struct http_forward_request {
     struct slice request_id;     /* replaces X-Request-Id; empty: what the client sent */
     struct slice via;            /* our own pseudonym, to be appended to Via; empty: Via passes */
     bool distrust_client;        /* forwarding fields of the client are dropped, not continued */
+    uint64_t drop;               /* HTTP_FIELD_BIT of others that do not go on */
     enum http_framing framing;   /* of the body as it will be sent: NONE, LENGTH or CHUNKED */
     uint64_t content_length;
     const struct http_line *extra; /* fields to add; they replace those of the same known name */

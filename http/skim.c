@@ -375,6 +375,7 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
     case HTTP_SLOT_FIELD:
         if (s->fields[s->member->index].rank <= s->member->rank)
             s->fields[s->member->index].present = false;
+        s->odd |= is_null ? 0 : 1u << s->member->index;
         break;
     case HTTP_SLOT_INTEGER:
         s->has_number[s->member->index] =
@@ -478,6 +479,8 @@ static void on_token(struct http_skim *s, enum http_json_token token)
     switch (token) {
     case HTTP_JSON_OBJECT_BEGIN:
     case HTTP_JSON_ARRAY_BEGIN:
+        if (s->slot == HTTP_SLOT_FIELD)
+            s->odd |= 1u << s->member->index;
         begin_container(s, token == HTTP_JSON_OBJECT_BEGIN);
         break;
     case HTTP_JSON_OBJECT_END:
@@ -582,12 +585,6 @@ void http_skim_finish(struct http_skim *s)
         return;
     }
     http_prompt_finish(&s->prompt, namespace_digest(s));
-}
-
-struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
-{
-    const struct http_skim_field *field = &s->fields[name];
-    return field->present ? slice_of(field->text, field->len) : slice_of("", 0);
 }
 
 int64_t http_skim_output_max(const struct http_skim *s)

@@ -124,6 +124,7 @@ struct http_skim {
     uint64_t scratch_total; /* bytes of the string, those that left the scratch too */
     struct hash128 scratch_state;
     uint32_t kilopixels; /* of the image that a string since the last member of a part began with */
+    uint32_t odd;        /* bits 1 << enum http_skim_name: see http_skim_is_odd() */
     const struct hash_secret *secret;
     struct http_json json;
     char scratch[sizeof(struct hash128) + HTTP_SKIM_SCRATCH + HTTP_JSON_SLACK];
@@ -150,7 +151,18 @@ void http_skim_finish(struct http_skim *s);
 
 /* An empty slice where the body has none; 32 hex digits of its digest where it is longer than
  * HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
-struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name);
+static inline struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
+{
+    const struct http_skim_field *field = &s->fields[name];
+    return field->present ? slice_of(field->text, field->len) : slice_of("", 0);
+}
+
+/* Whether that member stood there with a value that is neither text nor null, once at least: an
+ * engine may take for a name what is none here. */
+static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_name name)
+{
+    return (s->odd >> name & 1) != 0;
+}
 
 /* The bound on output tokens that the engine will apply, or -1 without one: max_completion_tokens,
  * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */
