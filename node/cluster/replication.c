@@ -124,6 +124,8 @@ static void on_message(void *context, uint64_t peer, struct slice bytes, bool se
                        uint64_t now_us)
 {
     struct node_replication *n = context;
+    if (node_aside_message(n, peer, bytes, now_us))
+        return;
     node_reconcile_message(n, peer, bytes, settled, now_us);
     node_replication_joined(n);
 }
@@ -329,6 +331,7 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
     calls_time_out(n, now_us);
     node_call_run(n, now_us);
     node_join_run(n, now_us);
+    node_aside_run(n, now_us);
     if (node_reconcile_run(n, now_us))
         node_join_again(n, now_us);
     watch(n, now_us);
@@ -337,7 +340,8 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
 uint64_t node_replication_due_us(const struct node_replication *n)
 {
     uint64_t due = gossip_due_us(n->gossip);
-    const uint64_t others[] = {n->reconcile.due_us, node_join_due(n), node_call_due(n)};
+    const uint64_t others[] = {n->reconcile.due_us, node_join_due(n), node_call_due(n),
+                               node_aside_due(n)};
     for (unsigned i = 0; i < ARRAY_LEN(others); i++)
         due = others[i] < due ? others[i] : due;
     return due;

@@ -108,6 +108,17 @@ struct node_replication_config {
     const char *admin;     /* address of this node's admin port, for peers; NULL: not known yet */
 };
 
+/* What routers say to each other beside the state (aside.c). `ahead_ms`: so far is cluster time
+ * from now_ms. */
+struct node_replication_aside {
+    void *context;
+    /* Appends what is new, at most a few KiB; nothing where nothing is. */
+    int (*write)(void *context, int64_t ahead_ms, uint64_t now_ms, struct buf *out);
+    /* What another router wrote; in any order, some of it never. An error: malformed. */
+    int (*read)(void *context, uint64_t router, struct slice bytes, int64_t ahead_ms,
+                uint64_t now_ms);
+};
+
 struct node_replication;
 
 /* `state` is borrowed. */
@@ -117,6 +128,8 @@ MUST_USE int node_replication_create(struct node_replication **out,
                                      const struct node_replication_user *user,
                                      const struct node_replication_io *io, uint64_t now_us);
 void node_replication_destroy(struct node_replication *n);
+/* From now on that is said, too; its context is borrowed until node_replication_destroy(). */
+void node_replication_aside(struct node_replication *n, const struct node_replication_aside *aside);
 void node_replication_check(const struct node_replication *n);
 
 struct gossip *node_replication_gossip(struct node_replication *n);

@@ -2,6 +2,7 @@
  *
  *   members.c      members and their metadata, events, the callbacks of the user
  *   message.c      messages of anti-entropy
+ *   aside.c        what is said beside the state
  *   json.c         what operators see; metrics.c
  *   serve.c        calls of others, answered
  *   call.c         calls to others
@@ -60,6 +61,7 @@ enum node_message {
     NODE_MESSAGE_CLOCK_ASK,
     NODE_MESSAGE_CLOCK,
     NODE_MESSAGE_INCOMPARABLE, /* they keep no generation of the index in common */
+    NODE_MESSAGE_ASIDE,        /* no part of anti-entropy: node_replication_aside() */
 };
 enum { NODE_MESSAGE_FORCE = 1 };
 
@@ -170,6 +172,8 @@ struct node_replication {
     uint64_t serving, served;
 
     uint64_t delta_errors, message_errors;
+    struct node_replication_aside aside;
+    uint64_t aside_due_us;
     uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not know */
 };
 
@@ -228,6 +232,13 @@ bool node_message_send(struct node_replication *n, uint64_t peer, uint64_t now_u
 /* An empty message of this kind. */
 void node_message_say(struct node_replication *n, uint64_t peer, enum node_message kind,
                       uint64_t now_us);
+
+/* aside.c */
+void node_aside_run(struct node_replication *n, uint64_t now_us);
+uint64_t node_aside_due(const struct node_replication *n);
+/* False: it is another message. */
+bool node_aside_message(struct node_replication *n, uint64_t peer, struct slice bytes,
+                        uint64_t now_us);
 
 /* join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
