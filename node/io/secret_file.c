@@ -15,13 +15,35 @@ int io_secret_fail(const struct io_secret *s, char *message, const char *what)
     return ERR_NOT_FOUND;
 }
 
-static int read_all(const struct io_secret *s, int fd, struct buf *out, char *message)
+/* Room for so many bytes from `start` on. What is moved leaves nothing behind in memory. */
+static int make_room(struct buf *out, size_t start, size_t bytes)
+{
+    struct buf wider = {0};
+    int err = buf_reserve(&wider, start + bytes);
+    if (err == 0 && out->len > 0)
+        err = buf_append(&wider, out->at, out->len);
+    if (err != 0) {
+        buf_free_wiped(&wider);
+        return err;
+    }
+    buf_free_wiped(out);
+    *out = wider;
+    return 0;
+}
+
+static int read_all(const struct io_secret *s, int fd, size_t size, struct buf *out, char *message)
 {
     size_t start = out->len;
-    if (buf_reserve(out, s->bytes_max) != 0)
+    size_t room = size < s->bytes_max ? size + 1 : s->bytes_max; /* the end is seen by a read */
+    if (make_room(out, start, room) != 0)
         return io_secret_fail(s, message, "out of memory");
     for (;;) {
-        ssize_t n = read(fd, out->at + out->len, s->bytes_max - (out->len - start));
+        if (out->len - start == room) { /* it grew, or is no regular file */
+            room = s->bytes_max;
+            if (make_room(out, start, room) != 0)
+                return io_secret_fail(s, message, "out of memory");
+        }
+        ssize_t n = read(fd, out->at + out->len, room - (out->len - start));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -48,7 +70,7 @@ int io_secret_read(const struct io_secret *s, struct buf *out, bool *others_read
     *others_read = (status.st_mode & S_IROTH) != 0;
     int err = s->regular && !S_ISREG(status.st_mode)
                   ? io_secret_fail(s, message, "is no regular file")
-                  : read_all(s, fd, out, message);
+                  : read_all(s, fd, (size_t)status.st_size, out, message);
     (void)close(fd);
     return err;
 }

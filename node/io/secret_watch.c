@@ -7,6 +7,8 @@ void io_secret_watch_read(struct io_secret_watch *w)
 {
     w->others_read = false;
     w->err = io_secret_read(&w->file, &w->text, &w->others_read, w->message);
+    if (w->read != NULL)
+        w->read(w->context);
 }
 
 static void on_work(uv_work_t *work)

@@ -13,6 +13,8 @@ enum { IO_SECRET_INTERVAL_MS = 1000 };
 
 struct io_secret_watch {
     struct io_secret file;
+    /* The same reading, still in the thread that made it: for what takes long. NULL: nothing. */
+    void (*read)(void *context);
     /* One reading, in the loop: `err` with `message`, or `text`, which is wiped afterwards. */
     void (*taken)(void *context);
     void *context;
