@@ -155,6 +155,18 @@ static const struct command rows[] = {
              "pause there are three steps, --next, --promote, --finish. Each changes FILE; give\n"
              "it to all routers, which read it within a second, and wait for cluster_key_read in\n"
              "the log of each before the next step."},
+    {.name = "key",
+     .argument = "new NAME",
+     .run = COMMAND_KEY,
+     .call = NO_CALL,
+     .help = "an API key for a client, shown once",
+     .more = "Prints the key, and its line for client-keys-file:\n"
+             "\n"
+             "  --file FILE               appends the line there instead\n"
+             "  --models A,B              the key may use these alone; M* is all that begin so\n"
+             "  --requests-per-minute N   over all routers, nearly\n"
+             "  --tokens-per-minute N     the same, of prompts and answers\n"
+             "  --in-flight N             so many requests at once"},
     {.name = "convert",
      .argument = "[FILE|COMMAND...]",
      .run = COMMAND_CONVERT,

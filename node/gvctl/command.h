@@ -32,6 +32,7 @@ enum command_run {
     COMMAND_STATUS,
     COMMAND_TOP,
     COMMAND_DECISIONS,
+    COMMAND_KEY, /* it reads its own options (key.h) */
     COMMAND_KEYGEN,
     COMMAND_CONVERT,
     COMMAND_COMPLETION,

@@ -16,6 +16,7 @@
 #include "node/gvctl/decisions.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/given.h"
+#include "node/gvctl/key.h"
 #include "node/gvctl/keygen.h"
 #include "node/gvctl/status.h"
 #include "node/gvctl/top.h"
@@ -227,6 +228,8 @@ static int run(const struct given *g)
         return top(g);
     case COMMAND_DECISIONS:
         return decisions(g);
+    case COMMAND_KEY:
+        return key_command(g->argc, g->argv);
     case COMMAND_KEYGEN:
         return keygen(g->step, g->key_file);
     case COMMAND_CONVERT:
@@ -244,6 +247,11 @@ static int run(const struct given *g)
 int main(int argc, char **argv)
 {
     struct given g;
+    bool has_help = false;
+    for (int i = 1; i < argc; i++)
+        has_help = has_help || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+    if (argc > 1 && strcmp(argv[1], "key") == 0 && !has_help)
+        return key_command(argc - 1, argv + 1);
     int status = given_read(&g, argc, argv) ? run(&g) : EXIT_USAGE;
     given_free(&g);
     return status;

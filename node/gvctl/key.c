@@ -1,0 +1,187 @@
+#include "node/gvctl/key.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/access/table.h"
+#include "node/io/random.h"
+#include "node/io/secret_file.h"
+
+enum {
+    EXIT_USAGE = 2,
+    SECRET_BYTES = 32,
+    KEY_CHARS = 3 + (SECRET_BYTES * 8 + 5) / 6, /* "gv-" and base64url */
+    MODE_NEW = 0600,
+};
+
+struct wanted {
+    struct access_line line;
+    const char *path; /* NULL: the line is printed */
+};
+
+static int complain(const char *what, const char *wrong)
+{
+    (void)fprintf(stderr, "gvctl: %s: %s\n", what, wrong);
+    return EXIT_USAGE;
+}
+
+/* "gv-" and 43 characters of base64url, which no header, shell or URL needs to quote. */
+static void make_key(char out[KEY_CHARS + 1])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    uint8_t random[SECRET_BYTES + 1] = {0};
+    io_random_bytes(random, SECRET_BYTES);
+    memcpy(out, "gv-", 3);
+    for (unsigned i = 0; i < KEY_CHARS - 3; i++) {
+        unsigned bit = 6 * i;
+        unsigned pair = (unsigned)random[bit / 8] << 8 | random[bit / 8 + 1];
+        out[3 + i] = digits[pair >> (10 - bit % 8) & 63];
+    }
+    out[KEY_CHARS] = '\0';
+    explicit_bzero(random, sizeof random);
+}
+
+/* Whether the router would take the file with that line, and why not. */
+static int check(const char *path, struct slice line, bool *ends_open)
+{
+    struct io_secret file = {.setting = "the file of keys",
+                             .path = path,
+                             .bytes_max = ACCESS_FILE_BYTES_MAX,
+                             .long_advice = "is too long, a router takes at most 16 MiB",
+                             .regular = true};
+    struct buf text = {0};
+    bool others_read;
+    char message[IO_SECRET_MESSAGE], wrong[ACCESS_MESSAGE_BYTES];
+    struct access_table *table = NULL;
+    int err = 0;
+    if (access(path, F_OK) == 0)
+        err = io_secret_read(&file, &text, &others_read, message);
+    *ends_open = text.len > 0 && text.at[text.len - 1] != '\n';
+    if (err == 0 && *ends_open && buf_append_char(&text, '\n') != 0)
+        err = io_secret_fail(&file, message, "out of memory");
+    if (err == 0 && buf_append_slice(&text, line) != 0)
+        err = io_secret_fail(&file, message, "out of memory");
+    if (err == 0 && access_table_create(&table, buf_slice(&text), wrong) != 0)
+        err = io_secret_fail(&file, message, wrong);
+    access_table_destroy(table);
+    io_secret_free(&text);
+    if (err == 0)
+        return EXIT_SUCCESS;
+    (void)fprintf(stderr, "gvctl: %s\n", message);
+    return EXIT_FAILURE;
+}
+
+/* One write: a router that reads it meanwhile sees the file with the line or without. */
+static int append(const char *path, struct slice line)
+{
+    bool ends_open;
+    int status = check(path, line, &ends_open);
+    if (status != EXIT_SUCCESS)
+        return status;
+    struct buf text = {0};
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, MODE_NEW);
+    bool good = fd >= 0 && (!ends_open || buf_append_char(&text, '\n') == 0) &&
+                buf_append_slice(&text, line) == 0 &&
+                write(fd, text.at, text.len) == (ssize_t)text.len && fsync(fd) == 0;
+    int why = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    buf_free(&text);
+    if (good)
+        return EXIT_SUCCESS;
+    (void)fprintf(stderr, "gvctl: \"%s\": %s\n", path, strerror(why));
+    return EXIT_FAILURE;
+}
+
+static int make(struct wanted *w)
+{
+    char key[KEY_CHARS + 1];
+    struct buf line = {0};
+    io_random_init();
+    make_key(key);
+    w->line.digest = access_digest_of(slice_of_cstr(key));
+    int status = EXIT_FAILURE;
+    if (access_line_write(&line, &w->line) != 0)
+        (void)fputs("gvctl: out of memory\n", stderr);
+    else
+        status = w->path != NULL ? append(w->path, buf_slice(&line)) : EXIT_SUCCESS;
+    if (status == EXIT_SUCCESS) {
+        (void)puts(key);
+        if (w->path == NULL)
+            (void)printf("%.*s", SLICE_ARG(buf_slice(&line)));
+        if (isatty(STDOUT_FILENO))
+            (void)fprintf(stderr,
+                          "gvctl: the key is shown this once; its client sends it as "
+                          "Authorization: Bearer KEY.%s\n",
+                          w->path == NULL ? " The line below it is for client-keys-file."
+                                          : " Routers read the file within a second.");
+        if (fflush(stdout) != 0)
+            status = EXIT_FAILURE;
+    }
+    explicit_bzero(key, sizeof key);
+    buf_free(&line);
+    return status;
+}
+
+static bool take_limit(const char *name, uint64_t *out)
+{
+    if (slice_to_u64(slice_of_cstr(optarg), out) == 0 && *out > 0 && *out <= ACCESS_LIMIT_MAX)
+        return true;
+    (void)complain(name, "want a number from 1 to 1000000000");
+    return false;
+}
+
+/* False: it cannot be used, which is printed. */
+static bool take(struct wanted *w, int letter)
+{
+    switch (letter) {
+    case 'f':
+        w->path = optarg;
+        return true;
+    case 'm': {
+        w->line.models = slice_of_cstr(optarg);
+        const char *wrong = access_models_wrong(w->line.models);
+        if (wrong != NULL)
+            (void)complain("--models", wrong);
+        return wrong == NULL;
+    }
+    case 'r':
+        return take_limit("--requests-per-minute", &w->line.limits.requests);
+    case 't':
+        return take_limit("--tokens-per-minute", &w->line.limits.tokens);
+    case 'i':
+        return take_limit("--in-flight", &w->line.limits.in_flight);
+    default:
+        return false;
+    }
+}
+
+int key_command(int argc, char **argv)
+{
+    static const struct option options[] = {{"file", required_argument, NULL, 'f'},
+                                            {"models", required_argument, NULL, 'm'},
+                                            {"requests-per-minute", required_argument, NULL, 'r'},
+                                            {"tokens-per-minute", required_argument, NULL, 't'},
+                                            {"in-flight", required_argument, NULL, 'i'},
+                                            {NULL, 0, NULL, 0}};
+    struct wanted w = {0};
+    int letter;
+    optind = 1;
+    while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (!take(&w, letter))
+            return EXIT_USAGE;
+    }
+    if (argc - optind != 2 || strcmp(argv[optind], "new") != 0)
+        return complain("key",
+                        "want `gvctl key new NAME [--file FILE] [--models A,B] "
+                        "[--requests-per-minute N] [--tokens-per-minute N] [--in-flight N]`");
+    w.line.name = slice_of_cstr(argv[optind + 1]);
+    const char *wrong = access_name_wrong(w.line.name);
+    return wrong != NULL ? complain("key new", wrong) : make(&w);
+}
