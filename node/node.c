@@ -117,6 +117,28 @@ static int replication_create(struct node *n, const struct node_config *config,
     return err;
 }
 
+static int on_aside_write(void *context, int64_t ahead_ms, uint64_t now_ms, struct buf *out)
+{
+    access_clock(context, ahead_ms);
+    return access_news_write(context, now_ms, out);
+}
+
+static int on_aside_read(void *context, uint64_t router, struct slice bytes, int64_t ahead_ms,
+                         uint64_t now_ms)
+{
+    access_clock(context, ahead_ms);
+    return access_news_read(context, router, bytes, now_ms);
+}
+
+/* What clients' keys use counts at all routers. */
+static void access_share(struct node *n, struct access *access)
+{
+    const struct node_replication_aside aside = {
+        .context = access, .write = on_aside_write, .read = on_aside_read};
+    if (n->replication && access)
+        node_replication_aside(n->replication, &aside);
+}
+
 /* The side of the clients: the proxy, and the admin port behind it. */
 static int front_create(struct node *n, const struct node_config *config,
                         const struct node_replication_io *io, uint64_t now_us)
@@ -144,6 +166,7 @@ static int front_create(struct node *n, const struct node_config *config,
     p.admin = admin_handle;
     p.admin_context = n->admin;
     io->random(io->context, p.random, sizeof p.random);
+    access_share(n, p.access);
     err = proxy_create(&n->proxy, &p, now_us / 1000);
     if (err == ERR_OK)
         admin_start(n->admin, n->proxy);

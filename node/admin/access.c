@@ -3,13 +3,35 @@
 
 #include "node/admin/admin_internal.h"
 
-static bool has_token(const struct admin *a, const struct http_head *head)
+static bool shows(struct slice (*token)(void *context), void *context, const struct http_head *head)
 {
-    const char *token = a->config.token;
     struct slice given = http_head_get(head, HTTP_AUTHORIZATION);
     struct slice prefix = SLICE("Bearer ");
     return token != NULL && slice_starts_with(given, prefix) &&
-           slice_equal_secret(slice_skip(given, prefix.len), slice_of_cstr(token));
+           slice_equal_secret(slice_skip(given, prefix.len), token(context));
+}
+
+/* The token for changes, which is good for reading too. */
+static bool has_token(const struct admin *a, const struct http_head *head)
+{
+    return shows(a->config.token, a->config.token_context, head);
+}
+
+/* Either of the two. */
+static bool has_any_token(const struct admin *a, const struct http_head *head)
+{
+    return has_token(a, head) || shows(a->config.read_token, a->config.token_context, head);
+}
+
+static bool reads(const struct http_head *head)
+{
+    return head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD;
+}
+
+static void answer_no_token(struct exchange *x, const char *text)
+{
+    struct http_line challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
+    exchange_answer_error_with(x, 401, text, &challenge);
 }
 
 /* Whether the authority's host can be nobody's domain but ours: an address, localhost, or the name
@@ -32,7 +54,7 @@ static bool is_our_host(const struct admin *a, struct slice authority)
  * points here (DNS rebinding), and not by sending forms. Answers 403 if it is so. */
 bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head)
 {
-    if (has_token(a, head))
+    if (has_token(a, head) || (reads(head) && has_any_token(a, head)))
         return true;
     if (head->host.len > 0 && !is_our_host(a, head->host)) {
         exchange_answer_error(x, 403, slice_of("", 0),
@@ -42,14 +64,23 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
                               head->host.len > 200 ? 200 : (int)head->host.len, head->host.at);
         return false;
     }
-    bool reads = head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD;
-    if (!reads && http_head_find(head, SLICE("origin")).at != NULL) {
+    if (!reads(head) && http_head_find(head, SLICE("origin")).at != NULL) {
         exchange_answer_error(x, 403, slice_of("", 0),
                               "The admin port takes no calls of web pages (Origin) without the "
                               "admin token.");
         return false;
     }
     return true;
+}
+
+/* Reading needs a token where there is one for it. */
+bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    if (a->config.read_token == NULL || has_any_token(a, head))
+        return true;
+    answer_no_token(x, "The admin port of this router wants a token, also for reading: gvctl "
+                       "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+    return false;
 }
 
 /* A call that changes something needs the token, where one is configured: 401 if it is wrong. Where
@@ -64,9 +95,8 @@ bool admin_may_change(const struct admin *a, struct exchange *x, const struct ht
     log_event(a->config.log, LOG_WARN, "admin_refused", LOG_CSTR("from", peer),
               LOG_CSTR("path", x->path), LOG_BOOL("token", a->config.token != NULL));
     if (a->config.token != NULL)
-        exchange_answer_error(x, 401, slice_of("", 0),
-                              "This call changes state and needs the admin token: gvctl "
-                              "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+        answer_no_token(x, "This call changes state and needs the admin token: gvctl "
+                           "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     else
         exchange_answer_error(
             x, 403, slice_of("", 0),

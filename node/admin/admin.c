@@ -143,6 +143,12 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
     char methods[64];
     const struct call *call = find_call(head, methods, sizeof methods);
     bool probed = call != NULL && (call->flags & ADMIN_PROBED) != 0;
+    if (x->client->port == PROXY_PORT_PROBE && !probed) {
+        exchange_answer_error(
+            x, 404, slice_of("", 0),
+            "This port has GET /healthz, /readyz and /metrics, and nothing else.");
+        return;
+    }
     if (call == NULL && methods[0] == '\0') {
         exchange_answer_error(x, 404, slice_of("", 0), "No such admin call; GET / lists them.");
         return;
@@ -153,7 +159,8 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
         exchange_answer_not_allowed(x, head->path, methods);
         return;
     }
-    if ((call->flags & ADMIN_CHANGES) == 0 || admin_may_change(a, x, head))
+    bool changes = (call->flags & ADMIN_CHANGES) != 0;
+    if (probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head))))
         call->handle(a, x, head);
 }
 

@@ -22,8 +22,12 @@ struct admin_config {
     struct discover *discover;
     struct node_replication *replication; /* NULL: this router runs alone */
     struct log *log;
-    const char *name;  /* of this router in the cluster; NULL: it runs alone */
-    const char *token; /* NULL: none is asked for, and changes are taken from loopback alone */
+    const char *name; /* of this router in the cluster; NULL: it runs alone */
+    /* The tokens as they are now, good for the call. NULL: none is asked for; without `token`
+     * changes are taken from loopback alone. */
+    struct slice (*token)(void *context);
+    struct slice (*read_token)(void *context);
+    void *token_context;
     /* Prometheus text of the whole node. */
     int (*metrics)(void *context, struct buf *out);
     void *metrics_context;

@@ -49,6 +49,8 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
 void admin_answer_no_replica(struct exchange *x, const char *name);
 /* Answers 403 to a request that a web page may have made: a name that is not ours, or Origin. */
 bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head);
+/* Answers 401 to a client that may not read. */
+bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head);
 /* Answers 401 or 403 to a client that may not change anything. */
 bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head);
 

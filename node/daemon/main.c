@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "crdt/index.h"
 #include "crdt/registry.h"
+#include "node/io/client_keys.h"
 #include "node/io/config.h"
 #include "node/io/files.h"
 #include "node/io/gossip.h"
@@ -22,26 +23,6 @@
 #include "node/io/shell.h"
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
-
-/* The first line of the token file. NULL with a message if it cannot be used. */
-static char *read_token(const char *path)
-{
-    char line[1024];
-    FILE *f = fopen(path, "r");
-    if (f == NULL || fgets(line, sizeof line, f) == NULL)
-        line[0] = '\0';
-    if (f != NULL)
-        (void)fclose(f);
-    line[strcspn(line, "\r\n")] = '\0';
-    if (line[0] == '\0') {
-        (void)fprintf(stderr,
-                      "grapevine: admin-token-file: cannot read a token from \"%s\"; it must hold "
-                      "one line of text\n",
-                      path);
-        return NULL;
-    }
-    return strdup(line);
-}
 
 /* The index is read and written at random: huge pages halve the cost of a look-up, and memory that
  * is there before the first request does not make the first ones slow. Both are hints: a kernel
@@ -112,34 +93,44 @@ static int create_node(struct shell *shell, struct node **out)
 /* What the files of secrets say. */
 struct secrets {
     struct gossip_keyring keyring;
-    char *admin_token;
-    struct key_file *replica_key;
+    struct key_file *admin_token, *admin_read_token, *replica_key;
+    struct client_keys *client_keys;
 };
 
 static void free_secrets(struct secrets *s)
 {
-    free(s->admin_token);
+    key_file_free(s->admin_token);
+    key_file_free(s->admin_read_token);
     key_file_free(s->replica_key);
+    client_keys_free(s->client_keys);
+}
+
+/* Opens the file that a setting names, if it names one. */
+static bool open_key(struct key_file **out, const struct key_file_kind *kind, const char *path,
+                     struct log *log, char *message)
+{
+    return path[0] == '\0' || key_file_open(out, kind, path, log, message) == 0;
 }
 
 /* 0, or the exit status after telling why not. */
-static int read_secrets(const struct node_options *options, struct secrets *out, struct log *log)
+static int read_secrets(const struct node_options *o, struct secrets *out, struct log *log)
 {
     struct node_address listen;
     char message[IO_KEYS_MESSAGE];
     bool good = true;
-    if (node_options_gossip(options, &listen))
-        good = io_gossip_keys_load(&out->keyring, options, log, message) == 0;
-    if (good && options->replica_api_key_file[0] != '\0')
-        good = key_file_open(&out->replica_key, options->replica_api_key_file, log, message) == 0;
-    if (!good) {
-        (void)fprintf(stderr, "grapevine: %s\n", message);
-        return EXIT_CONFIG;
-    }
-    if (options->admin_token_file[0] == '\0')
+    if (node_options_gossip(o, &listen))
+        good = io_gossip_keys_load(&out->keyring, o, log, message) == 0;
+    good = good &&
+           open_key(&out->replica_key, &key_file_replicas, o->replica_api_key_file, log, message) &&
+           open_key(&out->admin_token, &key_file_admin, o->admin_token_file, log, message) &&
+           open_key(&out->admin_read_token, &key_file_admin_read, o->admin_read_token_file, log,
+                    message);
+    if (good && o->client_keys_file[0] != '\0')
+        good = client_keys_open(&out->client_keys, o->client_keys_file, log, message) == 0;
+    if (good)
         return 0;
-    out->admin_token = read_token(options->admin_token_file);
-    return out->admin_token != NULL ? 0 : EXIT_CONFIG;
+    (void)fprintf(stderr, "grapevine: %s\n", message);
+    return EXIT_CONFIG;
 }
 
 static bool files_good(const struct node_options *options)
@@ -207,7 +198,9 @@ static int run(const struct node_options *options, const struct io_files *files)
     shell.files = files;
     shell.log = &sink.log;
     shell.admin_token = secrets.admin_token;
+    shell.admin_read_token = secrets.admin_read_token;
     shell.replica_key = secrets.replica_key;
+    shell.client_keys = secrets.client_keys;
     struct node *node = NULL;
     status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
     if (status == 0)

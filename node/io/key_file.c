@@ -7,7 +7,15 @@
 #include "base/err.h"
 #include "node/io/secret_watch.h"
 
+const struct key_file_kind key_file_replicas = {"replica-api-key-file", "replica_key_readable",
+                                                "replica_key_refused", "replica_key_read"};
+const struct key_file_kind key_file_admin = {"admin-token-file", "admin_token_readable",
+                                             "admin_token_refused", "admin_token_read"};
+const struct key_file_kind key_file_admin_read = {"admin-read-token-file", "admin_token_readable",
+                                                  "admin_token_refused", "admin_token_read"};
+
 struct key_file {
+    const struct key_file_kind *kind;
     struct log *log;
     struct io_secret_watch watch;
     bool complained;     /* that it cannot be used now */
@@ -27,14 +35,14 @@ const char *key_file_parse(struct slice text, struct slice *key)
     while (text.len > 0 && is_space(text.at[text.len - 1]))
         text.len--;
     if (text.len == 0)
-        return "is empty, want one line with the API key of the replicas";
+        return "is empty, want one line with the key or token";
     if (text.len > KEY_FILE_BYTES_MAX)
         return "is too long, want one line of at most 4096 bytes";
     for (size_t i = 0; i < text.len; i++) {
         if (text.at[i] == '\r' || text.at[i] == '\n')
-            return "has more than one line, want one line with the API key of the replicas";
+            return "has more than one line, want one line with the key or token";
         if (text.at[i] == ' ' || text.at[i] == '\t')
-            return "has a space in it, want one line with nothing but the API key of the replicas";
+            return "has a space in it, want one line with nothing but the key or token";
         if (text.at[i] <= ' ' || text.at[i] > '~')
             return "has other than visible ASCII in it, which no header can carry";
     }
@@ -52,7 +60,7 @@ static void take(void *context)
     if (wrong != NULL)
         r->err = io_secret_fail(&r->file, r->message, wrong);
     if (r->others_read && !k->warned_of_mode)
-        log_event(k->log, LOG_WARN, "replica_key_readable", LOG_CSTR("file", r->file.path),
+        log_event(k->log, LOG_WARN, k->kind->readable, LOG_CSTR("file", r->file.path),
                   LOG_CSTR("want", "nobody but grapevine to read it: chmod o-rwx"));
     k->warned_of_mode = r->others_read;
     bool is_new = r->err == 0 && !slice_equal(key, slice_of(k->key, k->len));
@@ -63,26 +71,28 @@ static void take(void *context)
         k->version++;
     }
     if (r->err != 0 && k->version > 0 && !k->complained)
-        log_event(k->log, LOG_ERROR, "replica_key_refused", LOG_CSTR("error", r->message),
-                  LOG_CSTR("effect", "the key stays as it was"));
+        log_event(k->log, LOG_ERROR, k->kind->refused, LOG_CSTR("error", r->message),
+                  LOG_CSTR("effect", "it stays as it was"));
     else if (is_new || (r->err == 0 && k->complained))
-        log_event(k->log, LOG_INFO, "replica_key_read", LOG_CSTR("file", r->file.path),
+        log_event(k->log, LOG_INFO, k->kind->read, LOG_CSTR("file", r->file.path),
                   LOG_BOOL("changed", is_new));
     k->complained = r->err != 0;
 }
 
-int key_file_open(struct key_file **out, const char *path, struct log *log, char *message)
+int key_file_open(struct key_file **out, const struct key_file_kind *kind, const char *path,
+                  struct log *log, char *message)
 {
     struct key_file *k = calloc(1, sizeof *k);
     if (k == NULL) {
         (void)strcpy(message, err_text(ERR_NOMEM));
         return ERR_NOMEM;
     }
+    k->kind = kind;
     k->log = log;
     k->watch.context = k;
     k->watch.taken = take;
     k->watch.file = (struct io_secret){
-        .setting = "replica-api-key-file",
+        .setting = kind->setting,
         .path = path,
         .bytes_max = 2 * KEY_FILE_BYTES_MAX,
         .long_advice = "is too long, want one line of at most 4096 bytes",

@@ -1,5 +1,5 @@
-/* The API key that the router shows to replicas with its own questions (replica-api-key-file;
- * node/proxy/engine/prober.h says with which).
+/* Files that hold one secret each: the API key of the replicas (replica-api-key-file), the tokens
+ * of the admin port.
  *
  * The file is read at the start and then every second (node/io/secret_watch.h). A file that cannot
  * be used any more leaves the key as it was, and the log says so once.
@@ -19,6 +19,12 @@ enum {
     KEY_FILE_BYTES_MAX = 4096, /* of the key */
 };
 
+/* What it is, in messages and in the log. */
+struct key_file_kind {
+    const char *setting, *readable, *refused, *read; /* the last three: events */
+};
+extern const struct key_file_kind key_file_replicas, key_file_admin, key_file_admin_read;
+
 struct key_file;
 
 /* The key in the text of a file: without the white space at its end. NULL, or what is wrong. */
@@ -26,7 +32,8 @@ const char *key_file_parse(struct slice text, struct slice *key);
 
 /* Reads it for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_SECRET_MESSAGE
  * bytes. Warns of a file that everybody may read. `path` is borrowed. */
-MUST_USE int key_file_open(struct key_file **out, const char *path, struct log *log, char *message);
+MUST_USE int key_file_open(struct key_file **out, const struct key_file_kind *kind,
+                           const char *path, struct log *log, char *message);
 /* The key; good until the next key_file_tick() or the next turn of the loop. */
 struct slice key_file_key(const struct key_file *k);
 /* Rises with every new key. */

@@ -26,6 +26,15 @@ static void resume(struct listener *l)
     CHECK(uv_poll_start(&l->poll, UV_READABLE, on_connections) == 0);
 }
 
+/* How the port is called in logs, and its setting. */
+static const struct {
+    const char *name, *setting;
+} ports[PROXY_PORTS] = {
+    [PROXY_PORT_CLIENT] = {"clients", "listen"},
+    [PROXY_PORT_ADMIN] = {"admin", "admin-listen"},
+    [PROXY_PORT_PROBE] = {"probes", "probe-listen"},
+};
+
 static void pause_accepting(struct listener *l, const char *error)
 {
     uint64_t now = shell_now_ms(l->shell);
@@ -40,8 +49,7 @@ static void pause_accepting(struct listener *l, const char *error)
     if (l->logged_ms != 0 && now - l->logged_ms < PAUSE_LOG_MS)
         return;
     l->logged_ms = now;
-    log_event(l->shell->log, LOG_ERROR, "accept_paused",
-              LOG_CSTR("port_of", l->port == PROXY_PORT_CLIENT ? "clients" : "admin"),
+    log_event(l->shell->log, LOG_ERROR, "accept_paused", LOG_CSTR("port_of", ports[l->port].name),
               LOG_CSTR("error", error), LOG_UINT("connections", stats->connections_open));
 }
 
@@ -176,8 +184,7 @@ int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
     *l = (struct listener){.shell = shell, .port = port, .fd = -1, .bound = *address};
     int err = open_at(l);
     if (err != 0) {
-        log_event(shell->log, LOG_ERROR, "listen_failed",
-                  LOG_CSTR("setting", port == PROXY_PORT_CLIENT ? "listen" : "admin-listen"),
+        log_event(shell->log, LOG_ERROR, "listen_failed", LOG_CSTR("setting", ports[port].setting),
                   LOG_CSTR("host", address->host), LOG_UINT("port", address->port),
                   LOG_CSTR("error", uv_strerror(err)));
         return ERR_UNREACHABLE;
@@ -191,8 +198,7 @@ int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
     if (getsockname(l->fd, &name.any, &len) == 0)
         l->bound.port =
             ntohs(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
-    log_event(shell->log, LOG_INFO, "listening",
-              LOG_CSTR("port_of", port == PROXY_PORT_CLIENT ? "clients" : "admin"),
+    log_event(shell->log, LOG_INFO, "listening", LOG_CSTR("port_of", ports[port].name),
               LOG_CSTR("host", l->bound.host), LOG_UINT("port", l->bound.port));
     return 0;
 }

@@ -1,6 +1,7 @@
 #include "node/io/shell.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -10,6 +11,7 @@
 #include "base/err.h"
 #include "crdt/registry.h"
 #include "crdt/state.h"
+#include "node/io/client_keys.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"
 #include "node/io/log_sink.h"
@@ -64,8 +66,14 @@ static void on_tick(uv_timer_t *timer)
         shell->log_flushed_ms = now;
         log_flush(shell->log);
     }
-    if (shell->replica_key != NULL)
-        key_file_tick(shell->replica_key, shell->loop, now);
+    struct key_file *const keys[] = {shell->replica_key, shell->admin_token,
+                                     shell->admin_read_token};
+    for (unsigned i = 0; i < ARRAY_LEN(keys); i++) {
+        if (keys[i] != NULL)
+            key_file_tick(keys[i], shell->loop, now);
+    }
+    if (shell->client_keys != NULL)
+        client_keys_tick(shell->client_keys, shell->loop, now);
     sources_tick(shell);
     proxy_tick(shell->proxy, now);
     admin_tick(shell->admin);
@@ -102,12 +110,14 @@ static void judge_admin_port(struct shell *shell)
     admin_listens(shell->admin, on_loopback);
     if (shell->admin_token != NULL || loopback)
         return;
+    const char *changes = on_loopback ? "changes are taken from loopback alone"
+                                      : "it takes no changes at all, for it does not listen on "
+                                        "loopback";
+    char effect[160];
+    (void)snprintf(effect, sizeof effect, "%s%s",
+                   shell->admin_read_token != NULL ? "" : "whoever reaches it may read; ", changes);
     log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", at->host),
-              LOG_CSTR("effect", on_loopback
-                                     ? "whoever reaches it may read; changes are taken from "
-                                       "loopback alone"
-                                     : "whoever reaches it may read; it takes no changes at all, "
-                                       "for it does not listen on loopback"),
+              LOG_CSTR("effect", effect),
               LOG_CSTR("want", on_loopback ? "admin-token-file, or an admin-listen of 127.0.0.1"
                                            : "admin-token-file, or an admin-listen of 127.0.0.1 or "
                                              "0.0.0.0"));
@@ -210,8 +220,14 @@ void shell_close(struct shell *shell)
         (void)sigaddset(&late, signals[i]);
     (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
     io_gossip_stop(shell);
-    if (shell->replica_key != NULL)
-        key_file_stop(shell->replica_key);
+    struct key_file *const keys[] = {shell->replica_key, shell->admin_token,
+                                     shell->admin_read_token};
+    for (unsigned i = 0; i < ARRAY_LEN(keys); i++) {
+        if (keys[i] != NULL)
+            key_file_stop(keys[i]);
+    }
+    if (shell->client_keys != NULL)
+        client_keys_stop(shell->client_keys);
     sources_stop(shell);
     if (shell->admin != NULL)
         admin_stop(shell->admin);
@@ -260,6 +276,18 @@ static struct slice replica_key(void *context, unsigned *version)
     return key_file_key(shell->replica_key);
 }
 
+static struct slice admin_token(void *context)
+{
+    const struct shell *shell = context;
+    return key_file_key(shell->admin_token);
+}
+
+static struct slice admin_read_token(void *context)
+{
+    const struct shell *shell = context;
+    return key_file_key(shell->admin_read_token);
+}
+
 void shell_config(struct shell *shell, struct node_config *config)
 {
     shell->net = (struct net_actions){.context = shell,
@@ -276,8 +304,12 @@ void shell_config(struct shell *shell, struct node_config *config)
     config->proxy.log = shell->log;
     config->proxy.replica_key = shell->replica_key != NULL ? replica_key : NULL;
     config->proxy.replica_key_context = shell;
+    if (shell->client_keys != NULL)
+        config->proxy.access = client_keys_access(shell->client_keys);
     config->admin.log = shell->log;
-    config->admin.token = shell->admin_token;
+    config->admin.token = shell->admin_token != NULL ? admin_token : NULL;
+    config->admin.read_token = shell->admin_read_token != NULL ? admin_read_token : NULL;
+    config->admin.token_context = shell;
     config->admin.metrics = metrics_write;
     config->admin.metrics_context = shell;
 }
@@ -313,6 +345,12 @@ int shell_start(struct shell *shell, struct node *node)
     if (err == 0)
         err = listener_open(&shell->listeners[PROXY_PORT_ADMIN], shell, PROXY_PORT_ADMIN,
                             &options->admin_listen);
+    struct node_address probes;
+    if (err == 0 && options->probe_listen[0] != '\0') {
+        /* It was checked when it was set. */
+        CHECK(node_address_parse(slice_of_cstr(options->probe_listen), &probes) == 0);
+        err = listener_open(&shell->listeners[PROXY_PORT_PROBE], shell, PROXY_PORT_PROBE, &probes);
+    }
     if (err != 0)
         return err;
     judge_admin_port(shell);

@@ -8,6 +8,7 @@
  *   names.c      names of replicas, looked up, for the proxy
  *   gossip.c     the other routers (gossip.h lists its files)
  *   key_file.c   the API key that probes show to replicas
+ *   client_keys.c  the keys of clients
  *   metrics.c    what /metrics says
  *   config.c     the YAML file and the environment; config_yaml.c reads it
  *   log_sink.c   the log's end
@@ -33,6 +34,7 @@
 #include "node/node.h"
 #include "node/proxy/proxy.h"
 
+struct client_keys;
 struct key_file;
 struct io_gossip;
 struct sources;
@@ -48,7 +50,7 @@ struct shell {
     struct admin *admin;
     struct net_actions net;
 
-    struct listener listeners[2]; /* by enum proxy_port */
+    struct listener listeners[PROXY_PORTS];
     uv_timer_t tick;
     uv_prepare_t prepare;
     uv_signal_t signals[4]; /* TERM, INT, USR1, HUP */
@@ -63,11 +65,12 @@ struct shell {
     uint64_t names_full_again_ms; /* not before then is it logged again that names wait */
     uint64_t log_flushed_ms;
     int exit_code;
-    char *admin_token;            /* NULL: none is asked for */
-    struct key_file *replica_key; /* borrowed; NULL: probes carry no API key */
-    struct sources *sources;      /* of replicas; NULL: the settings alone */
-    struct io_gossip *gossip;     /* NULL: this router runs alone */
-    struct service service;       /* which started this process */
+    /* Borrowed, all four; NULL: none is asked for, and probes carry no API key. */
+    struct key_file *admin_token, *admin_read_token, *replica_key;
+    struct client_keys *client_keys; /* NULL: everybody may call */
+    struct sources *sources;         /* of replicas; NULL: the settings alone */
+    struct io_gossip *gossip;        /* NULL: this router runs alone */
+    struct service service;          /* which started this process */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */
 };

@@ -145,6 +145,7 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 
 void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
 {
+    access_metrics(proxy->config.access, p);
     write_clients(proxy, p);
     write_attempts(proxy, p);
     write_labelled(proxy, p);

@@ -23,6 +23,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/prometheus.h"
+#include "node/access/access.h"
 #include "node/cluster/replication.h"
 #include "node/proxy/net.h"
 #include "node/proxy/stats.h"
@@ -42,7 +43,12 @@ enum {
 };
 
 /* Which side of the node a connection came in on. */
-enum proxy_port { PROXY_PORT_CLIENT, PROXY_PORT_ADMIN };
+enum proxy_port {
+    PROXY_PORT_CLIENT,
+    PROXY_PORT_ADMIN,
+    PROXY_PORT_PROBE, /* what the admin port has for probes, alone */
+    PROXY_PORTS,
+};
 
 /* All pointers are borrowed until proxy_destroy(). node_create() fills in what the node has. */
 struct proxy_config {
@@ -55,8 +61,9 @@ struct proxy_config {
     struct hash_secret secret; /* of prompts: the same as the router's */
     uint64_t random[3];        /* for ids of requests and this router's pseudonym */
     const char *name;          /* in the cluster; NULL: it runs alone */
+    struct access *access;     /* clients' keys; NULL: everybody may call */
     /* The API key that probes carry, good for the call; `version` rises with each new one. NULL:
-     * they carry none. */
+     * they carry none. With `access`, clients' requests carry it too. */
     struct slice (*replica_key)(void *context, unsigned *version);
     void *replica_key_context;
     /* Answers a whole request of the admin port with exchange_answer(), now or later. */

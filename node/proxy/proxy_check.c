@@ -24,6 +24,8 @@ void proxy_check(const struct proxy *p)
     uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, kept = 0,
              standing[CLIENT_STANDINGS] = {0};
     queue_check(&p->exchanges.queue);
+    if (p->config.access != NULL)
+        access_check(p->config.access);
     for (const struct client *c = p->clients.all; c != NULL; c = c->next) {
         const struct exchange *x = c->exchange;
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));

@@ -102,6 +102,9 @@ struct node_options {
     struct node_address listen;
     struct node_address admin_listen;
     char *admin_token_file;          /* "" = none; strings are owned and never NULL after init */
+    char *admin_read_token_file;     /* "" = none */
+    char *probe_listen;              /* HOST:PORT, "" = no such port */
+    char *client_keys_file;          /* "" = none: everybody may call */
     char *replica_api_key_file;      /* "" = none */
     struct node_strings replica;     /* each is valid for node_replica_parse() */
     struct node_strings replica_dns; /* each is valid for node_dns_parse() */

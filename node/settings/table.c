@@ -1,5 +1,6 @@
 /* The option table: a new setting is one row here and one field in struct node_options. */
 #include "node/route/router.h"
+#include "node/settings/access_internal.h"
 #include "node/settings/allowed.h"
 #include "node/settings/clients_internal.h"
 #include "node/settings/health_internal.h"
@@ -37,16 +38,18 @@ static const struct node_option table[] = {
          "[Labels](operations.md#labels) may follow, each behind its own `#`: "
          "`http://HOST:PORT#engine=vllm#weight=2`."},
     NODE_OPTION_ROWS_SOURCES,
+    NODE_OPTION_ROWS_ACCESS,
     {.name = "replica-api-key-file",
      .type = NODE_TYPE_PATH,
      FIELD(replica_api_key_file),
      .fallback = "",
      .unit = "FILE",
      .group = "Endpoints",
-     .help = "API key of the engines, for the router's probes",
+     .help = "API key of the engines",
      .more = "For engines that were started with `--api-key`. The key, one line, is sent as "
              "`Authorization: Bearer KEY` with the router's own health checks and questions to "
-             "every replica, and never with clients' requests: those carry the clients' own. The "
+             "every replica. With clients' requests it goes only where `client-keys-file` says "
+             "whose they are: else those carry the clients' own. The "
              "file is read anew each second, so a new key, or a link that is swapped, needs no "
              "restart. A relative path is taken from the directory that grapevine was started in. "
              "[What is different without it](http.md#engines-that-want-an-api-key)."},
@@ -89,8 +92,10 @@ static const struct node_option table[] = {
      .unit = "FILE",
      .group = "Endpoints",
      .help = "token asked of calls that change something",
-     .more = "On the admin port: `Authorization: Bearer TOKEN`. Reading needs no token. Without a "
-             "token file, changes are taken from the router's own machine alone."},
+     .more = "On the admin port: `Authorization: Bearer TOKEN`. Reading needs no token, but with "
+             "`admin-read-token-file`. Without a token file, changes are taken from the router's "
+             "own machine alone. The file, one line, is read anew each second."},
+    NODE_OPTION_ROWS_ADMIN_ACCESS,
     {.name = "config",
      .type = NODE_TYPE_PATH,
      FIELD(config),

@@ -540,6 +540,14 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     node.proxy.log = node.admin.log = &w->log;
     node.proxy.replica_key = config->key != NULL ? on_key : NULL;
     node.proxy.replica_key_context = w;
+    if (config->client_keys != NULL) {
+        struct access_table *table;
+        char message[ACCESS_MESSAGE_BYTES];
+        CHECK(access_create(&w->access) == 0);
+        CHECK(access_table_create(&table, slice_of_cstr(config->client_keys), message) == 0);
+        access_take(w->access, table);
+    }
+    node.proxy.access = w->access;
     node.admin.metrics = on_metrics;
     struct node_replication_io io = {.context = w, .random = on_random};
     CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
@@ -573,6 +581,7 @@ void proxy_world_close(struct proxy_world *w)
         buf_free(&w->wires[i].out);
     }
     node_destroy(w->node);
+    access_destroy(w->access);
     node_options_free(&w->options);
     buf_free(&w->trace);
 }

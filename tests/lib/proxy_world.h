@@ -44,6 +44,7 @@ struct proxy_world_config {
     bool names;                  /* replicas are names of hosts, which must be looked up */
     bool probes;                 /* replicas are probed; else they are up from the start */
     const char *key;             /* the API key that probes carry; NULL: none */
+    const char *client_keys;     /* as in client-keys-file; NULL: everybody may call */
     bool quiet;                  /* no trace */
     const char *const *settings; /* pairs of name and value, NULL-terminated; NULL: none */
     uint64_t seed;
@@ -64,6 +65,7 @@ struct proxy_world {
     int connect_error; /* of the next connect, which fails at once; 0: it does not */
     struct slice key;
     unsigned key_version;
+    struct access *access;
     struct world_host *hosts[WORLD_REPLICAS_MAX];
     struct {              /* by wire of a client: how its booking was traced last */
         char at;          /* '1': replica 1; 0: it has none */

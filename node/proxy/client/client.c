@@ -133,7 +133,7 @@ bool client_linger(struct client *c, size_t bytes)
  * sent before the peer heard of it. */
 static enum proxy_limit idle_limit(const struct client *c)
 {
-    if (c->port == PROXY_PORT_ADMIN)
+    if (c->port != PROXY_PORT_CLIENT)
         return PROXY_ADMIN_IDLE;
     if (!c->proxy->closed)
         return PROXY_CLIENT_IDLE;

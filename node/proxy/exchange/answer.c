@@ -198,6 +198,12 @@ void exchange_answer_engine_error(struct exchange *x, unsigned status, const cha
     answer_error_text(x, status, type, slice_of("", 0), text, replica);
 }
 
+void exchange_answer_error_with(struct exchange *x, unsigned status, const char *text,
+                                const struct http_line *line)
+{
+    answer_error_lines(x, status, "", slice_of("", 0), text, line, 1);
+}
+
 void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods)
 {
     struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};

@@ -122,7 +122,7 @@ static bool has_access_line(const struct exchange *x, enum client_end why)
     bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
     bool health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed;
     unsigned wanted = x->proxy->config.options->access_log;
-    return x->client->port != PROXY_PORT_ADMIN &&
+    return x->client->port == PROXY_PORT_CLIENT &&
            (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
 }
 
@@ -156,6 +156,7 @@ static void log_access(const struct exchange *x, enum client_end why)
     const struct log_field fields[] = {
         LOG_STR("id", x->request_id),
         LOG_CSTR("client", x->client->peer),
+        LOG_CSTR("key", x->key != NULL ? x->key->use->name : ""),
         LOG_CSTR("method", http_method_name(x->method)),
         LOG_CSTR("path", x->path),
         LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
@@ -226,6 +227,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         exchange_blame(x);
     suspect_gone(x);
     log_access(x, why);
+    exchange_spent(x);
     exchange_free(x);
 }
 

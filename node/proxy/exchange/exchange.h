@@ -87,6 +87,8 @@ struct exchange {
     struct slice request_id;
     uint8_t session_len;
     uint8_t stored_id_len;
+    struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
+    bool key_counts;        /* access_end() is due */
 
     /* The choice. */
     struct node_decision decision;
@@ -168,6 +170,9 @@ void exchange_answer(struct exchange *x, unsigned status, struct slice content_t
  */
 void exchange_answer_error(struct exchange *x, unsigned status, struct slice param,
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same with a field more in its head. */
+void exchange_answer_error_with(struct exchange *x, unsigned status, const char *text,
+                                const struct http_line *line);
 /* 405; `methods` is what the path does take, for people and for the Allow field. */
 void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
 

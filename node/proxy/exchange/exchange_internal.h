@@ -1,11 +1,13 @@
 /* What the files of an exchange share among themselves, and nobody else uses; what others do with
  * one stands in drive.h. Each calls only those before it in this list:
  *
+ *   spent.c      what it used, for its key
  *   exchange.c   life: made, finished, logged
  *   answer.c     answers of the router's own, refusals
  *   ending.c     answers that end badly: counted, and said to the client
  *   overload.c   the wait for room at a replica
  *   choose.c     which replica
+ *   key.c        whose request it is, and what that client may use
  *   ask.c        the question who has a stored response
  *   patience.c   limits of time
  *   attempt.c    a request is sent, and again to another replica
@@ -43,6 +45,11 @@ void exchange_hold_drop(struct exchange *x);
 void exchange_usage_drop(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
 void exchange_forget_answer(struct exchange *x);
+
+/* --- spent.c ---------------------------------------------------------------------------------- */
+
+/* The end: what it used is counted for its key. */
+void exchange_spent(struct exchange *x);
 
 /* --- answer.c -------------------------------------------------------------------------------- */
 
@@ -119,6 +126,19 @@ void exchange_exclude_other_engines(struct exchange *x);
 void exchange_no_answer(struct exchange *x, const char *text);
 /* Answers why there is no replica: `err` of the choice, and what was tried. */
 void exchange_no_replica(struct exchange *x, int err);
+
+/* --- key.c ----------------------------------------------------------------------------------- */
+
+/* By its head: whose it is. True: nobody's, which was answered. */
+bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
+/* By its path: whether the key may have it sent to a replica. True: no, which was answered. */
+bool exchange_key_refuse_path(struct exchange *x);
+/* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
+bool exchange_key_begin(struct exchange *x);
+/* Its body is whole. True: it is for a model that the key may not use, which was answered. */
+bool exchange_key_refuse_model(struct exchange *x);
+/* The key that goes to engines in place of the client's; empty: none. Good for the call. */
+struct slice exchange_key_of_engines(const struct proxy *p);
 
 /* --- ask.c ----------------------------------------------------------------------------------- */
 

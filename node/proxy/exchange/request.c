@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/check.h"
 #include "http/answer.h"
 #include "http/forward.h"
 #include "node/proxy/engine/probe.h"
@@ -108,6 +109,17 @@ static bool refuse_loop(struct exchange *x, const struct http_head *head)
     return true;
 }
 
+/* "Bearer KEY" of the key that engines want; empty: none. In memory for the present event. */
+static struct slice engines_authorization(struct proxy *p)
+{
+    struct slice key = exchange_key_of_engines(p);
+    if (key.len == 0)
+        return key;
+    int n = snprintf(p->joined, sizeof p->joined, "Bearer %.*s", SLICE_ARG(key));
+    CHECK(n > 0 && (size_t)n < sizeof p->joined);
+    return slice_of(p->joined, (size_t)n);
+}
+
 static int write_upstream_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
     struct http_forward_request how = {
@@ -119,8 +131,14 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
         .framing = has_body && !x->chunked_body ? HTTP_BODY_LENGTH : HTTP_BODY_NONE,
         .content_length = head->content_length,
     };
+    struct http_line authorization = {SLICE("Authorization"), engines_authorization(x->proxy)};
     if (head->framing == HTTP_BODY_LENGTH)
-        how.framing = HTTP_BODY_LENGTH; /* "Content-Length: 0" of a POST stays */
+        how.framing = HTTP_BODY_LENGTH;  /* "Content-Length: 0" of a POST stays */
+    if (x->proxy->config.access != NULL) /* what the client showed was for this router */
+        how.drop = HTTP_FIELD_BIT(HTTP_AUTHORIZATION) | HTTP_FIELD_BIT(HTTP_X_API_KEY) |
+                   HTTP_FIELD_BIT(HTTP_API_KEY);
+    how.extra = &authorization;
+    how.extra_count = authorization.value.len > 0;
     return http_forward_request_write(&x->request.head, head, &how);
 }
 
@@ -184,7 +202,7 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
     x->minor = head->minor;
     x->request.to_head = head->method == HTTP_METHOD_HEAD;
     x->chunked_body = head->framing == HTTP_BODY_CHUNKED;
-    x->local = c->port == PROXY_PORT_ADMIN;
+    x->local = c->port != PROXY_PORT_CLIENT;
     (void)slice_to_cstr(head->path, x->path, sizeof x->path);
     name_request(x, http_head_get(head, HTTP_X_REQUEST_ID));
     if (head->framing == HTTP_BODY_LENGTH &&
@@ -194,12 +212,12 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
     }
     if (!x->local) {
         x->route = http_path_lookup(head->path, head->method);
-        if (refuse_path(x))
+        if (exchange_key_refuse(x, head) || refuse_path(x))
             return false;
         enum http_path_kind kind = x->route.kind;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
-        if (!x->local && refuse_loop(x, head))
+        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x)))
             return false;
     }
     int err = read_head(x, head, has_body);
@@ -208,6 +226,9 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return false;
     }
+    /* What must be whole first is judged then: a client that sends hears what is wrong. */
+    if (!x->local && !x->whole && exchange_key_begin(x))
+        return false;
     if (head->expect_continue && has_body && head->minor > 0) {
         static const struct slice go_on = SLICE(HTTP_CONTINUE);
         client_write(c, &go_on, 1);
@@ -266,6 +287,8 @@ static bool complete(struct exchange *x)
         if (x->request.streams_tokens)
             exchange_usage_ask(x);
     }
+    if (exchange_key_refuse_model(x) || (x->whole && exchange_key_begin(x)))
+        return false;
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
     else if (x->upstream != NULL)

@@ -33,7 +33,7 @@ void local_answer(struct exchange *x)
     struct http_head *head = &p->local_head;
     int err = http_request_parse(head, x->request.head.at, x->request.head.len, &p->limits);
     CHECK(err == 0); /* it was parsed before */
-    if (x->client->port == PROXY_PORT_ADMIN) {
+    if (x->client->port != PROXY_PORT_CLIENT) {
         p->config.admin(p->config.admin_context, x, head);
         return;
     }

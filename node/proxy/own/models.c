@@ -27,12 +27,31 @@ static void answer_unknown(struct exchange *x, struct slice id)
                           id.len > 256 ? 256 : (int)id.len, id.at);
 }
 
+/* The list; of a key that is for certain models, those alone. */
+static int write_list(const struct exchange *x, const struct model_merge *m, struct buf *out)
+{
+    if (x->key == NULL || x->key->models == NULL)
+        return buf_printf(out, "{\"object\":\"list\",\"data\":[%.*s]}", SLICE_ARG(m->out));
+    int err = buf_append_cstr(out, "{\"object\":\"list\",\"data\":[");
+    bool first = true;
+    for (unsigned i = 0; i < m->list.count && err == 0; i++) {
+        if (!access_key_allows(x->key, m->list.ids[i]))
+            continue;
+        if (!first)
+            err = buf_append_char(out, ',');
+        first = false;
+        if (err == 0)
+            err = buf_append(out, m->out.at + m->objects[i].at, m->objects[i].len);
+    }
+    return err == 0 ? buf_append_cstr(out, "]}") : err;
+}
+
 static void answer_merged(struct exchange *x, const struct model_merge *m, struct slice wanted)
 {
     const struct slice json = SLICE("application/json");
     if (wanted.at != NULL) {
         struct slice object = model_merge_find(m, wanted);
-        if (object.at == NULL)
+        if (object.at == NULL || (x->key != NULL && !access_key_allows(x->key, wanted)))
             answer_unknown(x, wanted);
         else
             exchange_answer(x, 200, json, object, NULL, 0);
@@ -40,7 +59,7 @@ static void answer_merged(struct exchange *x, const struct model_merge *m, struc
     }
     struct buf body;
     buf_init(&body, 0);
-    if (buf_printf(&body, "{\"object\":\"list\",\"data\":[%.*s]}", SLICE_ARG(m->out)) == 0)
+    if (write_list(x, m, &body) == 0)
         exchange_answer(x, 200, json, buf_slice(&body), NULL, 0);
     else
         exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
@@ -303,7 +322,8 @@ void models_answer(struct exchange *x, const struct http_head *head, struct slic
     }
     struct proxy *p = x->proxy;
     bool must_ask = false;
-    for (unsigned i = 0; i < p->engines.pool_count && !must_ask; i++)
+    /* A client's key that is for this router goes to no engine. */
+    for (unsigned i = 0; i < p->engines.pool_count && !must_ask && p->config.access == NULL; i++)
         must_ask = wants_asking(p, i);
     const struct model_merge *m = merged(p);
     if (m == NULL)

@@ -5,6 +5,7 @@
  *
  *   replicas 2 | probes | set NAME VALUE         before the first event
  *   engines ENGINE | names | key KEY             what replicas are; the probes' API key
+ *   client NAME KEY OPTIONS                      one more that may call (node/access/line.h)
  *   A connects | A connects to the admin port | A connects from ADDRESS
  *   A posts PATH BODY | A gets PATH | A sends "BYTES" | A ends | A breaks
  *   A takes N | A takes nothing | A takes all    how much its kernel takes
@@ -46,6 +47,7 @@ struct story {
     unsigned setting_count;
     char words[SETTINGS_MAX][2][64];
     char key[64];
+    char clients[1024]; /* their keys */
 };
 
 static struct slice word(struct slice *rest)
@@ -272,6 +274,9 @@ static void show_counters(struct proxy_world *w)
         {"refused bad gateway", t->requests_refused[PROXY_REFUSED_BAD_GATEWAY]},
         {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
         {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
+        {"refused client key", t->requests_refused[PROXY_REFUSED_CLIENT_KEY]},
+        {"refused key's model", t->requests_refused[PROXY_REFUSED_KEY_MODEL]},
+        {"refused key's limit", t->requests_refused[PROXY_REFUSED_KEY_LIMIT]},
         {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
         {"refused queue full", t->requests_refused[PROXY_REFUSED_QUEUE_FULL]},
         {"refused queue time", t->requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]},
@@ -409,6 +414,21 @@ static enum node_engine engine_of(struct slice name)
                                               : NODE_ENGINE_AUTO;
 }
 
+static void add_client(struct story *s, struct slice rest)
+{
+    struct access_line line = {.name = word(&rest)};
+    line.digest = access_digest_of(word(&rest));
+    struct buf text = {0};
+    assert_int_equal(access_line_write(&text, &line), 0);
+    text.len--;
+    assert_int_equal(buf_printf(&text, " %.*s\n", SLICE_ARG(rest)), 0);
+    size_t len = strlen(s->clients);
+    assert_true(len + text.len < sizeof s->clients);
+    memcpy(s->clients + len, text.at, text.len);
+    buf_free(&text);
+    s->config.client_keys = s->clients;
+}
+
 static void set_up(struct story *s, struct slice line)
 {
     struct slice rest = line, first = word(&rest);
@@ -423,6 +443,8 @@ static void set_up(struct story *s, struct slice line)
     } else if (slice_equal(first, SLICE("key"))) {
         assert_true(slice_to_cstr(rest, s->key, sizeof s->key));
         s->config.key = s->key;
+    } else if (slice_equal(first, SLICE("client"))) {
+        add_client(s, rest);
     } else {
         assert_true(s->setting_count < SETTINGS_MAX);
         unsigned n = s->setting_count++;
@@ -436,7 +458,8 @@ static void set_up(struct story *s, struct slice line)
 
 static bool is_set_up(struct slice line)
 {
-    static const char *const words[] = {"replicas", "probes", "set", "names", "engines", "key"};
+    static const char *const words[] = {"replicas", "probes", "set",   "names",
+                                        "engines",  "key",    "client"};
     struct slice first = slice_cut(&line, ' ');
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (slice_equal(first, slice_of_cstr(words[i])))

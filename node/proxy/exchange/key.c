@@ -1,0 +1,127 @@
+/* Whose request it is: the client's key, and what that may use. Without keys (client-keys-file)
+ * nothing here does anything. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+/* What the client shows, in the order of preference; empty: no key. */
+static struct slice secret_of(const struct http_head *head)
+{
+    struct slice bearer = http_head_get(head, HTTP_AUTHORIZATION);
+    struct slice scheme = SLICE("bearer ");
+    if (bearer.len > scheme.len && slice_equal_nocase(slice_of(bearer.at, scheme.len), scheme))
+        return slice_trim(slice_skip(bearer, scheme.len));
+    struct slice key = http_head_get(head, HTTP_X_API_KEY);
+    return key.len > 0 ? key : http_head_get(head, HTTP_API_KEY);
+}
+
+bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
+{
+    struct access *access = x->proxy->config.access;
+    if (access == NULL || x->route.kind == HTTP_PATH_HEALTH)
+        return false;
+    struct slice secret = secret_of(head);
+    struct access_key *k = access_find(access, secret);
+    if (k == NULL) {
+        x->refusal = PROXY_REFUSED_CLIENT_KEY;
+        struct http_line challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
+        exchange_answer_error_with(
+            x, 401,
+            secret.len == 0
+                ? "No API key was given. Send yours as Authorization: Bearer KEY, or as x-api-key."
+                : "This API key is not known.",
+            &challenge);
+        return true;
+    }
+    access_key_hold(k);
+    x->key = k;
+    return false;
+}
+
+/* What a key that is for certain models may ask for: only where it is read for sure which model an
+ * engine will use. */
+static bool model_is_read(enum http_path_kind kind)
+{
+    switch (kind) {
+    case HTTP_PATH_GENERATE:  /* names no model */
+    case HTTP_PATH_MULTIPART: /* a file may look like the field that names one */
+    case HTTP_PATH_OTHER:
+    case HTTP_PATH_STATUS:
+    case HTTP_PATH_CONTROL:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void refuse_model(struct exchange *x, struct slice model)
+{
+    access_other_model(x->key);
+    x->refusal = PROXY_REFUSED_KEY_MODEL;
+    x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
+    exchange_answer_error(x, 404, SLICE("model"),
+                          "The model `%.*s` does not exist, or this API key may not use it.",
+                          model.len > 256 ? 256 : (int)model.len, model.at);
+}
+
+static void refuse_more(struct exchange *x, enum access_verdict v, unsigned wait_s)
+{
+    const struct access_limits *l = &x->key->limits;
+    const char *limit = access_verdict_name(v);
+    uint64_t most = v == ACCESS_OVER_REQUESTS ? l->requests
+                    : v == ACCESS_OVER_TOKENS ? l->tokens
+                                              : l->in_flight;
+    x->refusal = PROXY_REFUSED_KEY_LIMIT;
+    x->limit = limit;
+    x->retry_after_s = wait_s;
+    exchange_answer_error(x, 429, slice_of("", 0),
+                          "Rate limit reached for the API key `%s`: %s is %llu. Try again in %u s.",
+                          x->key->use->name, limit, (unsigned long long)most, wait_s);
+}
+
+bool exchange_key_refuse_path(struct exchange *x)
+{
+    if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind))
+        return false;
+    access_other_model(x->key);
+    x->refusal = PROXY_REFUSED_KEY_MODEL;
+    x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
+    exchange_answer_error(x, 403, slice_of("", 0),
+                          "This API key is for certain models only, and which one a request to "
+                          "this path is for cannot be told.");
+    return true;
+}
+
+bool exchange_key_begin(struct exchange *x)
+{
+    if (x->key == NULL)
+        return false;
+    unsigned wait_s;
+    enum access_verdict v =
+        access_begin(x->proxy->config.access, x->key, x->proxy->now_ms, &wait_s);
+    x->key_counts = v == ACCESS_GOOD;
+    if (v != ACCESS_GOOD)
+        refuse_more(x, v, wait_s);
+    return v != ACCESS_GOOD;
+}
+
+bool exchange_key_refuse_model(struct exchange *x)
+{
+    if (x->key == NULL || x->key->models == NULL || !exchange_carries_prompt(x->route.kind))
+        return false;
+    struct node_request request;
+    exchange_describe(x, &request);
+    bool odd = x->skimming && (http_skim_is_odd(&x->skim, HTTP_SKIM_MODEL) ||
+                               http_skim_is_odd(&x->skim, HTTP_SKIM_LORA));
+    bool adapter = request.lora.len == 0 || access_key_allows(x->key, request.lora);
+    if (request.model.len > 0 && adapter && !odd && access_key_allows(x->key, request.model))
+        return false;
+    refuse_model(x, adapter ? request.model : request.lora);
+    return true;
+}
+
+struct slice exchange_key_of_engines(const struct proxy *p)
+{
+    unsigned version;
+    if (p->config.access == NULL || p->config.replica_key == NULL)
+        return slice_of("", 0);
+    return p->config.replica_key(p->config.replica_key_context, &version);
+}

@@ -1,0 +1,323 @@
+"""Who may call: API keys of clients, what they may use and how much, and what engines see of them."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+from lib import Case, answer_json, chunk, request, wait_for
+from test_daemon import run
+
+CHAT = "/v1/chat/completions"
+MESSAGES = "/v1/messages"
+ENGINE_KEY = "sk-engines"
+USAGE = {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42}
+ANSWER = {"object": "chat.completion", "model": "m", "usage": USAGE,
+          "choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}
+
+
+def bearer(key):
+    return [("Authorization", "Bearer " + key)]
+
+
+def body(model="m", **more):
+    return {"model": model, "messages": [{"role": "user", "content": "x"}], **more}
+
+
+class KeysCase(Case):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.keys = os.path.join(self.folder, "keys")
+
+    def new(self, name, *options):
+        """A key of that name, as a user makes it."""
+        code, out, err = run("gvctl", "key", "new", name, "--file", self.keys, *options)
+        self.assertEqual((code, err), (0, ""))
+        return out.strip()
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path + ".new", "w") as f:
+            f.write(text)
+        os.rename(path + ".new", path)  # nobody sees half of it
+        return path
+
+    def read(self):
+        with open(self.keys) as f:
+            return f.read()
+
+    def start(self, engines, *args, **how):
+        r = self.router(engines, "--client-keys-file", self.keys, *args, wait_up=False, **how)
+        wait_for(lambda: r.admin("GET", "/readyz").status == 200, "ready")
+        return r
+
+    def engine_of(self, value=None):
+        return self.engine().replies(answer_json(value or ANSWER))
+
+    def quiet(self, r, *keys):
+        """Nothing that the router says has a key in it."""
+        said = "\n".join(r.lines) + r.admin("GET", "/metrics").body.decode() + \
+            r.admin("GET", "/config").body.decode() + r.admin("GET", "/replicas").body.decode()
+        for key in keys:
+            self.assertNotIn(key, said)
+            self.assertNotIn(key[3:], said) if key.startswith("gv-") else None
+
+
+class WhoMayCall(KeysCase):
+    def test_nobody_without_a_key(self):
+        e = self.engine_of()
+        alice = self.new("alice")
+        r = self.start([e])
+        c = self.client(r)
+        for headers in ((), bearer("gv-wrong"), bearer(alice[:-1]), bearer(alice + "x"), bearer(""),
+                        [("Authorization", "Basic " + alice)], [("x-api-key", "sk-1")],
+                        [("Authorization", alice)]):
+            got = self.client(r).post(CHAT, body(), headers)
+            self.assertEqual((got.status, got.get("www-authenticate")), (401, "Bearer"), headers)
+            error = got.json["error"]
+            self.assertEqual((error["type"], error["code"]), ("AuthenticationError", 401))
+            self.assertEqual(got.get("x-grapevine-reason"), "client_key")
+        got = self.client(r).post(MESSAGES, body(), [("x-api-key", "wrong")])
+        self.assertEqual((got.status, got.json["type"], got.json["error"]["type"]),
+                         (401, "error", "authentication_error"))
+        for method, path in (("GET", "/v1/models"), ("GET", "/v1/models/m"), ("OPTIONS", "*"),
+                             ("GET", "/nothing"), ("POST", "/sleep"), ("GET", "/version"),
+                             ("OPTIONS", CHAT), ("GET", "/metrics"), ("GET", "/v1/responses/r1")):
+            self.assertEqual(self.client(r).ask(method, path).status, 401, path)
+        self.assertEqual(e.requests, [])
+        self.assertEqual(c.ask("GET", "/health").status, 200)
+        self.assertEqual(c.post(CHAT, body(), bearer(alice)).status, 200)
+        self.assertEqual(len(e.requests), 1)
+        refused = r.metrics()['grapevine_requests_refused_total{reason="client_key"}']
+        self.assertEqual(refused, 18)
+        self.quiet(r, alice)
+
+    def test_where_clients_put_it(self):
+        e = self.engine_of()
+        key = self.new("alice")
+        r = self.start([e])
+        for headers in (bearer(key), [("authorization", "bearer  " + key)], [("x-api-key", key)],
+                        [("api-key", key)], [("Authorization", "Basic eDp5"), ("X-Api-Key", key)]):
+            got = self.client(r).post(CHAT, body(), headers + [("Connection", "x-api-key")])
+            self.assertEqual(got.status, 200, headers)
+            asked = e.requests[-1]
+            for name in ("authorization", "x-api-key", "api-key"):
+                self.assertIsNone(asked.get(name), headers)
+        self.quiet(r, key)
+
+    def test_the_engines_key_goes_in_its_place(self):
+        e = self.engine_of()
+        key = self.new("alice")
+        engines = self.write("engine.key", ENGINE_KEY + "\n")
+        r = self.start([e], "--replica-api-key-file", engines)
+        for headers in (bearer(key), [("x-api-key", key)]):
+            self.assertEqual(self.client(r).post(CHAT, body(), headers).status, 200)
+            self.assertEqual(e.requests[-1].all("authorization"), ["Bearer " + ENGINE_KEY])
+            self.assertIsNone(e.requests[-1].get("x-api-key"))
+            self.assertNotIn(key.encode(), e.requests[-1].raw)
+        self.write("engine.key", "sk-other\n")
+        wait_for(lambda: len(r.events("replica_key_read")) >= 2, "the new key")
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(key)).status, 200)
+        self.assertEqual(e.requests[-1].get("authorization"), "Bearer sk-other")
+        self.quiet(r, key, ENGINE_KEY)
+
+    def test_without_client_keys_clients_keys_pass(self):
+        e = self.engine_of()
+        engines = self.write("engine.key", ENGINE_KEY + "\n")
+        r = self.router([e], "--replica-api-key-file", engines)
+        self.client(r).post(CHAT, body(), bearer("sk-mine"))
+        self.assertEqual(e.requests[-1].get("authorization"), "Bearer sk-mine")
+        self.client(r).post(CHAT, body())
+        self.assertIsNone(e.requests[-1].get("authorization"))
+
+    def test_in_front_of_an_engine_that_wants_a_key(self):
+        key = self.new("alice")
+        sim = self.sim("--speed-up", "50", "--output-tokens", "5", "--api-key", ENGINE_KEY,
+                       "--model", "m1")
+        engines = self.write("engine.key", ENGINE_KEY + "\n")
+        r = self.start([sim.url], "--replica-api-key-file", engines)
+        c = self.client(r)
+        wait_for(lambda: c.ask("GET", "/v1/models", headers=bearer(key)).json["data"], "models")
+        self.assertEqual(c.post(CHAT, body("m1"), bearer(key)).status, 200)
+        self.assertEqual(self.client(r).post(CHAT, body("m1"), bearer(ENGINE_KEY)).status, 401)
+
+    def test_names_are_logged_and_counted(self):
+        e = self.engine_of()
+        alice, bob = self.new("alice"), self.new("bob@team")
+        r = self.start([e], "--access-log", "all")
+        for key, times in ((alice, 2), (bob, 1)):
+            for _ in range(times):
+                self.client(r).post(CHAT, body(), bearer(key))
+        wait_for(lambda: len(r.events("request")) >= 3, "the log")
+        self.assertEqual([x["key"] for x in r.events("request")], ["alice", "alice", "bob@team"])
+        m = r.metrics()
+        self.assertEqual(m["grapevine_client_keys"], 2)
+        self.assertEqual(m['grapevine_key_requests_total{key="alice"}'], 2)
+        self.assertEqual(m['grapevine_key_tokens_total{key="alice",kind="prompt"}'], 60)
+        self.assertEqual(m['grapevine_key_tokens_total{key="bob@team",kind="completion"}'], 12)
+        self.assertEqual(m['grapevine_key_in_flight{key="alice"}'], 0)
+        self.quiet(r, alice, bob)
+
+
+class TheFile(KeysCase):
+    def test_it_is_followed(self):
+        e = self.engine_of()
+        alice = self.new("alice")
+        r = self.start([e])
+        bob = self.new("bob")
+        c = self.client(r)
+        wait_for(lambda: c.ask("GET", "/v1/models", headers=bearer(bob)).status == 200,
+                 "the key of bob", step=0.05)
+        good = self.read()
+        self.write("keys", good + "carol gv-the-key-itself\n")
+        wrong = r.wait_event("client_keys_refused")
+        self.assertEqual(wrong["level"], "error")
+        self.assertIn("line 3: want a hash", wrong["error"])
+        self.assertNotIn("gv-the-key", "\n".join(r.lines))
+        self.assertEqual(r.metric("client_keys_file_refused"), 1)
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 200)
+        os.remove(self.keys)
+        r.wait_event("client_keys_refused", 2)
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 200)
+        self.write("keys", "".join(x for x in good.splitlines(True) if x.startswith("bob")))
+        r.wait_event("client_keys_read", 3)
+        self.assertEqual(len(r.events("client_keys_refused")), 2)
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 401)
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 200)
+
+    def test_it_must_be_good_at_the_start(self):
+        for text, wrong in (("", "has no key in it"), ("# nothing\n", "has no key in it"),
+                            ("a b c\n", "line 1: want a hash"),
+                            ("\n\nalice!\n", "line 3: want a name"),
+                            ("alice blake2b:%s x=1\n" % ("0" * 64), "want nothing but models=")):
+            path = self.write("keys", text)
+            code, out, err = run("grapevine", "--check-config", "--replica", "http://127.0.0.1:1",
+                                 "--client-keys-file", path)
+            self.assertEqual(code, 2, out)
+            self.assertIn(wrong, err)
+            self.assertIn('client-keys-file "%s"' % path, err)
+        code, _, err = run("grapevine", "--check-config", "--replica", "http://127.0.0.1:1",
+                           "--client-keys-file", path + "x")
+        self.assertEqual((code, "No such file" in err), (2, True))
+
+    def test_gvctl_makes_keys(self):
+        code, out, err = run("gvctl", "key", "new", "alice", "--models", "m,llama-*",
+                             "--requests-per-minute", "60", "--tokens-per-minute", "9000",
+                             "--in-flight", "4")
+        self.assertEqual((code, err), (0, ""))
+        key, line = out.splitlines()
+        self.assertRegex(key, r"^gv-[\w-]{43}$")
+        self.assertRegex(line, r"^alice blake2b:[0-9a-f]{64} models=m,llama-\* "
+                               r"requests-per-minute=60 tokens-per-minute=9000 in-flight=4$")
+        made = subprocess.run(["b2sum", "-l", "256"], input=key.encode(), capture_output=True)
+        self.assertIn("blake2b:" + made.stdout.decode().split()[0], line)
+        first = self.new("alice", "--in-flight", "4")
+        self.assertEqual(os.stat(self.keys).st_mode & 0o777, 0o600)
+        self.assertNotEqual(first, self.new("alice"))  # two keys of one name
+        for args, wrong in ((("alice", "--in-flight", "5"), "its options stand there alone"),
+                            (("a b",), "want a name"), (("x", "--in-flight", "0"), "want a number"),
+                            (("x", "--models", "a,,b"), "want models=")):
+            before = self.read()
+            code, out, err = run("gvctl", "key", "new", *args, "--file", self.keys)
+            self.assertNotEqual(code, 0)
+            self.assertEqual((out, wrong in err), ("", True), err)
+            self.assertEqual(self.read(), before)
+        code, out, err = run("gvctl", "key")
+        self.assertEqual((code, "gvctl key new NAME" in err), (2, True))
+
+
+class WhatTheyMay(KeysCase):
+    def ask(self, r, key, value=None, path=CHAT):
+        return self.client(r).post(path, value or body(), bearer(key))
+
+    def test_models(self):
+        e = self.engine(models=("m", "secret", "llama-7b")).replies(answer_json(ANSWER))
+        key, other = self.new("alice", "--models", "m,llama-*"), self.new("bob")
+        r = self.start([e])
+        c = self.client(r)
+        wait_for(lambda: len(c.ask("GET", "/v1/models", headers=bearer(other)).json["data"]) == 3,
+                 "the models")
+        got = c.ask("GET", "/v1/models", headers=bearer(key)).json
+        self.assertEqual([m["id"] for m in got["data"]], ["m", "llama-7b"])
+        self.assertEqual(c.ask("GET", "/v1/models/m", headers=bearer(key)).status, 200)
+        self.assertEqual(c.ask("GET", "/v1/models/secret", headers=bearer(key)).status, 404)
+        for model, status in (("m", 200), ("llama-7b", 200), ("secret", 404), ("m2", 404)):
+            self.assertEqual(self.ask(r, key, body(model)).status, status, model)
+        self.assertEqual(self.ask(r, other, body("secret")).status, 200)
+        got = self.ask(r, key, body("secret"))
+        self.assertEqual((got.json["error"]["param"], got.get("x-grapevine-reason"),
+                          got.get("x-grapevine-limit")), ("model", "key_model", "models"))
+        got = self.ask(r, key, body("secret"), MESSAGES)
+        self.assertEqual(got.json["error"]["type"], "not_found_error")
+        label = '{key="alice",limit="models"}'
+        self.assertEqual(r.metrics()["grapevine_key_refused_total" + label], 4)
+        self.assertEqual({json.loads(x.body)["model"] for x in e.requests},
+                         {"m", "llama-7b", "secret"})
+
+    def test_requests_a_minute(self):
+        e = self.engine_of()
+        key, other = self.new("alice", "--requests-per-minute", "3"), self.new("bob")
+        r = self.start([e])
+        c = self.client(r)
+        for _ in range(3):
+            self.assertEqual(c.post(CHAT, body(), bearer(key)).status, 200)
+        got = c.post(CHAT, body(), bearer(key))  # on the same connection: it stays
+        self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
+                         (429, "key_limit", "requests-per-minute"))
+        self.assertEqual(got.json["error"]["type"], "RateLimitError")
+        self.assertIn("Rate limit reached for the API key `alice`", got.json["error"]["message"])
+        self.assertIn(int(got.get("retry-after")), range(1, 121))
+        got = c.post(MESSAGES, body(), [("x-api-key", key)])
+        self.assertEqual((got.status, got.json["error"]["type"]), (429, "rate_limit_error"))
+        self.assertEqual(c.post(CHAT, body(), bearer(other)).status, 200)
+        self.assertEqual(len(e.requests), 4)
+
+    def test_tokens_a_minute(self):
+        key = self.new("alice", "--tokens-per-minute", "100")
+        stream = [{"choices": [{"delta": {"content": "a"}}]}, {"choices": [], "usage": USAGE}]
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                       b"Transfer-Encoding: chunked\r\n\r\n" +
+                       b"".join(chunk(b"data: %s\n\n" % json.dumps(x).encode()) for x in stream) +
+                       chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+        e = self.engine()
+        e.handler = handler
+        r = self.start([e])
+        for status in (200, 200, 200, 429):  # 42 tokens each
+            got = self.ask(r, key, body(stream=True))
+            self.assertEqual(got.status, status)
+        self.assertEqual(got.get("x-grapevine-limit"), "tokens-per-minute")
+
+    def test_in_flight(self):
+        key = self.new("alice", "--in-flight", "2")
+        e = self.engine()
+        held = []
+        e.handler = held.append
+        r = self.start([e])
+        clients = [self.client(r) for _ in range(2)]
+        for c in clients:
+            c.send(request("POST", CHAT, json.dumps(body()).encode(), bearer(key)))
+        e.wait_request(2)
+        wait_for(lambda: len(held) == 2, "both at the engine")
+        got = self.ask(r, key)
+        self.assertEqual((got.status, got.get("retry-after"), got.get("x-grapevine-limit")),
+                         (429, "1", "in-flight"))
+        for asked in held:
+            asked.read_body()
+            asked.send(answer_json(ANSWER))
+        for c in clients:
+            self.assertEqual(c.read("POST").status, 200)
+        clients[0].send(request("POST", CHAT, json.dumps(body()).encode(), bearer(key)))
+        wait_for(lambda: len(held) == 3, "the next one at the engine")
+        clients[0].close()  # a client that leaves frees its place
+        wait_for(lambda: r.metrics()['grapevine_key_in_flight{key="alice"}'] == 0, "its place")
+
+
+if __name__ == "__main__":
+    unittest.main()

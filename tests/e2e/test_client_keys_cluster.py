@@ -1,0 +1,65 @@
+"""Limits of client keys over several routers."""
+
+import json
+import os
+import unittest
+
+from lib import answer_json, request, wait_for
+from lib_cluster import Clustered, gvctl
+from test_client_keys import ANSWER, CHAT, bearer, body
+
+
+class OverAllRouters(Clustered):
+    def setUp(self):
+        super().setUp()
+        self.keys = os.path.join(self.folder.name, "client.keys")
+
+    def new_client(self, *options):
+        status, out, err = gvctl("key", "new", *options, "--file", self.keys)
+        self.assertEqual((status, err), (0, ""))
+        return out.strip()
+
+    def test_requests_a_minute(self):
+        """What one router lets through the others count, and one that starts later learns it."""
+        e = self.engine().replies(answer_json(ANSWER))
+        key = self.new_client("alice", "--requests-per-minute", "30")
+        first, second = self.cluster(2, [e], "--client-keys-file", self.keys)
+        for _ in range(15):
+            self.assertEqual(self.client(first).post(CHAT, body(), bearer(key)).status, 200)
+        third = self.node("r3", [e], "--client-keys-file", self.keys, join=first)
+        served = 0
+
+        def refused():
+            nonlocal served
+            r = (second, third)[served % 2]
+            got = self.client(r).post(CHAT, body(), bearer(key))
+            if got.status == 200:
+                served += 1
+            return got.status == 429
+        wait_for(refused, "the limit", step=0.1)
+        self.assertLessEqual(served, 15 + 5)  # what passes until the others hear of it
+        self.assertGreaterEqual(served, 10)
+        wait_for(lambda: self.client(first).post(CHAT, body(), bearer(key)).status == 429,
+                 "the limit at the first router")
+
+    def test_in_flight_and_a_router_that_dies(self):
+        e = self.engine()
+        held = []
+        e.handler = held.append
+        key = self.new_client("alice", "--in-flight", "2")
+        first, second = self.cluster(2, [e], "--client-keys-file", self.keys)
+        clients = [self.client(first) for _ in range(2)]
+        for c in clients:
+            c.send(request("POST", CHAT, json.dumps(body()).encode(), bearer(key)))
+        wait_for(lambda: len(held) == 2, "both at the engine")
+        e.handler = e.replies(answer_json(ANSWER)).handler
+        wait_for(lambda: self.client(second).post(CHAT, body(), bearer(key)).status == 429,
+                 "the other router's share")
+        first.kill()
+        first.stopped = True
+        wait_for(lambda: self.client(second).post(CHAT, body(), bearer(key)).status == 200,
+                 "what the dead one had is gone")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,42 @@
+# Where clients have keys, one without a key of its own gets 401 in the form of its API, and no
+# engine hears of it. What a client shows stays here: the engines' own key goes in its place.
+replicas 1
+key sk-engines
+client alice gv-alice
+client bob gv-bob
+
+A connects
+A posts /v1/chat/completions {"model":"m","messages":[{"role":"user","content":"hi"}]}
+    to A: HTTP/1.1 401 Unauthorized; Content-Length: 156; www-authenticate: Bearer; Connection: close "{\"error\":{\"message\":\"No API key was given. Send yours as Authorization: Bearer KEY, or as x-api-key.\",\"type\":\"AuthenticationError\",\"param\":null,\"code\":401}}"
+    log request
+    finish A
+B connects
+B sends "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: gv-eve\r\nContent-Length: 13\r\n\r\n{\"model\":\"m\"}"
+    to B: HTTP/1.1 401 Unauthorized; Content-Length: 143; www-authenticate: Bearer; Connection: close "{\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"This API key is not known.\"},\"request_id\":\"5a5a5a5a5a5a5a5ac5bcda0ee103e0ed\"}"
+    log request
+    finish B
+C connects
+C sends "GET /nothing HTTP/1.1\r\nHost: g\r\nAuthorization: Basic gv-alice\r\n\r\n"
+    to C: HTTP/1.1 401 Unauthorized; Content-Length: 156; www-authenticate: Bearer "{\"error\":{\"message\":\"No API key was given. Send yours as Authorization: Bearer KEY, or as x-api-key.\",\"type\":\"AuthenticationError\",\"param\":null,\"code\":401}}"
+    log request
+C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    connect 1a
+    book C at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26; Authorization: Bearer sk-engines "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a answers 200 {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}
+    to C: HTTP/1.1 200 X; Content-Length: 64 "{\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}"
+    release C at 1
+C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAPI-Key: other\r\nAuthorization: Bearer other\r\nX-Api-Key: gv-bob\r\nConnection: api-key\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    to C: HTTP/1.1 401 Unauthorized; Content-Length: 103; www-authenticate: Bearer; Connection: close "{\"error\":{\"message\":\"This API key is not known.\",\"type\":\"AuthenticationError\",\"param\":null,\"code\":401}}"
+    log request
+    finish C
+D connects
+D sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAPI-Key: other\r\nX-Api-Key: gv-bob\r\nConnection: api-key\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26; Authorization: Bearer sk-engines "{\"model\":\"m\",\"prompt\":\"x\"}"
+    book D at 1
+1a answers 200 {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}
+    to D: HTTP/1.1 200 X; Content-Length: 64 "{\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}"
+    release D at 1
+counters
+    requests 6, 2xx 2, 4xx 4, refused client key 4, upstream reused 1
