@@ -37,7 +37,8 @@ class OverAllRouters(Clustered):
                 served += 1
             return got.status == 429
         wait_for(refused, "the limit", step=0.1)
-        self.assertLessEqual(served, 15 + 5)  # what passes until the others hear of it
+        # Some pass until the others hear of it, and a slow minute forgets some.
+        self.assertLessEqual(served, 15 + 10)
         self.assertGreaterEqual(served, 10)
         wait_for(lambda: self.client(first).post(CHAT, body(), bearer(key)).status == 429,
                  "the limit at the first router")
