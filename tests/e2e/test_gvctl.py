@@ -16,7 +16,7 @@ from lib_cluster import gvctl
 
 NODE = {"ready": True, "registry": "1", "whole_index": "2", "log": "3", "reports": "4", "index": []}
 # Made of several calls, or of none (test_gvctl_live.py, test_gvctl_completion.py, test_gvctl_convert.py, test_cluster_keys.py).
-OTHERS = {"status", "top", "keygen", "completion", "convert", "help", "version"}
+OTHERS = {"status", "top", "key", "keygen", "completion", "convert", "help", "version"}
 # Command -> method, target, an answer, what it makes of that, and what is more in a wide table.
 SHOWN = {
     ("replicas",): ("GET", "/replicas", [
