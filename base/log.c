@@ -257,6 +257,10 @@ void log_event_write(struct log *log, enum log_level level, const char *event,
 {
     enum { FIELDS_MAX = 32 };
     uint64_t now_ms = log->clock_ms(log->context);
+    if (log->tap != NULL && level <= LOG_INFO)
+        log->tap(log->tap_context, level, event, fields, count, now_ms);
+    if (!log_enabled(log, level))
+        return;
     struct log_rate *rate = rate_of(log, event);
     if (rate->second != now_ms / 1000) {
         rate->second = now_ms / 1000;

@@ -5,9 +5,12 @@
  *   2026-01-31T12:00:00.123Z info  replica_up replica=10.0.0.1:8000 after_ms=12
  *   {"time":"2026-01-31T12:00:00.123Z","level":"info","event":"replica_up","replica":...}
  *
+ * Beside `write` an event up to `info` goes to `tap`, if there is one, whatever the log's level and
+ * however often it comes: for who keeps the last ones (node/admin/events.h).
+ *
  * Pure: it formats into a bounded line and hands that to `write`, and asks `clock_ms` for the time,
- * both given by the shell (node/io/log_sink.h). An event below the level costs one comparison; its
- * arguments are not evaluated.
+ * both given by the shell (node/io/log_sink.h). An event that nobody hears costs two comparisons;
+ * its arguments are not evaluated.
  *
  * Invariants:
  *   1. What reaches `write` is exactly one line: it ends in one newline and holds no other control
@@ -85,6 +88,9 @@ struct log {
     void (*record)(void *context, struct slice line); /* of log_record_write(); NULL: as `write` */
     uint64_t (*clock_ms)(void *context);              /* Unix time */
     void *context;
+    void (*tap)(void *context, enum log_level level, const char *event,
+                const struct log_field *fields, unsigned count, uint64_t now_ms);
+    void *tap_context;
     uint64_t suppressed_total;
     struct log_rate rates[LOG_EVENTS_MAX];
 };
@@ -98,18 +104,25 @@ static inline bool log_enabled(const struct log *log, enum log_level level)
     return level <= log->level;
 }
 
+/* Whether somebody hears it: the log or the tap. */
+static inline bool log_heard(const struct log *log, enum log_level level)
+{
+    return level <= log->level || (log->tap != NULL && level <= LOG_INFO);
+}
+
 /* `event` must be a literal (its address outlives the log). At least one field is needed. */
 #define log_event(to, level, event, ...)                                                           \
     do {                                                                                           \
         struct log *log_event_to = (to);                                                           \
-        if (__builtin_expect(log_enabled(log_event_to, (level)), 0)) {                             \
+        if (__builtin_expect(log_heard(log_event_to, (level)), 0)) {                               \
             const struct log_field log_event_fields[] = {__VA_ARGS__};                             \
             log_event_write(log_event_to, (level), (event), log_event_fields,                      \
                             sizeof log_event_fields / sizeof log_event_fields[0]);                 \
         }                                                                                          \
     } while (0)
 
-/* The function behind log_event(); formats and writes, or counts as suppressed. */
+/* The function behind log_event(); formats and writes, or counts as suppressed, and tells the tap.
+ */
 void log_event_write(struct log *log, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count);
 

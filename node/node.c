@@ -149,8 +149,13 @@ static int front_create(struct node *n, const struct node_config *config,
     if (err != ERR_OK)
         return err;
     node_router_sources(n->router, n->discover);
+    err = node_decisions_create(&n->decisions);
+    if (err != ERR_OK)
+        return err;
+    node_router_decisions(n->router, n->decisions);
     struct admin_config a = config->admin;
     a.router = n->router;
+    a.decisions = n->decisions;
     a.discover = n->discover;
     a.replication = n->replication;
     a.name = name;
@@ -160,6 +165,7 @@ static int front_create(struct node *n, const struct node_config *config,
     struct proxy_config p = config->proxy;
     p.router = n->router;
     p.affinity = n->affinity;
+    p.decisions = n->decisions;
     p.replication = n->replication;
     p.secret = node_state_config_of(n->state)->secret;
     p.name = name;
@@ -206,6 +212,7 @@ void node_destroy(struct node *n)
     node_affinity_destroy(n->affinity);
     discover_destroy(n->discover);
     node_router_destroy(n->router);
+    node_decisions_destroy(n->decisions);
     node_state_destroy(n->state);
     free(n);
 }
@@ -213,6 +220,8 @@ void node_destroy(struct node *n)
 void node_check(const struct node *n)
 {
     node_router_check(n->router);
+    if (n->decisions)
+        node_decisions_check(n->decisions);
     if (n->discover)
         discover_check(n->discover);
     if (n->replication)

@@ -3,6 +3,7 @@
  *
  *   state         what routers agree on, and cluster time (node/cluster)
  *   router        chooses by it (node/route)
+ *   decisions     the last ones, for who asks why (node/route); NULL: it serves no clients
  *   affinity      remembers which replica made a stored response (node/route)
  *   discover      which replicas this router names (node/discover); NULL: it serves no clients
  *   replication   carries the state to other routers and back (node/cluster); NULL: it is alone
@@ -52,6 +53,7 @@ struct node {
     struct node_router *router;
     struct discover *discover;
     struct node_affinity *affinity;
+    struct node_decisions *decisions;
     struct node_replication *replication;
     struct proxy *proxy;
     struct admin *admin;

@@ -172,6 +172,14 @@ int admin_create(struct admin **out, const struct admin_config *config)
     if (a == NULL)
         return ERR_NOMEM;
     a->config = *config;
+    int err = admin_events_create(&a->events);
+    if (err != ERR_OK) {
+        free(a);
+        return err;
+    }
+    a->since_ms = admin_unix_ms(a);
+    config->log->tap = admin_events_tap;
+    config->log->tap_context = a->events;
     *out = a;
     return 0;
 }
@@ -189,6 +197,7 @@ void admin_listens(struct admin *a, bool on_loopback)
 void admin_tick(struct admin *a)
 {
     admin_adds_tick(a);
+    admin_watch(a, proxy_now_ms(a->proxy));
 }
 
 void admin_stop(struct admin *a)
@@ -202,5 +211,7 @@ void admin_destroy(struct admin *a)
         return;
     CHECK(a->adds == NULL);
     admin_asks_free(a);
+    a->config.log->tap = NULL;
+    admin_events_destroy(a->events);
     free(a);
 }

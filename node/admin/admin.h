@@ -21,6 +21,7 @@ struct admin_config {
     struct node_router *router;
     struct discover *discover;
     struct node_replication *replication; /* NULL: this router runs alone */
+    struct node_decisions *decisions;
     struct log *log;
     const char *name; /* of this router in the cluster; NULL: it runs alone */
     /* The tokens as they are now, good for the call. NULL: none is asked for; without `token`

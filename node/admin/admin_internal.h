@@ -6,6 +6,9 @@
  *   cluster.c     members, convergence, explanations
  *   replicas.c    replicas: shown, drained, added, removed
  *   poison.c      requests after which engines died
+ *   events.h      what happened lately; words.c has the words for events of the log,
+ *   watch.c       and this one finds what changed of replicas
+ *   seen.c        /decisions and /events
  *   admin.c       finds the call; what one router answers about itself
  */
 #ifndef NODE_ADMIN_ADMIN_INTERNAL_H
@@ -13,6 +16,7 @@
 
 #include "node/admin/admin.h"
 #include "node/admin/calls.h"
+#include "node/admin/events.h"
 #include "node/proxy/exchange/exchange.h"
 
 /* For the answers of all routers; gvctl waits a little longer. */
@@ -20,10 +24,18 @@ enum {
     ADMIN_ASK_TIMEOUT_US = 8000000,
     ADMIN_ADD_PROBE_MS = 2000, /* for the health of a replica that is added; then it is taken */
     ADMIN_ADDS_MAX = 64,       /* under way; then 503 */
+    ADMIN_WATCH_MS = 500,      /* between two looks at all replicas */
 };
 
 struct admin_ask;
 struct admin_add;
+
+/* What the last look found of a replica. */
+struct admin_seen {
+    unsigned era;
+    bool known;
+    enum node_standing_why why;
+};
 
 struct admin {
     struct admin_config config;
@@ -32,6 +44,10 @@ struct admin {
     struct admin_ask *asks; /* questions to all routers that wait for their answers */
     struct admin_add *adds; /* replicas that are probed before they are added */
     unsigned add_count;
+    struct admin_events *events;
+    uint64_t since_ms; /* Unix time when it was made */
+    uint64_t watched_ms;
+    struct admin_seen seen[NODE_REPLICAS_MAX];
 };
 
 /* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
@@ -60,6 +76,9 @@ typedef void admin_call_handler(struct admin *a, struct exchange *x, const struc
 ADMIN_CALLS(ADMIN_CALL_DECLARE)
 #undef ADMIN_CALL_DECLARE
 
+uint64_t admin_unix_ms(const struct admin *a);
+/* Makes events of what changed; does so every ADMIN_WATCH_MS. */
+void admin_watch(struct admin *a, uint64_t now_ms);
 void admin_asks_free(struct admin *a);
 void admin_adds_tick(struct admin *a);
 void admin_adds_free(struct admin *a);

@@ -25,6 +25,9 @@ enum {
     X(REPLICAS, GET, "/replicas", NULL, admin_replicas, 0, "what is believed of every replica")    \
     X(SOURCES, GET, "/sources", NULL, admin_sources, 0, "where replicas come from")                \
     X(QUEUE, GET, "/queue", NULL, admin_queue, 0, "requests in flight, and those that wait")       \
+    X(DECISIONS, GET, "/decisions", NULL, admin_decisions, 0,                                      \
+      "the last decisions, each with its costs")                                                   \
+    X(EVENTS, GET, "/events", NULL, admin_happened, 0, "what happened lately, in words")           \
     X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY,                                  \
       "body: a request; what each replica would cost")                                             \
     X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY,                           \

@@ -137,7 +137,7 @@ static void on_event(void *context, enum node_replication_event event, struct sl
 {
     struct io_gossip *g = context;
     const struct event_line *t = &event_lines[event];
-    if (!log_enabled(g->log, t->level))
+    if (!log_heard(g->log, t->level))
         return;
     struct log_field fields[4];
     unsigned count = 0;

@@ -28,6 +28,7 @@
 #include "node/proxy/net.h"
 #include "node/proxy/stats.h"
 #include "node/route/affinity.h"
+#include "node/route/decisions.h"
 #include "node/route/router.h"
 #include "node/settings/options.h"
 
@@ -55,6 +56,7 @@ struct proxy_config {
     const struct node_options *options;
     struct node_router *router;
     struct node_affinity *affinity;
+    struct node_decisions *decisions;     /* hears how requests ended; may be NULL */
     struct node_replication *replication; /* NULL: this router runs alone */
     struct log *log;
     const struct net_actions *net;

@@ -103,6 +103,12 @@ static struct node_standing standing_of(const struct node_router *r, const struc
     return standing;
 }
 
+struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
+                                                  uint64_t now_ms)
+{
+    return standing_of(r, &r->replicas[replica], now_ms);
+}
+
 static enum node_health health_of(const struct node_router *r, const struct node_replica *k)
 {
     enum node_health health = node_replica_health(&r->replicas[k->server]);

@@ -515,6 +515,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
         node_router_placed(r, c->cost.uncached_s, now_ms);
         node_router_due_placed(&r->replicas[c->replica], size.prompt_tokens, now_ms);
     }
+    node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
     if (request->chain && request->chain->length > 0) {
         node_router_horizon_learn(r, c->replica);
         node_router_record(r, request->chain, &node_bookings_get(r->bookings, out->booking)->work);
@@ -538,7 +539,10 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
     struct node_work work = {
         .replica = r->candidates[index].replica, .model = size.model, .answer_whole = true};
     enum node_reason reason = request->replica_wanted >= 0 ? NODE_REASON_MAKER : NODE_REASON_LOAD;
-    return decide(r, index, &work, reason, now_ms, out);
+    err = decide(r, index, &work, reason, now_ms, out);
+    if (err == ERR_OK)
+        node_router_decision_keep(r, request, &size, index, false, now_ms, out);
+    return err;
 }
 
 void node_router_tick(struct node_router *r, uint64_t now_ms)

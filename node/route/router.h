@@ -45,6 +45,7 @@
 #include "node/cluster/state.h"
 #include "node/replica/health.h"
 #include "node/replica/scrape.h"
+#include "node/replica/standing.h"
 #include "node/replica/terms.h"
 #include "node/route/reason.h"
 
@@ -93,8 +94,10 @@ struct node_request {
     bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
     enum node_company company;
-    int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
-    bool may_wait;   /* where only those that are kept for others are left: ERR_AGAIN */
+    int kept_for_it;  /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
+    bool may_wait;    /* where only those that are kept for others are left: ERR_AGAIN */
+    struct slice id;  /* as operators know it; empty: none. It and */
+    unsigned attempt; /* the number of the attempt, from 1, are only shown (decisions.h) */
 };
 
 struct node_decision {
@@ -106,8 +109,9 @@ struct node_decision {
     uint64_t prompt_tokens; /* estimated */
     uint64_t cached_tokens; /* predicted on that replica */
     enum node_reason reason;
-    double ttft_s; /* predicted; 0: nothing was learned of it, or of the request */
-    bool listed;   /* its models, when it was chosen */
+    double ttft_s;   /* predicted; 0: nothing was learned of it, or of the request */
+    bool listed;     /* its models, when it was chosen */
+    uint64_t number; /* among those that are kept (decisions.h); 0: it is not */
 };
 
 struct node_router;
@@ -375,6 +379,10 @@ MUST_USE int node_router_bound(const struct node_router *r, struct slice id);
  * and which one it would choose. Chooses nothing, books nothing. */
 MUST_USE int node_router_explain(struct node_router *r, const struct node_request *request,
                                  uint64_t now_ms, struct buf *out);
+/* Whether it gets requests, and why not (node/replica/standing.h): of a rank its own standing,
+ * where its process is well. */
+struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
+                                                  uint64_t now_ms);
 /* Everything believed of the replicas as a JSON array. */
 MUST_USE int node_router_replicas_json(const struct node_router *r, uint64_t now_ms,
                                        struct buf *out);

@@ -90,6 +90,8 @@ struct node_router {
     bool fleet_stale;  /* something was learned since the beliefs were set */
     uint64_t fleet_ms; /* when that was */
 
+    struct node_decisions *decisions_kept; /* NULL: none are */
+
     bool engines_tell_usage;   /* all of them */
     struct node_ratio restore; /* of a token from a tier, in tokens that could be computed */
 
@@ -316,6 +318,14 @@ void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);
  * learned by other routers, or of another model. */
 void node_router_models_believe(struct node_router *r);
 
+/* --- decisions.c --- */
+
+/* Keeps what was decided, of the candidates as they are now. `costs`: theirs are known. */
+void node_router_decision_keep(struct node_router *r, const struct node_request *request,
+                               const struct node_size *size, unsigned chosen, bool costs,
+                               uint64_t now_ms, struct node_decision *out);
+
+const char *node_outcome_text(enum node_outcome outcome);
 const char *node_health_text(enum node_health health);
 const char *node_engine_text(enum node_engine engine);
 

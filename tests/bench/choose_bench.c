@@ -7,6 +7,7 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "node/route/decisions.h"
 #include "node/route/router.h"
 #include "tests/lib/alone.h"
 
@@ -54,10 +55,16 @@ static struct chain *prompt_make(unsigned conversation, uint64_t bytes)
     return chain;
 }
 
-static void measure(const char *policy, unsigned replicas, uint64_t bytes)
+/* `kept`: each decision is, as a router that serves clients does up to so many a second. */
+static void measure(const char *policy, unsigned replicas, uint64_t bytes, bool kept)
 {
     uint64_t now_ms = UP_MS;
     struct node_router *r = make(replicas, policy, now_ms);
+    struct node_decisions *decisions = NULL;
+    if (kept) {
+        CHECK(node_decisions_create(&decisions) == ERR_OK);
+        node_router_decisions(r, decisions);
+    }
     struct chain *prompts[CONVERSATIONS];
     for (unsigned c = 0; c < CONVERSATIONS; c++)
         prompts[c] = prompt_make(c, bytes);
@@ -73,31 +80,40 @@ static void measure(const char *policy, unsigned replicas, uint64_t bytes)
         CHECK(node_router_choose(r, &request, NULL, now_ms, &d) == ERR_OK);
         double chosen = now_us();
         node_router_first_byte(r, d.booking, now_ms + 5);
+        if (kept)
+            node_decisions_end(decisions, d.number, &(struct node_decision_end){.status = 200},
+                               now_ms + 10);
         node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now_ms + 10);
         rest_us += now_us() - chosen;
         choose_us += chosen - start;
         if (i % 50 == 0)
             node_router_tick(r, now_ms + 10);
     }
-    printf("| %-11s | %8u | %7llu | %6u | %6.2f us | %6.2f us |\n", policy, replicas,
-           (unsigned long long)bytes, prompts[0]->length, choose_us / rounds, rest_us / rounds);
+    printf("| %-11s%s | %8u | %7llu | %6u | %6.2f us | %6.2f us |\n", policy,
+           kept ? ", kept" : "      ", replicas, (unsigned long long)bytes, prompts[0]->length,
+           choose_us / rounds, rest_us / rounds);
     fflush(stdout);
     for (unsigned c = 0; c < CONVERSATIONS; c++)
         free(prompts[c]);
+    if (kept)
+        CHECK(node_decisions_newest(decisions) == rounds);
     alone_destroy(r);
+    node_decisions_destroy(decisions);
 }
 
 int main(void)
 {
-    printf("| policy      | replicas | bytes   | points | choose    | the rest  |\n"
+    printf("| policy            | replicas | bytes   | points | choose    | the rest  |\n"
            "|---|---|---|---|---|---|\n");
     static const struct {
         unsigned replicas;
         uint64_t bytes;
     } cases[] = {{8, 200},    {8, 1024},  {8, 32768},   {8, 400000},
                  {64, 32768}, {96, 1024}, {96, 400000}, {1000, 400000}};
-    measure("round_robin", 8, 1024);
+    measure("round_robin", 8, 1024, false);
     for (unsigned i = 0; i < ARRAY_LEN(cases); i++)
-        measure("cache_aware", cases[i].replicas, cases[i].bytes);
+        measure("cache_aware", cases[i].replicas, cases[i].bytes, false);
+    measure("cache_aware", 8, 32768, true);
+    measure("cache_aware", 1000, 400000, true);
     return 0;
 }

@@ -74,6 +74,7 @@ SHOWN = {
         {"hash": "00ff", "state": "refused", "seconds_ago": 5, "seconds_left": 60, "refused": 3,
          "replicas": ["a:1", "b:2"]}],
         [r"00ff +refused +5 s +60 s +3  a:1 b:2"]),
+    ("events",): ("GET", "/events", {"events": [{"id": 8}]}, [r'"id": 8']),
     ("log-level", "debug"): ("POST", "/log-level?level=debug", {"ok": True},
                              [r"^the log has level debug until the next start\n$"]),
     ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"ok": True},

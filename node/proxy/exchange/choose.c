@@ -76,6 +76,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .replica_wanted = -1,
                                  .unpinned = exchange_unpinned(x),
                                  .sent = x->attempts > 0 && x->reached,
+                                 .id = x->request_id,
+                                 .attempt = x->attempts + 1,
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);
@@ -186,6 +188,7 @@ int exchange_choose(struct exchange *x)
         x->attempts++;
         x->addresses = 0;
         x->stale = false;
+        x->judged = 0;
         x->refusal = PROXY_REFUSED_NONE;
         x->limit = NULL;
         suspect_placed(x);

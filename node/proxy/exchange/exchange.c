@@ -77,6 +77,22 @@ void exchange_pool_free(struct proxy *p)
     p->exchanges.free_count = 0;
 }
 
+/* For who asks later why it went there. */
+static void tell_end(const struct exchange *x, enum node_outcome outcome,
+                     const struct node_usage *usage)
+{
+    struct proxy *p = x->proxy;
+    const struct node_decision_end end = {
+        .outcome = outcome,
+        .status = x->status != 0 ? x->status : x->judged,
+        .first_token_ms = x->first_token ? x->first_byte_ms : 0,
+        .prompt_tokens = usage->prompt_tokens,
+        .cached_tokens = usage->cached_tokens,
+        .completion_tokens = usage->completion_tokens,
+    };
+    node_decisions_end(p->config.decisions, x->decision.number, &end, p->now_ms);
+}
+
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
 {
     if (!x->booked)
@@ -99,6 +115,7 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
         if (usage.completion_tokens < 0 && x->usage.token_events > 0)
             usage.completion_tokens = x->usage.token_events;
     }
+    tell_end(x, outcome, &usage);
     bool lives = outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE;
     if (computed && lives && x->skimming && x->skim.understood)
         node_router_used(x->proxy->config.router, x->decision.booking, http_skim_chain(&x->skim),

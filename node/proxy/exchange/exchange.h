@@ -109,6 +109,7 @@ struct exchange {
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
     unsigned retries; /* of them, those that count against retries-max and the budget */
+    unsigned judged;  /* the status that this attempt's answer was judged by; 0: it was not */
     unsigned said;    /* the error status of the last answer that was let go; 0: none */
     struct exchange_doubt doubt;
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */

@@ -69,7 +69,7 @@ static void log_failure(const struct exchange *x, unsigned replica, const char *
     size_t count = ARRAY_LEN(fields) - (to < 0);
     if (to >= 0)
         fields[count - 1].value.str = node_router_replica_name(router, (unsigned)to);
-    if (log_enabled(p->config.log, LOG_WARN))
+    if (log_heard(p->config.log, LOG_WARN))
         log_event_write(p->config.log, LOG_WARN, "upstream_failed", fields, count);
 }
 
@@ -134,6 +134,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
         prober_ask_health(x->proxy, x->decision.server);
     }
     bool doubt = j->verdict == VERDICT_IN_DOUBT && !errs_anyway(x);
+    x->judged = status;
     if (j->verdict == VERDICT_CLIENT) {
         acquit(x);
         return false;

@@ -222,6 +222,36 @@ static void test_long_lines_are_cut(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static unsigned tapped;
+
+static void tap(void *context, enum log_level level, const char *event,
+                const struct log_field *fields, unsigned count, uint64_t now)
+{
+    assert_ptr_equal(context, &tapped);
+    assert_int_equal(level, LOG_INFO);
+    assert_string_equal(event, "flood");
+    assert_string_equal(fields[0].name, "i");
+    assert_int_equal(count, 1);
+    assert_int_equal(now, now_ms);
+    tapped++;
+}
+
+/* Whatever the level, however often; what is for debugging is not for it. */
+static void test_a_tap_hears_what_the_log_leaves_out(void **state)
+{
+    (void)state;
+    logger.level = LOG_ERROR;
+    logger.burst = 1;
+    logger.tap = tap;
+    logger.tap_context = &tapped;
+    for (unsigned i = 0; i < 7; i++)
+        log_event(&logger, LOG_INFO, "flood", LOG_INT("i", i));
+    log_event(&logger, LOG_DEBUG, "flood", LOG_INT("i", 0));
+    assert_int_equal(tapped, 7);
+    assert_int_equal(written.len, 0);
+    assert_int_equal(logger.suppressed_total, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +264,7 @@ int main(void)
         TEST(test_more_event_names_than_rows),
         TEST(test_any_bytes),
         TEST(test_long_lines_are_cut),
+        TEST(test_a_tap_hears_what_the_log_leaves_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,210 @@
+#include "node/admin/events.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/utf8.h"
+
+struct event {
+    uint64_t number; /* 0: free */
+    uint64_t change;
+    uint64_t first_ms, last_ms; /* Unix time */
+    uint64_t count;
+    enum admin_event_kind kind;
+    const char *name;
+    char about[ADMIN_EVENT_NAME_BYTES];
+    char text[ADMIN_EVENT_TEXT_BYTES];
+};
+
+struct admin_events {
+    uint64_t newest, change;
+    struct event ring[ADMIN_EVENTS_MAX];
+};
+
+const char *admin_event_kind_text(enum admin_event_kind kind)
+{
+    static const char *const texts[ADMIN_EVENT_KINDS] = {
+        [ADMIN_EVENT_DEATH] = "death",     [ADMIN_EVENT_JOIN] = "join",
+        [ADMIN_EVENT_LEAVE] = "leave",     [ADMIN_EVENT_DRAIN] = "drain",
+        [ADMIN_EVENT_RETRY] = "retry",     [ADMIN_EVENT_AVOIDED] = "avoided",
+        [ADMIN_EVENT_REPLICA] = "replica", [ADMIN_EVENT_CONFIG] = "config",
+        [ADMIN_EVENT_KEY] = "key",         [ADMIN_EVENT_DIFFERS] = "differs",
+        [ADMIN_EVENT_TROUBLE] = "trouble",
+    };
+    return texts[kind];
+}
+
+int admin_events_create(struct admin_events **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? ERR_OK : ERR_NOMEM;
+}
+
+void admin_events_destroy(struct admin_events *e)
+{
+    free(e);
+}
+
+static struct event *event_at(const struct admin_events *e, uint64_t number)
+{
+    struct event *at = (struct event *)&e->ring[number % ADMIN_EVENTS_MAX];
+    return number != 0 && at->number == number ? at : NULL;
+}
+
+static uint64_t oldest(const struct admin_events *e)
+{
+    return e->newest >= ADMIN_EVENTS_MAX ? e->newest - ADMIN_EVENTS_MAX + 1 : 1;
+}
+
+/* Cut between characters. */
+static void copy(char *to, size_t size, struct slice from)
+{
+    size_t len = 0;
+    while (len < from.len) {
+        size_t n = utf8_length(slice_skip(from, len));
+        n = n > 0 ? n : 1;
+        if (len + n > size - 1)
+            break;
+        len += n;
+    }
+    memcpy(to, from.at, len);
+    to[len] = '\0';
+}
+
+uint64_t admin_events_add(struct admin_events *e, enum admin_event_kind kind, const char *event,
+                          struct slice about, const char *text, uint64_t unix_ms)
+{
+    struct event new = {.kind = kind, .name = event, .first_ms = unix_ms, .last_ms = unix_ms};
+    copy(new.about, sizeof new.about, about);
+    copy(new.text, sizeof new.text, slice_of_cstr(text));
+    for (uint64_t n = e->newest; n >= oldest(e) && n > 0; n--) {
+        struct event *old = event_at(e, n);
+        if (!old || strcmp(old->name, event) != 0 || strcmp(old->about, new.about) != 0)
+            continue;
+        /* The last one about the same: it counts up, or this is news. */
+        if (strcmp(old->text, new.text) != 0 || unix_ms > old->last_ms + ADMIN_EVENT_AGAIN_MS)
+            break;
+        old->count++;
+        old->last_ms = unix_ms;
+        old->change = ++e->change;
+        return n;
+    }
+    new.number = ++e->newest;
+    new.change = ++e->change;
+    new.count = 1;
+    e->ring[new.number % ADMIN_EVENTS_MAX] = new;
+    return new.number;
+}
+
+bool admin_events_reword(struct admin_events *e, uint64_t number, const char *text,
+                         uint64_t unix_ms)
+{
+    struct event *at = event_at(e, number);
+    if (!at)
+        return false;
+    copy(at->text, sizeof at->text, slice_of_cstr(text));
+    at->last_ms = unix_ms;
+    at->change = ++e->change;
+    return true;
+}
+
+uint64_t admin_events_newest(const struct admin_events *e)
+{
+    return e->newest;
+}
+
+uint64_t admin_events_change(const struct admin_events *e)
+{
+    return e->change;
+}
+
+/* --- showing them ---------------------------------------------------------------------------- */
+
+static void put_event(struct json_writer *w, const struct event *at)
+{
+    json_object_begin(w);
+    json_key(w, "id");
+    json_u64(w, at->number);
+    json_key(w, "change");
+    json_u64(w, at->change);
+    json_key(w, "time_ms");
+    json_u64(w, at->first_ms);
+    json_key(w, "last_ms");
+    json_u64(w, at->last_ms);
+    json_key(w, "count");
+    json_u64(w, at->count);
+    json_key(w, "kind");
+    json_cstr(w, admin_event_kind_text(at->kind));
+    json_key(w, "event");
+    json_cstr(w, at->name);
+    json_key(w, "about");
+    json_cstr(w, at->about);
+    json_key(w, "text");
+    json_cstr(w, at->text);
+    json_object_end(w);
+}
+
+static const struct event *next_change(const struct admin_events *e, uint64_t change)
+{
+    const struct event *found = NULL;
+    for (uint64_t n = oldest(e); n <= e->newest; n++) {
+        const struct event *at = event_at(e, n);
+        if (at && at->change > change && (!found || at->change < found->change))
+            found = at;
+    }
+    return found;
+}
+
+static uint64_t write_numbers(const struct admin_events *e, uint64_t from, uint64_t to,
+                              unsigned left, struct json_writer *w)
+{
+    for (; from <= to && left > 0; from++) {
+        const struct event *at = event_at(e, from);
+        if (!at)
+            continue;
+        put_event(w, at);
+        left--;
+    }
+    return e->change;
+}
+
+uint64_t admin_events_write(const struct admin_events *e, const struct node_decisions_query *q,
+                            struct json_writer *w)
+{
+    uint64_t told = q->beyond, first = oldest(e), newest = e->newest;
+    json_array_begin(w);
+    switch (q->order) {
+    case NODE_DECISIONS_LAST:
+        if (newest >= first && newest - first + 1 > q->count)
+            first = newest - q->count + 1;
+        told = write_numbers(e, first, newest, q->count, w);
+        break;
+    case NODE_DECISIONS_AFTER:
+        told = write_numbers(e, q->beyond >= first ? q->beyond + 1 : first, newest, q->count, w);
+        break;
+    case NODE_DECISIONS_ONE:
+        told = write_numbers(e, q->beyond, q->beyond, 1, w);
+        break;
+    case NODE_DECISIONS_CHANGES:
+        for (unsigned i = 0; i < q->count; i++) {
+            const struct event *at = next_change(e, told);
+            if (!at)
+                break;
+            put_event(w, at);
+            told = at->change;
+        }
+        break;
+    }
+    json_array_end(w);
+    return told;
+}
+
+void admin_events_check(const struct admin_events *e)
+{
+    CHECK(e->newest <= e->change);
+    for (unsigned i = 0; i < ADMIN_EVENTS_MAX; i++) {
+        const struct event *at = &e->ring[i];
+        CHECK(at->number == 0 || (at->number % ADMIN_EVENTS_MAX == i && at->number <= e->newest &&
+                                  at->number >= oldest(e) && at->change <= e->change));
+    }
+}

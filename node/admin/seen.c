@@ -1,0 +1,120 @@
+/* What was decided and what happened lately: /decisions and /events. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/json_write.h"
+#include "node/admin/admin_internal.h"
+
+enum { COUNT_DEFAULT = 32 };
+
+static const struct slice type_json = SLICE("application/json");
+
+/* A whole number of the query; false: it is there, and none. */
+static bool read_number(const struct http_head *head, const char *name, bool *given, uint64_t *out)
+{
+    char text[24];
+    char *end;
+    bool whole = admin_query(head, slice_of_cstr(name), text, sizeof text);
+    *given = text[0] != '\0';
+    if (!whole || (*given && strspn(text, "0123456789") != strlen(text)))
+        return false;
+    if (*given)
+        *out = strtoull(text, &end, 10);
+    return true;
+}
+
+/* ?n=, and one of after=, changed=, id=; false: what it says was answered. */
+static bool read_query(struct exchange *x, const struct http_head *head, unsigned max,
+                       struct node_decisions_query *q)
+{
+    static const struct {
+        const char *name;
+        enum node_decisions_order order;
+    } orders[] = {{"after", NODE_DECISIONS_AFTER},
+                  {"changed", NODE_DECISIONS_CHANGES},
+                  {"id", NODE_DECISIONS_ONE}};
+    uint64_t count = COUNT_DEFAULT, ended = 0;
+    bool given;
+    const char *wrong = NULL;
+    unsigned orders_given = 0;
+    *q = (struct node_decisions_query){.order = NODE_DECISIONS_LAST};
+    if (!read_number(head, "n", &given, &count) || count == 0 || count > max)
+        wrong = "n";
+    if (!read_number(head, "ended", &given, &ended) || ended > 1)
+        wrong = "ended";
+    for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
+        if (!read_number(head, orders[i].name, &given, &q->beyond))
+            wrong = orders[i].name;
+        q->order = given ? orders[i].order : q->order;
+        orders_given += given;
+    }
+    q->count = (unsigned)count;
+    q->ended = ended == 1;
+    if (wrong == NULL && orders_given <= 1)
+        return true;
+    exchange_answer_error(x, 400, slice_of_cstr(wrong != NULL ? wrong : "after"),
+                          "Want n=1 to %u, ended=0 or 1, and at most one of after=ID, "
+                          "changed=CHANGE and id=ID, in whole numbers.",
+                          max);
+    return false;
+}
+
+uint64_t admin_unix_ms(const struct admin *a)
+{
+    return a->config.log->clock_ms(a->config.log->context);
+}
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+/* Who answers, and since when its numbers count: after a restart they begin anew. */
+static void put_who(const struct admin *a, struct json_writer *w)
+{
+    json_key(w, "router");
+    json_cstr(w, a->config.name != NULL ? a->config.name : "");
+    put_u64(w, "since_ms", a->since_ms);
+    put_u64(w, "now_ms", admin_unix_ms(a));
+}
+
+void admin_decisions(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    const struct node_decisions *d = a->config.decisions;
+    struct node_decisions_query q;
+    struct buf out;
+    if (!read_query(x, head, NODE_DECISIONS_MAX, &q))
+        return;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    json_object_begin(&w);
+    put_who(a, &w);
+    put_u64(&w, "made", node_decisions_made(d));
+    put_u64(&w, "newest", node_decisions_newest(d));
+    json_key(&w, "decisions");
+    uint64_t told =
+        node_decisions_write(d, a->config.router, &q, proxy_now_ms(a->proxy), admin_unix_ms(a), &w);
+    put_u64(&w, "changed", told);
+    json_object_end(&w);
+    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+}
+
+void admin_happened(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    struct node_decisions_query q;
+    struct buf out;
+    if (!read_query(x, head, ADMIN_EVENTS_MAX, &q))
+        return;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    json_object_begin(&w);
+    put_who(a, &w);
+    put_u64(&w, "newest", admin_events_newest(a->events));
+    json_key(&w, "events");
+    uint64_t told = admin_events_write(a->events, &q, &w);
+    put_u64(&w, "changed", told);
+    json_object_end(&w);
+    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+}

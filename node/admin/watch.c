@@ -1,0 +1,76 @@
+/* Looks twice a second whether a replica is chosen as it was, and makes events of what changed:
+ * whoever it was that drained it, and wherever it was found to fail. */
+#include <stdio.h>
+
+#include "node/admin/admin_internal.h"
+
+/* What is news of a replica. The rest of its standings come and go with single requests. */
+static bool is_passing(enum node_standing_why why)
+{
+    return why == NODE_STANDING_TRIAL || why == NODE_STANDING_FULL || why == NODE_STANDING_KEPT ||
+           why == NODE_STANDING_SLOW_START || why == NODE_STANDING_QUIET;
+}
+
+static enum admin_event_kind kind_of(enum node_standing_why why)
+{
+    switch (why) {
+    case NODE_STANDING_REFUSES:
+    case NODE_STANDING_FAILS_CHECKS:
+    case NODE_STANDING_FAILS_REQUESTS:
+        return ADMIN_EVENT_DEATH;
+    case NODE_STANDING_DRAINED:
+    case NODE_STANDING_VANISHES:
+    case NODE_STANDING_LEAVING:
+        return ADMIN_EVENT_DRAIN;
+    case NODE_STANDING_ROUTER:
+        return ADMIN_EVENT_TROUBLE;
+    default:
+        return ADMIN_EVENT_AVOIDED;
+    }
+}
+
+static void tell(struct admin *a, unsigned replica, enum node_standing_why why, bool first)
+{
+    char text[ADMIN_EVENT_TEXT_BYTES + NODE_NAME_MAX];
+    struct slice name = node_router_replica_name(a->config.router, replica);
+    struct log *log = a->config.log;
+    if (why == NODE_STANDING_WELL)
+        (void)snprintf(text, sizeof text,
+                       first ? "Replica %.*s is up."
+                             : "Replica %.*s is well again, and chosen as before.",
+                       SLICE_ARG(name));
+    else
+        (void)snprintf(text, sizeof text, "Replica %.*s is %s.", SLICE_ARG(name),
+                       node_standing_text(why));
+    (void)admin_events_add(a->events, why == NODE_STANDING_WELL ? ADMIN_EVENT_JOIN : kind_of(why),
+                           "replica_standing", name, text, log->clock_ms(log->context));
+}
+
+static void look_at(struct admin *a, unsigned replica, uint64_t now_ms)
+{
+    const struct node_router *r = a->config.router;
+    struct admin_seen *seen = &a->seen[replica];
+    unsigned era = node_router_replica_era(r, replica);
+    if (seen->era != era || !node_router_replica_present(r, replica))
+        *seen = (struct admin_seen){.era = era};
+    if (!node_router_replica_present(r, replica))
+        return;
+    enum node_standing_why why = node_router_replica_standing(r, replica, now_ms).why;
+    bool unknown = node_router_replica_health(r, replica) == NODE_HEALTH_UNKNOWN;
+    if (is_passing(why) || (unknown && why == NODE_STANDING_WELL))
+        return;
+    if (!seen->known || seen->why != why)
+        tell(a, replica, why, !seen->known);
+    seen->known = true;
+    seen->why = why;
+}
+
+void admin_watch(struct admin *a, uint64_t now_ms)
+{
+    if (now_ms < a->watched_ms + ADMIN_WATCH_MS)
+        return;
+    a->watched_ms = now_ms;
+    unsigned count = node_router_replica_count(a->config.router);
+    for (unsigned k = 0; k < count; k++)
+        look_at(a, k, now_ms);
+}

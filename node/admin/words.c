@@ -1,0 +1,233 @@
+/* Which events of the log are news for who looks at the cluster, and in which words. */
+#include <stdio.h>
+
+#include "base/check.h"
+#include "node/admin/events.h"
+
+/* {field} is the value of that field. What stands in brackets is left out where a field in it is
+ * empty or not there. A row with `then` is for events whose field of that name has this value. */
+static const struct words {
+    const char *event;
+    enum admin_event_kind kind;
+    const char *text;
+    const char *then;
+} table[] = {
+    {"upstream_failed", ADMIN_EVENT_RETRY,
+     "Requests failed at replica {replica}[ ({what})] and went to another.", "moved"},
+    {"upstream_failed", ADMIN_EVENT_TROUBLE,
+     "Requests failed at replica {replica}[ ({what})], and no other was asked.", NULL},
+    {"start", ADMIN_EVENT_JOIN, "This router started[, version {version}].", NULL},
+    {"member_alive", ADMIN_EVENT_JOIN, "Router {member} is there.", NULL},
+    {"member_dead", ADMIN_EVENT_DEATH,
+     "Router {member} is taken for dead: it is not heard any more, and its load no longer counts.",
+     NULL},
+    {"member_left", ADMIN_EVENT_LEAVE, "Router {member} said that it leaves.", NULL},
+    {"cluster_ready", ADMIN_EVENT_JOIN,
+     "This router is ready[: it took over the state of {from}][, but knows no other: {why}].",
+     NULL},
+    {"cluster_alone", ADMIN_EVENT_TROUBLE, "This router knows no other[: {why}].", NULL},
+    {"snapshot_failed", ADMIN_EVENT_TROUBLE,
+     "The state could not be taken over from {member}[: {error}]. Another router is asked.", NULL},
+    {"deltas_lost", ADMIN_EVENT_DIFFERS,
+     "Messages of router {member} were lost. Comparing with the others repairs that.", NULL},
+    {"cluster_clock_forward", ADMIN_EVENT_CONFIG,
+     "This router's clock was {ms} ms behind the cluster's and is set forward.", NULL},
+    {"cluster_clock_back", ADMIN_EVENT_TROUBLE,
+     "This router's clock was {ms} ms ahead of the cluster's. It is set back, and the router joins "
+     "anew.",
+     NULL},
+    {"member_mismatch", ADMIN_EVENT_DIFFERS,
+     "Router {member} has other settings, which all must share[: {differs}].", NULL},
+    {"member_differs", ADMIN_EVENT_DIFFERS, "Router {member} has other settings[: {differs}].",
+     NULL},
+    {"member_not_understood", ADMIN_EVENT_DIFFERS,
+     "Router {member} speaks no version of the protocol that this one does[: {why}].", NULL},
+    {"name_taken", ADMIN_EVENT_TROUBLE, "Two routers have one name: {member}{name}[, at {at}].",
+     NULL},
+    {"gossip_refused_key", ADMIN_EVENT_KEY,
+     "Somebody without the cluster's key asks to join[, from {from}].", NULL},
+    {"join_unanswered", ADMIN_EVENT_TROUBLE, "Nobody answers at {seeds}, where this one joins.",
+     NULL},
+    {"join_unresolved", ADMIN_EVENT_TROUBLE, "The name {host}, where this one joins, is not found.",
+     NULL},
+    {"routers_full", ADMIN_EVENT_TROUBLE, "{limit} routers live, no more may join.", NULL},
+    {"replicas_full", ADMIN_EVENT_TROUBLE, "{limit} replicas are in use, no more can be added.",
+     NULL},
+    {"draining", ADMIN_EVENT_DRAIN, "This router drains: it wants no new requests, and then ends.",
+     NULL},
+    {"client_port_closed", ADMIN_EVENT_DRAIN, "This router closed its port for clients.", NULL},
+    {"replica_added", ADMIN_EVENT_REPLICA, "Replica {replica} is in use.", NULL},
+    {"replica_removed", ADMIN_EVENT_REPLICA, "Replica {replica} is in use no more.", NULL},
+    {"replica_wish", ADMIN_EVENT_REPLICA, "An operator had replica {replica} {wish}, here.", NULL},
+    {"replica_waits", ADMIN_EVENT_REPLICA, "Replica {replica} waits: there is no room for more.",
+     NULL},
+    {"replica_restarted", ADMIN_EVENT_REPLICA,
+     "Replica {replica} was restarted: its cache counts as empty.", NULL},
+    {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}].", NULL},
+    {"replica_unresolved", ADMIN_EVENT_TROUBLE, "The name of replica {replica} is not found.",
+     NULL},
+    {"discovered", ADMIN_EVENT_REPLICA,
+     "Source {source}: {added} replicas are new, {gone} are gone, {draining} drain.", NULL},
+    {"discovery_failed", ADMIN_EVENT_TROUBLE, "Source {source} cannot be read[: {error}].", NULL},
+    {"discovery_empty", ADMIN_EVENT_TROUBLE, "Source {source} lists no replica[: {why}].", NULL},
+    {"discovery_incomplete", ADMIN_EVENT_TROUBLE, "Source {source} is incomplete[: {error}].",
+     NULL},
+    {"discovery_works", ADMIN_EVENT_REPLICA, "Source {source} can be read again.", NULL},
+    {"cluster_key_read", ADMIN_EVENT_KEY, "The cluster's key file was read: {keys} keys.", NULL},
+    {"cluster_key_refused", ADMIN_EVENT_KEY, "The cluster's key file is refused[: {error}].", NULL},
+    {"replica_key_read", ADMIN_EVENT_KEY, "The API key of the replicas was read again.", NULL},
+    {"replica_key_refused", ADMIN_EVENT_KEY,
+     "The API key of the replicas cannot be read[: {error}].", NULL},
+    {"log_level", ADMIN_EVENT_CONFIG, "The log's level is {now} now.", NULL},
+    {"admin_refused", ADMIN_EVENT_TROUBLE, "{from} wanted to change something and may not.", NULL},
+    {"poison", ADMIN_EVENT_TROUBLE,
+     "Engines died after one request. It is served no more; gvctl poison lists it.", NULL},
+    {"poison_suspect", ADMIN_EVENT_TROUBLE, "Replica {replica} may have died of one request.",
+     NULL},
+    {"poison_forgotten", ADMIN_EVENT_TROUBLE, "An operator had a request served again.", NULL},
+    {"request_loop", ADMIN_EVENT_TROUBLE, "Requests go round between routers: one is a replica.",
+     NULL},
+    {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out.",
+     NULL},
+};
+
+/* Rooms that say in the event's name what they are about. */
+static const struct {
+    const char *begins;
+    enum admin_event_kind kind;
+} families[] = {
+    {"config_", ADMIN_EVENT_CONFIG},   {"reload_", ADMIN_EVENT_CONFIG},
+    {"client_key", ADMIN_EVENT_KEY},   {"admin_token", ADMIN_EVENT_KEY},
+    {"certificate", ADMIN_EVENT_KEY},  {"tls_", ADMIN_EVENT_KEY},
+    {"admin_tokens", ADMIN_EVENT_KEY},
+};
+
+static const struct log_field *field_of(const struct log_field *fields, unsigned count,
+                                        struct slice name)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (slice_equal(name, slice_of_cstr(fields[i].name)))
+            return &fields[i];
+    }
+    return NULL;
+}
+
+/* Appends what fits. */
+struct text {
+    char at[ADMIN_EVENT_TEXT_BYTES * 2];
+    size_t len;
+};
+
+static void put(struct text *t, struct slice s)
+{
+    size_t room = sizeof t->at - 1 - t->len;
+    size_t n = s.len < room ? s.len : room;
+    memcpy(t->at + t->len, s.at, n);
+    t->len += n;
+    t->at[t->len] = '\0';
+}
+
+/* False: it is not there, or empty. */
+static bool put_field(struct text *t, const struct log_field *f)
+{
+    char number[40];
+    if (!f)
+        return false;
+    switch (f->type) {
+    case LOG_FIELD_STR:
+        put(t, f->value.str);
+        return f->value.str.len > 0;
+    case LOG_FIELD_INT:
+        (void)snprintf(number, sizeof number, "%lld", (long long)f->value.i);
+        break;
+    case LOG_FIELD_UINT:
+        (void)snprintf(number, sizeof number, "%llu", (unsigned long long)f->value.u);
+        break;
+    case LOG_FIELD_FLOAT:
+        (void)snprintf(number, sizeof number, "%.3g", f->value.f);
+        break;
+    case LOG_FIELD_BOOL:
+        (void)snprintf(number, sizeof number, "%s", f->value.b ? "yes" : "no");
+        break;
+    }
+    put(t, slice_of_cstr(number));
+    return true;
+}
+
+static void fill_in(struct text *t, const char *pattern, const struct log_field *fields,
+                    unsigned count)
+{
+    size_t bracket = 0;
+    bool lacks = false;
+    for (const char *p = pattern; *p != '\0'; p++) {
+        if (*p == '[') {
+            bracket = t->len;
+            lacks = false;
+        } else if (*p == ']') {
+            t->len = lacks ? bracket : t->len;
+            t->at[t->len] = '\0';
+        } else if (*p == '{') {
+            size_t len = strcspn(p + 1, "}");
+            lacks |= !put_field(t, field_of(fields, count, slice_of(p + 1, len)));
+            p += len + 1;
+        } else {
+            put(t, slice_of(p, 1));
+        }
+    }
+}
+
+/* Of an event without words of its own: its name, and what is behind it. */
+static void spell(struct text *t, const char *event, const struct log_field *fields, unsigned count)
+{
+    put(t, slice_of_cstr(event));
+    for (size_t i = 0; i < t->len; i++)
+        t->at[i] = (char)(t->at[i] == '_' ? ' ' : t->at[i]);
+    for (unsigned i = 0; i < count; i++) {
+        put(t, i == 0 ? SLICE(": ") : SLICE(", "));
+        put(t, slice_of_cstr(fields[i].name));
+        put(t, SLICE(" "));
+        (void)put_field(t, &fields[i]);
+    }
+}
+
+/* Which router or replica it is about. */
+static struct slice about_of(const struct log_field *fields, unsigned count)
+{
+    static const struct slice names[] = {SLICE("replica"), SLICE("member"), SLICE("source"),
+                                         SLICE("from")};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct log_field *f = field_of(fields, count, names[i]);
+        if (f && f->type == LOG_FIELD_STR)
+            return f->value.str;
+    }
+    return slice_of("", 0);
+}
+
+static bool fits(const struct words *row, const struct log_field *fields, unsigned count)
+{
+    const struct log_field *then = field_of(fields, count, SLICE("then"));
+    return !row->then || (then && then->type == LOG_FIELD_STR &&
+                          slice_equal(then->value.str, slice_of_cstr(row->then)));
+}
+
+void admin_events_tap(void *events, enum log_level level, const char *event,
+                      const struct log_field *fields, unsigned count, uint64_t now_ms)
+{
+    (void)level;
+    struct text t = {.len = 0};
+    struct slice about = about_of(fields, count);
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        if (strcmp(table[i].event, event) == 0 && fits(&table[i], fields, count)) {
+            fill_in(&t, table[i].text, fields, count);
+            (void)admin_events_add(events, table[i].kind, table[i].event, about, t.at, now_ms);
+            return;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        if (slice_starts_with(slice_of_cstr(event), slice_of_cstr(families[i].begins))) {
+            spell(&t, event, fields, count);
+            (void)admin_events_add(events, families[i].kind, event, about, t.at, now_ms);
+            return;
+        }
+    }
+}

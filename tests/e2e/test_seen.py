@@ -1,0 +1,150 @@
+"""What was decided and what happened lately: /decisions and /events of the admin port."""
+
+import json
+import signal
+
+from lib import Case, answer, wait_for
+from lib_cluster import Clustered, gvctl
+from test_engines import CHAT, message
+
+SECRET = "the-prompt-nobody-may-read"
+
+
+def chat(seed=0):
+    return {"model": "m", "messages": [message("user", "%d %s" % (seed, SECRET) + " word" * 200)]}
+
+
+def decisions(r, query=""):
+    got = r.admin("GET", "/decisions" + query)
+    assert got.status == 200, got
+    assert SECRET not in got.body.decode()
+    return got.json
+
+
+def texts(r):
+    got = r.admin("GET", "/events?n=256")
+    assert got.status == 200, got
+    assert SECRET not in got.body.decode()
+    return [e["text"] for e in got.json["events"]]
+
+
+def wait_text(case, r, *words):
+    def there():
+        return [t for t in texts(r) if all(w in t for w in words)]
+    return wait_for(there, "an event with %s (there are %s)" % (words, texts(r)), step=0.05)[-1]
+
+
+class Decisions(Case):
+    def test_a_request_and_why_it_went_there(self):
+        sims = [self.sim() for _ in range(2)]
+        r = self.router(sims)
+        c = self.client(r)
+        body = {"model": "sim", "messages": [message("user", SECRET + " word" * 800)], "max_tokens": 4}
+        where = []
+        for i in range(2):
+            got = c.post(CHAT, body, [("x-request-id", "req-%d" % i)])
+            self.assertEqual(got.status, 200, got)
+            where.append(got.get("x-grapevine-replica"))
+        told = wait_for(lambda: [d for d in decisions(r)["decisions"] if d["outcome"]][1:] and decisions(r),
+                        "both have ended")
+        first, second = told["decisions"]
+        self.assertEqual([first["request"], second["request"]], ["req-0", "req-1"])
+        self.assertEqual([first["choice"], second["choice"]], where)
+        self.assertEqual(second["why"], "cached")
+        self.assertEqual(second["policy"], "cache_aware")
+        self.assertGreater(second["cached_tokens"], 500)
+        self.assertEqual({x["replica"] for x in second["replicas"]}, {s.name for s in sims})
+        cheapest = min(second["replicas"], key=lambda x: x["cost_s"])
+        self.assertEqual(cheapest["replica"], second["choice"])
+        for row in second["replicas"]:
+            terms = (row["queue_s"] + row["uncached_s"] + row["adapter_s"]
+                     + second["displaced_weight"] * row["displaced_s"])
+            self.assertLessEqual(terms, row["cost_s"] + 1e-4)
+        end = second["outcome"]
+        self.assertEqual((end["end"], end["status"]), ("ok", 200))
+        self.assertGreater(end["cached_tokens"], 500)
+        self.assertGreaterEqual(end["prompt_tokens"], end["cached_tokens"])
+
+    def test_a_retry_is_two_decisions_of_one_request(self):
+        bad, good = self.engine(), self.engine()
+        r = self.router([bad, good])
+        bad.replies(answer(503, b"full"))
+        c = self.client(r)
+        retried = None
+        for i in range(20):
+            self.assertEqual(c.post(CHAT, chat(i), [("x-request-id", "id-%d" % i)]).status, 200)
+            told = decisions(r)["decisions"]
+            retried = [d for d in told if d["request"] == told[-1]["request"]]
+            if len(retried) == 2:
+                break
+        first, second = retried
+        self.assertEqual((first["choice"], first["attempt"]), (bad.name, 1))
+        self.assertEqual((second["choice"], second["attempt"]), (good.name, 2))
+        self.assertEqual(first["outcome"]["end"], "engine_busy")
+        self.assertEqual(first["outcome"]["status"], 503)
+        self.assertEqual([x["replica"] for x in second["replicas"]], [good.name])
+        wait_text(self, r, bad.name, "went to another")
+
+    def test_who_follows_misses_nothing(self):
+        r = self.router([self.engine()])
+        c = self.client(r)
+        c.post(CHAT, chat())
+        start = decisions(r, "?changed=0")
+        self.assertEqual([d["id"] for d in start["decisions"]], [1])
+        for _ in range(3):
+            c.post(CHAT, chat())
+        self.assertEqual([d["id"] for d in decisions(r, "?after=1&n=2")["decisions"]], [2, 3])
+        more = decisions(r, "?ended=1&changed=%d" % start["changed"])
+        self.assertEqual([d["id"] for d in more["decisions"]], [2, 3, 4])
+        self.assertEqual(decisions(r, "?changed=%d" % more["changed"])["decisions"], [])
+        self.assertEqual([d["id"] for d in decisions(r, "?id=3")["decisions"]], [3])
+        self.assertEqual(more["made"], 4)
+
+    def test_queries_that_mean_nothing(self):
+        r = self.router([self.engine()])
+        for path in ("/decisions?n=0", "/decisions?n=513", "/decisions?after=x", "/events?n=257",
+                     "/decisions?after=-1", "/decisions?id=1&after=2", "/events?ended=2"):
+            got = r.admin("GET", path)
+            self.assertEqual(got.status, 400, path)
+            self.assertIn("whole numbers", got.json["error"]["message"])
+        self.assertEqual(r.admin("POST", "/decisions", b"").status, 405)
+
+    def test_gvctl_shows_them(self):
+        r = self.router([self.engine()])
+        self.client(r).post(CHAT, chat())
+        for command in ("decisions", "events"):
+            status, out, err = gvctl("--json", command, admin=r.admin_port)
+            self.assertEqual((status, err), (0, ""))
+            self.assertEqual(json.loads(out)[command][0]["id"], 1)
+
+
+class Events(Case):
+    def test_replicas_come_drain_and_go(self):
+        a, b = self.engine(), self.engine()
+        r = self.router([a, b])
+        wait_text(self, r, a.name, "is up")
+        r.admin("POST", "/drain?replica=" + a.name)
+        wait_text(self, r, a.name, "draining: an operator wishes it")
+        r.admin("POST", "/undrain?replica=" + a.name)
+        wait_text(self, r, a.name, "well again")
+        b.stop()
+        wait_text(self, r, b.name, "is down")
+        r.admin("DELETE", "/replicas?replica=" + b.name)
+        wait_text(self, r, b.name, "in use no more")
+        self.assertEqual(r.admin("POST", "/log-level?level=warn").status, 200)
+        wait_text(self, r, "log", "warn")
+        newest = r.admin("GET", "/events").json["newest"]
+        r.admin("POST", "/drain?replica=" + a.name)  # the log is silent about it
+        got = wait_for(lambda: r.admin("GET", "/events?after=%d" % newest).json["events"], "it drains")
+        self.assertEqual([(e["kind"], e["about"]) for e in got], [("drain", a.name)])
+
+
+class Cluster(Clustered):
+    def test_a_router_that_is_killed(self):
+        e = self.engine()
+        nodes = self.cluster(2, [e])
+        wait_text(self, nodes[0], "r2", "is there")
+        nodes[1].signal(signal.SIGKILL)
+        nodes[1].stopped = True
+        nodes[1].wait()
+        self.assertIn("dead", wait_text(self, nodes[0], "r2", "dead"))

@@ -1,0 +1,243 @@
+#include "node/route/decisions.h"
+
+#include "base/check.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+
+static const uint64_t UNIX_MS = 1700000000000;
+
+static struct node_decisions *kept_by(struct node_router *r)
+{
+    struct node_decisions *d;
+    assert_int_equal(node_decisions_create(&d), ERR_OK);
+    node_router_decisions(r, d);
+    return d;
+}
+
+static json_t *read(const struct node_decisions *d, const struct node_router *r,
+                    struct node_decisions_query q, uint64_t *change)
+{
+    struct buf out;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    uint64_t told = node_decisions_write(d, r, &q, START_MS, UNIX_MS, &w);
+    assert_int_equal(json_writer_finish(&w), ERR_OK);
+    json_t *array = json_loadb(out.at, out.len, 0, NULL);
+    assert_non_null(array);
+    buf_free(&out);
+    if (change)
+        *change = told;
+    return array;
+}
+
+static int64_t number(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* The ids of what the query wants, as "3 4 5". */
+static void expect_ids(const struct node_decisions *d, const struct node_router *r,
+                       struct node_decisions_query q, const char *expected)
+{
+    char ids[256] = "";
+    json_t *array = read(d, r, q, NULL);
+    for (size_t i = 0; i < json_array_size(array); i++)
+        (void)snprintf(ids + strlen(ids), sizeof ids - strlen(ids), "%s%d", i > 0 ? " " : "",
+                       (int)number(json_array_get(array, i), "id"));
+    assert_string_equal(ids, expected);
+    json_decref(array);
+}
+
+static void a_decision_has_its_table_and_its_end(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    struct node_decisions *d = kept_by(r);
+    done(r, choose(r, prompt(1, 4000), START_MS), START_MS);
+    struct node_request request = request_of(prompt(1, 4000));
+    request.id = SLICE("req-7");
+    request.model = SLICE("llama");
+    request.attempt = 2;
+    struct node_decision made;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 10, &made), ERR_OK);
+    assert_int_equal(made.number, 2);
+    json_t *array =
+        read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
+    json_t *e = json_array_get(array, 0);
+    assert_string_equal(text(e, "request"), "req-7");
+    assert_string_equal(text(e, "model"), "llama");
+    assert_string_equal(text(e, "policy"), "cache_aware");
+    assert_string_equal(text(e, "why"), "cached");
+    assert_int_equal(number(e, "attempt"), 2);
+    assert_int_equal(number(e, "candidates"), 3);
+    assert_int_equal(number(e, "cached_tokens"), made.cached_tokens);
+    assert_true(made.cached_tokens > 3000);
+    assert_slice_equal(node_router_replica_name(r, made.replica), text(e, "choice"));
+    assert_true(json_is_null(json_object_get(e, "outcome")));
+    json_t *rows = json_object_get(e, "replicas");
+    assert_int_equal(json_array_size(rows), 3);
+    double least = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *row = json_array_get(rows, i);
+        double cost = json_number_value(json_object_get(row, "cost_s"));
+        double terms = json_number_value(json_object_get(row, "queue_s")) +
+                       json_number_value(json_object_get(row, "uncached_s"));
+        assert_true(cost >= least && cost + 1e-5 >= terms);
+        least = cost;
+    }
+    assert_string_equal(text(json_array_get(rows, 0), "replica"), text(e, "choice"));
+    json_decref(array);
+
+    struct node_decision_end end = {NODE_OUTCOME_OK, 200, START_MS + 60, 4000, 3900, 12};
+    node_decisions_end(d, 2, &end, START_MS + 100);
+    node_decisions_end(d, 2, &(struct node_decision_end){.status = 500}, START_MS + 200);
+    node_decisions_end(d, 99, &end, START_MS + 100); /* never was */
+    assert_true(node_decisions_ended(d, 2) && !node_decisions_ended(d, 1));
+    array = read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
+    const json_t *outcome = json_object_get(json_array_get(array, 0), "outcome");
+    assert_string_equal(text(outcome, "end"), "ok");
+    assert_int_equal(number(outcome, "status"), 200);
+    assert_int_equal(number(outcome, "ttft_ms"), 50);
+    assert_int_equal(number(outcome, "ms"), 90);
+    assert_int_equal(number(outcome, "cached_tokens"), 3900);
+    assert_int_equal(number(json_array_get(array, 0), "time_ms"), UNIX_MS + 10);
+    json_decref(array);
+    done(r, made, START_MS + 100);
+    node_decisions_check(d);
+    alone_destroy(r);
+    node_decisions_destroy(d);
+}
+
+static void queries_are_by_number_and_by_change(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decisions *d = kept_by(r);
+    struct node_decision_end end = {NODE_OUTCOME_OK, 200, 0, -1, -1, -1};
+    for (unsigned i = 0; i < 5; i++)
+        done(r, choose(r, prompt(i, 100), START_MS), START_MS);
+    node_decisions_end(d, 2, &end, START_MS);
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 3, false}, "3 4 5");
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 9, true}, "2");
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 1, 2, false}, "2 3");
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 5, 2, false}, "");
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_CHANGES, 3, 9, false}, "4 5 2");
+    /* In steps: each change comes once. */
+    uint64_t change = 0;
+    json_t *array;
+    unsigned told = 0;
+    for (;;) {
+        array = read(d, r, (struct node_decisions_query){NODE_DECISIONS_CHANGES, change, 2, false},
+                     &change);
+        unsigned count = (unsigned)json_array_size(array);
+        json_decref(array);
+        told += count;
+        if (count == 0)
+            break;
+    }
+    assert_int_equal(told, 5);
+    assert_int_equal(change, 6);
+    node_decisions_end(d, 1, &end, START_MS);
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_CHANGES, change, 9, true}, "1");
+    alone_destroy(r);
+    node_decisions_destroy(d);
+}
+
+/* A flood: the ring is full, holds a sample, and says how many there were. */
+static void a_flood_is_sampled_and_retries_are_kept(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decisions *d = kept_by(r);
+    for (unsigned i = 0; i < 1000; i++)
+        done(r, choose(r, prompt(i, 100), START_MS), START_MS);
+    assert_int_equal(node_decisions_made(d), 1000);
+    assert_int_equal(node_decisions_newest(d), NODE_DECISIONS_BURST);
+    struct node_request request = request_of(prompt(1, 100));
+    struct node_decision made;
+    request.attempt = 2;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &made), ERR_OK);
+    assert_int_equal(made.number, NODE_DECISIONS_BURST + 1);
+    done(r, made, START_MS);
+    for (unsigned s = 1; s <= 10; s++) {
+        for (unsigned i = 0; i < 200; i++)
+            done(r, choose(r, prompt(i, 100), START_MS + s * 1000), START_MS + s * 1000);
+    }
+    assert_int_equal(node_decisions_newest(d),
+                     NODE_DECISIONS_BURST + 1 + 10 * NODE_DECISIONS_PER_S);
+    json_t *array =
+        read(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 0, 10000, false}, NULL);
+    assert_int_equal(json_array_size(array), NODE_DECISIONS_MAX);
+    json_decref(array);
+    node_decisions_check(d);
+    alone_destroy(r);
+    node_decisions_destroy(d);
+}
+
+/* Of many replicas the cheapest are kept, and the chosen one, which need not be one of them. */
+static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 20);
+    struct node_decisions *d = kept_by(r);
+    struct node_request request = request_of(prompt(1, 100));
+    struct node_size size;
+    assert_int_equal(node_router_evaluate(r, &request, NULL, true, START_MS, &size), ERR_OK);
+    for (unsigned i = 0; i < r->candidate_count; i++)
+        r->candidates[i].cost.total_s = 100 - i; /* the last one is the cheapest */
+    struct node_decision made = {0};
+    node_router_decision_keep(r, &request, &size, 3, true, START_MS, &made);
+    json_t *array =
+        read(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 1, false}, NULL);
+    const json_t *rows = json_object_get(json_array_get(array, 0), "replicas");
+    assert_int_equal(json_array_size(rows), NODE_DECISION_ROWS_MAX);
+    assert_string_equal(text(json_array_get(rows, 0), "replica"), "host-19:8000");
+    assert_string_equal(text(json_array_get(rows, 6), "replica"), "host-13:8000");
+    assert_string_equal(text(json_array_get(rows, 7), "replica"), "host-3:8000");
+    assert_string_equal(text(json_array_get(array, 0), "choice"), "host-3:8000");
+    json_decref(array);
+    alone_destroy(r);
+    node_decisions_destroy(d);
+}
+
+static void policies_without_costs_and_long_names(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 2);
+    struct node_decisions *d = kept_by(r);
+    char name[200];
+    memset(name, 'x', sizeof name);
+    struct node_request request = request_of(prompt(1, 100));
+    request.id = slice_of(name, sizeof name);
+    request.model = slice_of("\xff\"", 2); /* no UTF-8 */
+    struct node_decision made;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &made), ERR_OK);
+    done(r, made, START_MS);
+    json_t *array =
+        read(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 1, false}, NULL);
+    const json_t *e = json_array_get(array, 0);
+    assert_int_equal(strlen(text(e, "request")), NODE_DECISION_ID_BYTES + 3);
+    assert_string_equal(text(e, "model"), "\xef\xbf\xbd\"");
+    const json_t *row = json_array_get(json_object_get(e, "replicas"), 0);
+    assert_true(json_is_null(json_object_get(row, "cost_s")));
+    json_decref(array);
+    alone_destroy(r);
+    node_decisions_destroy(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_decision_has_its_table_and_its_end),
+        cmocka_unit_test(queries_are_by_number_and_by_change),
+        cmocka_unit_test(a_flood_is_sampled_and_retries_are_kept),
+        cmocka_unit_test(a_table_has_the_cheapest_and_the_chosen_one),
+        cmocka_unit_test(policies_without_costs_and_long_names),
+    };
+    return cmocka_run_group_tests_name("decisions", tests, NULL, NULL);
+}
