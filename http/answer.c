@@ -37,7 +37,8 @@ int http_answer_write(struct buf *out, const struct http_answer *a)
 {
     size_t start = out->len;
     CHECK(a->status >= 100 && a->status <= 599);
-    bool has_body = a->status >= 200 && a->status != 204 && a->status != 304;
+    bool has_body = a->status >= 200 && a->status != 204 && a->status != 304 && !a->endless;
+    CHECK(!a->endless || (a->close && a->body.len == 0));
     int err = head_write(out, a, has_body);
     if (err == 0 && has_body && !a->head_request)
         err = buf_append_slice(out, a->body);

@@ -8,6 +8,7 @@
 #include "base/json_write.h"
 #include "base/version.h"
 #include "node/admin/admin_internal.h"
+#include "node/admin/live.h"
 #include "node/cluster/replication.h"
 
 static const struct slice type_json = SLICE("application/json");
@@ -173,7 +174,10 @@ int admin_create(struct admin **out, const struct admin_config *config)
         return ERR_NOMEM;
     a->config = *config;
     int err = admin_events_create(&a->events);
+    if (err == ERR_OK)
+        err = live_create(&a->live, a);
     if (err != ERR_OK) {
+        admin_events_destroy(a->events);
         free(a);
         return err;
     }
@@ -198,11 +202,18 @@ void admin_tick(struct admin *a)
 {
     admin_adds_tick(a);
     admin_watch(a, proxy_now_ms(a->proxy));
+    live_tick(a->live, proxy_now_ms(a->proxy));
 }
 
 void admin_stop(struct admin *a)
 {
+    live_stop(a->live);
     admin_adds_free(a);
+}
+
+void admin_viewers_end(struct admin *a)
+{
+    live_stop(a->live);
 }
 
 void admin_destroy(struct admin *a)
@@ -212,6 +223,7 @@ void admin_destroy(struct admin *a)
     CHECK(a->adds == NULL);
     admin_asks_free(a);
     a->config.log->tap = NULL;
+    live_destroy(a->live);
     admin_events_destroy(a->events);
     free(a);
 }

@@ -44,6 +44,8 @@ void admin_listens(struct admin *a, bool on_loopback);
 void admin_tick(struct admin *a);
 /* No more questions to replicas; before the proxy stops. */
 void admin_stop(struct admin *a);
+/* Ends the streams of those who look (live.h): what is still open then are requests. */
+void admin_viewers_end(struct admin *a);
 void admin_destroy(struct admin *a);
 
 /* For proxy_config.admin; the context is the admin. */

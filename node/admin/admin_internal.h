@@ -9,6 +9,7 @@
  *   events.h      what happened lately; words.c has the words for events of the log,
  *   watch.c       and this one finds what changed of replicas
  *   seen.c        /decisions and /events
+ *   live.[ch]     /live: the same as it happens, and all of the cluster; figures.[ch] of each second
  *   admin.c       finds the call; what one router answers about itself
  */
 #ifndef NODE_ADMIN_ADMIN_INTERNAL_H
@@ -29,6 +30,7 @@ enum {
 
 struct admin_ask;
 struct admin_add;
+struct live;
 
 /* What the last look found of a replica. */
 struct admin_seen {
@@ -45,6 +47,7 @@ struct admin {
     struct admin_add *adds; /* replicas that are probed before they are added */
     unsigned add_count;
     struct admin_events *events;
+    struct live *live;
     uint64_t since_ms; /* Unix time when it was made */
     uint64_t watched_ms;
     struct admin_seen seen[NODE_REPLICAS_MAX];

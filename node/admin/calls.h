@@ -14,6 +14,7 @@ enum {
     ADMIN_CHANGES = 1, /* it changes something: asks for the token, or must come from loopback */
     ADMIN_PROBED = 2,  /* for probes and scrapers: any name in Host will do */
     ADMIN_BODY = 4,    /* it reads a body */
+    ADMIN_STREAM = 8,  /* its answer has no end */
 };
 
 #define ADMIN_CALLS(X)                                                                             \
@@ -28,6 +29,8 @@ enum {
     X(DECISIONS, GET, "/decisions", NULL, admin_decisions, 0,                                      \
       "the last decisions, each with its costs")                                                   \
     X(EVENTS, GET, "/events", NULL, admin_happened, 0, "what happened lately, in words")           \
+    X(LIVE, GET, "/live", NULL, admin_live, ADMIN_STREAM,                                          \
+      "the same and the cluster as it happens: server-sent events")                                \
     X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY,                                  \
       "body: a request; what each replica would cost")                                             \
     X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY,                           \

@@ -209,3 +209,79 @@ unsigned node_digests_differ(struct slice nodes)
     uint64_t again = 0;
     return compare(nodes, floor, &again);
 }
+
+/* --- in few words ---------------------------------------------------------------------------- */
+
+/* A string, a number below 2^64, true, false; anything else is null. */
+static void copy_value(struct reader *r, enum http_json_token token, struct json_writer *w)
+{
+    switch (token) {
+    case HTTP_JSON_STRING:
+        json_slice(w, text(r));
+        break;
+    case HTTP_JSON_NUMBER:
+        json_u64(w, number(r, token));
+        break;
+    case HTTP_JSON_TRUE:
+    case HTTP_JSON_FALSE:
+        json_bool(w, token == HTTP_JSON_TRUE);
+        break;
+    default:
+        skip(r, token);
+        json_nil(w);
+    }
+}
+
+static void copy_object(struct reader *r, enum http_json_token token, struct json_writer *w)
+{
+    json_object_begin(w);
+    if (token != HTTP_JSON_OBJECT_BEGIN)
+        skip(r, token);
+    while (token == HTTP_JSON_OBJECT_BEGIN && next(r) == HTTP_JSON_KEY) {
+        json_key_slice(w, text(r));
+        copy_value(r, next(r), w);
+    }
+    json_object_end(w);
+}
+
+static void copy_node(struct reader *r, enum http_json_token token, struct json_writer *w)
+{
+    static const struct slice keys[] = {SLICE("ready"),  SLICE("registry"), SLICE("log"),
+                                        SLICE("poison"), SLICE("reports"),  SLICE("whole_index"),
+                                        SLICE("error")};
+    json_object_begin(w);
+    if (token != HTTP_JSON_OBJECT_BEGIN)
+        skip(r, token);
+    while (token == HTTP_JSON_OBJECT_BEGIN && next(r) == HTTP_JSON_KEY) {
+        struct slice key = text(r);
+        const struct slice *known = NULL;
+        for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+            known = slice_equal(key, keys[i]) ? &keys[i] : known;
+        bool hears = slice_equal(key, SLICE("hears"));
+        if (hears || known)
+            json_key_slice(w, key);
+        enum http_json_token value = next(r);
+        if (hears)
+            copy_object(r, value, w);
+        else if (known)
+            copy_value(r, value, w);
+        else
+            skip(r, value);
+    }
+    json_object_end(w);
+}
+
+bool node_digests_brief_write(struct slice nodes, struct json_writer *w)
+{
+    struct reader r = {.in = nodes};
+    http_json_init(&r.json);
+    enum http_json_token token = next(&r);
+    bool begun = token == HTTP_JSON_OBJECT_BEGIN;
+    json_object_begin(w);
+    while (begun && (token = next(&r)) == HTTP_JSON_KEY) {
+        json_key_slice(w, text(&r));
+        copy_node(&r, next(&r), w);
+    }
+    json_object_end(w);
+    return begun && token == HTTP_JSON_OBJECT_END;
+}

@@ -4,7 +4,8 @@
  *   {"registry": "16 hex digits", "log": "...", "reports": "...", "poison": "...", "floor": 117,
  *    "now": 240, "index": [{"generation": 118, "digest": "..."}, ...]}
  *
- * `"ready": false` says that the router has not taken over the state yet, so it does not hold all
+ * `hears` (name -> milliseconds since that one was heard, or null) says whom the router hears; it
+ * is for people, as `whole_index` is. `"ready": false` says that the router has not taken over the state yet, so it does not hold all
  * of it. Members of other names are passed over. A generation that is not listed is empty.
  * Generations below the greatest floor of all are not compared: some router has forgotten already
  * what others still hold, which is no disagreement (crdt/index.h). Where one's floor is above all
@@ -13,6 +14,9 @@
 #ifndef NODE_CLUSTER_DIGESTS_H
 #define NODE_CLUSTER_DIGESTS_H
 
+#include <stdbool.h>
+
+#include "base/json_write.h"
 #include "base/slice.h"
 
 enum node_digest_class {
@@ -34,5 +38,9 @@ const char *node_digest_class_text(enum node_digest_class class);
  * 1 << class of what is not the same everywhere; 0: all is equal. A member that did not answer, or
  * left a class out, differs in it. */
 unsigned node_digests_differ(struct slice nodes);
+/* Writes an object of the same members, each with its digests, `whole_index`, `ready` and `hears`
+ * alone, or with the `error` that stands in their place. False: it is no such object, and what was
+ * written is none either. */
+bool node_digests_brief_write(struct slice nodes, struct json_writer *w);
 
 #endif

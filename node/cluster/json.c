@@ -213,6 +213,40 @@ int node_replication_members_json(const struct node_replication *n, uint64_t now
     return json_writer_finish(&w);
 }
 
+int node_replication_members_brief_json(const struct node_replication *n, uint64_t now_us,
+                                        struct buf *out)
+{
+    struct json_writer w = json_writer_of(out);
+    struct gossip_member self, m;
+    CHECK(gossip_member_find(n->gossip, gossip_self(n->gossip), now_us, &self) == ERR_OK);
+    json_array_begin(&w);
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        gossip_member_at(n->gossip, i, now_us, &m);
+        const struct node_peer *p = node_replication_peer(n, m.node);
+        json_object_begin(&w);
+        put_text(&w, "name", m.name);
+        put_bool(&w, "self", m.self);
+        put_text(&w, "state", gossip_state_text(m.state));
+        put_bool(&w, "ready", m.self ? n->ready : p && p->ready);
+        put_text(&w, "admin", m.self ? n->admin : p ? p->admin : "");
+        put_text(&w, "version", m.self ? GRAPEVINE_VERSION : p ? p->version : "");
+        put_u64(&w, "started_ms", m.incarnation >> 16);
+        if (!m.self) {
+            put_bool(&w, "session", m.session);
+            json_key(&w, "heard_ms");
+            if (m.heard_us > 0)
+                json_u64(&w, (now_us > m.heard_us ? now_us - m.heard_us : 0) / 1000);
+            else
+                json_nil(&w);
+            put_ms(&w, "rtt_ms", m.rtt_us);
+            put_lag(&w, n->gossip, &m, &self);
+        }
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    return json_writer_finish(&w);
+}
+
 int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
                                     struct buf *out)
 {
@@ -233,7 +267,28 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
 /* --- digests: the format is in node/cluster/digests.h -------------------------------------------
  */
 
-int node_replication_digests_json(const struct node_replication *n, struct buf *out)
+/* How long ago it heard each other member, in milliseconds; null: that one does not live. */
+static void put_hears(struct json_writer *w, const struct node_replication *n, uint64_t now_us)
+{
+    unsigned count = gossip_member_count(n->gossip);
+    json_key(w, "hears");
+    json_object_begin(w);
+    for (unsigned i = 0; i < count && count <= VECTORS_MAX; i++) {
+        struct gossip_member m;
+        gossip_member_at(n->gossip, i, now_us, &m);
+        if (m.self)
+            continue;
+        json_key(w, m.name);
+        if (m.state > GOSSIP_SUSPECT || m.heard_us == 0)
+            json_nil(w);
+        else
+            json_u64(w, (now_us > m.heard_us ? now_us - m.heard_us : 0) / 1000);
+    }
+    json_object_end(w);
+}
+
+int node_replication_digests_json(const struct node_replication *n, uint64_t now_us,
+                                  struct buf *out)
 {
     const struct crdt_state *state = node_state_crdt(n->state);
     const struct crdt_index *index = node_state_index(n->state);
@@ -250,6 +305,7 @@ int node_replication_digests_json(const struct node_replication *n, struct buf *
     put_hex(&w, "poison", digest.poison);
     put_hex(&w, "reports", digest.reports);
     put_hex(&w, "whole_index", digest.index);
+    put_hears(&w, n, now_us);
     json_key(&w, "index");
     json_array_begin(&w);
     for (uint32_t g = floor; g <= now + 1; g++) {

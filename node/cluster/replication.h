@@ -180,9 +180,13 @@ MUST_USE int node_replication_ask(struct node_replication *n, uint8_t kind, stru
  * over (name -> state); this node's digests; counters. */
 MUST_USE int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
                                            struct buf *out);
+/* The members in few words. */
+MUST_USE int node_replication_members_brief_json(const struct node_replication *n, uint64_t now_us,
+                                                 struct buf *out);
 MUST_USE int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
                                              struct buf *out);
-MUST_USE int node_replication_digests_json(const struct node_replication *n, struct buf *out);
+MUST_USE int node_replication_digests_json(const struct node_replication *n, uint64_t now_us,
+                                           struct buf *out);
 MUST_USE int node_replication_stats_json(const struct node_replication *n, uint64_t now_us,
                                          struct buf *out);
 /* Metrics of gossip, the shared state and its comparison. */

@@ -38,7 +38,7 @@ static int serve_begin(struct node_serve *s, struct slice request)
         crdt_snapshot_begin(&s->cursor, wire_read_u32(&r)); /* a later version may say more */
         return r.bad ? ERR_SYNTAX : gossip_vector_write(s->n->gossip, &s->vector);
     case NODE_CALL_DIGESTS:
-        return node_replication_digests_json(s->n, &s->text);
+        return node_replication_digests_json(s->n, s->now_us, &s->text);
     case NODE_CALL_EXPLAIN:
         return explain_make(s, request);
     default:

@@ -264,7 +264,8 @@ static const struct command *row_find(const char *name)
 static const char *plain_name(enum admin_call call)
 {
     const struct admin_call_row *row = admin_call_row(call);
-    bool named = row->about != NULL && row->about[0] != '\0' && (row->flags & ADMIN_PROBED) == 0;
+    bool named = row->about != NULL && row->about[0] != '\0' &&
+                 (row->flags & (ADMIN_PROBED | ADMIN_STREAM)) == 0;
     for (size_t i = 0; i < ARRAY_LEN(rows) && named; i++)
         named = rows[i].call != call &&
                 (rows[i].name == NULL || strcmp(rows[i].name, row->path + 1) != 0);

@@ -169,6 +169,7 @@ static void drain_tick(struct shell *shell, uint64_t now)
 void shell_drain(struct shell *shell, bool delayed)
 {
     if (shell->closed) {
+        admin_viewers_end(shell->admin);
         log_event(shell->log, LOG_WARN, "stopped",
                   LOG_UINT("requests_cut", proxy_stats(shell->proxy)->requests_open));
         shell->exit_code = proxy_stats(shell->proxy)->requests_open > 0;

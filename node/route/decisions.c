@@ -248,12 +248,13 @@ static void put_weight(struct json_writer *w, const char *key, float value)
 
 static void put_text(struct json_writer *w, const char *key, const struct text *t, const char *text)
 {
-    char whole[NODE_DECISION_NAME_BYTES + 4];
+    static const char cut[] = {'\xe2', '\x80', '\xa6'}; /* an ellipsis */
+    char whole[NODE_DECISION_NAME_BYTES + sizeof cut];
     _Static_assert((int)NODE_DECISION_ID_BYTES <= (int)NODE_DECISION_NAME_BYTES, "both fit");
     memcpy(whole, text, t->len);
-    memcpy(whole + t->len, "\xe2\x80\xa6", 3);
+    memcpy(whole + t->len, cut, sizeof cut);
     json_key(w, key);
-    json_slice(w, slice_of(whole, t->len + (t->cut ? 3u : 0u)));
+    json_slice(w, slice_of(whole, t->len + (t->cut ? sizeof cut : 0)));
 }
 
 static void put_told(struct json_writer *w, const char *key, int64_t value)

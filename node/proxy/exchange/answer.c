@@ -144,6 +144,50 @@ void exchange_answer(struct exchange *x, unsigned status, struct slice content_t
     answer(x, &a, NULL);
 }
 
+bool exchange_endless_begin(struct exchange *x, struct slice content_type,
+                            const struct http_line *extra, size_t extra_count)
+{
+    struct http_answer a = {.status = 200,
+                            .content_type = content_type,
+                            .extra = extra,
+                            .extra_count = extra_count,
+                            .client_minor = x->minor,
+                            .close = true,
+                            .endless = true};
+    if (x->request.to_head) {
+        exchange_answer(x, 200, content_type, slice_of("", 0), extra, extra_count);
+        return false;
+    }
+    struct buf *out = &x->proxy->scratch;
+    buf_clear(out);
+    if (http_answer_write(out, &a) != 0) {
+        exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+        return false;
+    }
+    struct slice text = buf_slice(out);
+    x->status = 200;
+    x->endless = true;
+    x->client->last = true;
+    client_write(x->client, &text, 1);
+    return true;
+}
+
+bool exchange_endless_write(struct exchange *x, struct slice text)
+{
+    CHECK(x->endless);
+    if (x->client->out_bytes > 0)
+        return false;
+    x->bytes_out += text.len;
+    client_write(x->client, &text, 1);
+    return true;
+}
+
+void exchange_endless_end(struct exchange *x)
+{
+    CHECK(x->endless);
+    exchange_finish(x);
+}
+
 /* `type`: as the engine names it; empty: by the status. */
 static void answer_error_lines(struct exchange *x, unsigned status, const char *type,
                                struct slice param, const char *text, const struct http_line *lines,

@@ -224,7 +224,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     if (x->status >= 100 && x->status < 600 && !x->client->surplus &&
         x->client->port == PROXY_PORT_CLIENT)
         stats->responses[x->status / 100]++;
-    if (why == CLIENT_END_GONE)
+    if (why == CLIENT_END_GONE && !x->endless)
         stats->client_gone++;
     if ((x->answering || x->alive) && why != CLIENT_END_DONE)
         stats->answers_cut[why]++;

@@ -78,6 +78,7 @@ struct exchange {
     enum http_method method;
     unsigned minor;
     bool local; /* answered here: admin port, health, models */
+    bool endless; /* and goes on until its client leaves */
     bool probe; /* of a router, that takes this one for an engine */
     bool whole; /* the body must be complete before a replica is chosen */
     bool skimming;
@@ -167,6 +168,16 @@ struct exchange {
 /* One whole answer; `extra` fields are added. Ends the exchange. */
 void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
                      struct slice body, const struct http_line *extra, size_t extra_count);
+/* An answer that goes on until its client leaves, or exchange_endless_end(). Its head goes out now,
+ * and what is written follows. False: it has ended, without memory, or because its method is HEAD.
+ */
+bool exchange_endless_begin(struct exchange *x, struct slice content_type,
+                            const struct http_line *extra, size_t extra_count);
+/* Writes all of it, unless something that was written before still waits for a slow client: then
+ * nothing, and false. So no client makes more than one text pile up; one that reads nothing for
+ * client-write-timeout is cut. */
+bool exchange_endless_write(struct exchange *x, struct slice text);
+void exchange_endless_end(struct exchange *x);
 /* An error in the form that clients of its path read; the connection stays open. Ends the exchange.
  */
 void exchange_answer_error(struct exchange *x, unsigned status, struct slice param,

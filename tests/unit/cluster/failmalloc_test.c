@@ -183,7 +183,7 @@ static void look(unsigned number)
     struct node_replication *n = world.node[number].node->replication;
     struct buf text = {0};
     DISCARD(node_replication_members_json(n, world.now_us, &text));
-    DISCARD(node_replication_digests_json(n, &text));
+    DISCARD(node_replication_digests_json(n, 0, &text));
     DISCARD(node_replication_stats_json(n, world.now_us, &text));
     struct prometheus metrics = prometheus_of(&text, "grapevine_");
     node_replication_metrics(n, world.now_us, &metrics);

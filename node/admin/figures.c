@@ -1,0 +1,132 @@
+#include "node/admin/figures.h"
+
+#include "base/check.h"
+#include "node/proxy/proxy_internal.h"
+#include "node/route/brief.h"
+
+enum { EVERY_MS = 1000 };
+
+double figures_quantile(const uint64_t *counts, double share)
+{
+    uint64_t total = 0;
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        total += counts[i];
+    if (total == 0)
+        return -1;
+    double wanted = share * (double)total, below = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++) {
+        double here = (double)counts[i], low = i > 0 ? histogram_bounds_s[i - 1] : 0;
+        if (here > 0 && below + here >= wanted)
+            return low + (histogram_bounds_s[i] - low) * (wanted - below) / here;
+        below += here;
+    }
+    return histogram_bounds_s[HISTOGRAM_BOUNDS - 1];
+}
+
+static void look(struct proxy *p, const struct node_router *router, struct figures_seen *out)
+{
+    const struct proxy_stats *s = &p->stats;
+    *out = (struct figures_seen){.requests = s->requests, .first_token = p->timing.first_token};
+    for (unsigned i = 1; i < ARRAY_LEN(s->responses); i++)
+        out->answers += s->responses[i];
+    out->errors = s->responses[4] + s->responses[5];
+    for (unsigned i = 0; i < RETRY_REASONS; i++)
+        out->retries += s->retries[i];
+    node_router_answered(router, &out->prompt_tokens, &out->cached_tokens);
+}
+
+/* Sums over replicas fall when one goes. */
+static uint64_t risen(uint64_t before, uint64_t now)
+{
+    return now > before ? now - before : 0;
+}
+
+static struct figures_second second_of(const struct figures_seen *before,
+                                       const struct figures_seen *now, const struct proxy *p)
+{
+    uint64_t counts[HISTOGRAM_BOUNDS + 1];
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        counts[i] = now->first_token.counts[i] - before->first_token.counts[i];
+    return (struct figures_second){
+        .requests = (uint32_t)(now->requests - before->requests),
+        .answers = (uint32_t)(now->answers - before->answers),
+        .errors = (uint32_t)(now->errors - before->errors),
+        .retries = (uint32_t)(now->retries - before->retries),
+        .in_flight = node_router_booked(p->config.router),
+        .queued = (uint32_t)p->exchanges.queue.length,
+        .prompt_tokens = risen(before->prompt_tokens, now->prompt_tokens),
+        .cached_tokens = risen(before->cached_tokens, now->cached_tokens),
+        .first_tokens = (uint32_t)(now->first_token.count - before->first_token.count),
+        .ttft_p50 = (float)figures_quantile(counts, 0.5),
+        .ttft_p95 = (float)figures_quantile(counts, 0.95),
+    };
+}
+
+void figures_tick(struct figures *f, struct proxy *proxy, const struct node_router *router,
+                  uint64_t now_ms, uint64_t unix_ms)
+{
+    struct figures_seen now;
+    if (f->looked_ms != 0 && now_ms < f->looked_ms + EVERY_MS)
+        return;
+    look(proxy, router, &now);
+    if (f->looked_ms != 0) {
+        struct figures_second *s = &f->seconds[f->at];
+        *s = second_of(&f->seen, &now, proxy);
+        s->unix_ms = unix_ms;
+        s->ms = (uint32_t)(now_ms - f->looked_ms);
+        f->at = (f->at + 1) % FIGURES_SECONDS;
+        f->count += f->count < FIGURES_SECONDS;
+    }
+    f->seen = now;
+    f->looked_ms = now_ms;
+}
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void put_seconds(struct json_writer *w, const char *key, float value)
+{
+    json_key(w, key);
+    if (value < 0)
+        json_nil(w);
+    else
+        json_double(w, (double)(int64_t)((double)value * 1e4 + 0.5) / 1e4);
+}
+
+static void put_second(struct json_writer *w, const struct figures_second *s)
+{
+    json_object_begin(w);
+    put_u64(w, "time_ms", s->unix_ms);
+    put_u64(w, "ms", s->ms);
+    put_u64(w, "requests", s->requests);
+    put_u64(w, "answers", s->answers);
+    put_u64(w, "errors", s->errors);
+    put_u64(w, "retries", s->retries);
+    put_u64(w, "in_flight", s->in_flight);
+    put_u64(w, "queued", s->queued);
+    put_u64(w, "prompt_tokens", s->prompt_tokens);
+    put_u64(w, "cached_tokens", s->cached_tokens);
+    put_u64(w, "first_tokens", s->first_tokens);
+    put_seconds(w, "ttft_p50_s", s->ttft_p50);
+    put_seconds(w, "ttft_p95_s", s->ttft_p95);
+    json_object_end(w);
+}
+
+void figures_last_write(const struct figures *f, struct json_writer *w)
+{
+    if (f->count > 0)
+        put_second(w, &f->seconds[(f->at + FIGURES_SECONDS - 1) % FIGURES_SECONDS]);
+    else
+        json_nil(w);
+}
+
+void figures_write(const struct figures *f, struct json_writer *w)
+{
+    json_array_begin(w);
+    for (unsigned i = 0; i < f->count; i++)
+        put_second(w, &f->seconds[(f->at + FIGURES_SECONDS - f->count + i) % FIGURES_SECONDS]);
+    json_array_end(w);
+}

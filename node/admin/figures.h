@@ -1,0 +1,46 @@
+/* What a router did in each of the last seconds: requests, errors, retries, tokens, times to the
+ * first token. Differences of the counters that /metrics shows, so nothing is counted twice.
+ */
+#ifndef NODE_ADMIN_FIGURES_H
+#define NODE_ADMIN_FIGURES_H
+
+#include "base/histogram.h"
+#include "base/json_write.h"
+#include "node/proxy/proxy.h"
+
+enum { FIGURES_SECONDS = 180 };
+
+struct figures_second {
+    uint64_t unix_ms;
+    uint32_t ms; /* how long it was */
+    uint32_t requests, answers, errors, retries, in_flight, queued;
+    uint64_t prompt_tokens, cached_tokens; /* of answers that told both */
+    uint32_t first_tokens;                 /* of streams that ended; below, in seconds: */
+    float ttft_p50, ttft_p95;              /* -1: there were none */
+};
+
+/* The counters at the last look; all 0: there was none. */
+struct figures_seen {
+    uint64_t requests, answers, errors, retries, prompt_tokens, cached_tokens;
+    struct histogram first_token;
+};
+
+struct figures {
+    uint64_t looked_ms;
+    unsigned count, at; /* the next one goes there */
+    struct figures_seen seen;
+    struct figures_second seconds[FIGURES_SECONDS];
+};
+
+/* Every few milliseconds; once a second it looks. */
+void figures_tick(struct figures *f, struct proxy *proxy, const struct node_router *router,
+                  uint64_t now_ms, uint64_t unix_ms);
+/* The share of values at or below which `share` of them are, between the bounds that the counts
+ * have; -1: there are none. */
+double figures_quantile(const uint64_t *counts, double share);
+/* The last second as an object, or null. */
+void figures_last_write(const struct figures *f, struct json_writer *w);
+/* All of them, the oldest first. */
+void figures_write(const struct figures *f, struct json_writer *w);
+
+#endif

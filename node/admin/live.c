@@ -1,0 +1,451 @@
+#include "node/admin/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/version.h"
+#include "node/admin/figures.h"
+#include "node/cluster/digests.h"
+#include "node/route/brief.h"
+
+struct viewer {
+    struct exchange *x; /* NULL: nobody */
+    struct live *live;
+};
+
+enum agree {
+    AGREE_UNKNOWN,
+    AGREE_ALONE,
+    AGREE_EQUAL,
+    AGREE_MOVING,
+    AGREE_JOINING,
+    AGREE_SILENT,
+    AGREE_INCOMPARABLE,
+    AGREE_DIFFER
+};
+
+/* Whether all routers hold the same. */
+struct agreement {
+    bool asking;
+    enum agree state;
+    uint64_t since_ms; /* Unix time */
+    uint64_t asked_ms, equal_ms;
+    unsigned differ;
+    struct buf nodes; /* JSON, in few words; empty: not known yet */
+};
+
+struct live {
+    struct admin *admin;
+    struct viewer viewers[LIVE_VIEWERS_MAX];
+    unsigned count;
+    uint64_t looked_ms, snapped_ms, frame;
+    uint64_t decision, event_change; /* up to where they were shown */
+    uint64_t shown[LIVE_SHOWN];      /* numbers of decisions that have not ended; 0: free */
+    unsigned shown_at;
+    struct agreement agreement;
+    struct figures figures;
+    struct buf text;
+};
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void put_text(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, key);
+    json_cstr(w, value != NULL ? value : "");
+}
+
+/* --- whether the routers agree --------------------------------------------------------------- */
+
+static const char *agree_text(enum agree state)
+{
+    static const char *const texts[] = {
+        [AGREE_UNKNOWN] = "unknown", [AGREE_ALONE] = "alone",
+        [AGREE_EQUAL] = "equal",     [AGREE_MOVING] = "moving",
+        [AGREE_JOINING] = "joining", [AGREE_SILENT] = "silent",
+        [AGREE_DIFFER] = "differ",   [AGREE_INCOMPARABLE] = "incomparable",
+    };
+    return texts[state];
+}
+
+/* What is on its way makes no difference to who asks since when they agree. */
+static bool is_change(enum agree before, enum agree now)
+{
+    bool same = (before == AGREE_EQUAL && now == AGREE_MOVING) ||
+                (before == AGREE_MOVING && now == AGREE_EQUAL);
+    return before != now && !same;
+}
+
+static enum agree judge(const struct agreement *a, bool silent, uint64_t now_ms)
+{
+    if (a->differ == 0)
+        return AGREE_EQUAL;
+    if (silent)
+        return AGREE_SILENT;
+    if ((a->differ & NODE_DIGESTS_JOINING) != 0)
+        return AGREE_JOINING;
+    if (a->equal_ms != 0 && now_ms < a->equal_ms + LIVE_MOVING_MS)
+        return AGREE_MOVING;
+    return (a->differ & NODE_DIGESTS_INCOMPARABLE) != 0 ? AGREE_INCOMPARABLE : AGREE_DIFFER;
+}
+
+static void settle(struct live *live, enum agree state)
+{
+    struct agreement *a = &live->agreement;
+    if (a->since_ms == 0 || is_change(a->state, state))
+        a->since_ms = admin_unix_ms(live->admin);
+    a->state = state;
+}
+
+static void on_digests(void *context, struct slice nodes)
+{
+    struct live *live = context;
+    struct agreement *a = &live->agreement;
+    uint64_t now_ms = proxy_now_ms(live->admin->proxy);
+    a->asking = false;
+    if (nodes.len == 0)
+        return;
+    a->differ = node_digests_differ(nodes);
+    if (a->differ == 0)
+        a->equal_ms = now_ms;
+    buf_clear(&a->nodes);
+    struct json_writer w = json_writer_of(&a->nodes);
+    bool good = node_digests_brief_write(nodes, &w);
+    if (json_writer_finish(&w) != 0 || !good)
+        buf_clear(&a->nodes);
+    static const struct slice error = SLICE("\"error\":");
+    bool silent =
+        a->nodes.len > 0 && memmem(a->nodes.at, a->nodes.len, error.at, error.len) != NULL;
+    settle(live, judge(a, silent, now_ms));
+}
+
+static void ask_digests(struct live *live, uint64_t now_ms)
+{
+    struct agreement *a = &live->agreement;
+    struct node_replication *n = live->admin->config.replication;
+    if (n == NULL) {
+        settle(live, AGREE_ALONE);
+        return;
+    }
+    if (a->asking || now_ms < a->asked_ms + 2 * LIVE_EVERY_MS)
+        return;
+    if (a->asked_ms != 0 && now_ms > a->asked_ms + LIVE_MOVING_MS) { /* nobody looked for long */
+        a->since_ms = 0;
+        a->equal_ms = 0;
+    }
+    a->asked_ms = now_ms;
+    a->asking = true;
+    uint64_t now_us = now_ms * 1000, known_us = node_replication_now_us(n);
+    /* The answer may come from within the call. */
+    if (node_replication_ask(n, NODE_CALL_DIGESTS, slice_of("", 0), LIVE_ASK_TIMEOUT_US,
+                             now_us > known_us ? now_us : known_us, on_digests, live) != 0)
+        a->asking = false;
+}
+
+static void put_agreement(struct live *live, struct json_writer *w)
+{
+    const struct agreement *a = &live->agreement;
+    json_key(w, "agreement");
+    json_object_begin(w);
+    put_text(w, "state", agree_text(a->state));
+    put_u64(w, "since_ms", a->since_ms);
+    json_key(w, "differ");
+    json_array_begin(w);
+    for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++) {
+        if ((a->differ & 1u << i) != 0)
+            json_cstr(w, node_digest_class_text(i));
+    }
+    json_array_end(w);
+    json_key(w, "nodes");
+    json_raw(w, a->nodes.len > 0 ? buf_slice(&a->nodes) : SLICE("{}"));
+    json_object_end(w);
+}
+
+/* --- snapshots ------------------------------------------------------------------------------- */
+
+static void put_router(struct live *live, struct json_writer *w)
+{
+    struct admin *a = live->admin;
+    const struct node_options *o = a->config.options;
+    struct node_replication *n = a->config.replication;
+    const char *why = proxy_not_ready(a->proxy);
+    json_key(w, "router");
+    json_object_begin(w);
+    put_text(w, "name", a->config.name);
+    put_text(w, "version", GRAPEVINE_VERSION);
+    put_text(w, "policy", node_policy_names()[o->policy]);
+    put_u64(w, "since_ms", a->since_ms);
+    json_key(w, "ready");
+    json_bool(w, why == NULL);
+    put_text(w, "why", why);
+    put_text(w, "alone", n != NULL ? node_replication_alone(n, node_replication_now_us(n)) : NULL);
+    put_text(w, "admin_host", o->admin_listen.host);
+    json_key(w, "loopback_only");
+    json_bool(w, node_host_is_loopback(o->admin_listen.host));
+    put_u64(w, "viewers", live->count);
+    json_object_end(w);
+}
+
+static int put_members(struct live *live, struct json_writer *w)
+{
+    struct node_replication *n = live->admin->config.replication;
+    struct buf members;
+    int err = 0;
+    json_key(w, "members");
+    if (n == NULL) {
+        json_nil(w);
+        return 0;
+    }
+    buf_init(&members, 0);
+    err = node_replication_members_brief_json(n, node_replication_now_us(n), &members);
+    json_raw(w, err == 0 ? buf_slice(&members) : SLICE("null"));
+    buf_free(&members);
+    return err;
+}
+
+/* The members of a snapshot, into an open object. */
+static int put_snapshot(struct live *live, uint64_t now_ms, struct json_writer *w)
+{
+    struct admin *a = live->admin;
+    put_u64(w, "frame", live->frame);
+    put_u64(w, "now_ms", admin_unix_ms(a));
+    put_router(live, w);
+    int err = put_members(live, w);
+    put_agreement(live, w);
+    json_key(w, "figures");
+    figures_last_write(&live->figures, w);
+    put_u64(w, "made", node_decisions_made(a->config.decisions));
+    json_key(w, "replicas");
+    unsigned count = node_router_brief_write(a->config.router, LIVE_REPLICAS_MAX, now_ms, w);
+    put_u64(w, "replica_count", count);
+    return err;
+}
+
+/* An event begins, and its data; text_end() ends both. */
+static struct json_writer text_begin(struct live *live, const char *event)
+{
+    buf_clear(&live->text);
+    int err = buf_printf(&live->text, "event: %s\ndata: ", event);
+    struct json_writer w = json_writer_of(&live->text);
+    w.err = err;
+    json_object_begin(&w);
+    return w;
+}
+
+static bool text_end(struct live *live, struct json_writer *w, int err)
+{
+    json_object_end(w);
+    int finished = json_writer_finish(w);
+    err = err != 0 ? err : finished;
+    return err == 0 && buf_append_cstr(&live->text, "\n\n") == 0;
+}
+
+static void send_all(struct live *live)
+{
+    for (unsigned i = 0; i < LIVE_VIEWERS_MAX; i++) {
+        if (live->viewers[i].x != NULL)
+            (void)exchange_endless_write(live->viewers[i].x, buf_slice(&live->text));
+    }
+}
+
+static void send_snapshot(struct live *live, uint64_t now_ms)
+{
+    live->frame++;
+    struct json_writer w = text_begin(live, "snap");
+    int err = put_snapshot(live, now_ms, &w);
+    if (text_end(live, &w, err))
+        send_all(live);
+}
+
+/* --- news ------------------------------------------------------------------------------------ */
+
+static void shown_add(struct live *live, uint64_t number)
+{
+    for (unsigned i = 0; i < LIVE_SHOWN; i++) {
+        if (live->shown[i] == number)
+            return;
+    }
+    live->shown[live->shown_at++ % LIVE_SHOWN] = number;
+}
+
+/* The last ones, though there may be more that were not shown. */
+static void put_decisions(struct live *live, uint64_t now_ms, struct json_writer *w)
+{
+    const struct node_decisions *d = live->admin->config.decisions;
+    uint64_t newest = node_decisions_newest(d), from = live->decision;
+    if (newest > from + LIVE_DECISIONS_MAX)
+        from = newest - LIVE_DECISIONS_MAX;
+    struct node_decisions_query q = {
+        .order = NODE_DECISIONS_AFTER, .beyond = from, .count = LIVE_DECISIONS_MAX};
+    json_key(w, "decisions");
+    (void)node_decisions_write(d, live->admin->config.router, &q, now_ms,
+                               admin_unix_ms(live->admin), w);
+    for (uint64_t n = from + 1; n <= newest; n++) {
+        if (!node_decisions_ended(d, n))
+            shown_add(live, n);
+    }
+    live->decision = newest;
+}
+
+static void put_ends(struct live *live, struct json_writer *w)
+{
+    const struct node_decisions *d = live->admin->config.decisions;
+    json_key(w, "ends");
+    json_array_begin(w);
+    for (unsigned i = 0; i < LIVE_SHOWN; i++) {
+        if (live->shown[i] == 0 || !node_decisions_ended(d, live->shown[i]))
+            continue;
+        node_decisions_end_write(d, live->shown[i], w);
+        live->shown[i] = 0;
+    }
+    json_array_end(w);
+}
+
+static bool has_news(const struct live *live)
+{
+    const struct node_decisions *d = live->admin->config.decisions;
+    bool ended = false;
+    for (unsigned i = 0; i < LIVE_SHOWN && !ended; i++)
+        ended = live->shown[i] != 0 && node_decisions_ended(d, live->shown[i]);
+    return ended || node_decisions_newest(d) > live->decision ||
+           admin_events_change(live->admin->events) > live->event_change;
+}
+
+static void send_news(struct live *live, uint64_t now_ms)
+{
+    struct node_decisions_query q = {
+        .order = NODE_DECISIONS_CHANGES, .beyond = live->event_change, .count = LIVE_EVENTS_MAX};
+    struct json_writer w = text_begin(live, "news");
+    put_decisions(live, now_ms, &w);
+    put_ends(live, &w);
+    json_key(&w, "events");
+    live->event_change = admin_events_write(live->admin->events, &q, &w);
+    if (text_end(live, &w, 0))
+        send_all(live);
+}
+
+/* --- viewers --------------------------------------------------------------------------------- */
+
+static bool make_hello(struct live *live, uint64_t now_ms)
+{
+    struct admin *a = live->admin;
+    struct node_decisions_query decisions = {.count = LIVE_HELLO_DECISIONS};
+    struct node_decisions_query events = {.count = LIVE_HELLO_EVENTS};
+    struct json_writer w = text_begin(live, "hello");
+    int err = put_snapshot(live, now_ms, &w);
+    json_key(&w, "history");
+    figures_write(&live->figures, &w);
+    json_key(&w, "decisions");
+    (void)node_decisions_write(a->config.decisions, a->config.router, &decisions, now_ms,
+                               admin_unix_ms(a), &w);
+    json_key(&w, "events");
+    (void)admin_events_write(a->events, &events, &w);
+    uint64_t newest = node_decisions_newest(a->config.decisions);
+    for (uint64_t n = newest; n > 0 && n + LIVE_HELLO_DECISIONS > newest; n--) {
+        if (!node_decisions_ended(a->config.decisions, n))
+            shown_add(live, n);
+    }
+    return text_end(live, &w, err);
+}
+
+static void on_gone(void *context)
+{
+    struct viewer *v = context;
+    v->x = NULL;
+    v->live->count--;
+}
+
+/* The first one after a while: what came meanwhile is in its hello. */
+static void begin_to_look(struct live *live, uint64_t now_ms)
+{
+    live->decision = node_decisions_newest(live->admin->config.decisions);
+    live->event_change = admin_events_change(live->admin->events);
+    memset(live->shown, 0, sizeof live->shown);
+    live->looked_ms = live->snapped_ms = now_ms;
+    ask_digests(live, now_ms);
+}
+
+void admin_live(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    static const struct http_line lines[] = {{SLICE("Cache-Control"), SLICE("no-store")},
+                                             {SLICE("X-Accel-Buffering"), SLICE("no")}};
+    struct live *live = a->live;
+    uint64_t now_ms = proxy_now_ms(a->proxy);
+    unsigned at = 0;
+    while (at < LIVE_VIEWERS_MAX && live->viewers[at].x != NULL)
+        at++;
+    if (at == LIVE_VIEWERS_MAX) {
+        exchange_answer_error(x, 503, slice_of("", 0),
+                              "%u look at this router already, which is the limit. Look at another "
+                              "one: all show the same cluster.",
+                              (unsigned)LIVE_VIEWERS_MAX);
+        return;
+    }
+    if (live->count == 0)
+        begin_to_look(live, now_ms);
+    if (!exchange_endless_begin(x, SLICE("text/event-stream"), lines, ARRAY_LEN(lines)))
+        return;
+    live->viewers[at] = (struct viewer){.x = x, .live = live};
+    live->count++;
+    exchange_wait(x, on_gone, &live->viewers[at]);
+    if (make_hello(live, now_ms))
+        (void)exchange_endless_write(x, buf_slice(&live->text));
+}
+
+unsigned live_viewers(const struct live *live)
+{
+    return live->count;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int live_create(struct live **out, struct admin *admin)
+{
+    struct live *live = calloc(1, sizeof *live);
+    if (live == NULL)
+        return ERR_NOMEM;
+    live->admin = admin;
+    buf_init(&live->text, LIVE_TEXT_BYTES_MAX);
+    buf_init(&live->agreement.nodes, LIVE_TEXT_BYTES_MAX / 4);
+    *out = live;
+    return ERR_OK;
+}
+
+void live_destroy(struct live *live)
+{
+    if (live == NULL)
+        return;
+    buf_free(&live->text);
+    buf_free(&live->agreement.nodes);
+    free(live);
+}
+
+void live_tick(struct live *live, uint64_t now_ms)
+{
+    struct admin *a = live->admin;
+    figures_tick(&live->figures, a->proxy, a->config.router, now_ms, admin_unix_ms(a));
+    if (live->count == 0 || now_ms < live->looked_ms + LIVE_EVERY_MS)
+        return;
+    live->looked_ms = now_ms;
+    if (has_news(live))
+        send_news(live, now_ms);
+    if (now_ms < live->snapped_ms + 2 * LIVE_EVERY_MS)
+        return;
+    live->snapped_ms = now_ms;
+    ask_digests(live, now_ms);
+    send_snapshot(live, now_ms);
+}
+
+void live_stop(struct live *live)
+{
+    for (unsigned i = 0; i < LIVE_VIEWERS_MAX; i++) {
+        if (live->viewers[i].x != NULL)
+            exchange_endless_end(live->viewers[i].x);
+    }
+}

@@ -1,0 +1,46 @@
+/* What happens, as it happens: GET /live is a stream of server-sent events (WHATWG HTML, section
+ * 9.2), for a page (docs/page.md) or a terminal.
+ *
+ *   hello   once: a snapshot, the last minutes of figures, the last decisions and events
+ *   snap    each second: the routers and whom they hear, whether they agree, replicas, figures
+ *   news    twice a second, if there are any: decisions, how those that were shown ended, events
+ *
+ * The text of an event is made once, and written to all viewers. A viewer that has not read what it
+ * got before gets nothing this time: `frame`, which counts up in each snap, shows it that it missed
+ * something, and /decisions and /events have that. With nobody looking nothing is made but the
+ * figures of each second.
+ *
+ * Of decisions at most LIVE_DECISIONS_MAX are shown at a time, the last ones.
+ */
+#ifndef NODE_ADMIN_LIVE_H
+#define NODE_ADMIN_LIVE_H
+
+#include "node/admin/admin_internal.h"
+
+enum {
+    LIVE_VIEWERS_MAX = 128,  /* then 503 */
+    LIVE_EVERY_MS = 500,     /* between two looks for news; a snapshot is made every other time */
+    LIVE_DECISIONS_MAX = 8,  /* in one text */
+    LIVE_EVENTS_MAX = 16,    /* in one text; the rest comes with the next */
+    LIVE_REPLICAS_MAX = 128, /* in a snapshot; /replicas has all */
+    LIVE_SHOWN = 128,        /* decisions that were shown, and whose end will be */
+    LIVE_HELLO_DECISIONS = 32,
+    LIVE_HELLO_EVENTS = 64,
+    LIVE_TEXT_BYTES_MAX = 1024 * 1024, /* of one text; a greater one is not sent */
+    LIVE_ASK_TIMEOUT_US = 1500000,     /* for the digests of all routers */
+    LIVE_MOVING_MS = 10000, /* digests that were equal so lately differ by what is on its way */
+};
+
+struct live;
+
+/* ERR_NOMEM. */
+MUST_USE int live_create(struct live **out, struct admin *admin);
+void live_destroy(struct live *live);
+/* Every few milliseconds. */
+void live_tick(struct live *live, uint64_t now_ms);
+/* Ends all streams. */
+void live_stop(struct live *live);
+/* How many look. */
+unsigned live_viewers(const struct live *live);
+
+#endif

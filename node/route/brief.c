@@ -1,0 +1,130 @@
+/* The replicas in few words, for who looks at all of them each second. */
+#include "node/route/brief.h"
+
+#include "base/checkpoint.h"
+#include "node/replica/learned.h"
+#include "node/route/router_internal.h"
+
+static void put(struct json_writer *w, const char *key, double value)
+{
+    json_key(w, key);
+    json_double(w, (double)(int64_t)(value * 1000 + 0.5) / 1000);
+}
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void put_flag(struct json_writer *w, const char *key, bool value)
+{
+    json_key(w, key);
+    json_bool(w, value);
+}
+
+struct tokens {
+    uint64_t prompt, cached;
+};
+
+/* What the engine told of answered prompts, of one replica or (-1) of all that are in use. */
+static struct tokens answered(const struct node_router *r, int replica)
+{
+    struct tokens sum = {0};
+    struct node_answered_row row;
+    for (unsigned at = 0; node_answered_next(r->answered, &at, &row);) {
+        if (r->replicas[row.replica].absent || (replica >= 0 && row.replica != (unsigned)replica))
+            continue;
+        sum.prompt += row.prompt_tokens;
+        sum.cached += row.cached_tokens;
+    }
+    return sum;
+}
+
+void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_t *cached)
+{
+    struct tokens sum = answered(r, -1);
+    *prompt = sum.prompt;
+    *cached = sum.cached;
+}
+
+static void put_name(void *context, struct slice name)
+{
+    json_slice(context, name);
+}
+
+static void put_load(struct json_writer *w, const struct node_router *r,
+                     const struct node_replica *k, uint64_t now_ms)
+{
+    struct crdt_load others;
+    crdt_reports_load_sum(crdt_state_reports(r->crdt), (unsigned)(k - r->replicas), &others);
+    put_u64(w, "requests", k->load.requests);
+    put_u64(w, "requests_of_others", others.requests);
+    put(w, "queue_s", node_load_queue_s(r->bookings, &k->load, k->tokens_per_s, now_ms));
+    put_u64(w, "context_tokens", k->load.context_tokens + others.context_tokens);
+}
+
+static void put_cache(struct json_writer *w, const struct node_router *r, unsigned number)
+{
+    const struct node_replica *k = &r->replicas[number];
+    struct tokens told = answered(r, (int)number);
+    put(w, "cache_tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
+    put_flag(w, "cache_size_told", k->cache_tokens > 0);
+    put(w, "held_tokens", k->belief.present_blocks * node_router_block_tokens(k));
+    put_u64(w, "prompt_tokens", told.prompt);
+    put_u64(w, "cached_tokens", told.cached);
+    json_key(w, "usage"); /* of its cache, as its metrics say */
+    if (k->scraped_ms != 0)
+        json_double(w, k->scrape.cache_usage);
+    else
+        json_nil(w);
+}
+
+static void put_replica(struct json_writer *w, const struct node_router *r, unsigned number,
+                        uint64_t now_ms)
+{
+    const struct node_replica *k = &r->replicas[number];
+    struct node_standing standing = node_router_replica_standing(r, number, now_ms);
+    json_object_begin(w);
+    json_key(w, "name");
+    json_slice(w, node_replica_name(k));
+    json_key(w, "health");
+    json_cstr(w, node_health_text(node_replica_health(&r->replicas[k->server])));
+    json_key(w, "why");
+    json_cstr(w, node_standing_word(standing.why));
+    json_key(w, "text");
+    json_cstr(w, node_standing_text(standing.why));
+    put_flag(w, "avoided", standing.avoided);
+    json_key(w, "engine");
+    json_cstr(w, node_engine_text(k->engine));
+    put(w, "weight", k->weight);
+    put_u64(w, "chosen", k->chosen);
+    put_load(w, r, k, now_ms);
+    put_cache(w, r, number);
+    json_key(w, "models");
+    json_array_begin(w);
+    node_models_each(r->models, k->server, put_name, w);
+    json_array_end(w);
+    for (unsigned i = 0; i < node_learned_rows_count; i++) {
+        if (node_learned_rows[i].metric)
+            put(w, node_learned_rows[i].key,
+                node_learned_rows[i].value(k) * node_learned_rows[i].unit);
+    }
+    json_object_end(w);
+}
+
+unsigned node_router_brief_write(const struct node_router *r, unsigned most, uint64_t now_ms,
+                                 struct json_writer *w)
+{
+    unsigned count = 0;
+    json_array_begin(w);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *k = &r->replicas[i];
+        if (k->absent || k->ranks > 0)
+            continue;
+        if (count++ < most)
+            put_replica(w, r, i, now_ms);
+    }
+    json_array_end(w);
+    return count;
+}

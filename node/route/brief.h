@@ -1,0 +1,18 @@
+/* The replicas in few words, for who looks at all of them each second (node/admin/live.h);
+ * node_router_replicas_json() has everything.
+ */
+#ifndef NODE_ROUTE_BRIEF_H
+#define NODE_ROUTE_BRIEF_H
+
+#include "base/json_write.h"
+#include "node/route/router.h"
+
+/* Prompt tokens as engines told them since the start, of the replicas in use, and those of them
+ * that came from their caches. Of answers that told both. */
+void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_t *cached);
+
+/* An array of the replicas that may be chosen, at most so many. Returns how many there are. */
+unsigned node_router_brief_write(const struct node_router *r, unsigned most, uint64_t now_ms,
+                                 struct json_writer *w);
+
+#endif

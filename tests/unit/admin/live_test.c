@@ -1,0 +1,192 @@
+/* Viewers of /live in a network where one of them reads nothing. */
+#include "node/admin/live.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "node/admin/figures.h"
+#include "node/cluster/digests.h"
+#include "tests/lib/proxy_world.h"
+#include "tests/lib/test.h"
+
+static struct proxy_world world;
+
+static void open_world(void)
+{
+    static const char *const settings[] = {"client-write-timeout", "5s", NULL};
+    proxy_world_open(
+        &world, &(struct proxy_world_config){
+                    .replicas = 4, .probes = true, .quiet = true, .settings = settings, .seed = 1});
+}
+
+static struct wire *view(void)
+{
+    struct wire *w = proxy_world_connect(&world, PROXY_PORT_ADMIN);
+    assert_non_null(w);
+    proxy_world_send(&world, w, SLICE("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    return w;
+}
+
+static unsigned count(const struct wire *w, const char *what)
+{
+    unsigned n = 0;
+    const char *end = w->out.at + w->out.len;
+    for (const char *p = w->out.at; (p = memmem(p, (size_t)(end - p), what, strlen(what))) != NULL;
+         p++)
+        n++;
+    return n;
+}
+
+static unsigned viewers(void)
+{
+    return live_viewers(world.node->admin->live);
+}
+
+static void each_gets_a_hello_and_then_the_same(void **state)
+{
+    (void)state;
+    open_world();
+    struct wire *a = view(), *b = view();
+    assert_int_equal(viewers(), 2);
+    assert_int_equal(count(a, "event: hello\n"), 1);
+    size_t from_a = a->out.len, from_b = b->out.len;
+    proxy_world_wait(&world, 5000);
+    assert_in_range(count(a, "event: snap\n"), 4, 5);
+    assert_true(a->out.len > from_a);
+    assert_int_equal(a->out.len - from_a, b->out.len - from_b);
+    assert_memory_equal(a->out.at + from_a, b->out.at + from_b, a->out.len - from_a);
+    proxy_world_end(&world, a, true);
+    assert_int_equal(viewers(), 1);
+    assert_int_equal(proxy_stats(world.proxy)->client_gone, 0);
+    proxy_world_close(&world); /* with one that looks */
+}
+
+/* What waits for it is never more than one text, and it is cut by the setting. */
+static void who_reads_nothing_is_skipped_and_then_cut(void **state)
+{
+    (void)state;
+    open_world();
+    struct wire *fast = view(), *slow = view();
+    proxy_world_wait(&world, 2000);
+    proxy_world_room(&world, slow, 10);
+    size_t before = slow->out.len, most = 0;
+    for (unsigned i = 0; i < 40; i++) {
+        size_t from = fast->out.len;
+        proxy_world_wait(&world, 100);
+        most = fast->out.len - from > most ? fast->out.len - from : most;
+        assert_true(slow->closing || slow->out.len - before <= 10);
+        assert_true(proxy_body_bytes(world.proxy) <= 2 * most + 4 * 65536);
+    }
+    assert_int_equal(viewers(), 2);
+    assert_true(count(fast, "event: snap\n") >= 5);
+    proxy_world_wait(&world, 5000);
+    assert_true(slow->closing);
+    assert_int_equal(viewers(), 1);
+    proxy_world_close(&world);
+}
+
+static void who_reads_again_goes_on_with_whole_events(void **state)
+{
+    (void)state;
+    open_world();
+    struct wire *slow = view();
+    proxy_world_wait(&world, 1000);
+    proxy_world_room(&world, slow, 7);
+    proxy_world_wait(&world, 3500);
+    proxy_world_room(&world, slow, SIZE_MAX);
+    proxy_world_wait(&world, 3000);
+    assert_int_equal(viewers(), 1);
+    /* Each event that came is whole JSON; the frames that were missed are missing. */
+    const char *p = memmem(slow->out.at, slow->out.len, "event: ", 7);
+    const char *end = slow->out.at + slow->out.len;
+    unsigned events = 0, gaps = 0;
+    int64_t frame = 0;
+    while (p != NULL && p < end) {
+        const char *data = memmem(p, (size_t)(end - p), "data: ", 6);
+        const char *stop = memmem(data, (size_t)(end - data), "\n\n", 2);
+        assert_true(data != NULL && stop != NULL);
+        json_t *json = json_loadb(data + 6, (size_t)(stop - data - 6), 0, NULL);
+        assert_non_null(json);
+        if (strncmp(p, "event: snap", 11) == 0) {
+            int64_t now = json_integer_value(json_object_get(json, "frame"));
+            gaps += frame != 0 && now != frame + 1;
+            frame = now;
+        }
+        json_decref(json);
+        events++;
+        p = stop + 2;
+    }
+    assert_true(events >= 5);
+    assert_int_equal(gaps, 1);
+    proxy_world_close(&world);
+}
+
+static void the_limit_has_words(void **state)
+{
+    (void)state;
+    open_world();
+    for (unsigned i = 0; i < LIVE_VIEWERS_MAX; i++)
+        (void)view();
+    assert_int_equal(viewers(), LIVE_VIEWERS_MAX);
+    struct wire *late = view();
+    assert_int_equal(viewers(), LIVE_VIEWERS_MAX);
+    assert_int_equal(count(late, "503"), 2); /* status, and code */
+    assert_int_equal(count(late, "look at this router already"), 1);
+    admin_viewers_end(world.node->admin);
+    assert_int_equal(viewers(), 0);
+    proxy_world_close(&world);
+}
+
+static void quantiles_lie_between_bounds(void **state)
+{
+    (void)state;
+    uint64_t counts[HISTOGRAM_BOUNDS + 1] = {0};
+    assert_true(figures_quantile(counts, 0.5) < 0);
+    counts[1] = 10; /* above the first bound, up to the second */
+    double half = (histogram_bounds_s[0] + histogram_bounds_s[1]) / 2;
+    assert_true(figures_quantile(counts, 0.5) > half - 1e-9);
+    assert_true(figures_quantile(counts, 0.5) < half + 1e-9);
+    assert_true(figures_quantile(counts, 1) <= histogram_bounds_s[1]);
+    counts[HISTOGRAM_BOUNDS] = 100; /* beyond all bounds: the last one is what is known */
+    assert_true(figures_quantile(counts, 0.5) == histogram_bounds_s[HISTOGRAM_BOUNDS - 1]);
+}
+
+static void digests_in_few_words(void **state)
+{
+    (void)state;
+    struct buf out;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    assert_true(node_digests_brief_write(
+        SLICE(
+            "{\"r\\u0031\":{\"ready\":true,\"floor\":1,\"registry\":\"ab\",\"whole_index\":\"cd\","
+            "\"hears\":{\"r2\":40,\"r3\":null},\"index\":[{\"generation\":1,\"digest\":\"x\"}]},"
+            "\"r2\":{\"error\":\"timeout\"},\"r3\":7}"),
+        &w));
+    assert_int_equal(json_writer_finish(&w), 0);
+    assert_slice_equal(
+        buf_slice(&out),
+        "{\"r1\":{\"ready\":true,\"registry\":\"ab\",\"whole_index\":\"cd\",\"hears\":"
+        "{\"r2\":40,\"r3\":null}},\"r2\":{\"error\":\"timeout\"},\"r3\":{}}");
+    static const struct slice bad[] = {SLICE(""), SLICE("[]"), SLICE("{\"a\":"), SLICE("{\"a\":{"),
+                                       SLICE("{\"a\":{\"hears\":{\"b\"")};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        w = json_writer_of(&out);
+        assert_false(node_digests_brief_write(bad[i], &w));
+        assert_int_equal(json_writer_finish(&w), 0); /* nested as it should be, all the same */
+    }
+    buf_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_gets_a_hello_and_then_the_same),
+        cmocka_unit_test(who_reads_nothing_is_skipped_and_then_cut),
+        cmocka_unit_test(who_reads_again_goes_on_with_whole_events),
+        cmocka_unit_test(the_limit_has_words),
+        cmocka_unit_test(quantiles_lie_between_bounds),
+        cmocka_unit_test(digests_in_few_words),
+    };
+    return cmocka_run_group_tests_name("live", tests, NULL, NULL);
+}
