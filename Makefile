@@ -134,7 +134,16 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/have-headers
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/libcore.a: $(call obj,$(CORE_SRC))
+# The page for browsers (node/admin/page.h) is compiled in.
+PAGE_FILES := $(sort $(wildcard node/admin/page/*))
+$(BUILD)/gen/node/admin/page_files.c: $(PAGE_FILES) node/admin/embed.py
+	@mkdir -p $(@D)
+	node/admin/embed.py $(PAGE_FILES) >$@
+$(BUILD)/obj/node/admin/page_files.o: $(BUILD)/gen/node/admin/page_files.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/libcore.a: $(call obj,$(CORE_SRC)) $(BUILD)/obj/node/admin/page_files.o
 	@rm -f $@
 	ar rcs $@ $^
 

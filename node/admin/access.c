@@ -1,6 +1,7 @@
 /* Who may call the admin port, and who may change something there. */
 #include <string.h>
 
+#include "base/check.h"
 #include "node/admin/admin_internal.h"
 
 static bool shows(struct slice (*token)(void *context), void *context, const struct http_head *head)
@@ -21,11 +22,6 @@ static bool has_token(const struct admin *a, const struct http_head *head)
 static bool has_any_token(const struct admin *a, const struct http_head *head)
 {
     return has_token(a, head) || shows(a->config.read_token, a->config.token_context, head);
-}
-
-static bool reads(const struct http_head *head)
-{
-    return head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD;
 }
 
 static void answer_no_token(struct exchange *x, const char *text)
@@ -50,11 +46,40 @@ static bool is_our_host(const struct admin *a, struct slice authority)
            slice_equal_nocase(name, slice_of_cstr(a->config.options->admin_listen.host));
 }
 
+/* Whether a page that we served made it. Its origin is then where the request goes: `Host`, which
+ * is a name of ours already, and nobody else serves pages at our address and port. Fetch metadata,
+ * where the browser has them, must agree. */
+static bool is_own_page(const struct http_head *head, struct slice origin)
+{
+    struct slice site = http_head_find(head, SLICE("sec-fetch-site"));
+    static const struct slice schemes[] = {SLICE("http://"), SLICE("https://")};
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
+        if (slice_starts_with(origin, schemes[i]))
+            return head->host.len > 0 &&
+                   slice_equal_nocase(slice_skip(origin, schemes[i].len), head->host) &&
+                   (site.at == NULL || slice_equal(site, SLICE("same-origin")));
+    }
+    return false;
+}
+
+/* A page of another origin, though it could read nothing, could hold streams of /live. Who follows
+ * a link to ours comes from there, too. */
+static bool is_foreign_page(const struct http_head *head)
+{
+    struct slice site = http_head_find(head, SLICE("sec-fetch-site"));
+    struct slice mode = http_head_find(head, SLICE("sec-fetch-mode"));
+    struct slice dest = http_head_find(head, SLICE("sec-fetch-dest"));
+    bool foreign = slice_equal(site, SLICE("cross-site")) || slice_equal(site, SLICE("same-site"));
+    bool link = slice_equal(mode, SLICE("navigate")) && slice_equal(dest, SLICE("document"));
+    return foreign && !link;
+}
+
 /* A page in an operator's browser must not talk to this port: not under a name of its own that it
  * points here (DNS rebinding), and not by sending forms. Answers 403 if it is so. */
-bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head)
+bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head,
+                    bool changes)
 {
-    if (has_token(a, head) || (reads(head) && has_any_token(a, head)))
+    if (has_token(a, head) || (!changes && has_any_token(a, head)))
         return true;
     if (head->host.len > 0 && !is_our_host(a, head->host)) {
         exchange_answer_error(x, 403, slice_of("", 0),
@@ -64,10 +89,12 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
                               head->host.len > 200 ? 200 : (int)head->host.len, head->host.at);
         return false;
     }
-    if (!reads(head) && http_head_find(head, SLICE("origin")).at != NULL) {
+    struct slice origin = http_head_find(head, SLICE("origin"));
+    bool own = !changes && is_own_page(head, origin);
+    if ((origin.at != NULL && !own) || is_foreign_page(head)) {
         exchange_answer_error(x, 403, slice_of("", 0),
                               "The admin port takes no calls of web pages (Origin) without the "
-                              "admin token.");
+                              "admin token, but from its own page those that change nothing.");
         return false;
     }
     return true;

@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "node/admin/admin_internal.h"
 #include "node/admin/live.h"
+#include "node/admin/page.h"
 #include "node/cluster/replication.h"
 
 static const struct slice type_json = SLICE("application/json");
@@ -150,11 +151,18 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
             "This port has GET /healthz, /readyz and /metrics, and nothing else.");
         return;
     }
+    bool changes = call == NULL || (call->flags & ADMIN_CHANGES) != 0;
+    const struct admin_page_file *file = admin_page_find(head);
+    if (file != NULL) {
+        if (admin_may_call(a, x, head, false))
+            admin_page_answer(x, file);
+        return;
+    }
     if (call == NULL && methods[0] == '\0') {
         exchange_answer_error(x, 404, slice_of("", 0), "No such admin call; GET / lists them.");
         return;
     }
-    if (!probed && !admin_may_call(a, x, head))
+    if (!probed && !admin_may_call(a, x, head, changes))
         return;
     if (call == NULL) {
         exchange_answer_not_allowed(x, head->path, methods);
@@ -175,7 +183,7 @@ int admin_create(struct admin **out, const struct admin_config *config)
     a->config = *config;
     int err = admin_events_create(&a->events);
     if (err == ERR_OK)
-        err = live_create(&a->live, a);
+        err = admin_live_create(&a->live, a);
     if (err != ERR_OK) {
         admin_events_destroy(a->events);
         free(a);
@@ -202,18 +210,18 @@ void admin_tick(struct admin *a)
 {
     admin_adds_tick(a);
     admin_watch(a, proxy_now_ms(a->proxy));
-    live_tick(a->live, proxy_now_ms(a->proxy));
+    admin_live_tick(a->live, proxy_now_ms(a->proxy));
 }
 
 void admin_stop(struct admin *a)
 {
-    live_stop(a->live);
+    admin_live_stop(a->live);
     admin_adds_free(a);
 }
 
 void admin_viewers_end(struct admin *a)
 {
-    live_stop(a->live);
+    admin_live_stop(a->live);
 }
 
 void admin_destroy(struct admin *a)
@@ -223,7 +231,7 @@ void admin_destroy(struct admin *a)
     CHECK(a->adds == NULL);
     admin_asks_free(a);
     a->config.log->tap = NULL;
-    live_destroy(a->live);
+    admin_live_destroy(a->live);
     admin_events_destroy(a->events);
     free(a);
 }

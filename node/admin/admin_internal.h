@@ -9,6 +9,7 @@
  *   events.h      what happened lately; words.c has the words for events of the log,
  *   watch.c       and this one finds what changed of replicas
  *   seen.c        /decisions and /events
+ *   page.[ch]     the page for browsers, whose files are in page/
  *   live.[ch]     /live: the same as it happens, and all of the cluster; figures.[ch] of each second
  *   admin.c       finds the call; what one router answers about itself
  */
@@ -30,7 +31,7 @@ enum {
 
 struct admin_ask;
 struct admin_add;
-struct live;
+struct admin_live;
 
 /* What the last look found of a replica. */
 struct admin_seen {
@@ -47,7 +48,7 @@ struct admin {
     struct admin_add *adds; /* replicas that are probed before they are added */
     unsigned add_count;
     struct admin_events *events;
-    struct live *live;
+    struct admin_live *live;
     uint64_t since_ms; /* Unix time when it was made */
     uint64_t watched_ms;
     struct admin_seen seen[NODE_REPLICAS_MAX];
@@ -66,8 +67,10 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too);
 void admin_answer_no_replica(struct exchange *x, const char *name);
-/* Answers 403 to a request that a web page may have made: a name that is not ours, or Origin. */
-bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head);
+/* Answers 403 to a request that a web page of somebody else may have made: a name that is not ours,
+ * or another origin. Our own page may make those that change nothing. */
+bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head,
+                    bool changes);
 /* Answers 401 to a client that may not read. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head);
 /* Answers 401 or 403 to a client that may not change anything. */

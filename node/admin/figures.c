@@ -1,12 +1,12 @@
 #include "node/admin/figures.h"
 
 #include "base/check.h"
-#include "node/proxy/proxy_internal.h"
+#include "node/proxy/timing.h"
 #include "node/route/brief.h"
 
 enum { EVERY_MS = 1000 };
 
-double figures_quantile(const uint64_t *counts, double share)
+double admin_figures_quantile(const uint64_t *counts, double share)
 {
     uint64_t total = 0;
     for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
@@ -23,10 +23,12 @@ double figures_quantile(const uint64_t *counts, double share)
     return histogram_bounds_s[HISTOGRAM_BOUNDS - 1];
 }
 
-static void look(struct proxy *p, const struct node_router *router, struct figures_seen *out)
+static void look(struct proxy *proxy, const struct node_router *router,
+                 struct admin_figures_seen *out)
 {
-    const struct proxy_stats *s = &p->stats;
-    *out = (struct figures_seen){.requests = s->requests, .first_token = p->timing.first_token};
+    const struct proxy_stats *s = proxy_stats(proxy);
+    *out = (struct admin_figures_seen){.requests = s->requests,
+                                       .first_token = proxy_timing(proxy)->first_token};
     for (unsigned i = 1; i < ARRAY_LEN(s->responses); i++)
         out->answers += s->responses[i];
     out->errors = s->responses[4] + s->responses[5];
@@ -41,37 +43,39 @@ static uint64_t risen(uint64_t before, uint64_t now)
     return now > before ? now - before : 0;
 }
 
-static struct figures_second second_of(const struct figures_seen *before,
-                                       const struct figures_seen *now, const struct proxy *p)
+static struct admin_figures_second second_of(const struct admin_figures_seen *before,
+                                             const struct admin_figures_seen *now,
+                                             const struct proxy *proxy,
+                                             const struct node_router *router)
 {
     uint64_t counts[HISTOGRAM_BOUNDS + 1];
     for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
         counts[i] = now->first_token.counts[i] - before->first_token.counts[i];
-    return (struct figures_second){
+    return (struct admin_figures_second){
         .requests = (uint32_t)(now->requests - before->requests),
         .answers = (uint32_t)(now->answers - before->answers),
         .errors = (uint32_t)(now->errors - before->errors),
         .retries = (uint32_t)(now->retries - before->retries),
-        .in_flight = node_router_booked(p->config.router),
-        .queued = (uint32_t)p->exchanges.queue.length,
+        .in_flight = node_router_booked(router),
+        .queued = (uint32_t)proxy_waiting(proxy),
         .prompt_tokens = risen(before->prompt_tokens, now->prompt_tokens),
         .cached_tokens = risen(before->cached_tokens, now->cached_tokens),
         .first_tokens = (uint32_t)(now->first_token.count - before->first_token.count),
-        .ttft_p50 = (float)figures_quantile(counts, 0.5),
-        .ttft_p95 = (float)figures_quantile(counts, 0.95),
+        .ttft_p50 = (float)admin_figures_quantile(counts, 0.5),
+        .ttft_p95 = (float)admin_figures_quantile(counts, 0.95),
     };
 }
 
-void figures_tick(struct figures *f, struct proxy *proxy, const struct node_router *router,
-                  uint64_t now_ms, uint64_t unix_ms)
+void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
+                        const struct node_router *router, uint64_t now_ms, uint64_t unix_ms)
 {
-    struct figures_seen now;
+    struct admin_figures_seen now;
     if (f->looked_ms != 0 && now_ms < f->looked_ms + EVERY_MS)
         return;
     look(proxy, router, &now);
     if (f->looked_ms != 0) {
-        struct figures_second *s = &f->seconds[f->at];
-        *s = second_of(&f->seen, &now, proxy);
+        struct admin_figures_second *s = &f->seconds[f->at];
+        *s = second_of(&f->seen, &now, proxy, router);
         s->unix_ms = unix_ms;
         s->ms = (uint32_t)(now_ms - f->looked_ms);
         f->at = (f->at + 1) % FIGURES_SECONDS;
@@ -96,7 +100,7 @@ static void put_seconds(struct json_writer *w, const char *key, float value)
         json_double(w, (double)(int64_t)((double)value * 1e4 + 0.5) / 1e4);
 }
 
-static void put_second(struct json_writer *w, const struct figures_second *s)
+static void put_second(struct json_writer *w, const struct admin_figures_second *s)
 {
     json_object_begin(w);
     put_u64(w, "time_ms", s->unix_ms);
@@ -115,7 +119,7 @@ static void put_second(struct json_writer *w, const struct figures_second *s)
     json_object_end(w);
 }
 
-void figures_last_write(const struct figures *f, struct json_writer *w)
+void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w)
 {
     if (f->count > 0)
         put_second(w, &f->seconds[(f->at + FIGURES_SECONDS - 1) % FIGURES_SECONDS]);
@@ -123,7 +127,7 @@ void figures_last_write(const struct figures *f, struct json_writer *w)
         json_nil(w);
 }
 
-void figures_write(const struct figures *f, struct json_writer *w)
+void admin_figures_write(const struct admin_figures *f, struct json_writer *w)
 {
     json_array_begin(w);
     for (unsigned i = 0; i < f->count; i++)

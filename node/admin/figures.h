@@ -10,7 +10,7 @@
 
 enum { FIGURES_SECONDS = 180 };
 
-struct figures_second {
+struct admin_figures_second {
     uint64_t unix_ms;
     uint32_t ms; /* how long it was */
     uint32_t requests, answers, errors, retries, in_flight, queued;
@@ -20,27 +20,27 @@ struct figures_second {
 };
 
 /* The counters at the last look; all 0: there was none. */
-struct figures_seen {
+struct admin_figures_seen {
     uint64_t requests, answers, errors, retries, prompt_tokens, cached_tokens;
     struct histogram first_token;
 };
 
-struct figures {
+struct admin_figures {
     uint64_t looked_ms;
     unsigned count, at; /* the next one goes there */
-    struct figures_seen seen;
-    struct figures_second seconds[FIGURES_SECONDS];
+    struct admin_figures_seen seen;
+    struct admin_figures_second seconds[FIGURES_SECONDS];
 };
 
 /* Every few milliseconds; once a second it looks. */
-void figures_tick(struct figures *f, struct proxy *proxy, const struct node_router *router,
-                  uint64_t now_ms, uint64_t unix_ms);
+void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
+                        const struct node_router *router, uint64_t now_ms, uint64_t unix_ms);
 /* The share of values at or below which `share` of them are, between the bounds that the counts
  * have; -1: there are none. */
-double figures_quantile(const uint64_t *counts, double share);
+double admin_figures_quantile(const uint64_t *counts, double share);
 /* The last second as an object, or null. */
-void figures_last_write(const struct figures *f, struct json_writer *w);
+void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
 /* All of them, the oldest first. */
-void figures_write(const struct figures *f, struct json_writer *w);
+void admin_figures_write(const struct admin_figures *f, struct json_writer *w);
 
 #endif

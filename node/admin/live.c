@@ -11,7 +11,7 @@
 
 struct viewer {
     struct exchange *x; /* NULL: nobody */
-    struct live *live;
+    struct admin_live *live;
 };
 
 enum agree {
@@ -35,7 +35,7 @@ struct agreement {
     struct buf nodes; /* JSON, in few words; empty: not known yet */
 };
 
-struct live {
+struct admin_live {
     struct admin *admin;
     struct viewer viewers[LIVE_VIEWERS_MAX];
     unsigned count;
@@ -44,7 +44,7 @@ struct live {
     uint64_t shown[LIVE_SHOWN];      /* numbers of decisions that have not ended; 0: free */
     unsigned shown_at;
     struct agreement agreement;
-    struct figures figures;
+    struct admin_figures figures;
     struct buf text;
 };
 
@@ -94,7 +94,7 @@ static enum agree judge(const struct agreement *a, bool silent, uint64_t now_ms)
     return (a->differ & NODE_DIGESTS_INCOMPARABLE) != 0 ? AGREE_INCOMPARABLE : AGREE_DIFFER;
 }
 
-static void settle(struct live *live, enum agree state)
+static void settle(struct admin_live *live, enum agree state)
 {
     struct agreement *a = &live->agreement;
     if (a->since_ms == 0 || is_change(a->state, state))
@@ -104,7 +104,7 @@ static void settle(struct live *live, enum agree state)
 
 static void on_digests(void *context, struct slice nodes)
 {
-    struct live *live = context;
+    struct admin_live *live = context;
     struct agreement *a = &live->agreement;
     uint64_t now_ms = proxy_now_ms(live->admin->proxy);
     a->asking = false;
@@ -124,7 +124,7 @@ static void on_digests(void *context, struct slice nodes)
     settle(live, judge(a, silent, now_ms));
 }
 
-static void ask_digests(struct live *live, uint64_t now_ms)
+static void ask_digests(struct admin_live *live, uint64_t now_ms)
 {
     struct agreement *a = &live->agreement;
     struct node_replication *n = live->admin->config.replication;
@@ -147,7 +147,7 @@ static void ask_digests(struct live *live, uint64_t now_ms)
         a->asking = false;
 }
 
-static void put_agreement(struct live *live, struct json_writer *w)
+static void put_agreement(struct admin_live *live, struct json_writer *w)
 {
     const struct agreement *a = &live->agreement;
     json_key(w, "agreement");
@@ -168,7 +168,7 @@ static void put_agreement(struct live *live, struct json_writer *w)
 
 /* --- snapshots ------------------------------------------------------------------------------- */
 
-static void put_router(struct live *live, struct json_writer *w)
+static void put_router(struct admin_live *live, struct json_writer *w)
 {
     struct admin *a = live->admin;
     const struct node_options *o = a->config.options;
@@ -191,7 +191,7 @@ static void put_router(struct live *live, struct json_writer *w)
     json_object_end(w);
 }
 
-static int put_members(struct live *live, struct json_writer *w)
+static int put_members(struct admin_live *live, struct json_writer *w)
 {
     struct node_replication *n = live->admin->config.replication;
     struct buf members;
@@ -209,7 +209,7 @@ static int put_members(struct live *live, struct json_writer *w)
 }
 
 /* The members of a snapshot, into an open object. */
-static int put_snapshot(struct live *live, uint64_t now_ms, struct json_writer *w)
+static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_writer *w)
 {
     struct admin *a = live->admin;
     put_u64(w, "frame", live->frame);
@@ -218,7 +218,7 @@ static int put_snapshot(struct live *live, uint64_t now_ms, struct json_writer *
     int err = put_members(live, w);
     put_agreement(live, w);
     json_key(w, "figures");
-    figures_last_write(&live->figures, w);
+    admin_figures_last_write(&live->figures, w);
     put_u64(w, "made", node_decisions_made(a->config.decisions));
     json_key(w, "replicas");
     unsigned count = node_router_brief_write(a->config.router, LIVE_REPLICAS_MAX, now_ms, w);
@@ -227,7 +227,7 @@ static int put_snapshot(struct live *live, uint64_t now_ms, struct json_writer *
 }
 
 /* An event begins, and its data; text_end() ends both. */
-static struct json_writer text_begin(struct live *live, const char *event)
+static struct json_writer text_begin(struct admin_live *live, const char *event)
 {
     buf_clear(&live->text);
     int err = buf_printf(&live->text, "event: %s\ndata: ", event);
@@ -237,7 +237,7 @@ static struct json_writer text_begin(struct live *live, const char *event)
     return w;
 }
 
-static bool text_end(struct live *live, struct json_writer *w, int err)
+static bool text_end(struct admin_live *live, struct json_writer *w, int err)
 {
     json_object_end(w);
     int finished = json_writer_finish(w);
@@ -245,7 +245,7 @@ static bool text_end(struct live *live, struct json_writer *w, int err)
     return err == 0 && buf_append_cstr(&live->text, "\n\n") == 0;
 }
 
-static void send_all(struct live *live)
+static void send_all(struct admin_live *live)
 {
     for (unsigned i = 0; i < LIVE_VIEWERS_MAX; i++) {
         if (live->viewers[i].x != NULL)
@@ -253,7 +253,7 @@ static void send_all(struct live *live)
     }
 }
 
-static void send_snapshot(struct live *live, uint64_t now_ms)
+static void send_snapshot(struct admin_live *live, uint64_t now_ms)
 {
     live->frame++;
     struct json_writer w = text_begin(live, "snap");
@@ -264,7 +264,7 @@ static void send_snapshot(struct live *live, uint64_t now_ms)
 
 /* --- news ------------------------------------------------------------------------------------ */
 
-static void shown_add(struct live *live, uint64_t number)
+static void shown_add(struct admin_live *live, uint64_t number)
 {
     for (unsigned i = 0; i < LIVE_SHOWN; i++) {
         if (live->shown[i] == number)
@@ -274,7 +274,7 @@ static void shown_add(struct live *live, uint64_t number)
 }
 
 /* The last ones, though there may be more that were not shown. */
-static void put_decisions(struct live *live, uint64_t now_ms, struct json_writer *w)
+static void put_decisions(struct admin_live *live, uint64_t now_ms, struct json_writer *w)
 {
     const struct node_decisions *d = live->admin->config.decisions;
     uint64_t newest = node_decisions_newest(d), from = live->decision;
@@ -292,7 +292,7 @@ static void put_decisions(struct live *live, uint64_t now_ms, struct json_writer
     live->decision = newest;
 }
 
-static void put_ends(struct live *live, struct json_writer *w)
+static void put_ends(struct admin_live *live, struct json_writer *w)
 {
     const struct node_decisions *d = live->admin->config.decisions;
     json_key(w, "ends");
@@ -306,7 +306,7 @@ static void put_ends(struct live *live, struct json_writer *w)
     json_array_end(w);
 }
 
-static bool has_news(const struct live *live)
+static bool has_news(const struct admin_live *live)
 {
     const struct node_decisions *d = live->admin->config.decisions;
     bool ended = false;
@@ -316,7 +316,7 @@ static bool has_news(const struct live *live)
            admin_events_change(live->admin->events) > live->event_change;
 }
 
-static void send_news(struct live *live, uint64_t now_ms)
+static void send_news(struct admin_live *live, uint64_t now_ms)
 {
     struct node_decisions_query q = {
         .order = NODE_DECISIONS_CHANGES, .beyond = live->event_change, .count = LIVE_EVENTS_MAX};
@@ -331,7 +331,7 @@ static void send_news(struct live *live, uint64_t now_ms)
 
 /* --- viewers --------------------------------------------------------------------------------- */
 
-static bool make_hello(struct live *live, uint64_t now_ms)
+static bool make_hello(struct admin_live *live, uint64_t now_ms)
 {
     struct admin *a = live->admin;
     struct node_decisions_query decisions = {.count = LIVE_HELLO_DECISIONS};
@@ -339,7 +339,7 @@ static bool make_hello(struct live *live, uint64_t now_ms)
     struct json_writer w = text_begin(live, "hello");
     int err = put_snapshot(live, now_ms, &w);
     json_key(&w, "history");
-    figures_write(&live->figures, &w);
+    admin_figures_write(&live->figures, &w);
     json_key(&w, "decisions");
     (void)node_decisions_write(a->config.decisions, a->config.router, &decisions, now_ms,
                                admin_unix_ms(a), &w);
@@ -361,7 +361,7 @@ static void on_gone(void *context)
 }
 
 /* The first one after a while: what came meanwhile is in its hello. */
-static void begin_to_look(struct live *live, uint64_t now_ms)
+static void begin_to_look(struct admin_live *live, uint64_t now_ms)
 {
     live->decision = node_decisions_newest(live->admin->config.decisions);
     live->event_change = admin_events_change(live->admin->events);
@@ -375,7 +375,7 @@ void admin_live(struct admin *a, struct exchange *x, const struct http_head *hea
     (void)head;
     static const struct http_line lines[] = {{SLICE("Cache-Control"), SLICE("no-store")},
                                              {SLICE("X-Accel-Buffering"), SLICE("no")}};
-    struct live *live = a->live;
+    struct admin_live *live = a->live;
     uint64_t now_ms = proxy_now_ms(a->proxy);
     unsigned at = 0;
     while (at < LIVE_VIEWERS_MAX && live->viewers[at].x != NULL)
@@ -398,16 +398,16 @@ void admin_live(struct admin *a, struct exchange *x, const struct http_head *hea
         (void)exchange_endless_write(x, buf_slice(&live->text));
 }
 
-unsigned live_viewers(const struct live *live)
+unsigned admin_live_viewers(const struct admin_live *live)
 {
     return live->count;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-int live_create(struct live **out, struct admin *admin)
+int admin_live_create(struct admin_live **out, struct admin *admin)
 {
-    struct live *live = calloc(1, sizeof *live);
+    struct admin_live *live = calloc(1, sizeof *live);
     if (live == NULL)
         return ERR_NOMEM;
     live->admin = admin;
@@ -417,7 +417,7 @@ int live_create(struct live **out, struct admin *admin)
     return ERR_OK;
 }
 
-void live_destroy(struct live *live)
+void admin_live_destroy(struct admin_live *live)
 {
     if (live == NULL)
         return;
@@ -426,23 +426,24 @@ void live_destroy(struct live *live)
     free(live);
 }
 
-void live_tick(struct live *live, uint64_t now_ms)
+void admin_live_tick(struct admin_live *live, uint64_t now_ms)
 {
     struct admin *a = live->admin;
-    figures_tick(&live->figures, a->proxy, a->config.router, now_ms, admin_unix_ms(a));
+    admin_figures_tick(&live->figures, a->proxy, a->config.router, now_ms, admin_unix_ms(a));
     if (live->count == 0 || now_ms < live->looked_ms + LIVE_EVERY_MS)
         return;
     live->looked_ms = now_ms;
+    bool happened = admin_events_change(a->events) > live->event_change;
     if (has_news(live))
         send_news(live, now_ms);
-    if (now_ms < live->snapped_ms + 2 * LIVE_EVERY_MS)
+    if (!happened && now_ms < live->snapped_ms + 2 * LIVE_EVERY_MS)
         return;
     live->snapped_ms = now_ms;
     ask_digests(live, now_ms);
     send_snapshot(live, now_ms);
 }
 
-void live_stop(struct live *live)
+void admin_live_stop(struct admin_live *live)
 {
     for (unsigned i = 0; i < LIVE_VIEWERS_MAX; i++) {
         if (live->viewers[i].x != NULL)

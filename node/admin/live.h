@@ -2,7 +2,7 @@
  * 9.2), for a page (docs/page.md) or a terminal.
  *
  *   hello   once: a snapshot, the last minutes of figures, the last decisions and events
- *   snap    each second: the routers and whom they hear, whether they agree, replicas, figures
+ *   snap    each second, and when something happened: the routers and whom they hear, whether they agree, replicas, figures
  *   news    twice a second, if there are any: decisions, how those that were shown ended, events
  *
  * The text of an event is made once, and written to all viewers. A viewer that has not read what it
@@ -31,16 +31,16 @@ enum {
     LIVE_MOVING_MS = 10000, /* digests that were equal so lately differ by what is on its way */
 };
 
-struct live;
+struct admin_live;
 
 /* ERR_NOMEM. */
-MUST_USE int live_create(struct live **out, struct admin *admin);
-void live_destroy(struct live *live);
+MUST_USE int admin_live_create(struct admin_live **out, struct admin *admin);
+void admin_live_destroy(struct admin_live *live);
 /* Every few milliseconds. */
-void live_tick(struct live *live, uint64_t now_ms);
+void admin_live_tick(struct admin_live *live, uint64_t now_ms);
 /* Ends all streams. */
-void live_stop(struct live *live);
+void admin_live_stop(struct admin_live *live);
 /* How many look. */
-unsigned live_viewers(const struct live *live);
+unsigned admin_live_viewers(const struct admin_live *live);
 
 #endif

@@ -558,6 +558,16 @@ struct proxy_stats *proxy_stats(struct proxy *p)
     return &p->stats;
 }
 
+const struct proxy_timing *proxy_timing(const struct proxy *p)
+{
+    return &p->timing;
+}
+
+uint64_t proxy_waiting(const struct proxy *p)
+{
+    return p->exchanges.queue.length;
+}
+
 uint64_t proxy_body_bytes(const struct proxy *p)
 {
     return p->segments.bytes;

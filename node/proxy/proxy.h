@@ -36,6 +36,7 @@ struct exchange;
 struct http_head;
 struct json_writer;
 struct proxy;
+struct proxy_timing;
 
 enum {
     PROXY_TICK_MS = 50,
@@ -106,6 +107,10 @@ const char *proxy_not_ready(const struct proxy *p);
 
 /* The counters; a network adds to accept_failures. */
 struct proxy_stats *proxy_stats(struct proxy *p);
+/* How long requests took. */
+const struct proxy_timing *proxy_timing(const struct proxy *p);
+/* Requests that wait for room at a replica. */
+uint64_t proxy_waiting(const struct proxy *p);
 /* Bytes of memory that hold bodies on their way. */
 uint64_t proxy_body_bytes(const struct proxy *p);
 /* Requests in flight and in the queue, with their limits, as a JSON object. */

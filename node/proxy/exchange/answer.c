@@ -100,7 +100,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
         return;
     }
     struct http_answer a = *given;
-    struct http_line lines[8];
+    struct http_line lines[12];
     size_t n = 0;
     CHECK(a.extra_count + 4 <= ARRAY_LEN(lines));
     for (; n < a.extra_count; n++)

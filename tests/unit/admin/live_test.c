@@ -39,7 +39,7 @@ static unsigned count(const struct wire *w, const char *what)
 
 static unsigned viewers(void)
 {
-    return live_viewers(world.node->admin->live);
+    return admin_live_viewers(world.node->admin->live);
 }
 
 static void each_gets_a_hello_and_then_the_same(void **state)
@@ -141,14 +141,14 @@ static void quantiles_lie_between_bounds(void **state)
 {
     (void)state;
     uint64_t counts[HISTOGRAM_BOUNDS + 1] = {0};
-    assert_true(figures_quantile(counts, 0.5) < 0);
+    assert_true(admin_figures_quantile(counts, 0.5) < 0);
     counts[1] = 10; /* above the first bound, up to the second */
     double half = (histogram_bounds_s[0] + histogram_bounds_s[1]) / 2;
-    assert_true(figures_quantile(counts, 0.5) > half - 1e-9);
-    assert_true(figures_quantile(counts, 0.5) < half + 1e-9);
-    assert_true(figures_quantile(counts, 1) <= histogram_bounds_s[1]);
+    assert_true(admin_figures_quantile(counts, 0.5) > half - 1e-9);
+    assert_true(admin_figures_quantile(counts, 0.5) < half + 1e-9);
+    assert_true(admin_figures_quantile(counts, 1) <= histogram_bounds_s[1]);
     counts[HISTOGRAM_BOUNDS] = 100; /* beyond all bounds: the last one is what is known */
-    assert_true(figures_quantile(counts, 0.5) == histogram_bounds_s[HISTOGRAM_BOUNDS - 1]);
+    assert_true(admin_figures_quantile(counts, 0.5) == histogram_bounds_s[HISTOGRAM_BOUNDS - 1]);
 }
 
 static void digests_in_few_words(void **state)

@@ -1,0 +1,194 @@
+// The stream of /live, and who shows what of it.
+import { $, ago, clock, count, h, keep, mark, number, percent, say, seconds } from './dom.js';
+import * as ask from './ask.js';
+import * as log from './decisions.js';
+import { replicas } from './replicas.js';
+import { routers } from './routers.js';
+import { spark } from './spark.js';
+import { headline, readers } from './words.js';
+
+const SECONDS = 180, EVENTS = 100, SILENT_MS = 2500;
+let token = ''; // in this memory alone
+let history = [], events = new Map(), snap = null, frame = 0, made = null;
+let heard = 0, lost = 0;
+
+const KINDS = {
+  death: 'died', join: 'came', leave: 'left', drain: 'drains', retry: 'retry', avoided: 'avoided',
+  replica: 'replica', config: 'settings', key: 'keys', differs: 'differs', trouble: 'trouble',
+};
+
+function call(method, path, body, signal) {
+  const headers = token ? { Authorization: 'Bearer ' + token } : {};
+  return fetch(path, { method, headers, body, signal, cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer' });
+}
+
+/* --- what is shown --- */
+
+function figures() {
+  const last = history[history.length - 1];
+  if (!last) return;
+  const per = (x) => (x.requests * 1000) / x.ms;
+  const sum = (key, n) => history.slice(-n).reduce((a, x) => a + x[key], 0);
+  say($('f-requests'), number(per(last)));
+  say($('f-requests-foot'), `here; ${count(sum('errors', 60), 'error')}, ${count(sum('retries', 60), 'retry', 'retries')} in a minute`);
+  const cached = sum('cached_tokens', 10), prompt = sum('prompt_tokens', 10);
+  say($('f-cached'), percent(cached, prompt));
+  say($('f-cached-foot'), prompt > 0 ? `of ${number(prompt)} tokens in 10 s` : 'no answer told, in 10 s');
+  const ttft = [...history].reverse().find((x) => x.ttft_p50_s !== null);
+  const fresh = ttft && last.time_ms - ttft.time_ms < 10000;
+  say($('f-ttft'), fresh ? seconds(ttft.ttft_p50_s) : '–');
+  say($('f-ttft-foot'), fresh ? `95 of 100 within ${seconds(ttft.ttft_p95_s)}` : 'no stream ended lately');
+  say($('f-flight'), String(last.in_flight));
+  say($('f-flight-foot'), last.queued ? `${count(last.queued, 'waits', 'wait')} for a replica` : 'none waits for a replica');
+  spark($('s-requests'), history.map(per), 1);
+  spark($('s-cached'), history.map((x) => (x.prompt_tokens > 0 ? x.cached_tokens / x.prompt_tokens : null)), 1);
+  spark($('s-ttft'), history.map((x) => x.ttft_p50_s), 0);
+  spark($('s-flight'), history.map((x) => x.in_flight), 4);
+}
+
+function showEvents() {
+  const list = [...events.values()].sort((a, b) => b.last_ms - a.last_ms || b.id - a.id).slice(0, EVENTS);
+  keep($('events'), list, (e) => e.id,
+    (e) => h('li', { 'data-kind': e.kind }, h('time', { datetime: new Date(e.last_ms).toISOString() }), h('span', { class: 'kind' }, KINDS[e.kind] || e.kind), h('p')),
+    (node, e) => {
+      say(node.children[0], clock(e.last_ms));
+      say(node.children[2], e.text + (e.count > 1 ? ` (${e.count} times since ${clock(e.time_ms)})` : ''));
+    });
+}
+
+function state(name, text) {
+  mark($('live'), 'data-state', name);
+  say($('live-text'), text);
+}
+
+function advise(text, links) {
+  const node = $('advice');
+  mark(node, 'hidden', text ? null : '');
+  if (text && node.dataset.text !== text) node.replaceChildren(text, ...(links || []));
+  node.dataset.text = text || '';
+}
+
+function show(next) {
+  snap = next;
+  if (snap.figures && (!history.length || snap.figures.time_ms > history[history.length - 1].time_ms)) history = [...history, snap.figures].slice(-SECONDS);
+  const { text, bad } = headline(snap);
+  say($('headline'), text);
+  mark($('headline'), 'data-state', bad ? 'bad' : 'well');
+  say($('router-name'), `${snap.router.name ? snap.router.name + ' · ' : ''}${snap.router.policy} · ${snap.router.version}`);
+  document.title = `${bad ? '▲ ' : ''}${snap.router.name || 'Grapevine'} · Grapevine`;
+  advise(snap.router.alone ? `This router is alone: ${snap.router.alone}` : '');
+  figures();
+  routers(snap);
+  replicas(snap);
+  const rate = made !== null ? snap.made - made : 0;
+  made = snap.made;
+  say($('decisions-lead'), `Each line is one decision of this router; open one to see what every replica would have cost.${rate > 16 ? ` Of ${rate} a second some are shown.` : ''}`);
+  say($('who'), readers(snap));
+}
+
+/* --- the stream --- */
+
+async function missed() {
+  const [d, e] = await Promise.all([call('GET', 'decisions?n=32'), call('GET', 'events?n=64')]);
+  if (d.ok) log.decisions((await d.json()).decisions);
+  if (e.ok) for (const x of (await e.json()).events) events.set(x.id, x);
+  showEvents();
+}
+
+function take(name, data) {
+  heard = performance.now();
+  lost = 0;
+  state('live', 'live');
+  if (name === 'hello') {
+    if (snap && snap.router.since_ms !== data.router.since_ms) {
+      log.forget();
+      events = new Map();
+    }
+    history = data.history;
+    frame = data.frame;
+    made = null;
+    log.decisions(data.decisions);
+  } else if (name === 'snap') {
+    if (data.frame > frame + 1) missed();
+    frame = data.frame;
+  } else {
+    log.decisions(data.decisions);
+    log.ends(data.ends);
+  }
+  if (data.events && data.events.length) {
+    for (const e of data.events) events.set(e.id, e);
+    for (const id of [...events.keys()].sort((a, b) => a - b).slice(0, Math.max(0, events.size - 256))) events.delete(id);
+    showEvents();
+  }
+  if (name !== 'news') show(data);
+}
+
+function askForToken() {
+  state('lost', 'a token is needed');
+  mark($('token-form'), 'hidden', null);
+  say($('headline'), token ? 'This token is not taken.' : 'This router shows itself to those who have a token.');
+  $('token').focus();
+}
+
+async function read(got) {
+  const reader = got.body.getReader(), decoder = new TextDecoder();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += decoder.decode(value, { stream: true });
+    for (let end; (end = text.indexOf('\n\n')) >= 0; text = text.slice(end + 2)) {
+      const found = /^event: (\w+)\ndata: (.*)$/.exec(text.slice(0, end));
+      if (found) take(found[1], JSON.parse(found[2]));
+    }
+  }
+}
+
+let stop = null;
+
+async function follow() {
+  const control = new AbortController();
+  stop = () => control.abort();
+  try {
+    const got = await call('GET', 'live', undefined, control.signal);
+    if (got.status === 401 || got.status === 403) {
+      askForToken();
+      return;
+    }
+    mark($('token-form'), 'hidden', '');
+    if (got.ok) await read(got);
+    else advise((await got.json()).error.message);
+  } catch (e) {
+    if (!(e instanceof TypeError) && e.name !== 'AbortError') console.error(e);
+  }
+  lost = lost || performance.now();
+  gone();
+  setTimeout(follow, Math.min(5000, 500 + (performance.now() - lost) / 4));
+}
+
+// It is silent, or the stream ended.
+function gone() {
+  const name = (snap && snap.router.name) || 'This router';
+  const since = ago(performance.now() - (heard || lost || 0));
+  state('lost', 'no word');
+  say($('headline'), snap ? `${name} does not answer, for ${since}: it died, was stopped, or the way there is cut.` : 'This router does not answer yet.');
+  mark($('headline'), 'data-state', 'bad');
+  document.title = '▲ ' + name;
+  const others = ((snap && snap.members) || []).filter((m) => !m.self && m.admin && m.state === 'alive');
+  if (others.length) advise('What stands below is what it said last. Others of the cluster: ', others.map((m) => h('a', { href: `${location.protocol}//${m.admin}/` }, m.name, ' ')));
+}
+
+setInterval(() => {
+  if (heard && performance.now() - heard > SILENT_MS) gone();
+  if (heard && performance.now() - heard > 4 * SILENT_MS && stop) stop();
+}, 500);
+
+$('token-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  token = $('token').value.trim();
+  $('token').value = '';
+  follow();
+});
+log.begin();
+ask.begin(call);
+follow();

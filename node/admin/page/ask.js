@@ -1,0 +1,58 @@
+// The box: a request is weighed by this router, or by all.
+import { $, h, list, seconds, whole } from './dom.js';
+import { legend, table } from './decisions.js';
+import { explained } from './words.js';
+
+function whyOf(e) {
+  const chosen = e.replicas.find((r) => r.replica === e.choice);
+  const most = Math.max(0, ...e.replicas.map((r) => r.cached_tokens));
+  const why = e.replicas.length === 1 ? 'only' : most === 0 ? 'cold' : chosen && chosen.cached_tokens === most ? 'cached' : 'cheaper';
+  return { ...e, why, attempt: 1, prompt_tokens: Math.round(e.prompt_tokens), cached_tokens: chosen ? chosen.cached_tokens : 0, replicas: [...e.replicas].sort((a, b) => (a.cost_s || 0) - (b.cost_s || 0)) };
+}
+
+function one(e, caption) {
+  if (e.error || !e.replicas) return [h('p', { class: 'sentence' }, `Nowhere: ${e.error || 'no answer'}.`)];
+  const d = whyOf(e);
+  const left = (e.left_out || []).map((x) => h('li', {}, `${x.replica}: ${x.why}`));
+  return [h('p', { class: 'sentence' }, `It would go to ${d.choice}. ${explained(d)}`), table(d, caption), legend(d),
+    left.length ? h('p', { class: 'hint' }, 'Not weighed:') : null, left.length ? h('ul', { class: 'hint' }, ...left) : null];
+}
+
+function all(nodes) {
+  const names = Object.keys(nodes).sort();
+  const choices = new Map();
+  for (const name of names) {
+    const where = nodes[name].choice || `nowhere (${nodes[name].error || 'no answer'})`;
+    choices.set(where, [...(choices.get(where) || []), name]);
+  }
+  const words = choices.size === 1 ? `All ${names.length} routers would choose ${[...choices.keys()][0]}.`
+    : [...choices].map(([where, who]) => `${list(who)} would choose ${where}`).join('; ') + '. Near equals are drawn, so this need not mean that they believe differently: compare what they think it costs.';
+  const rows = names.map((name) => {
+    const e = nodes[name], r = (e.replicas || []).find((x) => x.replica === e.choice);
+    return h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, e.choice || e.error || '–'), h('td', { class: 'n' }, r ? seconds(r.cost_s) : '–'), h('td', { class: 'n' }, r ? whole(r.cached_tokens) : '–'));
+  });
+  const head = ['Router', 'Would choose', 'Cost', 'Holds'].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : null }, t));
+  const each = names.filter((n) => nodes[n].replicas).map((name) => h('details', {}, h('summary', {}, `As ${name} sees it`), ...one(nodes[name], `What each replica would cost, as ${name} sees it`)));
+  return [h('p', { class: 'sentence' }, words),
+    h('div', { class: 'scroll', role: 'region', 'aria-label': 'The choice of each router', tabindex: '0' }, h('table', {}, h('thead', {}, h('tr', {}, ...head)), h('tbody', {}, ...rows))), ...each];
+}
+
+export function begin(call) {
+  async function ask(every) {
+    const answer = $('ask-answer');
+    answer.replaceChildren(h('p', { class: 'hint' }, 'Asking …'));
+    try {
+      const got = await call('POST', every ? 'explain?all=1' : 'explain', $('ask').value);
+      const json = await got.json();
+      if (!got.ok) answer.replaceChildren(h('p', { class: 'sentence bad' }, (json.error && json.error.message) || `It answered ${got.status}.`));
+      else answer.replaceChildren(...(every ? all(json.nodes) : one(json, 'What each replica would cost')).filter(Boolean));
+    } catch (e) {
+      answer.replaceChildren(h('p', { class: 'sentence bad' }, 'This router does not answer.'));
+    }
+  }
+  $('ask-form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    ask(false);
+  });
+  $('ask-all').addEventListener('click', () => ask(true));
+}

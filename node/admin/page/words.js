@@ -1,0 +1,251 @@
+// What the figures mean, in sentences.
+import { ago, clock, count, list, seconds, whole } from './dom.js';
+
+const HEARD_MS = 3000; // an older word is none
+
+const CLASSES = {
+  registry: 'which replicas there are',
+  log: 'what engines told of their caches',
+  reports: 'how loaded and how well replicas are',
+  poison: 'which requests killed engines',
+  index: 'which beginnings of prompts were sent where',
+};
+
+// Whether router a hears router b: true, false, or undefined where a did not say.
+export function hears(snap, a, b) {
+  const self = snap.members.find((m) => m.self);
+  if (self && a === self.name) {
+    const m = snap.members.find((x) => x.name === b);
+    return !!m && m.heard_ms !== null && m.heard_ms < HEARD_MS && (m.state === 'alive' || m.state === 'suspect');
+  }
+  const node = snap.agreement.nodes[a];
+  if (!node || !node.hears) return undefined;
+  const ms = node.hears[b];
+  return ms !== null && ms !== undefined && ms < HEARD_MS;
+}
+
+export const lives = (m) => m.state === 'alive' || m.state === 'suspect';
+
+// Pairs of living routers of which neither hears the other, as far as both said.
+export function cuts(snap) {
+  const names = snap.members.filter(lives).map((m) => m.name);
+  const out = [];
+  for (let i = 0; i < names.length; i++) {
+    for (let j = i + 1; j < names.length; j++) {
+      const one = hears(snap, names[i], names[j]), other = hears(snap, names[j], names[i]);
+      if (one === false && other !== true) out.push([names[i], names[j]]);
+      else if (other === false && one !== true) out.push([names[i], names[j]]);
+    }
+  }
+  return out;
+}
+
+const digestOf = (n) => [n.registry, n.log, n.poison, n.reports, n.whole_index].join();
+
+// Six hex digits that are the same where all digests are.
+export function digestCode(node) {
+  if (!node || node.error || !node.registry) return null;
+  let x = 0x811c9dc5;
+  for (const c of digestOf(node)) x = Math.imul(x ^ c.charCodeAt(0), 0x01000193) >>> 0;
+  return (x >>> 8).toString(16).padStart(6, '0');
+}
+
+function silent(snap) {
+  return Object.entries(snap.agreement.nodes).filter(([, n]) => n.error).map(([name]) => name);
+}
+
+export function agreement(snap) {
+  const a = snap.agreement;
+  if (!snap.members) return 'This router runs alone: there is nobody to agree with.';
+  const n = Object.keys(a.nodes).length;
+  const since = a.since_ms ? ` Since ${clock(a.since_ms)} (${ago(snap.now_ms - a.since_ms)}), as long as somebody looks.` : '';
+  switch (a.state) {
+    case 'equal':
+      return (n > 1 ? `All ${n} living routers hold the same state: their digests are equal.` : 'No other living router is there to compare with.') + (n > 1 ? since : '');
+    case 'moving':
+      return `All ${n} living routers agree, but for what is on its way between them just now.${since}`;
+    case 'joining':
+      return 'A router joins: it has not taken over the state yet.';
+    case 'silent':
+      return `${list(silent(snap))} did not answer: it died, is cut off, or is very busy.`;
+    case 'incomparable':
+      return 'The routers keep no time slice in common: their clocks or settings differ by far.';
+    case 'differ':
+      return `The routers differ in ${list(a.differ.map((c) => CLASSES[c] || c))}.${since}`;
+    default:
+      return 'The routers are being asked.';
+  }
+}
+
+// What differs and why, one sentence each; none where all is well.
+export function disagreement(snap) {
+  if (!snap.members) return [];
+  const out = [];
+  const a = snap.agreement;
+  const self = snap.members.find((m) => m.self);
+  for (const m of snap.members) {
+    if (m.state === 'dead') out.push(`${m.name} is not heard any more, since ${ago(m.heard_ms)}: it died, or the network in between is cut. Its load no longer counts, and requests go on without it.`);
+    else if (m.state === 'suspect') out.push(`${m.name} is silent for ${ago(m.heard_ms)}: it is suspected, and asked through others.`);
+    else if (m.state === 'left') out.push(`${m.name} said that it leaves.`);
+    else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
+    if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. They are asked for again.`);
+  }
+  for (const [x, y] of cuts(snap).slice(0, 6)) out.push(`${x} and ${y} do not hear each other. Others hand on what each says, so both still learn of all; the network between them is cut.`);
+  if (self && snap.members.length > 1 && !snap.members.some((m) => !m.self && lives(m))) out.push('This router hears no other: it is cut off, or the others are gone. It goes on by what it knows.');
+  if (a.state === 'differ') {
+    const groups = new Map();
+    for (const [name, node] of Object.entries(a.nodes)) {
+      const code = digestCode(node);
+      if (code) groups.set(code, [...(groups.get(code) || []), name]);
+    }
+    if (groups.size > 1) out.push([...groups.values()].map((g) => list(g)).join(' | ') + ': each of these groups holds the same, and another than the others. Each second two routers compare and bring each other what is missing.');
+  }
+  for (const name of silent(snap)) if (snap.members.some((m) => m.name === name && lives(m))) out.push(`${name} did not answer when it was asked for its digests (${a.nodes[name].error}).`);
+  return out;
+}
+
+export const takes = (r) => (r.health === 'up' || r.health === 'unknown') && !r.avoided && r.why !== 'asleep';
+
+// The whole cluster in a sentence or two, and whether something is wrong.
+export function headline(snap) {
+  const out = [];
+  let bad = false;
+  if (snap.members) {
+    const gone = snap.members.filter((m) => m.state === 'dead').map((m) => m.name);
+    const suspect = snap.members.filter((m) => m.state === 'suspect').map((m) => m.name);
+    const alive = snap.members.filter(lives).length;
+    const cut = cuts(snap);
+    if (gone.length) out.push(`${list(gone)} ${gone.length > 1 ? 'are' : 'is'} not heard any more: dead, or cut off`);
+    if (suspect.length) out.push(`${list(suspect)} ${suspect.length > 1 ? 'are' : 'is'} silent`);
+    if (cut.length) out.push(`${list(cut[0])} do not hear each other`);
+    bad = gone.length + suspect.length + cut.length > 0;
+    if (snap.agreement.state === 'equal' || snap.agreement.state === 'moving') {
+      out.push(alive > 1 ? `${bad ? 'the other ' : 'all '}${bad && cut.length && !gone.length ? 'routers' : alive + ' routers'} agree` : 'this router is alone');
+    } else if (snap.agreement.state === 'joining') out.push('a router joins');
+    else if (snap.agreement.state === 'differ') {
+      out.push('the routers differ');
+      bad = true;
+    } else if (snap.agreement.state === 'silent') {
+      const names = silent(snap).filter((name) => !gone.includes(name) && !suspect.includes(name));
+      if (names.length) out.push(`${list(names)} did not answer`);
+      bad = true;
+    }
+  }
+  const well = snap.replicas.filter(takes), out_of = snap.replicas.filter((r) => !takes(r));
+  const all = snap.replica_count;
+  if (all === 0) out.push('there are no replicas');
+  else if (out_of.length === 0) out.push(all === 1 ? 'the only replica takes requests' : `all ${all} replicas take requests`);
+  else out.push(`${all - out_of.length} of ${all} replicas take requests, ${out_of.length === 1 ? `${out_of[0].name} is ${out_of[0].text || out_of[0].health}` : `${out_of.length} do not`}`);
+  bad = bad || well.length === 0;
+  if (!snap.router.ready) {
+    out.unshift(`this router is not ready (${snap.router.why})`);
+    bad = true;
+  }
+  const text = out.join('; ') + '.';
+  const named = [...(snap.members || []), ...snap.replicas].some((x) => text.startsWith(x.name));
+  return { text: named ? text : text[0].toUpperCase() + text.slice(1), bad };
+}
+
+export function readers(snap) {
+  const r = snap.router;
+  const where = r.loopback_only ? 'from the machine of this router alone: its admin port listens on loopback' : `from wherever the admin port (${r.admin_host}) is reached`;
+  return `This page can be seen ${where}${r.reading_token ? ', with a token for reading' : ', without a token'}. ${count(r.viewers, 'tab looks', 'tabs look')} at ${r.name || 'this router'} now. It changes nothing.`;
+}
+
+// Terms of the cost: what stands in the table, what it adds, and what it means.
+export const TERMS = [
+  { key: 'queue', name: 'Waits', about: 'prompts that are before it there', of: (r) => r.queue_s },
+  { key: 'uncached', name: 'Computes', about: 'the part of the prompt that is not in its cache', of: (r) => r.uncached_s },
+  { key: 'displaced', name: 'Pushes out', about: 'what others still want and this prompt would evict', of: (r, d) => d.displaced_weight * r.displaced_s },
+  { key: 'adapter', name: 'Loads', about: 'an adapter that is not there', of: (r) => r.adapter_s },
+  { key: 'decode', name: 'Slows', about: 'tokens of this answer and of the others there', of: null },
+];
+
+// What each term adds to the cost. The last one is what is left: its weight depends on the crowd.
+export function parts(row, decision) {
+  if (row.cost_s === null || row.cost_s === undefined) return null;
+  const out = TERMS.slice(0, -1).map((t) => Math.max(0, t.of(row, decision) || 0));
+  const sum = out.reduce((a, b) => a + b, 0);
+  return [...out, Math.max(0, row.cost_s - sum)];
+}
+
+const rowOf = (d, name) => (d.replicas || []).find((r) => r.replica === name);
+
+// The term in which row a is dearest against row b.
+function dearest(a, b, d) {
+  const x = parts(a, d), y = parts(b, d);
+  if (!x || !y) return null;
+  let most = 0;
+  for (let i = 1; i < x.length; i++) if (x[i] - y[i] > x[most] - y[most]) most = i;
+  return x[most] > y[most] ? { term: TERMS[most], more: x[most] - y[most] } : null;
+}
+
+const SAID = {
+  queue: 'more prompts wait there', uncached: 'it would have to compute more', displaced: 'it would push out what others still want',
+  adapter: 'it would have to load the adapter', decode: 'more answers are under way there',
+};
+
+// Why it went there, short: for a line.
+export function because(d) {
+  const n = whole(d.prompt_tokens);
+  const again = d.attempt > 1 ? `Attempt ${d.attempt}. ` : '';
+  switch (d.why) {
+    case 'cached':
+      return `${again}It holds ${whole(d.cached_tokens)} of ${n} prompt tokens, and none holds more.`;
+    case 'cheaper': {
+      const most = (d.replicas || []).reduce((a, r) => (r.cached_tokens > a.cached_tokens ? r : a), { cached_tokens: 0 });
+      return `${again}${most.replica || 'Another'} holds more of the prompt (${whole(most.cached_tokens)} of ${n} tokens), but was not worth it.`;
+    }
+    case 'cold':
+      return `${again}None holds any of its ${n} prompt tokens.`;
+    case 'only':
+      return `${again}No other replica could take it.`;
+    case 'maker':
+      return `${again}It made the stored response that this one is about.`;
+    case 'load':
+      return `${again}No prompt was read: it had the fewest requests.`;
+    default:
+      return again;
+  }
+}
+
+// The same at length: against the runner-up, and against who holds most.
+export function explained(d) {
+  const out = [];
+  const chosen = rowOf(d, d.choice);
+  if (d.attempt > 1) out.push(`This is attempt ${d.attempt}: another replica failed before.`);
+  out.push(because({ ...d, attempt: 1 }));
+  if (chosen && chosen.cost_s !== null && chosen.cost_s !== undefined) {
+    const others = d.replicas.filter((r) => r.replica !== d.choice).sort((a, b) => a.cost_s - b.cost_s);
+    const next = others[0];
+    if (next) {
+      const near = Math.abs(next.cost_s - chosen.cost_s) < Math.max(0.001, 0.05 * chosen.cost_s);
+      const why = dearest(next, chosen, d);
+      out.push(`It costs ${seconds(chosen.cost_s)} there, ${near ? 'about as much as' : 'against'} ${near ? '' : seconds(next.cost_s) + ' '}at ${next.replica}${near ? ': near equals are drawn, so that routers do not all choose the same' : why ? `: ${SAID[why.term.key]} (${seconds(why.more)})` : ''}.`);
+      if (next.cost_s < chosen.cost_s && !near) out.push(chosen.due ? 'It is slow and has no line, while the cheapest has one: it is due a request.' : 'Another was cheaper: the policy did not go by costs alone.');
+    }
+  } else if (chosen) {
+    out.push(`The policy ${d.policy} weighs no costs.`);
+  }
+  return out.join(' ');
+}
+
+const ENDS = {
+  ok: 'It was answered', client_gone: 'The client left', engine_busy: 'The replica said that it is full', engine_error: 'The replica failed',
+  connect_failed: 'The replica could not be reached', broken: 'The connection broke', in_doubt: 'It failed, maybe for the request itself',
+  slow: 'Time was up', stalled: 'The replica stood still', not_sent: 'It was not sent',
+};
+
+export function ended(d) {
+  const o = d.outcome;
+  if (!o) return 'It is under way.';
+  const bits = [ENDS[o.end] || o.end];
+  if (o.status) bits.push(`with ${o.status}`);
+  bits.push(`after ${seconds(o.ms / 1000)}`);
+  let text = bits.join(' ');
+  if (o.ttft_ms !== null) text += `, the first token after ${seconds(o.ttft_ms / 1000)}${d.ttft_s ? ` (${seconds(d.ttft_s)} was foreseen)` : ''}`;
+  text += '.';
+  if (o.cached_tokens !== null) text += ` The engine took ${whole(o.cached_tokens)} of ${whole(o.prompt_tokens)} prompt tokens from its cache; ${whole(d.cached_tokens)} were foreseen.`;
+  return text;
+}
+
