@@ -382,6 +382,10 @@ fuzz-targets: $(FUZZ_BIN)
 test-clients: all tools ## official OpenAI clients against it (needs their registries)
 	@./tests/clients/run.sh
 
+.PHONY: test-page
+test-page: all $(BUILD)/tests/engine-sim ## the page in Chromium, with a cluster under load (needs Debian's chromium; SHOTS=1: docs/img)
+	@./tests/page/run.sh
+
 .PHONY: test-vllm
 test-vllm: all tools ## two real vLLM processes on the CPU behind it (needs a Python index)
 	@./tests/real/run.sh vllm $(TEST)

@@ -21,7 +21,8 @@ struct http_answer {
 };
 
 /* Appends head and body. Content-Length is always there, but for 1xx, 204 and 304, which have no
- * body, and for endless answers (RFC 9112, section 6.3). ERR_NOMEM, ERR_LIMIT: `out` is unchanged. */
+ * body, and for endless answers (RFC 9112, section 6.3). ERR_NOMEM, ERR_LIMIT: `out` is unchanged.
+ */
 MUST_USE int http_answer_write(struct buf *out, const struct http_answer *answer);
 
 /* answer.status, .content_type and .body are set from the error. */

@@ -168,7 +168,6 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
         exchange_answer_not_allowed(x, head->path, methods);
         return;
     }
-    bool changes = (call->flags & ADMIN_CHANGES) != 0;
     if (probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head))))
         call->handle(a, x, head);
 }

@@ -10,7 +10,8 @@
  *   watch.c       and this one finds what changed of replicas
  *   seen.c        /decisions and /events
  *   page.[ch]     the page for browsers, whose files are in page/
- *   live.[ch]     /live: the same as it happens, and all of the cluster; figures.[ch] of each second
+ *   live.[ch]     /live: the same as it happens, and all of the cluster; figures.[ch] has what was
+ *                 done in each second
  *   admin.c       finds the call; what one router answers about itself
  */
 #ifndef NODE_ADMIN_ADMIN_INTERNAL_H

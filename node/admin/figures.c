@@ -70,17 +70,17 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
                         const struct node_router *router, uint64_t now_ms, uint64_t unix_ms)
 {
     struct admin_figures_seen now;
-    if (f->looked_ms != 0 && now_ms < f->looked_ms + EVERY_MS)
+    if (f->looked_ms == 0) /* what came before counts in the first second */
+        f->looked_ms = now_ms;
+    if (now_ms < f->looked_ms + EVERY_MS)
         return;
     look(proxy, router, &now);
-    if (f->looked_ms != 0) {
-        struct admin_figures_second *s = &f->seconds[f->at];
-        *s = second_of(&f->seen, &now, proxy, router);
-        s->unix_ms = unix_ms;
-        s->ms = (uint32_t)(now_ms - f->looked_ms);
-        f->at = (f->at + 1) % FIGURES_SECONDS;
-        f->count += f->count < FIGURES_SECONDS;
-    }
+    struct admin_figures_second *s = &f->seconds[f->at];
+    *s = second_of(&f->seen, &now, proxy, router);
+    s->unix_ms = unix_ms;
+    s->ms = (uint32_t)(now_ms - f->looked_ms);
+    f->at = (f->at + 1) % FIGURES_SECONDS;
+    f->count += f->count < FIGURES_SECONDS;
     f->seen = now;
     f->looked_ms = now_ms;
 }

@@ -19,7 +19,7 @@ struct admin_figures_second {
     float ttft_p50, ttft_p95;              /* -1: there were none */
 };
 
-/* The counters at the last look; all 0: there was none. */
+/* The counters at the last look. */
 struct admin_figures_seen {
     uint64_t requests, answers, errors, retries, prompt_tokens, cached_tokens;
     struct histogram first_token;

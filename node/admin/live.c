@@ -132,7 +132,9 @@ static void ask_digests(struct admin_live *live, uint64_t now_ms)
         settle(live, AGREE_ALONE);
         return;
     }
-    if (a->asking || now_ms < a->asked_ms + 2 * LIVE_EVERY_MS)
+    /* As many calls a second, however many routers there are. */
+    uint64_t every_ms = LIVE_EVERY_MS * (1 + node_router_others(live->admin->config.router) / 8);
+    if (a->asking || now_ms < a->asked_ms + every_ms)
         return;
     if (a->asked_ms != 0 && now_ms > a->asked_ms + LIVE_MOVING_MS) { /* nobody looked for long */
         a->since_ms = 0;
@@ -436,10 +438,10 @@ void admin_live_tick(struct admin_live *live, uint64_t now_ms)
     bool happened = admin_events_change(a->events) > live->event_change;
     if (has_news(live))
         send_news(live, now_ms);
+    ask_digests(live, now_ms); /* between two snapshots: the next one has the answers */
     if (!happened && now_ms < live->snapped_ms + 2 * LIVE_EVERY_MS)
         return;
     live->snapped_ms = now_ms;
-    ask_digests(live, now_ms);
     send_snapshot(live, now_ms);
 }
 

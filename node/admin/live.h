@@ -2,7 +2,8 @@
  * 9.2), for a page (docs/page.md) or a terminal.
  *
  *   hello   once: a snapshot, the last minutes of figures, the last decisions and events
- *   snap    each second, and when something happened: the routers and whom they hear, whether they agree, replicas, figures
+ *   snap    each second, and when something happened: the routers and whom they hear, whether they
+ *           agree, replicas, figures
  *   news    twice a second, if there are any: decisions, how those that were shown ended, events
  *
  * The text of an event is made once, and written to all viewers. A viewer that has not read what it

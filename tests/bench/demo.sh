@@ -16,6 +16,8 @@ CACHE=${CACHE:-100000} # tokens that one engine can keep
 COUNT=3                # routers that share what they know
 MODEL=demo-model
 
+FIRST_ADMIN=$(free_port) # of the first router, under all three policies
+step "Watch it work: http://127.0.0.1:$FIRST_ADMIN/ (in a browser on this machine, from now on)"
 step "Grapevine demo: four engines, three routers, the same conversations under three policies"
 say "Each engine is simulated: an exact LRU prefix cache of $CACHE tokens, 10,000 prefill tokens/s,"
 say "decoding that slows with what runs; everything ${SPEED} times as fast as real. 24 coding agents,"

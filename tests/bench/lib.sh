@@ -121,7 +121,7 @@ start_router() {
     for engine in "${ENGINES[@]}"; do
         flags+=(--replica "$engine")
     done
-    port=$(free_port) admin=$(free_port)
+    port=$(free_port) admin=${ADMIN_WANTED:-$(free_port)}
     background "$log" "$BUILD/grapevine" "${flags[@]}" --listen "127.0.0.1:$port" \
         --admin-listen "127.0.0.1:$admin" --policy "$policy" --drain-delay 0 "$@"
     ROUTER_PID=$STARTED ROUTER=http://127.0.0.1:$port ADMIN=http://127.0.0.1:$admin
@@ -150,7 +150,8 @@ start_routers() {
             [ "$i" -eq 1 ] && gossip+=(--gossip-listen "$seed") ||
                 gossip+=(--gossip-listen "127.0.0.1:$(free_gossip_port)" --join "$seed")
         fi
-        LOG=$WORK/router-$i.log start_router "$policy" "${gossip[@]}" "$@"
+        LOG=$WORK/router-$i.log ADMIN_WANTED=$([ "$i" -gt 1 ] || echo "${FIRST_ADMIN:-}") \
+            start_router "$policy" "${gossip[@]}" "$@"
         ROUTERS+=("$ROUTER") ADMINS+=("$ADMIN") ROUTER_PIDS+=("$ROUTER_PID")
     done
 }

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import unittest
+import urllib.request
 
 from lib import LIMIT, wait_for
 
@@ -78,6 +79,10 @@ class Demo(unittest.TestCase):
         try:
             self.assertEqual(p.returncode, 0, out + err)
             self.assertNotIn("These are stopped now", out)
+            page = re.match(r"Watch it work: (http://127\.0\.0\.1:\d+/) ", out)  # the first thing that it says
+            asked = urllib.request.Request(page[1], headers={"Accept": "text/html"})
+            with urllib.request.urlopen(asked, timeout=LIMIT) as answer:
+                self.assertIn(b"<title>Grapevine</title>", answer.read())
             for line in self.part(out, "Try it by hand"):
                 got = subprocess.run(["bash", "-c", re.split(r"    |$", line.strip())[0]], cwd=TOP, capture_output=True,
                                      text=True, timeout=LIMIT)

@@ -60,8 +60,10 @@ class Live(Case):
         later = v.next("snap")[1]
         self.assertEqual(later["frame"], snap["frame"] + 1)
         self.assertEqual(later["made"], 7)
-        history = self.viewer(r).next()[1]["history"]
-        self.assertGreaterEqual(sum(s["requests"] for s in history), 7)
+        def all_counted():
+            seconds = self.viewer(r).next()[1]["history"]
+            return sum(s["requests"] for s in seconds) >= 7 and seconds
+        history = wait_for(all_counted, "the seconds with all of them", step=0.3)
         self.assertGreater(sum(s["cached_tokens"] for s in history), 500)
         self.assertTrue([s for s in history if s["ttft_p50_s"] is not None])
         r.admin("POST", "/drain?replica=" + sims[0].name)

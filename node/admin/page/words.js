@@ -1,7 +1,8 @@
 // What the figures mean, in sentences.
 import { ago, clock, count, list, seconds, whole } from './dom.js';
 
-const HEARD_MS = 3000; // an older word is none
+// An older word is none. Each router says something to one of all others eight times a second.
+const heardMs = (snap) => Math.max(1000, 350 * snap.members.length);
 
 const CLASSES = {
   registry: 'which replicas there are',
@@ -16,19 +17,19 @@ export function hears(snap, a, b) {
   const self = snap.members.find((m) => m.self);
   if (self && a === self.name) {
     const m = snap.members.find((x) => x.name === b);
-    return !!m && m.heard_ms !== null && m.heard_ms < HEARD_MS && (m.state === 'alive' || m.state === 'suspect');
+    return !!m && m.heard_ms !== null && m.heard_ms < heardMs(snap) && (m.state === 'alive' || m.state === 'suspect');
   }
   const node = snap.agreement.nodes[a];
   if (!node || !node.hears) return undefined;
   const ms = node.hears[b];
-  return ms !== null && ms !== undefined && ms < HEARD_MS;
+  return ms !== null && ms !== undefined && ms < heardMs(snap);
 }
 
 export const lives = (m) => m.state === 'alive' || m.state === 'suspect';
 
 // Pairs of living routers of which neither hears the other, as far as both said.
 export function cuts(snap) {
-  const names = snap.members.filter(lives).map((m) => m.name);
+  const names = snap.members.filter((m) => m.state === 'alive').map((m) => m.name);
   const out = [];
   for (let i = 0; i < names.length; i++) {
     for (let j = i + 1; j < names.length; j++) {
@@ -58,7 +59,7 @@ export function agreement(snap) {
   const a = snap.agreement;
   if (!snap.members) return 'This router runs alone: there is nobody to agree with.';
   const n = Object.keys(a.nodes).length;
-  const since = a.since_ms ? ` Since ${clock(a.since_ms)} (${ago(snap.now_ms - a.since_ms)}), as long as somebody looks.` : '';
+  const since = a.since_ms ? ` Since ${clock(a.since_ms)} (${ago(snap.now_ms - a.since_ms)}), as far as anybody looked.` : '';
   switch (a.state) {
     case 'equal':
       return (n > 1 ? `All ${n} living routers hold the same state: their digests are equal.` : 'No other living router is there to compare with.') + (n > 1 ? since : '');
@@ -90,7 +91,7 @@ export function disagreement(snap) {
     else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
     if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. They are asked for again.`);
   }
-  for (const [x, y] of cuts(snap).slice(0, 6)) out.push(`${x} and ${y} do not hear each other. Others hand on what each says, so both still learn of all; the network between them is cut.`);
+  for (const [x, y] of cuts(snap).slice(0, 6)) out.push(`${x} and ${y} do not hear each other. The network between them is cut. Others hand on what each says, so both still learn of all.`);
   if (self && snap.members.length > 1 && !snap.members.some((m) => !m.self && lives(m))) out.push('This router hears no other: it is cut off, or the others are gone. It goes on by what it knows.');
   if (a.state === 'differ') {
     const groups = new Map();
@@ -120,7 +121,7 @@ export function headline(snap) {
     if (cut.length) out.push(`${list(cut[0])} do not hear each other`);
     bad = gone.length + suspect.length + cut.length > 0;
     if (snap.agreement.state === 'equal' || snap.agreement.state === 'moving') {
-      out.push(alive > 1 ? `${bad ? 'the other ' : 'all '}${bad && cut.length && !gone.length ? 'routers' : alive + ' routers'} agree` : 'this router is alone');
+      out.push(alive < 2 ? 'this router is alone' : gone.length ? `the other ${alive} routers agree` : `all ${alive} routers agree${bad ? ' all the same' : ''}`);
     } else if (snap.agreement.state === 'joining') out.push('a router joins');
     else if (snap.agreement.state === 'differ') {
       out.push('the routers differ');
@@ -194,7 +195,8 @@ export function because(d) {
       return `${again}It holds ${whole(d.cached_tokens)} of ${n} prompt tokens, and none holds more.`;
     case 'cheaper': {
       const most = (d.replicas || []).reduce((a, r) => (r.cached_tokens > a.cached_tokens ? r : a), { cached_tokens: 0 });
-      return `${again}${most.replica || 'Another'} holds more of the prompt (${whole(most.cached_tokens)} of ${n} tokens), but was not worth it.`;
+      const why = rowOf(d, d.choice) && most.replica ? dearest(most, rowOf(d, d.choice), d) : null;
+      return `${again}${most.replica || 'Another'} holds more of the prompt (${whole(most.cached_tokens)} of ${n} tokens), but ${why ? SAID[why.term.key] : 'costs about the same'}.`;
     }
     case 'cold':
       return `${again}None holds any of its ${n} prompt tokens.`;

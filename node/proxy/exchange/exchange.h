@@ -77,10 +77,10 @@ struct exchange {
     struct http_route route;
     enum http_method method;
     unsigned minor;
-    bool local; /* answered here: admin port, health, models */
+    bool local;   /* answered here: admin port, health, models */
     bool endless; /* and goes on until its client leaves */
-    bool probe; /* of a router, that takes this one for an engine */
-    bool whole; /* the body must be complete before a replica is chosen */
+    bool probe;   /* of a router, that takes this one for an engine */
+    bool whole;   /* the body must be complete before a replica is chosen */
     bool skimming;
     bool dropped;      /* a sent part of the body was let go: no retry any more */
     bool chunked_body; /* its length is known only at the end */

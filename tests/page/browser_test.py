@@ -1,0 +1,232 @@
+"""The page in Chromium, headless, with three routers under load: what it shows, and how soon it says what is wrong."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from lib import HOST, SLOW, Client, wait_for
+from lib_cluster import Clustered
+from test_engines import CHAT, message, words
+
+SECRET = "the-prompt-nobody-may-read"
+SOON_S = 3.0  # until what is wrong is said
+SHOTS = os.environ.get("SHOTS")
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+class Load:
+    """Conversations at all routers, until it is stopped."""
+
+    def __init__(self, nodes, clients=6):
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self._run, args=(nodes[k % len(nodes)].port, k), daemon=True)
+                        for k in range(clients)]
+        for t in self.threads:
+            t.start()
+
+    def _run(self, port, seed):
+        rnd, c, i = random.Random(seed), None, 0
+        while not self.stopping.wait(0.05):
+            i += 1
+            who = rnd.randrange(24)
+            body = {"model": "sim", "max_tokens": 20, "stream": i % 2 == 0, "messages": [
+                message("system", SECRET + " " + words("s%d" % (who % 4), 300)),
+                message("user", words("u%d" % who, 200 + 60 * (i % 5)))]}
+            try:
+                c = c or Client(port)
+                c.post(CHAT, body)
+            except Exception:  # its router was killed
+                c = None
+                time.sleep(0.2)
+
+    def stop(self):
+        self.stopping.set()
+        for t in self.threads:
+            t.join(10)
+
+
+class Page(Clustered):
+    def setUp(self):
+        super().setUp()
+        options = Options()
+        for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1440,1100"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.d = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        self.addCleanup(self.d.quit)
+        self.sims = [self.sim() for _ in range(4)]
+        self.nodes = self.cluster(3, self.sims)
+        self.load = Load(self.nodes)
+        self.addCleanup(self.load.stop)
+
+    def open(self, r):
+        self.d.get("http://%s:%d/" % (HOST, r.admin_port))
+        wait_for(lambda: self.text("live-text") == "live", "the stream", limit=20)
+
+    def text(self, name):
+        return self.d.find_element(By.ID, name).text
+
+    def said(self, condition, what, where="headline", limit=10):
+        begun = time.monotonic()
+        wait_for(lambda: condition(self.text(where)), "%s; it says: %s" % (what, self.text(where)), limit, step=0.05)
+        took = time.monotonic() - begun
+        print("%s: said after %.1f s: %s" % (what, took, self.text(where)))
+        return took
+
+    def kill(self, r):
+        r.signal(signal.SIGKILL)
+        r.stopped = True
+        r.wait()
+
+    def well(self):
+        return self.said(lambda t: t.startswith("All 3 routers agree; all 4 replicas"), "all is well", limit=30)
+
+    def shot(self, name, width, height, dark=False):
+        self.d.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                               {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+        self.d.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        time.sleep(0.7)
+        # Nothing is cut off sideways, be it a phone or a wall.
+        self.assertLessEqual(self.d.execute_script("return document.documentElement.scrollWidth"), width)
+        if SHOTS:
+            path = os.path.join(TOP, "docs", "img", "page-%s.png" % name)
+            self.d.save_screenshot(path)
+            if shutil.which("pngquant"):
+                subprocess.run(["pngquant", "--force", "--output", path, "64", path], check=False)
+            self.assertLess(os.path.getsize(path), 200 * 1024, "too large for the docs: is pngquant there?")
+
+    def test_what_it_shows(self):
+        self.open(self.nodes[0])
+        self.well()
+        wait_for(lambda: self.text("f-cached").endswith("%"), "the cached share", limit=20)
+        wait_for(lambda: "ms" in self.text("f-ttft"), "the time to the first token", limit=20)
+        self.assertEqual(len(self.d.find_elements(By.CSS_SELECTOR, "#ring circle")), 3)
+        self.assertEqual(len(self.d.find_elements(By.CSS_SELECTOR, "#ring .link.both")), 3)
+        self.assertEqual(len(self.d.find_elements(By.CSS_SELECTOR, "#routers tbody tr")), 3)
+        cards = self.d.find_elements(By.CSS_SELECTOR, ".replica")
+        self.assertEqual({c.find_element(By.TAG_NAME, "h3").text for c in cards}, {s.name for s in self.sims})
+        wait_for(lambda: self.d.find_elements(By.CSS_SELECTOR, ".decision"), "a decision", limit=20)
+        self.assertIn("Router r2 is there", self.text("events"))
+        self.assertIn("from the machine of this router alone", self.text("who"))
+        time.sleep(3)
+        self.shot("wide", 1440, 1100)
+        self.shot("phone", 360, 780, dark=True)
+        self.shot("wall", 2400, 1350, dark=True)
+        self.shot("wide", 1440, 1100)
+
+        # A decision opens, by keyboard, into its table, and stays while others come.
+        line = wait_for(lambda: [b for b in self.d.find_elements(By.CSS_SELECTOR, ".decision button[aria-expanded]")
+                                 if "holds" in b.text], "a line", limit=20)[0]
+        line.send_keys(Keys.ENTER)
+        opened = self.d.find_element(By.ID, line.get_attribute("aria-controls"))
+        self.assertIn("It costs", opened.text)
+        self.assertEqual(len(opened.find_elements(By.CSS_SELECTOR, "tbody tr")), 4)
+        self.assertEqual(len(opened.find_elements(By.CSS_SELECTOR, "tr.chosen")), 1)
+        wait_for(lambda: "new)" in self.text("pause"), "others wait", limit=20)
+        self.assertTrue(opened.is_displayed())
+        self.shot("decision", 1440, 1100)
+
+        # The box: this router, and all of them.
+        box = self.d.find_element(By.ID, "ask")
+        box.send_keys(json.dumps({"model": "sim", "messages": [message("user", "a question of my own")]}))
+        self.d.find_element(By.ID, "ask-all").click()
+        wait_for(lambda: "would choose" in self.text("ask-answer"), "all are asked", limit=20)
+        self.assertEqual(len(self.d.find_elements(By.CSS_SELECTOR, "#ask-answer > .scroll tbody tr")), 3)
+        self.d.find_element(By.ID, "ask-one").click()
+        wait_for(lambda: "It would go to" in self.text("ask-answer"), "this one is asked", limit=20)
+        self.assertNotIn("question of my own", self.text("ask-answer"))
+        self.assertNotIn(SECRET, self.d.page_source)
+        self.assertEqual([e for e in self.d.get_log("browser") if e["level"] != "INFO"], [])
+
+    def test_a_killed_router_is_said(self):
+        self.open(self.nodes[0])
+        self.well()
+        self.kill(self.nodes[2])
+        took = self.said(lambda t: "r3 is" in t, "a router killed")
+        self.said(lambda t: "r3 is not heard any more" in t and "the other 2 routers agree" in t, "it is dead", limit=20)
+        self.assertIn("Router r3 is taken for dead", self.text("events"))
+        self.shot("killed", 1440, 1100)
+        self.assertLess(took, SOON_S * SLOW)
+        self.kill(self.nodes[0])  # the one that is looked at
+        took = self.said(lambda t: "r1 does not answer" in t, "the router of the page killed")
+        self.assertIn("r2", self.text("advice"))
+        self.assertLess(took, SOON_S * SLOW)
+
+    def test_a_drained_replica_and_one_that_died_are_said(self):
+        self.open(self.nodes[0])
+        self.well()
+        name = self.sims[0].name
+        self.assertEqual(self.nodes[1].admin("POST", "/drain?replica=" + name).status, 200)  # at another router
+        took = self.said(lambda t: name + " is draining" in t, "a replica drained")
+        self.assertLess(took, SOON_S * SLOW)
+        self.nodes[1].admin("POST", "/undrain?replica=" + name)
+        self.well()
+        self.sims[1].kill()
+        took = self.said(lambda t: self.sims[1].name + " is" in t and "3 of 4" in t, "a replica killed")
+        self.assertLess(took, SOON_S * SLOW)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("nft"), "needs root and nftables")
+    def test_a_partition_is_said(self):
+        self.open(self.nodes[0])
+        self.well()
+        ports = "{ %d, %d }" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)
+        table = "grapevine_page_%d" % os.getpid()
+        rule = "table inet %s { chain c { type filter hook output priority 0; udp sport %s udp dport %s drop; }; }"
+        subprocess.run(["nft", "-f", "-"], input=rule % (table, ports, ports), text=True, check=True)
+        try:
+            took = self.said(lambda t: "r2 and r3 do not hear each other" in t, "a partition between two others")
+            self.assertIn("The network between them is cut", self.text("why-differ"))
+            self.shot("partition", 1440, 1100)
+        finally:
+            subprocess.run(["nft", "delete", "table", "inet", table], check=True)
+        self.assertLess(took, SOON_S * SLOW)
+        self.well()
+
+    def test_it_is_small_and_soon_there(self):
+        self.open(self.nodes[0])
+        self.d.refresh()
+        wait_for(lambda: self.text("live-text") == "live", "the stream", limit=20)
+        paint = self.d.execute_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        sizes = self.d.execute_script("return performance.getEntriesByType('resource').filter(e => e.name.match(/page./))"
+                                      ".concat(performance.getEntriesByType('navigation')).map(e => e.decodedBodySize)")
+        print("first paint after %.0f ms; %d bytes in %d files" % (paint, sum(sizes), len(sizes)))
+        self.assertLess(sum(sizes), 150 * 1000)
+
+    @unittest.skipUnless(os.path.exists(os.environ.get("AXE", "")), "axe-core is not there")
+    def test_axe_finds_nothing(self):
+        with open(os.environ["AXE"]) as f:
+            axe = f.read()
+        self.open(self.nodes[0])
+        self.well()
+        line = wait_for(lambda: self.d.find_elements(By.CSS_SELECTOR, ".decision button"), "a line", limit=20)[0]
+        line.click()
+        self.d.find_element(By.ID, "ask").send_keys('{"model": "sim", "messages": []}')
+        self.d.find_element(By.ID, "ask-all").click()
+        wait_for(lambda: "would choose" in self.text("ask-answer"), "the answer", limit=20)
+        self.kill(self.nodes[2])
+        self.said(lambda t: "r3 is not heard" in t, "r3 dead")
+        self.d.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+        for dark in (False, True):
+            for width in (1440, 360):
+                self.shot("axe-none", width, 1000, dark) if not SHOTS else None
+                found = self.d.execute_async_script(
+                    "const done = arguments[arguments.length - 1];"
+                    "axe.run(document).then(r => done(r.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.target + '')])))")
+                self.assertEqual(found, [], (dark, width))
+
+
+if __name__ == "__main__":
+    unittest.main()
