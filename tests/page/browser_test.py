@@ -1,5 +1,6 @@
 """The page in Chromium, headless, with three routers under load: what it shows, and how soon it says what is wrong."""
 
+import http.server
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.request
 
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
@@ -194,6 +196,47 @@ class Page(Clustered):
             subprocess.run(["nft", "delete", "table", "inet", table], check=True)
         self.assertLess(took, SOON_S * SLOW)
         self.well()
+
+    def test_a_token_for_reading(self):
+        """A port that wants one, which stands before a router here."""
+        admin = "http://%s:%d" % (HOST, self.nodes[0].admin_port)
+
+        class Guard(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                open_to_all = self.path == "/" or self.path.startswith("/page/")
+                if not open_to_all and self.headers.get("Authorization") != "Bearer sesame":
+                    self.send_response(401)
+                    self.end_headers()
+                    return
+                asked = urllib.request.Request(admin + self.path, headers={"Accept": self.headers["Accept"]})
+                with urllib.request.urlopen(asked) as answer:
+                    self.send_response(200)
+                    self.send_header("Content-Type", answer.headers["Content-Type"])
+                    self.end_headers()
+                    try:
+                        for part in iter(lambda: answer.read1(65536), b""):
+                            self.wfile.write(part)
+                    except OSError:  # the tab is closed
+                        pass
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer((HOST, 0), Guard)
+        server.handle_error = lambda *_: None  # its router is stopped
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.d.get("http://%s:%d/" % (HOST, server.server_port))
+        field = self.d.find_element(By.ID, "token")
+        wait_for(field.is_displayed, "it asks for a token", limit=20)
+        field.send_keys("wrong", Keys.ENTER)
+        self.said(lambda t: t == "This token is not taken.", "a wrong token")
+        field.send_keys("sesame", Keys.ENTER)
+        self.well()
+        self.assertFalse(field.is_displayed())
+        kept = self.d.execute_script("return JSON.stringify([localStorage, sessionStorage, document.cookie])")
+        self.assertEqual(kept, '[{},{},""]')
 
     def test_it_is_small_and_soon_there(self):
         self.open(self.nodes[0])

@@ -10,7 +10,7 @@ import { headline, readers } from './words.js';
 const SECONDS = 180, EVENTS = 100, SILENT_MS = 2500;
 let token = ''; // in this memory alone
 let history = [], events = new Map(), snap = null, frame = 0, made = null;
-let heard = 0, lost = 0;
+let heard = 0, lost = 0, refused = '';
 
 const KINDS = {
   death: 'died', join: 'came', leave: 'left', drain: 'drains', retry: 'retry', avoided: 'avoided',
@@ -148,16 +148,17 @@ let stop = null;
 
 async function follow() {
   const control = new AbortController();
+  refused = '';
   stop = () => control.abort();
   try {
     const got = await call('GET', 'live', undefined, control.signal);
-    if (got.status === 401 || got.status === 403) {
+    if (got.status === 401) {
       askForToken();
       return;
     }
     mark($('token-form'), 'hidden', '');
     if (got.ok) await read(got);
-    else advise((await got.json()).error.message);
+    else refused = (await got.json()).error.message;
   } catch (e) {
     if (!(e instanceof TypeError) && e.name !== 'AbortError') console.error(e);
   }
@@ -171,11 +172,12 @@ function gone() {
   const name = (snap && snap.router.name) || 'This router';
   const since = ago(performance.now() - (heard || lost || 0));
   state('lost', 'no word');
-  say($('headline'), snap ? `${name} does not answer, for ${since}: it died, was stopped, or the way there is cut.` : 'This router does not answer yet.');
+  say($('headline'), refused ? 'This router does not show itself here.' : snap ? `${name} does not answer, for ${since}: it died, was stopped, or the way there is cut.` : 'This router does not answer yet.');
   mark($('headline'), 'data-state', 'bad');
   document.title = '▲ ' + name;
   const others = ((snap && snap.members) || []).filter((m) => !m.self && m.admin && m.state === 'alive');
-  if (others.length) advise('What stands below is what it said last. Others of the cluster: ', others.map((m) => h('a', { href: `${location.protocol}//${m.admin}/` }, m.name, ' ')));
+  if (refused) advise(refused);
+  else if (others.length) advise('What stands below is what it said last. Others of the cluster: ', others.map((m) => h('a', { href: `${location.protocol}//${m.admin}/` }, m.name, ' ')));
 }
 
 setInterval(() => {
