@@ -6,7 +6,8 @@
  *
  * `hears` (name -> milliseconds since that one was heard, or null) says whom the router hears; it
  * is for people, as `whole_index` is. `"ready": false` says that the router has not taken over the
- * state yet, so it does not hold all of it. Members of other names are passed over. A generation that is not listed is empty.
+ * state yet, so it does not hold all of it. Members of other names are passed over. A generation
+ * that is not listed is empty.
  * Generations below the greatest floor of all are not compared: some router has forgotten already
  * what others still hold, which is no disagreement (crdt/index.h). Where one's floor is above all
  * that another keeps (its `now` + 1), nothing is compared, which is no agreement either.
