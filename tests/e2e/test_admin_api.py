@@ -12,7 +12,7 @@ from lib_cluster import Clustered
 from lib_deploy import text
 
 PAGE = "docs/admin-api.md"
-NAMED = {"nodes", "vector", "frames_in", "frames_out", "not_asked"}  # objects whose keys are names, not fields
+NAMED = {"nodes", "vector", "frames_in", "frames_out", "not_asked", "hears"}  # objects whose keys are names, not fields
 PROMPT = {"model": "sim", "prompt": "some words " * 400, "max_tokens": 400, "ignore_eos": True}
 CHAT = {"model": "sim", "messages": [{"role": "user", "content": "some words " * 400}], "max_tokens": 4}
 POISON = {"model": "sim", "prompt": [4000000000], "max_tokens": 4}  # kills a simulated SGLang
@@ -85,7 +85,7 @@ class Answers(Clustered):
         left = next(s.name for s in sims if s.running())
         gone = next(s.name for s in sims if not s.running())
         answers = {c: self.ask(c + ("?format=json" if c == "GET /readyz" else ""))
-                   for c in calls() if c.startswith("GET")}
+                   for c in calls() if c.startswith("GET") and c != "GET /live"}  # which has no end
         answers.update(explained)
         got = {c: a.json for c, a in answers.items() if a.get("content-type").startswith("application/json")}
         hash_ = got["GET /poison"][0]["hash"]
