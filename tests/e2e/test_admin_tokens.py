@@ -2,10 +2,12 @@
 
 import os
 import re
+import socket
 import tempfile
+import types
 import unittest
 
-from lib import HOST, Case, Client, wait_for
+from lib import HOST, LIMIT, Case, Client, Reader, wait_for
 from test_admin import own_address
 from test_daemon import run
 
@@ -133,6 +135,17 @@ class Stranger(TokensCase):
         return ([(x["name"], x["wish"]) for x in rows],
                 r.admin("GET", "/config", headers=headers).body)
 
+    def live(self, r, host):
+        """The beginning of a stream that has no end."""
+        with socket.create_connection((host, r.admin_port), LIMIT) as s:
+            s.sendall(b"GET /live HTTP/1.1\r\nHost: %s\r\n\r\n" % host.encode())
+            reader = Reader(s)
+            head = reader.until(b"\r\n\r\n").decode()
+            body = b""
+            while b"event: snap" not in body:
+                body += reader.until(b"\n\n")
+            return types.SimpleNamespace(status=int(head.split()[1]), body=body)
+
     def scan(self, r, host, paths, open_paths):
         """What each call answers: {(method, path): answer}."""
         seen = {}
@@ -140,7 +153,10 @@ class Stranger(TokensCase):
             for path in paths:
                 c = Client(r.admin_port, host=host)
                 body = None if method in ("GET", "HEAD", "OPTIONS") else BODY
-                got = c.ask(method, path, body, [("Host", host)])
+                if (method, path) == ("GET", "/live") and open_paths:
+                    got = self.live(r, host)
+                else:
+                    got = c.ask(method, path, body, [("Host", host)])
                 c.close()
                 seen[method, path] = got
                 self.assertNotIn(SECRET.encode(), got.body, (method, path))
@@ -161,6 +177,7 @@ class Stranger(TokensCase):
                (CHAT.encode(), len(BODY), BODY))  # one is under way meanwhile
         e.wait_request()
         seen = self.scan(r, outside, self.paths(r), {("POST", "/explain")})
+        self.assertEqual(seen["GET", "/live"].status, 200)
         self.assertEqual(self.state(r), before)
         for (method, path), got in seen.items():
             if path.startswith(("/drain", "/undrain", "/log-level")) and method == "POST":
