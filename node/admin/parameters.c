@@ -74,10 +74,9 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
         return false;
     }
     const char *wrong = NULL;
-    if (slice_starts_with(name, SLICE("https://")))
-        wrong = "https is not supported: routers speak http with engines";
-    if (slice_starts_with(name, SLICE("http://"))) {
-        name = slice_skip(name, strlen("http://"));
+    bool tls = slice_starts_with(name, SLICE("https://"));
+    if (tls || slice_starts_with(name, SLICE("http://"))) {
+        name = slice_skip(name, tls ? strlen("https://") : strlen("http://"));
         if (slice_ends_with(name, SLICE("/")))
             name.len--;
     }
@@ -91,7 +90,7 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
         wrong = "want a rank from 0 to 63 behind the @, such as 10.0.0.1:8000@1";
     if (wrong == NULL)
         wrong = address_wrong(name);
-    (void)snprintf(url, sizeof url, "http://%.*s%s%s", SLICE_ARG(name),
+    (void)snprintf(url, sizeof url, "http%s://%.*s%s%s", tls ? "s" : "", SLICE_ARG(name),
                    engine[0] != '\0' ? "#engine=" : "", engine);
     if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
         wrong = "want vllm, sglang or other as its engine";

@@ -21,6 +21,7 @@
 #include "node/io/random.h"
 #include "node/io/replica_file.h"
 #include "node/io/shell.h"
+#include "node/io/tls.h"
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
 
@@ -95,6 +96,7 @@ struct secrets {
     struct gossip_keyring keyring;
     struct key_file *admin_token, *admin_read_token, *replica_key;
     struct client_keys *client_keys;
+    struct tls *tls;
 };
 
 static void free_secrets(struct secrets *s)
@@ -103,6 +105,7 @@ static void free_secrets(struct secrets *s)
     key_file_free(s->admin_read_token);
     key_file_free(s->replica_key);
     client_keys_free(s->client_keys);
+    tls_free(s->tls);
 }
 
 /* Opens the file that a setting names, if it names one. */
@@ -127,6 +130,9 @@ static int read_secrets(const struct node_options *o, struct secrets *out, struc
                     message);
     if (good && o->client_keys_file[0] != '\0')
         good = client_keys_open(&out->client_keys, o->client_keys_file, log, message) == 0;
+    _Static_assert((int)TLS_MESSAGE <= (int)IO_KEYS_MESSAGE, "it fits");
+    if (good)
+        good = tls_open(&out->tls, o, log, message) == 0;
     if (good)
         return 0;
     (void)fprintf(stderr, "grapevine: %s\n", message);
@@ -201,6 +207,7 @@ static int run(const struct node_options *options, const struct io_files *files)
     shell.admin_read_token = secrets.admin_read_token;
     shell.replica_key = secrets.replica_key;
     shell.client_keys = secrets.client_keys;
+    shell.tls = secrets.tls;
     struct node *node = NULL;
     status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
     if (status == 0)

@@ -320,6 +320,7 @@ static int make_list(struct discover_kubernetes *k, char *why)
         (void)slice_to_cstr(slice_of_cstr(err_text(ERR_NOMEM)), why, DISCOVER_SLICES_WHY_MAX);
         return ERR_NOMEM;
     }
+    k->slices.tls = k->service.tls;
     int err = discover_slices_list(&k->slices, slice_of_cstr(k->service.port), &k->list, why);
     if (err != 0) {
         free(entries);

@@ -55,6 +55,7 @@ struct discover_service {
     char namespace[DISCOVER_NAMESPACE_MAX + 1]; /* "": the router's own */
     char name[DISCOVER_SERVICE_MAX + 1];
     char port[DISCOVER_PORT_NAME_MAX + 1]; /* a number, a name, or "": the only one */
+    bool tls;                              /* https:// was before it: its replicas speak TLS */
     struct node_labels labels;             /* of all its replicas; borrows from the text */
 };
 

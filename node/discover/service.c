@@ -39,6 +39,9 @@ const char *discover_service_parse(struct slice text, struct discover_service *o
         wrong = node_labels_parse(labels, &parsed.labels);
     if (wrong != NULL)
         return wrong;
+    parsed.tls = slice_starts_with(rest, SLICE("https://"));
+    if (parsed.tls)
+        rest = slice_skip(rest, strlen("https://"));
     if (slice_find(rest, '/') < rest.len) {
         struct slice name = slice_cut(&rest, '/');
         if (name.len > 0 && !is_label(name, DISCOVER_NAMESPACE_MAX))

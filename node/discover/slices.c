@@ -153,7 +153,7 @@ static bool has_family(const struct discover_slices *s, enum discover_family fam
     return false;
 }
 
-static void add_endpoints(const struct discover_slice *slice, uint16_t port,
+static void add_endpoints(const struct discover_slice *slice, const char *scheme, uint16_t port,
                           const struct discover_endpoint_list *before,
                           struct discover_endpoint_list *out)
 {
@@ -161,7 +161,8 @@ static void add_endpoints(const struct discover_slice *slice, uint16_t port,
         const struct discover_endpoint *e = &slice->endpoints[i];
         struct discover_listed *l = &out->at[out->count];
         (void)snprintf(l->name, sizeof l->name,
-                       slice->family == DISCOVER_FAMILY_IPV6 ? "[%s]:%u" : "%s:%u", e->ip, port);
+                       slice->family == DISCOVER_FAMILY_IPV6 ? "%s[%s]:%u" : "%s%s:%u", scheme,
+                       e->ip, port);
         l->draining = e->terminating;
         const struct discover_listed *known = NULL;
         if (before->count > 0)
@@ -205,7 +206,7 @@ int discover_slices_list(const struct discover_slices *s, struct slice port,
         uint16_t number = port_of(slice, port);
         any = any || number > 0;
         if (number > 0)
-            add_endpoints(slice, number, list, &out);
+            add_endpoints(slice, s->tls ? "https://" : "", number, list, &out);
         else
             without = slice;
     }

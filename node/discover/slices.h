@@ -32,7 +32,7 @@ enum {
     DISCOVER_SLICE_NAME_MAX = 253,       /* bytes */
     DISCOVER_PORT_NAME_MAX = 63,         /* bytes */
     DISCOVER_IP_MAX = 45,                /* bytes of an IP address as text */
-    DISCOVER_ENDPOINT_BYTES = 56,        /* "[IP]:PORT" with its NUL */
+    DISCOVER_ENDPOINT_BYTES = 64,        /* "https://[IP]:PORT" with its NUL */
     DISCOVER_SLICES_WHY_MAX = 256,
 };
 
@@ -64,6 +64,7 @@ struct discover_slices {
     struct discover_slice *at[DISCOVER_SLICES_MAX]; /* owned */
     unsigned count;
     unsigned endpoint_count; /* in all */
+    bool tls;                /* its replicas are listed as https:// */
 };
 
 /* Adds a copy, in place of the slice of the same name. ERR_NOMEM; ERR_LIMIT beyond

@@ -6,6 +6,7 @@
 #include "node/io/gossip.h"
 #include "node/io/log_sink.h"
 #include "node/io/shell.h"
+#include "node/io/tls.h"
 
 static void write_process(const struct shell *shell, struct prometheus *p)
 {
@@ -43,5 +44,6 @@ int metrics_write(void *context, struct buf *out)
     node_router_metrics(shell->router, shell_now_ms(shell), &p);
     discover_metrics(shell->node->discover, shell_now_ms(shell), &p);
     io_gossip_metrics(shell, &p);
+    tls_metrics(shell->tls, &p);
     return prometheus_finish(&p);
 }

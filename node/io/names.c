@@ -6,12 +6,14 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/io/shell.h"
+#include "node/io/tls.h"
 #include "node/settings/address.h"
 
 struct name {
     struct net_host host; /* first: what the proxy sees */
     struct shell *shell;
     struct node_address address;
+    struct tls_host *tls; /* NULL: none is spoken there */
     uv_getaddrinfo_t request;
     bool resolving;
     bool closed;
@@ -32,6 +34,10 @@ int names_open(void *context, const struct node_address *address, struct net_hos
         return ERR_NOMEM;
     n->shell = context;
     n->address = *address;
+    if (address->tls && tls_host_open(n->shell->tls, address, &n->tls) != 0) {
+        free(n);
+        return ERR_NOMEM;
+    }
     struct sockaddr_in *v4 = (struct sockaddr_in *)&n->found[0];
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&n->found[0];
     *count = uv_ip4_addr(address->host, address->port, v4) == 0 ||
@@ -92,6 +98,8 @@ void names_close(struct net_host *host)
 {
     struct name *n = of(host);
     n->closed = true;
+    tls_host_free(n->tls);
+    n->tls = NULL;
     if (n->resolving)
         (void)uv_cancel((uv_req_t *)&n->request);
     else
@@ -102,4 +110,9 @@ const struct sockaddr *names_address(const struct net_host *host, unsigned addre
 {
     const struct name *n = CONTAINER_OF(host, const struct name, host);
     return (const struct sockaddr *)&n->found[address];
+}
+
+struct tls_host *names_tls(const struct net_host *host)
+{
+    return CONTAINER_OF(host, const struct name, host)->tls;
 }

@@ -7,12 +7,16 @@
 #include "base/err.h"
 #include "node/proxy/net.h"
 
+struct tls_host;
+
 /* Actions of struct net_actions. */
 MUST_USE int names_open(void *shell, const struct node_address *address, struct net_host **out,
                         unsigned *count);
 bool names_resolve(struct net_host *host, unsigned used);
 void names_close(struct net_host *host);
 
+/* What is remembered of its TLS; NULL: none is spoken there. */
+struct tls_host *names_tls(const struct net_host *host);
 /* One of its addresses. */
 const struct sockaddr *names_address(const struct net_host *host, unsigned address);
 

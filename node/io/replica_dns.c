@@ -126,7 +126,7 @@ static void list(struct name *n, unsigned count)
         const struct host *h = &n->hosts.at[i];
         for (unsigned f = 0; f < FAMILIES; f++) {
             for (unsigned a = 0; a < h->found[f].count; a++, k++) {
-                struct node_address at = {.port = h->port};
+                struct node_address at = {.port = h->port, .tls = n->option.address.tls};
                 (void)strcpy(at.host, h->found[f].at[a].text);
                 node_replica_name_of(&at, names[k]);
                 entries[k] = (struct discover_entry){.name = slice_of_cstr(names[k]),

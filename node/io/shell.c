@@ -18,6 +18,7 @@
 #include "node/io/names.h"
 #include "node/io/random.h"
 #include "node/io/sources.h"
+#include "node/io/tls.h"
 
 enum {
     NAMES_FULL_MS = 60000,
@@ -75,6 +76,7 @@ static void on_tick(uv_timer_t *timer)
     if (shell->client_keys != NULL)
         client_keys_tick(shell->client_keys, shell->loop, now);
     sources_tick(shell);
+    tls_tick(shell->tls, now);
     proxy_tick(shell->proxy, now);
     admin_tick(shell->admin);
     io_gossip_tick(shell);
@@ -230,6 +232,7 @@ void shell_close(struct shell *shell)
     if (shell->client_keys != NULL)
         client_keys_stop(shell->client_keys);
     sources_stop(shell);
+    tls_stop(shell->tls);
     if (shell->admin != NULL)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)
@@ -338,6 +341,7 @@ int shell_start(struct shell *shell, struct node *node)
     shell->proxy = node->proxy;
     shell->admin = node->admin;
     shell->started_ms = shell_now_ms(shell);
+    tls_start(shell->tls, shell);
     node_router_watch(shell->router, on_replica, on_forgotten, shell);
     int err = sources_start(shell);
     if (err == 0)

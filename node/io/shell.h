@@ -5,6 +5,7 @@
  *   listener.c   the ports: connections that come in, and when none can
  *   files.c      how many files may be open, and what fits
  *   tcp.c        streams of clients and replicas, for the proxy (node/proxy/net.h)
+ *   tls.c        TLS on them (tls.h lists its files)
  *   names.c      names of replicas, looked up, for the proxy
  *   gossip.c     the other routers (gossip.h lists its files)
  *   key_file.c   the API key that probes show to replicas
@@ -38,6 +39,7 @@ struct client_keys;
 struct key_file;
 struct io_gossip;
 struct sources;
+struct tls;
 
 struct shell {
     uv_loop_t *loop;
@@ -68,6 +70,7 @@ struct shell {
     /* Borrowed, all four; NULL: none is asked for, and probes carry no API key. */
     struct key_file *admin_token, *admin_read_token, *replica_key;
     struct client_keys *client_keys; /* NULL: everybody may call */
+    struct tls *tls;                 /* borrowed */
     struct sources *sources;         /* of replicas; NULL: the settings alone */
     struct io_gossip *gossip;        /* NULL: this router runs alone */
     struct service service;          /* which started this process */

@@ -1,4 +1,4 @@
-#include "node/io/tcp.h"
+#include "node/io/tcp_internal.h"
 
 #include <limits.h>
 #include <netinet/tcp.h>
@@ -11,25 +11,11 @@
 #include "base/err.h"
 #include "node/io/names.h"
 #include "node/io/shell.h"
-
-struct tcp_stream {
-    struct net_stream stream; /* first: what the proxy sees */
-    uv_tcp_t tcp;
-    uv_connect_t connect;
-    uv_write_t write;
-    uv_shutdown_t shutdown;
-    struct shell *shell;
-    bool closing;
-};
+#include "node/io/tls.h"
 
 static struct tcp_stream *of(struct net_stream *stream)
 {
     return CONTAINER_OF(stream, struct tcp_stream, stream);
-}
-
-static uv_stream_t *uv_of(struct tcp_stream *s)
-{
-    return (uv_stream_t *)&s->tcp;
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -39,6 +25,8 @@ static void on_closed(uv_handle_t *handle)
     struct tcp_stream *s = handle->data;
     if (s->stream.events != NULL)
         s->stream.events->closed(s->stream.owner);
+    if (s->tls != NULL)
+        tls_stream_free(s);
     free(s);
 }
 
@@ -47,7 +35,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     (void)suggested;
     struct tcp_stream *s = handle->data;
     struct slice room = slice_of(NULL, 0);
-    if (s->stream.events->room != NULL)
+    if (s->tls != NULL)
+        room = tls_room(s);
+    else if (s->stream.events->room != NULL)
         room = s->stream.events->room(s->stream.owner);
     if (room.len > 0)
         *out = uv_buf_init((char *)room.at, (unsigned)room.len);
@@ -75,6 +65,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     struct tcp_stream *s = stream->data;
     if (n == 0 || s->closing)
         return;
+    if (s->tls != NULL) {
+        tls_received(s, n);
+        return;
+    }
     const struct net_events *events = s->stream.events;
     uint64_t now = shell_now_ms(s->shell);
     if (BUG(READ_MIXED))
@@ -100,7 +94,9 @@ static void on_connect(uv_connect_t *request, int status)
     if (BUG(DESCRIPTOR_LEAK) && status != 0 && uv_fileno((uv_handle_t *)&s->tcp, &fd) == 0)
         fd = dup(fd);
     int err = status == UV_ECONNREFUSED ? ERR_CLOSED : status != 0 ? ERR_UNREACHABLE : 0;
-    if (!s->closing)
+    if (!s->closing && err == 0 && s->tls != NULL)
+        tls_begin(s, false);
+    else if (!s->closing)
         s->stream.events->connected(s->stream.owner, err, shell_now_ms(s->shell));
 }
 
@@ -140,6 +136,8 @@ void tcp_close(struct net_stream *stream, bool reset)
 {
     struct tcp_stream *s = of(stream);
     CHECK(!s->closing);
+    if (s->tls != NULL)
+        tls_closing(s, reset);
     s->closing = true;
     if (!reset || uv_tcp_close_reset(&s->tcp, on_closed) != 0)
         uv_close((uv_handle_t *)&s->tcp, on_closed);
@@ -147,9 +145,15 @@ void tcp_close(struct net_stream *stream, bool reset)
 
 int tcp_connect(void *context, struct net_host *host, unsigned address, struct net_stream **out)
 {
-    struct tcp_stream *s = new_stream(context);
+    struct shell *shell = context;
+    struct tls_host *tls = names_tls(host);
+    struct tcp_stream *s = new_stream(shell);
     if (s == NULL)
         return ERR_FULL;
+    if (tls != NULL && tls_connects(shell->tls, s, tls) != 0) {
+        tcp_close(&s->stream, false);
+        return ERR_FULL;
+    }
     (void)uv_tcp_nodelay(&s->tcp, 1);
     int err = uv_tcp_connect(&s->connect, &s->tcp, names_address(host, address), on_connect);
     if (err == 0) { /* before that there is no socket */
@@ -174,30 +178,46 @@ static unsigned pieces_of(uv_buf_t *out, const struct slice *pieces, unsigned co
 
 ptrdiff_t tcp_write(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
+    if (of(stream)->tls != NULL)
+        return tls_write(of(stream), pieces, count);
     uv_buf_t bufs[NET_PIECES_MAX];
-    int wrote = uv_try_write(uv_of(of(stream)), bufs, pieces_of(bufs, pieces, count));
+    int wrote = uv_try_write(tcp_uv_of(of(stream)), bufs, pieces_of(bufs, pieces, count));
     return wrote >= 0 ? wrote : wrote == UV_EAGAIN ? 0 : ERR_CLOSED;
 }
 
 int tcp_queue(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
     struct tcp_stream *s = of(stream);
+    if (s->tls != NULL)
+        return tls_queue(s, pieces, count);
     uv_buf_t bufs[NET_PIECES_MAX];
-    int err = uv_write(&s->write, uv_of(s), bufs, pieces_of(bufs, pieces, count), on_written);
+    int err = uv_write(&s->write, tcp_uv_of(s), bufs, pieces_of(bufs, pieces, count), on_written);
     return err == 0 ? 0 : err == UV_ENOMEM ? ERR_NOMEM : ERR_CLOSED;
+}
+
+void tcp_read_raw(struct tcp_stream *s, bool on)
+{
+    if (on)
+        (void)uv_read_start(tcp_uv_of(s), on_alloc, on_read);
+    else
+        (void)uv_read_stop(tcp_uv_of(s));
 }
 
 void tcp_read(struct net_stream *stream, bool on)
 {
-    if (on)
-        (void)uv_read_start(uv_of(of(stream)), on_alloc, on_read);
+    if (of(stream)->tls != NULL)
+        tls_read(of(stream), on);
     else
-        (void)uv_read_stop(uv_of(of(stream)));
+        tcp_read_raw(of(stream), on);
 }
 
 void tcp_finish(struct net_stream *stream)
 {
-    (void)uv_shutdown(&of(stream)->shutdown, uv_of(of(stream)), NULL);
+    struct tcp_stream *s = of(stream);
+    if (s->tls != NULL)
+        tls_finish(s);
+    else
+        (void)uv_shutdown(&s->shutdown, tcp_uv_of(s), NULL);
 }
 
 /* --- connections that come in ---------------------------------------------------------------- */
@@ -214,6 +234,10 @@ int tcp_accepted(struct shell *shell, int fd, enum proxy_port port)
         tcp_close(&s->stream, false);
         return 0;
     }
+    if (tls_on_port(shell->tls, port) && tls_accepted(shell->tls, s, port) != 0) {
+        tcp_close(&s->stream, true);
+        return ERR_NOMEM;
+    }
     (void)uv_tcp_nodelay(&s->tcp, 1);
     char peer[INET6_ADDRSTRLEN] = "";
     struct sockaddr_storage from;
@@ -223,6 +247,8 @@ int tcp_accepted(struct shell *shell, int fd, enum proxy_port port)
     int err = proxy_accept(shell->proxy, &s->stream, port, peer, shell_now_ms(shell));
     if (err != 0)
         tcp_close(&s->stream, false);
+    else if (s->tls != NULL && !s->closing)
+        tls_begin(s, proxy_header_awaited(&s->stream));
     return err;
 }
 

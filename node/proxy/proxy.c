@@ -144,6 +144,12 @@ int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port por
     return 0;
 }
 
+bool proxy_header_awaited(const struct net_stream *stream)
+{
+    const struct client *c = stream->owner;
+    return c->awaits_header;
+}
+
 /* --- from replicas --------------------------------------------------------------------------- */
 
 static void fail_upstream(struct upstream *u, enum upstream_failure failure)
@@ -288,7 +294,8 @@ static void begin_replica(struct proxy *p, unsigned replica)
     struct node_address address;
     if (node_router_rank(p->config.router, replica) >= 0)
         return; /* its address has one for all ranks */
-    if (node_address_parse(node_router_replica_name(p->config.router, replica), &address) != 0)
+    if (node_address_parse_replica(node_router_replica_name(p->config.router, replica), &address) !=
+        0)
         address = (struct node_address){.host = "0.0.0.0"};
     if (open_pool(p, replica, &address) && address.port != 0)
         prober_begin(p, replica);
@@ -311,7 +318,7 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
     struct slice name = node_router_replica_name(p->config.router, replica);
     struct node_address address;
     bool rank = node_router_rank(p->config.router, replica) >= 0;
-    bool good = rank || (node_address_parse(name, &address) == 0 && address.port != 0);
+    bool good = rank || node_address_parse_replica(name, &address) == 0;
     if (good)
         log_event(p->config.log, LOG_INFO, present ? "replica_added" : "replica_removed",
                   LOG_STR("replica", name));

@@ -56,12 +56,22 @@ static int parse_host_port(struct slice text, int port_default, struct node_addr
     }
     (void)slice_to_cstr(host, out->host, sizeof out->host);
     out->port = (uint16_t)port;
+    out->tls = false;
     return 0;
 }
 
 int node_address_parse(struct slice text, struct node_address *out)
 {
     return parse_host_port(text, -1, out);
+}
+
+int node_address_parse_replica(struct slice name, struct node_address *out)
+{
+    bool tls = slice_starts_with(name, SLICE("https://"));
+    int err = parse_host_port(tls ? slice_skip(name, strlen("https://")) : name, -1, out);
+    if (err == 0)
+        out->tls = tls;
+    return err == 0 && out->port == 0 ? ERR_SYNTAX : err;
 }
 
 int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out)

@@ -15,11 +15,15 @@ enum { NODE_HOST_BYTES = 256 }; /* with the NUL; a DNS name has at most 253 */
 struct node_address {
     char host[NODE_HOST_BYTES]; /* a name or an IP address, IPv6 without its brackets */
     uint16_t port;              /* 0: the kernel chooses */
+    bool tls;                   /* of a replica: TLS is spoken there */
 };
 
 /* "HOST:PORT", "[::1]:80". ERR_SYNTAX. */
 MUST_USE int node_address_parse(struct slice text, struct node_address *out);
-/* The same where the port may be left out: then it is `port_default`. */
+/* The name of a replica: "HOST:PORT", or "https://HOST:PORT" where TLS is spoken. ERR_SYNTAX, for a
+ * port 0 too. */
+MUST_USE int node_address_parse_replica(struct slice name, struct node_address *out);
+/* As the first where the port may be left out: then it is `port_default`. */
 MUST_USE int node_address_parse_default(struct slice text, uint16_t port_default,
                                         struct node_address *out);
 

@@ -143,3 +143,12 @@ const char *node_allowed_statuses_not(struct slice value)
     struct node_statuses parsed;
     return node_statuses_parse(value, &parsed);
 }
+
+const char *node_allowed_tls_name_not(struct slice value)
+{
+    struct node_address parsed;
+    if (value.len == 0 || (slice_find(value, ':') == value.len &&
+                           node_address_parse_default(value, 0, &parsed) == 0))
+        return NULL;
+    return "want a name without a port, such as engines.internal";
+}

@@ -25,5 +25,6 @@ const char *node_allowed_join_not(struct slice value);
 const char *node_allowed_node_name_not(struct slice value);
 const char *node_allowed_health_path_not(struct slice value);
 const char *node_allowed_statuses_not(struct slice value);
+const char *node_allowed_tls_name_not(struct slice value);
 
 #endif

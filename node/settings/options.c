@@ -588,6 +588,8 @@ int node_options_finish(struct node_options *o, struct node_options_error *error
     int err = check_replicas(o, error);
     if (err == 0)
         err = check_cluster(o, error);
+    if (err == 0)
+        err = node_options_tls_check(o, error);
     if (err != 0)
         return err;
     if (same_port(&o->listen, &o->admin_listen))

@@ -33,13 +33,14 @@
 #include "node/settings/address.h"
 
 enum {
-    NODE_OPTIONS_MAX = 96,   /* rows of the table */
+    NODE_OPTIONS_MAX = 128,  /* rows of the table */
     NODE_STRINGS_MAX = 1024, /* entries of a list */
     NODE_VALUE_BYTES = 4096, /* of one value */
     NODE_ERROR_BYTES = 512,
     NODE_GOSSIP_PORT = 7490, /* where gossip-listen and join say none */
     NODE_SOURCES_MAX = 16,   /* of one kind, that replicas come from */
     NODE_DNS_PORT = 53,      /* where dns-server says none */
+    NODE_TLS_CERTS_MAX = 32, /* certificates to choose from by name */
 };
 
 #define NODE_OPTION_AUTO UINT64_MAX /* a time that the router works out */
@@ -49,20 +50,20 @@ struct node_strings {
     unsigned count;
 };
 
-enum { NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 12 }; /* with the number of a rank */
+enum { NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 20 }; /* with https:// and the number of a rank */
 
-/* A replica as --replica writes it: http://HOST:PORT[#LABEL=VALUE...] (node/replica/labels.h) */
+/* A replica as --replica writes it: http[s]://HOST:PORT[#LABEL=VALUE...] (node/replica/labels.h) */
 struct node_replica_option {
     struct node_address address;
-    char name[NODE_REPLICA_NAME_BYTES]; /* "host:port", IPv6 in brackets: for router, logs, headers
-                                         */
+    char name[NODE_REPLICA_NAME_BYTES]; /* node_replica_name_of(): for router, logs, headers */
     struct node_labels labels;          /* borrows from the text */
 };
 
-/* A name as --replica-dns writes it: NAME:PORT[#LABEL=VALUE...], or _SERVICE._PROTO.NAME[#...]. */
+/* A name as --replica-dns writes it: NAME:PORT[#LABEL=VALUE...], or _SERVICE._PROTO.NAME[#...];
+ * https:// before it where the replicas speak TLS. */
 struct node_dns_option {
     struct node_address address; /* port 0: the SRV records of the name say it */
-    struct slice name;           /* as written, without labels; borrows from the text, */
+    struct slice name; /* as written, without https:// and labels; borrows from the text, */
     struct node_labels labels;   /* as these do */
 };
 
@@ -115,6 +116,18 @@ struct node_options {
     char *kubernetes_credentials;           /* folder of the service account */
     uint64_t replicas_max;                  /* names in use at one time */
     char *config;                           /* path of the YAML file, "" = none */
+
+    /* TLS; paths are "" = none */
+    struct node_strings tls_cert;
+    struct node_strings tls_key; /* as many */
+    char *tls_ticket_key_file;
+    uint64_t tls_handshake_timeout_ms;
+    char *replica_ca_file;
+    char *replica_cert;
+    char *replica_key;
+    char *replica_tls_name; /* "" = the host of each */
+    char *admin_tls_cert;
+    char *admin_tls_key;
 
     /* Cluster */
     char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */
@@ -266,10 +279,14 @@ MUST_USE int node_options_environment(struct node_options *o, char *const *envir
  * settings are set here: a generation that was not given grows with the TTL. */
 MUST_USE int node_options_finish(struct node_options *o, struct node_options_error *error);
 
+/* Of node_options_finish(): contradictions between settings of TLS (options_tls.c). */
+MUST_USE int node_options_tls_check(const struct node_options *o,
+                                    struct node_options_error *error);
+
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
 MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);
-/* "host:port" of an address, IPv6 in brackets: the name of a replica. `out` has
- * NODE_REPLICA_NAME_BYTES. */
+/* The name of a replica at that address: "host:port", IPv6 in brackets, or "https://host:port".
+ * `out` has NODE_REPLICA_NAME_BYTES. */
 void node_replica_name_of(const struct node_address *address, char *out);
 /* NULL, or what is wrong with a replica and would be right. */
 const char *node_replica_wrong(struct slice text);

@@ -8,8 +8,8 @@
 void node_replica_name_of(const struct node_address *address, char *out)
 {
     bool v6 = strchr(address->host, ':') != NULL;
-    (void)snprintf(out, NODE_REPLICA_NAME_BYTES, v6 ? "[%s]:%u" : "%s:%u", address->host,
-                   address->port);
+    (void)snprintf(out, NODE_REPLICA_NAME_BYTES, v6 ? "%s[%s]:%u" : "%s%s:%u",
+                   address->tls ? "https://" : "", address->host, address->port);
 }
 
 /* Cuts the labels off `text`. NULL, or what is wrong with them. */
@@ -27,21 +27,22 @@ static const char *labels_cut(struct slice *text, struct node_labels *out)
 /* What is wrong with `http://HOST:PORT`, without labels. */
 static const char *url_parse(struct slice url, struct node_address *out)
 {
-    static const uint16_t http_port = 80;
+    static const uint16_t http_port = 80, https_port = 443;
     if (node_rank_name_meant(url))
         return "want no rank in a URL: http://HOST:PORT has all its data-parallel ranks, as its "
                "metrics or #ranks=N say";
     if (slice_find(url, '@') < url.len)
         return "want no user and password: http://HOST:PORT alone";
-    if (slice_starts_with(url, SLICE("https:")))
-        return "TLS to engines is not supported, want http://HOST:PORT";
-    if (!slice_starts_with(url, SLICE("http://")))
+    bool tls = slice_starts_with(url, SLICE("https://"));
+    if (!tls && !slice_starts_with(url, SLICE("http://")))
         return "want a URL such as http://10.0.0.1:8000";
-    url = slice_skip(url, strlen("http://"));
+    url = slice_skip(url, tls ? strlen("https://") : strlen("http://"));
     if (slice_ends_with(url, SLICE("/")))
         url.len--;
-    if (node_address_parse_default(url, http_port, out) == 0 && out->port != 0)
+    if (node_address_parse_default(url, tls ? https_port : http_port, out) == 0 && out->port != 0) {
+        out->tls = tls;
         return NULL;
+    }
     return slice_find(url, '/') < url.len || slice_find(url, '?') < url.len
                ? "want no path: http://HOST:PORT alone"
                : "want a URL such as http://10.0.0.1:8000, its port from 1 to 65535";
@@ -77,6 +78,9 @@ const char *node_dns_parse(struct slice text, struct node_dns_option *out)
 {
     struct node_dns_option parsed = {.name = text};
     const char *wrong_label = labels_cut(&parsed.name, &parsed.labels);
+    bool tls = slice_starts_with(parsed.name, SLICE("https://"));
+    if (tls)
+        parsed.name = slice_skip(parsed.name, strlen("https://"));
     struct slice name = parsed.name;
     bool srv = slice_starts_with(name, SLICE("_"));
     int err = srv ? node_address_parse_default(name, 0, &parsed.address)
@@ -89,6 +93,7 @@ const char *node_dns_parse(struct slice text, struct node_dns_option *out)
     if (node_host_is_ip(parsed.address.host))
         return "want a name to look up; an address is a replica by itself: "
                "--replica http://HOST:PORT";
+    parsed.address.tls = tls;
     if (wrong_label == NULL)
         *out = parsed;
     return wrong_label;

@@ -8,6 +8,7 @@
 #include "node/settings/options.h"
 #include "node/settings/retries_internal.h"
 #include "node/settings/sources_internal.h"
+#include "node/settings/tls_internal.h"
 
 #include "base/check.h"
 #include "base/err.h"
@@ -31,10 +32,11 @@ static const struct node_option table[] = {
      .wrong = node_replica_wrong,
      .unit = "URL",
      .group = "Endpoints",
-     .help = "an engine, http://HOST:PORT; repeat for each",
+     .help = "an engine, http[s]://HOST:PORT; repeat",
      .more =
          "At least one is needed, but for a router of a cluster: it gets to know those that "
-         "the others name, or one with another source of replicas. Without a port, 80 is meant. "
+         "the others name, or one with another source of replicas. Without a port, 80 is meant, "
+         "of https 443. "
          "[Labels](operations.md#labels) may follow, each behind its own `#`: "
          "`http://HOST:PORT#engine=vllm#weight=2`."},
     NODE_OPTION_ROWS_SOURCES,
@@ -104,6 +106,8 @@ static const struct node_option table[] = {
      .group = "Endpoints",
      .help = "YAML file of settings",
      .more = "Cannot be set in the file itself."},
+
+    NODE_OPTION_ROWS_TLS,
 
     /* --- Cluster --------------------------------------------------------------------------- */
     {.name = "gossip-listen",

@@ -125,6 +125,7 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
     struct http_forward_request how = {
         .host_fallback = SLICE("grapevine"),
         .client_address = slice_of_cstr(x->client->peer),
+        .proto = x->proxy->config.options->tls_cert.count > 0 ? SLICE("https") : SLICE("http"),
         .request_id = x->request_id,
         .via = slice_of_cstr(x->proxy->via),
         .distrust_client = x->proxy->config.options->forwarded_headers == NODE_FORWARDED_REPLACE,

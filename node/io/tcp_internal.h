@@ -1,0 +1,31 @@
+/* A TCP stream, as tcp.c and the TLS on top of it (tls_stream.c) share it. */
+#ifndef NODE_IO_TCP_INTERNAL_H
+#define NODE_IO_TCP_INTERNAL_H
+
+#include <uv.h>
+
+#include "base/check.h"
+#include "node/io/tcp.h"
+
+struct tls_stream;
+
+struct tcp_stream {
+    struct net_stream stream; /* first: what the proxy sees */
+    uv_tcp_t tcp;
+    uv_connect_t connect;
+    uv_write_t write;
+    uv_shutdown_t shutdown;
+    struct shell *shell;
+    struct tls_stream *tls; /* NULL: none is spoken */
+    bool closing;
+};
+
+static inline uv_stream_t *tcp_uv_of(struct tcp_stream *s)
+{
+    return (uv_stream_t *)&s->tcp;
+}
+
+/* Reads with the callbacks of tcp.c. */
+void tcp_read_raw(struct tcp_stream *s, bool on);
+
+#endif

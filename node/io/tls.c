@@ -1,0 +1,321 @@
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/tls_internal.h"
+
+enum { FILES_CLIENTS = PROXY_PORT_CLIENT, FILES_ADMIN = PROXY_PORT_ADMIN, FILES_REPLICAS, FILES_TICKETS };
+
+/* --- what files say ----------------------------------------------------------------------------- */
+
+static void take_server(struct tls *t, enum proxy_port port, struct tls_server *server)
+{
+    tls_server_unref(t->server[port]);
+    t->server[port] = server;
+    for (unsigned i = 0; i < server->count; i++) {
+        int64_t left_s = tls_context_expires_s(server->ctx[i]) - (int64_t)time(NULL);
+        if (left_s <= 0)
+            log_event(t->log, LOG_WARN, "tls_certificate_expired",
+                      LOG_CSTR("file", t->files[port].at[2 * i].path),
+                      LOG_INT("expired_s", -left_s), LOG_CSTR("want", "a new one in that file"));
+    }
+}
+
+static void take_clients(void *context, void *made)
+{
+    take_server(context, PROXY_PORT_CLIENT, made);
+}
+
+static void take_admin(void *context, void *made)
+{
+    take_server(context, PROXY_PORT_ADMIN, made);
+}
+
+static void drop_server(void *made)
+{
+    tls_server_unref(made);
+}
+
+static void take_replicas(void *context, void *made)
+{
+    struct tls *t = context;
+    SSL_CTX_free(t->client);
+    t->client = made;
+    t->client_version++;
+}
+
+static void drop_replicas(void *made)
+{
+    SSL_CTX_free(made);
+}
+
+static void add(struct tls_files *f, const char *setting, const char *path, bool secret, bool cas)
+{
+    f->at[f->count++] =
+        (struct tls_file){.setting = setting, .path = path, .secret = secret, .cas = cas};
+}
+
+static void name_files(struct tls *t)
+{
+    const struct node_options *o = t->options;
+    struct tls_files *f = &t->files[FILES_CLIENTS];
+    *f = (struct tls_files){.make = tls_server_make, .take = take_clients, .drop = drop_server};
+    for (unsigned i = 0; i < o->tls_cert.count; i++) {
+        add(f, "tls-cert", o->tls_cert.at[i], false, false);
+        add(f, "tls-key", o->tls_key.at[i], true, false);
+    }
+    f = &t->files[FILES_ADMIN];
+    *f = (struct tls_files){.make = tls_server_make, .take = take_admin, .drop = drop_server};
+    if (o->admin_tls_cert[0] != '\0') {
+        add(f, "admin-tls-cert", o->admin_tls_cert, false, false);
+        add(f, "admin-tls-key", o->admin_tls_key, true, false);
+    }
+    f = &t->files[FILES_REPLICAS];
+    *f = (struct tls_files){.make = tls_client_make, .take = take_replicas, .drop = drop_replicas};
+    if (o->replica_ca_file[0] != '\0')
+        add(f, "replica-ca-file", o->replica_ca_file, false, true);
+    if (o->replica_cert[0] != '\0') {
+        add(f, "replica-cert", o->replica_cert, false, false);
+        add(f, "replica-key", o->replica_key, true, false);
+    }
+    f = &t->files[FILES_TICKETS];
+    *f = (struct tls_files){.make = tls_tickets_make, .take = tls_tickets_take,
+                            .drop = tls_tickets_drop};
+    if (o->tls_ticket_key_file[0] != '\0')
+        add(f, "tls-ticket-key-file", o->tls_ticket_key_file, true, false);
+    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++) {
+        t->files[i].context = i == FILES_TICKETS ? (void *)&t->tickets : t;
+        t->files[i].log = t->log;
+    }
+}
+
+/* --- OpenSSL reads from and writes to memory ----------------------------------------------------- */
+
+static int bio_read(BIO *bio, char *out, int len)
+{
+    struct tls_stream *s = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (s->in.len == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    size_t n = s->in.len < (size_t)len ? s->in.len : (size_t)len;
+    memcpy(out, s->in.at, n);
+    s->in = slice_skip(s->in, n);
+    return (int)n;
+}
+
+static int bio_write(BIO *bio, const char *bytes, int len)
+{
+    struct tls *t = ((struct tls_stream *)BIO_get_data(bio))->all;
+    BIO_clear_retry_flags(bio);
+    size_t room = sizeof t->sealed - t->sealed_len;
+    size_t n = room < (size_t)len ? room : (size_t)len;
+    if (n == 0) {
+        BIO_set_retry_write(bio);
+        return -1;
+    }
+    memcpy(t->sealed + t->sealed_len, bytes, n);
+    t->sealed_len += n;
+    return (int)n;
+}
+
+static long bio_ctrl(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *make_bio(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "grapevine");
+    if (method != NULL && BIO_meth_set_read(method, bio_read) == 1 &&
+        BIO_meth_set_write(method, bio_write) == 1 && BIO_meth_set_ctrl(method, bio_ctrl) == 1)
+        return method;
+    BIO_meth_free(method);
+    return NULL;
+}
+
+/* --- life ----------------------------------------------------------------------------------------- */
+
+int tls_open(struct tls **out, const struct node_options *options, struct log *log, char *message)
+{
+    struct tls *t = calloc(1, sizeof *t);
+    int err = t != NULL ? 0 : ERR_NOMEM;
+    if (err == 0) {
+        t->options = options;
+        t->log = log;
+        t->bio = make_bio();
+        t->tickets.aes = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+        name_files(t);
+        err = t->bio == NULL || t->tickets.aes == NULL ? ERR_NOMEM : tls_tickets_own(&t->tickets);
+    }
+    if (err != 0)
+        (void)snprintf(message, TLS_MESSAGE, "TLS: %s", err_text(err));
+    for (unsigned i = 0; err == 0 && i < ARRAY_LEN(t->files); i++) {
+        if (t->files[i].count > 0)
+            err = tls_files_open(&t->files[i], message);
+    }
+    if (err == 0 && t->files[FILES_TICKETS].count > 0)
+        t->tickets.own = false;
+    if (err != 0) {
+        tls_free(t);
+        return err;
+    }
+    *out = t;
+    return 0;
+}
+
+void tls_free(struct tls *t)
+{
+    if (t == NULL)
+        return;
+    CHECK(t->streams == 0);
+    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
+        tls_files_free(&t->files[i]);
+    tls_server_unref(t->server[PROXY_PORT_CLIENT]);
+    tls_server_unref(t->server[PROXY_PORT_ADMIN]);
+    SSL_CTX_free(t->client);
+    tls_tickets_free(&t->tickets);
+    BIO_meth_free(t->bio);
+    free(t);
+}
+
+void tls_stop(struct tls *t)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
+        tls_files_stop(&t->files[i]);
+}
+
+bool tls_on_port(const struct tls *t, enum proxy_port port)
+{
+    return t->server[port] != NULL;
+}
+
+/* --- time ----------------------------------------------------------------------------------------- */
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct tls *t = handle->data;
+    t->turn_ns = 0;
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    enum { DUE_MAX = 64 }; /* in one turn of the loop */
+    struct tls *t = handle->data;
+    struct tls_stream *s;
+    for (unsigned i = 0; i < DUE_MAX && (s = t->due.first) != NULL; i++) {
+        tls_link_remove(s, &s->due);
+        tls_stream_run(s);
+    }
+    t->crowd_runs = true;
+    while ((s = t->crowded.first) != NULL && t->turn_ns < TLS_TURN_NS) {
+        tls_link_remove(s, &s->due);
+        tls_stream_run(s);
+    }
+    t->crowd_runs = false;
+    t->idling = t->due.first != NULL || t->crowded.first != NULL;
+    if (!t->idling)
+        (void)uv_idle_stop(handle);
+}
+
+void tls_due(struct tls_stream *s, bool crowded)
+{
+    struct tls *t = s->all;
+    if (s->due.in != NULL)
+        return;
+    tls_link_add(crowded ? &t->crowded : &t->due, s, &s->due);
+    if (!t->idling)
+        (void)uv_idle_start(&t->idle, on_idle);
+    t->idling = true;
+}
+
+void tls_start(struct tls *t, struct shell *shell)
+{
+    t->shell = shell;
+    CHECK(uv_idle_init(shell->loop, &t->idle) == 0);
+    CHECK(uv_prepare_init(shell->loop, &t->prepare) == 0);
+    t->idle.data = t->prepare.data = t;
+    CHECK(uv_prepare_start(&t->prepare, on_prepare) == 0);
+}
+
+void tls_tick(struct tls *t, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
+        tls_files_tick(&t->files[i], t->shell->loop, now_ms);
+    tls_tickets_tick(&t->tickets, now_ms);
+    uint64_t limit_ms = t->options->tls_handshake_timeout_ms;
+    struct tls_stream *s;
+    while ((s = t->shaking.first) != NULL && now_ms - s->since_ms >= limit_ms)
+        tls_stream_fail(s, TLS_FAILURE_TIMEOUT, "the handshake has not ended");
+}
+
+/* --- metrics -------------------------------------------------------------------------------------- */
+
+static const char *const sides[TLS_SIDES] = {"clients", "admin", "replicas"};
+
+static void write_counts(const struct tls *t, struct prometheus *p, const char *name,
+                         const char *help, size_t offset)
+{
+    prometheus_family(p, name, PROMETHEUS_COUNTER, help);
+    for (unsigned i = 0; i < TLS_SIDES; i++) {
+        prometheus_label(p, "side", slice_of_cstr(sides[i]));
+        prometheus_value(p, (double)*(const uint64_t *)((const char *)&t->counts[i] + offset));
+    }
+}
+
+static void write_expiry(const struct tls *t, struct prometheus *p)
+{
+    prometheus_family(p, "tls_certificate_expiry_seconds", PROMETHEUS_GAUGE,
+                      "Until the certificate in that file ends; below 0 it has.");
+    int64_t now_s = (int64_t)time(NULL);
+    for (unsigned port = 0; port < ARRAY_LEN(t->server); port++) {
+        for (unsigned i = 0; t->server[port] != NULL && i < t->server[port]->count; i++) {
+            const struct tls_file *file = &t->files[port].at[2 * i];
+            prometheus_label(p, "setting", slice_of_cstr(file->setting));
+            prometheus_label(p, "file", slice_of_cstr(file->path));
+            prometheus_value(p, (double)(tls_context_expires_s(t->server[port]->ctx[i]) - now_s));
+        }
+    }
+    if (t->options->replica_cert[0] == '\0' || t->client == NULL)
+        return;
+    prometheus_label(p, "setting", SLICE("replica-cert"));
+    prometheus_label(p, "file", slice_of_cstr(t->options->replica_cert));
+    prometheus_value(p, (double)(tls_context_expires_s(t->client) - now_s));
+}
+
+void tls_metrics(const struct tls *t, struct prometheus *p)
+{
+    write_counts(t, p, "tls_handshakes_total", "TLS handshakes that succeeded.",
+                 offsetof(struct tls_counts, handshakes));
+    write_counts(t, p, "tls_resumed_total", "Those that took up a session again.",
+                 offsetof(struct tls_counts, resumed));
+    write_counts(t, p, "tls_truncated_total", "TLS streams that ended without close_notify.",
+                 offsetof(struct tls_counts, truncated));
+    prometheus_family(p, "tls_failures_total", PROMETHEUS_COUNTER,
+                      "TLS streams that failed, mostly in their handshake, by reason.");
+    for (unsigned i = 0; i < TLS_SIDES; i++) {
+        for (unsigned k = 0; k < TLS_FAILURES; k++) {
+            prometheus_label(p, "side", slice_of_cstr(sides[i]));
+            prometheus_label(p, "reason", slice_of_cstr(tls_failure_name((enum tls_failure)k)));
+            prometheus_value(p, (double)t->counts[i].failures[k]);
+        }
+    }
+    const struct prometheus_figure figures[] = {
+        {"tls_streams", PROMETHEUS_GAUGE, "TLS streams that are open.", (double)t->streams},
+        {"tls_handshake_cpu_seconds_total", PROMETHEUS_COUNTER, "Time spent on handshakes.",
+         (double)t->handshake_ns / 1e9},
+        {"tls_handshakes_late_total", PROMETHEUS_COUNTER,
+         "Steps of handshakes that waited for another turn of the loop.",
+         (double)t->handshakes_late},
+    };
+    prometheus_figures(p, figures, ARRAY_LEN(figures));
+    write_expiry(t, p);
+}
