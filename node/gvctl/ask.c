@@ -51,6 +51,7 @@ int ask_command(const struct given *g, const struct command *c, const char *argu
                             .target = target.at,
                             .body = body,
                             .token = g->token,
+                            .trust = g->trust,
                             .session = g->session,
                             .timeout_s =
                                 g->timeout_s > 0 && !g->wait ? g->timeout_s : ASK_TIMEOUT_S};
@@ -68,6 +69,7 @@ json_t *ask_quietly(const struct given *g, const char *admin, const char *target
     struct call call = {.method = "GET",
                         .target = target,
                         .token = g->token,
+                        .trust = g->trust,
                         .timeout_s = timeout_s,
                         .quiet = true};
     *status = call_admin(admin, &call, &out);

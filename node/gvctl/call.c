@@ -43,19 +43,32 @@ static void complain(const struct call *call, const char *format, ...)
     va_end(arguments);
 }
 
-/* A socket, CALL_FAILED or CALL_REFUSED. */
-static int open_connection(const char *admin, const struct call *call, double end_s)
+/* A connection; plain where `tls` is NULL. */
+struct line {
+    int fd;
+    struct secure *tls;
+};
+
+static bool read_address(const char *admin, const struct call *call, struct node_address *out)
 {
     struct slice text = slice_of_cstr(admin);
-    if (slice_starts_with(text, SLICE("http://")))
-        text = slice_skip(text, 7);
+    bool tls = slice_starts_with(text, SLICE("https://"));
+    if (tls || slice_starts_with(text, SLICE("http://")))
+        text = slice_skip(text, tls ? strlen("https://") : strlen("http://"));
     if (slice_ends_with(text, SLICE("/")))
         text.len--;
-    struct node_address address;
-    if (node_address_parse(text, &address) != 0) {
-        complain(call, "gvctl: --admin \"%s\" is not http://HOST:PORT\n", admin);
-        return CALL_FAILED;
-    }
+    bool good = node_address_parse(text, out) == 0;
+    out->tls = tls;
+    if (!good)
+        complain(call, "gvctl: --admin \"%s\" is not http[s]://HOST:PORT\n", admin);
+    return good;
+}
+
+/* A socket, CALL_FAILED or CALL_REFUSED. */
+static int open_connection(const char *admin, const struct node_address *to,
+                           const struct call *call, double end_s)
+{
+    struct node_address address = *to;
     char port[8];
     (void)snprintf(port, sizeof port, "%u", address.port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -90,12 +103,29 @@ static int open_connection(const char *admin, const struct call *call, double en
     return fd < 0 ? CALL_FAILED : fd;
 }
 
-static int write_all(int fd, struct slice bytes, double end_s)
+/* False: it failed, which is printed. */
+static bool secure(struct line *l, const char *admin, const struct node_address *address,
+                   const struct call *call, double end_s)
+{
+    char message[SECURE_MESSAGE];
+    if (!address->tls)
+        return true;
+    int err = set_limit(l->fd, end_s)
+                  ? secure_open(&l->tls, l->fd, address->host, &call->trust, message)
+                  : ERR_TIMEOUT;
+    if (err != 0)
+        complain(call, "gvctl: no TLS with %s: %s\n", admin,
+                 err == ERR_DENIED ? message : err_text(err));
+    return err == 0;
+}
+
+static int write_all(const struct line *l, struct slice bytes, double end_s)
 {
     while (bytes.len > 0) {
-        if (!set_limit(fd, end_s))
+        if (!set_limit(l->fd, end_s))
             return ERR_TIMEOUT;
-        ssize_t n = send(fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+        ssize_t n = l->tls != NULL ? secure_write(l->tls, bytes.at, bytes.len)
+                                   : send(l->fd, bytes.at, bytes.len, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -106,15 +136,16 @@ static int write_all(int fd, struct slice bytes, double end_s)
 }
 
 /* Reads to the end of the connection (we asked for it to close). */
-static int read_all(int fd, struct buf *in, double end_s)
+static int read_all(const struct line *l, struct buf *in, double end_s)
 {
     for (;;) {
         int err = buf_reserve(in, 65536);
         if (err != 0)
             return err;
-        if (!set_limit(fd, end_s))
+        if (!set_limit(l->fd, end_s))
             return ERR_TIMEOUT;
-        ssize_t n = recv(fd, in->at + in->len, in->cap - in->len, 0);
+        ssize_t n = l->tls != NULL ? secure_read(l->tls, in->at + in->len, in->cap - in->len)
+                                   : recv(l->fd, in->at + in->len, in->cap - in->len, 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -125,7 +156,7 @@ static int read_all(int fd, struct buf *in, double end_s)
     }
 }
 
-static int send_call(int fd, const struct call *call, double end_s)
+static int send_call(const struct line *l, const struct call *call, double end_s)
 {
     struct buf head;
     buf_init(&head, 0);
@@ -142,9 +173,9 @@ static int send_call(int fd, const struct call *call, double end_s)
     if (err == 0)
         err = buf_append_cstr(&head, "\r\n");
     if (err == 0)
-        err = write_all(fd, buf_slice(&head), end_s);
+        err = write_all(l, buf_slice(&head), end_s);
     if (err == 0)
-        err = write_all(fd, call->body, end_s);
+        err = write_all(l, call->body, end_s);
     buf_free(&head);
     return err;
 }
@@ -172,14 +203,22 @@ static bool is_other_port(const char *admin, const struct call *call, const stru
 int call_admin(const char *admin, const struct call *call, struct buf *out)
 {
     double end_s = call_seconds() + call->timeout_s;
-    int fd = open_connection(admin, call, end_s);
-    if (fd < 0)
-        return fd;
+    struct node_address address;
+    if (!read_address(admin, call, &address))
+        return CALL_FAILED;
+    struct line l = {.fd = open_connection(admin, &address, call, end_s)};
+    if (l.fd < 0)
+        return l.fd;
+    if (!secure(&l, admin, &address, call, end_s)) {
+        (void)close(l.fd);
+        return CALL_FAILED;
+    }
     struct buf in;
     buf_init(&in, 0);
-    int err = send_call(fd, call, end_s);
-    int read_err = read_all(fd, &in, end_s); /* an early refusal may come though sending failed */
-    (void)close(fd);
+    int err = send_call(&l, call, end_s);
+    int read_err = read_all(&l, &in, end_s); /* an early refusal may come though sending failed */
+    secure_free(l.tls);
+    (void)close(l.fd);
     if (read_err == ERR_TIMEOUT || (err == ERR_TIMEOUT && in.len == 0)) {
         buf_free(&in);
         complain(call,

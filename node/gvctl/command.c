@@ -207,6 +207,9 @@ static const struct command rows[] = {
 static const struct command_option options[] = {
     {'a', false, "admin", "URL", (unsigned)OF_EVERY,
      "the router's admin port; default $GRAPEVINE_ADMIN or http://127.0.0.1:9090", ""},
+    {'c', false, "ca-file", "FILE", (unsigned)OF_EVERY,
+     "the CA of an admin port at https://; default: the system's", NULL},
+    {'k', false, "insecure", NULL, (unsigned)OF_EVERY, "believe whoever answers at https://", NULL},
     {'t', false, "token-file", "FILE", (unsigned)OF_EVERY,
      "the admin token, for calls that change something where the router has one; without it "
      "they must come from the router's machine",

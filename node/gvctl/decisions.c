@@ -122,6 +122,7 @@ static json_t *ask_for(const struct given *g, const char *target, bool quiet, in
     struct call call = {.method = "GET",
                         .target = target,
                         .token = g->token,
+                        .trust = g->trust,
                         .timeout_s = g->timeout_s > 0 ? g->timeout_s : ASK_TIMEOUT_S,
                         .quiet = quiet};
     *status = call_admin(g->admin, &call, &out);

@@ -98,6 +98,10 @@ static bool take(struct given *g, int letter)
         free(g->token);
         g->token = read_token(optarg);
         return g->token != NULL;
+    case 'c':
+        return (g->trust.ca_file = optarg) != NULL;
+    case 'k':
+        return g->trust.insecure = true;
     case 'T':
         return take_number(&g->timeout_s, optarg);
     case 'o':

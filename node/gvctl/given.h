@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "node/gvctl/keygen.h"
+#include "node/gvctl/secure.h"
 #include "node/gvctl/show.h"
 
 struct command;
@@ -13,6 +14,7 @@ enum { GIVEN_OPTIONS_MAX = 48 };
 struct given {
     const char *admin;
     char *token; /* owned; NULL: none */
+    struct secure_trust trust;
     struct show show;
     bool help, version;
     unsigned timeout_s; /* 0: not given */

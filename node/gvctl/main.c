@@ -73,6 +73,7 @@ static int convergence(const struct given *g, const struct command *c)
         struct call call = {.method = "GET",
                             .target = admin_call_row(ADMIN_CALL_CONVERGENCE)->path,
                             .token = g->token,
+                            .trust = g->trust,
                             .timeout_s = left > least ? left : least,
                             .awaited = g->wait && left > 0};
         buf_clear(&out);
@@ -104,6 +105,7 @@ static int version(const struct given *g)
     struct call call = {.method = "GET",
                         .target = admin_call_row(ADMIN_CALL_INDEX)->path,
                         .token = g->token,
+                        .trust = g->trust,
                         .timeout_s = g->timeout_s > 0 ? g->timeout_s : 2,
                         .quiet = true};
     bool answers = call_admin(g->admin, &call, &out) == 200;

@@ -76,6 +76,7 @@ static void take_metrics(struct survey *s, struct survey_router *r, const struct
     struct call call = {.method = "GET",
                         .target = admin_call_row(ADMIN_CALL_METRICS)->path,
                         .token = g->token,
+                        .trust = g->trust,
                         .timeout_s = timeout_s,
                         .quiet = true};
     json_t *samples = call_admin(admin, &call, &out) == 200 ? parse_metrics(buf_slice(&out)) : NULL;
@@ -163,6 +164,7 @@ static void take_ready(struct survey *s, const struct given *g)
     struct call call = {.method = "GET",
                         .target = "/readyz?format=json",
                         .token = g->token,
+                        .trust = g->trust,
                         .timeout_s = ASK_TIMEOUT_S,
                         .quiet = true};
     int status = call_admin(g->admin, &call, &out);

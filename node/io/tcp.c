@@ -35,9 +35,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     (void)suggested;
     struct tcp_stream *s = handle->data;
     struct slice room = slice_of(NULL, 0);
-    if (s->tls != NULL)
-        room = tls_room(s);
-    else if (s->stream.events->room != NULL)
+    if (s->stream.events->room != NULL)
         room = s->stream.events->room(s->stream.owner);
     if (room.len > 0)
         *out = uv_buf_init((char *)room.at, (unsigned)room.len);
@@ -65,10 +63,6 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     struct tcp_stream *s = stream->data;
     if (n == 0 || s->closing)
         return;
-    if (s->tls != NULL) {
-        tls_received(s, n);
-        return;
-    }
     const struct net_events *events = s->stream.events;
     uint64_t now = shell_now_ms(s->shell);
     if (BUG(READ_MIXED))
@@ -195,20 +189,15 @@ int tcp_queue(struct net_stream *stream, const struct slice *pieces, unsigned co
     return err == 0 ? 0 : err == UV_ENOMEM ? ERR_NOMEM : ERR_CLOSED;
 }
 
-void tcp_read_raw(struct tcp_stream *s, bool on)
+void tcp_read(struct net_stream *stream, bool on)
 {
-    if (on)
+    struct tcp_stream *s = of(stream);
+    if (s->tls != NULL)
+        tls_read(s, on);
+    else if (on)
         (void)uv_read_start(tcp_uv_of(s), on_alloc, on_read);
     else
         (void)uv_read_stop(tcp_uv_of(s));
-}
-
-void tcp_read(struct net_stream *stream, bool on)
-{
-    if (of(stream)->tls != NULL)
-        tls_read(of(stream), on);
-    else
-        tcp_read_raw(of(stream), on);
 }
 
 void tcp_finish(struct net_stream *stream)

@@ -25,7 +25,4 @@ static inline uv_stream_t *tcp_uv_of(struct tcp_stream *s)
     return (uv_stream_t *)&s->tcp;
 }
 
-/* Reads with the callbacks of tcp.c. */
-void tcp_read_raw(struct tcp_stream *s, bool on);
-
 #endif

@@ -8,9 +8,14 @@
 #include "base/err.h"
 #include "node/io/tls_internal.h"
 
-enum { FILES_CLIENTS = PROXY_PORT_CLIENT, FILES_ADMIN = PROXY_PORT_ADMIN, FILES_REPLICAS, FILES_TICKETS };
+enum {
+    FILES_CLIENTS = PROXY_PORT_CLIENT,
+    FILES_ADMIN = PROXY_PORT_ADMIN,
+    FILES_REPLICAS,
+    FILES_TICKETS
+};
 
-/* --- what files say ----------------------------------------------------------------------------- */
+/* --- what files say -------------------------------------------------------------------------- */
 
 static void take_server(struct tls *t, enum proxy_port port, struct tls_server *server)
 {
@@ -83,8 +88,8 @@ static void name_files(struct tls *t)
         add(f, "replica-key", o->replica_key, true, false);
     }
     f = &t->files[FILES_TICKETS];
-    *f = (struct tls_files){.make = tls_tickets_make, .take = tls_tickets_take,
-                            .drop = tls_tickets_drop};
+    *f = (struct tls_files){
+        .make = tls_tickets_make, .take = tls_tickets_take, .drop = tls_tickets_drop};
     if (o->tls_ticket_key_file[0] != '\0')
         add(f, "tls-ticket-key-file", o->tls_ticket_key_file, true, false);
     for (unsigned i = 0; i < ARRAY_LEN(t->files); i++) {
@@ -93,7 +98,7 @@ static void name_files(struct tls *t)
     }
 }
 
-/* --- OpenSSL reads from and writes to memory ----------------------------------------------------- */
+/* --- OpenSSL reads from and writes to memory ------------------------------------------------- */
 
 static int bio_read(BIO *bio, char *out, int len)
 {
@@ -142,7 +147,7 @@ static BIO_METHOD *make_bio(void)
     return NULL;
 }
 
-/* --- life ----------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 int tls_open(struct tls **out, const struct node_options *options, struct log *log, char *message)
 {
@@ -193,57 +198,12 @@ void tls_stop(struct tls *t)
         tls_files_stop(&t->files[i]);
 }
 
-bool tls_on_port(const struct tls *t, enum proxy_port port)
-{
-    return t->server[port] != NULL;
-}
-
-/* --- time ----------------------------------------------------------------------------------------- */
-
-static void on_prepare(uv_prepare_t *handle)
-{
-    struct tls *t = handle->data;
-    t->turn_ns = 0;
-}
-
-static void on_idle(uv_idle_t *handle)
-{
-    enum { DUE_MAX = 64 }; /* in one turn of the loop */
-    struct tls *t = handle->data;
-    struct tls_stream *s;
-    for (unsigned i = 0; i < DUE_MAX && (s = t->due.first) != NULL; i++) {
-        tls_link_remove(s, &s->due);
-        tls_stream_run(s);
-    }
-    t->crowd_runs = true;
-    while ((s = t->crowded.first) != NULL && t->turn_ns < TLS_TURN_NS) {
-        tls_link_remove(s, &s->due);
-        tls_stream_run(s);
-    }
-    t->crowd_runs = false;
-    t->idling = t->due.first != NULL || t->crowded.first != NULL;
-    if (!t->idling)
-        (void)uv_idle_stop(handle);
-}
-
-void tls_due(struct tls_stream *s, bool crowded)
-{
-    struct tls *t = s->all;
-    if (s->due.in != NULL)
-        return;
-    tls_link_add(crowded ? &t->crowded : &t->due, s, &s->due);
-    if (!t->idling)
-        (void)uv_idle_start(&t->idle, on_idle);
-    t->idling = true;
-}
+/* --- time ------------------------------------------------------------------------------------ */
 
 void tls_start(struct tls *t, struct shell *shell)
 {
     t->shell = shell;
-    CHECK(uv_idle_init(shell->loop, &t->idle) == 0);
-    CHECK(uv_prepare_init(shell->loop, &t->prepare) == 0);
-    t->idle.data = t->prepare.data = t;
-    CHECK(uv_prepare_start(&t->prepare, on_prepare) == 0);
+    tls_due_start(t, tls_stream_run);
 }
 
 void tls_tick(struct tls *t, uint64_t now_ms)
@@ -257,7 +217,7 @@ void tls_tick(struct tls *t, uint64_t now_ms)
         tls_stream_fail(s, TLS_FAILURE_TIMEOUT, "the handshake has not ended");
 }
 
-/* --- metrics -------------------------------------------------------------------------------------- */
+/* --- metrics --------------------------------------------------------------------------------- */
 
 static const char *const sides[TLS_SIDES] = {"clients", "admin", "replicas"};
 

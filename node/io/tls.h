@@ -4,6 +4,7 @@
  *   tls.c           the whole: opened, ticked, watched, measured
  *   tls_stream.c    one stream: handshake, bytes in, bytes out, the end
  *   tls_seal.c      what goes out of it: records, and what the kernel did not take
+ *   tls_due.c       what is to be done though nothing came
  *   tls_context.c   contexts of OpenSSL: what is accepted, certificates by name
  *   tls_pem.c       certificates and keys out of the text of files
  *   tls_files.c     files that are read again and again, and what is made of them
@@ -28,14 +29,15 @@
 #include "node/settings/options.h"
 
 enum {
-    TLS_TURN_NS = 1000000,        /* of handshakes in one turn of the loop, and then no more begins */
+    TLS_TURN_NS = 1000000, /* of handshakes in one turn of the loop, and then no more begins */
     TLS_FILE_BYTES_MAX = 1 << 20, /* of one file; that of CAs may be TLS_CA_BYTES_MAX */
     TLS_CA_BYTES_MAX = 4 << 20,
     TLS_MESSAGE = 512,
-    TLS_TICKET_KEYS_MAX = 16,        /* in the file of ticket keys */
-    TLS_SESSION_S = 7200,            /* a session may be taken up again for so long */
-    TLS_FILES_INTERVAL_MS = 1000,    /* between two readings of files */
-    TLS_FAILURES_LOG_MS = 60 * 1000, /* between two lines of the log on one kind of failure */
+    TLS_TICKET_KEYS_MAX = 16,     /* in the file of ticket keys */
+    TLS_SESSION_S = 7200,         /* a session may be taken up again for so long */
+    TLS_FILES_INTERVAL_MS = 1000, /* between two readings of files */
+    TLS_REPLICA_SLOW_MS = 1000,   /* a handshake that is given up after so long was too slow */
+    TLS_FAILURES_LOG_MS = 60000,  /* between two lines of the log on one kind of failure */
 };
 
 struct shell;
@@ -55,7 +57,7 @@ void tls_stop(struct tls *t);
 void tls_free(struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
 
-/* --- replicas ------------------------------------------------------------------------------- */
+/* --- replicas -------------------------------------------------------------------------------- */
 
 struct tls_host;
 
@@ -65,7 +67,7 @@ MUST_USE int tls_host_open(struct tls *t, const struct node_address *address,
 /* There are no open streams to it any more. NULL is fine. */
 void tls_host_free(struct tls_host *host);
 
-/* --- streams, for tcp.c --------------------------------------------------------------------- */
+/* --- streams, for tcp.c ---------------------------------------------------------------------- */
 
 /* Whether that port speaks TLS. */
 bool tls_on_port(const struct tls *t, enum proxy_port port);
@@ -86,9 +88,5 @@ void tls_finish(struct tcp_stream *s);
 void tls_closing(struct tcp_stream *s, bool cut);
 /* After it was closed. */
 void tls_stream_free(struct tcp_stream *s);
-
-/* Where the kernel's next bytes go, and that they came, or the end (an error of libuv). */
-struct slice tls_room(struct tcp_stream *s);
-void tls_received(struct tcp_stream *s, ssize_t n);
 
 #endif

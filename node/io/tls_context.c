@@ -28,7 +28,7 @@ static bool init(SSL_CTX *ctx)
     return good;
 }
 
-/* --- clients ---------------------------------------------------------------------------------- */
+/* --- clients --------------------------------------------------------------------------------- */
 
 static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                        const unsigned char *in, unsigned in_len, void *context)
@@ -71,8 +71,8 @@ static SSL_CTX *server_context(void)
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (ctx == NULL)
         return NULL;
-    if (!init(ctx) || SSL_CTX_set_session_id_context(ctx, session_context,
-                                                     sizeof session_context - 1) != 1) {
+    if (!init(ctx) ||
+        SSL_CTX_set_session_id_context(ctx, session_context, sizeof session_context - 1) != 1) {
         SSL_CTX_free(ctx);
         return NULL;
     }
@@ -121,7 +121,19 @@ int64_t tls_context_expires_s(const SSL_CTX *ctx)
     return ASN1_TIME_to_tm(X509_get0_notAfter(cert), &end) == 1 ? (int64_t)timegm(&end) : 0;
 }
 
-/* --- replicas --------------------------------------------------------------------------------- */
+/* --- replicas -------------------------------------------------------------------------------- */
+
+/* A session that may be taken up again. */
+static int on_session(SSL *ssl, SSL_SESSION *session)
+{
+    const struct tls_stream *s = tls_stream_of(ssl);
+    if (s->tcp->closing || SSL_get_SSL_CTX(ssl) != s->all->client)
+        return 0;
+    SSL_SESSION_free(s->host->session);
+    s->host->session = session; /* the host's from now on */
+    s->host->version = s->all->client_version;
+    return 1;
+}
 
 static SSL_CTX *client_context(void)
 {
@@ -134,9 +146,8 @@ static SSL_CTX *client_context(void)
     }
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     (void)X509_STORE_set_flags(SSL_CTX_get_cert_store(ctx), X509_V_FLAG_PARTIAL_CHAIN);
-    (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT |
-                                                  SSL_SESS_CACHE_NO_INTERNAL);
-    SSL_CTX_sess_set_new_cb(ctx, tls_host_session);
+    (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(ctx, on_session);
     return ctx;
 }
 
@@ -147,8 +158,9 @@ SSL_CTX *tls_client_of_system(char *message)
         return ctx;
     SSL_CTX_free(ctx);
     ERR_clear_error();
-    (void)snprintf(message, TLS_MESSAGE, "the CAs of this system cannot be read, want "
-                                         "replica-ca-file");
+    (void)snprintf(message, TLS_MESSAGE,
+                   "the CAs of this system cannot be read, want "
+                   "replica-ca-file");
     return NULL;
 }
 

@@ -8,13 +8,14 @@
 
 static const struct {
     const char *name;
-    const char *of_client;  /* what to do; NULL: nothing to say */
+    const char *of_client; /* what to do; NULL: nothing to say */
     const char *of_replica;
 } kinds[TLS_FAILURES] = {
     [TLS_FAILURE_PLAINTEXT] = {"plaintext", "https:// in the client's base URL",
                                "http:// in the replica's URL, or TLS at its port"},
-    [TLS_FAILURE_TIMEOUT] = {"timeout", "a client that ends its handshake within "
-                                        "tls-handshake-timeout",
+    [TLS_FAILURE_TIMEOUT] = {"timeout",
+                             "a client that ends its handshake within "
+                             "tls-handshake-timeout",
                              "an answer within upstream-connect-timeout"},
     [TLS_FAILURE_CLOSED] = {"closed", NULL,
                             "a replica that speaks TLS 1.2 or 1.3 at this port, and a replica-cert "

@@ -59,14 +59,3 @@ bool tls_host_prepare(struct tls_host *host, SSL *ssl)
         good = SSL_set_session(ssl, host->session) == 1;
     return good;
 }
-
-int tls_host_session(SSL *ssl, SSL_SESSION *session)
-{
-    struct tls_stream *s = tls_stream_of(ssl);
-    if (s == NULL || s->tcp->closing || SSL_get_SSL_CTX(ssl) != s->all->client)
-        return 0;
-    forget(s->host);
-    s->host->session = session; /* ours from now on */
-    s->host->version = s->all->client_version;
-    return 1;
-}

@@ -11,7 +11,8 @@
 #include "node/io/tls_files.h"
 
 enum tls_side { TLS_CLIENTS, TLS_ADMIN, TLS_REPLICAS, TLS_SIDES };
-_Static_assert((int)TLS_CLIENTS == (int)PROXY_PORT_CLIENT && (int)TLS_ADMIN == (int)PROXY_PORT_ADMIN,
+_Static_assert((int)TLS_CLIENTS == (int)PROXY_PORT_CLIENT &&
+                   (int)TLS_ADMIN == (int)PROXY_PORT_ADMIN,
                "the side of a port has its number");
 
 /* Why a stream failed; names and advice in tls_failures.c. */
@@ -35,7 +36,7 @@ enum {
     TLS_SEALED_BYTES = (TLS_BATCH_RECORDS + 1) * SSL3_RT_MAX_PACKET_SIZE,
 };
 
-/* --- what a port shows ---------------------------------------------------------------------- */
+/* --- what a port shows ----------------------------------------------------------------------- */
 
 /* Made of the files of a port, and never changed: others take its place. Each stream holds it. */
 struct tls_server {
@@ -83,8 +84,8 @@ MUST_USE int tls_tickets_own(struct tls_tickets *tickets);
 void tls_tickets_tick(struct tls_tickets *tickets, uint64_t now_ms);
 void tls_tickets_free(struct tls_tickets *tickets);
 /* The callback of OpenSSL. */
-int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                    EVP_MAC_CTX *mac, int seal);
+MUST_USE int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv,
+                             EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal);
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
@@ -98,7 +99,7 @@ struct tls_counts {
     uint64_t truncated; /* ended without close_notify */
 };
 
-struct tls_complaint { /* on failures of one kind, on one side */
+struct tls_complaint {  /* on failures of one kind, on one side */
     uint64_t logged_ms; /* 0: never */
     uint64_t unlogged;
 };
@@ -114,8 +115,9 @@ struct tls {
     struct tls_files files[4]; /* of the ports, of replicas, of tickets; count 0: none */
     BIO_METHOD *bio;
 
-    uv_idle_t idle;       /* while anything is due */
-    uv_prepare_t prepare; /* each turn */
+    void (*run)(struct tls_stream *s); /* what is due */
+    uv_idle_t idle;                    /* while anything is due */
+    uv_prepare_t prepare;              /* each turn */
     bool idling, crowd_runs;
     struct tls_list due;      /* have bytes to hand out, or something to say */
     struct tls_list crowded;  /* handshakes that wait for the next turn */
@@ -127,13 +129,13 @@ struct tls {
     struct tls_counts counts[TLS_SIDES];
     struct tls_complaint complaints[TLS_SIDES][TLS_FAILURES];
 
-    char in[PROXY_READ_BYTES];      /* what the kernel gave, of one event */
-    char joined[TLS_RECORD_BYTES];  /* pieces that become one record */
-    char sealed[TLS_SEALED_BYTES];  /* what OpenSSL wrote, until the kernel gets it */
+    char in[PROXY_READ_BYTES];     /* what the kernel gave, of one event */
+    char joined[TLS_RECORD_BYTES]; /* pieces that become one record */
+    char sealed[TLS_SEALED_BYTES]; /* what OpenSSL wrote, until the kernel gets it */
     size_t sealed_len;
 };
 
-/* --- a stream --------------------------------------------------------------------------------- */
+/* --- a stream -------------------------------------------------------------------------------- */
 
 enum tls_state {
     TLS_HEADER,  /* a PROXY header comes first */
@@ -170,9 +172,9 @@ struct tls_stream {
 
     /* Out of it. */
     uv_write_t flush;
-    struct buf out;  /* under way to the kernel */
-    struct buf more; /* goes next */
-    size_t ahead;    /* bytes that the owner will queue next, and that are sealed already */
+    struct buf out;       /* under way to the kernel */
+    struct buf more;      /* goes next */
+    size_t ahead;         /* bytes that the owner will queue next, and that are sealed already */
     struct slice *queued; /* the owner's pieces; NULL: none */
     unsigned queued_count, queued_at;
     size_t queued_offset;
@@ -180,6 +182,8 @@ struct tls_stream {
 
 void tls_link_add(struct tls_list *list, struct tls_stream *s, struct tls_link *link);
 void tls_link_remove(struct tls_stream *s, struct tls_link *link);
+/* The loop is there; `run` does what is due. */
+void tls_due_start(struct tls *t, void (*run)(struct tls_stream *s));
 /* It has something to do that no event of the network brings: after this turn's events. */
 void tls_due(struct tls_stream *s, bool crowded);
 /* What is due now. */
@@ -201,7 +205,7 @@ enum tls_failure tls_failure_of(const struct tls_stream *s);
 void tls_failure_note(struct tls_stream *s, enum tls_failure why, const char *detail);
 const char *tls_failure_name(enum tls_failure why);
 
-/* --- a replica -------------------------------------------------------------------------------- */
+/* --- a replica ------------------------------------------------------------------------------- */
 
 struct tls_host {
     struct tls *all;
@@ -215,8 +219,6 @@ struct tls_host {
 
 /* Sets the names and the session of a connection to it. False: no memory. */
 bool tls_host_prepare(struct tls_host *host, SSL *ssl);
-/* The callback of OpenSSL: a session that may be taken up again. */
-int tls_host_session(SSL *ssl, SSL_SESSION *session);
 
 static inline struct tls_stream *tls_stream_of(const SSL *ssl)
 {

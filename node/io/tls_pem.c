@@ -98,8 +98,7 @@ static bool use_key(SSL_CTX *ctx, const struct tls_file *cert, const struct tls_
 bool tls_pem_pair(SSL_CTX *ctx, const struct tls_file *cert, struct slice cert_text,
                   const struct tls_file *key, struct slice key_text, char *message)
 {
-    return use_chain(ctx, cert, cert_text, message) &&
-           use_key(ctx, cert, key, key_text, message);
+    return use_chain(ctx, cert, cert_text, message) && use_key(ctx, cert, key, key_text, message);
 }
 
 bool tls_pem_cas(SSL_CTX *ctx, const struct tls_file *file, struct slice text, char *message)

@@ -1,6 +1,6 @@
-/* What goes out of a TLS stream. The proxy is told what the kernel took, as of a plain stream: bytes
+/* What goes out of a TLS stream. The proxy learns what the kernel took, as of a plain stream: bytes
  * that are sealed but did not fit are `ahead`, count as not taken, and are skipped when their owner
- * queues them. So what the proxy believes to be sent is sent, and no more is held than one batch. */
+ * queues them. So what the proxy takes for sent is sent, and no more is held than one batch. */
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct batch {
     size_t sealed[TLS_BATCH_RECORDS]; /* plain and sealed */
 };
 
-/* --- to the kernel -------------------------------------------------------------------------------- */
+/* --- to the kernel --------------------------------------------------------------------------- */
 
 static void on_flushed(uv_write_t *request, int status);
 
@@ -92,7 +92,7 @@ void tls_seal_control(struct tls_stream *s)
     (void)send_sealed(s); /* a stream that breaks shows at its next use */
 }
 
-/* --- into records --------------------------------------------------------------------------------- */
+/* --- into records ---------------------------------------------------------------------------- */
 
 /* The bytes of the next record; empty: there are none. They stay until the next one. */
 static struct slice next_record(struct tls *t, struct cursor *c)
@@ -130,10 +130,10 @@ static bool seal(struct tls_stream *s, struct cursor *c, struct batch *b)
         size_t wrote = 0;
         if (bytes.len == 0)
             return true;
-        ERR_clear_error();
         if (SSL_write_ex(s->ssl, bytes.at, bytes.len, &wrote) != 1 || wrote != bytes.len) {
             t->sealed_len = 0;
             s->state = TLS_BROKEN;
+            ERR_clear_error();
             return false;
         }
         plain += bytes.len;
@@ -174,7 +174,7 @@ ptrdiff_t tls_write(struct tcp_stream *tcp, const struct slice *pieces, unsigned
     return (ptrdiff_t)done;
 }
 
-/* --- what is queued ------------------------------------------------------------------------------- */
+/* --- what is queued -------------------------------------------------------------------------- */
 
 /* Passes over what is sealed already. */
 static void skip_ahead(struct tls_stream *s)
@@ -238,7 +238,10 @@ void tls_seal_pump(struct tls_stream *s)
 void tls_seal_tell(struct tls_stream *s)
 {
     bool broken = s->state == TLS_BROKEN;
-    bool done = !s->flushing && s->queued_at == s->queued_count && s->state == TLS_OPEN;
+    /* The kernel may have it all before libuv says so. */
+    bool gone = !s->flushing ||
+                (s->more.len == 0 && uv_stream_get_write_queue_size(tcp_uv_of(s->tcp)) == 0);
+    bool done = gone && s->queued_at == s->queued_count && s->state == TLS_OPEN;
     if (!s->telling || s->tcp->closing || (!broken && !done))
         return;
     s->telling = false;

@@ -11,38 +11,18 @@
 
 enum { HANDSHAKE_RECORD = 22 }; /* ContentType of RFC 8446, section 5.1: the first byte */
 
-/* --- lists ---------------------------------------------------------------------------------------- */
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out);
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes);
 
-void tls_link_add(struct tls_list *list, struct tls_stream *s, struct tls_link *link)
+static void read_raw(struct tcp_stream *tcp, bool on)
 {
-    ptrdiff_t offset = (char *)link - (char *)s;
-    CHECK(link->in == NULL);
-    *link = (struct tls_link){.in = list, .prev = list->last};
-    if (list->last != NULL)
-        ((struct tls_link *)((char *)list->last + offset))->next = s;
+    if (on)
+        (void)uv_read_start(tcp_uv_of(tcp), on_alloc, on_read);
     else
-        list->first = s;
-    list->last = s;
+        (void)uv_read_stop(tcp_uv_of(tcp));
 }
 
-void tls_link_remove(struct tls_stream *s, struct tls_link *link)
-{
-    ptrdiff_t offset = (char *)link - (char *)s;
-    struct tls_list *list = link->in;
-    if (list == NULL)
-        return;
-    if (link->prev != NULL)
-        ((struct tls_link *)((char *)link->prev + offset))->next = link->next;
-    else
-        list->first = link->next;
-    if (link->next != NULL)
-        ((struct tls_link *)((char *)link->next + offset))->prev = link->prev;
-    else
-        list->last = link->prev;
-    *link = (struct tls_link){0};
-}
-
-/* --- life ----------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 static struct tls_stream *new_stream(struct tls *t, struct tcp_stream *tcp, SSL_CTX *ctx,
                                      enum tls_side side)
@@ -73,6 +53,11 @@ static struct tls_stream *new_stream(struct tls *t, struct tcp_stream *tcp, SSL_
     return s;
 }
 
+bool tls_on_port(const struct tls *t, enum proxy_port port)
+{
+    return t->server[port] != NULL;
+}
+
 int tls_accepted(struct tls *t, struct tcp_stream *tcp, enum proxy_port port)
 {
     struct tls_server *server = t->server[port];
@@ -94,6 +79,7 @@ int tls_connects(struct tls *t, struct tcp_stream *tcp, struct tls_host *host)
         return ERR_NOMEM;
     SSL_set_connect_state(s->ssl);
     s->host = host;
+    s->since_ms = shell_now_ms(tcp->shell);
     ERR_clear_error();
     return tls_host_prepare(host, s->ssl) ? 0 : ERR_NOMEM;
 }
@@ -103,6 +89,9 @@ void tls_closing(struct tcp_stream *tcp, bool cut)
     struct tls_stream *s = tcp->tls;
     tls_link_remove(s, &s->due);
     tls_link_remove(s, &s->shake);
+    bool slow = shell_now_ms(tcp->shell) - s->since_ms >= TLS_REPLICA_SLOW_MS;
+    if (s->state == TLS_SHAKING && s->side == TLS_REPLICAS && s->looked && slow)
+        tls_failure_note(s, TLS_FAILURE_TIMEOUT, "the handshake has not ended");
     if (cut || s->state != TLS_OPEN || s->flushing || s->finished)
         return;
     ERR_clear_error();
@@ -127,7 +116,7 @@ void tls_stream_free(struct tcp_stream *tcp)
     tcp->tls = NULL;
 }
 
-/* --- failures ------------------------------------------------------------------------------------- */
+/* --- failures -------------------------------------------------------------------------------- */
 
 void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *detail)
 {
@@ -142,7 +131,7 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
     if (!told)
         tls_failure_note(s, why, detail);
     ERR_clear_error();
-    tcp_read_raw(s->tcp, false);
+    read_raw(s->tcp, false);
     uint64_t now = shell_now_ms(s->tcp->shell);
     if (shaking && s->side == TLS_REPLICAS)
         events->connected(owner, ERR_UNREACHABLE, now);
@@ -176,7 +165,7 @@ static void refuse_plaintext(struct tls_stream *s)
     (void)uv_shutdown(&s->tcp->shutdown, tcp_uv_of(s->tcp), NULL);
 }
 
-/* --- what comes in -------------------------------------------------------------------------------- */
+/* --- what comes in --------------------------------------------------------------------------- */
 
 /* As the balancer sent it, to the owner; what follows is TLS. */
 static void take_header(struct tls_stream *s)
@@ -251,16 +240,25 @@ static void shake(struct tls_stream *s)
         tls_stream_fail(s, tls_failure_of(s), NULL);
 }
 
+/* As SSL_get_error() would, which looks at errors of others too. */
+static int why_not_read(struct tls_stream *s, int answer)
+{
+    if (SSL_want_read(s->ssl))
+        return SSL_ERROR_WANT_READ;
+    if ((SSL_get_shutdown(s->ssl) & SSL_RECEIVED_SHUTDOWN) != 0)
+        return SSL_ERROR_ZERO_RETURN;
+    return SSL_get_error(s->ssl, answer);
+}
+
 /* As much as is there and fits. What stopped it, as SSL_get_error() says: NONE is the room. */
 static int fill(struct tls_stream *s, char *to, size_t room, size_t *len)
 {
     *len = 0;
     while (*len < room && (s->in.len > 0 || SSL_pending(s->ssl) > 0)) {
         size_t n = 0;
-        ERR_clear_error();
         int good = SSL_read_ex(s->ssl, to + *len, room - *len, &n);
         if (good != 1)
-            return SSL_get_error(s->ssl, good);
+            return why_not_read(s, good);
         *len += n;
     }
     return *len == room ? SSL_ERROR_NONE : SSL_ERROR_WANT_READ;
@@ -286,7 +284,7 @@ static bool take_data(struct tls_stream *s)
         return why == SSL_ERROR_NONE;
     if (why == SSL_ERROR_ZERO_RETURN) {
         s->peer_done = true;
-        tcp_read_raw(s->tcp, false);
+        read_raw(s->tcp, false);
         events->ended(owner, 0, now);
     } else if (why != SSL_ERROR_WANT_READ) {
         tls_stream_fail(s, TLS_FAILURE_MALFORMED, NULL);
@@ -298,6 +296,8 @@ static bool take_data(struct tls_stream *s)
 static void take(struct tls_stream *s)
 {
     bool more = true;
+    if (s->telling) /* before the answer to what was written */
+        tls_seal_tell(s);
     if (s->state == TLS_HEADER)
         take_header(s);
     bool speaks_first = s->side == TLS_REPLICAS && !s->looked;
@@ -313,7 +313,7 @@ static void take(struct tls_stream *s)
     if (s->tcp->closing || s->state == TLS_BROKEN || s->peer_done)
         return;
     bool waits = s->state != TLS_HEADER && s->held.len > 0;
-    tcp_read_raw(s->tcp, !waits && (s->state != TLS_OPEN || s->reading));
+    read_raw(s->tcp, !waits && (s->state != TLS_OPEN || s->reading));
 }
 
 void tls_stream_run(struct tls_stream *s)
@@ -331,28 +331,33 @@ void tls_stream_run(struct tls_stream *s)
     tls_seal_tell(s);
 }
 
-/* --- for tcp.c ------------------------------------------------------------------------------------ */
+/* --- for tcp.c ------------------------------------------------------------------------------- */
 
 void tls_begin(struct tcp_stream *tcp, bool after_header)
 {
     struct tls_stream *s = tcp->tls;
     if (after_header)
         s->state = TLS_HEADER;
-    tcp_read_raw(tcp, true);
+    read_raw(tcp, true);
     if (s->side == TLS_REPLICAS)
         shake(s);
 }
 
-struct slice tls_room(struct tcp_stream *tcp)
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
-    return slice_of(tcp->tls->all->in, PROXY_READ_BYTES);
+    (void)suggested;
+    const struct tcp_stream *tcp = handle->data;
+    *out = uv_buf_init(tcp->tls->all->in, PROXY_READ_BYTES);
 }
 
-void tls_received(struct tcp_stream *tcp, ssize_t n)
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
 {
+    struct tcp_stream *tcp = stream->data;
     struct tls_stream *s = tcp->tls;
+    if (n == 0 || tcp->closing)
+        return;
     if (n > 0) {
-        s->in = slice_of(s->all->in, (size_t)n);
+        s->in = slice_of(bytes->base, (size_t)n);
         take(s);
         return;
     }
@@ -374,7 +379,7 @@ void tls_read(struct tcp_stream *tcp, bool on)
     bool held = s->held.len > 0 || SSL_pending(s->ssl) > 0;
     if (on && held)
         tls_due(s, false);
-    tcp_read_raw(tcp, on && !held);
+    read_raw(tcp, on && !held);
 }
 
 void tls_finish(struct tcp_stream *tcp)

@@ -12,7 +12,7 @@
 enum { KEY_BYTES = sizeof(struct tls_ticket_key), TEXT_BYTES = 108 };
 _Static_assert((int)KEY_BYTES == 80 && (int)TEXT_BYTES == (KEY_BYTES + 2) / 3 * 4, "base64");
 
-/* --- a file of them --------------------------------------------------------------------------- */
+/* --- a file of them -------------------------------------------------------------------------- */
 
 static bool read_key(struct slice line, struct tls_ticket_key *out)
 {
@@ -66,7 +66,7 @@ void tls_tickets_take(void *context, void *made)
     tls_tickets_drop(made);
 }
 
-/* --- own ones --------------------------------------------------------------------------------- */
+/* --- own ones -------------------------------------------------------------------------------- */
 
 int tls_tickets_own(struct tls_tickets *tickets)
 {
@@ -97,7 +97,7 @@ void tls_tickets_free(struct tls_tickets *tickets)
     EVP_CIPHER_free(tickets->aes);
 }
 
-/* --- sealing and opening ------------------------------------------------------------------------ */
+/* --- sealing and opening --------------------------------------------------------------------- */
 
 static const struct tls_ticket_key *find(const struct tls_tickets *tickets,
                                          const unsigned char *name)

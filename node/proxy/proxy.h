@@ -89,7 +89,7 @@ bool proxy_replica_forgotten(struct proxy *p, unsigned replica);
 /* Takes the stream over. `peer`: IP address as text. ERR_NOMEM: close it. */
 MUST_USE int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer, uint64_t now_ms);
-/* Of a stream that proxy_accept() took: a PROXY header comes first, before what its owner speaks. */
+/* Of a stream that proxy_accept() took: a PROXY header comes first. */
 bool proxy_header_awaited(const struct net_stream *stream);
 
 void proxy_run(struct proxy *p, uint64_t now_ms);

@@ -147,8 +147,8 @@ const char *node_allowed_statuses_not(struct slice value)
 const char *node_allowed_tls_name_not(struct slice value)
 {
     struct node_address parsed;
-    if (value.len == 0 || (slice_find(value, ':') == value.len &&
-                           node_address_parse_default(value, 0, &parsed) == 0))
+    if (value.len == 0 ||
+        (slice_find(value, ':') == value.len && node_address_parse_default(value, 0, &parsed) == 0))
         return NULL;
     return "want a name without a port, such as engines.internal";
 }

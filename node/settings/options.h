@@ -50,7 +50,9 @@ struct node_strings {
     unsigned count;
 };
 
-enum { NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 20 }; /* with https:// and the number of a rank */
+enum {
+    NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 20
+}; /* with https:// and the number of a rank */
 
 /* A replica as --replica writes it: http[s]://HOST:PORT[#LABEL=VALUE...] (node/replica/labels.h) */
 struct node_replica_option {
@@ -63,8 +65,8 @@ struct node_replica_option {
  * https:// before it where the replicas speak TLS. */
 struct node_dns_option {
     struct node_address address; /* port 0: the SRV records of the name say it */
-    struct slice name; /* as written, without https:// and labels; borrows from the text, */
-    struct node_labels labels;   /* as these do */
+    struct slice name;         /* as written, without https:// and labels; borrows from the text, */
+    struct node_labels labels; /* as these do */
 };
 
 enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS };
@@ -280,8 +282,7 @@ MUST_USE int node_options_environment(struct node_options *o, char *const *envir
 MUST_USE int node_options_finish(struct node_options *o, struct node_options_error *error);
 
 /* Of node_options_finish(): contradictions between settings of TLS (options_tls.c). */
-MUST_USE int node_options_tls_check(const struct node_options *o,
-                                    struct node_options_error *error);
+MUST_USE int node_options_tls_check(const struct node_options *o, struct node_options_error *error);
 
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
 MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);

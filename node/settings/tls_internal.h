@@ -32,10 +32,10 @@
      .unit = "FILE",                                                                               \
      .group = "TLS",                                                                               \
      .help = "keys of session tickets, shared by routers",                                         \
-     .more = "One key a line, 80 bytes in base64 (`openssl rand -base64 80 | tr -d '\\n'`). The "  \
-             "first seals, all of them open: [how to change them](tls.md#session-tickets). "       \
-             "Without it each router makes its own up, and a client that comes back to another "   \
-             "router pays for a whole handshake."},                                                \
+     .more = "One key a line, 80 random bytes in base64: [how to make and change them]"  \
+             "(tls.md#session-tickets). The first seals, all of them open. Without it each router " \
+             "makes its own up, and a client that comes back to another router pays for a whole "  \
+             "handshake."},                                                                        \
     {.name = "tls-handshake-timeout",                                                              \
      TIME_FIELD(tls_handshake_timeout_ms),                                                         \
      .fallback = "10s",                                                                            \

@@ -4,6 +4,7 @@
     table.py policies FILE...   one row per file, named by its label
     table.py verdict FILE...    what they mean, in a sentence; the last is compared with the others
     table.py cpu DIR            the files of cpu.sh: {cpu,latency}.NAME.ROUND.ROUTER.json
+    table.py tls DIR            those of tls.sh: {request,handshake,beside}.NAME.ROUND.ROUTER.json
     table.py cluster DIR OUT    those of cluster.sh: {shared,apart}.ROUTERS.ROUND.json; the means of the
                                 rounds go to OUT too, for picture.py
 """
@@ -100,6 +101,40 @@ def cpu(folder):
     print(f"\n{failed} requests failed in all runs." if failed else "\nNo request failed.")
 
 
+def tls(folder):
+    def runs(kind):
+        """{name: {router: [run]}}, in the order of the measuring"""
+        found = {}
+        for path in sorted(pathlib.Path(folder).glob(kind + ".*.json"), key=lambda p: p.stat().st_mtime):
+            name, router = path.name[len(kind) + 1:].rsplit(".", 3)[0], path.name.split(".")[-2]
+            found.setdefault(name, {}).setdefault(router, []).append(json.loads(path.read_text()))
+        return found
+
+    def median(group, pick):
+        return statistics.median(pick(run) for run in group)
+
+    print("\nCPU microseconds per request through TLS, the router's own process, median over rounds")
+    rows = [["body", "HAProxy", "Grapevine", "against HAProxy"]]
+    for name, by in runs("request").items():
+        us = {r: median(by[r], lambda run: run["router_cpu_us_per_request"]) for r in by}
+        rows.append([name, f"{us['haproxy']:.1f}", f"{us['grapevine']:.1f}", f"{us['grapevine'] / us['haproxy']:.2f} x"])
+    print_table(rows)
+    print("\nFull handshakes: CPU microseconds each, and so many a second on a core")
+    rows = [["certificate", "HAProxy", "Grapevine", "HAProxy", "Grapevine", "against HAProxy"]]
+    for name, by in runs("handshake").items():
+        us = {r: median(by[r], lambda run: 1e6 * run["cpu_s"] / run["count"]) for r in by}
+        rows.append([name] + [f"{us[r]:.0f}" for r in ("haproxy", "grapevine")] +
+                    [f"{1e6 / us[r]:,.0f}/s" for r in ("haproxy", "grapevine")] +
+                    [f"{us['haproxy'] / us['grapevine']:.2f} x"])
+    print_table(rows)
+    print("\nOne request at a time, microseconds (p50/p99/most): alone, and while four others shake hands")
+    rows = [["", "HAProxy", "Grapevine"]]
+    for name, by in runs("beside").items():
+        rows.append([name] + [f"{by[r][0]['p50_us']:.0f}/{by[r][0]['p99_us']:.0f}/{by[r][0]['max_us']:.0f}"
+                              for r in ("haproxy", "grapevine")])
+    print_table(rows)
+
+
 def cluster(folder, out):
     groups = {}
     for path in sorted(pathlib.Path(folder).glob("*.json")):
@@ -151,6 +186,8 @@ if __name__ == "__main__":
         verdict(sys.argv[2:])
     elif len(sys.argv) == 3 and sys.argv[1] == "cpu":
         cpu(sys.argv[2])
+    elif len(sys.argv) == 3 and sys.argv[1] == "tls":
+        tls(sys.argv[2])
     elif len(sys.argv) == 4 and sys.argv[1] == "cluster":
         cluster(*sys.argv[2:])
     else:

@@ -54,6 +54,14 @@ PURE = below + ["node"]
 # A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
 THIRD_PARTY = {
     "uv.h": ["node/io/", "node/daemon/", "node/gvctl/"],
+    "openssl/core_names.h": ["node/io/tls_tickets.c"],
+    "openssl/err.h": ["node/io/tls.c", "node/io/tls_context.c", "node/io/tls_failures.c", "node/io/tls_pem.c",
+                      "node/io/tls_seal.c", "node/io/tls_stream.c", "node/io/tls_tickets.c", "node/gvctl/secure.c"],
+    "openssl/evp.h": ["node/io/tls_files.c", "node/io/tls_tickets.c"],
+    "openssl/pem.h": ["node/io/tls_pem.c"],
+    "openssl/rand.h": ["node/io/tls_tickets.c"],
+    "openssl/ssl.h": ["node/io/tls_internal.h", "node/gvctl/secure.c"],
+    "openssl/x509v3.h": ["node/io/tls_context.c", "node/io/tls_host.c"],
     "yaml.h": ["node/io/config_yaml.c", "node/io/replica_yaml.c", "node/gvctl/convert/yaml.c"],
     "ares.h": ["node/io/dns.c"],
     "curl/curl.h": ["node/io/kubernetes_secret.c", "node/io/replica_kubernetes.c"],

@@ -1,0 +1,88 @@
+"""The admin port with TLS, and gvctl at https://."""
+
+import os
+import ssl
+import subprocess
+import unittest
+
+from lib import Case, Client, Router, binary, wait_for
+from lib_http import HOST, LIMIT
+from lib_tls import Authority, TlsCase, TlsClient
+
+
+class Admin(TlsCase):
+    @classmethod
+    def set_up(cls):
+        super().set_up()
+        from lib import Engine
+        cls.e = cls.shared(Engine())
+        cls.r = cls.shared(Router([cls.e], *cls.pair.flags("admin-tls")))
+
+    def gvctl(self, *args, env=None):
+        done = subprocess.run([binary("gvctl"), *args], capture_output=True, timeout=LIMIT,
+                              env={**os.environ, **(env or {})})
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    @property
+    def url(self):
+        return "https://localhost:%d" % self.r.admin_port
+
+    def test_probes_and_metrics(self):
+        c = self.tls_client(self.r.admin_port)
+        for path in ("/healthz", "/readyz", "/metrics"):
+            r = c.ask("GET", path, headers=[("Host", HOST)])
+            self.assertEqual(r.status, 200)
+        self.assertIn(b'grapevine_tls_handshakes_total{side="admin"}', r.body)
+        self.assertEqual(self.r.get("/v1/models").status, 200)  # clients need none
+        plain = Client(self.r.admin_port)
+        self.assertEqual(plain.ask("GET", "/healthz").status, 400)
+        plain.close()
+
+    def test_gvctl(self):
+        status, out, err = self.gvctl("--admin", self.url, "--ca-file", self.ca.cert, "replicas")
+        self.assertEqual(status, 0, err)
+        self.assertIn(self.e.name, out)
+        status, out, err = self.gvctl("--ca-file", self.ca.cert, "replicas", env={"GRAPEVINE_ADMIN": self.url + "/"})
+        self.assertEqual(status, 0, err)
+        status, out, err = self.gvctl("--admin", self.url, "--insecure", "replicas")
+        self.assertEqual(status, 0, err)
+        status, out, err = self.gvctl("--admin", self.url, "replicas",
+                                      env={"SSL_CERT_FILE": self.ca.cert})  # the CAs of the system
+        self.assertEqual(status, 0, err)
+
+    def test_gvctl_trusts_nobody_by_itself(self):
+        status, _, err = self.gvctl("--admin", self.url, "replicas")
+        self.assertEqual(status, 1)
+        self.assertIn("unable to get local issuer certificate", err)
+        self.assertIn("--ca-file", err)
+        other = Authority(self.folder, "other-ca")
+        self.assertEqual(self.gvctl("--admin", self.url, "--ca-file", other.cert, "replicas")[0], 1)
+        status, _, err = self.gvctl("--admin", self.url, "--ca-file", "/none", "replicas")
+        self.assertIn("holds no certificate", err)
+        wrong = self.router([self.e], *self.ca.pair("elsewhere", "DNS:elsewhere.example").flags("admin-tls"),
+                            wait_up=False)
+        status, _, err = self.gvctl("--admin", "https://localhost:%d" % wrong.admin_port, "--ca-file", self.ca.cert,
+                                    "replicas")
+        self.assertEqual(status, 1)
+        self.assertIn("hostname mismatch", err)
+
+    def test_gvctl_at_a_port_that_speaks_otherwise(self):
+        status, _, err = self.gvctl("--admin", self.url.replace("https", "http"), "replicas")
+        self.assertEqual(status, 1)
+        self.assertIn("https://", err)
+        plain = self.router([self.e])
+        status, _, err = self.gvctl("--admin", "https://localhost:%d" % plain.admin_port, "--ca-file", self.ca.cert,
+                                    "--timeout", "5", "replicas")
+        self.assertEqual(status, 1)
+        self.assertIn("no TLS with", err)
+
+    def test_old_versions_are_refused_here_too(self):
+        done = subprocess.run(["openssl", "s_client", "-connect", "%s:%d" % (HOST, self.r.admin_port), "-tls1_1",
+                               "-cipher", "ALL:@SECLEVEL=0"], input=b"", capture_output=True, timeout=LIMIT)
+        self.assertNotEqual(done.returncode, 0)
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            TlsClient(self.r.admin_port, ssl.create_default_context())
+
+
+if __name__ == "__main__":
+    unittest.main()
