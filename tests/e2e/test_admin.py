@@ -330,7 +330,7 @@ class Admin(Case):
             self.assertEqual(got.status, status, got.body)
             return got.json["error"]["message"]
         for given, want in (("", "No replica is given"),
-                            ("https://10.0.0.1:8000", "https is not supported"),
+                            ("https://10.0.0.1", "the port is missing"),
                             ("10.0.0.1:8000/v1", "want no path"),
                             ("10.0.0.1", "the port is missing"),
                             ("10.0.0.1:0", "want a port from 1 to 65535"),

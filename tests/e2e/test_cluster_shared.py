@@ -136,7 +136,7 @@ class Shared(Clustered):
         r = self.router([e, self.engine()])
         r.wait_up(2)
         for name, word in (("foo", "the port is missing"), ("http://foo", "the port is missing"),
-                           ("https://foo:1", "https is not supported"), ("foo:99999", "1 to 65535"),
+                           ("https://foo", "the port is missing"), ("foo:99999", "1 to 65535"),
                            ("[::1]:0", "1 to 65535"), ("foo:x", "1 to 65535"),
                            ("foo:1/v1", "no path"), ("x y", "HOST:PORT"), ("", "No replica")):
             for command in ("add", "remove", "drain", "undrain"):

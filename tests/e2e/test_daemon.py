@@ -88,7 +88,7 @@ class Settings(Case):
         self.bad(*self.ONE, "--other-paths", "maybe", words=("other-paths", "pass", "refuse"))
         self.bad(*self.ONE, "--retries-max", "99", words=("retries-max", "99", "16"))
         self.bad("--replica", "10.0.0.1:8000", words=("replica", "http://"))
-        self.bad("--replica", "https://a:1", words=("replica", "TLS"))
+        self.bad("--replica", "https://a:1/path", words=("replica", "path"))
         self.bad("--replica", "http://a:1/path", words=("replica", "path"))
         self.bad(*self.ONE, "--nonsense", words=("nonsense", "--help"))
         self.bad(*self.ONE, "--policy", words=("policy",))

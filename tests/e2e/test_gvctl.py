@@ -469,7 +469,7 @@ class Gvctl(Case):
             status, out, err = self.ask(*command)
             self.assertEqual((status, out), (2, ""), command)
             self.assertIn(word, err)
-        for admin, word in (("nonsense", "is not http://HOST:PORT"), ("https://a:1", "is not http://HOST:PORT"),
+        for admin, word in (("nonsense", "is not http[s]://HOST:PORT"), ("ftp://a:1", "is not http[s]://HOST:PORT"),
                             ("a:99999", "is not")):
             status, out, err = gvctl("--admin", admin, "ready")
             self.assertEqual((status, out), (1, ""))

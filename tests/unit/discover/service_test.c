@@ -25,6 +25,11 @@ static void a_service_with_all_that_may_follow(void **state)
     assert_string_equal(s.name, "b");
     assert_string_equal(s.port, "");
     assert_slice_equal(s.labels.model, "Qwen/Qwen3:8b");
+    assert_false(s.tls);
+    assert_null(discover_service_parse(SLICE("https://a/b:8443#weight=2"), &s));
+    assert_true(s.tls);
+    assert_string_equal(s.namespace, "a");
+    assert_string_equal(s.port, "8443");
 }
 
 static void what_no_service_can_be_called_is_refused(void **state)

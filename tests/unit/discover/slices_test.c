@@ -83,6 +83,17 @@ static void all_slices_of_a_service_make_one_list(void **state)
     lists("", "");
 }
 
+static void replicas_that_speak_tls_are_named_so(void **state)
+{
+    (void)state;
+    slices.tls = true;
+    put("a", DISCOVER_FAMILY_IPV6, "8443 | fd00::1 fd00::2");
+    lists("", "https://[fd00::1]:8443 https://[fd00::2]:8443");
+    put("b", DISCOVER_FAMILY_IPV4, "8443 | 10.0.0.1");
+    lists("", "https://10.0.0.1:8443");
+    slices.tls = false;
+}
+
 /* The life of a pod: it starts, is ready, fails a check of its kubelet, is deleted. */
 static void a_pod_is_listed_from_ready_until_it_is_gone(void **state)
 {
@@ -193,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(all_slices_of_a_service_make_one_list, teardown),
+        cmocka_unit_test_teardown(replicas_that_speak_tls_are_named_so, teardown),
         cmocka_unit_test_teardown(a_pod_is_listed_from_ready_until_it_is_gone, teardown),
         cmocka_unit_test_teardown(what_ends_already_is_not_taken_up, teardown),
         cmocka_unit_test_teardown(an_endpoint_that_moves_stands_in_two_slices, teardown),

@@ -137,8 +137,9 @@ static void what_is_wrong_is_named_with_its_line(void **state)
                                   "cache-tokens=, ranks=, adapters= or role=, each behind "
                                   "its own #"},
         {"http://a:1#", "1: after # want a label, such as engine=vllm or weight=2"},
-        {"- http://a:1\n- https://b:1\n",
-         "2: TLS to engines is not supported, want http://HOST:PORT"},
+        {"- https://a:1\n- https://b:0\n",
+         "2: want a URL such as http://10.0.0.1:8000, its port from 1 to 65535 (here: "
+         "https://b:0)"},
         {"- http://a:1\n- [http://b:1]\n", "2: want http://HOST:PORT, or a map with a url"},
         {"- url: http://a:1\n  zone: x\n",
          "2: after # want engine=, weight=, model=, health=, "

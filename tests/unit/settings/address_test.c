@@ -1,5 +1,7 @@
 #include "base/check.h"
 #include "node/settings/address.h"
+
+#include "node/settings/options.h"
 #include "tests/lib/test.h"
 
 static void test_loopback(void **state)
@@ -108,12 +110,44 @@ static void test_reaches(void **state)
     }
 }
 
+static void test_names_of_replicas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool tls;
+        const char *host;
+        uint16_t port;
+    } good[] = {{"10.0.0.1:8000", false, "10.0.0.1", 8000},
+                {"https://10.0.0.1:443", true, "10.0.0.1", 443},
+                {"https://[::1]:8443", true, "::1", 8443},
+                {"https://engines.internal:1", true, "engines.internal", 1}};
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        struct node_address a = {.tls = !good[i].tls};
+        char name[NODE_REPLICA_NAME_BYTES];
+        assert_int_equal(node_address_parse_replica(slice_of_cstr(good[i].name), &a), 0);
+        assert_int_equal(a.tls, good[i].tls);
+        assert_string_equal(a.host, good[i].host);
+        assert_int_equal(a.port, good[i].port);
+        node_replica_name_of(&a, name);
+        assert_string_equal(name, good[i].name);
+    }
+    static const char *const bad[] = {"https://a",     "https://a:0", "http://a:1", "https://",
+                                      "https://a:1/v", "a:0",         "HTTPS://a:1"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct node_address a;
+        if (node_address_parse_replica(slice_of_cstr(bad[i]), &a) != ERR_SYNTAX)
+            fail_msg("%s is no name of a replica", bad[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loopback),
         cmocka_unit_test(test_any),
         cmocka_unit_test(test_reaches),
+        cmocka_unit_test(test_names_of_replicas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,9 +177,12 @@ static void test_error_lines(void **state)
         {"--session-header", "a b\n",
          "bad setting session-header = \"a b\\x0a\" (flag --session-header): want the name of a "
          "header, such as x-session-id"},
-        {"--replica", "https://a:1",
-         "bad setting replica = \"https://a:1\" (flag --replica): TLS to engines is not supported, "
-         "want http://HOST:PORT"},
+        {"--replica", "https://a:0",
+         "bad setting replica = \"https://a:0\" (flag --replica): want a URL such as "
+         "http://10.0.0.1:8000, its port from 1 to 65535"},
+        {"--replica-tls-name", "a:1",
+         "bad setting replica-tls-name = \"a:1\" (flag --replica-tls-name): want a name without a "
+         "port, such as engines.internal"},
         {"--replica", "http://a:1,http://b:1/v1",
          "bad setting replica = \"http://b:1/v1\" (flag --replica): want no path: http://HOST:PORT "
          "alone"},
@@ -387,6 +390,8 @@ static void test_replica_urls(void **state)
         {"http://engine-0.pods/", "engine-0.pods:80", NODE_ENGINE_AUTO},
         {"http://[fd00::1]:8000#engine=sglang", "[fd00::1]:8000", NODE_ENGINE_SGLANG},
         {"http://a:1/#engine=other", "a:1", NODE_ENGINE_OTHER},
+        {"https://engine-0.pods/", "https://engine-0.pods:443", NODE_ENGINE_AUTO},
+        {"https://[fd00::1]:8443#engine=sglang", "https://[fd00::1]:8443", NODE_ENGINE_SGLANG},
         {"http://a:1#weight=2#engine=vllm", "a:1", NODE_ENGINE_VLLM},
     };
     struct node_replica_option r;

@@ -45,6 +45,13 @@ static void names_to_look_up(void **state)
     assert_null(node_dns_parse(SLICE("_http._tcp.engines.internal#model=m"), &d));
     assert_slice_equal(d.name, "_http._tcp.engines.internal");
     assert_int_equal(d.address.port, 0);
+    assert_false(d.address.tls);
+    assert_null(node_dns_parse(SLICE("https://engines.internal:8443#weight=2"), &d));
+    assert_slice_equal(d.name, "engines.internal:8443");
+    assert_true(d.address.tls && d.address.port == 8443 && d.labels.weight == 2);
+    assert_null(node_dns_parse(SLICE("https://_http._tcp.engines.internal"), &d));
+    assert_slice_equal(d.name, "_http._tcp.engines.internal");
+    assert_true(d.address.tls);
     static const struct {
         const char *text, *wrong;
     } bad[] = {
