@@ -231,24 +231,29 @@ static void write_counts(const struct tls *t, struct prometheus *p, const char *
     }
 }
 
-static void write_expiry(const struct tls *t, struct prometheus *p)
+/* A family has a head only where it has a series. */
+static void write_expiry(struct prometheus *p, const struct tls_file *file, const SSL_CTX *ctx,
+                         bool *any)
 {
-    prometheus_family(p, "tls_certificate_expiry_seconds", PROMETHEUS_GAUGE,
-                      "Until the certificate in that file ends; below 0 it has.");
-    int64_t now_s = (int64_t)time(NULL);
+    if (!*any)
+        prometheus_family(p, "tls_certificate_expiry_seconds", PROMETHEUS_GAUGE,
+                          "Until the certificate in that file ends; below 0 it has.");
+    *any = true;
+    prometheus_label(p, "setting", slice_of_cstr(file->setting));
+    prometheus_label(p, "file", slice_of_cstr(file->path));
+    prometheus_value(p, (double)(tls_context_expires_s(ctx) - (int64_t)time(NULL)));
+}
+
+static void write_expiries(const struct tls *t, struct prometheus *p)
+{
+    bool any = false;
     for (unsigned port = 0; port < ARRAY_LEN(t->server); port++) {
-        for (unsigned i = 0; t->server[port] != NULL && i < t->server[port]->count; i++) {
-            const struct tls_file *file = &t->files[port].at[2 * i];
-            prometheus_label(p, "setting", slice_of_cstr(file->setting));
-            prometheus_label(p, "file", slice_of_cstr(file->path));
-            prometheus_value(p, (double)(tls_context_expires_s(t->server[port]->ctx[i]) - now_s));
-        }
+        for (unsigned i = 0; t->server[port] != NULL && i < t->server[port]->count; i++)
+            write_expiry(p, &t->files[port].at[2 * i], t->server[port]->ctx[i], &any);
     }
-    if (t->options->replica_cert[0] == '\0' || t->client == NULL)
-        return;
-    prometheus_label(p, "setting", SLICE("replica-cert"));
-    prometheus_label(p, "file", slice_of_cstr(t->options->replica_cert));
-    prometheus_value(p, (double)(tls_context_expires_s(t->client) - now_s));
+    const struct tls_files *f = &t->files[FILES_REPLICAS];
+    if (t->options->replica_cert[0] != '\0')
+        write_expiry(p, &f->at[f->count - 2], t->client, &any);
 }
 
 void tls_metrics(const struct tls *t, struct prometheus *p)
@@ -277,5 +282,5 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
          (double)t->handshakes_late},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
-    write_expiry(t, p);
+    write_expiries(t, p);
 }

@@ -188,7 +188,8 @@ void tls_due_start(struct tls *t, void (*run)(struct tls_stream *s));
 void tls_due(struct tls_stream *s, bool crowded);
 /* What is due now. */
 void tls_stream_run(struct tls_stream *s);
-/* It ends, for that reason; its owner hears so. `detail` is for the log; NULL: what OpenSSL says. */
+/* It ends, for that reason, and its owner hears so. `detail` goes into the log; NULL: what OpenSSL
+ * says. */
 void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *detail);
 
 /* tls_seal.c: hands what OpenSSL wrote to the kernel, behind what waits. */

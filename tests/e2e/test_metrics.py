@@ -3,10 +3,12 @@
 import glob
 import os
 import re
+import tempfile
 import unittest
 
 from lib import wait_for
 from lib_cluster import Clustered, Talk
+from lib_tls import Authority
 
 LABELS = r'(\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*\})?'
 SERIES = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)%s (\S+)" % LABELS)
@@ -32,7 +34,10 @@ class Metrics(Clustered):
     def setUp(self):
         super().setUp()
         sims = [self.sim("--speed-up", "5") for _ in range(2)]
-        self.r, other = self.cluster(2, sims)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        shown = Authority(folder.name).flags("replica")  # so that there is a certificate that ends
+        self.r, other = self.cluster(2, sims, *shown)
         self.r.wait_up(2)
         talk = Talk(self, 1)
         for router in (self.r, other, self.r):
