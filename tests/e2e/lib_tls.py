@@ -183,7 +183,7 @@ class Tap:
 
 
 class TlsCase(Case):
-    """Certificates are made once a class; cls.make(cls.ca) does so."""
+    """With a CA and a certificate of its own, made once a class."""
 
     @classmethod
     def set_up(cls):

@@ -5,7 +5,7 @@ import ssl
 import subprocess
 import unittest
 
-from lib import Case, Client, Router, binary, wait_for
+from lib import Client, Engine, Router, binary
 from lib_http import HOST, LIMIT
 from lib_tls import Authority, TlsCase, TlsClient
 
@@ -14,7 +14,6 @@ class Admin(TlsCase):
     @classmethod
     def set_up(cls):
         super().set_up()
-        from lib import Engine
         cls.e = cls.shared(Engine())
         cls.r = cls.shared(Router([cls.e], *cls.pair.flags("admin-tls")))
 

@@ -1,17 +1,15 @@
 """TLS towards replicas: whom a router trusts, whom it refuses and what it says then; sessions; sources."""
 
 import hashlib
-import json
 import os
 import socket
 import ssl
-import subprocess
 import threading
 import unittest
 
-from lib import Client, Engine, Router, answer, binary, chunk, slow_ms, wait_for
+from lib import answer, chunk, slow_ms, wait_for
 from lib_http import HOST, LIMIT, SSE_HEAD
-from lib_tls import Authority, Tap, TlsCase, TlsEngine
+from lib_tls import Authority, TlsCase, TlsEngine
 from test_tls import body_of
 
 CHAT = "/v1/chat/completions"
@@ -204,6 +202,14 @@ class Replicas(TlsCase):
         r.wait_event("replica_up", 2)
         for path, replica in (("/drain", e.url), ("/remove", second.url)):
             self.assertIn(r.admin("POST", "%s?replica=%s" % (path, replica)).status, (200, 404))
+
+    def test_replicas_that_dns_names(self):
+        """They are known by addresses, and their certificate has the name."""
+        e = self.tls_engine(self.ca.pair("by-name", "DNS:engines.internal"))
+        r = self.behind([], "--replica-dns", "https://localhost:%d" % e.port, "--replica-tls-name", "engines.internal",
+                        wait_up=False)
+        self.assertEqual(r.wait_event("replica_up")["replica"], "https://%s:%d" % (HOST, e.port))
+        self.assertEqual(self.client(r).post(CHAT, {"model": "m"}).status, 200)
 
     def test_another_router_learns_that_it_is_https(self):
         e = self.tls_engine()
