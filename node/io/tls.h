@@ -29,7 +29,7 @@
 #include "node/settings/options.h"
 
 enum {
-    TLS_TURN_NS = 1000000, /* of handshakes in one turn of the loop, and then no more begins */
+    TLS_TURN_NS = 200000, /* of handshakes in one turn of the loop, and then no more begins */
     TLS_FILE_BYTES_MAX = 1 << 20, /* of one file; that of CAs may be TLS_CA_BYTES_MAX */
     TLS_CA_BYTES_MAX = 4 << 20,
     TLS_MESSAGE = 512,
