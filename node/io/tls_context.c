@@ -46,8 +46,8 @@ static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
 /* A name that stands in a certificate comes before one that a wildcard covers. */
 static int choose_certificate(SSL *ssl, int *alert, void *context)
 {
-    (void)alert;
     (void)context;
+    *alert = SSL_AD_UNRECOGNIZED_NAME; /* of a refusal, which there is none of */
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     const struct tls_server *server = tls_stream_of(ssl)->server;
     if (name == NULL || server->count < 2)

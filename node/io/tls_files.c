@@ -59,11 +59,10 @@ static void reading(struct tls_files *f, bool at_once)
     bool good = texts != NULL && read_texts(f, texts) && digest(f, texts, now);
     if (good && memcmp(now, f->used, sizeof now) != 0) {
         bool settled = at_once || memcmp(now, f->seen, sizeof now) == 0;
-        if (memcmp(now, f->bad, sizeof now) == 0)
-            memcpy(f->message, f->told, sizeof f->message);
-        else if (settled)
+        bool known_bad = memcmp(now, f->bad, sizeof now) == 0;
+        if (settled && !known_bad)
             f->made = f->make(f, texts, f->message);
-        else /* as it was, until it is seen again */
+        else /* as it was: bad, or not yet seen again */
             memcpy(f->message, f->told, sizeof f->message);
         if (settled)
             memcpy(f->made != NULL ? f->used : f->bad, now, sizeof now);
