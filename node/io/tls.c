@@ -71,7 +71,10 @@ static void name_files(struct tls *t)
     *f = (struct tls_files){.make = tls_server_make, .take = take_clients, .drop = drop_server};
     for (unsigned i = 0; i < o->tls_cert.count; i++) {
         add(f, "tls-cert", o->tls_cert.at[i], false, false);
-        add(f, "tls-key", o->tls_key.at[i], true, false);
+        if (o->tls_key.count > 0)
+            add(f, "tls-key", o->tls_key.at[i], true, false);
+        else /* both in one file */
+            add(f, "tls-cert", o->tls_cert.at[i], true, false);
     }
     f = &t->files[FILES_ADMIN];
     *f = (struct tls_files){.make = tls_server_make, .take = take_admin, .drop = drop_server};

@@ -121,7 +121,7 @@ struct node_options {
 
     /* TLS; paths are "" = none */
     struct node_strings tls_cert;
-    struct node_strings tls_key; /* as many */
+    struct node_strings tls_key; /* as many, or none: they are in the same files */
     char *tls_ticket_key_file;
     uint64_t tls_handshake_timeout_ms;
     char *replica_ca_file;

@@ -22,7 +22,7 @@ int node_options_tls_check(const struct node_options *o, struct node_options_err
     (void)snprintf(want, sizeof want,
                    "want as many as tls-cert, in the same order; there are %u, and %u of tls-cert",
                    o->tls_key.count, o->tls_cert.count);
-    if (o->tls_cert.count != o->tls_key.count)
+    if (o->tls_key.count > 0 && o->tls_cert.count != o->tls_key.count)
         return refuse(error, "tls-key", want);
     (void)snprintf(want, sizeof want, "want at most %d of them", NODE_TLS_CERTS_MAX);
     if (o->tls_cert.count > NODE_TLS_CERTS_MAX)

@@ -24,7 +24,7 @@
      .unit = "FILE",                                                                               \
      .group = "TLS",                                                                               \
      .help = "its private key; in the order of tls-cert",                                          \
-     .more = "PEM, not encrypted."},                                                               \
+     .more = "PEM, not encrypted. Without any, each tls-cert has its key in the same file."},      \
     {.name = "tls-ticket-key-file",                                                                \
      .type = NODE_TYPE_PATH,                                                                       \
      FIELD(tls_ticket_key_file),                                                                   \

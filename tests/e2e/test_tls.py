@@ -387,7 +387,8 @@ class Files(TlsCase):
         self.assertIn("holds no private key",
                       self.refusal("--tls-cert", self.pair.cert, "--tls-key", self.pair.cert))
         self.assertIn("No such file", self.refusal("--tls-cert", "/none", "--tls-key", "/none"))
-        self.assertIn("there are 0, and 1 of tls-cert", self.refusal("--tls-cert", self.pair.cert))
+        self.assertIn("there are 1, and 2 of tls-cert", self.refusal(*self.pair.flags(), "--tls-cert", other.cert))
+        self.assertIn("holds no private key", self.refusal("--tls-cert", self.pair.cert))
         self.assertIn("both or none", self.refusal("--admin-tls-cert", self.pair.cert))
         self.assertIn("both or none", self.refusal("--replica-key", self.pair.key))
         self.assertIn("want tls-cert beside it", self.refusal("--tls-ticket-key-file", self.pair.key))
@@ -423,6 +424,16 @@ class Files(TlsCase):
         more.set()
         self.assertEqual(c.reader.chunked()[0], b"data: {}\n\ndata: [DONE]\n\n")
         self.assertEqual(len(r.events("tls_files_refused")), 1)
+
+    def test_certificate_and_key_in_one_file(self):
+        both = os.path.join(self.folder, "both.pem")
+        with open(both, "w") as out:
+            for path in (self.pair.cert, self.pair.key):
+                with open(path) as f:
+                    out.write(f.read())
+        os.chmod(both, 0o600)
+        r = self.keep(TlsRouter([self.engine()], "--tls-cert", both, context=self.context))
+        self.assertEqual(r.get("/v1/models").status, 200)
 
     def test_a_key_that_all_may_read_and_an_old_certificate_are_warned_of(self):
         old = self.ca.pair("old", days=-1)
