@@ -55,6 +55,16 @@ void deadline_shift(struct deadline_queue *q, uint64_t by_ms)
         d->at_ms += by_ms;
 }
 
+void deadline_queue_limit(struct deadline_queue *q, uint64_t wait_ms)
+{
+    uint64_t before_ms = q->wait_ms;
+    q->wait_ms = wait_ms;
+    while (wait_ms == 0 && q->head.next != &q->head)
+        deadline_clear(q->head.next);
+    for (struct deadline *d = q->head.next; d != &q->head; d = d->next)
+        d->at_ms = d->at_ms + wait_ms > before_ms ? d->at_ms + wait_ms - before_ms : 0;
+}
+
 void deadline_run(struct deadline_queue *q, uint64_t now_ms)
 {
     while (q->head.next != &q->head && q->head.next->at_ms <= now_ms) {

@@ -36,6 +36,10 @@ void deadline_clear(struct deadline *d);
 /* Gives all entries that wait `by_ms` more. */
 void deadline_shift(struct deadline_queue *q, uint64_t by_ms);
 
+/* Another limit from now on, also for those that wait: what they have waited counts. With 0 nothing
+ * waits any more. */
+void deadline_queue_limit(struct deadline_queue *q, uint64_t wait_ms);
+
 /* The one that has waited longest, and the one behind it; NULL: there is none. */
 static inline struct deadline *deadline_first(const struct deadline_queue *q)
 {

@@ -1,6 +1,7 @@
 #include "node/node.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "crdt/registry.h"
@@ -200,6 +201,17 @@ int node_create(struct node **out, const struct node_config *config,
     }
     *out = n;
     return ERR_OK;
+}
+
+void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms)
+{
+    const char *before = node_router_policy(n->router);
+    struct node_config config;
+    node_config_of(&config, options);
+    node_router_renew(n->router, &config.router);
+    if (n->replication && strcmp(before, config.router.policy) != 0)
+        node_replication_policy(n->replication, node_router_policy(n->router), now_ms * 1000);
+    proxy_renew(n->proxy, now_ms);
 }
 
 void node_destroy(struct node *n)

@@ -64,6 +64,9 @@ struct node {
  * routers derives the secret from the keyring. Errors are those of what it creates. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
+/* The options that it borrows have changed, of a node that serves clients: what was made of them at
+ * the start is made anew, as far as they are live (node/settings/change.h). */
+void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms);
 /* The proxy is stopped, and its streams are closed. */
 void node_destroy(struct node *n);
 /* The invariants of all. */

@@ -90,7 +90,10 @@ void admin_config(struct admin *a, struct exchange *x, const struct http_head *h
     (void)head;
     struct buf out;
     buf_init(&out, 0);
-    admin_answer_buf(x, node_options_effective(a->config.options, &out), type_text, &out);
+    int err = node_options_effective(a->config.options, &out);
+    if (err == 0 && a->wanted != NULL)
+        err = node_options_waiting(a->config.options, a->wanted, &out);
+    admin_answer_buf(x, err, type_text, &out);
 }
 
 void admin_log_level(struct admin *a, struct exchange *x, const struct http_head *head)
@@ -203,6 +206,11 @@ void admin_start(struct admin *a, struct proxy *proxy)
 void admin_listens(struct admin *a, bool on_loopback)
 {
     a->on_loopback = on_loopback;
+}
+
+void admin_options_wanted(struct admin *a, const struct node_options *wanted)
+{
+    a->wanted = wanted;
 }
 
 void admin_tick(struct admin *a)

@@ -40,6 +40,9 @@ MUST_USE int admin_create(struct admin **out, const struct admin_config *config)
 void admin_start(struct admin *a, struct proxy *proxy);
 /* Whether the admin port is listened to on loopback: it may be on all addresses. */
 void admin_listens(struct admin *a, bool on_loopback);
+/* The settings that were loaded last, of which those that want a restart are shown as waiting.
+ * Borrowed until the next ones; NULL: those in force. */
+void admin_options_wanted(struct admin *a, const struct node_options *wanted);
 /* Looks at the replicas that are being added. */
 void admin_tick(struct admin *a);
 /* No more questions to replicas; before the proxy stops. */

@@ -45,8 +45,9 @@ struct admin {
     struct admin_config config;
     struct proxy *proxy;
     bool on_loopback;
-    struct admin_ask *asks; /* questions to all routers that wait for their answers */
-    struct admin_add *adds; /* replicas that are probed before they are added */
+    const struct node_options *wanted; /* NULL: those in force */
+    struct admin_ask *asks;            /* questions to all routers that wait for their answers */
+    struct admin_add *adds;            /* replicas that are probed before they are added */
     unsigned add_count;
     struct admin_events *events;
     struct admin_live *live;

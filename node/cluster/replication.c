@@ -238,6 +238,12 @@ void node_replication_admin(struct node_replication *n, const char *admin, uint6
     node_replication_meta(n, now_us);
 }
 
+void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us)
+{
+    n->config.policy = policy;
+    node_replication_meta(n, now_us);
+}
+
 struct gossip *node_replication_gossip(struct node_replication *n)
 {
     return n->gossip;

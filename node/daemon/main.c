@@ -19,6 +19,7 @@
 #include "node/io/key_file.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
+#include "node/io/reload.h"
 #include "node/io/replica_file.h"
 #include "node/io/shell.h"
 #include "node/io/tls.h"
@@ -182,7 +183,8 @@ static int run_shell(struct shell *shell, struct node *node)
     return err;
 }
 
-static int run(const struct node_options *options, const struct io_files *files)
+static int run(struct node_options *options, const struct io_files *files, int argc,
+               char *const *argv)
 {
     static struct io_log_sink sink;
     static struct shell shell;
@@ -209,7 +211,9 @@ static int run(const struct node_options *options, const struct io_files *files)
     shell.client_keys = secrets.client_keys;
     shell.tls = secrets.tls;
     struct node *node = NULL;
-    status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
+    status = reload_open(&shell.reload, options, argc, argv, environ) != 0;
+    if (status == 0)
+        status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
     if (status == 0)
         status = create_node(&shell, &node);
     if (status != 0) {
@@ -218,6 +222,7 @@ static int run(const struct node_options *options, const struct io_files *files)
         io_log_sink_close(&sink.log);
         (void)uv_loop_close(&loop);
         free_secrets(&secrets);
+        reload_free(shell.reload);
         return status;
     }
     log_event(&sink.log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
@@ -231,6 +236,7 @@ static int run(const struct node_options *options, const struct io_files *files)
     io_log_sink_close(&sink.log);
     (void)uv_loop_close(&loop);
     node_destroy(node);
+    reload_free(shell.reload);
     free_secrets(&secrets);
     return err != 0 ? EXIT_FAILURE : shell.exit_code;
 }
@@ -260,7 +266,7 @@ int main(int argc, char **argv)
         status = io_config_command(&options);
     } else {
         io_files_fit(&options, &files);
-        status = run(&options, &files);
+        status = run(&options, &files, argc, argv);
     }
     node_options_free(&options);
     return status;

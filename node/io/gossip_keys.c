@@ -118,12 +118,14 @@ static void take(struct io_gossip *g, const struct gossip_keyring *ring, const c
     *g->keyring = *ring;
 }
 
-void io_gossip_reload(struct shell *shell)
+void io_gossip_reload(struct shell *shell, bool more)
 {
     struct io_gossip *g = shell->gossip;
     if (g == NULL || shell->options->insecure_gossip) {
-        log_event(shell->log, LOG_INFO, "nothing_to_read",
-                  LOG_CSTR("why", "SIGHUP reads the cluster key file again, and there is none"));
+        if (!more)
+            log_event(shell->log, LOG_INFO, "nothing_to_read",
+                      LOG_CSTR("why", "SIGHUP reads the file of --config and the cluster key file "
+                                      "again, and there is neither"));
         return;
     }
     char message[IO_KEYS_MESSAGE];

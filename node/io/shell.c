@@ -17,6 +17,7 @@
 #include "node/io/log_sink.h"
 #include "node/io/names.h"
 #include "node/io/random.h"
+#include "node/io/reload.h"
 #include "node/io/sources.h"
 #include "node/io/tls.h"
 
@@ -77,6 +78,7 @@ static void on_tick(uv_timer_t *timer)
         client_keys_tick(shell->client_keys, shell->loop, now);
     sources_tick(shell);
     tls_tick(shell->tls, now);
+    reload_tick(shell, now);
     proxy_tick(shell->proxy, now);
     admin_tick(shell->admin);
     io_gossip_tick(shell);
@@ -201,7 +203,8 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (number == SIGHUP) {
-        io_gossip_reload(shell);
+        bool reads = reload_ask(shell);
+        io_gossip_reload(shell, reads);
         return;
     }
     shell_drain(shell, number == SIGTERM); /* who presses Ctrl-C wants it to end */
@@ -233,6 +236,8 @@ void shell_close(struct shell *shell)
         client_keys_stop(shell->client_keys);
     sources_stop(shell);
     tls_stop(shell->tls);
+    if (shell->reload != NULL)
+        reload_stop(shell->reload);
     if (shell->admin != NULL)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)

@@ -12,6 +12,7 @@
  *   client_keys.c  the keys of clients
  *   metrics.c    what /metrics says
  *   config.c     the YAML file and the environment; config_yaml.c reads it
+ *   reload.c     the same again while the router runs
  *   log_sink.c   the log's end
  *   service.c    what systemd hears
  *   random.c     randomness
@@ -38,6 +39,7 @@
 struct client_keys;
 struct key_file;
 struct io_gossip;
+struct reload;
 struct sources;
 struct tls;
 
@@ -73,6 +75,7 @@ struct shell {
     struct tls *tls;                 /* borrowed */
     struct sources *sources;         /* of replicas; NULL: the settings alone */
     struct io_gossip *gossip;        /* NULL: this router runs alone */
+    struct reload *reload;           /* borrowed; NULL: there is no --config */
     struct service service;          /* which started this process */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */

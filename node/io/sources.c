@@ -13,18 +13,17 @@
 struct sources {
     struct replica_dns *dns;               /* all --replica-dns; NULL: there are none */
     struct replica_kubernetes *kubernetes; /* all --replica-kubernetes; NULL: there are none */
+    int settings;                          /* the source of all --replica; -1: there were none */
     unsigned file_count;
     struct replica_file *files[NODE_SOURCES_MAX];
 };
 
 /* Those of --replica. A name that is too long is refused here: it is no reason to refuse all. */
-static int start_settings(struct shell *shell)
+static int take_settings(struct shell *shell)
 {
     const struct node_strings *list = &shell->options->replica;
-    if (list->count == 0)
-        return ERR_OK;
-    struct node_replica_option *replicas = calloc(list->count, sizeof *replicas);
-    struct discover_entry *entries = calloc(list->count, sizeof *entries);
+    struct node_replica_option *replicas = calloc(list->count + 1, sizeof *replicas);
+    struct discover_entry *entries = calloc(list->count + 1, sizeof *entries);
     int err = replicas != NULL && entries != NULL ? ERR_OK : ERR_NOMEM;
     for (unsigned i = 0; i < list->count && err == ERR_OK; i++) {
         err = node_replica_parse(slice_of_cstr(list->at[i]), &replicas[i]);
@@ -38,12 +37,16 @@ static int start_settings(struct shell *shell)
         }
     }
     struct discover *d = shell->node->discover;
-    int source = err == ERR_OK ? discover_source(d, "settings", SLICE("")) : err;
-    if (source >= 0)
-        err = discover_list(d, (unsigned)source, entries, list->count, shell_now_ms(shell));
+    struct sources *s = shell->sources;
+    if (err == ERR_OK && s->settings < 0)
+        err = s->settings = discover_source(d, "settings", SLICE(""));
+    if (err >= 0) {
+        discover_hint(d, (unsigned)s->settings, "the settings name no replica any more");
+        err = discover_list(d, (unsigned)s->settings, entries, list->count, shell_now_ms(shell));
+    }
     free(entries);
     free(replicas);
-    return source < 0 ? source : err;
+    return err;
 }
 
 static int start_files(struct shell *shell)
@@ -64,7 +67,11 @@ int sources_start(struct shell *shell)
 {
     const struct node_options *options = shell->options;
     shell->sources = calloc(1, sizeof *shell->sources);
-    int err = shell->sources != NULL ? start_settings(shell) : ERR_NOMEM;
+    int err = shell->sources != NULL ? ERR_OK : ERR_NOMEM;
+    if (err == ERR_OK)
+        shell->sources->settings = -1;
+    if (err == ERR_OK && options->replica.count > 0)
+        err = take_settings(shell);
     if (err == ERR_OK)
         err = start_files(shell);
     if (err == ERR_OK && options->replica_dns.count > 0)
@@ -78,6 +85,13 @@ int sources_start(struct shell *shell)
     if (err != ERR_OK && !said)
         log_event(shell->log, LOG_ERROR, "sources_refused", LOG_CSTR("error", err_text(err)));
     return err;
+}
+
+void sources_renew(struct shell *shell)
+{
+    int err = take_settings(shell);
+    if (err != ERR_OK)
+        log_event(shell->log, LOG_ERROR, "sources_refused", LOG_CSTR("error", err_text(err)));
 }
 
 void sources_tick(struct shell *shell)

@@ -14,6 +14,8 @@ struct shell;
  * line is logged. */
 MUST_USE int sources_start(struct shell *shell);
 /* Begins what is due. Called by each tick. */
+/* The list of --replica is another one. An error is logged, and the old one holds. */
+void sources_renew(struct shell *shell);
 void sources_tick(struct shell *shell);
 /* No more asking; what is under way ends with the loop. */
 void sources_stop(struct shell *shell);

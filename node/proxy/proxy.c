@@ -409,9 +409,8 @@ static uint64_t or_never(uint64_t ms)
     return ms > 0 ? ms : UINT64_MAX / 4;
 }
 
-static void init_limits(struct proxy *p)
+static void read_waits(const struct node_options *o, uint64_t *out)
 {
-    const struct node_options *o = p->config.options;
     const uint64_t token_ms = o->upstream_first_token_timeout_ms;
     const bool automatic = token_ms == NODE_OPTION_AUTO;
     const uint64_t wait_ms[PROXY_LIMITS] = {
@@ -445,6 +444,14 @@ static void init_limits(struct proxy *p)
             o->health_timeout_ms < PROXY_QUICK_MS ? o->health_timeout_ms : PROXY_QUICK_MS,
         [PROXY_FETCH_FAILED] = 1,
     };
+    memcpy(out, wait_ms, sizeof wait_ms);
+}
+
+static void init_limits(struct proxy *p)
+{
+    const struct node_options *o = p->config.options;
+    uint64_t wait_ms[PROXY_LIMITS];
+    read_waits(o, wait_ms);
     for (unsigned i = 0; i < PROXY_LIMITS; i++)
         deadline_queue_init(&p->limit[i], wait_ms[i]);
     p->limits = http_limits_default;
@@ -453,6 +460,22 @@ static void init_limits(struct proxy *p)
     p->engines.limits = (struct http_limits){.head_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
                                              .target_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
                                              .fields_max = HTTP_FIELDS_MAX};
+}
+
+void proxy_renew(struct proxy *p, uint64_t now_ms)
+{
+    const struct node_options *o = p->config.options;
+    uint64_t wait_ms[PROXY_LIMITS];
+    p->now_ms = now_ms;
+    read_waits(o, wait_ms);
+    for (unsigned i = 0; i < PROXY_LIMITS; i++)
+        deadline_queue_limit(&p->limit[i], wait_ms[i]);
+    p->limits.fields_max = (unsigned)o->headers_max;
+    queue_limit(&p->exchanges.queue, o->queue_max);
+    p->segments.bytes_max = o->buffered_bytes_max;
+    budget_share(&p->exchanges.budget, o->retry_budget);
+    prober_renew(p);
+    p->exchanges.queue_due = true; /* there may be room now */
 }
 
 int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms)

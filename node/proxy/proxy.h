@@ -98,6 +98,9 @@ void proxy_tick(struct proxy *p, uint64_t now_ms);
 /* First (`closed` false): the node is not ready, and each answer closes its connection. Then
  * (`closed`): nothing is accepted any more, and what is idle is closed. Each stays so. */
 void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms);
+/* The settings that it borrows have changed: takes over those that it does not read at each use.
+ * Requests under way keep what they have; their time limits are the new ones. */
+void proxy_renew(struct proxy *p, uint64_t now_ms);
 /* Connections on the client port. */
 unsigned proxy_clients_open(const struct proxy *p);
 /* Closes everything; requests that are open are cut. */

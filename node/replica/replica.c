@@ -29,13 +29,17 @@ static const unsigned block_seen_min = 8;
 /* Readings in a row from which a rank is missing before it is believed to be gone. */
 static const unsigned ranks_missing_max = 3;
 
+void node_replica_failures_max(struct node_replica *k, uint32_t max)
+{
+    k->probe_failures_max = max > 0 ? max : NODE_PROBE_FAILURES_MAX;
+}
+
 /* What is believed before anything is learned. */
 static void begin_anew(struct node_replica *k, const struct node_replica_config *config)
 {
     k->window = (struct node_scrape_window){.queries = -1, .hits = -1};
     k->scrape = node_scrape_unknown;
-    k->probe_failures_max =
-        config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX;
+    node_replica_failures_max(k, config->probe_failures_max);
     node_replica_bytes_believe(k, config->bytes_per_token, 0);
     node_replica_speed_begin(k, config);
     node_replica_cache_forget(k);

@@ -314,6 +314,8 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
  * process is gone. True only once, not at each probe while it stays away. */
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
+/* So many failed probes in a row take it down; 0: NODE_PROBE_FAILURES_MAX. */
+void node_replica_failures_max(struct node_replica *k, uint32_t max);
 /* It is out of use: if it comes back it is as if it were new, but for counters and its name. What
  * is in flight there stays booked. */
 void node_replica_renew(struct node_replica *k, const struct node_replica_config *config);

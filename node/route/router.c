@@ -24,20 +24,35 @@ static const double output_tokens_believed = 256;
 /* Memory of the host: some 25 GB/s against 100 to 300 KB a token, and 10,000 tokens/s computed. */
 static const double restore_believed = 0.1, restore_weight = 20000, restore_horizon = 500000;
 
+void node_router_renew(struct node_router *r, const struct node_router_config *config)
+{
+    struct node_router_config *c = &r->config;
+    r->policy = node_policy_find(config->policy);
+    CHECK(r->policy != NULL);
+    c->policy = r->policy->name;
+    c->displaced_weight = config->displaced_weight;
+    c->decode_weight = config->decode_weight;
+    c->near_tie = config->near_tie;
+    c->cache_tokens = config->cache_tokens;
+    c->load_bound = config->load_bound;
+    c->replica_requests_max =
+        config->replica_requests_max > 0 ? config->replica_requests_max : UINT32_MAX;
+    c->all_down_refuse = config->all_down_refuse;
+    c->probe_failures_max = config->probe_failures_max;
+    for (unsigned i = 0; i < r->replica_count; i++)
+        node_replica_failures_max(&r->replicas[i], config->probe_failures_max);
+}
+
 int node_router_create(struct node_router **out, const struct node_router_config *config,
                        struct node_state *state)
 {
-    const struct node_policy *policy = node_policy_find(config->policy);
-    if (!policy)
+    if (!node_policy_find(config->policy))
         return ERR_NOT_FOUND;
     struct node_router *r = calloc(1, sizeof *r);
     if (!r)
         return ERR_NOMEM;
     r->config = *config;
-    r->config.policy = policy->name;
-    if (r->config.replica_requests_max == 0)
-        r->config.replica_requests_max = UINT32_MAX;
-    r->policy = policy;
+    node_router_renew(r, config);
     r->state = state;
     r->common = node_state_config_of(state);
     CHECK(r->common->replicas_max <= NODE_REPLICAS_MAX);
@@ -80,6 +95,11 @@ void node_router_destroy(struct node_router *r)
 bool node_router_engines_tell_usage(const struct node_router *r)
 {
     return r->engines_tell_usage;
+}
+
+const char *node_router_policy(const struct node_router *r)
+{
+    return r->policy->name;
 }
 
 bool node_router_wants_chunks(const struct node_router *r)

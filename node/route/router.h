@@ -121,6 +121,9 @@ struct node_router;
 MUST_USE int node_router_create(struct node_router **out, const struct node_router_config *config,
                                 struct node_state *state);
 void node_router_destroy(struct node_router *r);
+/* Other settings from the next request on: of `config` the policy, weights, limits and cache_tokens
+ * count. What was believed before anything was learned (the rest) was taken at the start. */
+void node_router_renew(struct node_router *r, const struct node_router_config *config);
 /* Its invariants, and those of the state. */
 void node_router_check(const struct node_router *r);
 
@@ -130,6 +133,8 @@ const char *const *node_policy_names(void);
 /* Whether all replicas are vLLM or SGLang, which tell the usage of streams where they are asked. Up
  * to a second late. */
 bool node_router_engines_tell_usage(const struct node_router *r);
+/* The name of its policy; a literal. */
+const char *node_router_policy(const struct node_router *r);
 /* Whether its policy wants prompts as chunks (base/chain.h). */
 bool node_router_wants_chunks(const struct node_router *r);
 

@@ -6,7 +6,7 @@
 /* clang-format off */
 #define NODE_OPTION_ROWS_CLIENTS                                                                   \
     {.name = "client-idle-timeout",                                                                \
-     TIME_FIELD(client_idle_timeout_ms),                                                           \
+     LIVE_TIME(client_idle_timeout_ms),                                                            \
      .fallback = "75s",                                                                            \
      .max = DAY_MS,                                                                                \
      .group = "Front door",                                                                        \
@@ -14,21 +14,21 @@
      .more = "Longer than that of a balancer that keeps connections "                              \
              "([which](operations.md#behind-a-load-balancer)). 0 turns it off."},                  \
     {.name = "client-head-timeout",                                                                \
-     TIME_FIELD(client_head_timeout_ms),                                                           \
+     LIVE_TIME(client_head_timeout_ms),                                                            \
      .fallback = "10s",                                                                            \
      .max = DAY_MS,                                                                                \
      .group = "Front door",                                                                        \
      .help = "for a whole request head; then 408",                                                 \
      .more = "0 turns it off."},                                                                   \
     {.name = "client-body-timeout",                                                                \
-     TIME_FIELD(client_body_timeout_ms),                                                           \
+     LIVE_TIME(client_body_timeout_ms),                                                            \
      .fallback = "30s",                                                                            \
      .max = DAY_MS,                                                                                \
      .group = "Front door",                                                                        \
      .help = "between two pieces of a body; then 408",                                             \
      .more = "0 turns it off."},                                                                   \
     {.name = "client-write-timeout",                                                               \
-     TIME_FIELD(client_write_timeout_ms),                                                          \
+     LIVE_TIME(client_write_timeout_ms),                                                           \
      .fallback = "60s",                                                                            \
      .max = DAY_MS,                                                                                \
      .group = "Front door",                                                                        \
@@ -36,7 +36,7 @@
      .more = "0 turns it off."},                                                                   \
     {.name = "client-body-rate-min",                                                               \
      .type = NODE_TYPE_BYTES,                                                                      \
-     FIELD(client_body_rate_min),                                                                  \
+     LIVE(client_body_rate_min),                                                                   \
      .fallback = "1KiB",                                                                           \
      .max = GIB,                                                                                   \
      .unit = "SIZE",                                                                               \
@@ -44,7 +44,7 @@
      .help = "of a body a second, over 30 s; then 408",                                            \
      .more = "Time in which the router holds the client back does not count. 0 turns it off."},    \
     {.name = "client-body-total-timeout",                                                          \
-     TIME_FIELD(client_body_total_timeout_ms),                                                     \
+     LIVE_TIME(client_body_total_timeout_ms),                                                      \
      .fallback = "10m",                                                                            \
      .max = DAY_MS,                                                                                \
      .group = "Front door",                                                                        \

@@ -5,21 +5,21 @@
 /* clang-format off */
 #define NODE_OPTION_ROWS_HEALTH \
     {.name = "health-interval", \
-     TIME_FIELD(health_interval_ms), \
+     LIVE_TIME(health_interval_ms), \
      .fallback = "2s", \
      .min = 100, \
      .max = 3600e3, \
      .group = "Replicas", \
      .help = "between two health checks"}, \
     {.name = "health-timeout", \
-     TIME_FIELD(health_timeout_ms), \
+     LIVE_TIME(health_timeout_ms), \
      .fallback = "5s", \
      .min = 10, \
      .max = 600e3, \
      .group = "Replicas", \
      .help = "for the answer to a health check"}, \
     {.name = "health-timeout-sglang", \
-     TIME_FIELD(health_timeout_sglang_ms), \
+     LIVE_TIME(health_timeout_sglang_ms), \
      .fallback = "30s", \
      .min = 10, \
      .max = 600e3, \
@@ -29,7 +29,7 @@
          "SGLang may answer a health check by generating a token, behind whatever it computes."}, \
     {.name = "health-failures", \
      .type = NODE_TYPE_INTEGER, \
-     FIELD(health_failures), \
+     LIVE(health_failures), \
      .fallback = "3", \
      .min = 1, \
      .max = 100, \
@@ -40,7 +40,7 @@
              "not count while other bytes come from the replica."}, \
     {.name = "health-path", \
      .type = NODE_TYPE_STRING, \
-     FIELD(health_path), \
+     LIVE(health_path), \
      .fallback = "/health", \
      .wrong = node_allowed_health_path_not, \
      .unit = "PATH", \
@@ -49,7 +49,7 @@
      .more = "The [label](operations.md#labels) `health` of a replica goes before it."}, \
     {.name = "health-statuses", \
      .type = NODE_TYPE_STRING, \
-     FIELD(health_statuses), \
+     LIVE(health_statuses), \
      .fallback = "200..299", \
      .wrong = node_allowed_statuses_not, \
      .unit = "STATUSES", \
@@ -59,7 +59,7 @@
              "out of the choice at once, and down when it comes `health-failures` times in a row."}, \
     {.name = "when-all-down", \
      .type = NODE_TYPE_CHOICE, \
-     FIELD(when_all_down), \
+     LIVE(when_all_down), \
      .fallback = "try", \
      .choices = node_allowed_when_all_down, \
      .unit = "WHAT", \
@@ -69,7 +69,7 @@
              "them all the same, the one that failed least and was tried longest ago. `refuse` " \
              "answers 503 with `Retry-After`."}, \
     {.name = "watchdog", \
-     TIME_FIELD(watchdog_ms), \
+     LIVE_TIME(watchdog_ms), \
      .fallback = "3s", \
      .max = 600e3, \
      .group = "Replicas", \

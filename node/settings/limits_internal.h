@@ -5,7 +5,7 @@
 
 #define NODE_OPTION_ROWS_TIME                                                                      \
     {.name = "upstream-first-token-timeout",                                                       \
-     TIME_FIELD(upstream_first_token_timeout_ms),                                                  \
+     LIVE_TIME(upstream_first_token_timeout_ms),                                                   \
      .fallback = "auto",                                                                           \
      .automatic = true,                                                                            \
      .max = DAY_MS,                                                                                \
@@ -19,7 +19,7 @@
          "other requests have 300 s until an answer begins. 0 turns it off. "                      \
          "[What happens then](http.md#time-limits)."},                                             \
         {.name = "upstream-whole-answer-timeout",                                                  \
-         TIME_FIELD(upstream_whole_answer_timeout_ms),                                             \
+         LIVE_TIME(upstream_whole_answer_timeout_ms),                                              \
          .fallback = "0",                                                                          \
          .max = DAY_MS,                                                                            \
          .group = "Replicas",                                                                      \
@@ -28,14 +28,14 @@
                  "decides "                                                                        \
                  "how long to wait."},                                                             \
         {.name = "upstream-idle-timeout",                                                          \
-         TIME_FIELD(upstream_idle_timeout_ms),                                                     \
+         LIVE_TIME(upstream_idle_timeout_ms),                                                      \
          .fallback = "120s",                                                                       \
          .max = DAY_MS,                                                                            \
          .group = "Replicas",                                                                      \
          .help = "between two pieces of an answer",                                                \
          .more = "0 turns it off."},                                                               \
     {                                                                                              \
-        .name = "request-timeout", TIME_FIELD(request_timeout_ms), .fallback = "0", .max = DAY_MS, \
+        .name = "request-timeout", LIVE_TIME(request_timeout_ms), .fallback = "0", .max = DAY_MS,  \
         .group = "Replicas", .help = "for a request in all; 0: its client decides",                \
         .more = "From its head to the end of its answer, whatever it waits for; then 504, or the " \
                 "answer is cut."                                                                   \
@@ -44,7 +44,7 @@
 #define NODE_OPTION_ROWS_OVERLOAD                                                                  \
     {.name = "replica-requests-max",                                                               \
      .type = NODE_TYPE_INTEGER,                                                                    \
-     FIELD(replica_requests_max),                                                                  \
+     LIVE(replica_requests_max),                                                                   \
      .fallback = "4096",                                                                           \
      .max = 65536,                                                                                 \
      .unit = "NUMBER",                                                                             \
@@ -57,7 +57,7 @@
              "[Overload](operations.md#overload)."},                                               \
         {.name = "requests-max",                                                                   \
          .type = NODE_TYPE_INTEGER,                                                                \
-         FIELD(requests_max),                                                                      \
+         LIVE(requests_max),                                                                       \
          .fallback = "65536",                                                                      \
          .min = 1,                                                                                 \
          .max = 65536,                                                                             \
@@ -66,7 +66,7 @@
          .help = "in flight at all replicas; more wait"},                                          \
         {.name = "queue-max",                                                                      \
          .type = NODE_TYPE_INTEGER,                                                                \
-         FIELD(queue_max),                                                                         \
+         LIVE(queue_max),                                                                          \
          .fallback = "1000",                                                                       \
          .max = 1e6,                                                                               \
          .unit = "NUMBER",                                                                         \
@@ -74,7 +74,7 @@
          .help = "requests that wait for a replica; then 429",                                     \
          .more = "Only where every replica that could serve is at its limit. 0: nobody waits."},   \
     {                                                                                              \
-        .name = "queue-timeout", TIME_FIELD(queue_timeout_ms), .fallback = "30s", .max = DAY_MS,   \
+        .name = "queue-timeout", LIVE_TIME(queue_timeout_ms), .fallback = "30s", .max = DAY_MS,    \
         .group = "Replicas", .help = "that one waits there, in all; then 504",                     \
         .more = "0: as long as its client."                                                        \
     }

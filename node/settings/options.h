@@ -240,11 +240,12 @@ struct node_option {
     const char
         *name; /* "client-idle-timeout"; GRAPEVINE_CLIENT_IDLE_TIMEOUT; the key in the file */
     enum node_option_type type;
-    size_t offset;                            /* in struct node_options */
-    const char *fallback;                     /* the default as text */
-    double min;                               /* of numbers; ms and bytes in their base unit */
-    double max;                               /* 0: no bound */
-    bool automatic;                           /* of MS: "auto", which is NODE_OPTION_AUTO */
+    size_t offset;        /* in struct node_options */
+    const char *fallback; /* the default as text */
+    double min;           /* of numbers; ms and bytes in their base unit */
+    double max;           /* 0: no bound */
+    bool automatic;       /* of MS: "auto", which is NODE_OPTION_AUTO */
+    bool live;            /* takes effect while the router runs (node/settings/change.h) */
     const char *const *(*choices)(void);      /* NULL-terminated names; CHOICE only */
     const char *(*wrong)(struct slice value); /* NULL, or says what is wrong (NULL = nothing) */
     const char *unit; /* what stands for the value in --help: "HOST:PORT", "TIME", ... */
@@ -303,6 +304,10 @@ bool node_options_gossip(const struct node_options *o, struct node_address *list
 /* For --help, --check-config and docs/options.md (print.c). ERR_NOMEM. */
 MUST_USE int node_options_help(struct buf *out);
 MUST_USE int node_options_effective(const struct node_options *o, struct buf *out);
+/* The settings of `wanted` that differ and wait for a restart, as comments; nothing where there are
+ * none. */
+MUST_USE int node_options_waiting(const struct node_options *o, const struct node_options *wanted,
+                                  struct buf *out);
 MUST_USE int node_options_markdown(struct buf *out);
 
 /* Where it came from: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */

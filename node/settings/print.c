@@ -1,4 +1,5 @@
 /* What the option table looks like to people: --help, --check-config, docs/options.md. */
+#include "node/settings/change.h"
 #include "node/settings/options.h"
 
 #include "base/check.h"
@@ -150,27 +151,52 @@ static bool is_empty_list(const struct node_options *o, const struct node_option
     return row->type == NODE_TYPE_LIST && list->count == 0;
 }
 
+/* name: value    # where it comes from */
+static int effective_row(const struct node_options *o, unsigned index, const char *comment,
+                         struct buf *out)
+{
+    unsigned count;
+    const struct node_option *row = &node_option_table(&count)[index];
+    size_t start = out->len;
+    int err = buf_printf(out, "%s%s: ", comment, row->name);
+    if (err == 0)
+        err = effective_value(o, row, out);
+    while (err == 0 && out->len - start < 45)
+        err = buf_append_char(out, ' ');
+    if (err == 0)
+        err = buf_append_cstr(out, " # ");
+    if (err == 0)
+        err = node_option_origin_format(row, o->origins[index], out);
+    return err == 0 ? buf_append_char(out, '\n') : err;
+}
+
 int node_options_effective(const struct node_options *o, struct buf *out)
 {
     unsigned count;
     const struct node_option *rows = node_option_table(&count);
     int err = 0;
     for (unsigned i = 0; i < count && err == 0; i++) {
-        size_t start = out->len;
         /* `config` may not stand in a file, nor may an empty list: told as comments. */
-        const char *comment =
-            strcmp(rows[i].name, "config") == 0 || is_empty_list(o, &rows[i]) ? "# " : "";
-        err = buf_printf(out, "%s%s: ", comment, rows[i].name);
-        if (err == 0)
-            err = effective_value(o, &rows[i], out);
-        while (err == 0 && out->len - start < 45)
-            err = buf_append_char(out, ' ');
-        if (err == 0)
-            err = buf_append_cstr(out, " # ");
-        if (err == 0)
-            err = node_option_origin_format(&rows[i], o->origins[i], out);
-        if (err == 0)
-            err = buf_append_char(out, '\n');
+        bool told = strcmp(rows[i].name, "config") == 0 || is_empty_list(o, &rows[i]);
+        err = effective_row(o, i, told ? "# " : "", out);
+    }
+    return err;
+}
+
+int node_options_waiting(const struct node_options *o, const struct node_options *wanted,
+                         struct buf *out)
+{
+    unsigned count, waiting = 0;
+    const struct node_option *rows = node_option_table(&count);
+    int err = 0;
+    for (unsigned i = 0; i < count && err == 0; i++) {
+        bool same = true;
+        if (!rows[i].live)
+            err = node_option_same(o, wanted, &rows[i], &same);
+        if (err == 0 && !same && waiting++ == 0)
+            err = buf_append_cstr(out, "# These wait for a restart:\n");
+        if (err == 0 && !same)
+            err = effective_row(wanted, i, "# ", out);
     }
     return err;
 }
@@ -197,7 +223,10 @@ static const char markdown_head[] =
     "  stronger source replaces the whole list of a weaker one.\n"
     "- An empty environment variable counts as not set.\n"
     "\n"
-    "A bad setting stops the start with status 2 and one line that says what would be right.\n";
+    "A bad setting stops the start with status 2 and one line that says what would be right.\n"
+    "\n"
+    "A setting that is marked `live` takes effect while the router runs, when the file changes\n"
+    "([how](operations.md#changing-settings-without-a-restart)). The others want a restart.\n";
 
 static int markdown_values(const struct node_option *row, struct buf *out)
 {
@@ -233,8 +262,8 @@ static int markdown_row(const struct node_option *row, struct buf *out)
     if (err == 0)
         err = markdown_values(row, out);
     if (err == 0)
-        err = buf_printf(out, " | %s.%s%s |\n", row->help, row->more != NULL ? " " : "",
-                         row->more != NULL ? row->more : "");
+        err = buf_printf(out, " | %s | %s.%s%s |\n", row->live ? "live" : "restart", row->help,
+                         row->more != NULL ? " " : "", row->more != NULL ? row->more : "");
     return err;
 }
 
@@ -246,9 +275,10 @@ int node_options_markdown(struct buf *out)
     const char *group = "";
     for (unsigned i = 0; i < count && err == 0; i++) {
         if (strcmp(group, rows[i].group) != 0)
-            err = buf_printf(
-                out, "\n## %s\n\n| setting | default | values | meaning |\n|---|---|---|---|\n",
-                rows[i].group);
+            err = buf_printf(out,
+                             "\n## %s\n\n| setting | default | values | changes | meaning "
+                             "|\n|---|---|---|---|---|\n",
+                             rows[i].group);
         group = rows[i].group;
         if (err == 0)
             err = markdown_row(&rows[i], out);

@@ -6,7 +6,7 @@
 #define NODE_OPTION_ROWS_RETRIES \
     {.name = "retries-max", \
      .type = NODE_TYPE_INTEGER, \
-     FIELD(retries_max), \
+     LIVE(retries_max), \
      .fallback = "2", \
      .max = 16, \
      .unit = "NUMBER", \
@@ -16,7 +16,7 @@
              "request is sent again."}, \
     {.name = "retry-budget", \
      .type = NODE_TYPE_FLOAT, \
-     FIELD(retry_budget), \
+     LIVE(retry_budget), \
      .fallback = "0.1", \
      .max = 1, \
      .unit = "SHARE", \
@@ -25,7 +25,7 @@
      .more = "20 more may come at once. Beyond, failures go to the client as they are. What costs " \
              "the engines nothing (a refused connection) is free. 0: no request is sent again."}, \
     {.name = "stream-hold", \
-     TIME_FIELD(stream_hold_ms), \
+     LIVE_TIME(stream_hold_ms), \
      .fallback = "10s", \
      .max = 3600e3, \
      .group = "Replicas", \
@@ -34,7 +34,7 @@
              "life. 0: nothing waits."}, \
     {.name = "poison-retry", \
      .type = NODE_TYPE_BOOL, \
-     FIELD(poison_retry), \
+     LIVE(poison_retry), \
      .fallback = "on", \
      .unit = "on|off", \
      .group = "Replicas", \

@@ -27,6 +27,14 @@ static inline void budget_init(struct budget *b, double share)
     b->burst = BUDGET_BURST;
 }
 
+/* Another share; what was put by stays. */
+static inline void budget_share(struct budget *b, double share)
+{
+    if (b->share == 0 || share == 0)
+        b->level = share > 0 ? b->burst : 0;
+    b->share = share;
+}
+
 /* So many routers share the traffic. */
 static inline void budget_part(struct budget *b, unsigned routers)
 {

@@ -168,5 +168,5 @@ void queue_check(const struct queue *q)
             CHECK(lane->last == before);
         }
     }
-    CHECK(length == q->length && length <= q->length_max);
+    CHECK(length == q->length);
 }

@@ -57,6 +57,11 @@ struct queue {
 _Static_assert(QUEUE_LANES == 64, "a look has a bit for each lane");
 
 void queue_init(struct queue *q, uint64_t length_max);
+/* Another limit; those that wait stay, where it is lower than they are many. */
+static inline void queue_limit(struct queue *q, uint64_t length_max)
+{
+    q->length_max = length_max;
+}
 /* `w` is borrowed until it is taken or removed. ERR_FULL. */
 MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t key,
                         uint64_t now_ms);

@@ -93,6 +93,32 @@ static void a_pause_is_nobodys_fault(void **state)
     assert_int_equal(fired, 2);
 }
 
+static void another_limit_counts_for_those_that_wait(void **state)
+{
+    (void)state;
+    struct deadline_queue q;
+    deadline_queue_init(&q, 100);
+    struct deadline a = {.expired = on_expired};
+    struct deadline b = {.expired = on_expired};
+    fired = 0;
+    deadline_set(&q, &a, 0);
+    deadline_set(&q, &b, 40);
+    deadline_queue_limit(&q, 1000);
+    deadline_run(&q, 999);
+    assert_int_equal(fired, 0);
+    deadline_queue_limit(&q, 50);
+    deadline_run(&q, 50);
+    assert_ptr_equal(last_fired, &a);
+    assert_int_equal(fired, 1);
+    deadline_run(&q, 90);
+    assert_ptr_equal(last_fired, &b);
+    deadline_set(&q, &a, 100);
+    deadline_queue_limit(&q, 0);
+    assert_null(a.next);
+    deadline_run(&q, UINT64_MAX);
+    assert_int_equal(fired, 2);
+}
+
 static struct deadline_queue other;
 
 static void on_expired_rearm(struct deadline *d)
@@ -133,6 +159,7 @@ int main(void)
         cmocka_unit_test(arming_again_moves_it_to_the_back),
         cmocka_unit_test(who_has_waited_before_waits_for_the_rest),
         cmocka_unit_test(a_pause_is_nobodys_fault),
+        cmocka_unit_test(another_limit_counts_for_those_that_wait),
         cmocka_unit_test(may_be_armed_again_from_its_callback),
         cmocka_unit_test(zero_turns_a_limit_off),
     };

@@ -1,0 +1,37 @@
+/* Settings that change while the router runs: the file of --config is read again by a thread of
+ * libuv's pool, once a second and on SIGHUP, by its name each time: a link that is swapped, as
+ * Kubernetes does with ConfigMaps, is a new file.
+ *
+ * What is new counts when two readings in a row found the same, for a file may be read while it is
+ * written; after a SIGHUP at once. Then all settings are made anew as at the start, from the same
+ * flags and environment, so a flag stays stronger than the file. If anything is wrong nothing
+ * changes, and the log says what, with file and line. Else live settings take effect
+ * (node/settings/change.h), and the others are named: they wait for a restart.
+ *
+ * A pipe (--config /dev/stdin) is read at the start alone.
+ */
+#ifndef NODE_IO_RELOAD_H
+#define NODE_IO_RELOAD_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "node/settings/options.h"
+
+enum { RELOAD_INTERVAL_MS = 1000 };
+
+struct shell;
+struct reload;
+
+/* `in_force` is changed in place. All is borrowed until reload_free(). ERR_NOMEM. */
+MUST_USE int reload_open(struct reload **out, struct node_options *in_force, int argc,
+                         char *const *argv, char *const *environment);
+/* SIGHUP. False: there is no file to read. */
+bool reload_ask(struct shell *shell);
+void reload_tick(struct shell *shell, uint64_t now_ms);
+/* No more reading; one under way ends with the loop. */
+void reload_stop(struct reload *r);
+/* The loop has ended, or never ran. NULL is fine. */
+void reload_free(struct reload *r);
+
+#endif

@@ -1,0 +1,198 @@
+"""Settings that change while the router runs: the file is changed, SIGHUP is sent, requests go on."""
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+
+from lib import LIMIT, SSE_HEAD, Case, chunk, request, wait_for
+from lib_cluster import Clustered, gvctl
+
+CHAT = b'{"model":"m","prompt":"x"}'
+PATH = "/v1/completions"
+
+
+class Reloading(Case):
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.file = os.path.join(self.folder, "grapevine.yaml")
+
+    def write(self, *lines):
+        """As editors do: another file of the same name, so nobody reads half of it."""
+        with open(self.file + ".new", "w") as f:
+            f.write("".join(line + "\n" for line in lines))
+        os.rename(self.file + ".new", self.file)
+
+    def started(self, engines, *args, lines=()):
+        self.write(*lines)
+        return self.router(engines, "--config", self.file, *args)
+
+    def reloaded(self, r, *lines, n=1, hup=True):
+        """The lines are the file from now on; the n-th event about that."""
+        self.write(*lines)
+        if hup:
+            r.signal(signal.SIGHUP)
+        return r.wait_event("config_reloaded", n)
+
+    def config(self, r):
+        return r.admin("GET", "/config").body.decode()
+
+    def ask(self, r):
+        return self.client(r).ask("POST", PATH, CHAT)
+
+    def policy(self, r):
+        got = r.admin("POST", "/explain", CHAT).json
+        return got["policy"]
+
+
+class File(Reloading):
+    def test_it_is_noticed_when_it_changes(self):
+        r = self.started([self.engine()], lines=["policy: round_robin"])
+        self.assertEqual(self.policy(r), "round_robin")
+        said = self.reloaded(r, "# what follows is new", "policy: random", hup=False)
+        self.assertEqual((said["changed"], said["restart_needed"]), (1, 0))
+        said = r.wait_event("setting_changed")
+        self.assertEqual((said["setting"], said["before"], said["now"]),
+                         ("policy", "round_robin", "random"))
+        self.assertEqual(self.policy(r), "random")
+        self.assertRegex(self.config(r), r"policy: random +# .*grapevine\.yaml:2")
+        os.remove(self.file)
+        said = r.wait_event("config_refused")
+        self.assertIn("No such file", said["error"])
+        self.assertEqual(self.policy(r), "random")
+
+    def test_a_link_that_is_swapped(self):
+        """As Kubernetes mounts ConfigMaps: grapevine.yaml -> ..data/grapevine.yaml, ..data -> a folder."""
+        for name in ("one", "two"):
+            os.mkdir(os.path.join(self.folder, name))
+            with open(os.path.join(self.folder, name, "grapevine.yaml"), "w") as f:
+                f.write("access-log: %s\n" % ("all" if name == "two" else "off"))
+        data = os.path.join(self.folder, "..data")
+        os.symlink("one", data)
+        os.symlink("..data/grapevine.yaml", self.file)
+        r = self.router([self.engine()], "--config", self.file)
+        r.wait_up(1)
+        os.symlink("two", data + "_tmp")
+        os.rename(data + "_tmp", data)
+        r.wait_event("config_reloaded")
+        self.assertEqual(self.ask(r).status, 200)
+        r.wait_logged(PATH)
+
+    def test_a_bad_file_changes_nothing(self):
+        r = self.started([self.engine()], lines=["policy: round_robin"])
+        r.wait_up(1)
+        for n, (lines, error) in enumerate((
+                (["queue-max: 7", "# more", "policy: best"], r'policy = "best" .*grapevine\.yaml:3\): want'),
+                (["queue-max: 7", "que-max: 7"], r'"que-max" .*grapevine\.yaml:2\): did you mean'),
+                (["queue-max: 7", "node-name: \"open"], r"grapevine\.yaml:\d: not YAML"),
+                (["queue-max: 7", "body-bytes-max: 2GiB"], "buffered-bytes-max"))):
+            self.write(*lines)
+            r.signal(signal.SIGHUP)
+            self.assertRegex(r.wait_event("config_refused", n + 1)["error"], error)
+            self.assertRegex(self.config(r), "queue-max: 1000 ")
+        self.assertEqual((r.events("config_reloaded"), r.events("setting_changed")), ([], []))
+        self.assertEqual(self.policy(r), "round_robin")
+        self.assertEqual(self.reloaded(r, "queue-max: 7")["changed"], 2)  # and the policy's default
+        self.assertRegex(self.config(r), "queue-max: 7 ")
+
+    def test_a_flag_stands_above_the_file(self):
+        self.write("near-tie: 0.1")
+        r = self.router([self.engine()], "--policy", "random", "--config", self.file,
+                        env={"GRAPEVINE_QUEUE_MAX": "5"})
+        said = self.reloaded(r, "policy: round_robin", "queue-max: 9", "near-tie: 0.2")
+        self.assertEqual((said["changed"], said["restart_needed"]), (1, 0))
+        self.assertEqual(self.policy(r), "random")
+        self.assertRegex(self.config(r), r"queue-max: 5 +# GRAPEVINE_QUEUE_MAX")
+
+    def test_what_needs_a_restart_is_named(self):
+        r = self.started([self.engine()])
+        r.wait_up(1)
+        said = self.reloaded(r, "ttl: 2h", "queue-max: 9")
+        self.assertEqual((said["changed"], said["restart_needed"]), (1, 1))
+        said = r.wait_event("setting_waits")
+        self.assertEqual((said["setting"], said["in_force"], said["wanted"], said["level"]),
+                         ("ttl", "1h", "2h", "warn"))
+        status, out, _ = gvctl("config", admin=r.admin_port)
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"(?m)^ttl: 1h +# default$")
+        self.assertRegex(out, r"(?m)^# These wait for a restart:\n# ttl: 2h +# .*grapevine\.yaml:1\n\Z")
+        self.assertEqual(self.reloaded(r, "queue-max: 9", n=2)["restart_needed"], 0)
+        self.assertNotIn("wait for a restart", self.config(r))
+
+    def test_replicas_come_and_go(self):
+        one, two = self.engine(), self.engine()
+        self.write("replica: [%s]" % one.url)
+        r = self.router([], "--config", self.file)
+        r.wait_up(1)
+        said = self.reloaded(r, "replica:", "  - " + one.url, "  - " + two.url)
+        self.assertEqual((said["changed"], said["restart_needed"]), (1, 0))
+        r.wait_up(2)
+        self.reloaded(r, "replica: [%s]" % two.url, n=2)
+        for _ in range(8):
+            self.assertEqual(self.ask(r).get("x-grapevine-replica"), two.name)
+
+
+class Effects(Reloading):
+    def test_a_stream_under_way_is_not_cut(self):
+        """It ends as it began, while everything else changes; the next request has the new settings."""
+        going = threading.Event()
+
+        def slowly(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b'data: {"choices":[{"text":"a"}]}\n\n'))
+            going.wait(LIMIT)
+            asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+        e = self.engine()
+        r = self.started([e], lines=["policy: round_robin"])
+        r.wait_up(1)
+        e.handler = slowly
+        client = self.client(r)
+        client.send(request("POST", PATH, b'{"model":"m","prompt":"x","stream":true}'))
+        e.wait_request()
+        for n in range(1, 6):
+            self.reloaded(r, "policy: %s" % ("random", "cache_aware")[n % 2], "session-header: x-s%d" % n,
+                          "health-path: /health?%d" % n, "upstream-idle-timeout: %ds" % (100 + n), n=n)
+        going.set()
+        got = client.read()
+        self.assertEqual(got.status, 200)
+        self.assertIn(b"[DONE]", got.body)
+
+    def test_a_timeout(self):
+        e = self.engine()
+        r = self.started([e], lines=["upstream-whole-answer-timeout: 1h", "retries-max: 0"])
+        r.wait_up(1)
+        e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
+        client = self.client(r)
+        client.send(request("POST", PATH, CHAT))
+        e.wait_request()
+        self.reloaded(r, "upstream-whole-answer-timeout: 100ms", "retries-max: 0")
+        self.assertEqual(client.read().status, 504)  # what it has waited counts
+
+    def test_the_log(self):
+        r = self.started([self.engine()], lines=["access-log: off", "log-level: info"])
+        r.wait_up(1)
+        self.assertEqual(self.ask(r).status, 200)
+        self.reloaded(r, "access-log: all", "log-level: info")
+        self.assertEqual(self.ask(r).status, 200)
+        r.wait_logged(PATH)
+        self.assertEqual(len([e for e in r.events("request") if e["path"] == PATH]), 1)
+
+
+class Told(Clustered):
+    def test_the_other_routers_hear_of_the_policy(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "g.yaml")
+        with open(path, "w") as f:
+            f.write("near-tie: 0.1\n")
+        e = self.engine()
+        one = self.node("r1", [e], "--config", path)
+        other = self.node("r2", [e], join=one)
+        self.wait_alive(other, ["r1", "r2"])
+        with open(path, "w") as f:
+            f.write("policy: random\n")
+        one.signal(signal.SIGHUP)
+        wait_for(lambda: self.members(other)["r1"].get("policy") == "random", "the policy of r1")
