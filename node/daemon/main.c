@@ -21,6 +21,7 @@
 #include "node/io/random.h"
 #include "node/io/reload.h"
 #include "node/io/replica_file.h"
+#include "node/io/replica_kubernetes.h"
 #include "node/io/shell.h"
 #include "node/io/tls.h"
 
@@ -140,6 +141,19 @@ static int read_secrets(const struct node_options *o, struct secrets *out, struc
     return EXIT_CONFIG;
 }
 
+/* The default folder is there in a pod alone, and settings may be checked elsewhere. */
+static bool account_good(const struct node_options *options)
+{
+    char message[REPLICA_KUBERNETES_MESSAGE];
+    int row = node_option_find(SLICE("kubernetes-credentials"));
+    bool given = row >= 0 && options->origins[row].source != NODE_SOURCE_DEFAULT;
+    if (options->replica_kubernetes.count == 0 || !given ||
+        replica_kubernetes_check(options->kubernetes_credentials, message) == 0)
+        return true;
+    (void)fprintf(stderr, "grapevine: %s\n", message);
+    return false;
+}
+
 static bool files_good(const struct node_options *options)
 {
     char message[REPLICA_FILE_MESSAGE];
@@ -149,7 +163,7 @@ static bool files_good(const struct node_options *options)
             return false;
         }
     }
-    return true;
+    return account_good(options);
 }
 
 /* --check-config: the files that settings name must be there too. */

@@ -84,6 +84,27 @@ static int read_line(const struct replica_kubernetes *r, const char *name, struc
     return err;
 }
 
+int replica_kubernetes_check(const char *folder, char *message)
+{
+    struct replica_kubernetes r = {.folder = folder};
+    struct buf text = {0};
+    char path[PATH_BYTES];
+    bool others_read;
+    _Static_assert((int)IO_SECRET_MESSAGE <= (int)REPLICA_KUBERNETES_MESSAGE, "it takes them");
+    int err = read_line(&r, "token", &text, message);
+    buf_free_wiped(&text);
+    path_of(&r, "ca.crt", path);
+    struct io_secret ca = {.setting = "kubernetes-credentials",
+                           .path = path,
+                           .bytes_max = REPLICA_KUBERNETES_CA_MAX,
+                           .long_advice = "is too long",
+                           .regular = true};
+    if (err == 0)
+        err = io_secret_read(&ca, &text, &others_read, message);
+    buf_free(&text);
+    return err;
+}
+
 /* --- requests ------------------------------------------------------------------------------- */
 
 /* A blank line ends a head. */

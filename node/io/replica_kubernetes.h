@@ -19,6 +19,8 @@
 enum {
     REPLICA_KUBERNETES_KEEPALIVE_S = 30,     /* of TCP */
     REPLICA_KUBERNETES_TOKEN_MAX = 16 << 10, /* bytes */
+    REPLICA_KUBERNETES_CA_MAX = 1 << 20,
+    REPLICA_KUBERNETES_MESSAGE = 1024,
 };
 
 struct replica_kubernetes;
@@ -29,6 +31,9 @@ struct replica_kubernetes;
 MUST_USE int replica_kubernetes_open(struct replica_kubernetes **out, uv_loop_t *loop,
                                      const struct node_options *options, struct discover *d,
                                      struct log *log);
+/* Whether `folder` has a token and a CA that can be read. ERR_* with a message of
+ * REPLICA_KUBERNETES_MESSAGE bytes. */
+MUST_USE int replica_kubernetes_check(const char *folder, char *message);
 /* No more asking; the loop has to run once more. */
 void replica_kubernetes_stop(struct replica_kubernetes *r);
 /* The loop has ended, or never ran. NULL is fine. */

@@ -236,6 +236,18 @@ class Files(Found):
         status, err = run_grapevine("--replica-file", self.file, "--check-config")
         self.assertEqual((status, err), (0, ""))
 
+    def test_check_config_reads_the_service_account(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        args = ("--replica-kubernetes", "inference/vllm:8000", "--check-config", "--kubernetes-credentials")
+        for name in ("token", "ca.crt"):
+            status, err = run_grapevine(*args, folder)
+            self.assertEqual(status, 2)
+            self.assertRegex(err, r"kubernetes-credentials.*%s/%s.*No such file" % (folder, name))
+            with open(os.path.join(folder, name), "w") as f:
+                f.write("x")
+        self.assertEqual(run_grapevine(*args, folder), (0, ""))
+
     def test_settings_and_a_file_may_name_the_same(self):
         a, b = self.pod(), self.pod()
         self.write(a.url, b.url)
