@@ -178,6 +178,12 @@ static int open_at(struct listener *l)
     return 0;
 }
 
+void listener_renew(struct listener *l)
+{
+    if (l->fd >= 0)
+        tcp_watch_clients(l->fd, l->shell->options->client_write_timeout_ms);
+}
+
 int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
                   const struct node_address *address)
 {

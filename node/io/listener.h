@@ -31,6 +31,8 @@ MUST_USE int listener_open(struct listener *l, struct shell *shell, enum proxy_p
 void listener_accept_waiting(struct listener *l);
 /* Once; closing one that never opened does nothing. */
 void listener_close(struct listener *l);
+/* client-write-timeout is another one: it counts for connections that come from now on. */
+void listener_renew(struct listener *l);
 /* Every PROXY_TICK_MS. */
 void listener_tick(struct listener *l, uint64_t now_ms);
 

@@ -148,8 +148,11 @@ static int follow(struct reload *r, struct node_options_changes *changes)
         return err;
     if (r->in_force->log_level != level)
         shell->log->level = (enum log_level)r->in_force->log_level;
-    if (changes->changed > 0)
+    if (changes->changed > 0) {
         node_renew(shell->node, r->in_force, shell_now_ms(shell));
+        for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
+            listener_renew(&shell->listeners[i]);
+    }
     if (replicas)
         sources_renew(shell);
     return 0;

@@ -121,8 +121,7 @@ static void watch_peer(int fd, uint64_t silent_ms)
 #endif
 #ifdef TCP_USER_TIMEOUT
     unsigned ms = silent_ms < UINT_MAX ? (unsigned)silent_ms : UINT_MAX;
-    if (ms > 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms); /* 0: the system's */
 #endif
 }
 

@@ -3,11 +3,13 @@
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 
 from lib import LIMIT, SSE_HEAD, Case, chunk, request, wait_for
 from lib_cluster import Clustered, gvctl
+from test_time import TCP_USER_TIMEOUT, sockets_of
 
 CHAT = b'{"model":"m","prompt":"x"}'
 PATH = "/v1/completions"
@@ -170,6 +172,19 @@ class Effects(Reloading):
         e.wait_request()
         self.reloaded(r, "upstream-whole-answer-timeout: 100ms", "retries-max: 0")
         self.assertEqual(client.read().status, 504)  # what it has waited counts
+
+    def test_what_the_kernel_was_told(self):
+        """The client port's sockets have client-write-timeout from the kernel, too."""
+        r = self.started([self.engine()], lines=["client-write-timeout: 90s"])
+        for n, (limit, ms) in enumerate((("80s", 80000), ("0", 0), ("70s", 70000))):
+            self.reloaded(r, "client-write-timeout: " + limit, n=n + 1)
+            c = self.client(r)
+            self.assertEqual(c.ask("POST", PATH, CHAT).status, 200)
+            mine, sockets = c.sock.getsockname()[1], list(sockets_of(r.pid))
+            found = {s.getpeername()[1]: s.getsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT) for s in sockets}
+            for s in sockets:
+                s.close()
+            self.assertEqual(found[mine], ms)
 
     def test_the_log(self):
         r = self.started([self.engine()], lines=["access-log: off", "log-level: info"])
