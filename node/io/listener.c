@@ -180,7 +180,7 @@ static int open_at(struct listener *l)
 
 void listener_renew(struct listener *l)
 {
-    if (l->fd >= 0)
+    if (l->shell != NULL && l->fd >= 0)
         tcp_watch_clients(l->fd, l->shell->options->client_write_timeout_ms);
 }
 
