@@ -50,7 +50,7 @@ def settings(markdown):
             out.append('.SS "%s"' % plain(line[3:]))
         if not line.startswith("| `"):
             continue
-        name, default, values, meaning = cells(line)
+        name, default, values, changes, meaning = cells(line)
         name = name.strip("`")
         values = values.replace("\\|", "|")
         out += [".TP", "\\fB\\-\\-%s\\fR \\fI%s\\fR" % (plain(name), plain(values.replace("`", "")))]
@@ -58,6 +58,8 @@ def settings(markdown):
         out += [inline(s) for s in sentences(meaning.replace("\\|", "|"))]
         if default:
             out.append("Default: %s." % inline(default))
+        if changes == "live":
+            out.append("Changes while the router runs.")
     return "\n".join(out)
 
 
