@@ -403,81 +403,6 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
 
 /* --- the beginning and the end --------------------------------------------------------------- */
 
-/* Of a queue that is kept for its order even where the limit is off. */
-static uint64_t or_never(uint64_t ms)
-{
-    return ms > 0 ? ms : UINT64_MAX / 4;
-}
-
-static void read_waits(const struct node_options *o, uint64_t *out)
-{
-    const uint64_t token_ms = o->upstream_first_token_timeout_ms;
-    const bool automatic = token_ms == NODE_OPTION_AUTO;
-    const uint64_t wait_ms[PROXY_LIMITS] = {
-        [PROXY_CLIENT_HEAD] = o->client_head_timeout_ms,
-        [PROXY_CLIENT_IDLE] = or_never(o->client_idle_timeout_ms),
-        [PROXY_ADMIN_IDLE] = o->client_idle_timeout_ms,
-        [PROXY_CLIENT_BODY] = o->client_body_timeout_ms,
-        [PROXY_CLIENT_BODY_TOTAL] = or_never(o->client_body_total_timeout_ms),
-        [PROXY_CLIENT_WRITE] = o->client_write_timeout_ms,
-        [PROXY_CLIENT_LINGER] = PROXY_LINGER_MS,
-        [PROXY_CLIENT_SHORT] = PROXY_LINGER_SHORT_MS,
-        [PROXY_CLIENT_FRESH] = PROXY_FRESH_MS,
-        [PROXY_CLIENT_PARTING] = PROXY_PARTING_MS,
-        [PROXY_UPSTREAM_CONNECT] = o->upstream_connect_timeout_ms,
-        [PROXY_UPSTREAM_FIRST_TOKEN] = automatic ? PROXY_FIRST_TOKEN_MIN_MS : token_ms,
-        [PROXY_UPSTREAM_FIRST_TOKEN_AGAIN] = PROXY_TOKEN_LOOK_MS,
-        [PROXY_UPSTREAM_FIRST_BYTE] = automatic ? PROXY_FIRST_TOKEN_MAX_MS : token_ms,
-        [PROXY_UPSTREAM_WHOLE_ANSWER] = o->upstream_whole_answer_timeout_ms,
-        [PROXY_UPSTREAM_IDLE] = o->upstream_idle_timeout_ms,
-        [PROXY_UPSTREAM_KEEPALIVE] = o->upstream_keepalive_ms,
-        [PROXY_STREAM_HOLD] = o->stream_hold_ms,
-        [PROXY_RETRY_FIRST] = 20,
-        [PROXY_RETRY_FIRST + 1] = 65,
-        [PROXY_RETRY_FIRST + 2] = 110,
-        [PROXY_RETRY_LAST] = 150,
-        [PROXY_REQUEST] = o->request_timeout_ms,
-        [PROXY_QUEUE] = o->queue_timeout_ms,
-        [PROXY_FETCH] = o->health_timeout_ms,
-        [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
-        [PROXY_FETCH_CONNECT] =
-            o->health_timeout_ms < PROXY_QUICK_MS ? o->health_timeout_ms : PROXY_QUICK_MS,
-        [PROXY_FETCH_FAILED] = 1,
-    };
-    memcpy(out, wait_ms, sizeof wait_ms);
-}
-
-static void init_limits(struct proxy *p)
-{
-    const struct node_options *o = p->config.options;
-    uint64_t wait_ms[PROXY_LIMITS];
-    read_waits(o, wait_ms);
-    for (unsigned i = 0; i < PROXY_LIMITS; i++)
-        deadline_queue_init(&p->limit[i], wait_ms[i]);
-    p->limits = http_limits_default;
-    p->limits.head_bytes_max = o->head_bytes_max;
-    p->limits.fields_max = (unsigned)o->headers_max;
-    p->engines.limits = (struct http_limits){.head_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
-                                             .target_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
-                                             .fields_max = HTTP_FIELDS_MAX};
-}
-
-void proxy_renew(struct proxy *p, uint64_t now_ms)
-{
-    const struct node_options *o = p->config.options;
-    uint64_t wait_ms[PROXY_LIMITS];
-    p->now_ms = now_ms;
-    read_waits(o, wait_ms);
-    for (unsigned i = 0; i < PROXY_LIMITS; i++)
-        deadline_queue_limit(&p->limit[i], wait_ms[i]);
-    p->limits.fields_max = (unsigned)o->headers_max;
-    queue_limit(&p->exchanges.queue, o->queue_max);
-    p->segments.bytes_max = o->buffered_bytes_max;
-    budget_share(&p->exchanges.budget, o->retry_budget);
-    prober_renew(p);
-    p->exchanges.queue_due = true; /* there may be room now */
-}
-
 int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms)
 {
     struct proxy *p = calloc(1, sizeof *p);
@@ -502,7 +427,7 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
                    config->name != NULL ? " " : "", config->name != NULL ? config->name : "");
     segment_pool_init(&p->segments, config->options->buffered_bytes_max);
     buf_init(&p->scratch, 0);
-    init_limits(p);
+    proxy_limits_begin(p);
     budget_init(&p->exchanges.budget, config->options->retry_budget);
     if (door_init(p) != 0) {
         door_free(p);

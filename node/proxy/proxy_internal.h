@@ -83,6 +83,9 @@ struct proxy {
     char joined[PROXY_JOIN_BYTES];
 };
 
+/* proxy_limits.c: reads them from the settings. */
+void proxy_limits_begin(struct proxy *p);
+
 static inline void proxy_arm(struct proxy *p, enum proxy_limit limit, struct deadline *d)
 {
     deadline_set(&p->limit[limit], d, p->now_ms);

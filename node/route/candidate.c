@@ -34,8 +34,8 @@ struct typical {
     double step_s;
 };
 
-/* How far apart the steps of equal replicas may seem: a fifth while nothing runs, twice from so many
- * requests on. Then a step without context is the end of a line far from all samples. */
+/* How far apart the steps of equal replicas may seem: a fifth while nothing runs, twice from so
+ * many requests on. Then a step without context is the end of a line far from all samples. */
 static const double step_alike_min = 1.2, step_alike_max = 2, step_alike_requests = 32;
 
 static double step_s(const struct node_replica *k, double context_tokens)

@@ -105,8 +105,8 @@ static void test_an_engine_five_times_slower_is_known(void **state)
 }
 
 /* Two generations of hardware, long answers, and less than one request for each engine at a time:
- * half of the answers took 1.8 times as long as they had to, for steps up to twice as long counted as
- * equal. */
+ * half of the answers took 1.8 times as long as they had to, for steps up to twice as long counted
+ * as equal. */
 static void test_idle_engines_of_two_generations_are_told_apart(void **state)
 {
     (void)state;
