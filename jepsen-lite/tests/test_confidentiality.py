@@ -145,6 +145,15 @@ class Confidentiality(unittest.TestCase):
         t.injected(20, members=["r1", "r2", "intruder"])
         self.expect(t, "changed")
 
+    def test_names_and_poison_are_forgotten_in_long_runs(self):
+        for what, early, late in (("registry", 600, 1135), ("poison", 300, 1444)):
+            for t_s, found in ((early, ["changed"]), (late, [])):
+                t = Told()
+                t.rest(t_s)
+                t.state(t_s + 0.1, "before", **{what: "3eb5"})
+                t.state(t_s + 1, "after", **{what: "0cfb"})
+                self.expect(t, *found)
+
     def test_a_time_slice_began(self):
         t = Told()
         t.rest(20)
