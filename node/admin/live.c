@@ -189,6 +189,8 @@ static void put_router(struct admin_live *live, struct json_writer *w)
     put_text(w, "admin_host", o->admin_listen.host);
     json_key(w, "loopback_only");
     json_bool(w, node_host_is_loopback(o->admin_listen.host));
+    json_key(w, "reading_token");
+    json_bool(w, a->config.read_token != NULL);
     put_u64(w, "viewers", live->count);
     json_object_end(w);
 }

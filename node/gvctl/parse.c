@@ -136,10 +136,17 @@ static bool take_setting(json_t *settings, struct slice line)
 
 json_t *parse_config(struct slice text)
 {
-    json_t *settings = json_object();
+    json_t *settings = json_object(), *waits = NULL;
     bool good = text.len > 0;
-    while (text.len > 0 && good)
-        good = take_setting(settings, slice_cut(&text, '\n'));
+    while (text.len > 0 && good) {
+        struct slice line = slice_cut(&text, '\n');
+        if (slice_equal(line, SLICE("# These wait for a restart:"))) {
+            waits = json_object();
+            good = json_object_set_new(settings, "waits for a restart", waits) == 0;
+        } else {
+            good = take_setting(waits != NULL ? waits : settings, line);
+        }
+    }
     if (good)
         return settings;
     json_decref(settings);

@@ -1,5 +1,6 @@
 #include "node/gvctl/survey.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "node/gvctl/call.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/parse.h"
+#include "node/settings/address.h"
 
 /* --- one router ------------------------------------------------------------------------------ */
 
@@ -119,8 +121,13 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
         take_metrics(s, r, g, g->admin, ASK_TIMEOUT_S);
     } else if (lives && *asked < SURVEY_ROUTERS_MAX) {
         ++*asked;
-        if (is_that(g, admin, r->name))
-            take_metrics(s, r, g, admin, 1);
+        /* Members do not say whether theirs speak TLS: as the one that was asked. A token that
+         * goes there under TLS goes nowhere in clear. */
+        bool tls = strncmp(g->admin, "https://", strlen("https://")) == 0;
+        char url[NODE_HOST_BYTES + 32];
+        (void)snprintf(url, sizeof url, "%s%s", tls ? "https://" : "http://", admin);
+        if (is_that(g, url, r->name))
+            take_metrics(s, r, g, url, 1);
     }
 }
 

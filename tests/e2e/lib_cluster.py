@@ -5,7 +5,7 @@ import os
 import subprocess
 import tempfile
 
-from lib import HOST, LIMIT, SLOW, Case, binary, wait_for
+from lib import HOST, LIMIT, SLOW, Case, binary, closed_port, wait_for
 from test_engines import CHAT, message, words
 
 FAST_PROBES = ("--scrape-interval", "200ms")
@@ -75,8 +75,9 @@ class Clustered(Case):
         with open(self.key) as f:
             return f.read()
 
-    def node(self, name, engines, *args, join=None, listen=HOST + ":0", key=None, ready=True,
-             **how):
+    def node(self, name, engines, *args, join=None, listen=None, key=None, ready=True, **how):
+        """Its port is no other test's while it is down: it may come back there."""
+        listen = listen or "%s:%d" % (HOST, closed_port())
         command = ["--gossip-listen", listen, "--node-name", name, *FAST_PROBES]
         command += ["--cluster-key-file", key or self.key] if key != "" else []
         if join is not None:

@@ -51,7 +51,7 @@ class KeyCase(Case):
 
     def shown(self, r):
         """The column MODELS of gvctl replicas, and all of its text."""
-        status, out, err = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "replicas")
+        status, out, err = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "replicas", "-o", "wide", "-v")
         self.assertEqual(status, 0, err)
         rows = [line.split() for line in out.partition("\n\n")[0].splitlines()]
         at = rows[0].index("MODELS")

@@ -49,9 +49,9 @@ class World:
 
     def ask(self, where, *args):
         """None if it was answered, else what curl says."""
-        p = self.client.run("curl", "-sS", "-f", "--max-time", "20", "-o", os.devnull, *args, "-H",
+        p = self.client.run("curl", "-sS", "--fail-with-body", "--max-time", "20", *args, "-H",
                             "content-type: application/json", "-d", BODY, "http://%s/v1/chat/completions" % where, ok=False)
-        return None if p.returncode == 0 else p.stderr
+        return None if p.returncode == 0 else p.stderr + p.stdout
 
     def asked(self, host):
         """The clients of requests that it had."""

@@ -1,5 +1,6 @@
 """Settings that change while the router runs: the file is changed, SIGHUP is sent, requests go on."""
 
+import json
 import os
 import shutil
 import signal
@@ -121,6 +122,10 @@ class File(Reloading):
         self.assertEqual(status, 0)
         self.assertRegex(out, r"(?m)^ttl: 1h +# default$")
         self.assertRegex(out, r"(?m)^# These wait for a restart:\n# ttl: 2h +# .*grapevine\.yaml:1\n\Z")
+        status, out, _ = gvctl("config", "-o", "json", admin=r.admin_port)
+        self.assertEqual(status, 0)
+        said = json.loads(out)
+        self.assertEqual((said["ttl"]["value"], said["waits for a restart"]["ttl"]["value"]), ("1h", "2h"))
         self.assertEqual(self.reloaded(r, "queue-max: 9", n=2)["restart_needed"], 0)
         self.assertNotIn("wait for a restart", self.config(r))
 

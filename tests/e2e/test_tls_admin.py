@@ -5,7 +5,8 @@ import ssl
 import subprocess
 import unittest
 
-from lib import Client, Engine, Router, binary
+from lib import Client, Engine, Router, binary, wait_for
+from lib_cluster import Clustered
 from lib_http import HOST, LIMIT
 from lib_tls import Authority, TlsCase, TlsClient
 
@@ -81,6 +82,24 @@ class Admin(TlsCase):
         self.assertNotEqual(done.returncode, 0)
         with self.assertRaises(ssl.SSLCertVerificationError):
             TlsClient(self.r.admin_port, ssl.create_default_context())
+
+
+class Several(Clustered):
+    def test_the_others_are_asked_under_tls_too(self):
+        """A token that is meant for https:// went to the other routers in clear."""
+        ca = Authority(self.folder.name, "ca")
+        flags = ca.pair("admin", "IP:127.0.0.1").flags("admin-tls")
+        e = self.engine()
+        nodes = [self.node("r1", [e], *flags, ready=False)]
+        nodes.append(self.node("r2", [e], *flags, join=nodes[0], ready=False))
+
+        def status():
+            done = subprocess.run([binary("gvctl"), "--admin", "https://127.0.0.1:%d" % nodes[0].admin_port,
+                                   "--ca-file", ca.cert, "status"], capture_output=True, timeout=LIMIT)
+            return done.stdout.decode() + done.stderr.decode()
+        wait_for(lambda: "2: 2 alive" in status() or "2: all" in status(), "two routers: " + status())
+        self.assertNotIn("not reached", status())
+        self.assertEqual([r.events("tls_handshake_failed") for r in nodes], [[], []])
 
 
 if __name__ == "__main__":
