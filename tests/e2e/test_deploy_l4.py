@@ -41,7 +41,9 @@ class World:
     def start(self, host):
         host.router = host.start(binary("grapevine"), "--replica", "http://%s:8001" % BRIDGE, "--listen", "0.0.0.0:8080",
                                  "--admin-listen", "127.0.0.1:9090", "--drain-delay", "4s", "--access-log", "all",
-                                 "--log-format", "json", *self.args, log=host.log)
+                                 "--log-format", "json",
+                                 # The first packets of a connection may be lost here, and come again after 1 and 3 s.
+                                 "--upstream-connect-timeout", "10s", *self.args, log=host.log)
 
     def health(self, host):
         return host.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:8080/health",
@@ -52,6 +54,15 @@ class World:
         p = self.client.run("curl", "-sS", "--fail-with-body", "--max-time", "20", *args, "-H",
                             "content-type: application/json", "-d", BODY, "http://%s/v1/chat/completions" % where, ok=False)
         return None if p.returncode == 0 else p.stderr + p.stdout
+
+    def troubles(self):
+        """What routers warned of, and requests that failed."""
+        lines = []
+        for host in self.routers:
+            with open(host.log) as f:
+                rows = [json.loads(line) for line in f if line.startswith("{")]
+            lines += [(host.name, r) for r in rows if r["level"] in ("warn", "error") or r.get("status", 200) >= 400]
+        return lines[-6:]
 
     def asked(self, host):
         """The clients of requests that it had."""
@@ -87,7 +98,8 @@ def balanced(world, where):
     first.router.send_signal(signal.SIGTERM)
     first.router.wait()
     if load.end():
-        raise SystemExit("%d of %d failed while one was stopped: %s" % (len(load.failed), load.count, load.failed[:3]))
+        raise SystemExit("%d of %d failed while one was stopped: %s, %s" % (
+            len(load.failed), load.count, load.failed[:3], world.troubles()))
     second = world.routers[1]
     second.router.kill()
     count = [0]
