@@ -108,9 +108,9 @@ struct tls {
     const struct node_options *options;
     struct log *log;
     struct shell *shell;
-    struct tls_server *server[2]; /* by enum proxy_port; NULL: plain */
-    SSL_CTX *client;              /* towards replicas; NULL: not needed yet */
-    unsigned client_version;      /* rises with each */
+    struct tls_server *server[PROXY_PORTS]; /* by enum proxy_port; NULL: plain */
+    SSL_CTX *client;                        /* towards replicas; NULL: not needed yet */
+    unsigned client_version;                /* rises with each */
     struct tls_tickets tickets;
     struct tls_files files[4]; /* of the ports, of replicas, of tickets; count 0: none */
     BIO_METHOD *bio;
