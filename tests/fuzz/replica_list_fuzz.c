@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct discover_entry *e = &list.entries[i];
         struct node_address address;
         CHECK(e->name.len > 0 && e->name.len <= NODE_NAME_MAX);
-        CHECK(node_address_parse(e->name, &address) == ERR_OK && address.port != 0);
+        CHECK(node_address_parse_replica(e->name, &address) == ERR_OK && address.port != 0);
         CHECK(e->labels.model.len <= NODE_MODEL_ID_MAX);
         double weight = node_labels_weight(&e->labels);
         CHECK(weight >= NODE_WEIGHT_MIN && weight <= NODE_WEIGHT_MAX);
