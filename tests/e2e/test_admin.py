@@ -73,8 +73,8 @@ class AdminOffLoopback(Case):
             after = r.admin("GET", "/replicas").json
             self.assertEqual([(x["name"], x["health"], x["wish"]) for x in before],
                              [(x["name"], x["health"], x["wish"]) for x in after])
-            self.assertEqual({x["path"] for x in r.events("admin_refused")},
-                             {path.partition("?")[0] for _, path in self.CHANGES})
+            paths = {path.partition("?")[0] for _, path in self.CHANGES}
+            wait_for(lambda: {x["path"] for x in r.events("admin_refused")} == paths, "all in the log")
             self.assertEqual(r.events("admin_refused")[0]["from"], self.outside)
             self.assertIn("comes from %s." % self.outside, got.json["error"]["message"])
             self.assertIn("by 127.0.0.1", got.json["error"]["message"])

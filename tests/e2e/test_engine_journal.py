@@ -98,10 +98,12 @@ class Journal(SimCase):
     def test_it_goes_on_over_lives(self):
         """A killed engine's lines are all there; its numbers are not given out again."""
         self.ask("before")
+        wait_for(lambda: self.rows("end"), "the end, a moment after the client has the answer")
         self.one.kill()
         self.one = self.sim(*self.arguments)
         self.c = self.client(self.one)
         self.ask("after")
+        wait_for(lambda: len(self.rows("end")) == 2, "the other end")
         self.one.call("POST", "/sim/restart")
         with open(self.path, encoding="utf-8") as file:
             fs = [json.loads(line)["f"] for line in file]
