@@ -131,4 +131,13 @@
         "power_of_two", "power_of_two", NULL                                                       \
     }
 
+/* Those that the gateways have beside them. */
+#define FORK_GATEWAY_POLICIES                                                                      \
+    {"bucket", NULL, NOTE_PD},                                                                     \
+        {"manual", "session", "session-header names the header; theirs is x-smg-routing-key"},     \
+        {"consistent_hashing", "session", "session-header names the header"},                      \
+    {                                                                                              \
+        "prefix_hash", "prefix_hash", NULL                                                         \
+    }
+
 #endif

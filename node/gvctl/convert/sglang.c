@@ -11,12 +11,7 @@ static const struct convert_row rows[] = {
 };
 
 static const struct convert_policy policies[] = {
-    FORK_POLICIES,
-    {"bucket", NULL, NOTE_PD},
-    {"manual", "session", "session-header names the header; theirs is x-smg-routing-key"},
-    {"consistent_hashing", "session", "session-header names the header"},
-    {"prefix_hash", "prefix_hash", NULL},
-    {NULL, NULL, NULL}};
+    FORK_POLICIES, FORK_GATEWAY_POLICIES, {NULL, NULL, NULL}};
 
 const struct convert_router convert_sglang = {
     .name = "sglang-router",
