@@ -78,6 +78,23 @@ static const struct words {
     {"replica_key_read", ADMIN_EVENT_KEY, "The API key of the replicas was read again.", NULL},
     {"replica_key_refused", ADMIN_EVENT_KEY,
      "The API key of the replicas cannot be read[: {error}].", NULL},
+    {"client_keys_read", ADMIN_EVENT_KEY, "Clients' keys were read: {keys} of {names} names.",
+     NULL},
+    {"client_keys_refused", ADMIN_EVENT_KEY, "The file of clients' keys is refused[: {error}].",
+     NULL},
+    {"tls_files_read", ADMIN_EVENT_KEY, "{setting} was read again.", NULL},
+    {"tls_files_refused", ADMIN_EVENT_KEY, "Files of TLS are refused[: {error}].", NULL},
+    {"tls_handshake_failed", ADMIN_EVENT_TROUBLE,
+     "A handshake[ of {from}] failed at the {port_of} port: {reason}.", NULL},
+    {"replica_tls_failed", ADMIN_EVENT_TROUBLE, "TLS with replica {replica} failed: {reason}.",
+     NULL},
+    {"config_reloaded", ADMIN_EVENT_CONFIG,
+     "The settings were read again: {changed} changed, {restart_needed} wait for a restart.", NULL},
+    {"config_refused", ADMIN_EVENT_CONFIG,
+     "The settings are refused, and nothing changed[: {error}].", NULL},
+    {"setting_changed", ADMIN_EVENT_CONFIG, "{setting} is {now} now[, and was {before}].", NULL},
+    {"setting_waits", ADMIN_EVENT_CONFIG,
+     "{setting} stays {in_force} until a restart[; the file says {wanted}].", NULL},
     {"log_level", ADMIN_EVENT_CONFIG, "The log's level is {now} now.", NULL},
     {"admin_refused", ADMIN_EVENT_TROUBLE, "{from} wanted to change something and may not.", NULL},
     {"poison", ADMIN_EVENT_TROUBLE,
@@ -96,10 +113,10 @@ static const struct {
     const char *begins;
     enum admin_event_kind kind;
 } families[] = {
-    {"config_", ADMIN_EVENT_CONFIG},   {"reload_", ADMIN_EVENT_CONFIG},
-    {"client_key", ADMIN_EVENT_KEY},   {"admin_token", ADMIN_EVENT_KEY},
-    {"certificate", ADMIN_EVENT_KEY},  {"tls_", ADMIN_EVENT_KEY},
-    {"admin_tokens", ADMIN_EVENT_KEY},
+    {"config_", ADMIN_EVENT_CONFIG},
+    {"client_key", ADMIN_EVENT_KEY},
+    {"admin_token", ADMIN_EVENT_KEY},
+    {"tls_", ADMIN_EVENT_KEY},
 };
 
 static const struct log_field *field_of(const struct log_field *fields, unsigned count,

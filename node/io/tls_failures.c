@@ -11,7 +11,7 @@ static const struct {
     const char *of_client; /* what to do; NULL: nothing to say */
     const char *of_replica;
 } kinds[TLS_FAILURES] = {
-    [TLS_FAILURE_PLAINTEXT] = {"plaintext", "https:// in the client's base URL",
+    [TLS_FAILURE_PLAINTEXT] = {"plaintext", "https:// in the URL of whoever asks",
                                "http:// in the replica's URL, or TLS at its port"},
     [TLS_FAILURE_TIMEOUT] = {"timeout",
                              "a client that ends its handshake within "
@@ -25,7 +25,7 @@ static const struct {
     [TLS_FAILURE_CIPHER] = {"cipher", "a client with ECDHE and AES-GCM or ChaCha20-Poly1305",
                             "a replica with ECDHE and AES-GCM or ChaCha20-Poly1305"},
     [TLS_FAILURE_ALPN] = {"alpn", "a client that takes HTTP/1.1", "a replica that takes HTTP/1.1"},
-    [TLS_FAILURE_ALERT] = {"alert", "a client that trusts the CA of tls-cert",
+    [TLS_FAILURE_ALERT] = {"alert", "a client that trusts the CA of this port's certificate",
                            "what the replica asks for: a replica-cert that it trusts, or "
                            "replica-tls-name"},
     [TLS_FAILURE_CERTIFICATE] = {"certificate", NULL,

@@ -96,6 +96,12 @@ static void events_of_the_log_are_said_in_words(void **state)
                 "Requests failed at replica h:1 (broken), and no other was asked.");
     log_event(&log, LOG_INFO, "config_read", LOG_CSTR("file", "a.yaml"), LOG_UINT("changed", 2));
     expect_last("config", "", "config read: file a.yaml, changed 2");
+    log_event(&log, LOG_INFO, "setting_changed", LOG_CSTR("setting", "policy"),
+              LOG_CSTR("before", "random"), LOG_CSTR("now", "session"));
+    expect_last("config", "", "policy is session now, and was random.");
+    log_event(&log, LOG_WARN, "tls_handshake_failed", LOG_CSTR("port_of", "admin"),
+              LOG_CSTR("from", ""), LOG_CSTR("reason", "alert"));
+    expect_last("trouble", "", "A handshake failed at the admin port: alert.");
     assert_int_equal(lines, 0);
     uint64_t before = admin_events_newest(events);
     log_event(&log, LOG_INFO, "request", LOG_CSTR("id", "x"));          /* no news */
