@@ -15,6 +15,8 @@ enum {
     CRDT_TTL_MAX = 3840,             /* generations: the sweeper has 255 before stamps would wrap */
     CRDT_EVENTS_IDS_MAX = 8192,      /* of one cache: its row fits a chunk and a message */
     CRDT_RUN_MAX = 512,              /* observations of one run */
+    CRDT_EARLY_SKEW_MS = 5000,       /* by which the cluster's time may be ahead of an engine's */
+    CRDT_EARLY_MAX = 8192,           /* own observations while a start time is not known */
     CRDT_REMAINS_MAX = 256,          /* entries of lost caches in a sketch that is compared */
     CRDT_CUT_BUCKETS_MAX = 1 << 20,  /* of a table that is walked to repair a span cut by a floor */
     CRDT_LOAD_USES_MAX = UINT16_MAX, /* of adapters, after which the count begins anew */

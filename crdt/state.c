@@ -43,6 +43,8 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
     crdt_poison_init(&s->poison, second_of(s, config->index.generation),
                      second_of(s, SKEW_GENERATIONS));
     if (err == 0 && s->replicated)
+        err = crdt_early_init(&s->early);
+    if (err == 0 && s->replicated)
         err = crdt_outbox_init(&s->outbox,
                                config->outbox_bytes != 0 ? config->outbox_bytes : OUTBOX_BYTES);
     return err;
@@ -69,6 +71,7 @@ void crdt_state_destroy(struct crdt_state *s)
     if (s == NULL)
         return;
     crdt_outbox_free(&s->outbox);
+    crdt_early_free(&s->early);
     free(s->cut.sketch);
     crdt_events_destroy(s->log);
     crdt_reports_destroy(s->reports);
@@ -84,6 +87,8 @@ void crdt_state_check(const struct crdt_state *s)
     crdt_events_check(s->log);
     crdt_index_check(s->index);
     crdt_outbox_check(&s->outbox);
+    for (unsigned i = 0; i < s->early.used; i++)
+        CHECK(s->early.ring[i].rkey == 0 || crdt_registry_has(s->registry, s->early.ring[i].slot));
     crdt_poison_check(&s->poison);
     for (unsigned slot = 0; slot < CRDT_REPLICAS_MAX; slot++) {
         bool known = crdt_registry_has(s->registry, slot);
@@ -122,6 +127,25 @@ const struct crdt_poison *crdt_state_poison(const struct crdt_state *s)
 
 /* --- the registry --------------------------------------------------------------------------- */
 
+/* The point is news of this router's own. */
+static void tell_point(struct crdt_state *s, unsigned slot, uint32_t generation, uint64_t point)
+{
+    uint32_t rkey = s->rkey_known[slot];
+    crdt_outbox_push(&s->outbox, rkey, generation, point);
+    if (crdt_registry_at(s->registry, slot)->incarnation.started == 0)
+        crdt_early_push(&s->early, &(struct crdt_early_point){.point = point,
+                                                              .at_ms = s->cluster_ms,
+                                                              .generation = generation,
+                                                              .rkey = rkey,
+                                                              .slot = (uint16_t)slot});
+}
+
+/* What was observed of the cache so far is of another one. */
+static bool is_lost(const struct crdt_replica *row)
+{
+    return row == NULL || row->incarnation.started == 0 || row->incarnation.raises > 0;
+}
+
 static void follow_slot(struct crdt_state *s, unsigned slot)
 {
     bool has = crdt_registry_has(s->registry, slot);
@@ -132,6 +156,10 @@ static void follow_slot(struct crdt_state *s, unsigned slot)
         crdt_events_retire(s->log, s->rkey_known[slot]);
         crdt_index_forget(s->index, slot, rkey);
         s->rkey_known[slot] = rkey;
+        if (key != s->key_known[slot] || is_lost(row))
+            crdt_early_forget(&s->early, slot);
+        else
+            s->early_due = true;
     }
     if (key != s->key_known[slot]) {
         crdt_reports_forget(s->reports, slot);
@@ -273,16 +301,25 @@ void crdt_state_copy_future(struct crdt_state *s, const struct crdt_state *from)
     uint32_t now = crdt_index_now(s->index), ahead = crdt_index_now(from->index);
     struct setting_back b = {.to = s, .back = ahead > now ? ahead - now : 0};
     crdt_index_each(from->index, set_back, &b);
+    if (s->replicated)
+        crdt_early_copy(&s->early, &from->early);
 }
 
 void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms)
 {
     uint32_t generation = (uint32_t)(cluster_ms / s->generation_ms);
+    s->cluster_ms = cluster_ms;
     if (generation > crdt_index_now(s->index))
         crdt_index_advance(s->index, generation);
     crdt_registry_advance(s->registry, (uint32_t)(cluster_ms / 1000));
     crdt_poison_advance(&s->poison, (uint32_t)(cluster_ms / 1000));
     crdt_state_follow_registry(s);
+}
+
+void crdt_state_clock_moved(struct crdt_state *s, int64_t by_ms)
+{
+    crdt_early_moved(&s->early, by_ms, s->generation_ms);
+    s->early_due = true;
 }
 
 void crdt_state_advance(struct crdt_state *s, uint32_t now_generation)
@@ -307,11 +344,10 @@ int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned
     int count = crdt_index_observe_chain(s->index, chain, slot, now, s->replicated ? news : NULL);
     if (count <= 0 || !s->replicated)
         return count;
-    uint32_t rkey = s->rkey_known[slot];
     for (unsigned word = 0; word < CHAIN_POINTS_MAX / 64; word++) {
         for (uint64_t bits = news[word]; bits != 0; bits &= bits - 1) {
             const struct chain_point *p = &chain->points[word * 64 + __builtin_ctzll(bits)];
-            crdt_outbox_push(&s->outbox, rkey, now, crdt_point(p->id, p->code));
+            tell_point(s, slot, now, crdt_point(p->id, p->code));
         }
     }
     s->stats.observations_out += (uint64_t)count;
@@ -325,8 +361,7 @@ int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot)
     uint32_t now = crdt_index_now(s->index);
     int news = crdt_index_observe(s->index, id, slot, CHECKPOINT_CODE_BINDING, now);
     if (news == 1 && s->replicated) {
-        crdt_outbox_push(&s->outbox, s->rkey_known[slot], now,
-                         crdt_point(id, CHECKPOINT_CODE_BINDING));
+        tell_point(s, slot, now, crdt_point(id, CHECKPOINT_CODE_BINDING));
         s->stats.observations_out++;
     }
     return news;
@@ -338,6 +373,27 @@ int crdt_state_bound(const struct crdt_state *s, uint64_t id)
     uint32_t generation = 0;
     int err = crdt_index_newest(s->index, id, CHECKPOINT_CODE_BINDING, &slot, &generation);
     return err == 0 ? (int)slot : -1;
+}
+
+void crdt_state_observe_again(struct crdt_state *s)
+{
+    if (!s->early_due)
+        return;
+    s->early_due = false;
+    uint32_t now = crdt_index_now(s->index);
+    for (unsigned i = 0; i < s->early.used; i++) {
+        const struct crdt_early_point p = s->early.ring[i];
+        if (p.rkey == 0)
+            continue;
+        const struct crdt_replica *row = crdt_registry_at(s->registry, p.slot);
+        if (is_lost(row) || row->incarnation.started + CRDT_EARLY_SKEW_MS > p.at_ms)
+            continue;
+        crdt_early_clear(&s->early, i);
+        uint32_t generation = p.generation < now ? p.generation : now;
+        if (crdt_index_observe(s->index, p.point & 0xffffffffffff, p.slot, (uint8_t)(p.point >> 48),
+                               generation) == 1)
+            tell_point(s, p.slot, generation, p.point);
+    }
 }
 
 int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_event *event)

@@ -61,12 +61,16 @@ void crdt_state_check(const struct crdt_state *s);
  * router looks after is named again in time, and names that nobody named are forgotten. Cheap when
  * less than a second has passed. */
 void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms);
-/* The same by generations, to the beginning of one. */
+/* The clock was set, and s has the new time: own observations were made at another one than it
+ * seemed (crdt/early.h). */
+void crdt_state_clock_moved(struct crdt_state *s, int64_t by_ms);
+/* The same as crdt_state_clock() by generations, to the beginning of one. */
 void crdt_state_advance(struct crdt_state *s, uint32_t now_generation);
 /* The registry of `from`, whose clock was ahead, slots and all; `s` is new. */
 void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *from);
 /* Then: what was observed in the time of `from` that is the future of `s`, as much earlier as `s`
- * is. It is news: nobody whose clock is right took it. */
+ * is. It is news: nobody whose clock is right took it. And what waits for a start time, with its
+ * times as they were: crdt_state_clock_moved() follows. */
 void crdt_state_copy_future(struct crdt_state *s, const struct crdt_state *from);
 
 struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking and memory */
@@ -104,6 +108,9 @@ bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started)
 MUST_USE int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
 /* The replica made the thing (a stored response, a session) whose keyed hash is `id`. */
 MUST_USE int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
+/* What of it was observed before the engine's start time was known, and of the process that began
+ * then, is observed again if that has become known since (crdt/early.h). Cheap if it has not. */
+void crdt_state_observe_again(struct crdt_state *s);
 /* The replica that it is bound to, by the newest observation, or -1. */
 MUST_USE int crdt_state_bound(const struct crdt_state *s, uint64_t id);
 

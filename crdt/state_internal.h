@@ -3,6 +3,7 @@
 #ifndef CRDT_STATE_INTERNAL_H
 #define CRDT_STATE_INTERNAL_H
 
+#include "crdt/early.h"
 #include "crdt/outbox.h"
 #include "crdt/state.h"
 
@@ -21,7 +22,10 @@ struct crdt_state {
     struct crdt_poison poison;
     bool replicated;
     uint32_t generation_ms;
+    uint64_t cluster_ms; /* of crdt_state_clock() */
     struct crdt_outbox outbox;
+    struct crdt_early early;
+    bool early_due;                         /* crdt_state_observe_again() */
     struct crdt_cut cut;                    /* of reconcile.c */
     uint64_t registry_followed;             /* version of it */
     uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* to the index, by slot */

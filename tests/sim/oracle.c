@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
+#include "node/cluster/replication_internal.h"
 #include "tests/sim/sim.h"
 
 enum { CAUGHT_UP_US = 3000000, REFUTED_US = 3000000 };
@@ -157,6 +158,17 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* A router that is set aside for its nonsense has no vote. */
+static bool votes(const struct world_node *n, const struct world_node *other)
+{
+    struct gossip_member m;
+    if (gossip_member_find(world_gossip(n), other->id, world_mono_us(n), &m) != ERR_OK ||
+        m.state > GOSSIP_SUSPECT)
+        return false;
+    const struct node_peer *p = node_replication_peer(n->node->replication, other->id);
+    return p == NULL || node_peer_counts(p);
+}
+
 /* A node jumps to where the median of all that it sees is, its own time before among them. Who
  * jumped lately may count for what it announced before. */
 static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_ms)
@@ -166,9 +178,7 @@ static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_m
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct world_node *other = &w->world.nodes[i];
         const struct sim_record *record = sim_of(other);
-        struct gossip_member m;
-        if (gossip_member_find(world_gossip(n), other->id, world_mono_us(n), &m) != ERR_OK ||
-            m.state > GOSSIP_SUSPECT)
+        if (!votes(n, other))
             continue;
         least[count] = most[count] = other == n ? from_ms : record->off_ms;
         for (unsigned k = 0; other != n && k < record->jumps_count; k++) {

@@ -6,7 +6,10 @@
 #include "base/err.h"
 #include "tests/sim/sim.h"
 
-enum { NODES_MAX = 16 }; /* clusters that are larger are not watched: memory */
+enum {
+    NODES_MAX = 16,      /* clusters that are larger are not watched: memory */
+    AGREED_US = 2000000, /* two reports of a router that reads metrics: it makes one a second */
+};
 
 /* The number of the row that was last seen, by router, engine and kind; 0: none. */
 static uint64_t *last_of(const struct sim_world *w, const struct world_node *n, unsigned router,
@@ -102,6 +105,55 @@ void sim_reported_dead_check(struct sim_world *w, struct world_node *n)
                        m.name);
     }
 }
+
+/* --- all the same --------------------------------------------------------------------------- */
+
+static bool digest_of(const struct world_node *n, uint64_t router, struct crdt_reporter_digest *out)
+{
+    const struct crdt_reports *reports = crdt_state_reports(world_state(n));
+    for (unsigned i = 0; i < crdt_reports_routers(reports); i++) {
+        *out = crdt_reports_router_at(reports, i);
+        if (out->router == router)
+            return true;
+    }
+    return false;
+}
+
+void sim_reported_look(struct sim_world *w)
+{
+    for (unsigned of = 0; of < w->config.nodes; of++) {
+        const struct world_node *author = &w->world.nodes[of];
+        struct crdt_reporter_digest own, known;
+        if (!author->up || !digest_of(author, author->id, &own))
+            continue;
+        for (unsigned i = 0; i < w->config.nodes; i++) {
+            const struct world_node *n = &w->world.nodes[i];
+            if (n->up && digest_of(n, author->id, &known) && known.epoch == own.epoch &&
+                known.loads == own.loads && known.others == own.others)
+                sim_of(n)->seen[of].reports_us = w->world.now_us;
+        }
+    }
+}
+
+bool sim_reported_agreed(struct sim_world *w, char *why, size_t why_size)
+{
+    for (unsigned of = 0; of < w->config.nodes; of++) {
+        for (unsigned i = 0; i < w->config.nodes; i++) {
+            const struct world_node *n = &w->world.nodes[i];
+            if (!n->up || !w->world.nodes[of].up)
+                continue;
+            uint64_t then_us = sim_of(n)->seen[of].reports_us;
+            if (then_us > 0 && w->world.now_us - then_us <= AGREED_US)
+                continue;
+            (void)snprintf(why, why_size, "%s and %s differ in: reports of the second", n->name,
+                           w->world.nodes[of].name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- when all is healed --------------------------------------------------------------------- */
 
 struct rest {
     struct sim_world *w;

@@ -94,6 +94,8 @@ struct sim_seen {
     uint64_t incarnation;
     uint64_t lived_us;    /* when it was last alive to this node, or either of them changed */
     uint64_t at_since_us; /* since when */
+    uint64_t
+        reports_us; /* when its reports were last seen there as they were at itself; 0: never */
 };
 
 /* What the oracles remember of a node. */
@@ -373,6 +375,11 @@ void sim_reported_check(struct sim_world *w, struct world_node *n);
 /* and none are kept of a router that it holds for dead. */
 void sim_reported_dead_check(struct sim_world *w, struct world_node *n);
 /* When all is healed they are of what their routers are configured with and see. */
+/* Looks at whose reports are everywhere as they are at the one that makes them. */
+void sim_reported_look(struct sim_world *w);
+/* Whether each router's were so at each other one, not necessarily all in one moment, a short time
+ * ago: far apart some report is on its way at any time. */
+bool sim_reported_agreed(struct sim_world *w, char *why, size_t why_size);
 void sim_reported_rest_check(struct sim_world *w, struct world_node *n);
 void sim_reported_open(struct sim_world *w, struct world_node *n);
 void sim_reported_forget(struct sim_world *w, struct world_node *n);
@@ -387,6 +394,7 @@ void sim_rest(struct sim_world *w);
 bool sim_rest_load_of(struct world_node *n, uint64_t router);
 /* What everybody believes, for whoever looks into a run that failed. */
 void sim_beliefs_say(struct sim_world *w);
+/* To be asked again and again: of what far routers report it remembers what it saw. */
 bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size);
 
 #endif

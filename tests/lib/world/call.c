@@ -139,11 +139,13 @@ static void pump(void *context, struct world_event *e)
     struct world_node *client = &w->nodes[c->client], *server = &w->nodes[c->server];
     bool there = world_runs(client) && world_runs(server);
     bool cut = world_link(w, c->client, c->server)->cut || world_link(w, c->server, c->client)->cut;
+    /* Also where nothing is cut: a damaged length makes both ends wait for the other. */
+    if (w->now_us - c->moved_us > w->call_stall_us && world_runs(client)) {
+        call_end(w, c, ERR_TIMEOUT);
+        return;
+    }
     if (!there || cut) {
-        if (w->now_us - c->moved_us > w->call_stall_us && world_runs(client))
-            call_end(w, c, ERR_TIMEOUT);
-        else
-            pump_later(w, c);
+        pump_later(w, c);
         return;
     }
     int err = move(w, c, c->asks, c->answers);

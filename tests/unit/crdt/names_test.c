@@ -305,6 +305,107 @@ static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(v
     crdt_state_destroy(b);
 }
 
+/* --- start times that become known ----------------------------------------------------------- */
+
+enum { EARLY_MS = 15000 }; /* a generation, as make() leaves it */
+
+static struct crdt_state *used_at(uint64_t cluster_ms, unsigned *slot)
+{
+    struct crdt_state *s = make(1, 8, 8);
+    crdt_state_clock(s, cluster_ms);
+    states_prompt(&chain, 1, 20);
+    *slot = (unsigned)crdt_state_name(s, SLICE("a:1"));
+    assert_true(crdt_state_observe(s, &chain, *slot) > 0);
+    assert_int_equal(crdt_state_bind(s, 4711, *slot), 1);
+    return s;
+}
+
+static bool is_kept(struct crdt_state *s, unsigned slot)
+{
+    crdt_state_observe_again(s);
+    crdt_state_check(s);
+    bool kept = match(s, slot) == chain.length;
+    assert_int_equal(crdt_state_bound(s, 4711), kept ? (int)slot : -1);
+    return kept;
+}
+
+/* A first start time renames the cache. What was observed is the process's, if it began before. */
+static void test_what_was_observed_before_the_start_time_was_known(void **state)
+{
+    (void)state;
+    const uint64_t now = (uint64_t)START * EARLY_MS + 7000;
+    const uint64_t begin = now - CRDT_EARLY_SKEW_MS;
+    unsigned slot;
+    struct crdt_state *s = used_at(now, &slot);
+    assert_true(crdt_state_restarted(s, slot, begin)); /* to the millisecond */
+    assert_int_equal(match(s, slot), 0);
+    assert_true(is_kept(s, slot));
+    /* It is reported as the new cache's. */
+    uint8_t delta[4096];
+    struct crdt_state *other = make(2, 8, 8);
+    crdt_state_clock(other, now);
+    size_t len;
+    for (uint64_t seq = 1; (len = crdt_state_produce(s, seq, delta, sizeof delta)) > 0; seq++)
+        assert_int_equal(
+            crdt_state_apply(other, &(struct crdt_origin){.router = 1, .epoch = 1, .seq = seq},
+                             slice_of((const char *)delta, len)),
+            0);
+    assert_true(is_kept(other, 0));
+    /* Once: the next start time is a restart. */
+    assert_true(crdt_state_restarted(s, slot, begin + 1));
+    assert_false(is_kept(s, slot));
+    crdt_state_destroy(other);
+    crdt_state_destroy(s);
+
+    s = used_at(now, &slot);
+    assert_true(crdt_state_restarted(s, slot, begin + 1)); /* it began after that */
+    assert_false(is_kept(s, slot));
+    /* But the clock was late, and is set. */
+    crdt_state_clock(s, now + 500);
+    crdt_state_clock_moved(s, 500);
+    assert_true(is_kept(s, slot));
+    crdt_state_destroy(s);
+
+    s = used_at(now, &slot);
+    crdt_state_clock_moved(s, -500); /* it was ahead */
+    assert_true(crdt_state_restarted(s, slot, begin));
+    assert_false(is_kept(s, slot));
+    crdt_state_destroy(s);
+
+    s = used_at(now, &slot);
+    assert_true(crdt_state_restarted(s, slot, 0)); /* it was lost, */
+    assert_true(crdt_state_restarted(s, slot, begin - 1000));
+    assert_false(is_kept(s, slot));
+    crdt_state_destroy(s);
+
+    s = used_at(now, &slot);
+    crdt_state_unname(s, SLICE("a:1"));
+    crdt_state_clock(s, now + 2000 * (uint64_t)CRDT_NAMES_TTL_S); /* forgotten, and used again */
+    assert_int_equal(crdt_state_name(s, SLICE("b:1")), slot);
+    assert_true(crdt_state_restarted(s, slot, begin - 1000));
+    assert_false(is_kept(s, slot));
+    crdt_state_destroy(s);
+}
+
+/* Engines that never tell it: what waits is bounded, and the oldest goes. */
+static void test_what_waits_for_a_start_time_is_bounded(void **state)
+{
+    (void)state;
+    const uint64_t now = (uint64_t)START * EARLY_MS + 7000;
+    unsigned slot;
+    struct crdt_state *s = used_at(now, &slot);
+    for (uint64_t i = 0; i < CRDT_EARLY_MAX; i++)
+        assert_int_equal(crdt_state_bind(s, 1000000 + i, slot), 1);
+    crdt_state_check(s);
+    assert_true(crdt_state_restarted(s, slot, now - CRDT_EARLY_SKEW_MS));
+    crdt_state_observe_again(s);
+    assert_int_equal(match(s, slot), 0);
+    assert_int_equal(crdt_state_bound(s, 4711), -1);
+    for (uint64_t i = 0; i < CRDT_EARLY_MAX; i++)
+        assert_int_equal(crdt_state_bound(s, 1000000 + i), slot);
+    crdt_state_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +413,8 @@ int main(void)
         cmocka_unit_test(test_a_slot_changes_hands_faster_than_the_sweeper_goes_round),
         cmocka_unit_test(test_rows_below_the_higher_floor_are_not_compared),
         cmocka_unit_test(test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it),
+        cmocka_unit_test(test_what_was_observed_before_the_start_time_was_known),
+        cmocka_unit_test(test_what_waits_for_a_start_time_is_bounded),
         cmocka_unit_test(test_a_year_of_new_names_leaves_the_tables_flat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
