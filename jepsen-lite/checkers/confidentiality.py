@@ -17,7 +17,8 @@ Rules:
 
   clear     a needle was found
   answered  an intruder got an answer; but for the welcome, and no more, to a call's hello (gossip/call.h)
-  changed   at a calm rest a router's state was another one after an injection; but for what ages, in long runs (AGES)
+  changed   at a calm rest a router's state was another one after an injection; but for what ages, in long runs (AGES),
+            and names that sources said and no longer say (NAMES_S)
   accepted  at a calm rest a router refused fewer packets than were injected
   blind     nothing was captured while two routers ran, or a control did not find what was there: the searches prove
             nothing
@@ -34,9 +35,16 @@ def same(was, now):
     return was == now
 
 
-# Of a run, from when on these change by themselves: requests after which an engine died are forgotten after ten minutes, names
-# of engines that nobody names any more after sixteen (crdt/limits.h).
-AGES = {"poison": 590, "registry": 950}
+# Of a run, from when on these change by themselves: requests after which an engine died are forgotten after ten minutes
+# (crdt/limits.h); rows of the registry are named again, with the time, after four to six (its wishes are in `replicas`).
+AGES = {"poison": 590, "registry": 230}
+
+# A name that no source says any more is kept for 30 s and while it is busy (node/discover/discover.h).
+NAMES_S = 45
+NAMING = ("dns-lie", "dns-fail", "renew-engine")
+
+# Who was silent for long is suspected, says that it lives, and has another number from then on.
+MACHINE_S = 10
 
 WELCOME_BYTES = 50  # a length of two bytes, 48, and so many that only who made the hello can open
 
@@ -50,6 +58,7 @@ class Judge:
         self.history = history
         self.routers = [r["name"] for r in history.meta.get("routers", [])]
         self.lives = Lives(history, self.routers)
+        self.faults = history.faults()
         self.calm = [(begin, end) for _, begin, end, calm in history.rests() if calm]
         self.anomalies = []
 
@@ -93,11 +102,27 @@ class Judge:
             if any(begin <= e.t <= end for begin, end in self.calm):
                 moments.setdefault((e.value["injection"], e.value["router"]), {})[e.value["moment"]] = e
         return [(injection, router, m["before"], m["after"]) for (injection, router), m in moments.items()
-                if len(m) == 2 and self.lives.all_along(router, m["before"].t, m["after"].ended.t)]
+                if len(m) == 2 and self.lives.all_along(router, m["before"].t, m["after"].ended.t)
+                and not self.stood_still(m["before"].t - MACHINE_S, m["after"].ended.t)]
+
+    def stood_still(self, t0, t1):
+        return any(v["fault"] == "machine" and begin <= t1 and end >= t0 for begin, end, v in self.faults)
+
+    def went(self, before, after):
+        """What lists of replicas are without names that went by themselves."""
+        lately = any(v["fault"] in NAMING and begin <= after.t and end >= before.t - NAMES_S
+                     for begin, end, v in self.faults)
+        was, now = ({r[0]: r for r in e.ended.value.get("replicas", [])} for e in (before, after))
+        gone = {name for name in set(was) - set(now) if lately and was[name][1] == "none"}
+        return sorted(r for name, r in was.items() if name not in gone), sorted(now.values()), gone
 
     def changes(self):
         for injection, router, before, after in self.states():
-            was, now = before.ended.value, after.ended.value
+            was, now = dict(before.ended.value), dict(after.ended.value)
+            if "replicas" in was:
+                was["replicas"], now["replicas"], gone = self.went(before, after)
+                if gone:
+                    was["registry"] = now.get("registry")
             ids = [before.id, after.id]
             for what in sorted((set(was) | set(now)) - {"refused"}):
                 ages = after.t >= AGES.get(what, after.t + 1)

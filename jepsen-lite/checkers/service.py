@@ -44,6 +44,7 @@ from history import Anomaly
 START_S = 3.0   # until a router that was touched serves as ever
 WELL_S = 8.0    # until an engine that was touched counts as well
 GONE_S = 1.5    # until an engine knows that nobody wants a request any more: a second, and half of one for the machine
+OVERTAKEN_S = 0.01  # what was sent so shortly before a reset may never arrive
 LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
 IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
 HELD = 350000   # bytes of an answer that are not with its client, and that sockets do not hold either
@@ -197,8 +198,9 @@ class Service:
     @staticmethod
     def vanished(r):
         """Whether its connection was gone soon, and nothing of an answer had come by it. (An engine may have begun to
-        compute an answer of which nothing is sent before its end.)"""
+        compute an answer of which nothing is sent before its end; a reset overtakes what was sent just before it.)"""
         silent = r.first is None if r.how == "died" else r.bytes == 0
+        silent = silent or (r.how != "died" and r.first is not None and r.end - r.first < OVERTAKEN_S)
         return r.how in ("failed", "died", "left") and silent and r.end - r.t < 0.5
 
     def lasting(self, o):

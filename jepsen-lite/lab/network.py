@@ -35,6 +35,7 @@ class Wire:
         self.lock = threading.RLock()
         self.layers = []
         self.names = []
+        self.log = log
         with open(log, "ab") as err:
             self.process = subprocess.Popen([program, "--seed", str(seed)], stdin=subprocess.PIPE, text=True, bufsize=1,
                                             stdout=subprocess.PIPE, stderr=err, start_new_session=True)
@@ -83,6 +84,12 @@ class Wire:
 
     def stats(self):
         return {name: int(value) for name, value in (word.split("=") for word in self.say("stats"))}
+
+    def stalls(self):
+        """[(from, to)] by time.monotonic(): when no packet went anywhere, for the machine under all of it was busy."""
+        with open(self.log, encoding="utf-8") as f:
+            words = [line.split() for line in f if line.startswith("stalled ")]
+        return [(float(begin), float(end)) for _, begin, end in words]
 
 
 class Layer:

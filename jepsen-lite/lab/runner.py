@@ -69,6 +69,7 @@ class Run:
         self.recorder = Recorder(os.path.join(self.folder, "history.jsonl"))
         self.service = self.loads = self.stage = None
         self.rests = self.played = 0
+        self.stalls = []
 
     def up(self):
         o = self.o
@@ -148,9 +149,19 @@ class Run:
         try:
             if self.service is not None:
                 self.service.stop()
+                self.tell_stalls()
         finally:
             self.recorder.close()
 
+    def tell_stalls(self):
+        """When the machine under all of it stood still, that was a fault of everything."""
+        self.stalls = self.service.whole_wire.stalls()
+        for i, span in enumerate(self.stalls):
+            begin, end = (max(0, t - self.recorder.began) for t in span)
+            value = {"id": "machine-%d" % (i + 1), "fault": "machine"}
+            text = "the machine under all of it stood still for %.1f s" % (end - begin)
+            self.recorder.event("nemesis", "start", dict(value, hosts=list(self.service.hosts), text=text), t=begin)
+            self.recorder.event("nemesis", "stop", value, t=end)
 
     def forget_keys(self):
         """What an interrupted run must not leave in its folder."""
@@ -164,6 +175,9 @@ class Run:
         path = j.write(errors)
         for why in self.missing:
             print("skipped %s" % why)
+        if self.stalls:
+            print("the machine under all of it stood still %d times, %.1f s in all, which counts as a fault of everything" % (
+                len(self.stalls), sum(end - begin for begin, end in self.stalls)))
         j.say(errors)
         print(path)
         return 2 if errors + j.errors else 1 if j.anomalies else 0

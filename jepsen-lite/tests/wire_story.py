@@ -6,6 +6,7 @@ Prints a line for each story, and ends with status 1 at the first that is not as
 
 import os
 import random
+import signal
 import socket
 import struct
 import sys
@@ -197,11 +198,21 @@ class Story:
         self.at_b = udp(self.b)
         expect("a machine moves to another address", self.send(5) == list(range(5)))
 
+    def stood_still(self):
+        before, began = len(self.wire.stalls()), time.monotonic()  # this machine may have been busy, too
+        self.wire.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.8)
+        self.wire.process.send_signal(signal.SIGCONT)
+        self.send(1)
+        spans = self.wire.stalls()[before:]
+        expect("it says when it stood still", spans and
+               began - 0.2 < spans[0][0] < began + 0.2 and spans[0][1] - spans[0][0] >= 0.7, spans)
+
     def tell(self):
         self.lay(seed=7)
         self.layer = self.wire.layer()
         for story in (self.nothing_happens, self.cut, self.layers, self.shares, self.times, self.streams, self.captured,
-                      self.moved):
+                      self.moved, self.stood_still):
             story()
         self.pull()
         fates = []

@@ -18,6 +18,7 @@ NAMES = 3           # replicas that are changed, at a time
 CHANGES = 12        # of one of them; then another takes its place
 PORT = 9100
 
+JOINS = "is joining the cluster"  # so the router refused it, and changed nothing
 CALLS = {"add": ("POST", "/replicas"), "remove": ("DELETE", "/replicas"), "drain": ("POST", "/drain"),
          "undrain": ("POST", "/undrain")}
 
@@ -129,14 +130,14 @@ class Workload:
             return None, str(e)
         if status == 200 and not (isinstance(said, dict) and said.get("waits")):
             return True, said
-        return False if 400 <= status < 500 else None, said
+        return False if 400 <= status < 500 or JOINS in str(said) else None, said
 
     def by_gvctl(self, router, what, name):
         try:
             return True, router.host.run(self.gvctl, "--timeout", str(ANSWER_S), what, name).strip()
         except Exception as e:
             said = str(e)
-            return False if "refused" in said or "no replica" in said else None, said
+            return False if any(why in said for why in ("refused", "no replica", JOINS)) else None, said
 
     # --- what routers say
 

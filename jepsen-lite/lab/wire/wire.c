@@ -22,6 +22,9 @@
  *   flush                           of the capture, to the file
  *   stats                           ok, and NAME=NUMBER...: packets that it took, and their fates
  *
+ * Where it did not come to its packets for half a second, since the machine under it had no time
+ * for it or a disk took long, it says so on standard error: stalled FROM TO (CLOCK_MONOTONIC, s).
+ *
  * Settings: cut (1: nothing passes), loss, duplicate, reorder, corrupt (shares from 0 to 1),
  * delay_ms, jitter_ms, rate_kbit, mtu (longer packets are dropped without a word).
  */
@@ -52,6 +55,8 @@ enum {
     QUEUE_MAX_US = 200000, /* what waits longer for a limited rate is dropped */
     OVERTAKEN_US = 10000,  /* the longest that a reordered packet is held back */
     DELAYED_MAX = 100000,  /* packets held at a time */
+    WAKES_US = 100000,     /* it looks at the clock so often, packets or not, */
+    STALLED_US = 500000,   /* and so much between two looks is a stall */
     GOSSIP_PORT = 7490,
     PROTOCOL_TCP = 6,
     PROTOCOL_UDP = 17,
@@ -102,6 +107,7 @@ static struct {
     FILE *capture;
     bool capture_all;
     uint64_t capture_zero_us;
+    uint64_t awake_us; /* its last look at the clock */
     uint64_t taken, passed, lost, repeated, overtaken, damaged, late, unknown;
 } w;
 
@@ -518,15 +524,19 @@ static void send_due(void)
 
 static int wait_for_packets(struct epoll_event *events, int max)
 {
-    struct timespec left = {0, 0};
-    if (w.heap_len == 0)
-        return epoll_wait(w.epoll, events, max, -1);
-    uint64_t now = now_us(), due = w.heap[0].due_us;
-    if (due > now) {
-        left.tv_sec = (time_t)((due - now) / 1000000);
-        left.tv_nsec = (long)((due - now) % 1000000 * 1000);
-    }
+    uint64_t now = now_us(), left_us = WAKES_US;
+    if (w.heap_len > 0 && w.heap[0].due_us < now + left_us)
+        left_us = w.heap[0].due_us > now ? w.heap[0].due_us - now : 0;
+    struct timespec left = {.tv_nsec = (long)(left_us * 1000)};
     return epoll_pwait2(w.epoll, events, max, &left, NULL);
+}
+
+static void look_at_the_clock(void)
+{
+    uint64_t now = now_us();
+    if (w.awake_us != 0 && now - w.awake_us > STALLED_US)
+        (void)fprintf(stderr, "stalled %.6f %.6f\n", (double)w.awake_us / 1e6, (double)now / 1e6);
+    w.awake_us = now;
 }
 
 int main(int argc, char **argv)
@@ -545,6 +555,7 @@ int main(int argc, char **argv)
     CHECK(epoll_ctl(w.epoll, EPOLL_CTL_ADD, STDIN_FILENO, &commands) == 0);
     for (bool more = true; more;) {
         int n = wait_for_packets(events, MACHINES_MAX + 1);
+        look_at_the_clock();
         send_due();
         for (int i = 0; i < n && more; i++) {
             if (events[i].data.u32 == MACHINES_MAX)
