@@ -10,15 +10,6 @@
 #include "node/discover/kubernetes.h"
 #include "node/settings/value.h"
 
-bool node_options_gossip(const struct node_options *o, struct node_address *listen)
-{
-    *listen = (struct node_address){.host = "0.0.0.0", .port = NODE_GOSSIP_PORT};
-    bool said = o->gossip_listen[0] != '\0';
-    if (said)
-        CHECK(node_address_parse(slice_of_cstr(o->gossip_listen), listen) == 0);
-    return said || o->join.count > 0;
-}
-
 /* --- errors ----------------------------------------------------------------------------------- */
 
 /* Appends text that may hold anything: control and non-ASCII bytes as \xNN, cut if long. */
@@ -291,12 +282,14 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
 /* --- environment ------------------------------------------------------------------------------ */
 
 /* Kubernetes sets these in every pod of a namespace with a service "grapevine"; docker links did
- * the same. GRAPEVINE_ADMIN is gvctl's, GRAPEVINE_SHARED is where the test suite finds its vectors.
- */
-static bool not_a_setting(struct slice name)
+ * the same. GRAPEVINE_ADMIN and GRAPEVINE_ADMIN_CA_FILE are gvctl's, GRAPEVINE_SHARED is where the
+ * test suite finds its vectors. */
+static bool not_a_setting(const char *text)
 {
+    struct slice name = slice_of_cstr(text);
     return slice_equal(name, SLICE("shared")) || slice_equal(name, SLICE("admin")) ||
-           slice_equal(name, SLICE("port")) || slice_starts_with(name, SLICE("port-")) ||
+           slice_equal(name, SLICE("admin-ca-file")) || slice_equal(name, SLICE("port")) ||
+           slice_starts_with(name, SLICE("port-")) || strstr(text, "-service-port-") != NULL ||
            slice_equal(name, SLICE("service-host")) ||
            slice_starts_with(name, SLICE("service-port")) ||
            slice_ends_with(name, SLICE("-service-host")) ||
@@ -320,9 +313,7 @@ static int take_variable(struct node_options *o, struct slice variable,
         *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     int index = node_option_find(slice_of_cstr(name));
     if (index < 0)
-        return not_a_setting(slice_of_cstr(name))
-                   ? 0
-                   : fail_unknown(error, slice_of_cstr(name), origin);
+        return not_a_setting(name) ? 0 : fail_unknown(error, slice_of_cstr(name), origin);
     return set_row(o, (unsigned)index, value, origin, error);
 }
 
@@ -382,26 +373,16 @@ static int fail_entry(const struct node_options *o, struct node_options_error *e
  * this machine are found out by the first probe. */
 static int check_not_self(const struct node_options *o, struct node_options_error *error)
 {
-    struct node_address gossip;
-    bool several = node_options_gossip(o, &gossip);
-    const struct {
-        const char *name;
-        const struct node_address *at;
-    } own[] = {{"listen", &o->listen},
-               {"admin-listen", &o->admin_listen},
-               {"gossip-listen", several ? &gossip : NULL}};
     for (unsigned i = 0; i < o->replica.count; i++) {
         struct node_replica_option replica;
         CHECK(node_replica_parse(slice_of_cstr(o->replica.at[i]), &replica) == 0);
-        for (unsigned j = 0; j < ARRAY_LEN(own); j++) {
-            if (own[j].at == NULL || !node_address_reaches(&replica.address, own[j].at))
-                continue;
-            char reason[128];
-            (void)snprintf(reason, sizeof reason,
-                           "this router itself listens there (%s), want the address of an engine",
-                           own[j].name);
-            return fail_entry(o, error, "replica", o->replica.at[i], reason, ERR_RANGE);
-        }
+        const char *own = node_options_port_at(o, &replica.address);
+        if (own == NULL)
+            continue;
+        char reason[128];
+        (void)snprintf(reason, sizeof reason,
+                       "this router itself listens there (%s), want the address of an engine", own);
+        return fail_entry(o, error, "replica", o->replica.at[i], reason, ERR_RANGE);
     }
     return 0;
 }
@@ -486,14 +467,6 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
     return err == 0 ? check_not_self(o, error) : err;
 }
 
-/* One address would take the other's port: the same host, or all of them. */
-static bool same_port(const struct node_address *a, const struct node_address *b)
-{
-    bool overlap =
-        strcmp(a->host, b->host) == 0 || node_host_is_any(a->host) || node_host_is_any(b->host);
-    return overlap && a->port != 0 && a->port == b->port;
-}
-
 /* bad setting cluster-key-file = "x" (flag --cluster-key-file): REASON */
 static int fail_setting(const struct node_options *o, struct node_options_error *error,
                         const char *name, const char *reason)
@@ -542,10 +515,6 @@ static int check_cluster(const struct node_options *o, struct node_options_error
                          "need a key, make one with gvctl keygen --out FILE and give all of them "
                          "--cluster-key-file FILE (or, to try it out, --insecure-gossip)",
                          ERR_SYNTAX);
-    if (same_port(&listen, &o->listen)) /* gossip has TCP too */
-        return fail_pair(o, error, "gossip-listen", "another port than that of", "listen");
-    if (same_port(&listen, &o->admin_listen))
-        return fail_pair(o, error, "gossip-listen", "another port than that of", "admin-listen");
     return 0;
 }
 
@@ -592,8 +561,9 @@ int node_options_finish(struct node_options *o, struct node_options_error *error
         err = node_options_tls_check(o, error);
     if (err != 0)
         return err;
-    if (same_port(&o->listen, &o->admin_listen))
-        return fail_pair(o, error, "admin-listen", "another port than that of", "listen");
+    const char *port, *other;
+    if (node_options_ports_clash(o, &port, &other))
+        return fail_pair(o, error, port, "another port than that of", other);
     if (o->buffered_bytes_max < o->body_bytes_max)
         return fail_pair(o, error, "buffered-bytes-max", "at least", "body-bytes-max");
     return check_ttl(o, error);

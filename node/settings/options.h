@@ -284,6 +284,10 @@ MUST_USE int node_options_finish(struct node_options *o, struct node_options_err
 
 /* Of node_options_finish(): contradictions between settings of TLS (options_tls.c). */
 MUST_USE int node_options_tls_check(const struct node_options *o, struct node_options_error *error);
+/* Of ports: the settings of two of its own that cannot be opened both (options_ports.c). */
+bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other);
+/* The setting of that at which a connection to `to` ends; NULL: it goes elsewhere. */
+const char *node_options_port_at(const struct node_options *o, const struct node_address *to);
 
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
 MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);

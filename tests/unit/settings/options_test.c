@@ -237,7 +237,10 @@ static void test_variables_of_kubernetes(void **state)
         "GRAPEVINE_SERVICE_PORT_HTTP=8080",
         "GRAPEVINE_ADMIN_SERVICE_HOST=10.0.0.2",
         "GRAPEVINE_ADMIN_PORT_9090_TCP_PROTO=tcp",
-        "GRAPEVINE_LISTEN=", /* empty is as good as not there */
+        "GRAPEVINE_PROD_SERVICE_PORT_HTTP=80", /* of a service "grapevine-prod" */
+        "GRAPEVINE_PROD_PORT_80_TCP=tcp://10.0.0.1:80",
+        "GRAPEVINE_ADMIN_CA_FILE=/etc/ca.crt", /* gvctl's */
+        "GRAPEVINE_LISTEN=",                   /* empty is as good as not there */
         "GRAPEVINES=1",
     };
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)

@@ -1,0 +1,69 @@
+/* The ports that this router itself listens at: none may take another's, and no replica be one. */
+#include <string.h>
+
+#include "base/check.h"
+#include "node/settings/options.h"
+
+bool node_options_gossip(const struct node_options *o, struct node_address *listen)
+{
+    *listen = (struct node_address){.host = "0.0.0.0", .port = NODE_GOSSIP_PORT};
+    bool said = o->gossip_listen[0] != '\0';
+    if (said)
+        CHECK(node_address_parse(slice_of_cstr(o->gossip_listen), listen) == 0);
+    return said || o->join.count > 0;
+}
+
+enum { PORTS = 4 };
+
+struct port {
+    const char *setting;
+    bool open;
+    struct node_address at;
+};
+
+static void list_ports(const struct node_options *o, struct port out[PORTS])
+{
+    out[0] = (struct port){.setting = "listen", .open = true, .at = o->listen};
+    out[1] = (struct port){.setting = "admin-listen", .open = true, .at = o->admin_listen};
+    out[2] = (struct port){.setting = "gossip-listen"}; /* it has TCP too */
+    out[2].open = node_options_gossip(o, &out[2].at);
+    out[3] = (struct port){.setting = "probe-listen", .open = o->probe_listen[0] != '\0'};
+    if (out[3].open)
+        CHECK(node_address_parse(slice_of_cstr(o->probe_listen), &out[3].at) == 0);
+}
+
+/* One address would take the other's port: the same host, or all of them. */
+static bool is_taken(const struct port *a, const struct port *b)
+{
+    if (!a->open || !b->open || a->at.port == 0 || a->at.port != b->at.port)
+        return false;
+    return node_host_is_any(a->at.host) || node_host_is_any(b->at.host) ||
+           node_address_reaches(&a->at, &b->at);
+}
+
+bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other)
+{
+    struct port ports[PORTS];
+    list_ports(o, ports);
+    for (unsigned i = 1; i < PORTS; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            if (!is_taken(&ports[i], &ports[j]))
+                continue;
+            *port = ports[i].setting;
+            *other = ports[j].setting;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *node_options_port_at(const struct node_options *o, const struct node_address *to)
+{
+    struct port ports[PORTS];
+    list_ports(o, ports);
+    for (unsigned i = 0; i < PORTS; i++) {
+        if (ports[i].open && node_address_reaches(to, &ports[i].at))
+            return ports[i].setting;
+    }
+    return NULL;
+}
