@@ -120,6 +120,30 @@ static struct node_room_amount running_of(const struct node_load *l)
     return (struct node_room_amount){all.requests * share, tokens};
 }
 
+static void whole_begin(struct node_load *l, const struct node_booking_entry *e)
+{
+    l->whole_requests++;
+    l->whole_chosen_ms += e->chosen_ms;
+    l->whole_prompt_tokens += e->work.prefill_tokens;
+}
+
+static void whole_end(struct node_load *l, const struct node_booking_entry *e)
+{
+    l->whole_requests--;
+    l->whole_chosen_ms -= e->chosen_ms;
+    l->whole_prompt_tokens -= e->work.prefill_tokens;
+}
+
+double node_load_due_whole(const struct node_load *l, double token_s, double answer_s,
+                           uint64_t now_ms)
+{
+    if (l->whole_requests == 0)
+        return 0;
+    double count = (double)l->whole_requests;
+    double ages_s = (double)(int64_t)(l->whole_requests * now_ms - l->whole_chosen_ms) / 1000;
+    return fmax(ages_s, 0) / ((double)l->whole_prompt_tokens / count * token_s + answer_s);
+}
+
 int node_bookings_open(struct node_bookings *p, struct node_load *l, const struct node_work *work,
                        uint64_t now_ms, struct node_booking *out)
 {
@@ -137,6 +161,8 @@ int node_bookings_open(struct node_bookings *p, struct node_load *l, const struc
         .work = *work, .stamp = stamp, .open = true, .chosen_ms = now_ms, .prefill_s = -1};
     l->requests++;
     l->context_tokens += work->context_tokens;
+    if (work->answer_whole)
+        whole_begin(l, e);
     line_append(p, l, slot, (double)now_ms);
     p->open_count++;
     *out = (struct node_booking){.slot = slot, .stamp = stamp};
@@ -188,6 +214,8 @@ const struct node_booking_entry *node_bookings_close(struct node_bookings *p, st
     CHECK(l->requests > 0 && l->context_tokens >= e->work.context_tokens);
     l->requests--;
     l->context_tokens -= e->work.context_tokens;
+    if (e->work.answer_whole)
+        whole_end(l, e);
     e->open = false;
     e->next = p->free_head;
     p->free_head = b.slot;
@@ -222,6 +250,20 @@ double node_load_queue_s(const struct node_bookings *p, const struct node_load *
     return ((double)l->prefill_tokens - done_tokens) / tokens_per_s;
 }
 
+struct node_head node_load_head(const struct node_bookings *p, const struct node_load *l,
+                                uint64_t now_ms)
+{
+    if (l->head == NODE_BOOKING_NONE || !l->head_timed || (double)now_ms <= l->head_since_ms)
+        return (struct node_head){0};
+    const struct node_work *work = &p->entries[l->head].work;
+    if (work->answer_whole || work->adapter_loads)
+        return (struct node_head){0};
+    return (struct node_head){
+        .tokens = work->prefill_tokens + l->prefilled_tokens - l->head_prefilled,
+        .since_s = ((double)now_ms - l->head_since_ms) / 1000,
+    };
+}
+
 void node_bookings_check(const struct node_bookings *p, const struct node_load *const *loads,
                          unsigned count)
 {
@@ -236,11 +278,16 @@ void node_bookings_check(const struct node_bookings *p, const struct node_load *
             sum.context_tokens += e->work.context_tokens;
             sum.prefill_tokens += e->prefilling ? e->work.prefill_tokens : 0;
             sum.decoding_tokens += e->prefilling ? 0 : e->work.context_tokens;
+            if (e->work.answer_whole)
+                whole_begin(&sum, e);
         }
         CHECK(sum.requests == loads[k]->requests);
         CHECK(sum.context_tokens == loads[k]->context_tokens);
         CHECK(sum.prefill_tokens == loads[k]->prefill_tokens);
         CHECK(sum.decoding_tokens == loads[k]->decoding_tokens);
+        CHECK(sum.whole_requests == loads[k]->whole_requests);
+        CHECK(sum.whole_chosen_ms == loads[k]->whole_chosen_ms);
+        CHECK(sum.whole_prompt_tokens == loads[k]->whole_prompt_tokens);
         uint64_t line_tokens = 0;
         uint32_t before = NODE_BOOKING_NONE;
         for (uint32_t i = loads[k]->head; i != NODE_BOOKING_NONE; i = p->entries[i].next) {

@@ -51,6 +51,10 @@ struct node_load {
     double head_prefilled; /* prefilled_tokens then */
     bool head_timed;       /* no work of others was ahead that was partly done already */
     struct node_remote_load remote;
+    /* Own ones whose answers are not streamed: how many, */
+    uint64_t whole_requests;
+    uint64_t whole_chosen_ms;     /* when they were chosen, added up, */
+    uint64_t whole_prompt_tokens; /* and what of their prompts was to be computed */
     /* Integrals over time, others' work included, to see what a request went through. */
     double decoding_area; /* decoding tokens * seconds */
     double area_at_ms;
@@ -98,6 +102,7 @@ struct node_booking_entry {
     uint64_t chosen_ms;
     uint64_t first_byte_ms;
     double prefill_s;      /* measured duration of its prefill; < 0: not measured */
+    bool rate_taught;      /* that one taught the rate already, before the answer told its tokens */
     double prefill_beside; /* tokens of others' prompts that were computed in that time */
     struct node_room_amount ran_at_first_byte; /* of all routers, itself included */
     double area_at_first_byte;                 /* the replica's integrals then */
@@ -151,5 +156,21 @@ void node_load_advance(struct node_bookings *p, struct node_load *l, double toke
  * head counts, up to what the head should take. */
 double node_load_queue_s(const struct node_bookings *p, const struct node_load *l,
                          double tokens_per_s, uint64_t now_ms);
+
+/* What is known of the prompt that is being computed. */
+struct node_head {
+    double tokens;  /* of it, and of others' that were computed meanwhile */
+    double since_s; /* for how long it has been computed; 0: nothing is known */
+};
+
+/* Nothing is known of one that came to a line of others, that is not streamed, or that waits for
+ * its adapter. */
+struct node_head node_load_head(const struct node_bookings *p, const struct node_load *l,
+                                uint64_t now_ms);
+
+/* How many of the answers that are not streamed should have ended by now. Each takes token_s
+ * seconds for a prompt token that is computed, and answer_s seconds from there on. */
+double node_load_due_whole(const struct node_load *l, double token_s, double answer_s,
+                           uint64_t now_ms);
 
 #endif

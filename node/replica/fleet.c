@@ -33,10 +33,39 @@ static double fleet_figure(const struct node_replica *replicas, unsigned count, 
     return node_votes_median(votes, used);
 }
 
+/* How far one sample is off, in logarithms. */
+static const double sample_noise = 0.6;
+
 /* How far two equal replicas may seem apart, in logarithms. */
 static double alike(unsigned samples)
 {
-    return 0.1 + 0.6 / sqrt(samples);
+    return 0.1 + sample_noise / sqrt(samples);
+}
+
+/* The variance of the replicas' rates, in logarithms, beyond what chance makes of equal ones. */
+static double spread_of(const struct node_replica *replicas, unsigned count, uint64_t fleet)
+{
+    double seen = 0, sum = 0, squares = 0, noise = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_speed *s = &replicas[i].rate;
+        if (!counts(&replicas[i], fleet) || s->samples == 0)
+            continue;
+        double own = log(s->value);
+        seen++;
+        sum += own;
+        squares += own * own;
+        noise += sample_noise * sample_noise / fmin((double)s->samples, NODE_SPEED_RECENT_MAX);
+    }
+    if (seen < 2)
+        return 0;
+    return fmax((squares - sum * sum / seen) / (seen - 1) - noise / seen, 0);
+}
+
+/* Few samples count as much as the fleet's replicas differ, against their own noise (shrinkage;
+ * James and Stein, 1961). */
+static double shrunk(double own, unsigned samples, double fleet, double spread)
+{
+    return fleet * pow(own / fleet, spread / (spread + sample_noise * sample_noise / samples));
 }
 
 /* The fleet's where it is alike, its own from twice that on, with a steady transition. */
@@ -48,20 +77,26 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* Of a replica that is busy, and of one where nothing is under way. */
+/* Of a replica that is busy, and of one where nothing is under way: where few samples are fresh
+ * that one is tried as if it were like the fleet. */
 struct figure {
     double busy, idle;
 };
 
-static struct figure replica_figure(const struct node_speed *s, double fleet, uint64_t now_ms)
+static struct figure replica_figure(const struct node_speed *s, double fleet, double spread,
+                                    uint64_t now_ms)
 {
     unsigned fresh = node_speed_fresh(s, now_ms);
     if (fresh > NODE_FLEET_FEW) {
         double own = apart(node_speed_third(s, fleet, now_ms), fresh, fleet);
         return (struct figure){own, own};
     }
-    bool was_judged = s->samples > NODE_FLEET_FEW && s->value < fleet;
-    return (struct figure){was_judged ? apart(s->value, NODE_FLEET_FEW + 1, fleet) : fleet, fleet};
+    double own = fleet;
+    if (s->samples > NODE_FLEET_FEW)
+        own = apart(s->value, (unsigned)fmin((double)s->samples, NODE_SPEED_RECENT_MAX), fleet);
+    else if (fresh > 0)
+        own = apart(shrunk(node_speed_third(s, 0, now_ms), fresh, fleet, spread), fresh, fleet);
+    return (struct figure){own, fmax(own, fleet)};
 }
 
 /* How much a step grows with the context is a matter of the model more than of the replica: where
@@ -211,15 +246,19 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         fleet_figure(replicas, count, fleet, rate_of, config->prefill_tokens_per_s, scratch);
     double pace =
         fleet_figure(replicas, count, fleet, pace_of, 1000 / config->decode_step_ms, scratch);
+    double spread = spread_of(replicas, count, fleet);
     double growth = fleet_growth(replicas, count, fleet, replicas[first].step_growth);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];
         if (k->fleet != fleet)
             continue;
-        struct figure own = replica_figure(&k->rate, rate, now_ms);
+        /* Few whole answers say too little of one replica, and few samples of its pace: who is
+         * thought to decode slowly is not tried. */
+        bool timed = k->streamed_ms != 0 || k->told_ms != 0;
+        struct figure own = replica_figure(&k->rate, rate, timed ? spread : 0, now_ms);
         k->tokens_per_s = own.busy;
         k->tried_tokens_per_s = own.idle;
-        k->step_base_s = 1 / replica_figure(&k->pace, pace, now_ms).busy;
+        k->step_base_s = 1 / replica_figure(&k->pace, pace, 0, now_ms).busy;
         k->step_context_s = (k->pace.samples > 0 ? k->step_growth : growth) * k->step_base_s;
     }
 }

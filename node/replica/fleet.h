@@ -7,6 +7,8 @@
  *   fleet     the replicas that serve the same model (node_replica.fleet). Its figure is the upper
  *             median of what they show, with one vote for the configured prior
  *   replica   what a third of its own samples reach, among which the fleet's figure is one
+ *             with one or two timed prompts its rate is between its own and the fleet's, the
+ *             nearer to its own the more the replicas of the fleet differ
  *   nearly equal is equal: small differences, and those that rest on few samples, are ignored. So
  *             noise decides nothing between equal replicas.
  *

@@ -34,7 +34,7 @@ struct node_room {
     struct node_room_amount most;         /* that is believed to fit; 0: no limit is known */
     struct node_room_amount ran;          /* the most that was seen to run here, */
     struct node_room_amount ran_anywhere; /* and at any of its model; 0: too little was seen */
-    uint32_t ended;                       /* whole answers */
+    uint32_t ended;                       /* answers that came to their end */
 };
 
 /* What began after `took_s`, or took that long, had to wait: it takes `work_s` where it need not,

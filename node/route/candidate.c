@@ -27,6 +27,31 @@ double node_router_rate(const struct node_replica *replica)
     return idle ? replica->tried_tokens_per_s : replica->tokens_per_s;
 }
 
+/* A short prompt is mostly overhead, and the clock has milliseconds. */
+static const double shown_tokens_min = 512;
+
+/* A replica that has shown little yet is no faster than what is being computed there shows. Waiting
+ * for its first byte would place prompt after prompt behind it (docs/adr/0042). */
+static double rate_shown(const struct node_replica *k, const struct node_head *head,
+                         uint64_t now_ms)
+{
+    double rate = node_router_rate(k);
+    if (head->since_s <= 0 || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
+        return rate;
+    return fmin(rate, fmax(head->tokens, shown_tokens_min) / head->since_s);
+}
+
+/* A prompt that takes more than twice its time is late for some other reason, and nobody knows for
+ * how long: as long again, as with all waits of unknown cause. What other routers placed before it
+ * is heard of a moment later. */
+static const double late_times = 2, late_unheard_s = 0.1;
+
+static double late_s(const struct node_router *r, const struct node_head *head, double rate)
+{
+    double late = head->since_s - late_times * head->tokens / rate;
+    return fmax(r->routers > 1 ? late - late_unheard_s : late, 0);
+}
+
 /* What is under way at a candidate on average, and how long a step may take with that: not much
  * more than at the fastest. */
 struct typical {
@@ -41,6 +66,19 @@ static const double step_alike_min = 1.2, step_alike_max = 2, step_alike_request
 static double step_s(const struct node_replica *k, double context_tokens)
 {
     return k->step_base_s + k->step_context_s * context_tokens;
+}
+
+/* How many times slower a replica is than believed, by answers that are not streamed: those that
+ * should have ended by now, against those that ever did. Until its first one ends nothing else
+ * tells of a slow replica, and a fast one has answered hundreds by then (docs/adr/0042). */
+static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,
+                           double context_tokens, uint64_t now_ms)
+{
+    if (node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
+        return 1;
+    double answer_s = size->output_tokens * step_s(k, context_tokens);
+    double due = node_load_due_whole(&k->load, 1 / rate, answer_s, now_ms);
+    return fmax(due / (NODE_FLEET_FEW + k->room.ended), 1);
 }
 
 static struct typical typical_of(const struct node_router *r, uint64_t now_ms)
@@ -86,10 +124,13 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->is_due = false;
     if (!typical)
         return;
-    double rate = node_router_rate(replica);
+    struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
+    double rate = rate_shown(replica, &head, now_ms);
     struct node_under_way all = node_under_way(&replica->foreign, &replica->load, now_ms);
-    double residence_s = size->output_tokens * step_s(replica, all.context_tokens);
-    double queue_s = node_router_queue_s(r, replica, rate, now_ms);
+    double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
+    rate /= slower;
+    double residence_s = size->output_tokens * step_s(replica, all.context_tokens) * slower;
+    double queue_s = node_router_queue_s(r, replica, rate, now_ms) + late_s(r, &head, rate);
     double room_s = node_foreign_wait_s(&replica->foreign, &replica->load, &all,
                                         size->prompt_tokens - cached_tokens, residence_s,
                                         node_replica_near_tokens(replica));
@@ -100,8 +141,10 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     if (node_foreign_says_memory(&replica->foreign))
         more.tokens = booked.tokens = 0;
     room_s = fmax(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
+    queue_s += foreign_queue_s(replica, &all, rate);
+    c->beyond_s = beyond_s;
     struct node_cost_input in = {
-        .queue_s = fmax(queue_s + foreign_queue_s(replica, &all, rate), room_s) + beyond_s,
+        .queue_s = fmax(queue_s, room_s) + beyond_s,
         .prompt_tokens = size->prompt_tokens,
         .cached_tokens = cached_tokens,
         .restored_tokens = tier_tokens * node_ratio_value(&r->restore),
@@ -111,8 +154,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .requests_typical = typical->requests,
         .context_tokens = all.context_tokens,
         .tokens_per_s = rate,
-        .step_context_s = replica->step_context_s,
-        .step_more_s = fmax(step_s(replica, typical->context_tokens) - typical->step_s, 0),
+        .step_context_s = replica->step_context_s * slower,
+        .step_more_s = fmax(step_s(replica, typical->context_tokens) * slower - typical->step_s, 0),
         .displaced_weight = r->config.displaced_weight,
         .decode_weight = r->config.decode_weight,
         .weight = replica->weight,
@@ -120,6 +163,39 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .unloaded_s = adapter.unloaded_s,
     };
     c->cost = node_cost_of(&in);
+    c->slower_s = in.output_tokens * in.step_more_s / replica->weight;
+}
+
+/* The cheapest at which no more would run than ever did; NULL: there is none. */
+static const struct node_candidate *cheapest_with_room(const struct node_router *r)
+{
+    const struct node_candidate *least = NULL;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        const struct node_candidate *c = &r->candidates[i];
+        if (c->beyond_s <= 0 && (!least || c->cost.total_s < least->cost.total_s))
+            least = c;
+    }
+    return least;
+}
+
+static double begins_s(const struct node_candidate *c)
+{
+    return c->cost.queue_s + c->cost.uncached_s + c->cost.adapter_s;
+}
+
+/* That its steps are shorter says nothing for a replica where a request may find no room, while one
+ * that has room would begin sooner (docs/adr/0042). */
+static void pace_forget(struct node_router *r)
+{
+    const struct node_candidate *other = cheapest_with_room(r);
+    for (unsigned i = 0; other && i < r->candidate_count; i++) {
+        struct node_candidate *c = &r->candidates[i];
+        double shorter_s = other->slower_s - c->slower_s;
+        if (c->beyond_s <= 0 || shorter_s <= 0 || begins_s(other) > begins_s(c))
+            continue;
+        c->cost.decode_s += shorter_s;
+        c->cost.total_s += r->config.decode_weight * shorter_s;
+    }
 }
 
 void node_router_candidates_fill(struct node_router *r, const struct node_request *request,
@@ -130,4 +206,6 @@ void node_router_candidates_fill(struct node_router *r, const struct node_reques
         typical = typical_of(r, now_ms);
     for (unsigned i = 0; i < r->candidate_count; i++)
         candidate_fill(r, &r->candidates[i], request, size, costs ? &typical : NULL, now_ms);
+    if (costs)
+        pace_forget(r);
 }

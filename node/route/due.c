@@ -12,6 +12,9 @@ static const double placed_fades_ms = 30000;
 /* How much more of the prompt may have to be computed there than at the replica of least cost. */
 static const double more_computed = 2;
 
+/* How much longer its first token may take there than at the replica of least cost. */
+static const double more_slow = 5;
+
 void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms)
 {
     node_fading_add(&k->placed_tokens, prompt_tokens, placed_fades_ms, now_ms);
@@ -71,12 +74,14 @@ void node_router_due_find(struct node_router *r, const struct node_size *size, u
     if (least->cost.queue_s <= 0)
         return;
     double slow = slow_rate * fastest_of(r);
+    double slow_max_s = more_slow * (least->cost.queue_s + least->cost.uncached_s);
     double computed_max = more_computed * (size->prompt_tokens - (double)least->cached_tokens);
     for (unsigned i = 0; i < r->candidate_count; i++) {
         struct node_candidate *c = &r->candidates[i];
         const struct node_replica *k = replica_of(r, c);
         c->is_due = k->tokens_per_s < slow && c->cost.queue_s <= 0 &&
                     c->cost.adapter_s <= least->cost.adapter_s &&
+                    c->cost.uncached_s <= slow_max_s &&
                     size->prompt_tokens - (double)c->cached_tokens <= computed_max &&
                     placed_now(k, now_ms) < deserved_tokens(r, speed_of(k), now_ms);
     }

@@ -36,22 +36,41 @@ static const double pace_prefill_share_max = 0.5;
 /* How many times slower than is believed a replica may be that has shown nothing yet. */
 static const double rate_doubt = 6;
 
-static void learn_rate(struct node_router *r, struct node_replica *replica,
+/* Whether it taught something. */
+static bool learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
 {
-    if (e->prefill_s < 0 || e->work.tier_tokens > 0 || e->work.adapter_loads)
-        return;
+    if (e->rate_taught || e->prefill_s < 0 || e->work.tier_tokens > 0 || e->work.adapter_loads)
+        return false;
     double tokens = e->work.prefill_tokens;
     bool told = usage->prompt_tokens > 0 && usage->cached_tokens >= 0;
     if (told)
         tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
     else if (tokens < guessed_tokens_min && tokens < e->work.cached_tokens)
-        return;
+        return false;
     if (tokens <= 0 || e->prefill_beside > rate_beside_max * tokens)
-        return;
+        return false;
     r->fleet_stale |=
         node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s, now_ms);
+    return true;
+}
+
+/* The end of an answer tells how many tokens were computed, but an answer may be long. Of a replica
+ * that has shown little the first byte is news, if an error of what was believed to be cached does
+ * not matter, and not where prompts are a matter of milliseconds: answers are short there, too. */
+static const uint32_t early_times_cached = 3;
+static const double early_s_min = 0.010;
+
+static void learn_rate_early(struct node_router *r, struct node_replica *replica,
+                             struct node_booking_entry *e, uint64_t now_ms)
+{
+    static const struct node_usage untold = {.prompt_tokens = -1, .cached_tokens = -1};
+    if (e->prefill_s < early_s_min || e->work.prompt_tokens == 0 ||
+        e->work.prefill_tokens / early_times_cached <= e->work.cached_tokens ||
+        node_speed_fresh(&replica->rate, now_ms) > NODE_FLEET_FEW)
+        return;
+    e->rate_taught = learn_rate(r, replica, e, &untold, now_ms);
 }
 
 /* What a prompt took beyond computing what no tier had, as tokens that could be computed then. */
@@ -285,7 +304,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     if (e->work.prompt_tokens == 0)
         return; /* booked by load: nothing was predicted */
     replica->room.ended += complete;
-    learn_rate(r, replica, e, usage, now_ms);
+    (void)learn_rate(r, replica, e, usage, now_ms);
     learn_restore(r, replica, e, usage);
     learn_load(r, replica, e, usage);
     r->fleet_stale |= learn_room(replica, e, usage, now_ms);
@@ -309,6 +328,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
     node_router_touch(r, e->work.replica);
+    learn_rate_early(r, replica, e, now_ms);
     if (!e->work.answer_whole && e->work.prompt_tokens > 0)
         r->fleet_stale |= node_room_ran(&replica->room, e->ran_at_first_byte);
     struct node_replica *process = node_router_process_at(r, e->work.replica);

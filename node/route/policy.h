@@ -23,6 +23,8 @@ struct node_candidate {
     double weight;          /* its share of the work, against the others'; > 0 */
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */
     struct node_cost cost;  /* only if the policy wants costs, */
+    double beyond_s;        /* of its queue, what is for running more than ever ran, */
+    double slower_s;        /* of its decode, what is for steps longer than at the fastest, */
     bool is_due;            /* and this: slow, no line, less work than its speed deserves, while the
                                cheapest has a line */
 };

@@ -531,7 +531,6 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     if (err != ERR_OK)
         return err;
     if (r->policy->wants_costs) {
-        out->cost_s = c->cost.total_s;
         node_router_placed(r, c->cost.uncached_s, now_ms);
         node_router_due_placed(&r->replicas[c->replica], size.prompt_tokens, now_ms);
     }

@@ -105,7 +105,6 @@ struct node_decision {
     unsigned server; /* the replica at whose address it is: itself, but for a rank */
     int rank;        /* to which the request is pinned there; -1: to none */
     struct node_booking booking;
-    double cost_s;          /* estimated cost of the choice, by cache_aware; else 0 */
     uint64_t prompt_tokens; /* estimated */
     uint64_t cached_tokens; /* predicted on that replica */
     enum node_reason reason;

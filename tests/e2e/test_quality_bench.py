@@ -12,7 +12,7 @@ import lib
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BENCH = os.path.abspath(f"{lib.BUILD}/tests/bench/quality-bench")
 PICTURE = f"{TOP}/tests/bench/quality/picture.py"
-DRAWS = ("--section", "draws", "--draws", "2", "--asks", "20")
+DRAWS = ("--section", "draws", "--draws", "2", "--mixed", "0", "--asks", "20")
 
 FAKE = """#!/bin/sh
 while [ "$1" != --json ]; do shift; done

@@ -1,5 +1,6 @@
 #include "tests/lib/failmalloc.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -60,6 +61,16 @@ void __wrap_free(void *at)
     __real_free(at);
 }
 
+void *failmalloc_library(void *at, size_t size)
+{
+    return fails() ? NULL : __real_realloc(at, size);
+}
+
+void failmalloc_library_free(void *at)
+{
+    __real_free(at);
+}
+
 void failmalloc_enough(void)
 {
     state.fail = 0;
@@ -83,14 +94,19 @@ static void run(void (*scenario)(bool may_fail), unsigned fail, bool for_good)
                  state.live - live);
 }
 
-unsigned failmalloc_each(void (*scenario)(bool may_fail))
+unsigned failmalloc_some(void (*scenario)(bool may_fail), unsigned most)
 {
     run(scenario, 0, false);
     unsigned count = state.made;
     assert_true(count > 0);
-    for (unsigned i = 1; i <= count; i++) {
+    for (unsigned i = 1; i <= count; i += 1 + (count - 1) / most) {
         run(scenario, i, false);
         run(scenario, i, true);
     }
     return count;
+}
+
+unsigned failmalloc_each(void (*scenario)(bool may_fail))
+{
+    return failmalloc_some(scenario, UINT_MAX);
 }

@@ -9,12 +9,19 @@
 #define TESTS_LIB_FAILMALLOC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Runs the scenario once as it is, then once with each of its allocations failing, and once more
  * with it and all that follow failing. After each run no block may be left. Returns how many
  * allocations there were; the test fails if it was none. The scenario gets whether memory may fail
  * this time: if not, all must go well. */
 unsigned failmalloc_each(void (*scenario)(bool may_fail));
+/* The same with at most so many of its allocations, spread evenly: where there are thousands. */
+unsigned failmalloc_some(void (*scenario)(bool may_fail), unsigned most);
+/* For a library that takes functions for its memory: as realloc() and free(), and fails like the
+ * rest. What it keeps does not count as left: it may keep things for later. */
+void *failmalloc_library(void *at, size_t size);
+void failmalloc_library_free(void *at);
 /* From now on to the end of the run nothing fails: has it recovered? */
 void failmalloc_enough(void);
 /* What the test itself does between `true` and `false`, such as _check(), neither counts nor fails.

@@ -549,6 +549,14 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     }
     node.proxy.access = w->access;
     node.admin.metrics = on_metrics;
+    static struct gossip_keyring keyring;
+    if (config->joins) {
+        gossip_keyring_insecure(&keyring);
+        node.keyring = &keyring;
+        node.replication.gossip.name = "router-0";
+        node.replication.has_seeds = true;
+        node.state.index_bytes = 16 << 20; /* shared it needs more */
+    }
     struct node_replication_io io = {.context = w, .random = on_random};
     CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
     w->proxy = w->node->proxy;

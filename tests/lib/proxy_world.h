@@ -46,6 +46,7 @@ struct proxy_world_config {
     const char *key;             /* the API key that probes carry; NULL: none */
     const char *client_keys;     /* as in client-keys-file; NULL: everybody may call */
     bool quiet;                  /* no trace */
+    bool joins;                  /* it is one of several routers, none of which it has met */
     const char *const *settings; /* pairs of name and value, NULL-terminated; NULL: none */
     uint64_t seed;
 };

@@ -6,22 +6,26 @@
 
 enum { ROUNDS = 4 };
 
+/* A second of a fast engine counts as its speed says. */
 double load_of(const struct outcome *o, const struct quality_case *c)
 {
-    double prefill_s = 0, running_s = 0, held_token_s = 0, places = 0, tokens = 0, last_s = 0;
+    double computed = 0, rates = 0, running = 0, held_token_s = 0, places = 0, tokens = 0;
+    double last_s = 0;
     for (unsigned k = 0; k < c->engines; k++) {
-        prefill_s += o->computed_s[k];
-        places += c->specs[k].model.running_max;
+        double rate = c->specs[k].model.prefill_tokens_per_s;
+        computed += o->computed_s[k] * rate;
+        rates += rate;
+        places += c->specs[k].model.running_max * rate;
         tokens += (double)c->specs[k].model.cache_blocks * c->specs[k].model.block_tokens;
     }
     for (unsigned i = 0; i < o->count; i++) {
         const struct sample *s = &o->samples[i];
-        running_s += s->end_s - s->ttft_s;
+        running += (s->end_s - s->ttft_s) * c->specs[s->engine].model.prefill_tokens_per_s;
         held_token_s += (s->end_s - s->ttft_s) * s->prompt_tokens;
         last_s = fmax(last_s, s->sent_s);
     }
     last_s = fmax(last_s, 1e-3);
-    return fmax(prefill_s / c->engines, fmax(running_s / places, held_token_s / tokens)) / last_s;
+    return fmax(computed / rates, fmax(running / places, held_token_s / tokens)) / last_s;
 }
 
 void calibrate(struct quality_case *c, double load)

@@ -7,6 +7,8 @@
 
 #include "tests/bench/quality/play.h"
 
+enum flight_end { FLIGHT_ANSWERED, FLIGHT_REFUSED, FLIGHT_LEFT }; /* left: by its client */
+
 struct chooser {
     const char *name;
     bool is_bound;      /* it knows what nobody can know: no rival, but a bound */
@@ -16,8 +18,7 @@ struct chooser {
     /* The names of the prompt's blocks are in f->sim.chain. */
     unsigned (*choose)(struct play *p, struct flight *f);
     void (*first)(struct play *p, struct flight *f);
-    /* `refused`: the engine took it not. */
-    void (*done)(struct play *p, struct flight *f, bool refused);
+    void (*done)(struct play *p, struct flight *f, enum flight_end how);
     void (*tick)(struct play *p); /* every 5 s */
     void (*replaced)(struct play *p, unsigned old, unsigned new);
 };

@@ -10,6 +10,8 @@
 
 enum { DRAWS_WITHOUT_TIERS = 33, DRAWS_ALIKE = 44 };
 
+static const double rate_min = 3000, rate_range = 100;
+
 static const char *const cached_words[] = {"cached told", "cached told above 0", "cached untold"};
 static const char *const metrics_words[] = {"all metrics", "some metrics", "no metrics"};
 
@@ -17,7 +19,7 @@ static struct sim_model_config model_drawn(struct prng *prng)
 {
     static const uint32_t blocks[] = {16, 16, 32, 64, 128, 256, 512, 1024};
     static const uint32_t running[] = {8, 16, 32, 64, 128, 256, 256};
-    double rate = 3000 * pow(100, prng_unit(prng)), speed = rate / 10000;
+    double rate = rate_min * pow(rate_range, prng_unit(prng)), speed = rate / 10000;
     return (struct sim_model_config){
         .prefill_tokens_per_s = rate,
         .decode_base_ns = 15e6 / speed,
@@ -91,15 +93,46 @@ static void fleet_drawn(struct quality_case *c, struct prng *prng, double cache_
         c->specs[k] = spec;
 }
 
+static void slow_down(struct sim_model_config *m, double times)
+{
+    m->prefill_tokens_per_s /= times;
+    m->decode_base_ns *= times;
+    m->decode_context_token_ns *= times;
+    m->adapter_load_ns = (uint64_t)((double)m->adapter_load_ns * times);
+    m->tier_tokens_per_s /= times;
+}
+
+/* The engines at each address are as fast as they happen to be. */
+static void mix(struct quality_case *c, unsigned number)
+{
+    struct prng prng;
+    prng_seed(&prng, 13000 + number);
+    unsigned ranks = c->ranks > 0 ? c->ranks : 1;
+    for (unsigned first = 0; first < c->engines; first += ranks) {
+        double rate = rate_min * pow(rate_range, prng_unit(&prng));
+        for (unsigned k = first; k < first + ranks; k++)
+            slow_down(&c->specs[k].model, c->specs[k].model.prefill_tokens_per_s / rate);
+    }
+}
+
 /* The engine at the first address, with all its ranks. */
 static void slow_down_one(struct quality_case *c)
 {
-    for (unsigned k = 0; k < (c->ranks > 0 ? c->ranks : 1); k++) {
-        struct sim_model_config *one = &c->specs[k].model;
-        one->prefill_tokens_per_s /= 5;
-        one->decode_base_ns *= 5;
-        one->decode_context_token_ns *= 5;
+    for (unsigned k = 0; k < (c->ranks > 0 ? c->ranks : 1); k++)
+        slow_down(&c->specs[k].model, 5);
+}
+
+static void rates_say(const struct quality_case *c, char *text, size_t size)
+{
+    double least = INFINITY, most = 0;
+    for (unsigned k = 0; k < c->engines; k++) {
+        least = fmin(least, c->specs[k].model.prefill_tokens_per_s);
+        most = fmax(most, c->specs[k].model.prefill_tokens_per_s);
     }
+    if (least == most)
+        (void)snprintf(text, size, "%.0f", most);
+    else
+        (void)snprintf(text, size, "%.0f to %.0f", least, most);
 }
 
 /* All conversations, or those of the first half: then clients begin to stream. Returns which. */
@@ -134,12 +167,15 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
     c->routers = PICK(&prng, routers);
     c->bytes_per_token = 2.5 + 2.5 * prng_unit(&prng);
     double fit = PICK(&prng, fits), load = PICK(&prng, loads);
-    bool slow = c->engines > 2 && prng_below(&prng, 4) == 0;
+    bool mixed = number >= DRAWS_MIXED;
+    bool slow = c->engines > 2 && prng_below(&prng, 4) == 0 && !mixed;
     bool whole = prng_below(&prng, 3) == 0;
     fleet_drawn(c, &prng, fit * workload_distinct_tokens(&out->work));
     const char *says_whole = whole ? make_whole(&out->work, number) : "";
     tier_drawn(c, number);
     ranks_drawn(c, number);
+    if (mixed)
+        mix(c, number);
     if (slow)
         slow_down_one(c);
     calibrate(c, load);
@@ -149,18 +185,19 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
         (void)snprintf(tier, sizeof tier, " and %.0f in a tier of %.0f tokens/s",
                        (double)s->model.tier_blocks * s->model.block_tokens,
                        s->model.tier_tokens_per_s);
+    char rates[64];
+    rates_say(c, rates, sizeof rates);
     (void)snprintf(c->name, sizeof c->name, "draw %u: %s", number + 1, kind->name);
-    (void)snprintf(
-        out->says, sizeof out->says,
-        "%s, %u engines%s%s of %.0f tokens/s, blocks of %u, at most %u running, caches of "
-        "%.0f (%.1f of all)%s, load %.2f, %u routers, %s, %s%s%s%s",
-        kind->name, c->engines, slow ? " (one five times slower)" : "",
-        c->ranks == 0   ? ""
-        : c->ranks == 2 ? " (two ranks an address)"
-                        : " (four ranks an address)",
-        s->model.prefill_tokens_per_s, s->model.block_tokens, s->model.running_max,
-        (double)s->model.cache_blocks * s->model.block_tokens, fit, tier, load, c->routers,
-        cached_words[s->cached], metrics_words[s->metrics], says_whole,
-        s->dropped_tokens ? ", a template that drops" : "",
-        s->swallows > 0 ? ", swallowed counters" : "");
+    (void)snprintf(out->says, sizeof out->says,
+                   "%s, %u engines%s%s of %s tokens/s, blocks of %u, at most %u running, caches of "
+                   "%.0f (%.1f of all)%s, load %.2f, %u routers, %s, %s%s%s%s",
+                   kind->name, c->engines, slow ? " (one five times slower)" : "",
+                   c->ranks == 0   ? ""
+                   : c->ranks == 2 ? " (two ranks an address)"
+                                   : " (four ranks an address)",
+                   rates, s->model.block_tokens, s->model.running_max,
+                   (double)s->model.cache_blocks * s->model.block_tokens, fit, tier, load,
+                   c->routers, cached_words[s->cached], metrics_words[s->metrics], says_whole,
+                   s->dropped_tokens ? ", a template that drops" : "",
+                   s->swallows > 0 ? ", swallowed counters" : "");
 }

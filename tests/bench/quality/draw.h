@@ -5,10 +5,12 @@
 
 #include "tests/bench/quality/play.h"
 
+enum { DRAWS_MIXED = 10000 }; /* from this number on each engine has a speed of its own */
+
 struct drawn {
     struct workload work;
     struct quality_case setup;
-    char says[320]; /* what was drawn, in words */
+    char says[512]; /* what was drawn, in words */
 };
 
 /* The pace is set such that the engines are loaded as drawn. The caller frees its work. */

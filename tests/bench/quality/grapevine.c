@@ -231,14 +231,16 @@ static void first(struct play *p, struct flight *f)
     world_touch(&world_of(p)->nodes[f->router]);
 }
 
-static void done(struct play *p, struct flight *f, bool refused)
+static void done(struct play *p, struct flight *f, enum flight_end how)
 {
     struct node_router *r = router_at(p, f->router);
     uint64_t now_ms = routers_now_ms(p);
     struct node_usage usage = engine_usage(&p->engines[f->engine], &f->sim);
-    if (!refused)
+    if (f->first_ns != 0)
         node_router_used(r, f->booking, &f->chain, now_ms);
-    node_router_finish(r, f->booking, NODE_OUTCOME_OK, refused ? NULL : &usage, now_ms);
+    node_router_finish(r, f->booking,
+                       how == FLIGHT_LEFT ? NODE_OUTCOME_CLIENT_GONE : NODE_OUTCOME_OK,
+                       how == FLIGHT_ANSWERED ? &usage : NULL, now_ms);
     world_touch(&world_of(p)->nodes[f->router]);
 }
 

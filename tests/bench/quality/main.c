@@ -7,10 +7,12 @@
 #include "base/check.h"
 #include "tests/bench/quality/calibrate.h"
 #include "tests/bench/quality/cases.h"
+#include "tests/bench/quality/draw.h"
 #include "tests/bench/quality/record.h"
 #include "tests/bench/quality/regret.h"
 #include "tests/bench/quality/report.h"
 #include "tests/bench/quality/settings.h"
+#include "tests/bench/quality/trouble.h"
 
 static struct settings set;
 
@@ -154,10 +156,12 @@ static void draws(void)
 {
     struct regrets v;
     regrets_open(&v);
-    unsigned from = set.draw > 0 ? (unsigned)set.draw - 1 : 0;
-    unsigned to = set.draw > 0 ? (unsigned)set.draw : (unsigned)set.draws;
-    for (unsigned i = from; i < to; i++)
-        regrets_draw(&v, i, (unsigned)set.asks, set.draw > 0 ? REGRETS_TABLE : REGRETS_LINE);
+    if (set.draw > 0)
+        regrets_draw(&v, (unsigned)set.draw - 1, (unsigned)set.asks, REGRETS_TABLE);
+    for (unsigned i = 0; i < set.draws && set.draw == 0; i++)
+        regrets_draw(&v, i, (unsigned)set.asks, REGRETS_LINE);
+    for (unsigned i = 0; i < set.mixed && set.draw == 0; i++)
+        regrets_draw(&v, DRAWS_MIXED + i, (unsigned)set.asks, REGRETS_LINE);
     regrets_report(&v);
     if (v.count > 1) {
         double median = regrets_at(&v, MEASURE_TTFT, 0.5), worst = regrets_at(&v, MEASURE_TTFT, 1);
@@ -180,7 +184,7 @@ int main(int argc, char **argv)
     settings_read(&set, argc, argv);
     record_open(set.json);
     if (wanted("cases"))
-        (void)cases_run(set.workload, set.traces);
+        (void)(cases_run(set.workload, set.traces) + troubles_run(set.workload));
     if (wanted("coding"))
         coding();
     if (wanted("miniswe"))

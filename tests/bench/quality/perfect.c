@@ -14,11 +14,11 @@ static void nothing(struct play *p, struct flight *f)
     (void)f;
 }
 
-static void nothing_done(struct play *p, struct flight *f, bool refused)
+static void nothing_done(struct play *p, struct flight *f, enum flight_end how)
 {
     (void)p;
     (void)f;
-    (void)refused;
+    (void)how;
 }
 
 static double queue_s(const struct engine *e, uint64_t now_ns)

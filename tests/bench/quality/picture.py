@@ -35,6 +35,11 @@ MEASURES = (("mean time to the first token", "ttft_s"), ("its p99", "p99_s"),
             ("time to the end", "end_s"), ("share served from cache", "cached"))
 
 
+def digits(value):
+    """Three of them, and no powers of ten."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def read(path):
     lines = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
     return ([x for x in lines if x["kind"] == "row"], [x for x in lines if x["kind"] == "promise"])
@@ -101,7 +106,7 @@ def svg(rows):
         for value in found[name]:
             yield f'<circle class="{kind}" cx="{x(value):.1f}" cy="{y}" r="4"/>'
         yield f'<path class="median {kind}" d="M{x(at(found[name], 0.5)):.1f} {y - 10}v20"/>'
-        yield f'<text class="{kind}" x="{WIDTH - 8}" y="{y + 4}" text-anchor="end">{max(found[name]):.3g} x</text>'
+        yield f'<text class="{kind}" x="{WIDTH - 8}" y="{y + 4}" text-anchor="end">{digits(max(found[name]))} x</text>'
     yield (f'<text x="{LEFT}" y="{height - 12}">One dot is one draw, the bar is the median. '
            f'Left is better; the scale is logarithmic.</text>')
     yield "</svg>"
@@ -129,7 +134,7 @@ def rivals_table(rows, _):
     yield "| policy | TTFT: median, worst | p99: median, worst | to the end: median, worst | cached: median, worst |"
     yield "|---|---|---|---|---|"
     for name in policies(ttft):
-        times = " | ".join(f"{at(m[name], 0.5):.2f} x, {max(m[name]):.3g} x" for m in (ttft, p99, end))
+        times = " | ".join(f"{at(m[name], 0.5):.2f} x, {digits(max(m[name]))} x" for m in (ttft, p99, end))
         points = f"{-at(cached[name], 0.5):+.1f}, {-max(cached[name]):+.1f} points"
         shown = f"`{name}`" if name == OWN else name + (" knowledge" if name in bounds else "")
         yield f"| {shown} | {times} | {points} |"

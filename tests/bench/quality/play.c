@@ -87,6 +87,9 @@ static void answered(struct play *p, const struct flight *f)
 
 static void flight_free(struct flight *f)
 {
+    f->over = true;
+    if (f->leaves) /* on_patience_over() has it still */
+        return;
     sim_chain_free(&f->sim.chain);
     free(f->ahead);
     free(f->sim.blocks);
@@ -112,13 +115,35 @@ static void unlink(struct engine *e, struct flight *f)
     e->in_flight_context -= (double)prompt_tokens(&f->ask->prompt);
 }
 
-static void refused(struct play *p, struct flight *f)
+static bool is_seen(const struct flight *f)
+{
+    return f->ask->bypasses == 0;
+}
+
+static void ended(struct play *p, struct flight *f, enum flight_end how)
 {
     unlink(&p->engines[f->engine], f);
-    p->out->refused++;
-    p->chooser->done(p, f, true);
+    if (is_seen(f))
+        p->chooser->done(p, f, how);
     answered(p, f);
     flight_free(f);
+}
+
+/* Its client leaves, if it has not got all of the answer. */
+static void on_patience_over(void *context, struct world_event *e)
+{
+    struct play *p = context;
+    struct flight *f = e->object;
+    f->leaves = false;
+    if (f->over) {
+        flight_free(f);
+        return;
+    }
+    struct engine *k = &p->engines[f->engine];
+    sim_model_abort(k->model, &f->sim, p->now_ns);
+    k->next_ns = sim_model_next_event_ns(k->model);
+    p->out->left++;
+    ended(p, f, FLIGHT_LEFT);
 }
 
 /* The engine has all that it needs. */
@@ -127,8 +152,10 @@ static void on_fetched(void *context, struct world_event *e)
     struct play *p = context;
     struct flight *f = e->object;
     struct engine *k = &p->engines[f->engine];
-    if (sim_model_submit(k->model, &f->sim, p->now_ns) != ERR_OK)
-        refused(p, f);
+    if (f->ask->refused || sim_model_submit(k->model, &f->sim, p->now_ns) != ERR_OK) {
+        p->out->refused++;
+        ended(p, f, FLIGHT_REFUSED);
+    }
     k->next_ns = sim_model_next_event_ns(k->model);
 }
 
@@ -176,13 +203,21 @@ static void on_ask(void *context, struct world_event *e)
     answer_returns(p, f);
     prompt_chain(&f->ask->prompt, p->setup->bytes_per_token, &f->chain);
     double before = cpu_now_s();
-    f->engine = p->chooser->choose(p, f);
+    f->engine = is_seen(f) ? p->chooser->choose(p, f) : f->ask->bypasses - 1u;
     p->out->choose_cpu_s += cpu_now_s() - before;
     CHECK(f->engine < p->engine_count && !p->engines[f->engine].leaves);
     link(&p->engines[f->engine], f);
     world_queue_put(&p->clients, &(struct world_event){.at_us = p->now_ns + ns_of(f->ask->fetch_s),
                                                        .happen = on_fetched,
                                                        .object = f});
+    if (f->ask->patience_s <= 0)
+        return;
+    CHECK(f->ask->patience_s > f->ask->fetch_s);
+    f->leaves = true;
+    world_queue_put(&p->clients,
+                    &(struct world_event){.at_us = p->now_ns + ns_of((double)f->ask->patience_s),
+                                          .happen = on_patience_over,
+                                          .object = f});
 }
 
 static void sample_add(struct play *p, const struct flight *f)
@@ -202,7 +237,6 @@ static void done(struct play *p, struct engine *e, struct flight *f)
 {
     const struct sim_request *r = &f->sim;
     double computed = (double)(r->prompt_tokens - r->cached_tokens);
-    unlink(e, f);
     e->prefill_tokens += computed;
     e->prefill_s += computed / e->spec->model.prefill_tokens_per_s;
     e->steps += r->generated - 1;
@@ -212,10 +246,9 @@ static void done(struct play *p, struct engine *e, struct flight *f)
         e->swallowed_queries += (double)r->prompt_tokens;
         e->swallowed_hits += (double)r->cached_tokens;
     }
-    sample_add(p, f);
-    p->chooser->done(p, f, false);
-    answered(p, f);
-    flight_free(f);
+    if (is_seen(f))
+        sample_add(p, f);
+    ended(p, f, FLIGHT_ANSWERED);
 }
 
 /* What the engine's next event brought. */
@@ -226,11 +259,11 @@ static void engine_moves(struct play *p, struct engine *e)
         struct flight *f = (struct flight *)(void *)((char *)r - offsetof(struct flight, sim));
         if (f->first_ns == 0) {
             f->first_ns = p->now_ns;
-            if (!f->ask->whole)
+            if (!f->ask->whole && is_seen(f))
                 p->chooser->first(p, f);
         }
         if (r->state == SIM_DONE) {
-            if (f->ask->whole)
+            if (f->ask->whole && is_seen(f))
                 p->chooser->first(p, f);
             done(p, e, f);
         }

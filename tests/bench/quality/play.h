@@ -50,6 +50,7 @@ struct flight {
     unsigned turn;
     unsigned engine, router;
     uint64_t sent_ns, first_ns;
+    bool leaves, over;          /* its client's patience is not over yet; it ended before that */
     struct flight *prev, *next; /* at the same engine */
     struct chain chain;         /* as routers read it */
     uint64_t *ahead;            /* names of the prompt's and the answer's blocks; NULL: its own */
@@ -66,7 +67,7 @@ struct sample {
 
 struct outcome {
     struct sample *samples;
-    unsigned count, refused;
+    unsigned count, refused, left; /* of requests that routers see */
     double choose_cpu_s;
     double duration_s;
     double computed_s[ENGINES_MAX]; /* of prefill */

@@ -86,10 +86,10 @@ static void first(struct play *p, struct flight *f)
     f->uncached_believed = 0;
 }
 
-static void done(struct play *p, struct flight *f, bool refused)
+static void done(struct play *p, struct flight *f, enum flight_end how)
 {
     struct view *v = view_of(p, f);
-    if (refused)
+    if (how != FLIGHT_ANSWERED)
         first(p, f);
     v->requests[f->engine]--;
     v->context[f->engine] -= (double)prompt_tokens(&f->ask->prompt);

@@ -14,7 +14,8 @@ struct settings {
     double routers;       /* 0: 1, 4 and 8 */
     double speed;         /* 0: 1, 30 and 0.1 */
     double seed, draws, asks;
-    double draw; /* 1 ...: only that one, with its table; 0: all */
+    double mixed; /* draws beside those, of fleets whose engines are as fast as they happen to be */
+    double draw;  /* 1 ...: only that one, with its table; 0: all */
     double engines, clients, cache, block;
     double answers; /* 1: they come back in the next prompt; coding and miniswe alone */
     double delay_ms, displaced_weight, decode_weight; /* coding and miniswe alone */

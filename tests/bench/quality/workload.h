@@ -15,6 +15,9 @@ struct ask {
     uint32_t adapter;       /* 0: the base model */
     float fetch_s;          /* the engine fetches images before it begins */
     bool whole;             /* not streamed */
+    bool refused;           /* the engine does not take it */
+    uint8_t bypasses;       /* it goes to this engine, from 1, and no router sees it */
+    float patience_s;       /* its client leaves after so long; 0: never */
 };
 
 struct talk {

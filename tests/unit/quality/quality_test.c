@@ -5,10 +5,11 @@
 #include "base/check.h"
 #include "tests/bench/quality/calibrate.h"
 #include "tests/bench/quality/cases.h"
+#include "tests/bench/quality/draw.h"
 #include "tests/bench/quality/regret.h"
 #include "tests/lib/test.h"
 
-enum { ASKS = 800, CACHE = 100000 };
+enum { ASKS = 800, CACHE = 100000, MIXED_ASKS = 1500 };
 
 static struct figures figures_by(const struct quality_case *c, const char *chooser)
 {
@@ -106,19 +107,41 @@ static void test_an_engine_five_times_slower_is_known(void **state)
 
 /* Two generations of hardware, long answers, and less than one request for each engine at a time:
  * half of the answers took 1.8 times as long as they had to, for steps up to twice as long counted
- * as equal. */
+ * as equal. With some seeds they still did: samples of the pace faded between two answers, and with
+ * few samples all engines were as fast as the fleet. */
 static void test_idle_engines_of_two_generations_are_told_apart(void **state)
 {
     (void)state;
-    struct workload w;
-    workload_reasoning(&w, 7, ASKS);
-    struct quality_case c = case_plain(&w, 8, 1, engine_plain(1, 400000, 16));
-    for (unsigned k = 0; k < 4; k++)
-        c.specs[k] = engine_plain(0.55, 400000, 16);
-    c.pace = 0.1;
-    struct figures own = figures_by(&c, "cache_aware"), bound = figures_by(&c, "perfect");
-    assert_true(own.end_s < 1.1 * bound.end_s);
-    workload_free(&w);
+    for (unsigned seed = 7; seed < 10; seed++) {
+        struct workload w;
+        workload_reasoning(&w, seed, ASKS);
+        struct quality_case c = case_plain(&w, 8, 1, engine_plain(1, 400000, 16));
+        for (unsigned k = 0; k < 4; k++)
+            c.specs[k] = engine_plain(0.55, 400000, 16);
+        c.pace = 0.1;
+        struct figures own = figures_by(&c, "cache_aware"), bound = figures_by(&c, "perfect");
+        assert_true(own.end_s < 1.15 * bound.end_s);
+        workload_free(&w);
+    }
+}
+
+/* Each engine as fast as it happens to be, over a factor of 100, and all in the first seconds of
+ * the fleet's life. When rates were learned at the end of answers, prompt after prompt went to
+ * engines that had not begun their first: first tokens took 1.8 to 3.7 times as long as with the
+ * best of the others. Of the last two one has clients that do not stream, so nothing told of a slow
+ * engine before its answers ended (3.9 times), and in the other all went to the fast ones, beyond
+ * what can run there (16 times). */
+static void test_engines_of_any_speeds_are_told_apart(void **state)
+{
+    (void)state;
+    struct regrets r;
+    regrets_open(&r);
+    static const unsigned fleets[] = {6, 12, 30, 32, 34, 41, 17, 15};
+    for (unsigned i = 0; i < ARRAY_LEN(fleets); i++)
+        regrets_draw(&r, DRAWS_MIXED + fleets[i], MIXED_ASKS, REGRETS_QUIET);
+    assert_true(regrets_at(&r, MEASURE_TTFT, 0.5) <= 1.1);
+    assert_true(regrets_at(&r, MEASURE_TTFT, 1) <= 1.5);
+    regrets_close(&r);
 }
 
 /* Sixteen run at once at most, which no engine says; a prefix that most requests share pulls them
@@ -188,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_an_engine_five_times_slower_is_known),
         cmocka_unit_test(test_idle_engines_of_two_generations_are_told_apart),
         cmocka_unit_test(test_room_that_no_engine_reports_is_known),
+        cmocka_unit_test(test_engines_of_any_speeds_are_told_apart),
         cmocka_unit_test(test_regret_over_draws_is_bounded),
         cmocka_unit_test(test_answers_that_come_back_are_found),
         cmocka_unit_test(test_one_seed_is_one_outcome),

@@ -69,6 +69,30 @@ static void one_that_overtakes_is_not_timed(void **state)
     node_bookings_destroy(p);
 }
 
+/* For how long the head of the line has been computed: so fast is the engine at most. */
+static void the_head_is_timed(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    assert_near(node_load_head(p, &l, 1000).since_s, 0);
+    struct node_booking a = book(p, &l, 2000, false, 1000), b = book(p, &l, 10, false, 1500);
+    assert_near(node_load_head(p, &l, 1000).since_s, 0);
+    assert_near(node_load_head(p, &l, 4000).since_s, 3);
+    assert_near(node_load_head(p, &l, 4000).tokens, 2000);
+    assert_true(node_bookings_first_byte(p, &l, a, 5000));
+    assert_near(node_load_head(p, &l, 5500).since_s, 0.5);
+    assert_near(node_load_head(p, &l, 5500).tokens, 10);
+    (void)node_bookings_close(p, &l, b, 6000);
+    (void)node_bookings_close(p, &l, a, 6000);
+    a = book(p, &l, 1000, true, 7000); /* of one that is not streamed nobody sees when it is over */
+    assert_near(node_load_head(p, &l, 9000).since_s, 0);
+    (void)node_bookings_close(p, &l, a, 9000);
+    node_bookings_destroy(p);
+}
+
 /* Their first byte comes with the end, so they leave the line when their time has passed. */
 static void answers_that_are_not_streamed_leave_by_themselves(void **state)
 {
@@ -98,6 +122,29 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     assert_near(node_load_queue_s(p, &l, 1000, 110500), 0.5);
     (void)node_bookings_close(p, &l, d, 110500);
     (void)node_bookings_close(p, &l, e, 110500);
+    node_bookings_destroy(p);
+}
+
+/* Two answers that take 2 s each: 1 s for 1000 tokens, and 1 s. */
+static void answers_that_do_not_end_are_due(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    assert_near(node_load_due_whole(&l, 0.001, 1, 5000), 0);
+    struct node_booking a = book(p, &l, 1000, true, 1000), b = book(p, &l, 1000, true, 3000);
+    struct node_booking c = book(p, &l, 1000, false, 3000);
+    assert_near(node_load_due_whole(&l, 0.001, 1, 1000), 0); /* the other is of later */
+    assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 4);
+    node_load_advance(p, &l, 1e9, 6000); /* that its prompt must be computed by now is no end */
+    assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 4);
+    (void)node_bookings_close(p, &l, a, 6000);
+    assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 1.5);
+    (void)node_bookings_close(p, &l, b, 6000);
+    (void)node_bookings_close(p, &l, c, 6000);
+    assert_near(node_load_due_whole(&l, 0.001, 1, 9000), 0);
     node_bookings_destroy(p);
 }
 
@@ -242,7 +289,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_queue_runs_down_with_time),
         cmocka_unit_test(one_that_overtakes_is_not_timed),
+        cmocka_unit_test(the_head_is_timed),
         cmocka_unit_test(answers_that_are_not_streamed_leave_by_themselves),
+        cmocka_unit_test(answers_that_do_not_end_are_due),
         cmocka_unit_test(others_prompts_in_between_are_counted),
         cmocka_unit_test(what_waits_for_others_is_not_timed),
         cmocka_unit_test(a_full_pool_says_so),

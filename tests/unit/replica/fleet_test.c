@@ -237,6 +237,27 @@ static void a_slower_engine_is_known_after_a_few_answers(void **state)
     world_close(&s.world);
 }
 
+/* Rates were learned when answers ended, which take half a minute here. */
+static void first_bytes_teach_before_answers_end(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 4, 24, 1);
+    for (unsigned k = 0; k < 4; k++)
+        s.engines[k].step_s = 1;
+    s.engines[0].tokens_per_s = 500;
+    run(&s, 24);
+    for (unsigned i = 0; i < 10000; i++) {
+        s.now_ms++;
+        world_run_until(&s.world, s.now_ms * 1000);
+        for (unsigned c = 0; c < s.client_count; c++)
+            begin(&s, &s.clients[c]);
+    }
+    assert_between(believed(&s, 0)->tokens_per_s, 400, 600);
+    assert_between(believed(&s, 1)->tokens_per_s, 8000, 12500);
+    world_close(&s.world);
+}
+
 /* Its answers take five times as long, too. For that it stood idle beside three that had a line. As
  * long as they have none it stays idle. */
 static void a_slower_engine_has_what_its_speed_deserves(void **state)
@@ -502,6 +523,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
         cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
         cmocka_unit_test(one_stall_among_many_answers_moves_little),
+        cmocka_unit_test(first_bytes_teach_before_answers_end),
         cmocka_unit_test(a_slower_engine_has_what_its_speed_deserves),
         cmocka_unit_test(whole_answers_teach_as_well),
         cmocka_unit_test(a_slower_engine_is_known_by_whole_answers),

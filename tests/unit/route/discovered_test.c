@@ -204,8 +204,15 @@ static void an_engine_that_is_named_is_no_guess(void **state)
     assert_int_equal(node_router_replica_engine(r, 1), NODE_ENGINE_AUTO);
     list(r, (const char *[]){"engine=vllm", ""}, 2, START_MS);
     assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
+    /* Its metrics are of another one: settings stand above them. */
+    assert_false(node_router_engine_found(r, 0, NODE_ENGINE_SGLANG));
+    assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
+    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG));
+    assert_int_equal(node_router_replica_engine(r, 1), NODE_ENGINE_SGLANG);
+    assert_false(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* no news */
     list(r, (const char *[]){"", ""}, 2, START_MS); /* what was said stays known */
     assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
+    assert_true(node_router_engine_found(r, 0, NODE_ENGINE_SGLANG)); /* and is a guess now */
     end(r);
 }
 

@@ -6,6 +6,7 @@
 #include "node/replica/scrape.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
+#include "tests/lib/world/use.h"
 
 enum { RANKS = 4 };
 
@@ -357,6 +358,47 @@ static void a_suspect_is_alone_in_the_whole_process(void **state)
     alone_destroy(r);
 }
 
+/* What another router has at the ranks is in use at their address, also after the table was counted
+ * anew, as it is whenever names change. */
+static void what_others_have_at_the_ranks_is_at_the_address(void **state)
+{
+    (void)state;
+    struct world w;
+    struct node_labels labels = {.ranks = RANKS};
+    struct node_decision d[3];
+    world_open(&w, 2, 1);
+    world_start(&w, 0);
+    world_start(&w, 1);
+    world_settle(&w);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned slot = world_replica(&w, i, "e:8000");
+        assert_int_equal(slot, 0);
+        node_router_labels(w.nodes[i].node->router, slot, &labels);
+    }
+    world_run(&w, 3000000);
+    struct node_router *r = w.nodes[1].node->router;
+    assert_int_equal(ranks_of(r), RANKS);
+    assert_false(node_router_replica_shared(r, 0));
+    for (unsigned i = 0; i < ARRAY_LEN(d); i++) {
+        d[i] = world_choose(&w, 0, prompt(i, 4000));
+        assert_true(d[i].rank >= 0);
+    }
+    world_run(&w, 3000000);
+    node_router_loads_take(r, world_ms(&w));
+    node_router_presence_update(r);
+    assert_true(node_router_replica_shared(r, 0));
+    assert_int_equal(node_replica_requests(&r->replicas[0]), ARRAY_LEN(d));
+    assert_false(node_router_replica_busy(r, 0)); /* none of its own */
+    for (unsigned i = 0; i < ARRAY_LEN(d); i++)
+        world_finish(&w, 0, d[i], &no_usage);
+    world_run(&w, 3000000);
+    node_router_loads_take(r, world_ms(&w));
+    assert_int_equal(node_replica_requests(&r->replicas[0]), 0);
+    node_router_presence_update(r);
+    assert_int_equal(node_replica_requests(&r->replicas[0]), 0);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +415,7 @@ int main(void)
         cmocka_unit_test(settings_stand_above_metrics),
         cmocka_unit_test(ranks_come_and_go_with_their_address),
         cmocka_unit_test(a_suspect_is_alone_in_the_whole_process),
+        cmocka_unit_test(what_others_have_at_the_ranks_is_at_the_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

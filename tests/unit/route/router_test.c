@@ -286,7 +286,51 @@ static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
     alone_destroy(r);
 }
 
-/* Answers of 4xx and 5xx that computed nothing, even if the shell reported their bytes. */
+/* As a replica of which nothing is known was believed to be like the others, its first prompt had
+ * been computed long since, and prompt after prompt was placed behind it. */
+static void a_prompt_that_has_not_begun_shows_how_slow_a_replica_is(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_decision d = choose(r, prompt(1, 5000), START_MS);
+    struct node_request request = request_of(prompt(2, 1000));
+    json_t *root = explain(r, &request, START_MS + 400);
+    assert_near(explained(root, 0, "queue_s"), 0.1, 1e-6);
+    assert_near(explained(root, 0, "uncached_s"), 0.1, 0.01);
+    json_decref(root);
+    root = explain(r, &request, START_MS + 10000); /* 500 tokens/s at most */
+    assert_near(explained(root, 0, "uncached_s"), 2, 0.01);
+    json_decref(root);
+    done(r, d, START_MS + 10000);
+    alone_destroy(r);
+}
+
+/* Of one that is known to be fast a prompt that has not begun says nothing of its speed, but that
+ * something holds it up: a full memory, a stall. It had no line. */
+static void a_prompt_that_is_late_is_a_line(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    uint64_t now_ms = START_MS;
+    for (unsigned i = 0; i < 10; i++, now_ms += 1000) {
+        struct node_decision known = choose(r, prompt(10 + i, 5000), now_ms);
+        node_router_first_byte(r, known.booking, now_ms + 500);
+        done(r, known, now_ms + 600);
+    }
+    struct node_decision d = choose(r, prompt(1, 5000), now_ms);
+    struct node_request request = request_of(prompt(2, 1000));
+    json_t *root = explain(r, &request, now_ms + 700);
+    assert_near(explained(root, 0, "queue_s"), 0, 0);
+    json_decref(root);
+    root = explain(r, &request, now_ms + 5000);
+    assert_near(explained(root, 0, "queue_s"), 4, 0.01); /* its time twice, and so much more */
+    assert_near(explained(root, 0, "uncached_s"), 0.1, 0.01);
+    json_decref(root);
+    done(r, d, now_ms + 5000);
+    alone_destroy(r);
+}
+
+/* Answers of 4xx and 5xx that computed nothing. */
 static void refused_requests_teach_nothing(void **state)
 {
     (void)state;
@@ -295,7 +339,6 @@ static void refused_requests_teach_nothing(void **state)
     assert_false(node_router_scraped(r, 0, &s, START_MS));
     for (unsigned i = 0; i < 50; i++) {
         struct node_decision d = choose(r, prompt(i / 2, 20000), START_MS + i);
-        node_router_first_byte(r, d.booking, START_MS + i + 1);
         node_router_finish(r, d.booking, i % 2 ? NODE_OUTCOME_OK : NODE_OUTCOME_ENGINE_ERROR, NULL,
                            START_MS + i + 1);
     }
@@ -358,6 +401,30 @@ static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
     alone_destroy(r);
 }
 
+/* The policy hears of the session that the client named. */
+static void a_session_stays_at_one_replica(void **state)
+{
+    (void)state;
+    enum { REPLICAS = 4, SESSIONS = 16 };
+    struct node_router *r = make("session", REPLICAS);
+    unsigned used = 0;
+    for (unsigned s = 0; s < SESSIONS; s++) {
+        char name[16];
+        struct node_request request = request_of(NULL);
+        struct node_decision d, first = {0};
+        request.session = slice_of(name, (size_t)snprintf(name, sizeof name, "session-%u", s));
+        for (unsigned i = 0; i < 3; i++) {
+            assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+            first = i == 0 ? d : first;
+            assert_int_equal(d.replica, first.replica);
+            done(r, d, START_MS);
+        }
+        used |= 1u << first.replica;
+    }
+    assert_int_equal(used, (1u << REPLICAS) - 1);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,9 +437,12 @@ int main(void)
         cmocka_unit_test(token_ids_do_not_teach_bytes_per_token),
         cmocka_unit_test(a_belief_does_not_flip_between_models),
         cmocka_unit_test(replicas_not_tried_are_believed_to_be_like_the_others),
+        cmocka_unit_test(a_prompt_that_has_not_begun_shows_how_slow_a_replica_is),
+        cmocka_unit_test(a_prompt_that_is_late_is_a_line),
         cmocka_unit_test(refused_requests_teach_nothing),
         cmocka_unit_test(a_retry_without_a_replica_is_not_unroutable),
         cmocka_unit_test(misses_of_what_was_just_used_say_nothing_of_the_size),
+        cmocka_unit_test(a_session_stays_at_one_replica),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

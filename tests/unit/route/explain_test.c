@@ -1,0 +1,87 @@
+/* What /explain and the table of replicas say: what was weighed, what was left out and why, and
+ * which probes were refused. */
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+
+enum { RANKS = 2 };
+
+/* Why the replica is said to be left out; NULL: it is not. */
+static const char *left_out(const json_t *root, const char *name)
+{
+    const json_t *rows = json_object_get(root, "left_out"), *row;
+    size_t i;
+    assert_true(json_is_array(rows));
+    json_array_foreach(rows, i, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "replica")), name) == 0)
+            return json_string_value(json_object_get(row, "why"));
+    }
+    return NULL;
+}
+
+/* Those that were weighed are not, nor is an address whose ranks are chosen in its place, nor one
+ * that is not in use. */
+static void only_those_that_were_not_weighed_are_left_out(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 5);
+    struct slice other = SLICE("other"), asked = SLICE("asked");
+    struct node_labels labels = {.ranks = RANKS};
+    node_router_labels(r, 0, &labels);
+    node_router_tick(r, START_MS);
+    assert_int_equal(node_router_replica_count(r), 5 + RANKS);
+    for (unsigned k = 0; k < 5; k++)
+        assert_int_equal(node_router_models(r, k, k == 2 ? &other : &asked, 1), ERR_OK);
+    node_router_probed(r, 3, false, true, START_MS);
+    node_router_unname(r, SLICE("host-4:8000"));
+    struct node_request request = request_of(prompt(1, 4000));
+    request.model = asked;
+    json_t *root = explain(r, &request, START_MS);
+    assert_int_equal(json_array_size(json_object_get(root, "replicas")), RANKS + 1);
+    assert_int_equal(json_array_size(json_object_get(root, "left_out")), 2);
+    assert_null(left_out(root, "host-0:8000"));
+    assert_null(left_out(root, "host-0:8000@1"));
+    assert_null(left_out(root, "host-1:8000"));
+    assert_string_equal(left_out(root, "host-2:8000"), "does not serve the model");
+    assert_string_equal(left_out(root, "host-3:8000"), "down: its port refuses connections");
+    json_decref(root);
+    alone_destroy(r);
+}
+
+static void expect_refused(const struct node_router *r, const char *path, unsigned count)
+{
+    json_t *root = replicas_json(r, START_MS);
+    const json_t *refused = json_object_get(json_array_get(root, 0), "probes_refused");
+    assert_int_equal(json_array_size(refused), count);
+    if (count > 0)
+        assert_string_equal(json_string_value(json_array_get(refused, 0)), path);
+    json_decref(root);
+}
+
+static void each_probe_is_refused_by_its_path(void **state)
+{
+    (void)state;
+    static const char *const paths[NODE_PROBES] = {"/health", "/metrics", "/v1/models",
+                                                   "/server_info", "/ping"};
+    struct node_router *r = make("cache_aware", 1);
+    expect_refused(r, "", 0);
+    for (unsigned probe = 0; probe < NODE_PROBES; probe++) {
+        node_router_probe_answered(r, 0, (enum node_probe)probe, probe % 2 == 0 ? 401 : 403);
+        expect_refused(r, paths[probe], 1);
+        node_router_probe_answered(r, 0, (enum node_probe)probe, 404);
+        expect_refused(r, "", 0);
+    }
+    node_router_probe_answered(r, 0, NODE_PROBE_PING, 401);
+    node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 401);
+    expect_refused(r, "/metrics", 2);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_those_that_were_not_weighed_are_left_out),
+        cmocka_unit_test(each_probe_is_refused_by_its_path),
+    };
+    return cmocka_run_group_tests_name("route/explain", tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* All that serve the model are down: which of them is tried, and when none is. */
+#include "tests/lib/router_help.h"
+
+enum { REPLICAS = 2 };
+
+static struct node_router *make_trying(unsigned requests_max)
+{
+    struct node_config config = config_of("cache_aware");
+    config.router.all_down_refuse = false;
+    if (requests_max > 0)
+        config.router.replica_requests_max = requests_max;
+    struct node_router *r = alone_router(&config);
+    static const struct slice names[REPLICAS] = {{"a:80", 4}, {"b:80", 4}};
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
+        node_router_probed(r, k, true, false, START_MS);
+    }
+    return r;
+}
+
+static void answer(struct node_router *r, unsigned replica, enum node_outcome outcome)
+{
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    request.replica_wanted = (int)replica;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    node_router_finish(r, d.booking, outcome, NULL, START_MS);
+}
+
+static void go_down(struct node_router *r, bool refused)
+{
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        for (unsigned i = 0; i < 3; i++)
+            node_router_probed(r, k, false, refused, START_MS);
+        assert_int_equal(node_router_replica_health(r, k), NODE_HEALTH_DOWN);
+    }
+}
+
+static unsigned tried(struct node_router *r, uint64_t now_ms)
+{
+    struct node_decision d = choose(r, prompt(1, 4000), now_ms);
+    node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, now_ms);
+    return d.replica;
+}
+
+static void those_that_are_alike_take_turns(void **state)
+{
+    (void)state;
+    struct node_router *r = make_trying(0);
+    go_down(r, false);
+    unsigned first = tried(r, START_MS + 1);
+    for (unsigned i = 1; i < 6; i++)
+        assert_int_equal(tried(r, START_MS + 1 + i), i % 2 == 0 ? first : 1 - first);
+    alone_destroy(r);
+}
+
+/* What answered with an error counts as what could not connect, wherever it stands in the table. */
+static void who_failed_least_is_tried_first(void **state)
+{
+    (void)state;
+    for (unsigned worse = 0; worse < REPLICAS; worse++) {
+        struct node_router *r = make_trying(0);
+        answer(r, 1 - worse, NODE_OUTCOME_CONNECT_FAILED);
+        answer(r, worse, NODE_OUTCOME_CONNECT_FAILED);
+        answer(r, worse, NODE_OUTCOME_ENGINE_ERROR);
+        go_down(r, false);
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(tried(r, START_MS + 1 + i), 1 - worse);
+        alone_destroy(r);
+    }
+}
+
+static void one_whose_port_refused_is_tried_last(void **state)
+{
+    (void)state;
+    for (unsigned gone = 0; gone < REPLICAS; gone++) {
+        struct node_router *r = make_trying(0);
+        answer(r, 1 - gone, NODE_OUTCOME_ENGINE_ERROR);
+        go_down(r, false);
+        node_router_probed(r, gone, false, true, START_MS);
+        assert_int_equal(tried(r, START_MS + 1), 1 - gone);
+        alone_destroy(r);
+    }
+}
+
+/* Of what is full and down another request waits. Nothing is sent twice to what is down. */
+static void neither_beyond_the_limit_nor_twice(void **state)
+{
+    (void)state;
+    struct node_router *r = make_trying(1);
+    go_down(r, true);
+    struct node_request request = request_of(prompt(1, 4000));
+    struct node_decision d[REPLICAS], more;
+    for (unsigned k = 0; k < REPLICAS; k++)
+        d[k] = choose(r, prompt(1, 4000), START_MS);
+    assert_int_not_equal(d[0].replica, d[1].replica);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &more), ERR_AGAIN);
+    for (unsigned k = 0; k < REPLICAS; k++)
+        node_router_finish(r, d[k].booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
+    request.sent = true;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &more), ERR_UNREACHABLE);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(those_that_are_alike_take_turns),
+        cmocka_unit_test(who_failed_least_is_tried_first),
+        cmocka_unit_test(one_whose_port_refused_is_tried_last),
+        cmocka_unit_test(neither_beyond_the_limit_nor_twice),
+    };
+    return cmocka_run_group_tests_name("route/last_resort", tests, NULL, NULL);
+}

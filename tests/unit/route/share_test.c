@@ -1,0 +1,105 @@
+/* What routers tell each other of replicas: loads that change without an event, and health. */
+#include "node/route/share.h"
+
+#include "base/check.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+#include "tests/lib/world/use.h"
+
+enum { S = 1000000, ROUTERS = 3 };
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+/* Of an answer that is not streamed nobody sees when its prompt was computed. The others hear it
+ * when it should be, at each beat of the router, not only when something happens there. */
+static void a_line_of_whole_answers_ends_by_itself(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_replication_user user = node_router_replication_user(r);
+    struct node_request request = request_of(prompt(1, 20000));
+    request.answer_whole = true;
+    struct node_decision d[2];
+    for (unsigned i = 0; i < ARRAY_LEN(d); i++) {
+        request.chain = prompt(1 + i, 20000);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[i]), ERR_OK);
+    }
+    const struct node_load *load = &r->replicas[0].load;
+    uint64_t both = load->prefill_tokens;
+    double both_ms = (double)both / r->replicas[0].tokens_per_s * 1000;
+    assert_true(both > 30000 && both_ms > 1000);
+    for (unsigned i = 0; i < 4; i++) { /* many beats, before there is news */
+        user.collect(user.context, START_MS + i);
+        assert_int_equal(load->prefill_tokens, both);
+    }
+    user.collect(user.context, START_MS + (uint64_t)(both_ms * 0.6));
+    assert_true(load->prefill_tokens > 0 && load->prefill_tokens < 0.6 * both);
+    user.collect(user.context, START_MS + (uint64_t)both_ms + 10);
+    assert_int_equal(load->prefill_tokens, 0);
+    assert_int_equal(load->requests, 2);
+    for (unsigned i = 0; i < ARRAY_LEN(d); i++)
+        done(r, d[i], START_MS + 60000);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* --- hearing -------------------------------------------------------------------------------- */
+
+static struct node_router *router_at(struct world *w, unsigned router)
+{
+    return w->nodes[router].node->router;
+}
+
+/* Names it, and finds it as it is there. The last router has not probed it. */
+enum seen { SEEN_UP, SEEN_DOWN, SEEN_ASLEEP };
+static void see(struct world *w, unsigned router, enum seen seen)
+{
+    struct node_router *r = router_at(w, router);
+    assert_int_equal(node_router_name(r, SLICE("e:8000"), NODE_ENGINE_VLLM), 0);
+    node_router_probed(r, 0, seen != SEEN_DOWN, seen == SEEN_DOWN, world_ms(w));
+    if (seen == SEEN_ASLEEP) {
+        r->replicas[0].asleep = true;
+        node_router_touch(r, 0);
+    }
+    world_touch(&w->nodes[router]);
+}
+
+/* Until it has probed a replica itself a router believes what most others see. To those who see it
+ * asleep it is as if it were down. */
+static void what_most_others_see_is_believed(void **state)
+{
+    (void)state;
+    static const struct {
+        enum seen first, second;
+        enum node_health hint;
+    } cases[] = {
+        {SEEN_UP, SEEN_UP, NODE_HEALTH_UP},         {SEEN_DOWN, SEEN_DOWN, NODE_HEALTH_DOWN},
+        {SEEN_ASLEEP, SEEN_DOWN, NODE_HEALTH_DOWN}, {SEEN_ASLEEP, SEEN_ASLEEP, NODE_HEALTH_DOWN},
+        {SEEN_UP, SEEN_DOWN, NODE_HEALTH_UNKNOWN},  {SEEN_UP, SEEN_ASLEEP, NODE_HEALTH_UNKNOWN},
+        {SEEN_DOWN, SEEN_UP, NODE_HEALTH_UNKNOWN},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct world w;
+        world_open(&w, ROUTERS, 1);
+        for (unsigned n = 0; n < ROUTERS; n++)
+            world_start(&w, n);
+        world_settle(&w);
+        see(&w, 0, cases[i].first);
+        see(&w, 1, cases[i].second);
+        world_run(&w, 2 * S);
+        const struct node_replica *k = &router_at(&w, 2)->replicas[0];
+        assert_false(k->absent);
+        assert_int_equal(k->health, NODE_HEALTH_UNKNOWN);
+        assert_int_equal(k->hint, cases[i].hint);
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_of_whole_answers_ends_by_itself),
+        cmocka_unit_test(what_most_others_see_is_believed),
+    };
+    return cmocka_run_group_tests_name("route/share", tests, NULL, NULL);
+}
