@@ -142,6 +142,19 @@ static const struct call *find_call(const struct http_head *head, char *methods,
     return NULL;
 }
 
+/* Answers 503 while the router joins. What it was told then would have the number of a first
+ * change, lose against what the others have of the same replica, and be gone although taken. */
+static bool has_joined(const struct admin *a, struct exchange *x)
+{
+    if (a->config.replication == NULL || node_replication_ready(a->config.replication))
+        return true;
+    exchange_answer_error(
+        x, 503, slice_of("", 0),
+        "This router is joining the cluster and has not taken over its state: ask "
+        "again in a moment, or ask another router.");
+    return false;
+}
+
 void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
 {
     struct admin *a = admin;
@@ -171,7 +184,8 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
         exchange_answer_not_allowed(x, head->path, methods);
         return;
     }
-    if (probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head))))
+    bool may = probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head)));
+    if (may && ((call->flags & ADMIN_SHARED) == 0 || has_joined(a, x)))
         call->handle(a, x, head);
 }
 
@@ -194,6 +208,8 @@ int admin_create(struct admin **out, const struct admin_config *config)
     a->since_ms = admin_unix_ms(a);
     config->log->tap = admin_events_tap;
     config->log->tap_context = a->events;
+    if (config->replication != NULL)
+        node_replication_events(config->replication, admin_events_answer, a);
     *out = a;
     return 0;
 }

@@ -25,6 +25,7 @@
 /* For the answers of all routers; gvctl waits a little longer. */
 enum {
     ADMIN_ASK_TIMEOUT_US = 8000000,
+    ADMIN_EVENTS_TIMEOUT_US = 2000000, /* the same of events, which are asked for each second */
     ADMIN_ADD_PROBE_MS = 2000, /* for the health of a replica that is added; then it is taken */
     ADMIN_ADDS_MAX = 64,       /* under way; then 503 */
     ADMIN_WATCH_MS = 500,      /* between two looks at all replicas */
@@ -84,6 +85,11 @@ typedef void admin_call_handler(struct admin *a, struct exchange *x, const struc
 ADMIN_CALLS(ADMIN_CALL_DECLARE)
 #undef ADMIN_CALL_DECLARE
 
+/* Asks all routers and answers with what each says. */
+void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
+                   struct slice request, uint64_t timeout_us);
+/* For node_replication_events(); the context is the admin. */
+MUST_USE int admin_events_answer(void *admin, struct slice request, struct buf *out);
 uint64_t admin_unix_ms(const struct admin *a);
 /* Makes events of what changed; does so every ADMIN_WATCH_MS. */
 void admin_watch(struct admin *a, uint64_t now_ms);

@@ -15,6 +15,8 @@ enum {
     ADMIN_PROBED = 2,  /* for probes and scrapers: any name in Host will do */
     ADMIN_BODY = 4,    /* it reads a body */
     ADMIN_STREAM = 8,  /* its answer has no end */
+    ADMIN_SHARED =
+        16, /* what it changes is all routers': not before this one has taken that over */
 };
 
 #define ADMIN_CALLS(X)                                                                             \
@@ -29,6 +31,7 @@ enum {
     X(DECISIONS, GET, "/decisions", NULL, admin_decisions, 0,                                      \
       "the last decisions, each with its costs")                                                   \
     X(EVENTS, GET, "/events", NULL, admin_happened, 0, "what happened lately, in words")           \
+    X(EVENTS_ALL, GET, "/events", "all=1", admin_happened, 0, "the same, as all routers saw it")   \
     X(LIVE, GET, "/live", NULL, admin_live, ADMIN_STREAM,                                          \
       "the same and the cluster as it happens: server-sent events")                                \
     X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY,                                  \
@@ -41,15 +44,17 @@ enum {
     X(CONFIG, GET, "/config", NULL, admin_config, 0, "settings in force")                          \
     X(LOG_LEVEL, POST, "/log-level", "level=debug", admin_log_level, ADMIN_CHANGES,                \
       "error, warn, info or debug")                                                                \
-    X(DRAIN, POST, "/drain", "replica=HOST:PORT", admin_drain, ADMIN_CHANGES,                      \
+    X(DRAIN, POST, "/drain", "replica=HOST:PORT", admin_drain, ADMIN_CHANGES | ADMIN_SHARED,       \
       "no new requests for a replica")                                                             \
-    X(UNDRAIN, POST, "/undrain", "replica=HOST:PORT", admin_undrain, ADMIN_CHANGES, "")            \
-    X(ADD, POST, "/replicas", "replica=HOST:PORT", admin_replica_add, ADMIN_CHANGES,               \
-      "add a replica at run time")                                                                 \
-    X(REMOVE, DELETE, "/replicas", "replica=HOST:PORT", admin_replica_remove, ADMIN_CHANGES,       \
-      "remove one")                                                                                \
+    X(UNDRAIN, POST, "/undrain", "replica=HOST:PORT", admin_undrain, ADMIN_CHANGES | ADMIN_SHARED, \
+      "")                                                                                          \
+    X(ADD, POST, "/replicas", "replica=HOST:PORT", admin_replica_add,                              \
+      ADMIN_CHANGES | ADMIN_SHARED, "add a replica at run time")                                   \
+    X(REMOVE, DELETE, "/replicas", "replica=HOST:PORT", admin_replica_remove,                      \
+      ADMIN_CHANGES | ADMIN_SHARED, "remove one")                                                  \
     X(POISON, GET, "/poison", NULL, admin_poison, 0, "requests after which engines died")          \
-    X(FORGET, DELETE, "/poison", "hash=HASH", admin_poison_forget, ADMIN_CHANGES, "serve one again")
+    X(FORGET, DELETE, "/poison", "hash=HASH", admin_poison_forget, ADMIN_CHANGES | ADMIN_SHARED,   \
+      "serve one again")
 
 enum admin_call {
 #define ADMIN_CALL_ENUM(name, method, path, argument, handler, flags, about) ADMIN_CALL_##name,

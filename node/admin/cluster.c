@@ -152,22 +152,23 @@ static void on_answers(void *context, struct slice nodes)
     ask_free(ask);
 }
 
-static void ask_all(struct admin *a, struct exchange *x, struct node_replication *n, uint8_t kind,
-                    struct slice request)
+void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
+                   struct slice request, uint64_t timeout_us)
 {
+    struct node_replication *n = a->config.replication;
     struct admin_ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) {
         exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
         return;
     }
-    *ask = (struct admin_ask){.next = a->asks, .admin = a, .x = x, .kind = kind};
+    *ask = (struct admin_ask){.next = a->asks, .admin = a, .x = x, .kind = (uint8_t)kind};
     a->asks = ask;
     /* The answer may come from within the call: a cluster of one. */
     exchange_wait(x, on_forget, ask);
     uint64_t now = now_us(a, n);
     int err = node_replication_not_asked_json(n, now, &ask->not_asked);
     if (err == 0)
-        err = node_replication_ask(n, kind, request, ADMIN_ASK_TIMEOUT_US, now, on_answers, ask);
+        err = node_replication_ask(n, (uint8_t)kind, request, timeout_us, now, on_answers, ask);
     if (err == 0)
         return;
     exchange_wait(x, NULL, NULL);
@@ -184,22 +185,20 @@ static void ask_all(struct admin *a, struct exchange *x, struct node_replication
 void admin_convergence(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    struct node_replication *n = replication_of(a, x);
-    if (n != NULL)
-        ask_all(a, x, n, NODE_CALL_DIGESTS, slice_of("", 0));
+    if (replication_of(a, x) != NULL)
+        admin_ask_all(a, x, NODE_CALL_DIGESTS, slice_of("", 0), ADMIN_ASK_TIMEOUT_US);
 }
 
 static void explain_all(struct admin *a, struct exchange *x, const struct http_head *head)
 {
-    struct node_replication *n = replication_of(a, x);
     struct node_request request;
-    if (n == NULL || !admin_describe(x, head, &request))
+    if (replication_of(a, x) == NULL || !admin_describe(x, head, &request))
         return;
     struct buf packed;
     buf_init(&packed, 0);
     int err = node_request_pack(&request, &packed);
     if (err == 0)
-        ask_all(a, x, n, NODE_CALL_EXPLAIN, buf_slice(&packed));
+        admin_ask_all(a, x, NODE_CALL_EXPLAIN, buf_slice(&packed), ADMIN_ASK_TIMEOUT_US);
     else
         exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, slice_of("", 0),
                               "The request cannot be told to the other routers: "

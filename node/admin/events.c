@@ -199,6 +199,26 @@ uint64_t admin_events_write(const struct admin_events *e, const struct node_deci
     return told;
 }
 
+void admin_events_recent_write(const struct admin_events *e, unsigned count, uint64_t unix_ms,
+                               struct json_writer *w)
+{
+    uint64_t first = e->newest + 1;
+    for (uint64_t n = e->newest; n >= oldest(e) && count > 0; n--) {
+        const struct event *at = event_at(e, n);
+        if (!at || at->last_ms < unix_ms)
+            continue;
+        first = n;
+        count--;
+    }
+    json_array_begin(w);
+    for (uint64_t n = first; n <= e->newest; n++) {
+        const struct event *at = event_at(e, n);
+        if (at && at->last_ms >= unix_ms)
+            put_event(w, at);
+    }
+    json_array_end(w);
+}
+
 void admin_events_check(const struct admin_events *e)
 {
     CHECK(e->newest <= e->change);

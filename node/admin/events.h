@@ -22,6 +22,7 @@ enum {
     ADMIN_EVENT_TEXT_BYTES = 256, /* of its sentence; a longer one is cut */
     ADMIN_EVENT_NAME_BYTES = 96,  /* of the router or replica that it is about */
     ADMIN_EVENT_AGAIN_MS = 60000,
+    ADMIN_EVENTS_SHARED_BYTES = 98304, /* of one router, in an answer of all */
 };
 
 /* What kind of news it is: what a page colours by. */
@@ -64,6 +65,9 @@ uint64_t admin_events_change(const struct admin_events *e);
  * the array goes. */
 uint64_t admin_events_write(const struct admin_events *e, const struct node_decisions_query *query,
                             struct json_writer *w);
+/* An array of the newest `count` whose last time is not before `unix_ms`, the oldest first. */
+void admin_events_recent_write(const struct admin_events *e, unsigned count, uint64_t unix_ms,
+                               struct json_writer *w);
 void admin_events_check(const struct admin_events *e);
 
 #endif

@@ -132,8 +132,11 @@ static void ask_digests(struct admin_live *live, uint64_t now_ms)
         settle(live, AGREE_ALONE);
         return;
     }
-    /* As many calls a second, however many routers there are. */
+    /* As many calls a second, however many routers there are. What is on its way gets more time:
+     * who asks always just after the reports of each second would never see that all agree. */
     uint64_t every_ms = LIVE_EVERY_MS * (1 + node_router_others(live->admin->config.router) / 8);
+    if (a->state == AGREE_MOVING)
+        every_ms += LIVE_SHIFT_MS;
     if (a->asking || now_ms < a->asked_ms + every_ms)
         return;
     if (a->asked_ms != 0 && now_ms > a->asked_ms + LIVE_MOVING_MS) { /* nobody looked for long */
@@ -434,13 +437,15 @@ void admin_live_tick(struct admin_live *live, uint64_t now_ms)
 {
     struct admin *a = live->admin;
     admin_figures_tick(&live->figures, a->proxy, a->config.router, now_ms, admin_unix_ms(a));
-    if (live->count == 0 || now_ms < live->looked_ms + LIVE_EVERY_MS)
+    if (live->count == 0)
+        return;
+    ask_digests(live, now_ms);
+    if (now_ms < live->looked_ms + LIVE_EVERY_MS)
         return;
     live->looked_ms = now_ms;
     bool happened = admin_events_change(a->events) > live->event_change;
     if (has_news(live))
         send_news(live, now_ms);
-    ask_digests(live, now_ms); /* between two snapshots: the next one has the answers */
     if (!happened && now_ms < live->snapped_ms + 2 * LIVE_EVERY_MS)
         return;
     live->snapped_ms = now_ms;

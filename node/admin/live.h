@@ -28,7 +28,8 @@ enum {
     LIVE_HELLO_DECISIONS = 32,
     LIVE_HELLO_EVENTS = 64,
     LIVE_TEXT_BYTES_MAX = 1024 * 1024, /* of one text; a greater one is not sent */
-    LIVE_ASK_TIMEOUT_US = 1500000,     /* for the digests of all routers */
+    LIVE_SHIFT_MS = 130, /* digests are asked for so much later while something is on its way */
+    LIVE_ASK_TIMEOUT_US = 1500000, /* for the digests of all routers */
     LIVE_MOVING_MS = 10000, /* digests that were equal so lately differ by what is on its way */
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/json_write.h"
+#include "base/wire.h"
 #include "node/admin/admin_internal.h"
 
 enum { COUNT_DEFAULT = 32 };
@@ -101,10 +102,83 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
 
+/* --- events, of this router or of all --------------------------------------------------------- */
+
+enum { EVENTS_REQUEST_BYTES = 2 * WIRE_VARINT_MAX };
+
+_Static_assert(ADMIN_EVENTS_SHARED_BYTES *GOSSIP_ROUTERS_MAX <= NODE_ANSWERS_BYTES_MAX,
+               "the events of all routers are one answer");
+
+/* The newest ones, with who saw them. */
+static int write_recent(const struct admin *a, unsigned count, uint64_t from_ms, struct buf *out)
+{
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    put_who(a, &w);
+    put_u64(&w, "newest", admin_events_newest(a->events));
+    json_key(&w, "events");
+    admin_events_recent_write(a->events, count, from_ms, &w);
+    put_u64(&w, "changed", admin_events_change(a->events));
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
+int admin_events_answer(void *admin, struct slice request, struct buf *out)
+{
+    const struct admin *a = admin;
+    struct wire_reader r = wire_reader_of(request.at, request.len);
+    unsigned count = (unsigned)wire_read_varint_max(&r, ADMIN_EVENTS_MAX);
+    uint64_t within_ms = wire_read_varint(&r), now_ms = admin_unix_ms(a);
+    if (r.bad)
+        return ERR_SYNTAX;
+    uint64_t from_ms = within_ms == 0 || within_ms > now_ms ? 0 : now_ms - within_ms;
+    size_t start = out->len;
+    int err = write_recent(a, count, from_ms, out);
+    while (err == 0 && out->len - start > ADMIN_EVENTS_SHARED_BYTES) {
+        out->len = start;
+        count /= 2;
+        err = write_recent(a, count, from_ms, out);
+    }
+    return err;
+}
+
+/* False: they are not wanted of all, or this router runs alone. */
+static bool is_for_all(const struct admin *a, const struct http_head *head)
+{
+    char all[8];
+    return a->config.replication != NULL && admin_query(head, SLICE("all"), all, sizeof all) &&
+           strcmp(all, "1") == 0;
+}
+
+static void events_of_all(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    uint64_t count = COUNT_DEFAULT, within_ms = 0;
+    bool given;
+    if (!read_number(head, "n", &given, &count) || count == 0 || count > ADMIN_EVENTS_MAX ||
+        !read_number(head, "within", &given, &within_ms)) {
+        exchange_answer_error(x, 400, SLICE("n"),
+                              "Want n=1 to %d, of each router, and within=MILLISECONDS, in whole "
+                              "numbers.",
+                              ADMIN_EVENTS_MAX);
+        return;
+    }
+    uint8_t request[EVENTS_REQUEST_BYTES];
+    struct wire_writer w = wire_writer_of(request, sizeof request);
+    wire_write_varint(&w, count);
+    wire_write_varint(&w, within_ms);
+    CHECK(!w.bad);
+    admin_ask_all(a, x, NODE_CALL_EVENTS, slice_of((const char *)request, wire_written(&w)),
+                  ADMIN_EVENTS_TIMEOUT_US);
+}
+
 void admin_happened(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_decisions_query q;
     struct buf out;
+    if (is_for_all(a, head)) {
+        events_of_all(a, x, head);
+        return;
+    }
     if (!read_query(x, head, ADMIN_EVENTS_MAX, &q))
         return;
     buf_init(&out, 0);

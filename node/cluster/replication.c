@@ -326,6 +326,8 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
     n->now_us = now_us;
     if (n->user.collect)
         n->user.collect(n->user.context, node_replication_ms(now_us));
+    if (n->ready) /* until then its clock may be wrong */
+        crdt_state_observe_again(node_state_crdt(n->state));
     if (crdt_state_has_news(node_state_crdt(n->state)))
         gossip_wake(n->gossip, now_us);
     if (now_us >= gossip_due_us(n->gossip))

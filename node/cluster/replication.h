@@ -38,6 +38,7 @@ enum node_call_kind {
     NODE_CALL_SNAPSHOT = 1, /* request: generation floor; answer: vector, then chunks */
     NODE_CALL_DIGESTS,      /* answer: node_replication_digests_json() */
     NODE_CALL_EXPLAIN,      /* request and answer: what the user's explain() reads and writes */
+    NODE_CALL_EVENTS,       /* the same of node_replication_events() */
 };
 
 /* What operators should know; the value in brackets, the detail in words after a colon. */
@@ -130,6 +131,11 @@ MUST_USE int node_replication_create(struct node_replication **out,
 void node_replication_destroy(struct node_replication *n);
 /* From now on that is said, too; its context is borrowed until node_replication_destroy(). */
 void node_replication_aside(struct node_replication *n, const struct node_replication_aside *aside);
+/* From now on NODE_CALL_EVENTS is answered with what `write` appends, a JSON object; without it the
+ * call is not supported. Its context is borrowed until node_replication_destroy(). */
+typedef int node_replication_events_write(void *context, struct slice request, struct buf *out);
+void node_replication_events(struct node_replication *n, node_replication_events_write *write,
+                             void *context);
 void node_replication_check(const struct node_replication *n);
 
 struct gossip *node_replication_gossip(struct node_replication *n);

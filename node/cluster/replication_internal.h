@@ -172,6 +172,8 @@ struct node_replication {
     uint64_t serving, served;
 
     uint64_t delta_errors, message_errors;
+    node_replication_events_write *events_write; /* NULL: nobody keeps any */
+    void *events_context;
     struct node_replication_aside aside;
     uint64_t aside_due_us;
     uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not know */

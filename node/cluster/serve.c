@@ -1,4 +1,4 @@
-/* Calls of other members, answered: snapshots, digests, explanations. */
+/* Calls of other members, answered: snapshots, digests, explanations, events. */
 #include <stdlib.h>
 
 #include "base/bug.h"
@@ -30,6 +30,20 @@ static int explain_make(struct node_serve *s, struct slice request)
                : ERR_UNSUPPORTED;
 }
 
+void node_replication_events(struct node_replication *n, node_replication_events_write *write,
+                             void *context)
+{
+    n->events_write = write;
+    n->events_context = context;
+}
+
+static int events_make(struct node_serve *s, struct slice request)
+{
+    const struct node_replication *n = s->n;
+    return n->events_write ? n->events_write(n->events_context, request, &s->text)
+                           : ERR_UNSUPPORTED;
+}
+
 static int serve_begin(struct node_serve *s, struct slice request)
 {
     struct wire_reader r = wire_reader_of(request.at, request.len);
@@ -41,6 +55,8 @@ static int serve_begin(struct node_serve *s, struct slice request)
         return node_replication_digests_json(s->n, s->now_us, &s->text);
     case NODE_CALL_EXPLAIN:
         return explain_make(s, request);
+    case NODE_CALL_EVENTS:
+        return events_make(s, request);
     default:
         return ERR_UNSUPPORTED;
     }

@@ -114,6 +114,7 @@ void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms)
 {
     s->cluster_off_ms += by_ms;
     node_state_clock(s, now_ms);
+    crdt_state_clock_moved(s->crdt, by_ms);
 }
 
 /* --- going back ----------------------------------------------------------------------------- */
@@ -184,6 +185,7 @@ int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms)
         return err;
     }
     crdt_state_copy_future(crdt, s->crdt);
+    crdt_state_clock_moved(crdt, -by_ms);
     crdt_state_destroy(s->crdt);
     s->crdt = crdt;
     s->index = crdt_state_index(crdt);

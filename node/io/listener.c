@@ -72,7 +72,9 @@ static const char *lasting(int error)
 /* False: no more now. */
 static bool accept_one(struct listener *l)
 {
-    int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+    int fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         const char *error = lasting(errno);
         bool none = errno == EAGAIN || errno == EWOULDBLOCK;
@@ -87,7 +89,7 @@ static bool accept_one(struct listener *l)
         pause_accepting(l, "what is left of open files is kept for the admin port");
         return false;
     }
-    if (tcp_accepted(l->shell, fd, l->port) != 0) {
+    if (tcp_accepted(l->shell, fd, l->port, (const struct sockaddr *)&from) != 0) {
         pause_accepting(l, err_text(ERR_NOMEM));
         return false;
     }

@@ -209,6 +209,8 @@ static void on_worked(uv_work_t *work, int status)
     else
         node_options_free(&r->fresh);
     r->began = true;
+    if (r->answers && !r->asked) /* another SIGHUP may have come meanwhile */
+        service_reloaded(r->shell);
 }
 
 static void begin(struct reload *r)

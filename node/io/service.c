@@ -104,11 +104,48 @@ static bool send_message(struct shell *shell, const char *message)
     return false;
 }
 
+/* RELOADING=1 and READY=1 are two messages: one is read as a whole. */
+static void tell_reload(struct shell *shell)
+{
+    struct service *s = &shell->service;
+    char message[MESSAGE_BYTES];
+    if (!s->asked || !s->ready || s->stopping)
+        return;
+    if (s->reload == SERVICE_RELOAD_DUE) {
+        (void)snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\n",
+                       s->reload_us);
+        if (!send_message(shell, message))
+            return;
+        s->reload = s->reload_over ? SERVICE_RELOADED : SERVICE_RELOADING;
+    }
+    if (s->reload == SERVICE_RELOADED && send_message(shell, "READY=1\n"))
+        s->reload = SERVICE_STEADY;
+}
+
+void service_reloads(struct shell *shell)
+{
+    struct service *s = &shell->service;
+    s->reload = SERVICE_RELOAD_DUE;
+    s->reload_over = false;
+    s->reload_us = uv_hrtime() / 1000; /* CLOCK_MONOTONIC */
+    tell_reload(shell);
+}
+
+void service_reloaded(struct shell *shell)
+{
+    struct service *s = &shell->service;
+    s->reload_over = true;
+    if (s->reload == SERVICE_RELOADING)
+        s->reload = SERVICE_RELOADED;
+    tell_reload(shell);
+}
+
 void service_tick(struct shell *shell, uint64_t now_ms)
 {
     struct service *s = &shell->service;
     if (!s->asked)
         return;
+    tell_reload(shell);
     char message[MESSAGE_BYTES] = "";
     char status[SERVICE_STATUS_BYTES];
     size_t len = 0;

@@ -6,6 +6,9 @@
  *                well; systemd would end it for not being ready, again and again, and each time it
  *                would lose what it knows.
  *   STATUS=      in words what /readyz says, for `systemctl status`
+ *   RELOADING=1  SIGHUP came, with the time of it (MONOTONIC_USEC, as Type=notify-reload wants);
+ *                READY=1 follows when the settings were read and what can change has. With that
+ *                type (systemd 253) `systemctl reload` returns then
  *   WATCHDOG=1   from the tick, three times within WATCHDOG_USEC: a loop that hangs sends none, and
  *                is started again
  *   STOPPING=1   it drains; with it EXTEND_TIMEOUT_USEC, so that no TimeoutStopSec cuts answers
@@ -34,11 +37,22 @@ enum {
         10000 /* beyond the drain's limits, to announce that it leaves and end */
 };
 
+/* What is to be told next of a reload, or was. */
+enum service_reload {
+    SERVICE_STEADY,
+    SERVICE_RELOAD_DUE, /* RELOADING=1 */
+    SERVICE_RELOADING,  /* nothing, before it is over */
+    SERVICE_RELOADED,   /* READY=1 */
+};
+
 struct service {
     bool asked;      /* somebody listens */
     bool complained; /* that it cannot be reached */
     bool ready;      /* was sent, as were the next two */
     bool stopping;
+    enum service_reload reload;
+    bool reload_over;   /* what was asked for is done, told or not */
+    uint64_t reload_us; /* when it was asked for */
     char status[SERVICE_STATUS_BYTES];
     int fd;
     struct sockaddr_un to;
@@ -52,6 +66,9 @@ struct service {
 void service_open(struct service *s);
 /* Every PROXY_TICK_MS, from the loop that it vouches for. */
 void service_tick(struct shell *shell, uint64_t now_ms);
+/* SIGHUP came, and is followed now. Each is followed by service_reloaded(). */
+void service_reloads(struct shell *shell);
+void service_reloaded(struct shell *shell);
 void service_close(struct service *s);
 
 #endif

@@ -203,8 +203,11 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (number == SIGHUP) {
+        service_reloads(shell);
         bool reads = reload_ask(shell);
         io_gossip_reload(shell, reads);
+        if (!reads)
+            service_reloaded(shell);
         return;
     }
     shell_drain(shell, number == SIGTERM); /* who presses Ctrl-C wants it to end */

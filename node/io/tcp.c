@@ -210,7 +210,7 @@ void tcp_finish(struct net_stream *stream)
 
 /* --- connections that come in ---------------------------------------------------------------- */
 
-int tcp_accepted(struct shell *shell, int fd, enum proxy_port port)
+int tcp_accepted(struct shell *shell, int fd, enum proxy_port port, const struct sockaddr *from)
 {
     struct tcp_stream *s = new_stream(shell);
     if (s == NULL) {
@@ -228,10 +228,7 @@ int tcp_accepted(struct shell *shell, int fd, enum proxy_port port)
     }
     (void)uv_tcp_nodelay(&s->tcp, 1);
     char peer[INET6_ADDRSTRLEN] = "";
-    struct sockaddr_storage from;
-    int len = sizeof from;
-    if (uv_tcp_getpeername(&s->tcp, (struct sockaddr *)&from, &len) == 0)
-        (void)uv_ip_name((const struct sockaddr *)&from, peer, sizeof peer);
+    (void)uv_ip_name(from, peer, sizeof peer);
     int err = proxy_accept(shell->proxy, &s->stream, port, peer, shell_now_ms(shell));
     if (err != 0)
         tcp_close(&s->stream, false);

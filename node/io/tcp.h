@@ -24,7 +24,9 @@ void tcp_close(struct net_stream *stream, bool reset);
  * for as long as it likes. */
 void tcp_watch_clients(int listener, uint64_t write_timeout_ms);
 
-/* The system has handed over a connection: the proxy's from now on, or closed. ERR_NOMEM. */
-MUST_USE int tcp_accepted(struct shell *shell, int fd, enum proxy_port port);
+/* The system has handed over a connection of `from`: the proxy's from now on, or closed. ERR_NOMEM.
+ */
+MUST_USE int tcp_accepted(struct shell *shell, int fd, enum proxy_port port,
+                          const struct sockaddr *from);
 
 #endif

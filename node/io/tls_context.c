@@ -99,9 +99,11 @@ void *tls_server_make(const struct tls_files *f, const struct buf *texts, char *
         if (ctx == NULL || !tls_pem_pair(ctx, &f->at[i], buf_slice(&texts[i]), &f->at[i + 1],
                                          buf_slice(&texts[i + 1]), message)) {
             tls_server_unref(server);
+            ERR_clear_error(); /* what is freed half made complains, too */
             return NULL;
         }
     }
+    ERR_clear_error(); /* of what OpenSSL went on without */
     return server;
 }
 
@@ -173,11 +175,13 @@ void *tls_client_make(const struct tls_files *f, const struct buf *texts, char *
     bool good = cas ? tls_pem_cas(ctx, &f->at[0], buf_slice(&texts[0]), message)
                     : SSL_CTX_set_default_verify_paths(ctx) == 1;
     unsigned pair = cas ? 1 : 0;
+    if (!cas && !good)
+        (void)tls_pem_fail(&f->at[0], message, "the CAs of this system cannot be read beside it");
     if (good && f->count > pair)
         good = tls_pem_pair(ctx, &f->at[pair], buf_slice(&texts[pair]), &f->at[pair + 1],
                             buf_slice(&texts[pair + 1]), message);
-    if (good)
-        return ctx;
-    SSL_CTX_free(ctx);
-    return NULL;
+    if (!good)
+        SSL_CTX_free(ctx);
+    ERR_clear_error();
+    return good ? ctx : NULL;
 }

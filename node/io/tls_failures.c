@@ -111,14 +111,9 @@ static void say_of_client(struct tls_stream *s, enum tls_failure why, const char
     if (kinds[why].of_client == NULL ||
         (complaint->logged_ms != 0 && now - complaint->logged_ms < TLS_FAILURES_LOG_MS))
         return;
-    char peer[INET6_ADDRSTRLEN] = "";
-    struct sockaddr_storage from;
-    int len = sizeof from;
-    if (uv_tcp_getpeername(&s->tcp->tcp, (struct sockaddr *)&from, &len) == 0)
-        (void)uv_ip_name((const struct sockaddr *)&from, peer, sizeof peer);
     log_event(s->all->log, LOG_WARN, "tls_handshake_failed",
               LOG_CSTR("port_of", s->side == TLS_CLIENTS ? "clients" : "admin"),
-              LOG_CSTR("from", peer), LOG_CSTR("reason", kinds[why].name),
+              LOG_CSTR("from", proxy_peer(&s->tcp->stream)), LOG_CSTR("reason", kinds[why].name),
               LOG_CSTR("error", detail), LOG_UINT("count", complaint->unlogged),
               LOG_CSTR("want", kinds[why].of_client));
     complaint->logged_ms = now;

@@ -59,18 +59,15 @@ static void reading(struct tls_files *f, bool at_once)
     bool good = texts != NULL && read_texts(f, texts) && digest(f, texts, now);
     if (good && memcmp(now, f->used, sizeof now) != 0) {
         bool settled = at_once || memcmp(now, f->seen, sizeof now) == 0;
-        bool known_bad = memcmp(now, f->bad, sizeof now) == 0;
-        if (settled && !known_bad)
+        if (settled) /* tried again each time: what was wrong may have been no memory */
             f->made = f->make(f, texts, f->message);
-        else /* as it was: bad, or not yet seen again */
+        else /* as it was */
             memcpy(f->message, f->told, sizeof f->message);
-        if (settled)
-            memcpy(f->made != NULL ? f->used : f->bad, now, sizeof now);
+        if (f->made != NULL)
+            memcpy(f->used, now, sizeof now);
         memcpy(f->seen, now, sizeof now);
-    } else if (!good) {
-        memset(f->bad, 0, sizeof f->bad);
-        if (f->message[0] == '\0')
-            memcpy(f->message, no_memory, sizeof no_memory);
+    } else if (!good && f->message[0] == '\0') {
+        memcpy(f->message, no_memory, sizeof no_memory);
     }
     for (unsigned i = 0; texts != NULL && i < f->count; i++)
         io_secret_free(&texts[i]);

@@ -40,7 +40,7 @@ struct tls_files {
     uv_work_t work;
     bool busy, stopped, warned, readable;
     uint64_t due_ms;
-    unsigned char used[TLS_DIGEST_BYTES], seen[TLS_DIGEST_BYTES], bad[TLS_DIGEST_BYTES];
+    unsigned char used[TLS_DIGEST_BYTES], seen[TLS_DIGEST_BYTES];
     void *made;        /* by the last reading; NULL: nothing new */
     char message[512]; /* what is wrong with the last reading; "": nothing */
     char told[512];    /* what is wrong, as the log has it */

@@ -5,8 +5,17 @@
 
 #include "node/io/tls_internal.h"
 
+/* Whether that is why something failed: then the file may be good. */
+static bool is_out_of_memory(void)
+{
+    return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
+           ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+}
+
 void *tls_pem_fail(const struct tls_file *file, char *message, const char *what)
 {
+    if (is_out_of_memory())
+        what = "out of memory";
     (void)snprintf(message, TLS_MESSAGE, "%s \"%.160s\": %.300s", file->setting, file->path, what);
     ERR_clear_error();
     return NULL;
@@ -42,7 +51,9 @@ static bool use_chain(SSL_CTX *ctx, const struct tls_file *file, struct slice te
     BIO *in = BIO_new_mem_buf(text.at, (int)text.len);
     X509 *leaf = in != NULL ? PEM_read_bio_X509_AUX(in, NULL, NULL, NULL) : NULL;
     bool good = leaf != NULL;
-    if (!good && (in == NULL || is_end_of_pem()))
+    if (in == NULL)
+        (void)tls_pem_fail(file, message, "out of memory");
+    else if (!good && is_end_of_pem())
         (void)tls_pem_fail(file, message, "holds no certificate, want PEM");
     else if (!good)
         fail_openssl(file, message, "its certificate cannot be read");
@@ -112,7 +123,9 @@ bool tls_pem_cas(SSL_CTX *ctx, const struct tls_file *file, struct slice text, c
         X509_free(ca);
     }
     bool good = count > 0 && is_end_of_pem();
-    if (count == 0)
+    if (in == NULL)
+        (void)tls_pem_fail(file, message, "out of memory");
+    else if (count == 0)
         (void)tls_pem_fail(file, message, "holds no certificate, want those of CAs in PEM");
     else if (!good)
         fail_openssl(file, message, "one of its certificates cannot be read");

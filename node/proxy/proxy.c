@@ -150,6 +150,12 @@ bool proxy_header_awaited(const struct net_stream *stream)
     return c->awaits_header;
 }
 
+const char *proxy_peer(const struct net_stream *stream)
+{
+    const struct client *c = stream->owner;
+    return c->peer;
+}
+
 /* --- from replicas --------------------------------------------------------------------------- */
 
 static void fail_upstream(struct upstream *u, enum upstream_failure failure)

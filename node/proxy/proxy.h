@@ -91,6 +91,8 @@ MUST_USE int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy
                           const char *peer, uint64_t now_ms);
 /* Of a stream that proxy_accept() took: a PROXY header comes first. */
 bool proxy_header_awaited(const struct net_stream *stream);
+/* Whose such a stream is: the IP address of a PROXY header, else that it was accepted from. */
+const char *proxy_peer(const struct net_stream *stream);
 
 void proxy_run(struct proxy *p, uint64_t now_ms);
 void proxy_tick(struct proxy *p, uint64_t now_ms);

@@ -34,7 +34,8 @@ static void paths_and_methods_are_named_once(void **state)
         assert_true(a->path[0] == '/');
         for (unsigned j = 0; j < i; j++) {
             const struct admin_call_row *b = admin_call_row((enum admin_call)j);
-            bool variant = i == ADMIN_CALL_EXPLAIN_ALL && j == ADMIN_CALL_EXPLAIN;
+            /* The same of all routers stands right below that of one. */
+            bool variant = j == i - 1 && a->argument != NULL && strcmp(a->argument, "all=1") == 0;
             assert_true(variant || strcmp(a->path, b->path) != 0 ||
                         strcmp(a->method, b->method) != 0);
         }

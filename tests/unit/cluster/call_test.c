@@ -1,4 +1,6 @@
-/* Calls between routers: where they go. */
+/* Calls between routers: where they go, and who answers. */
+#include <stdio.h>
+
 #include "tests/lib/test.h"
 #include "tests/lib/world/world.h"
 
@@ -23,10 +25,65 @@ static void a_call_goes_where_the_member_is(void **state)
     world_close(&c);
 }
 
+/* --- events of all routers ------------------------------------------------------------------- */
+
+static int write_events(void *context, struct slice request, struct buf *out)
+{
+    return buf_printf(out, "{\"of\":\"%s\",\"asked\":\"%.*s\"}", (const char *)context,
+                      SLICE_ARG(request));
+}
+
+static char answers[1024];
+static uint64_t answered_us;
+
+static void on_answers(void *context, struct slice json)
+{
+    const struct world *c = context;
+    answered_us = c->now_us;
+    (void)snprintf(answers, sizeof answers, "%.*s", SLICE_ARG(json));
+}
+
+static void ask(struct world *c, unsigned node)
+{
+    struct world_node *n = &c->nodes[node];
+    answers[0] = '\0';
+    assert_int_equal(node_replication_ask(n->node->replication, NODE_CALL_EVENTS, SLICE("all"),
+                                          2 * S, world_mono_us(n), on_answers, c),
+                     0);
+    world_touch(n);
+    world_run(c, 3 * S);
+}
+
+/* One keeps none, as an older router does; one does not answer, and is waited for 2 s. */
+static void events_are_asked_of_all(void **state)
+{
+    (void)state;
+    static char one[] = "one", two[] = "two";
+    struct world c;
+    world_open(&c, 3, 12);
+    for (unsigned i = 0; i < 3; i++)
+        world_start(&c, i);
+    world_run(&c, 5 * S);
+    node_replication_events(c.nodes[0].node->replication, write_events, one);
+    ask(&c, 0);
+    assert_string_equal(answers, "{\"router-0\":{\"of\":\"one\",\"asked\":\"all\"},"
+                                 "\"router-1\":{\"error\":\"not supported\"},"
+                                 "\"router-2\":{\"error\":\"not supported\"}}");
+    node_replication_events(c.nodes[1].node->replication, write_events, two);
+    world_pause(&c.nodes[2], c.now_us + 60 * (uint64_t)S);
+    uint64_t asked_us = c.now_us;
+    ask(&c, 0);
+    assert_non_null(strstr(answers, "\"router-1\":{\"of\":\"two\",\"asked\":\"all\"}"));
+    assert_non_null(strstr(answers, "\"router-2\":{\"error\":"));
+    assert_in_range(answered_us - asked_us, 1, 2 * S + 200000);
+    world_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_goes_where_the_member_is),
+        cmocka_unit_test(events_are_asked_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

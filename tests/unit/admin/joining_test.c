@@ -1,0 +1,128 @@
+/* What is changed for all routers waits until this one has taken over what they hold. Before that
+ * a drain was taken, and lost: it was the first change of that replica to this router, and the
+ * second undid the first one long ago to all others. */
+#include "node/admin/admin.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/slice.h"
+#include "node/admin/calls.h"
+#include "node/cluster/replication.h"
+#include "tests/lib/proxy_world.h"
+#include "tests/lib/test.h"
+
+static struct proxy_world world;
+
+static void open_world(bool joins)
+{
+    proxy_world_open(&world, &(struct proxy_world_config){
+                                 .replicas = 2, .quiet = true, .joins = joins, .seed = 1});
+}
+
+/* The status of the answer, and in `answer` all of it. */
+static int ask(const char *method, const char *target, char *answer, size_t size)
+{
+    char request[256];
+    int len = snprintf(request, sizeof request, "%s %s HTTP/1.1\r\nHost: localhost\r\n\r\n", method,
+                       target);
+    struct wire *w = proxy_world_connect(&world, PROXY_PORT_ADMIN);
+    assert_non_null(w);
+    proxy_world_send(&world, w, slice_of(request, (size_t)len));
+    proxy_world_wait(&world, 10);
+    (void)snprintf(answer, size, "%.*s", (int)w->out.len, w->out.at);
+    int status = 0;
+    assert_int_equal(sscanf(answer, "HTTP/1.1 %d", &status), 1);
+    return status;
+}
+
+static int ask_to_change(const char *method, const char *path, char *answer, size_t size)
+{
+    char target[128];
+    (void)snprintf(target, sizeof target, "%s?replica=%.*s", path,
+                   SLICE_ARG(node_router_replica_name(world.node->router, 0)));
+    return ask(method, target, answer, size);
+}
+
+static bool drains(void)
+{
+    return node_router_replica_health(world.node->router, 0) == NODE_HEALTH_DRAINING;
+}
+
+static const char *const changes[][2] = {
+    {"POST", "/drain"},
+    {"POST", "/undrain"},
+    {"POST", "/replicas"},
+    {"DELETE", "/replicas"},
+};
+
+static void who_joins_takes_no_change_of_what_all_share(void **state)
+{
+    (void)state;
+    char answer[2048];
+    open_world(true);
+    assert_false(node_replication_ready(world.node->replication));
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        assert_int_equal(ask_to_change(changes[i][0], changes[i][1], answer, sizeof answer), 503);
+        assert_non_null(strstr(answer, "joining the cluster"));
+        assert_non_null(strstr(answer, "ask another router"));
+        assert_non_null(strstr(answer, "retry-after: 1\r\n"));
+    }
+    assert_int_equal(ask("DELETE", "/poison?hash=0123456789abcdef", answer, sizeof answer), 503);
+    assert_false(drains());
+    assert_true(node_router_replica_present(world.node->router, 0));
+    /* What is this router's own, and what only reads, has nothing to wait for. */
+    assert_int_equal(ask("POST", "/log-level?level=debug", answer, sizeof answer), 200);
+    assert_int_equal(ask("GET", "/replicas", answer, sizeof answer), 200);
+    assert_int_equal(ask("GET", "/poison", answer, sizeof answer), 200);
+    proxy_world_close(&world);
+}
+
+static void who_has_joined_takes_it(void **state)
+{
+    (void)state;
+    char answer[2048];
+    open_world(true);
+    uint64_t now_us = world.now_ms * 1000;
+    while (!node_replication_ready(world.node->replication)) { /* nobody else is there */
+        assert_in_range(now_us - world.now_ms * 1000, 0, 10000000);
+        node_replication_run(world.node->replication, now_us += 100000);
+    }
+    assert_int_equal(ask_to_change("POST", "/drain", answer, sizeof answer), 200);
+    assert_true(drains());
+    assert_int_equal(ask("DELETE", "/poison?hash=0123456789abcdef", answer, sizeof answer), 404);
+    proxy_world_close(&world);
+}
+
+static void who_is_alone_takes_it_at_once(void **state)
+{
+    (void)state;
+    char answer[2048];
+    open_world(false);
+    assert_int_equal(ask_to_change("POST", "/drain", answer, sizeof answer), 200);
+    assert_true(drains());
+    proxy_world_close(&world);
+}
+
+/* Each call that changes something is either of this router alone or has to wait. */
+static void the_table_says_which_are_shared(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < ADMIN_CALL_COUNT; i++) {
+        const struct admin_call_row *row = admin_call_row((enum admin_call)i);
+        bool own = i == ADMIN_CALL_LOG_LEVEL;
+        assert_int_equal((row->flags & ADMIN_SHARED) != 0,
+                         (row->flags & ADMIN_CHANGES) != 0 && !own);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_joins_takes_no_change_of_what_all_share),
+        cmocka_unit_test(who_has_joined_takes_it),
+        cmocka_unit_test(who_is_alone_takes_it_at_once),
+        cmocka_unit_test(the_table_says_which_are_shared),
+    };
+    return cmocka_run_group_tests_name("joining", tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* What a router tells of its cluster in figures: /metrics, and the digests that others compare. */
+#include "node/cluster/replication.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/prometheus.h"
+#include "tests/lib/test.h"
+#include "tests/lib/world/look.h"
+
+/* The value of that series in /metrics. */
+static double metric(struct world *c, unsigned node, const char *series)
+{
+    struct world_node *n = &c->nodes[node];
+    struct buf text = {0};
+    struct prometheus p = prometheus_of(&text, "grapevine_");
+    node_replication_metrics(n->node->replication, world_mono_us(n), &p);
+    assert_int_equal(prometheus_finish(&p), ERR_OK);
+    assert_int_equal(buf_append(&text, "", 1), ERR_OK);
+    char line[128];
+    (void)snprintf(line, sizeof line, "\ngrapevine_%s ", series);
+    const char *at = strstr(text.at, line);
+    if (at == NULL)
+        fail_msg("no %s in:\n%s", series, text.at);
+    double value = at != NULL ? strtod(at + strlen(line), NULL) : 0;
+    buf_free(&text);
+    return value;
+}
+
+static void members_are_counted_by_their_state(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 4, 1);
+    assert_true(metric(&c, 0, "cluster_members{state=\"alive\"}") == 4);
+    assert_true(metric(&c, 0, "cluster_members{state=\"dead\"}") == 0);
+    world_kill(&c, 3);
+    world_run(&c, 5 * S);
+    assert_true(metric(&c, 0, "cluster_members{state=\"alive\"}") == 3);
+    assert_true(metric(&c, 0, "cluster_members{state=\"dead\"}") == 1);
+    assert_true(metric(&c, 0, "cluster_members_not_understood") == 0);
+    world_close(&c);
+}
+
+static bool drops_large(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    return from == 1 && to == 0 && len > 150;
+}
+
+/* Known by keep-alives, and not there. */
+static void what_is_known_and_missing_is_counted(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 2, 1);
+    assert_true(metric(&c, 0, "cluster_lag_deltas") == 0);
+    c.net.block = drops_large;
+    say(&c, 1, 1);
+    world_run(&c, 1 * S);
+    assert_true(metric(&c, 0, "cluster_lag_deltas") >= 1);
+    assert_true(metric(&c, 0, "cluster_lag_seconds") > 0.5);
+    assert_true(metric(&c, 1, "cluster_lag_deltas") == 0);
+    c.net.block = NULL;
+    world_run(&c, 5 * S);
+    assert_true(metric(&c, 0, "cluster_lag_deltas") == 0);
+    world_close(&c);
+}
+
+static void the_index_has_its_sizes(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 2, 1);
+    say(&c, 0, 1);
+    world_run(&c, 1 * S);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(stat_of(&c, i, "state", "index_entries") > 0);
+        assert_true(stat_of(&c, i, "state", "index_bytes_used") > 0);
+        assert_true(stat_of(&c, i, "state", "index_bytes") >=
+                    stat_of(&c, i, "state", "index_bytes_used"));
+        assert_true(stat_of(&c, i, "state", "index_bytes_max") >=
+                    stat_of(&c, i, "state", "index_bytes"));
+    }
+    world_close(&c);
+}
+
+/* `hears` of a router's digests: milliseconds since it heard that one. -1: null. */
+static double hears(struct world *c, unsigned node, unsigned of)
+{
+    struct world_node *n = &c->nodes[node];
+    struct buf text = {0};
+    assert_int_equal(node_replication_digests_json(n->node->replication, world_mono_us(n), &text),
+                     ERR_OK);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    const json_t *value = json_object_get(json_object_get(root, "hears"), c->nodes[of].name);
+    assert_non_null(value);
+    double ms = json_is_null(value) ? -1 : json_number_value(value);
+    json_decref(root);
+    buf_free(&text);
+    return ms;
+}
+
+static void who_is_heard_is_told_in_milliseconds(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 2, 1);
+    double before = hears(&c, 0, 1);
+    assert_true(before >= 0 && before < 500);
+    uint64_t since_us = c.now_us;
+    world_cut(&c, 0, 1);
+    world_run(&c, 1 * S);
+    double ms = hears(&c, 0, 1);
+    /* One may have been on its way. */
+    assert_true(ms <= before + (double)(c.now_us - since_us) / 1000 + 1 && ms > 990);
+    world_run(&c, 10 * S);
+    assert_true(hears(&c, 0, 1) == -1); /* it is dead to this one */
+    world_close(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_are_counted_by_their_state),
+        cmocka_unit_test(what_is_known_and_missing_is_counted),
+        cmocka_unit_test(the_index_has_its_sizes),
+        cmocka_unit_test(who_is_heard_is_told_in_milliseconds),
+    };
+    return cmocka_run_group_tests_name("figures", tests, NULL, NULL);
+}
