@@ -8,6 +8,8 @@
 #   grapevine.deb    installed where another version is, or none
 #   cluster.key      to /etc/grapevine, for root and the group grapevine alone; read without a restart
 #   replicas         to /etc/grapevine; read without a restart
+#   files/           certificates, tokens, keys that the settings name: each to /etc/grapevine, for root and the group
+#                    grapevine alone; read without a restart
 #   grapevine.yaml   to /etc/grapevine, if the router understands it; a change restarts it, and that waits for its
 #                    open answers
 # Ends when the router is ready; fails if it is not within SECONDS (120), and says what it waits for.
@@ -20,11 +22,12 @@ say() { echo "$(uname -n): $*"; }
 
 # put FILE MODE: into place in one step. False if it was there as it is.
 put() {
+    to=$etc/${1##*/}
     [ -e "$from/$1" ] || return 1
-    ! cmp -s "$from/$1" "$etc/$1" || return 1
-    install -m "$2" -o root -g grapevine "$from/$1" "$etc/$1.new"
-    mv "$etc/$1.new" "$etc/$1"
-    say "$etc/$1 is new"
+    ! cmp -s "$from/$1" "$to" || return 1
+    install -m "$2" -o root -g grapevine "$from/$1" "$to.new"
+    mv "$to.new" "$to"
+    say "$to is new"
     changed=yes
 }
 
@@ -43,8 +46,11 @@ command -v grapevine >/dev/null || { say "grapevine is not installed, and there 
 mkdir -p "$etc"
 put cluster.key 640 || true
 put replicas 644 || true
+for file in "$from"/files/*; do
+    [ ! -f "$file" ] || put "files/${file##*/}" 640 || true
+done
 if [ -e "$from/grapevine.yaml" ] && ! cmp -s "$from/grapevine.yaml" "$etc/grapevine.yaml"; then
-    # Its own complaint says what is wrong. Nothing was changed then but key and engines.
+    # Its own complaint says what is wrong. Nothing was changed then but those files.
     grapevine --config "$from/grapevine.yaml" --check-config >/dev/null
     put grapevine.yaml 644
     restart=yes
@@ -61,7 +67,10 @@ elif [ -z "$changed" ]; then
     say "nothing to do"
 fi
 
-until gvctl ready >"$from/ready" 2>&1; do
+# By these settings gvctl knows where the admin port is, its certificate, and the token. A new token is in force when
+# the router has read it, within two seconds: the second call needs it.
+export GRAPEVINE_CONFIG=$etc/grapevine.yaml
+until gvctl ready >"$from/ready" 2>&1 && gvctl sources >"$from/ready" 2>&1; do
     if [ "$seconds" -le 0 ]; then
         say "not ready: $(cat "$from/ready")" >&2
         exit 1

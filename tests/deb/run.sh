@@ -18,7 +18,7 @@ fi
 base=$BUILD/debian.tar
 if [ ! -e "$base" ]; then
     echo "making a fresh Debian 12"
-    mmdebstrap --quiet --variant=minbase --include=systemd-sysv,dbus,curl,ca-certificates bookworm "$base.new"
+    mmdebstrap --quiet --format=tar --variant=minbase --include=systemd-sysv,dbus,curl,ca-certificates bookworm "$base.new"
     mv "$base.new" "$base"
 fi
 package=$(VERSION_SUFFIX=+first deploy/debian/build.sh)
@@ -173,6 +173,18 @@ printf 'cluster-key-file: /etc/grapevine/cluster.key\ngossip-listen: 127.0.0.1:0
 inside systemctl restart grapevine
 want "it reads a key that its group may read" until_ok 10 inside gvctl ready
 want "and is a cluster of one" grep -q alive <(inside gvctl members)
+
+# --- TLS, keys, tokens, a port for probes: as docs/deployment.md tells it ----------------------
+
+. tests/lib/page_commands.sh
+inside bash -euc "cd /root; $(page_commands 'Making the files')
+$(page_commands 'Of the Debian package')" >"$root/page" 2>&1 || { cat "$root/page"; exit 1; }
+want "with TLS, keys and tokens it answers" grep -q '"id":"m"' "$root/page"
+want "gvctl finds both by the settings" grep -q 'replicas.*1 up' "$root/page"
+want "probes have a port" grep -qx ready "$root/page"
+code() { inside curl -s -o /dev/null -w '%{http_code}' --cacert /root/ca.crt "$@"; }
+want "a client without a key does not come in" [ "$(code https://localhost:8080/v1/models)" = 401 ]
+want "and nobody reads without a token" [ "$(code https://localhost:9090/replicas)" = 401 ]
 inside systemctl stop grapevine
 want "a stop is no failure" is Result success
 

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 
 from lib import Case, binary, wait_for
-from lib_deploy import tool
+from lib_deploy import commands, tool
 from lib_k8s import READY, STARTING, TERMINATING, Account, openssl, write
 
 POD = "192.0.2.1"  # of all engines: an endpoint must not have a loopback address
@@ -267,6 +267,42 @@ class RealApiServer(Case):
         self.assertEqual(made["spec"]["strategy"]["rollingUpdate"], {"maxUnavailable": 0, "maxSurge": 1})
         self.cluster.call("GET", PATHS["HorizontalPodAutoscaler"] % "helm" + "/gv")
         helm("uninstall", "grapevine", "--no-hooks")
+
+    @unittest.skipUnless(tool("helm") and tool("kubectl"), "Helm or kubectl is not here")
+    def test_1_page(self):
+        """TLS, keys and tokens as docs/deployment.md tells it, in another namespace: each file that a setting names is an
+        entry of a Secret that was made."""
+        folder = os.path.join(self.cluster.folder, "page")
+        os.makedirs(os.path.join(folder, "bin"))
+        os.symlink(os.path.abspath("deploy"), os.path.join(folder, "deploy"))
+        os.symlink(os.path.abspath(binary("gvctl")), os.path.join(folder, "bin", "gvctl"))
+        ca = self.cluster.account.path("ca.crt")
+        for name, how in (("kubectl", "--server %s --token admin --certificate-authority %s" % (SERVER, ca)),
+                          ("helm", "--kube-apiserver %s --kube-token admin --kube-ca-file %s" % (SERVER, ca))):
+            hooks = '[ "$1" != install ] || set -- "$@" --no-hooks\n' if name == "helm" else ""
+            file = os.path.join(folder, "bin", name)
+            write(file, '#!/bin/sh\n%sexec %s "$@" %s\n' % (hooks, tool(name), how))
+            os.chmod(file, 0o755)
+        script = re.sub(r"(-n|namespace) grapevine", r"\1 page", commands("Of Kubernetes")).replace("inference/", "page/")
+        script = commands("Making the files") + script
+        p = subprocess.run(["bash", "-euc", script], cwd=folder, text=True, capture_output=True,
+                           env={**os.environ, "HOME": folder, "PATH": os.path.join(folder, "bin") + ":" + os.environ["PATH"]})
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        self.assertIn("finds the certificate and the token by itself", p.stdout)
+        pod = self.cluster.call("GET", PATHS["Deployment"] % "page" + "/grapevine")["spec"]["template"]["spec"]
+        mounts = {m["mountPath"]: m["name"] for m in pod["containers"][0]["volumeMounts"]}
+        secrets = {v["name"]: v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v}
+        settings = self.cluster.call("GET", PATHS["ConfigMap"] % "page" + "/grapevine")["data"]["grapevine.yaml"]
+        found = set()
+        for name, at, entry in re.findall(r"(?m)^(\S+): (/etc/grapevine/\S+)/(\S+)$", settings):
+            if name != "cluster-key-file":  # its Job did not run
+                data = self.cluster.call("GET", PATHS["Secret"] % "page" + "/" + secrets[mounts[at]])["data"]
+                self.assertIn(entry, data)
+                found.add(name)
+                if name == "client-keys-file":
+                    self.assertEqual(len(base64.b64decode(data[entry]).splitlines()), 2)  # alice, and bob who came later
+        self.assertEqual(found, {"tls-cert", "tls-key", "admin-tls-cert", "admin-tls-key", "admin-token-file",
+                                 "admin-read-token-file", "client-keys-file"})
 
     def test_2_pods(self):
         one = self.pod("a")

@@ -50,12 +50,92 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.clusterKey.create (not .Values.clusterKey.existingSecret) }}yes{{ end }}
 {{- end }}
 
+{{/* Where probes and Prometheus ask: the name of the port. */}}
+{{- define "grapevine.probePort" -}}
+{{- if .Values.ports.probe }}probe{{ else }}admin{{ end }}
+{{- end }}
+
+{{/* Secrets as folders below /etc/grapevine: name of the volume -> name of the Secret. */}}
+{{- define "grapevine.secrets" -}}
+{{- with .Values.tls.secretName }}
+tls: {{ . }}
+{{- end }}
+{{- with .Values.tls.ticketSecretName }}
+tls-tickets: {{ . }}
+{{- end }}
+{{- with .Values.adminTls.secretName }}
+admin-tls: {{ . }}
+{{- end }}
+{{- with .Values.adminToken.secretName }}
+admin-token: {{ . }}
+{{- end }}
+{{- with .Values.clientKeys.secretName }}
+client-keys: {{ . }}
+{{- end }}
+{{- with .Values.engineKey.secretName }}
+engine-key: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* The settings that name their files. */}}
+{{- define "grapevine.secretSettings" -}}
+{{- if .Values.tls.secretName }}
+tls-cert: /etc/grapevine/tls/tls.crt
+tls-key: /etc/grapevine/tls/tls.key
+{{- end }}
+{{- if .Values.tls.ticketSecretName }}
+tls-ticket-key-file: /etc/grapevine/tls-tickets/tickets.key
+{{- end }}
+{{- if .Values.adminTls.secretName }}
+admin-tls-cert: /etc/grapevine/admin-tls/tls.crt
+admin-tls-key: /etc/grapevine/admin-tls/tls.key
+{{- end }}
+{{- if and .Values.adminToken.secretName .Values.adminToken.entry }}
+admin-token-file: /etc/grapevine/admin-token/{{ .Values.adminToken.entry }}
+{{- end }}
+{{- if and .Values.adminToken.secretName .Values.adminToken.readEntry }}
+admin-read-token-file: /etc/grapevine/admin-token/{{ .Values.adminToken.readEntry }}
+{{- end }}
+{{- if .Values.clientKeys.secretName }}
+client-keys-file: /etc/grapevine/client-keys/{{ .Values.clientKeys.entry }}
+{{- end }}
+{{- if .Values.engineKey.secretName }}
+replica-api-key-file: /etc/grapevine/engine-key/{{ .Values.engineKey.entry }}
+{{- end }}
+{{- end }}
+
+{{/* What cannot go together. */}}
+{{- define "grapevine.check" -}}
+{{- $config := .Values.config | default dict }}
+{{- $adminTls := or .Values.adminTls.secretName (hasKey $config "admin-tls-cert") }}
+{{- if and $adminTls (not .Values.ports.probe) }}
+{{- fail "adminTls: an admin port with TLS wants ports.probe (9091), a port without TLS for probes and Prometheus: with ports.probe=0 they ask the admin port, and no pod would become ready" }}
+{{- end }}
+{{- if and .Values.tls.ticketSecretName (not .Values.tls.secretName) }}
+{{- fail "tls.ticketSecretName: session tickets want TLS, tls.secretName" }}
+{{- end }}
+{{- if and .Values.adminToken.secretName (not (or .Values.adminToken.entry .Values.adminToken.readEntry)) }}
+{{- fail "adminToken.entry: which entry of the Secret is the token? (readEntry: the one for reading)" }}
+{{- end }}
+{{- $ports := list (int .Values.ports.http) (int .Values.ports.admin) (int .Values.ports.gossip) }}
+{{- if has (int .Values.ports.probe) $ports }}
+{{- fail (printf "ports.probe: %v is taken by another port of the router" .Values.ports.probe) }}
+{{- end }}
+{{- end }}
+
 {{/* What the chart sets by itself, and the value that does it. */}}
 {{- define "grapevine.config" -}}
 {{- $own := dict
     "listen" "ports.http" "admin-listen" "ports.admin" "gossip-listen" "ports.gossip" "join" "ports.gossip"
     "cluster-key-file" "clusterKey" "drain-delay" "drain.delaySeconds" "drain-timeout" "drain.timeoutSeconds"
-    "replica-kubernetes" "engines.kubernetes" }}
+    "replica-kubernetes" "engines.kubernetes" "probe-listen" "ports.probe" }}
+{{- $values := dict "tls-cert" "tls.secretName" "tls-key" "tls.secretName" "tls-ticket-key-file" "tls.ticketSecretName"
+    "admin-tls-cert" "adminTls.secretName" "admin-tls-key" "adminTls.secretName" "admin-token-file" "adminToken.entry"
+    "admin-read-token-file" "adminToken.readEntry" "client-keys-file" "clientKeys.secretName"
+    "replica-api-key-file" "engineKey.secretName" }}
+{{- range $name, $path := include "grapevine.secretSettings" . | fromYaml }}
+{{- $_ := set $own $name (get $values $name) }}
+{{- end }}
 {{- range $name, $value := .Values.config }}
 {{- if hasKey $own $name }}
 {{- fail (printf "config.%s is made by the chart: set %s" $name (get $own $name)) }}
@@ -63,11 +143,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 listen: 0.0.0.0:{{ .Values.ports.http }}
 admin-listen: 0.0.0.0:{{ .Values.ports.admin }}
+{{- with .Values.ports.probe }}
+probe-listen: 0.0.0.0:{{ . }}
+{{- end }}
 gossip-listen: 0.0.0.0:{{ .Values.ports.gossip }}
 join: {{ include "grapevine.fullname" . }}-gossip:{{ .Values.ports.gossip }}
 cluster-key-file: /etc/grapevine/key/{{ .Values.clusterKey.entry }}
 drain-delay: {{ .Values.drain.delaySeconds }}s
 drain-timeout: {{ .Values.drain.timeoutSeconds }}s
+{{- include "grapevine.secretSettings" . }}
 {{- with .Values.engines.kubernetes }}
 replica-kubernetes:
 {{ toYaml . | indent 2 }}
