@@ -61,35 +61,48 @@ int ask_command(const struct given *g, const struct command *c, const char *argu
     return answer;
 }
 
-json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
-                    int *status)
+json_t *ask_get(const struct given *g, const char *admin, const char *target, double timeout_s,
+                bool quiet, struct buf *text, int *status)
 {
-    struct buf out;
-    buf_init(&out, 0);
     struct call call = {.method = "GET",
                         .target = target,
                         .token = g->token,
                         .trust = g->trust,
                         .timeout_s = timeout_s,
-                        .quiet = true};
-    *status = call_admin(admin, &call, &out);
-    json_t *answer = *status == 200 ? json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL) : NULL;
-    buf_free(&out);
+                        .quiet = quiet};
+    *status = call_admin(admin, &call, text);
+    return *status == 200 ? json_loadb(text->at, text->len, JSON_DECODE_ANY, NULL) : NULL;
+}
+
+json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
+                    int *status)
+{
+    struct buf text;
+    buf_init(&text, 0);
+    json_t *answer = ask_get(g, admin, target, timeout_s, true, &text, status);
+    buf_free(&text);
+    return answer;
+}
+
+json_t *ask_here(const struct given *g, const char *target, bool quiet, struct buf *text,
+                 int *status)
+{
+    double timeout_s = g->timeout_s > 0 ? g->timeout_s : ASK_TIMEOUT_S;
+    json_t *answer = ask_get(g, g->admin, target, timeout_s, quiet, text, status);
+    if (*status == 200 && answer == NULL)
+        ask_other(g);
+    else if (*status > 0 && *status != 200 && !quiet)
+        ask_error(*status, buf_slice(text));
     return answer;
 }
 
 json_t *ask_json(const struct given *g, enum admin_call call)
 {
-    const struct command c = {.call = call};
-    struct buf out;
-    buf_init(&out, 0);
-    int status = ask_command(g, &c, NULL, (struct slice){0}, &out);
-    json_t *answer = status == 200 ? json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL) : NULL;
-    if (status == 200 && answer == NULL)
-        ask_other(g);
-    else if (status > 0 && status != 200)
-        ask_error(status, buf_slice(&out));
-    buf_free(&out);
+    int status;
+    struct buf text;
+    buf_init(&text, 0);
+    json_t *answer = ask_here(g, admin_call_row(call)->path, false, &text, &status);
+    buf_free(&text);
     return answer;
 }
 

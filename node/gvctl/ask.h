@@ -16,11 +16,19 @@ enum { ASK_TIMEOUT_S = 10 };
  * or what call_admin() returns for a failure. */
 MUST_USE int ask_command(const struct given *g, const struct command *c, const char *argument,
                          struct slice body, struct buf *out);
-/* A GET at any admin port; the JSON of status 200, or NULL with what was answered in `status`, and
- * nothing printed. */
+/* A GET at any admin port; the JSON of status 200, or NULL with what call_admin() returned in
+ * `status`. The answer as it came is appended to `text`. With `quiet` it is not printed why a call
+ * fails; of an answer nothing is printed. */
+json_t *ask_get(const struct given *g, const char *admin, const char *target, double timeout_s,
+                bool quiet, struct buf *text, int *status);
+/* The same, quiet and without the text. */
 json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
                     int *status);
-/* The same at the router of the command line; why it fails is printed. */
+/* As ask_get() at the router of the command line; NULL: why is printed, but for what went wrong in
+ * a call where `quiet`. */
+json_t *ask_here(const struct given *g, const char *target, bool quiet, struct buf *text,
+                 int *status);
+/* The same, of a call without an argument. */
 json_t *ask_json(const struct given *g, enum admin_call call);
 
 /* Prints an answer in the format that is wanted; as a table by the command's `show`, or with

@@ -181,17 +181,19 @@ static int send_call(const struct line *l, const struct call *call, double end_s
 }
 
 /* Whether what answers is a router's client port, or no router; tells so. */
-static bool is_other_port(const char *admin, const struct call *call, const struct http_head *head)
+static bool is_other_port(const char *admin, bool tls, const struct call *call,
+                          const struct http_head *head)
 {
     bool client = http_head_find(head, SLICE("x-grapevine-reason")).at != NULL ||
                   http_head_find(head, SLICE("x-grapevine-replica")).at != NULL;
     struct slice server = http_head_find(head, SLICE("server"));
     if (client)
-        complain(call,
-                 "gvctl: %s is the client port of a router\n"
-                 "       The admin port is 9090 by default: --admin http://HOST:9090 (its setting "
-                 "is admin-listen).\n",
-                 admin);
+        complain(
+            call,
+            "gvctl: %s is the client port of a router\n"
+            "       The admin port is 9090 by default: --admin http%s://HOST:9090 (its setting "
+            "is admin-listen).\n",
+            admin, tls ? "s" : "");
     else if (server.at != NULL && head->status != 200)
         complain(call,
                  "gvctl: %s is no router: it is \"%.*s\" and answers %u\n"
@@ -235,8 +237,8 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     bool cut = err == ERR_AGAIN || (err == 0 && in.len - head.bytes < head.content_length);
     if (err == 0 && !cut)
         err = buf_append_slice(out, slice_skip(buf_slice(&in), head.bytes));
-    bool other =
-        err == 0 && !cut && is_other_port(admin, call, &head); /* which borrows from `in` */
+    bool other = err == 0 && !cut &&
+                 is_other_port(admin, address.tls, call, &head); /* which borrows from `in` */
     buf_free(&in);
     if (err != 0 || cut) {
         complain(call,

@@ -241,6 +241,21 @@ static int wait_for(const struct given *g, struct slice name)
     return quiet < WAIT_QUIET ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Makes the call; with --wait again and again while the router joins the cluster. The status. */
+static int call_of(const struct given *g, const struct command *c, const char *argument,
+                   struct buf *out)
+{
+    static const struct timespec step = {.tv_nsec = WAIT_STEP_MS * 1000000L};
+    double end = call_seconds() + (g->timeout_s > 0 ? g->timeout_s : WAIT_S);
+    for (;;) {
+        buf_clear(out);
+        int status = ask_command(g, c, argument, (struct slice){0}, out);
+        if (status != 503 || !g->wait || call_seconds() >= end)
+            return status;
+        (void)nanosleep(&step, NULL);
+    }
+}
+
 int change(const struct given *g, const struct command *c, const char *argument)
 {
     struct slice name = name_of(argument);
@@ -251,7 +266,7 @@ int change(const struct given *g, const struct command *c, const char *argument)
     struct buf out;
     buf_init(&out, 0);
     int status = EXIT_FAILURE;
-    int answer = ask_command(g, c, argument, (struct slice){0}, &out);
+    int answer = call_of(g, c, argument, &out);
     if (answer == 200) {
         char sentence[SENTENCE_BYTES];
         json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);

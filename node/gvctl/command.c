@@ -42,6 +42,18 @@ static const struct command rows[] = {
      .more = "With --wait it asks again until they do, also a router that does not listen yet.\n"
              "\n"
              "  gvctl convergence --wait --members 3 --timeout 10"},
+    {.name = "events",
+     .argument = "",
+     .run = COMMAND_EVENTS,
+     .call = NO_CALL,
+     .options = OF_RING | OF_EVENTS,
+     .help = "what happened lately, in words; --follow",
+     .more = "Deaths, joins, drains, retries, settings, keys and certificates, as all routers saw\n"
+             "them, by time; a router that does not answer is named. With --follow each is shown\n"
+             "as it happens; with -o json a line each.\n"
+             "\n"
+             "  gvctl events --last 10\n"
+             "  gvctl events --follow --router r2"},
 
     {.help = "\nOne router:"},
     {.name = "replicas",
@@ -72,7 +84,7 @@ static const struct command rows[] = {
      .argument = "",
      .run = COMMAND_DECISIONS,
      .call = NO_CALL,
-     .options = OF_DECISIONS,
+     .options = OF_RING,
      .help = "the last choices, why, and how they ended; --follow",
      .more = "With --follow each is shown once its request has ended; with -o json a line each."},
     {.name = "ready",
@@ -159,14 +171,12 @@ static const struct command rows[] = {
      .argument = "new NAME",
      .run = COMMAND_KEY,
      .call = NO_CALL,
+     .options = OF_KEY,
      .help = "an API key for a client, shown once",
-     .more = "Prints the key, and its line for client-keys-file:\n"
+     .more = "Prints the key, and its line for client-keys-file or, with --file, appends the line\n"
+             "there.\n"
              "\n"
-             "  --file FILE               appends the line there instead\n"
-             "  --models A,B              the key may use these alone; M* is all that begin so\n"
-             "  --requests-per-minute N   over all routers, nearly\n"
-             "  --tokens-per-minute N     the same, of prompts and answers\n"
-             "  --in-flight N             so many requests at once"},
+             "  gvctl key new alice --file client.keys --models m,llama-* --in-flight 4"},
     {.name = "convert",
      .argument = "[FILE|COMMAND...]",
      .run = COMMAND_CONVERT,
@@ -193,7 +203,7 @@ static const struct command rows[] = {
              "  gvctl completion zsh >\"${fpath[1]}/_gvctl\"\n"
              "  gvctl completion fish >~/.config/fish/completions/gvctl.fish"},
     {.name = "help",
-     .argument = "[COMMAND]",
+     .argument = "[COMMAND] [VERB]",
      .run = COMMAND_HELP,
      .call = NO_CALL,
      .help = "this, or a command with its options"},
@@ -206,13 +216,18 @@ static const struct command rows[] = {
 
 static const struct command_option options[] = {
     {'a', false, "admin", "URL", (unsigned)OF_EVERY,
-     "the router's admin port; default $GRAPEVINE_ADMIN or http://127.0.0.1:9090", ""},
+     "the router's admin port; default $GRAPEVINE_ADMIN, or that of --config", ""},
+    {'C', false, "config", "FILE", (unsigned)OF_EVERY,
+     "settings of the router on this machine: they say where its admin port is, whether it "
+     "speaks TLS, and the token; default $GRAPEVINE_CONFIG, and without any "
+     "http://127.0.0.1:9090",
+     NULL},
     {'c', false, "ca-file", "FILE", (unsigned)OF_EVERY,
-     "the CA of an admin port at https://; default: the system's", NULL},
+     "the CA of an admin port at https://; default $GRAPEVINE_ADMIN_CA_FILE or the system's", NULL},
     {'k', false, "insecure", NULL, (unsigned)OF_EVERY, "believe whoever answers at https://", NULL},
     {'t', false, "token-file", "FILE", (unsigned)OF_EVERY,
      "the admin token, for calls that change something where the router has one; without it "
-     "they must come from the router's machine",
+     "they must come from the router's machine; default $GRAPEVINE_ADMIN_TOKEN_FILE",
      NULL},
     {'T', false, "timeout", "SECONDS", (unsigned)OF_EVERY,
      "how long a router may take to answer (default 10)", ""},
@@ -232,17 +247,24 @@ static const struct command_option options[] = {
     {'e', false, "engine", "NAME", OF_ADD, "vllm, sglang or other, where it is known beforehand",
      "vllm sglang other"},
     {'1', false, "once", NULL, OF_TOP, "one frame, then the end", NULL},
-    {'i', false, "interval", "SECONDS", OF_TOP | OF_DECISIONS,
+    {'i', false, "interval", "SECONDS", OF_TOP | OF_RING,
      "between two frames or two questions (default 1)", ""},
-    {'W', false, "follow", NULL, OF_DECISIONS, "and those that end from now on, until Ctrl-C",
-     NULL},
-    {'l', false, "last", "N", OF_DECISIONS, "so many (default 32)", ""},
+    {'W', false, "follow", NULL, OF_RING, "and those that come from now on, until Ctrl-C", NULL},
+    {'l', false, "last", "N", OF_RING, "so many (default 32)", ""},
+    {'L', false, "local", NULL, OF_EVENTS, "as the router saw it that is asked, alone", NULL},
+    {'R', false, "router", "NAME", OF_EVENTS, "as that one of the cluster saw it, alone", ""},
     {'O', false, "out", "FILE", OF_KEYGEN, "a new key", NULL},
     {'n', false, "next", "FILE", OF_KEYGEN, "a second key, that is accepted already", NULL},
     {'p', false, "promote", "FILE", OF_KEYGEN, "that is used; the old one is still accepted", NULL},
     {'f', false, "finish", "FILE", OF_KEYGEN, "the old key is gone", NULL},
     {'K', false, "kubernetes-secret", "NAME", OF_KEYGEN,
      "a new one as a Secret, made from a pod that may create Secrets", ""},
+    {'u', false, "file", "FILE", OF_KEY, "the line is appended there, and not printed", NULL},
+    {'m', false, "models", "A,B", OF_KEY, "the key may use these alone; M* is all that begin so",
+     ""},
+    {'q', false, "requests-per-minute", "N", OF_KEY, "over all routers, nearly", ""},
+    {'g', false, "tokens-per-minute", "N", OF_KEY, "the same, of prompts and answers", ""},
+    {'G', false, "in-flight", "N", OF_KEY, "so many requests at once", ""},
     {'r', false, "from", "ROUTER", OF_CONVERT,
      "vllm-router, production-stack, sglang-router, smg, llm-d or haproxy (default: it is seen)",
      "vllm-router production-stack sglang-router smg llm-d haproxy"},
@@ -388,6 +410,9 @@ static void print_common(FILE *to)
 
 static const char usage_tail[] =
     "\n"
+    "Variables: GRAPEVINE_ADMIN, GRAPEVINE_ADMIN_TOKEN_FILE, GRAPEVINE_ADMIN_CA_FILE and\n"
+    "GRAPEVINE_CONFIG as --admin, --token-file, --ca-file and --config. Where no address is\n"
+    "given, the router's own variables (GRAPEVINE_ADMIN_LISTEN, ...) count as well.\n"
     "Colour is used on a terminal, unless NO_COLOR is set.\n"
     "Exit status: 0 done, and it is so; 1 it is not so (not ready, not equal, refused, no\n"
     "answer); 2 the command line is wrong.\n"

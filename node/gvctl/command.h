@@ -20,7 +20,9 @@ enum {
     OF_TOP = 32,
     OF_COMPLETION = 64,
     OF_CONVERT = 128,
-    OF_DECISIONS = 256,
+    OF_RING = 256,
+    OF_KEY = 512,
+    OF_EVENTS = 1024,
     OF_EVERY = ~0,
 };
 
@@ -32,7 +34,8 @@ enum command_run {
     COMMAND_STATUS,
     COMMAND_TOP,
     COMMAND_DECISIONS,
-    COMMAND_KEY, /* it reads its own options (key.h) */
+    COMMAND_EVENTS,
+    COMMAND_KEY,
     COMMAND_KEYGEN,
     COMMAND_CONVERT,
     COMMAND_COMPLETION,

@@ -27,6 +27,8 @@ static enum kind kind_of_argument(const struct command *c, const char **values)
         *values = "bash zsh fish";
     if (strcmp(c->name, "log-level") == 0)
         *values = "error warn info debug";
+    if (strcmp(c->name, "key") == 0)
+        *values = "new";
     if ((*values)[0] != '\0')
         return KIND_VALUES;
     if (strcmp(c->name, "help") == 0)
@@ -60,6 +62,29 @@ static bool values_of_setting(const struct node_option *row, char *out, size_t s
     return out[0] != '\0';
 }
 
+/* An option without which the router is not reached: it counts when that is asked for names. */
+static bool is_way(const struct command_option *o)
+{
+    static const char *const names[] = {"admin", "config", "ca-file", "insecure", "token-file"};
+    bool way = false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        way |= o->of == (unsigned)OF_EVERY && strcmp(o->name, names[i]) == 0;
+    return way;
+}
+
+/* The names of them, with an argument or without; `end` stands behind each. */
+static void ways(bool argument, const char *end, const char *between, FILE *to)
+{
+    const struct command_option *o;
+    bool any = false;
+    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
+        if (!is_way(o) || (o->argument != NULL) != argument)
+            continue;
+        (void)fprintf(to, "%s--%s%s", any ? between : "", o->name, end);
+        any = true;
+    }
+}
+
 static bool is_path(const struct node_option *row)
 {
     return row->type == NODE_TYPE_PATH || strcmp(row->unit, "FILE") == 0;
@@ -74,18 +99,19 @@ static const struct {
 /* --- bash ------------------------------------------------------------------------------------ */
 
 /* compgen -W splits at blanks; a replica's name has colons, at which bash breaks words. */
-static const char bash_head[] =
-    "# bash completion of gvctl, made by `gvctl completion bash`\n"
-    "_gvctl_ask() { # what the router knows; --admin counts as it stands on the line\n"
-    "    local i admin=()\n"
-    "    for ((i = 1; i < ${#words[@]}; i++)); do\n"
-    "        [[ ${words[i]} == --admin || ${words[i]} == --token-file ]] &&\n"
-    "            admin+=(\"${words[i]}\" \"${words[i + 1]}\")\n"
+static const char bash_head[] = "# bash completion of gvctl, made by `gvctl completion bash`\n"
+                                "_gvctl_ask() { # what the router knows, reached as the line says\n"
+                                "    local i way=()\n"
+                                "    for ((i = 1; i < ${#words[@]} - 1; i++)); do\n"
+                                "        case ${words[i]} in\n";
+
+static const char bash_asked[] =
+    "        esac\n"
     "    done\n"
-    "    gvctl \"${admin[@]}\" --timeout 2 -o name \"$1\" 2>/dev/null\n"
+    "    gvctl \"${way[@]}\" --timeout 2 -o name \"$1\" 2>/dev/null\n"
     "}\n"
     "_gvctl() {\n"
-    "    local cur prev words=() cword line=${COMP_LINE:0:COMP_POINT} command= i take=\n"
+    "    local cur prev words=() cword line=${COMP_LINE:0:COMP_POINT} command= i take= place=0\n"
     "    read -ra words <<<\"$line\"\n"
     "    [[ $line == *[[:space:]] ]] && words+=(\"\")\n"
     "    cword=$((${#words[@]} - 1)) cur=${words[${#words[@]} - 1]} prev=${words[cword - 1]}\n"
@@ -143,14 +169,24 @@ static void bash_gvctl(FILE *to)
     const struct command_option *o;
     const char *values = "";
     (void)fputs(bash_head, to);
+    (void)fputs("        ", to);
+    ways(true, "", " | ", to);
+    (void)fputs(") way+=(\"${words[i]}\" \"${words[++i]/#\\~\\//$HOME/}\") ;;\n        ", to);
+    ways(true, "=*", " | ", to);
+    (void)fputs(" | ", to);
+    ways(false, "", " | ", to);
+    (void)fputs(") way+=(\"${words[i]}\") ;;\n", to);
+    (void)fputs(bash_asked, to);
     for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
         if (o->argument != NULL)
             (void)fprintf(to, "        --%s) take=1 ;;\n", o->name);
     }
-    (void)fputs("        -o) take=1 ;;\n        -*) ;;\n"
-                "        *) [[ -z $command ]] && command=${words[i]} ;;\n        esac\n"
-                "    done\n    local commands='",
-                to);
+    (void)fputs(
+        "        -o) take=1 ;;\n        -*) ;;\n"
+        "        *) if [[ -z $command ]]; then command=${words[i]}; else ((++place)); fi ;;\n"
+        "        esac\n"
+        "    done\n    local commands='",
+        to);
     for (unsigned i = 0; (c = command_at(i)) != NULL; i++)
         (void)fprintf(to, "%s%s", i > 0 ? " " : "", c->name);
     (void)fputs("' common='", to);
@@ -176,6 +212,8 @@ static void bash_gvctl(FILE *to)
         bash_options(c, to);
         (void)fprintf(to, " -- \"$cur\")) ;;\n    %s:*) ", c->name);
         enum kind kind = kind_of_argument(c, &values);
+        if (kind != KIND_FILE && kind != KIND_NONE)
+            (void)fputs("((place > 0)) || ", to);
         bash_kind(kind, values, to);
         (void)fputs(" ;;\n", to);
     }
@@ -282,10 +320,20 @@ static void zsh_gvctl(FILE *to)
     const char *values = "";
     (void)fputs("#compdef gvctl\n"
                 "# zsh completion of gvctl, made by `gvctl completion zsh`\n"
-                "_gvctl_ask() {\n"
-                "    local -a names\n"
-                "    names=(${(f)\"$(gvctl --timeout 2 -o name $1 2>/dev/null)\"})\n"
-                "    compadd -a names\n"
+                "_gvctl_ask() { # what the router knows, reached as the line says\n"
+                "    # _arguments puts options of compadd before the command that is asked\n"
+                "    local -a names way\n    local i\n"
+                "    for ((i = 2; i < $#line_words; i++)); do\n"
+                "        case $line_words[i] in\n        ",
+                to);
+    ways(true, "", "|", to);
+    (void)fputs(") way+=($line_words[i] ${${(Q)line_words[++i]}/#\\~\\//$HOME/}) ;;\n        ", to);
+    ways(true, "=*", "|", to);
+    (void)fputs("|", to);
+    ways(false, "", "|", to);
+    (void)fputs(") way+=(${(Q)line_words[i]}) ;;\n        esac\n    done\n"
+                "    names=(${(f)\"$(gvctl $way --timeout 2 -o name ${@[-1]} 2>/dev/null)\"})\n"
+                "    compadd \"${@[1,-2]}\" -a names\n"
                 "}\n"
                 "_gvctl_commands() {\n    local -a commands\n    commands=(\n",
                 to);
@@ -296,6 +344,7 @@ static void zsh_gvctl(FILE *to)
     }
     (void)fputs("    )\n    _describe command commands\n}\n"
                 "_gvctl() {\n    local state line\n    typeset -A opt_args\n"
+                "    local -a line_words\n    line_words=(\"${words[@]}\")\n"
                 "    local -a common\n    common=(",
                 to);
     zsh_options((unsigned)OF_EVERY, true, to);
@@ -363,7 +412,7 @@ static void fish_kind(enum kind kind, const char *values, FILE *to)
     else if (kind == KIND_VALUES)
         (void)fprintf(to, " -xa '%s'", values);
     else if (kind == KIND_REPLICAS || kind == KIND_HASHES)
-        (void)fprintf(to, " -xa '(gvctl --timeout 2 -o name %s 2>/dev/null)'",
+        (void)fprintf(to, " -xa '(gvctl (__gvctl_way) --timeout 2 -o name %s 2>/dev/null)'",
                       kind == KIND_HASHES ? "poison" : "replicas");
     else
         (void)fputs(" -x", to);
@@ -392,6 +441,25 @@ static void fish_gvctl(FILE *to)
     const struct command_option *o;
     const char *values = "";
     (void)fputs("# fish completion of gvctl, made by `gvctl completion fish`\n"
+                "function __gvctl_way # how the router is reached, as the line says\n"
+                "    set -l take\n"
+                "    for word in (commandline -opc)\n"
+                "        if set -q take[1]\n"
+                "            string replace -r '^~/' \"$HOME/\" -- $word\n"
+                "            set -e take[1]\n"
+                "            continue\n"
+                "        end\n"
+                "        switch $word\n"
+                "            case ",
+                to);
+    ways(true, "", " ", to);
+    (void)fputs(
+        "\n                printf '%s\\n' $word\n                set take 1\n            case '",
+        to);
+    ways(true, "=*", "' '", to);
+    (void)fputs("' ", to);
+    ways(false, "", " ", to);
+    (void)fputs("\n                printf '%s\\n' $word\n        end\n    end\nend\n"
                 "complete -c gvctl -f\n",
                 to);
     for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
@@ -409,7 +477,10 @@ static void fish_gvctl(FILE *to)
         enum kind kind = kind_of_argument(c, &values);
         if (kind == KIND_NONE)
             continue;
-        (void)fprintf(to, "complete -c gvctl -n '__fish_seen_subcommand_from %s'", c->name);
+        (void)fprintf(to, "complete -c gvctl -n '__fish_seen_subcommand_from %s", c->name);
+        if (kind == KIND_VALUES) /* it takes one of them */
+            (void)fprintf(to, "; and not __fish_seen_subcommand_from %s", values);
+        (void)fputs("'", to);
         if (kind == KIND_COMMANDS) {
             const struct command *other;
             (void)fputs(" -xa '", to);

@@ -27,16 +27,18 @@ int given_file(const char *path, struct buf *out)
     return err;
 }
 
-static char *read_token(const char *path)
+bool given_token(struct given *g, const char *path)
 {
     struct buf text;
     buf_init(&text, 0);
     if (given_file(path, &text) != 0 || buf_append_char(&text, '\0') != 0) {
         buf_free(&text);
-        return NULL;
+        return false;
     }
     text.at[strcspn(text.at, "\r\n")] = '\0';
-    return text.at;
+    free(g->token);
+    g->token = text.at;
+    return true;
 }
 
 /* A number of an option, from 1 on. */
@@ -94,10 +96,10 @@ static bool take(struct given *g, int letter)
     case 'a':
         g->admin = optarg;
         return true;
+    case 'C':
+        return (g->config = optarg) != NULL;
     case 't':
-        free(g->token);
-        g->token = read_token(optarg);
-        return g->token != NULL;
+        return given_token(g, optarg);
     case 'c':
         return (g->trust.ca_file = optarg) != NULL;
     case 'k':
@@ -132,6 +134,10 @@ static bool take(struct given *g, int letter)
         return take_number(&g->last, optarg);
     case 'i':
         return take_number(&g->interval_s, optarg);
+    case 'L':
+        return g->local = true;
+    case 'R':
+        return (g->router = optarg) != NULL;
     case 'r':
         return (g->from = optarg) != NULL;
     case 'S':
@@ -147,7 +153,7 @@ static bool take(struct given *g, int letter)
     case 'K':
         return take_step(g, letter);
     default:
-        return false;
+        return key_option(&g->key, letter, optarg);
     }
 }
 
@@ -188,9 +194,8 @@ bool given_read(struct given *g, int argc, char **argv)
         if (o->is_short && o->argument != NULL)
             letters[n++] = ':';
     }
-    const char *admin = getenv("GRAPEVINE_ADMIN"), *no_colour = getenv("NO_COLOR");
-    *g = (struct given){.admin =
-                            admin != NULL && admin[0] != '\0' ? admin : "http://127.0.0.1:9090"};
+    const char *no_colour = getenv("NO_COLOR");
+    *g = (struct given){0};
     g->show.colour = isatty(STDOUT_FILENO) != 0 && (no_colour == NULL || no_colour[0] == '\0');
     int letter;
     while ((letter = getopt_long(argc, argv, letters, wanted, NULL)) != -1) {
@@ -203,11 +208,16 @@ bool given_read(struct given *g, int argc, char **argv)
     }
     g->argc = argc - optind;
     g->argv = argv + optind;
-    return true;
+    bool admins = g->admin != NULL && g->config != NULL, routers = g->local && g->router != NULL;
+    if (admins || routers)
+        (void)fprintf(stderr, "gvctl: --%s and --%s both name a router; want one of them\n",
+                      admins ? "admin" : "local", admins ? "config" : "router");
+    return !admins && !routers;
 }
 
 void given_free(struct given *g)
 {
     free(g->token);
-    g->token = NULL;
+    free(g->own_cert);
+    g->token = g->own_cert = NULL;
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "node/access/table.h"
+#include "node/gvctl/print.h"
 #include "node/io/random.h"
 #include "node/io/secret_file.h"
 
@@ -18,11 +18,6 @@ enum {
     SECRET_BYTES = 32,
     KEY_CHARS = 3 + (SECRET_BYTES * 8 + 5) / 6, /* "gv-" and base64url */
     MODE_NEW = 0600,
-};
-
-struct wanted {
-    struct access_line line;
-    const char *path; /* NULL: the line is printed */
 };
 
 static int complain(const char *what, const char *wrong)
@@ -99,89 +94,101 @@ static int append(const char *path, struct slice line)
     return EXIT_FAILURE;
 }
 
-static int make(struct wanted *w)
+static int print_as_json(const struct show *how, const char *key, const struct access_line *line,
+                         struct slice text)
+{
+    text = slice_trim(text);
+    json_t *value = json_pack("{s:s%, s:s, s:s%}", "name", line->name.at, line->name.len, "key",
+                              key, "line", text.at, text.len);
+    if (value == NULL)
+        return EXIT_FAILURE;
+    if (how->format == SHOW_YAML)
+        print_yaml(value, stdout);
+    else
+        print_json(value, stdout);
+    json_decref(value);
+    return EXIT_SUCCESS;
+}
+
+static int print(const struct key_wanted *w, const struct show *how, const char *key,
+                 const struct access_line *line, struct slice text)
+{
+    int status = EXIT_SUCCESS;
+    if (how->format == SHOW_JSON || how->format == SHOW_YAML)
+        status = print_as_json(how, key, line, text);
+    else
+        (void)printf("%s\n%.*s", key, w->path == NULL ? (int)text.len : 0, text.at);
+    if (status == EXIT_SUCCESS && isatty(STDOUT_FILENO))
+        (void)fprintf(stderr,
+                      "gvctl: the key is shown this once; its client sends it as "
+                      "Authorization: Bearer KEY.%s\n",
+                      w->path == NULL ? " The line below it is for client-keys-file."
+                                      : " Routers read the file within a second.");
+    return fflush(stdout) == 0 ? status : EXIT_FAILURE;
+}
+
+static int make(const struct key_wanted *w, const struct show *how, const char *name)
 {
     char key[KEY_CHARS + 1];
+    struct access_line wanted = w->line;
     struct buf line = {0};
     io_random_init();
     make_key(key);
-    w->line.digest = access_digest_of(slice_of_cstr(key));
+    wanted.name = slice_of_cstr(name);
+    wanted.digest = access_digest_of(slice_of_cstr(key));
     int status = EXIT_FAILURE;
-    if (access_line_write(&line, &w->line) != 0)
+    if (access_line_write(&line, &wanted) != 0)
         (void)fputs("gvctl: out of memory\n", stderr);
     else
         status = w->path != NULL ? append(w->path, buf_slice(&line)) : EXIT_SUCCESS;
-    if (status == EXIT_SUCCESS) {
-        (void)puts(key);
-        if (w->path == NULL)
-            (void)printf("%.*s", SLICE_ARG(buf_slice(&line)));
-        if (isatty(STDOUT_FILENO))
-            (void)fprintf(stderr,
-                          "gvctl: the key is shown this once; its client sends it as "
-                          "Authorization: Bearer KEY.%s\n",
-                          w->path == NULL ? " The line below it is for client-keys-file."
-                                          : " Routers read the file within a second.");
-        if (fflush(stdout) != 0)
-            status = EXIT_FAILURE;
-    }
+    if (status == EXIT_SUCCESS)
+        status = print(w, how, key, &wanted, buf_slice(&line));
     explicit_bzero(key, sizeof key);
     buf_free(&line);
     return status;
 }
 
-static bool take_limit(const char *name, uint64_t *out)
+static bool take_limit(const char *name, const char *text, uint64_t *out)
 {
-    if (slice_to_u64(slice_of_cstr(optarg), out) == 0 && *out > 0 && *out <= ACCESS_LIMIT_MAX)
+    if (slice_to_u64(slice_of_cstr(text), out) == 0 && *out > 0 && *out <= ACCESS_LIMIT_MAX)
         return true;
     (void)complain(name, "want a number from 1 to 1000000000");
     return false;
 }
 
-/* False: it cannot be used, which is printed. */
-static bool take(struct wanted *w, int letter)
+static bool take_models(struct key_wanted *w, const char *text)
+{
+    w->line.models = slice_of_cstr(text);
+    const char *wrong = access_models_wrong(w->line.models);
+    if (wrong != NULL)
+        (void)complain("--models", wrong);
+    return wrong == NULL;
+}
+
+bool key_option(struct key_wanted *w, int letter, const char *text)
 {
     switch (letter) {
-    case 'f':
-        w->path = optarg;
+    case 'u':
+        w->path = text;
         return true;
-    case 'm': {
-        w->line.models = slice_of_cstr(optarg);
-        const char *wrong = access_models_wrong(w->line.models);
-        if (wrong != NULL)
-            (void)complain("--models", wrong);
-        return wrong == NULL;
-    }
-    case 'r':
-        return take_limit("--requests-per-minute", &w->line.limits.requests);
-    case 't':
-        return take_limit("--tokens-per-minute", &w->line.limits.tokens);
-    case 'i':
-        return take_limit("--in-flight", &w->line.limits.in_flight);
+    case 'm':
+        return take_models(w, text);
+    case 'q':
+        return take_limit("--requests-per-minute", text, &w->line.limits.requests);
+    case 'g':
+        return take_limit("--tokens-per-minute", text, &w->line.limits.tokens);
+    case 'G':
+        return take_limit("--in-flight", text, &w->line.limits.in_flight);
     default:
         return false;
     }
 }
 
-int key_command(int argc, char **argv)
+int key_command(const struct key_wanted *w, const struct show *how, const char *verb,
+                const char *name)
 {
-    static const struct option options[] = {{"file", required_argument, NULL, 'f'},
-                                            {"models", required_argument, NULL, 'm'},
-                                            {"requests-per-minute", required_argument, NULL, 'r'},
-                                            {"tokens-per-minute", required_argument, NULL, 't'},
-                                            {"in-flight", required_argument, NULL, 'i'},
-                                            {NULL, 0, NULL, 0}};
-    struct wanted w = {0};
-    int letter;
-    optind = 1;
-    while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (!take(&w, letter))
-            return EXIT_USAGE;
-    }
-    if (argc - optind != 2 || strcmp(argv[optind], "new") != 0)
-        return complain("key",
-                        "want `gvctl key new NAME [--file FILE] [--models A,B] "
-                        "[--requests-per-minute N] [--tokens-per-minute N] [--in-flight N]`");
-    w.line.name = slice_of_cstr(argv[optind + 1]);
-    const char *wrong = access_name_wrong(w.line.name);
-    return wrong != NULL ? complain("key new", wrong) : make(&w);
+    if (strcmp(verb, "new") != 0)
+        return complain("key", "want `gvctl key new NAME`; see gvctl help key");
+    const char *wrong = access_name_wrong(slice_of_cstr(name));
+    return wrong != NULL ? complain("key new", wrong) : make(w, how, name);
 }

@@ -4,9 +4,22 @@
 #ifndef NODE_GVCTL_KEY_H
 #define NODE_GVCTL_KEY_H
 
-#include "base/err.h"
+#include <stdbool.h>
 
-/* The command and its own options, argv[0] is "key". Returns the exit status. */
-MUST_USE int key_command(int argc, char **argv);
+#include "base/err.h"
+#include "node/access/line.h"
+#include "node/gvctl/show.h"
+
+struct key_wanted {
+    struct access_line line;
+    const char *path; /* the line is appended there; NULL: it is printed */
+};
+
+/* One option by its letter (command.c); `text` is borrowed. False: it cannot be used, which is
+ * printed. */
+bool key_option(struct key_wanted *wanted, int letter, const char *text);
+/* `verb` is "new". Returns the exit status. */
+MUST_USE int key_command(const struct key_wanted *wanted, const struct show *how, const char *verb,
+                         const char *name);
 
 #endif

@@ -14,10 +14,12 @@
 #include "node/gvctl/completion.h"
 #include "node/gvctl/convert/convert.h"
 #include "node/gvctl/decisions.h"
+#include "node/gvctl/events.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/given.h"
 #include "node/gvctl/key.h"
 #include "node/gvctl/keygen.h"
+#include "node/gvctl/local.h"
 #include "node/gvctl/status.h"
 #include "node/gvctl/top.h"
 #include "node/settings/value.h"
@@ -97,7 +99,8 @@ static int convergence(const struct given *g, const struct command *c)
     return equal ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* The router's is what the index of its calls begins with. */
+/* The router's is what the index of its calls begins with. One that runs and does not tell it says
+ * why, as to any other command. */
 static int version(const struct given *g)
 {
     struct buf out;
@@ -107,11 +110,11 @@ static int version(const struct given *g)
                         .token = g->token,
                         .trust = g->trust,
                         .timeout_s = g->timeout_s > 0 ? g->timeout_s : 2,
-                        .quiet = true};
-    bool answers = call_admin(g->admin, &call, &out) == 200;
+                        .awaited = true};
+    int answer = call_admin(g->admin, &call, &out);
     struct slice text = buf_slice(&out);
     struct slice line = slice_cut(&text, '\n');
-    bool known = answers && slice_starts_with(line, SLICE("grapevine "));
+    bool known = answer == 200 && slice_starts_with(line, SLICE("grapevine "));
     char router[64] = "";
     if (known)
         (void)slice_to_cstr(slice_skip(line, strlen("grapevine ")), router, sizeof router);
@@ -122,10 +125,18 @@ static int version(const struct given *g)
         printf("gvctl: \"%s\"\ngrapevine: %s%s%s\n", GRAPEVINE_VERSION, known ? "\"" : "",
                known ? router : "null", known ? "\"" : "");
     else
-        printf("gvctl %s\ngrapevine %s (%s)\n", GRAPEVINE_VERSION, known ? router : "not reached",
+        printf("gvctl %s\ngrapevine %s (%s)\n", GRAPEVINE_VERSION,
+               known        ? router
+               : answer > 0 ? "not told"
+                            : "not reached",
                g->admin);
+    (void)fflush(stdout);
+    if (answer > 0 && answer != 200)
+        ask_error(answer, buf_slice(&out));
+    else if (answer == 200 && !known)
+        ask_other(g);
     buf_free(&out);
-    return EXIT_SUCCESS;
+    return known || answer == CALL_REFUSED ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* NULL after telling that there is none of that name. */
@@ -143,9 +154,15 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-static int help(const char *name)
+/* `verb` may follow where the command has some: `help key new`. */
+static int help(const char *name, const char *verb)
 {
     const struct command *c = name != NULL ? find(name) : NULL;
+    struct slice argument = slice_of_cstr(c != NULL ? c->argument : "");
+    if (c != NULL && verb != NULL && !slice_equal(slice_cut(&argument, ' '), slice_of_cstr(verb))) {
+        (void)fprintf(stderr, "gvctl: %s has no \"%s\"; see gvctl help %s\n", name, verb, name);
+        return EXIT_USAGE;
+    }
     if (name == NULL)
         command_usage(stdout);
     else if (c != NULL)
@@ -194,17 +211,23 @@ static bool fits(const struct given *g, const struct command *c)
         return true;
     (void)fprintf(stderr, "gvctl: %s takes %s%s%s; see gvctl help %s\n", c->name,
                   most == 0    ? "no argument"
-                  : least == 0 ? "at most one argument"
+                  : least == 0 ? (most == 1 ? "at most one argument" : "at most these arguments")
                   : least > 1  ? "these arguments"
                                : "one argument",
                   most == 0 ? "" : ", ", c->argument, c->name);
     return false;
 }
 
-static int run(const struct given *g)
+static bool asks_a_router(const struct command *c)
+{
+    return c->run != COMMAND_KEY && c->run != COMMAND_KEYGEN && c->run != COMMAND_CONVERT &&
+           c->run != COMMAND_COMPLETION && c->run != COMMAND_HELP;
+}
+
+static int run(struct given *g)
 {
     if (g->help)
-        return help(g->argc > 0 ? g->argv[0] : NULL);
+        return help(g->argc > 0 ? g->argv[0] : NULL, NULL);
     if (g->version) {
         (void)puts("gvctl " GRAPEVINE_VERSION);
         return EXIT_SUCCESS;
@@ -214,7 +237,7 @@ static int run(const struct given *g)
         return EXIT_USAGE;
     }
     const struct command *c = find(g->argv[0]);
-    if (c == NULL || !fits(g, c))
+    if (c == NULL || !fits(g, c) || (asks_a_router(c) && !local_find(g, c)))
         return EXIT_USAGE;
     const char *argument = g->argc > 1 ? g->argv[1] : NULL;
     switch (c->run) {
@@ -230,8 +253,10 @@ static int run(const struct given *g)
         return top(g);
     case COMMAND_DECISIONS:
         return decisions(g);
+    case COMMAND_EVENTS:
+        return events(g);
     case COMMAND_KEY:
-        return key_command(g->argc, g->argv);
+        return key_command(&g->key, &g->show, g->argv[1], g->argv[2]);
     case COMMAND_KEYGEN:
         return keygen(g->step, g->key_file);
     case COMMAND_CONVERT:
@@ -239,7 +264,7 @@ static int run(const struct given *g)
     case COMMAND_COMPLETION:
         return completion(argument, g->program != NULL ? g->program : "gvctl", stdout);
     case COMMAND_HELP:
-        return help(argument);
+        return help(argument, g->argc > 2 ? g->argv[2] : NULL);
     case COMMAND_VERSION:
         return version(g);
     }
@@ -249,11 +274,6 @@ static int run(const struct given *g)
 int main(int argc, char **argv)
 {
     struct given g;
-    bool has_help = false;
-    for (int i = 1; i < argc; i++)
-        has_help = has_help || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
-    if (argc > 1 && strcmp(argv[1], "key") == 0 && !has_help)
-        return key_command(argc - 1, argv + 1);
     int status = given_read(&g, argc, argv) ? run(&g) : EXIT_USAGE;
     given_free(&g);
     return status;

@@ -11,8 +11,9 @@
 enum { SECURE_MESSAGE = 256 };
 
 struct secure_trust {
-    const char *ca_file; /* NULL: the CAs of the system */
-    bool insecure;       /* whoever answers is believed */
+    const char *ca_file;  /* NULL: the CAs of the system */
+    const char *own_file; /* whoever shows this very certificate is believed too; NULL: none */
+    bool insecure;        /* whoever answers is believed */
 };
 
 struct secure;

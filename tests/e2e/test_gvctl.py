@@ -67,14 +67,25 @@ SHOWN = {
         {"id": 1, "time_ms": 1767229199870, "choice": "a:1", "why": "cached", "prompt_tokens": 5210, "cached_tokens": 4900,
          "model": "m", "request": "6f1c", "attempt": 1, "ttft_s": 0.041,
          "outcome": {"end": "ok", "status": 200, "ttft_ms": 39, "ms": 910, "cached_tokens": 4896}},
-        {"id": 2, "choice": "b:2", "why": "cold", "prompt_tokens": 7, "outcome": None}]},
-        [r"\d\d:\d\d:\d\d\.870  a:1 +cached +5210 +4900 +0\.039  200 ok\n", r"b:2 +cold +7 +- +-  under way\n"],
+        {"id": 2, "choice": "b:2", "why": "cold", "prompt_tokens": 7, "outcome": None},
+        {"id": 3, "choice": "c:3", "why": "cold", "prompt_tokens": 8, "outcome": {"end": "ok", "status": 400}},
+        {"id": 4, "choice": "d:4", "why": "cold", "prompt_tokens": 9, "outcome": {"end": "client_gone"}}]},
+        [r"\d\d:\d\d:\d\d\.870  a:1 +cached +5210 +4900 +0\.039  200 ok\n", r"b:2 +cold +7 +- +-  under way\n",
+         r"c:3 +cold +8 +- +-  400 refused\n", r"d:4 +cold +9 +- +-  - client_gone\n"],
         [r"200 ok +4896 +0\.041 +0\.910 +1  m +6f1c\n"]),
     ("poison",): ("GET", "/poison", [
         {"hash": "00ff", "state": "refused", "seconds_ago": 5, "seconds_left": 60, "refused": 3,
          "replicas": ["a:1", "b:2"]}],
         [r"00ff +refused +5 s +60 s +3  a:1 b:2"]),
-    ("events",): ("GET", "/events", {"events": [{"id": 8}]}, [r'"id": 8']),
+    ("events", "--local"): ("GET", "/events", {"router": "r1", "since_ms": 1, "changed": 19, "events": [
+        {"id": 16, "change": 18, "time_ms": 1767229100000, "last_ms": 1767229100000, "count": 1, "kind": "death",
+         "event": "member_dead", "about": "r2", "text": "Router r2 is taken for dead."},
+        {"id": 17, "change": 19, "time_ms": 1767229100000, "last_ms": 1767229130000, "count": 3, "kind": "retry",
+         "event": "upstream_failed", "about": "10.0.0.2:8000", "text": "Requests failed at replica 10.0.0.2:8000."},
+        {"id": 18}]},
+        [r"TIME +ROUTER +ABOUT +WHAT\n", r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d  r1 +r2 +Router r2 is taken for dead\.\n",
+         r":50  r1 +10\.0\.0\.2:8000 +Requests failed at replica 10\.0\.0\.2:8000\. \(3 times\)\n", r"\n- +r1 +- +-\n"],
+        [r":50  r1 +10\.0\.0\.2:8000 +\d\d:\d\d:20  retry +3  upstream_failed +Requests failed at replica 10\.0\.0\.2:8000\.\n"]),
     ("log-level", "debug"): ("POST", "/log-level?level=debug", {"ok": True},
                              [r"^the log has level debug until the next start\n$"]),
     ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"ok": True},
@@ -101,7 +112,8 @@ TEXTS = {
                    "session-header": {"value": 'a # "b', "from": "f.yaml:3"}}),
 }
 EVERY = list(SHOWN) + list(TEXTS)
-TABLES = [c for c in SHOWN if c[0] in ("replicas", "sources", "queue", "explain", "members", "convergence", "decisions", "poison")]
+TABLES = [c for c in SHOWN if c[0] in ("replicas", "sources", "queue", "explain", "members", "convergence", "decisions", "events",
+                                      "poison")]
 
 
 def read_yaml(text):
@@ -327,6 +339,25 @@ class Gvctl(Case):
         self.assertEqual((asked[1], asked.count("/drain?replica=a:1")), ("/drain?replica=a:1", 1))
         self.assertGreater(asked.count("/replicas"), len(looks) + 2, "it looks again before it believes")
 
+    def test_a_router_that_joins_is_asked_again_by_who_waits(self):
+        why = "This router is joining the cluster and has not taken over its state: ask again in a moment."
+        left = [2]
+
+        def handler(asked):
+            asked.read_body()
+            if asked.target.startswith("/drain"):
+                left[0] -= 1
+            joins = asked.target.startswith("/drain") and left[0] >= 0
+            body = {"error": {"message": why, "code": 503}} if joins else \
+                [self.replica("a:1"), self.replica("b:2")] if asked.target == "/replicas" else {"ok": True}
+            asked.send(answer_json(body, 503 if joins else 200))
+            asked.close()
+        self.port.handler = handler
+        self.assertEqual(self.ask("drain", "a:1"), (1, "", "gvctl: %s (503)\n" % why))
+        status, out, err = self.ask("drain", "a:1", "--wait")
+        self.assertEqual((status, err), (0, ""), out)
+        self.assertEqual([a.target for a in self.port.requests].count("/drain?replica=a:1"), 3)
+
     def test_a_drain_gives_up(self):
         self.scripts([[self.replica("a:1", 2, 1), self.replica("b:2")]])
         status, out, err = self.ask("drain", "a:1", "--wait", "--timeout", "1")
@@ -341,12 +372,8 @@ class Gvctl(Case):
             for command in (("replicas",), ("ready",), ("drain", "a:1"), ("status",), ("convergence",)):
                 self.fails(command, says, words)
 
-    def test_decisions_are_followed(self):
-        """Each once, in the order in which they end, over a restart of the router and a moment without one."""
-        def one(number, change):
-            return {"id": number, "change": change, "choice": "a:1", "why": "cold", "outcome": {"end": "ok", "status": 200}}
-        answers = [(1, 0, []), (1, 5, [one(1, 4), one(2, 5)]), None, (1, 7, [one(3, 7)]), (2, 3, [one(1, 1)]),
-                   (2, 2, [one(1, 2)])]
+    def follows(self, command, answers):
+        """What it prints of one answer after another (None: none), and what it asked."""
         asked = []
 
         def handler(request):
@@ -354,19 +381,37 @@ class Gvctl(Case):
             answer_of = answers[len(asked)] if len(asked) < len(answers) else (2, 2, [])
             asked.append(request.target)
             if answer_of is not None:
-                request.send(answer_json(dict(zip(("since_ms", "changed", "decisions"), answer_of))))
+                request.send(answer_json(dict(zip(("since_ms", "changed", command.split()[0]), answer_of))))
             request.close()
         self.port.handler = handler
-        p = subprocess.Popen([binary("gvctl"), "--admin", self.port.url, "decisions", "--follow", "-o", "json"],
+        p = subprocess.Popen([binary("gvctl"), "--admin", self.port.url, *command.split(), "--follow", "-o", "json"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait_for(lambda: len(asked) > len(answers), "it asks on")
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=60)
-        self.assertEqual([json.loads(line)["id"] for line in out.splitlines()], [1, 2, 3, 1])
-        self.assertEqual(err.decode(), "gvctl: %s cannot be reached; it is asked again\n" % self.port.url)
+        return [json.loads(line) for line in out.splitlines()], err.decode(), asked
+
+    def test_decisions_are_followed(self):
+        """Each once, in the order in which they end, over a restart of the router and a moment without one."""
+        def one(number, change):
+            return {"id": number, "change": change, "choice": "a:1", "why": "cold", "outcome": {"end": "ok", "status": 200}}
+        told, err, asked = self.follows("decisions", [
+            (1, 0, []), (1, 5, [one(1, 4), one(2, 5)]), None, (1, 7, [one(3, 7)]), (2, 3, [one(1, 1)]),
+            (2, 2, [one(1, 2)])])
+        self.assertEqual([d["id"] for d in told], [1, 2, 3, 1])
+        self.assertEqual(err, "gvctl: %s cannot be reached; it is asked again\n" % self.port.url)
         self.assertEqual([re.sub(".*changed=", "", a) for a in asked[1:7]], ["0", "5", "5", "7", "0", "2"])
+        self.assertEqual({"ended=1" in a for a in asked[1:]}, {True})
         self.fails(("decisions", "--follow"), answer_json({"error": {"message": "No such admin call."}}, 404),
                    "that router keeps no decisions")
+
+    def test_events_are_followed(self):
+        """One that happens again is shown again."""
+        told, err, asked = self.follows("events --local", [
+            (1, 0, []), (1, 5, [{"id": 1, "change": 5, "count": 1}]), (1, 6, [{"id": 1, "change": 6, "count": 2}])])
+        self.assertEqual([(e["id"], e["count"]) for e in told], [(1, 1), (1, 2)])
+        self.assertEqual([re.sub(".*changed=", "", a) for a in asked[1:4]], ["0", "5", "6"])
+        self.assertEqual((err, {a.split("?")[0] for a in asked}), ("", {"/events"}))
 
     def test_help(self):
         status, usage, err = gvctl("help")
@@ -381,6 +426,10 @@ class Gvctl(Case):
         self.assertIn("--session KEY", gvctl("help", "explain")[1])
         self.assertNotIn("--session", gvctl("help", "replicas")[1])
         self.assertEqual(gvctl("help", "typo")[0], 2)
+        self.assertEqual(gvctl("help", "key", "new"), gvctl("help", "key"))
+        self.assertEqual(gvctl("key", "new", "--help"), gvctl("help", "key"))
+        for args in (("key", "old"), ("drain", "a:1")):
+            self.assertEqual(gvctl("help", *args)[::2], (2, 'gvctl: %s has no "%s"; see gvctl help %s\n' % (*args, args[0])))
 
     def test_version(self):
         own = gvctl("--version")[1].split()[1]
@@ -389,6 +438,12 @@ class Gvctl(Case):
         status, out, err = gvctl("version", "-o", "json", admin=closed_port())
         self.assertEqual((status, json.loads(out), err), (0, {"gvctl": own, "grapevine": None}, ""))
         self.assertIn("grapevine not reached", gvctl("version", admin=closed_port())[1])
+        for form in ((), ("-o", "json")):
+            status, out, err = self.ask("version", *form, says=answer_json({"error": {"message": "Bring a token."}}, 401))
+            self.assertEqual((status, err), (1, "gvctl: Bring a token. (401)\n"))  # it read "not reached"
+            self.assertIn(own, out)
+            self.assertIn("not told" if not form else '"grapevine": null', out)
+        self.assertIn("is not what this command shows", self.ask("version", says=answer(200, b"nginx"))[2])
 
     def test_what_it_sends_along(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ import unittest
 
 from lib import Case, answer_json, binary
 from lib_cluster import gvctl
+from lib_tls import Authority, TlsEngine
 
 BASH = r"""
 source /dev/stdin <<<"$SCRIPT"
@@ -34,7 +35,7 @@ def words(out):
     return sorted(out.split())
 
 
-class Completion(Case):
+class Shells(Case):
     def setUp(self):
         super().setUp()
         self.folder = tempfile.TemporaryDirectory()
@@ -57,6 +58,38 @@ class Completion(Case):
         self.assertEqual(p.stderr, "", line)
         return words(p.stdout)
 
+    def have(self, shell):
+        """Its scripts are in files, where it looks for them."""
+        if not shutil.which(shell):
+            self.skipTest("%s is not installed" % shell)
+        for program in ("gvctl", "grapevine"):
+            with open(os.path.join(self.folder.name, program + ".f" if shell == "fish" else "_" + program), "w") as f:
+                f.write(self.script(shell, program))
+
+    def in_zsh(self, line):
+        p = subprocess.run(["zsh", "-f"], capture_output=True, text=True, env=self.environment, timeout=60, input="""
+            zmodload zsh/zpty
+            zpty Z zsh -f
+            zpty -w Z 'PS1=; fpath=(%s $fpath); autoload -Uz compinit; compinit -u -d %s/dump; '
+            zpty -w Z 'report() { print -r -- "<<$BUFFER>>" >%s/line; exit }; zle -N report; bindkey "^X" report'
+            zpty -w Z 'print -r -- set''up'
+            zpty -r Z said '*setup*'
+            zpty -w -n Z "$(print -r -- '%s')"$'\\t\\x18'
+            for i in {1..200}; do [[ -s %s/line ]] && break; sleep 0.05; done
+            """ % (self.folder.name, self.folder.name, self.folder.name, line, self.folder.name))
+        with open(os.path.join(self.folder.name, "line")) as f:
+            completed = f.read().strip()[2:-2].rstrip()
+        os.unlink(os.path.join(self.folder.name, "line"))
+        return completed or p.stderr
+
+    def in_fish(self, line, program="gvctl"):
+        p = subprocess.run(["fish", "--no-config", "-c", "source $FILE; complete -C $LINE"], capture_output=True, text=True,
+                           env={**self.environment, "LINE": line, "FILE": os.path.join(self.folder.name, program + ".f")})
+        self.assertEqual(p.stderr, "")
+        return sorted(x.split("\t")[0] for x in p.stdout.splitlines())
+
+
+class Completion(Shells):
     def commands(self):
         return sorted(re.findall(r"(?m)^  ([a-z]\S*)", gvctl("--help")[1]))
 
@@ -71,8 +104,12 @@ class Completion(Case):
             self.assertEqual(self.in_bash(line), ["json", "name", "table", "wide", "yaml"])
         self.assertEqual(self.in_bash("gvctl completion "), ["bash", "fish", "zsh"])
         self.assertEqual(self.in_bash("gvctl log-level w"), ["warn"])
+        self.assertEqual(self.in_bash("gvctl log-level warn "), [])
+        self.assertEqual(self.in_bash("gvctl key "), ["new"])
+        self.assertEqual(self.in_bash("gvctl key new "), [])
+        self.assertEqual(self.in_bash("gvctl key new alice --in"), ["--in-flight", "--insecure"])
         open(os.path.join(self.folder.name, "request.json"), "w").close()
-        for line in ("gvctl explain req", "gvctl --token-file req", "gvctl keygen --next req"):
+        for line in ("gvctl explain req", "gvctl --token-file req", "gvctl keygen --next req", "gvctl key new a --file req"):
             self.assertEqual(self.in_bash(line), ["request.json"])
 
     def test_bash_asks_the_router_for_replicas(self):
@@ -110,41 +147,16 @@ class Completion(Case):
 
     def test_zsh_completes(self):
         """By the keys of a person: what stands on the line after Tab."""
-        if not shutil.which("zsh"):
-            self.skipTest("zsh is not installed")
-        for program in ("gvctl", "grapevine"):
-            with open(os.path.join(self.folder.name, "_" + program), "w") as f:
-                f.write(self.script("zsh", program))
+        self.have("zsh")
         for line, completed in (("gvctl converg", "gvctl convergence "), ("gvctl drain --wa", "gvctl drain --wait"),
                                 ("gvctl replicas -o js", "gvctl replicas -o json"),
-                                ("gvctl completion fi", "gvctl completion fish"),
+                                ("gvctl completion fi", "gvctl completion fish"), ("gvctl key n", "gvctl key new"),
+                                ("gvctl key new x --in-f", "gvctl key new x --in-flight="),
                                 ("grapevine --policy round", "grapevine --policy round_robin")):
-            p = subprocess.run(["zsh", "-f"], capture_output=True, text=True, env=self.environment, timeout=60, input="""
-                zmodload zsh/zpty
-                zpty Z zsh -f
-                zpty -w Z 'PS1=; fpath=(%s $fpath); autoload -Uz compinit; compinit -u -d %s/dump; '
-                zpty -w Z 'report() { print -r -- "<<$BUFFER>>" >%s/line; exit }; zle -N report; bindkey "^X" report'
-                zpty -w Z 'print -r -- set''up'
-                zpty -r Z said '*setup*'
-                zpty -w -n Z "$(print -r -- %s)"$'\\t\\x18'
-                for i in {1..200}; do [[ -s %s/line ]] && break; sleep 0.05; done
-                """ % (self.folder.name, self.folder.name, self.folder.name, line, self.folder.name))
-            with open(os.path.join(self.folder.name, "line")) as f:
-                self.assertEqual(f.read().strip()[2:-2].rstrip(), completed.rstrip(), p.stderr)
-            os.unlink(os.path.join(self.folder.name, "line"))
-
-    def in_fish(self, line, program="gvctl"):
-        p = subprocess.run(["fish", "--no-config", "-c", "source $FILE; complete -C $LINE"], capture_output=True, text=True,
-                           env={**self.environment, "LINE": line, "FILE": os.path.join(self.folder.name, program + ".f")})
-        self.assertEqual(p.stderr, "")
-        return sorted(x.split("\t")[0] for x in p.stdout.splitlines())
+            self.assertEqual(self.in_zsh(line), completed.rstrip())
 
     def test_fish_completes(self):
-        if not shutil.which("fish"):
-            self.skipTest("fish is not installed")
-        for program in ("gvctl", "grapevine"):
-            with open(os.path.join(self.folder.name, program + ".f"), "w") as f:
-                f.write(self.script("fish", program))
+        self.have("fish")
         port = self.engine().closes(answer_json([{"name": "10.0.0.1:8000"}]))
         self.environment["GRAPEVINE_ADMIN"] = port.url
         self.assertEqual(self.in_fish("gvctl con"), ["config", "convergence", "convert"])
@@ -152,6 +164,9 @@ class Completion(Case):
         self.assertEqual(self.in_fish("gvctl drain --w"), ["--wait"])
         self.assertEqual(self.in_fish("gvctl replicas --w"), [])
         self.assertEqual(self.in_fish("gvctl queue -o j"), ["json"])
+        self.assertEqual(self.in_fish("gvctl key "), ["new"])
+        self.assertEqual(self.in_fish("gvctl key new "), [])
+        self.assertEqual(self.in_fish("gvctl key new --mod"), ["--models"])
         self.assertEqual(self.in_fish("grapevine --log-level d", "grapevine"), ["debug"])
 
     def test_what_is_no_shell(self):
@@ -159,6 +174,47 @@ class Completion(Case):
             status, out, err = gvctl("completion", *args)
             self.assertEqual((status, out), (2, ""))
             self.assertIn("gvctl or grapevine, for bash, zsh or fish", err)
+
+
+class Secured(Shells):
+    """A router at https:// that wants a token: Tab offered nothing."""
+
+    def setUp(self):
+        super().setUp()
+        ca = Authority(self.folder.name)
+        self.port = self.keep(TlsEngine(ca.pair("router")))
+        self.port.handler = self.answer
+        with open(os.path.join(self.folder.name, "token"), "w") as f:
+            f.write("sesame\n")
+        os.rename(ca.cert, os.path.join(self.folder.name, "ca.pem"))
+
+    def answer(self, asked):
+        asked.read_body()
+        good = asked.get("authorization") == "Bearer sesame"
+        asked.send(answer_json([{"name": "10.0.0.7:8000"}] if good else {"error": {"message": "no"}}, 200 if good else 401))
+        asked.close()
+
+    def ways(self):
+        """Ways to say the same, all before a command that wants a replica."""
+        for ca in ("--ca-file ~/ca.pem", "--ca-file=%s/ca.pem" % self.folder.name, "--insecure"):
+            for admin in ("--admin %s", "--admin=%s"):
+                yield "gvctl %s %s --token-file %s/token" % (admin % self.port.url, ca, self.folder.name)
+
+    def test_bash(self):
+        for way in self.ways():
+            self.assertEqual(self.in_bash(way + " drain "), ["10.0.0.7:8000"], way)
+        self.assertEqual(self.in_bash("gvctl --admin %s drain " % self.port.url), [])
+        self.assertEqual(self.in_bash("gvctl --admin %s --insecure drain " % self.port.url), [])
+
+    def test_zsh(self):
+        self.have("zsh")
+        for way in list(self.ways())[:3]:
+            self.assertEqual(self.in_zsh(way + " drain 10"), way + " drain 10.0.0.7:8000", way)
+
+    def test_fish(self):
+        self.have("fish")
+        for way in self.ways():
+            self.assertEqual(self.in_fish(way + " drain "), ["10.0.0.7:8000"], way)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ def tables():
     return found
 
 
-class Convert(unittest.TestCase):
+class Converts(unittest.TestCase):
+    """What gvctl convert makes of something passes --check-config."""
+
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
@@ -113,6 +115,8 @@ class Convert(unittest.TestCase):
                 self.assertEqual((p.returncode, p.stderr), (0, ""), out)
         return settings(out), out, err
 
+
+class Convert(Converts):
     def test_the_page_is_made_of_the_tables(self):
         with open(PAGE) as f:
             self.assertEqual(f.read(), gvctl("convert", "--print-page")[1], "make docs")
@@ -163,6 +167,15 @@ class Convert(unittest.TestCase):
         self.assertIn("session-header names the header", out)
         self.assertIn("--intra-node-data-parallel-size: data-parallel ranks are found by themselves", out)
         self.assertIn("0 without a counterpart", err)
+
+    def test_a_program_is_known_by_its_name_first(self):
+        """vllm-router with one flag of SMG's was taken for SMG. Two routers have the name vllm-router."""
+        for args, router in ((("--worker-urls", "http://a:1", "--tls-cert-path", "X"), "vllm-router"),
+                             (("--worker-urls", "http://a:1", "--jwt-issuer", "x", "--tls-cert-path", "X"), "vllm-router"),
+                             (("--static-backends", "http://a:1", "--tls-cert-path", "X"), "production-stack")):
+            out, err = self.convert("--", "vllm-router", *args)[1:]
+            self.assertIn("gvctl: of %s: " % router, err)
+            self.assertIn("--tls-cert-path: this flag is not known here; that of smg is tls-cert", out)
 
     def test_sglang_in_kubernetes_and_compose(self):
         manifest = """
@@ -241,6 +254,8 @@ schedulingProfiles:
 - name: default
   plugins:
   - {pluginRef: prefix-cache-scorer, weight: 3}
+  - {pluginRef: kv-cache-utilization-scorer}
+  - {pluginRef: max-score-picker}
 """
         path = self.file("epp.yaml", config)
         map_of_it = "apiVersion: v1\nkind: ConfigMap\ndata:\n  epp.yaml: |\n" + re.sub("(?m)^", "    ", config)
@@ -299,7 +314,7 @@ backend engines
                "replica-requests-max": "64"}
         self.assertEqual({k: v for k, v in got.items() if k != "tls-cert"}, had)
         self.assertEqual("tls-cert" in got, "would be tls-cert" not in out)
-        for words in ("bind: clients connect at one address", "server: backup: there are no backups",
+        for words in ("bind: :8080: clients connect at one address, *:443", "server: backup: there are no backups",
                       "http-request: requests are routed by their model", "whatever: this directive is not known here"):
             self.assertIn("gvctl: " + words, err)
         for words in ("nbthread: one thread", "tune.*: nothing of it needs tuning", "mode: HTTP"):

@@ -217,6 +217,18 @@ class Ports(Case):
         self.assertEqual((status, err), (1, ""))
         self.assertRegex(out, r"^router +not ready: \S+")
 
+    def test_events_in_words(self):
+        e = self.engine()
+        r = self.router([e])
+        self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
+        line = r"(?m)^20\d\d-\S+ \S+  - +%s +.*drain.*$" % re.escape(e.name)
+        wait_for(lambda: re.search(line, gvctl("events", admin=r.admin_port)[1]), "it says so")
+        status, out, err = gvctl("events", "-v", "--last", "1", admin=r.admin_port)
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"TIME +ROUTER +ABOUT +FIRST +KIND +TIMES +EVENT +WHAT\n.+\n\nTIME is the last")
+        told = json.loads(gvctl("events", "-o", "json", admin=r.admin_port)[1])["events"]
+        self.assertIn("start", [t["event"] for t in told])
+
     def test_the_client_port_and_an_engine_are_named(self):
         sim = self.sim(*FAST)
         r = self.router([sim])

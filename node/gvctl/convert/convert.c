@@ -12,7 +12,7 @@
 #include "node/gvctl/print.h"
 #include "node/settings/options.h"
 
-enum { EXIT_USAGE = 2, HAPROXY_FILE_MAX = 1 << 20 };
+enum { EXIT_USAGE = 2 };
 
 /* --- what comes out -------------------------------------------------------------------------- */
 
@@ -118,19 +118,6 @@ static int unknown(const char *what)
     return EXIT_USAGE;
 }
 
-static json_t *haproxy_file(const char *path, struct buf *text)
-{
-    FILE *f = fopen(path, "rb");
-    char chunk[4096];
-    size_t n;
-    int err = f != NULL ? 0 : ERR_NOT_FOUND;
-    while (err == 0 && text->len < HAPROXY_FILE_MAX && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        err = buf_append(text, chunk, n);
-    if (f != NULL)
-        (void)fclose(f);
-    return err == 0 ? json_true() : NULL;
-}
-
 /* haproxy -f FILE */
 static int of_haproxy_words(const struct convert_input *input, const json_t *words, FILE *to)
 {
@@ -141,7 +128,7 @@ static int of_haproxy_words(const struct convert_input *input, const json_t *wor
     for (size_t i = 0; i + 1 < json_array_size(words); i++) {
         const char *word = json_string_value(json_array_get(words, i));
         const char *path = json_string_value(json_array_get(words, i + 1));
-        if (strcmp(word, "-f") == 0 && haproxy_file(path, &text) == NULL) {
+        if (strcmp(word, "-f") == 0 && !convert_file(path, &text)) {
             (void)fprintf(stderr, "gvctl: cannot read \"%s\"\n", path);
             buf_free(&text);
             convert_free(&c);
@@ -153,7 +140,9 @@ static int of_haproxy_words(const struct convert_input *input, const json_t *wor
     return finish(&c, input, to);
 }
 
-static int of_words(const struct convert_input *input, json_t *words, const char *what, FILE *to)
+/* `beside`: the documents that it stands among, or NULL. */
+static int of_words(const struct convert_input *input, json_t *words, const char *what,
+                    json_t *beside, FILE *to)
 {
     struct convert_state c;
     const struct convert_router *router =
@@ -171,7 +160,11 @@ static int of_words(const struct convert_input *input, json_t *words, const char
             break;
         (void)json_array_remove(words, 0);
     }
+    c.beside = beside;
+    c.router_at = convert_router_at;
     convert_words(&c, words);
+    if (router == &convert_llmd && beside != NULL)
+        convert_llmd_pool(&c, beside);
     return finish(&c, input, to);
 }
 
@@ -180,7 +173,7 @@ static int of_yaml(const struct convert_input *input, json_t *docs, FILE *to)
     struct convert_state c;
     json_t *words = convert_manifest_words(docs, 0);
     if (words != NULL) {
-        int status = of_words(input, words, input->file, to);
+        int status = of_words(input, words, input->file, docs, to);
         json_decref(words);
         return status;
     }
@@ -189,6 +182,7 @@ static int of_yaml(const struct convert_input *input, json_t *docs, FILE *to)
         return unknown(input->file);
     convert_begin(&c, &convert_llmd);
     convert_llmd_config(&c, config);
+    convert_llmd_pool(&c, docs);
     return finish(&c, input, to);
 }
 
@@ -208,7 +202,7 @@ static int of_text(const struct convert_input *input, FILE *to)
         status = of_yaml(input, docs, to);
     } else {
         json_t *words = convert_split(input->text);
-        status = of_words(input, words, input->file, to);
+        status = of_words(input, words, input->file, NULL, to);
         json_decref(words);
     }
     json_decref(docs);
@@ -224,7 +218,7 @@ int convert(const struct convert_input *input, FILE *to)
     json_t *words = json_array();
     for (unsigned i = 0; i < input->word_count; i++)
         (void)json_array_append_new(words, json_string(input->words[i]));
-    int status = of_words(input, words, "that command line", to);
+    int status = of_words(input, words, "that command line", NULL, to);
     json_decref(words);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/slice.h"
 
 enum convert_arity { CONVERT_SWITCH, CONVERT_ONE, CONVERT_MANY };
@@ -75,6 +76,11 @@ struct convert_state {
     char host[256], port[16], admin_host[256], admin_port[16];
     bool kubernetes, listen_given;
     char ns[128], kubernetes_port[64], selector[256];
+    char crt_base[256], ca_base[256]; /* of HAProxy: folders of files that have no whole path */
+    bool servers_tls;                 /* of HAProxy: default-server says ssl */
+    /* All routers, NULL behind the last: flags that one has are known of others. NULL: none are. */
+    const struct convert_router *(*router_at)(unsigned i);
+    json_t *beside; /* of llm-d: documents that its command line stands among; NULL: none */
 };
 
 void convert_begin(struct convert_state *c, const struct convert_router *router);
@@ -92,18 +98,23 @@ const struct convert_row *convert_find(const struct convert_router *router, stru
 void convert_words(struct convert_state *c, const json_t *words);
 /* Listens, Kubernetes: what several flags say together. */
 void convert_finish(struct convert_state *c);
-/* "5000", "5s", "1d" as a time of ours; false: it is none. */
+/* "5000", "5s", "1d", "1m30s" as a time of ours; false: it is none. */
 bool convert_duration(struct slice text, char *out, size_t size);
 
-/* A text of HAProxy's. */
+/* A text of HAProxy's (haproxy_sections.c), and whether one is. */
+bool convert_is_haproxy(struct slice text);
 void convert_haproxy_text(struct convert_state *c, struct slice text);
 /* An EndpointPickerConfig in a document, also one in a ConfigMap. NULL: there is none. */
 const json_t *convert_find_config(json_t *value, unsigned depth);
 /* Its plugins and sections. */
 void convert_llmd_config(struct convert_state *c, const json_t *config);
+/* Of documents beside it: which pods are in its InferencePool. */
+void convert_llmd_pool(struct convert_state *c, json_t *docs);
 
 /* YAML as JSON: scalars are text. NULL: it is none. Several documents are in an array. */
 json_t *convert_yaml(struct slice text);
+/* Appends a file; false: it cannot be read. */
+bool convert_file(const char *path, struct buf *text);
 /* As a shell splits it; lines that begin with # are none. */
 json_t *convert_split(struct slice text);
 

@@ -91,10 +91,11 @@ const struct convert_router *convert_router_of(const json_t *words)
                 return programs[k].router;
         }
     }
-    const struct convert_router *best = NULL;
-    unsigned most = 0;
+    const struct convert_router *best = either ? &convert_vllm : NULL;
+    unsigned most = either ? likeness(best, words) : 0;
     for (size_t k = 0; k < ARRAY_LEN(routers); k++) {
-        unsigned n = routers[k]->is_config ? 0 : likeness(routers[k], words);
+        bool possible = either ? routers[k] == &convert_production_stack : !routers[k]->is_config;
+        unsigned n = possible ? likeness(routers[k], words) : 0;
         best = n > most ? routers[k] : best;
         most = n > most ? n : most;
     }
@@ -169,21 +170,4 @@ json_t *convert_manifest_words(json_t *value, unsigned depth)
             return found;
     }
     return NULL;
-}
-
-bool convert_is_haproxy(struct slice text)
-{
-    unsigned sections = 0;
-    while (text.len > 0) {
-        struct slice line = slice_cut(&text, '\n');
-        struct slice first = slice_cut(&line, ' ');
-        first = slice_trim(first);
-        sections +=
-            slice_equal(first, SLICE("defaults")) || slice_equal(first, SLICE("frontend")) ||
-                    slice_equal(first, SLICE("backend")) || slice_equal(first, SLICE("listen")) ||
-                    slice_equal(first, SLICE("global"))
-                ? 1
-                : 0;
-    }
-    return sections > 0;
 }

@@ -12,6 +12,5 @@ const struct convert_router *convert_router_of(const json_t *words);
 /* The command line of the first container of a manifest that is a router's; NULL: there is none.
  * The caller has it. */
 json_t *convert_manifest_words(json_t *value, unsigned depth);
-bool convert_is_haproxy(struct slice text);
 
 #endif

@@ -1,16 +1,16 @@
-/* An HAProxy configuration: the sections that the engines are in. */
+/* An HAProxy configuration: its directives. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "node/gvctl/convert/fork_internal.h"
+#include "node/gvctl/convert/haproxy_internal.h"
 
 #define NOTE_SYSTEMD "systemd or the container does that"
 #define NOTE_RULES   "requests are routed by their model and prompt, not by rules"
 #define NOTE_EDIT    "heads and bodies are sent on as they are"
 #define NOTE_STICK   "stickiness is by the prompt's prefix, or policy: session with session-header"
 #define NOTE_ADMIN   "gvctl and /metrics at the admin port have that"
+#define NOTE_SILENT  "machines that are silent are found out, on both sides"
 #define NOTE_LOG     "the log goes to standard error, one line an event"
 
 /* A directive of one word or several; the longest that fits counts. */
@@ -46,6 +46,7 @@ static const struct convert_row rows[] = {
     ROW("http-check connect", MANY, NEEDLESS, NULL, "health is asked at the replica's address"),
     ROW("http-check disable-on-404", ONE, NEEDLESS, NULL,
         "a status outside health-statuses takes a replica out at once"),
+    ROW("http-check", MANY, NEEDLESS, NULL, "health is one GET of health-path"),
     ROW("option tcp-check", ONE, NEEDLESS, NULL, "health is asked by HTTP, at health-path"),
     ROW("option forwardfor", MANY, NEEDLESS, NULL,
         "X-Forwarded-For is written (forwarded-headers)"),
@@ -60,6 +61,18 @@ static const struct convert_row rows[] = {
     ROW("option abortonclose", ONE, NEEDLESS, NULL, "who hangs up frees the engine at once"),
     ROW("option prefer-last-server", ONE, NEEDLESS, NULL, NOTE_STICK),
     ROW("option splice-auto", ONE, NEEDLESS, NULL, "bytes are not copied where they need not be"),
+    {"option tcplog", CONVERT_MANY, CONVERT_FIXED, "access-log", NULL, "all"},
+    {"option httpslog", CONVERT_MANY, CONVERT_FIXED, "access-log", NULL, "all"},
+    ROW("option logasap", ONE, NEEDLESS, NULL, NOTE_LOG),
+    ROW("option contstats", ONE, NEEDLESS, NULL, NOTE_ADMIN),
+    ROW("option socket-stats", ONE, NEEDLESS, NULL, NOTE_ADMIN),
+    ROW("option tcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
+    ROW("option clitcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
+    ROW("option srvtcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
+    ROW("option allbackups", ONE, NEEDLESS, NULL, "there are no backups: all replicas serve"),
+    ROW("option accept-invalid-http-request", ONE, MISSING, NULL, "HTTP is read strictly"),
+    ROW("option accept-invalid-http-response", ONE, MISSING, NULL, "HTTP is read strictly"),
+    ROW("option external-check", ONE, MISSING, NULL, "the router runs no code of others"),
     ROW("option", MANY, MISSING, NULL, "no such option is known here"),
     ROW("maxconn", ONE, NUMBER, "connections-max", NULL),
     ROW("fullconn", ONE, NEEDLESS, NULL, "replica-requests-max limits each replica"),
@@ -101,112 +114,42 @@ static const struct convert_row rows[] = {
     ROW("chroot", ONE, NEEDLESS, NULL, NOTE_SYSTEMD),
     ROW("pidfile", ONE, NEEDLESS, NULL, NOTE_SYSTEMD),
     ROW("ulimit-n", ONE, NEEDLESS, NULL, NOTE_SYSTEMD),
+    ROW("thread-groups", ONE, NEEDLESS, NULL, "one thread: run several routers"),
+    ROW("spread-checks", ONE, NEEDLESS, NULL, "health checks are spread by themselves"),
+    ROW("server-state-file", ONE, NEEDLESS, NULL, "state comes from the other routers"),
+    ROW("load-server-state-from-file", ONE, NEEDLESS, NULL, "state comes from the other routers"),
+    ROW("setenv", MANY, BY_HAND, NULL, "variables are not replaced: write what they hold"),
+    ROW("presetenv", MANY, BY_HAND, NULL, "variables are not replaced: write what they hold"),
+    ROW("backlog", ONE, NEEDLESS, NULL, "4,096 connections may wait to be accepted"),
+    ROW("dispatch", ONE, MISSING, NULL, "replicas are named one by one"),
+    ROW("source", MANY, MISSING, NULL, "the system chooses the address towards replicas"),
+    ROW("capture", MANY, MISSING, NULL, "the log has no headers"),
+    ROW("email-alert", MANY, MISSING, NULL, "deploy/prometheus has alerts"),
+    ROW("rate-limit", MANY, BY_HAND, "client-keys-file", "a key may have requests-per-minute"),
+    ROW("maxconnrate", ONE, MISSING, NULL, "connections-per-client-max limits clients"),
+    ROW("maxsslconn", ONE, NEEDLESS, NULL, "connections-max counts them too"),
     ROW("hard-stop-after", ONE, DURATION, "drain-timeout", NULL),
     ROW("grace", ONE, DURATION, "drain-delay", NULL),
     ROW("description", MANY, NEEDLESS, NULL, "a comment does it"),
     ROW("node", ONE, TEXT, "node-name", NULL),
     ROW("localpeer", ONE, TEXT, "node-name", NULL),
     ROW("peer", MANY, BY_HAND, "join", "join names another router, at its gossip port (7490)"),
-    ROW("nameserver", MANY, BY_HAND, "dns-server", "dns-server: IP:PORT, for replica-dns"),
+    ROW("nameserver", MANY, SPECIAL, "dns-server", "it is asked for replica-dns"),
     ROW("ssl-default-bind-options", MANY, NEEDLESS, NULL, "TLS 1.2 and 1.3"),
     ROW("ssl-default-bind-ciphers", MANY, MISSING, NULL, "ciphers are chosen by the program"),
     ROW("ssl-default-bind-ciphersuites", MANY, MISSING, NULL, "ciphers are chosen by the program"),
-    ROW("ca-base", ONE, NEEDLESS, NULL, "files are named by their whole paths"),
-    ROW("crt-base", ONE, NEEDLESS, NULL, "files are named by their whole paths"),
+    ROW("ca-base", ONE, SPECIAL, "replica-ca-file", "files are named by their whole paths"),
+    ROW("crt-base", ONE, SPECIAL, "tls-cert", "files are named by their whole paths"),
+    ROW("ssl-default-server-options", MANY, NEEDLESS, NULL, "TLS 1.2 and 1.3"),
+    ROW("ssl-default-server-ciphers", MANY, MISSING, NULL, "ciphers are chosen by the program"),
+    ROW("ssl-default-server-ciphersuites", MANY, MISSING, NULL,
+        "ciphers are chosen by the program"),
+    ROW("ssl-dh-param-file", ONE, NEEDLESS, NULL, "keys are exchanged by ECDHE"),
+    ROW("ssl-server-verify", ONE, BY_HAND, "replica-ca-file",
+        "certificates of replicas are always checked: replica-ca-file names their CA"),
     {"tune.*", CONVERT_MANY, CONVERT_NEEDLESS, NULL, "nothing of it needs tuning", NULL},
     ROW("lua-load", ONE, MISSING, NULL, "the router runs no code of others"),
 };
-
-static const char *word(const json_t *words, size_t i)
-{
-    const char *text = json_string_value(json_array_get(words, i));
-    return text != NULL ? text : "";
-}
-
-/* The word behind `key`, from words[from] on; NULL: it is not there. */
-static const char *behind(const json_t *words, size_t from, const char *key)
-{
-    for (size_t i = from; i < json_array_size(words); i++) {
-        if (strcmp(word(words, i), key) == 0)
-            return word(words, i + 1);
-    }
-    return NULL;
-}
-
-static void take_bind(struct convert_state *c, const json_t *words)
-{
-    char address[300];
-    struct slice at = slice_of_cstr(word(words, 0));
-    size_t colon = at.len;
-    while (colon > 0 && at.at[colon - 1] != ':')
-        colon--;
-    struct slice host = slice_of(at.at, colon > 0 ? colon - 1 : 0);
-    if (host.len == 0 || slice_equal(host, SLICE("*")))
-        host = SLICE("0.0.0.0");
-    (void)snprintf(address, sizeof address, "%.*s:%.*s", SLICE_ARG(host),
-                   SLICE_ARG(slice_skip(at, colon)));
-    if (c->listen_given) {
-        convert_note(c, CONVERT_NONE, "bind", "clients connect at one address: the first is used");
-        return;
-    }
-    c->listen_given = true;
-    convert_set(c, "listen", address, "bind");
-    if (behind(words, 1, "accept-proxy") != NULL)
-        convert_set(c, "proxy-protocol", "on", "bind: accept-proxy");
-    if (behind(words, 1, "crt") != NULL)
-        convert_set(c, "tls-cert", behind(words, 1, "crt"), "bind: crt");
-    convert_note(c, CONVERT_DID, "bind", NULL);
-}
-
-/* inter, fall, maxconn: of a server, but ours are of all. */
-static void take_checks(struct convert_state *c, const json_t *words, size_t from)
-{
-    const char *inter = behind(words, from, "inter"), *fall = behind(words, from, "fall");
-    const char *most = behind(words, from, "maxconn");
-    char time[64];
-    if (inter != NULL && convert_duration(slice_of_cstr(inter), time, sizeof time))
-        convert_set(c, "health-interval", time, "inter");
-    if (fall != NULL)
-        convert_set(c, "health-failures", fall, "fall");
-    if (most != NULL)
-        convert_set(c, "replica-requests-max", most, "maxconn of a server");
-}
-
-static void take_server(struct convert_state *c, const json_t *words)
-{
-    static const char *const lost[][2] = {
-        {"backup", "there are no backups: all replicas serve"},
-        {"cookie", NOTE_STICK},
-        {"send-proxy", "replicas get no PROXY header"},
-        {"send-proxy-v2", "replicas get no PROXY header"},
-        {"slowstart", "a replica that comes back is weighed by what it does"},
-        {"disabled", "it is among the replicas: gvctl drain takes it out"}};
-    const char *weight = behind(words, 2, "weight");
-    bool tls = behind(words, 2, "ssl") != NULL;
-    const char *address = word(words, 1);
-    char url[400];
-    (void)snprintf(url, sizeof url, "%s://%s", tls ? "https" : "http", address);
-    if (strchr(address, ':') == NULL) {
-        convert_note(c, CONVERT_HAND, "server", "its address has no port");
-        return;
-    }
-    if (weight != NULL && strtod(weight, NULL) > 0 && strcmp(weight, "1") != 0) {
-        size_t len = strlen(url);
-        (void)snprintf(url + len, sizeof url - len, "#weight=%s", weight);
-    }
-    convert_set(c, "replica", url, "server");
-    take_checks(c, words, 2);
-    if (behind(words, 2, "ca-file") != NULL)
-        convert_set(c, "replica-ca-file", behind(words, 2, "ca-file"), "server: ca-file");
-    for (size_t i = 0; i < ARRAY_LEN(lost); i++) {
-        if (behind(words, 2, lost[i][0]) != NULL) {
-            char what[64];
-            (void)snprintf(what, sizeof what, "server: %s", lost[i][0]);
-            convert_note(c, CONVERT_NONE, what, lost[i][1]);
-        }
-    }
-    convert_note(c, CONVERT_DID, "server", NULL);
-}
 
 static void take_balance(struct convert_state *c, const json_t *words)
 {
@@ -219,11 +162,11 @@ static void take_balance(struct convert_state *c, const json_t *words)
         {"uri", "cache_aware", "the path says nothing of a prompt"},
         {"url_param", "cache_aware", "the query says nothing of a prompt"},
         {"rdp-cookie", "cache_aware", "the prompt's prefix says more"}};
-    const char *kind = word(words, 0), *ours = "cache_aware", *note = NULL;
+    const char *kind = convert_word(words, 0), *ours = "cache_aware", *note = NULL;
     char name[128] = "";
     if (strncmp(kind, "hdr(", 4) == 0)
         (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(kind + 4, ",)"), kind + 4);
-    const char *sample = strcmp(kind, "hash") == 0 ? strstr(word(words, 1), "hdr(") : NULL;
+    const char *sample = strcmp(kind, "hash") == 0 ? strstr(convert_word(words, 1), "hdr(") : NULL;
     if (sample != NULL)
         (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(sample + 4, ",)"), sample + 4);
     if (strncmp(kind, "random", 6) == 0)
@@ -231,8 +174,12 @@ static void take_balance(struct convert_state *c, const json_t *words)
             strchr(kind, '(') != NULL && strcmp(kind, "random(1)") != 0 ? "power_of_two" : "random";
     if (strcmp(kind, "random") == 0)
         ours = "power_of_two"; /* HAProxy draws two by default */
+    if (strcmp(kind, "hash") == 0)
+        note = "the prompt's prefix says more";
     for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
-        if (strcmp(policies[i].theirs, kind) == 0) {
+        size_t len = strlen(policies[i].theirs);
+        if (strncmp(policies[i].theirs, kind, len) == 0 &&
+            (kind[len] == '\0' || kind[len] == '(')) {
             ours = policies[i].ours;
             note = policies[i].note;
         }
@@ -250,57 +197,79 @@ static void take_balance(struct convert_state *c, const json_t *words)
 static void take_check_path(struct convert_state *c, const char *flag, const json_t *words)
 {
     for (size_t i = 0; i < json_array_size(words); i++) {
-        if (word(words, i)[0] == '/') {
-            convert_set(c, "health-path", word(words, i), flag);
+        if (convert_word(words, i)[0] == '/') {
+            convert_set(c, "health-path", convert_word(words, i), flag);
             break;
         }
     }
     convert_note(c, CONVERT_DID, flag, NULL);
 }
 
+/* "200-399" is "200..399" here. */
 static void take_expect(struct convert_state *c, const json_t *words)
 {
-    const char *status = behind(words, 0, "status");
     char text[64];
-    size_t n = 0;
-    for (; status != NULL && status[0] != '\0' && n + 3 < sizeof text; status++) {
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s", "");
-        if (*status == '-') {
+    size_t n = 0, last = json_array_size(words) - 1;
+    bool status = last > 0 && convert_is(words, last - 1, "status");
+    bool negated = last > 1 && convert_is(words, last - 2, "!");
+    const char *from = status && !negated ? convert_word(words, last) : "";
+    for (; *from != '\0' && n + 3 < sizeof text; from++) {
+        text[n++] = *from == '-' ? '.' : *from;
+        if (*from == '-')
             text[n++] = '.';
-            text[n++] = '.';
-        } else {
-            text[n++] = *status;
-        }
     }
     text[n] = '\0';
-    if (n > 0 && behind(words, 0, "!") == NULL) {
+    if (n > 0) {
         convert_set(c, "health-statuses", text, "http-check expect");
         convert_note(c, CONVERT_DID, "http-check expect", NULL);
     } else {
-        convert_note(c, CONVERT_NONE, "http-check expect", "only statuses count, no bodies");
+        convert_note(
+            c, CONVERT_HAND, "http-check expect",
+            "health-statuses: the statuses of a replica that is well; its body does not count");
     }
+}
+
+static void set_nameserver(struct convert_state *c, const json_t *words)
+{
+    const char *at = convert_word(words, 1);
+    if (strchr(at, '/') != NULL || strchr(at, '@') != NULL) {
+        convert_note(c, CONVERT_HAND, "nameserver", "dns-server: IP:PORT, for replica-dns");
+        return;
+    }
+    convert_set(c, "dns-server", at, "nameserver");
+    convert_note(c, CONVERT_DID, "nameserver", NULL);
+}
+
+/* A folder in which files of that kind are. */
+static void take_base(char *out, size_t size, const json_t *words)
+{
+    (void)snprintf(out, size, "%s", convert_word(words, 0));
 }
 
 static void special(struct convert_state *c, const struct convert_row *row, const json_t *words)
 {
-    if (strcmp(row->flag, "bind") == 0) {
-        take_bind(c, words);
-    } else if (strcmp(row->flag, "server") == 0) {
-        take_server(c, words);
-    } else if (strcmp(row->flag, "server-template") == 0) {
-        convert_set(c, "replica-dns", word(words, 2), "server-template");
-        take_checks(c, words, 3);
-        convert_note(c, CONVERT_DID, row->flag, NULL);
-    } else if (strcmp(row->flag, "default-server") == 0) {
-        take_checks(c, words, 0);
-        convert_note(c, CONVERT_DID, row->flag, NULL);
-    } else if (strcmp(row->flag, "balance") == 0) {
-        take_balance(c, words);
-    } else if (strcmp(row->flag, "http-check expect") == 0) {
-        take_expect(c, words);
-    } else {
-        take_check_path(c, row->flag, words);
+    static const struct {
+        const char *flag;
+        void (*take)(struct convert_state *c, const json_t *words);
+    } takers[] = {{"bind", convert_haproxy_bind},
+                  {"server", convert_haproxy_server},
+                  {"server-template", convert_haproxy_server_template},
+                  {"default-server", convert_haproxy_default_server},
+                  {"balance", take_balance},
+                  {"http-check expect", take_expect},
+                  {"nameserver", set_nameserver}};
+    for (size_t i = 0; i < ARRAY_LEN(takers); i++) {
+        if (strcmp(row->flag, takers[i].flag) == 0) {
+            takers[i].take(c, words);
+            return;
+        }
     }
+    if (strcmp(row->flag, "crt-base") == 0)
+        take_base(c->crt_base, sizeof c->crt_base, words);
+    else if (strcmp(row->flag, "ca-base") == 0)
+        take_base(c->ca_base, sizeof c->ca_base, words);
+    else
+        take_check_path(c, row->flag, words);
 }
 
 static const struct convert_policy policies[] = {{NULL, NULL, NULL}};
@@ -316,45 +285,27 @@ const struct convert_router convert_haproxy = {
     .special = special,
 };
 
-static bool is_section(const char *first)
-{
-    static const char *const names[] = {"global",  "defaults",  "frontend",    "backend",  "listen",
-                                        "peers",   "resolvers", "userlist",    "mailers",  "cache",
-                                        "program", "ring",      "http-errors", "crt-store"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (strcmp(first, names[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void take_line(struct convert_state *c, json_t *words)
+void convert_haproxy_line(struct convert_state *c, json_t *words)
 {
     char two[160];
-    if (strcmp(word(words, 0), "no") == 0) /* "no option X" */
+    if (strcmp(convert_word(words, 0), "no") == 0) /* "no option X" */
         return;
-    (void)snprintf(two, sizeof two, "%s %s", word(words, 0), word(words, 1));
+    (void)snprintf(two, sizeof two, "%s %s", convert_word(words, 0), convert_word(words, 1));
     const struct convert_row *row = convert_find(&convert_haproxy, slice_of_cstr(two));
     size_t used = row != NULL ? 2 : 1;
     if (row == NULL)
-        row = convert_find(&convert_haproxy, slice_of_cstr(word(words, 0)));
-    if (row == NULL && strncmp(word(words, 0), "tune.", 5) == 0)
+        row = convert_find(&convert_haproxy, slice_of_cstr(convert_word(words, 0)));
+    if (row == NULL && strncmp(convert_word(words, 0), "tune.", 5) == 0)
         row = convert_find(&convert_haproxy, SLICE("tune.*"));
     if (row == NULL) {
-        convert_note(c, CONVERT_NONE, word(words, 0), "this directive is not known here");
+        convert_note(c, CONVERT_NONE, convert_word(words, 0), "this directive is not known here");
+        return;
+    }
+    if (strcmp(row->flag, "option") == 0) {
+        convert_note(c, CONVERT_NONE, two, row->note);
         return;
     }
     while (used-- > 0)
         (void)json_array_remove(words, 0);
     convert_take(c, row, words);
-}
-
-void convert_haproxy_text(struct convert_state *c, struct slice text)
-{
-    while (text.len > 0) {
-        json_t *words = convert_split(slice_cut(&text, '\n'));
-        if (json_array_size(words) > 0 && !is_section(word(words, 0)))
-            take_line(c, words);
-        json_decref(words);
-    }
 }

@@ -1,4 +1,5 @@
 /* llm-d: the flags of its endpoint picker, and the plugins of an EndpointPickerConfig. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,16 +62,12 @@ static void take_config(struct convert_state *c, const struct convert_row *row,
     bool is_text = strcmp(row->flag, "config-text") == 0;
     struct buf text;
     buf_init(&text, 0);
-    FILE *f = is_text || value == NULL ? NULL : fopen(value, "rb");
-    char chunk[4096];
-    size_t n;
-    int err = is_text && value != NULL ? buf_append_cstr(&text, value) : 0;
-    while (f != NULL && err == 0 && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        err = buf_append(&text, chunk, n);
-    if (f != NULL)
-        (void)fclose(f);
-    json_t *docs = err == 0 && text.len > 0 ? convert_yaml(buf_slice(&text)) : NULL;
+    bool good = value != NULL &&
+                (is_text ? buf_append_cstr(&text, value) == 0 : convert_file(value, &text));
+    json_t *docs = good && text.len > 0 ? convert_yaml(buf_slice(&text)) : NULL;
     const json_t *config = docs != NULL ? convert_find_config(docs, 0) : NULL;
+    if (config == NULL && c->beside != NULL) /* a ConfigMap that is mounted there */
+        config = convert_find_config(c->beside, 0);
     if (config != NULL)
         convert_llmd_config(c, config);
     else
@@ -224,6 +221,95 @@ static void take_plugin(struct convert_state *c, const char *type)
     convert_note(c, kind, type, row != NULL ? row->note : "this plugin is not known here");
 }
 
+static const char *name_of(const json_t *plugin)
+{
+    return fields_text(plugin, fields_has_text(plugin, "name") ? "name" : "type");
+}
+
+enum use { USE_UNKNOWN /* there are no profiles */, USE_NONE, USE_WITHOUT_WEIGHT, USE_FULL };
+
+/* How profiles use the plugin of that name: those that choose count only where a profile refers to
+ * them, and scorers only with a weight. */
+static enum use use_of(const json_t *config, const char *name)
+{
+    const json_t *profiles = json_object_get(config, "schedulingProfiles"), *profile, *ref;
+    enum use use = json_array_size(profiles) > 0 ? USE_NONE : USE_UNKNOWN;
+    size_t i, k;
+    json_array_foreach(profiles, i, profile)
+    {
+        json_array_foreach(json_object_get(profile, "plugins"), k, ref)
+        {
+            const char *weight = json_string_value(json_object_get(ref, "weight"));
+            bool weighs = weight == NULL || strtod(weight, NULL) != 0;
+            if (fields_equal(ref, "pluginRef", name) && use != USE_FULL)
+                use = weighs ? USE_FULL : USE_WITHOUT_WEIGHT;
+        }
+    }
+    return use;
+}
+
+static bool chooses(const char *type)
+{
+    struct slice text = slice_of_cstr(type);
+    return slice_ends_with(text, SLICE("-scorer")) || slice_ends_with(text, SLICE("-filter")) ||
+           slice_ends_with(text, SLICE("-picker"));
+}
+
+/* True: it chooses by prefix caches. */
+static bool take_used_plugin(struct convert_state *c, const json_t *config, const json_t *plugin)
+{
+    const char *type = fields_text(plugin, "type");
+    enum use use = use_of(config, name_of(plugin));
+    if (chooses(type) && use == USE_NONE)
+        convert_note(c, CONVERT_NOT_NEEDED, name_of(plugin),
+                     "no profile refers to it: it is unused");
+    else if (chooses(type) && use == USE_WITHOUT_WEIGHT)
+        convert_note(c, CONVERT_NOT_NEEDED, name_of(plugin), "its weight is 0: it is unused");
+    else
+        take_plugin(c, type);
+    return strstr(type, "prefix") != NULL && (use == USE_UNKNOWN || use == USE_FULL);
+}
+
+static bool has_plugin(const json_t *config, const char *name)
+{
+    size_t i;
+    const json_t *plugin;
+    json_array_foreach(json_object_get(config, "plugins"), i, plugin)
+    {
+        if (strcmp(name_of(plugin), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* References to what is not there: the endpoint picker does not start with them. */
+static void check_references(struct convert_state *c, const json_t *config)
+{
+    size_t i, k;
+    const json_t *profile, *ref;
+    json_array_foreach(json_object_get(config, "schedulingProfiles"), i, profile)
+    {
+        json_array_foreach(json_object_get(profile, "plugins"), k, ref)
+        {
+            const char *name = fields_text(ref, "pluginRef");
+            if (!has_plugin(config, name))
+                convert_note(c, CONVERT_HAND, name,
+                             "a profile refers to it, and no plugin is called so");
+        }
+    }
+}
+
+static void take_flow(struct convert_state *c, const json_t *flow)
+{
+    const char *ttl = json_string_value(json_object_get(flow, "defaultRequestTTL"));
+    const char *most = json_string_value(json_object_get(flow, "maxRequests"));
+    char time[64];
+    if (ttl != NULL && convert_duration(slice_of_cstr(ttl), time, sizeof time))
+        convert_set(c, "queue-timeout", time, "flowControl: defaultRequestTTL");
+    if (most != NULL)
+        convert_set(c, "queue-max", most, "flowControl: maxRequests");
+}
+
 void convert_llmd_config(struct convert_state *c, const json_t *config)
 {
     static const char *const sections[] = {
@@ -234,15 +320,63 @@ void convert_llmd_config(struct convert_state *c, const json_t *config)
     bool cache = false;
     json_array_foreach(json_object_get(config, "plugins"), i, plugin)
     {
-        const char *type = fields_text(plugin, "type");
-        cache = cache || strstr(type, "prefix") != NULL;
-        take_plugin(c, type);
+        cache |= take_used_plugin(c, config, plugin);
     }
+    check_references(c, config);
     for (i = 0; i < ARRAY_LEN(sections); i++) {
         if (json_object_get(config, sections[i]) != NULL)
             take_plugin(c, sections[i]);
     }
+    take_flow(c, json_object_get(config, "flowControl"));
     convert_set(c, "policy", cache ? "cache_aware" : "least_tokens",
                 cache ? "its scorers of prefix caches" : "its scorers: none is of prefix caches");
     c->kubernetes = true;
+}
+
+/* --- what stands beside it ------------------------------------------------------------------- */
+
+static void take_selector(struct convert_state *c, const json_t *labels)
+{
+    const char *key;
+    json_t *value;
+    size_t len = 0;
+    json_object_foreach((json_t *)labels, key, value)
+    {
+        if (json_is_string(value) && len < sizeof c->selector)
+            len += (size_t)snprintf(c->selector + len, sizeof c->selector - len, "%s%s=%s",
+                                    len > 0 ? "," : "", key, json_string_value(value));
+    }
+}
+
+/* v1 has targetPorts and matchLabels; before, targetPortNumber and the labels themselves. */
+static void take_pool(struct convert_state *c, const json_t *pool)
+{
+    const json_t *spec = json_object_get(pool, "spec");
+    const json_t *selector = json_object_get(spec, "selector");
+    const json_t *labels = json_object_get(selector, "matchLabels");
+    const json_t *first = json_array_get(json_object_get(spec, "targetPorts"), 0);
+    const char *port = json_string_value(json_object_get(first, "number"));
+    const char *ns =
+        json_string_value(json_object_get(json_object_get(pool, "metadata"), "namespace"));
+    if (port == NULL)
+        port = json_string_value(json_object_get(spec, "targetPortNumber"));
+    if (port != NULL && c->kubernetes_port[0] == '\0')
+        (void)snprintf(c->kubernetes_port, sizeof c->kubernetes_port, "%s", port);
+    if (ns != NULL && c->ns[0] == '\0')
+        (void)snprintf(c->ns, sizeof c->ns, "%s", ns);
+    if (c->selector[0] == '\0')
+        take_selector(c, labels != NULL ? labels : selector);
+}
+
+void convert_llmd_pool(struct convert_state *c, json_t *docs)
+{
+    size_t i;
+    const json_t *doc;
+    json_array_foreach(docs, i, doc)
+    {
+        if (fields_equal(doc, "kind", "InferencePool")) {
+            take_pool(c, doc);
+            return;
+        }
+    }
 }

@@ -121,29 +121,46 @@ static void take_level(struct convert_state *c, const char *flag, const char *va
     convert_set(c, "log-level", value, flag);
 }
 
-bool convert_duration(struct slice text, char *out, size_t size)
+/* A number and its unit from the front of `at`, in milliseconds; NULL: they are none. */
+static const char *take_part(const char *at, double *ms)
 {
     static const struct {
         const char *unit;
         double ms;
     } units[] = {{"", 1},     {"us", 0.001}, {"ms", 1},     {"s", 1000},
                  {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
-    char copy[64], *end;
-    if (!slice_to_cstr(text, copy, sizeof copy) || copy[0] < '0' || copy[0] > '9')
-        return false;
-    double value = strtod(copy, &end);
+    char *end;
+    if (at[0] < '0' || at[0] > '9')
+        return NULL;
+    double value = strtod(at, &end);
+    size_t len = strcspn(end, "0123456789");
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        if (strcmp(end, units[i].unit) != 0)
-            continue;
-        double ms = value * units[i].ms;
-        ms = ms > 0 && ms < 1 ? 1 : ms;
-        if (ms >= 1000 && ms == 1000 * (double)(long long)(ms / 1000))
-            (void)snprintf(out, size, "%.0fs", ms / 1000);
-        else
-            (void)snprintf(out, size, "%.0fms", ms);
-        return true;
+        if (strlen(units[i].unit) == len && strncmp(end, units[i].unit, len) == 0) {
+            *ms += value * units[i].ms;
+            return end + len;
+        }
     }
-    return false;
+    return NULL;
+}
+
+bool convert_duration(struct slice text, char *out, size_t size)
+{
+    char copy[64];
+    if (!slice_to_cstr(text, copy, sizeof copy))
+        return false;
+    double ms = 0;
+    const char *at = copy;
+    do {
+        at = take_part(at, &ms);
+    } while (at != NULL && at[0] != '\0');
+    if (at == NULL)
+        return false;
+    ms = ms > 0 && ms < 1 ? 1 : ms;
+    if (ms >= 1000 && ms == 1000 * (double)(long long)(ms / 1000))
+        (void)snprintf(out, size, "%.0fs", ms / 1000);
+    else
+        (void)snprintf(out, size, "%.0fms", ms);
+    return true;
 }
 
 static void take_time(struct convert_state *c, const struct convert_row *row, const char *flag,
@@ -317,6 +334,23 @@ static size_t take_values(const json_t *words, size_t i, enum convert_arity arit
     return taken;
 }
 
+/* Forks take flags over from each other before it is written down. */
+static void note_unknown(struct convert_state *c, const char *word, struct slice name)
+{
+    const struct convert_router *other;
+    char note[200];
+    for (unsigned i = 0; c->router_at != NULL && (other = c->router_at(i)) != NULL; i++) {
+        const struct convert_row *row = other->is_config ? NULL : convert_find(other, name);
+        if (row == NULL || row->setting == NULL)
+            continue;
+        (void)snprintf(note, sizeof note, "this flag is not known here; that of %s is %s",
+                       other->name, row->setting);
+        convert_note(c, CONVERT_NONE, word, note);
+        return;
+    }
+    convert_note(c, CONVERT_NONE, word, "this flag is not known here");
+}
+
 void convert_words(struct convert_state *c, const json_t *words)
 {
     for (size_t i = 0; i < json_array_size(words); i++) {
@@ -337,7 +371,7 @@ void convert_words(struct convert_state *c, const json_t *words)
         bool off = row != NULL && row->arity == CONVERT_SWITCH && joined &&
                    (slice_equal(rest, SLICE("false")) || slice_equal(rest, SLICE("0")));
         if (row == NULL)
-            convert_note(c, CONVERT_NONE, word, "this flag is not known here");
+            note_unknown(c, word, name);
         else if (off)
             convert_note(c, CONVERT_NOT_NEEDED, word, "it is off");
         else if (row->arity == CONVERT_ONE && json_array_size(values) == 0)

@@ -1,0 +1,180 @@
+#include "node/gvctl/events.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/admin/events.h"
+#include "node/gvctl/ask.h"
+#include "node/gvctl/fields.h"
+#include "node/gvctl/gather.h"
+#include "node/gvctl/ring.h"
+
+#define LINE_FORMAT "%-19s  %-8s  %-21s  "
+
+static bool is_wide(const struct show *how)
+{
+    return how->wide || how->verbose;
+}
+
+static void print_head(const struct show *how)
+{
+    printf(LINE_FORMAT, "TIME", "ROUTER", "ABOUT");
+    if (is_wide(how))
+        printf("%-8s  %-8s  %5s  %-24s  ", "FIRST", "KIND", "TIMES", "EVENT");
+    (void)puts("WHAT");
+}
+
+/* The last time, of those that happened again. */
+static void print_line(const struct show *how, const json_t *answer, const json_t *e)
+{
+    char last[RING_CLOCK_BYTES], first[RING_CLOCK_BYTES];
+    const json_t *of = fields_has_text(e, "router") ? e : answer; /* of all: each has its own */
+    const char *router = fields_has_text(of, "router") ? fields_text(of, "router") : "-";
+    const char *about = fields_has_text(e, "about") ? fields_text(e, "about") : "-";
+    double times = fields_number(e, "count");
+    printf(LINE_FORMAT, ring_clock(e, "last_ms", "%Y-%m-%d %H:%M:%S", false, last), router, about);
+    if (is_wide(how))
+        printf("%-8s  %-8s  %5.0f  %-24s  ", ring_clock(e, "time_ms", "%H:%M:%S", false, first),
+               fields_text(e, "kind"), times, fields_text(e, "event"));
+    printf("%s", fields_text(e, "text"));
+    if (times > 1 && !is_wide(how))
+        printf(" (%.0f times)", times);
+    (void)putchar('\n');
+}
+
+static const char legend[] =
+    "\n"
+    "TIME is the last, FIRST the first time: what happens again within a minute counts up\n"
+    "(TIMES). ROUTER is the one that noticed it, by whose clock these are: what all notice is\n"
+    "there once for each. ABOUT is a replica, a router, a source of replicas or a client's\n"
+    "address. EVENT is its name in the log, which has further fields. A router keeps the\n"
+    "last 256.\n";
+
+static const struct ring ring = {
+    .name = "events", .followed = "", .head = print_head, .line = print_line, .legend = legend};
+
+/* --- of all routers -------------------------------------------------------------------------- */
+
+enum { TARGET_BYTES = 96, EVENTS_LAST = 32 /* without --last */ };
+
+/* The answer to the question of all, each for its newest `count`. */
+static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms, bool quiet,
+                       int *status)
+{
+    char target[TARGET_BYTES];
+    struct buf text;
+    (void)snprintf(target, sizeof target, "%s?all=1&n=%u&within=%llu",
+                   admin_call_row(ADMIN_CALL_EVENTS_ALL)->path, count,
+                   (unsigned long long)within_ms);
+    buf_init(&text, 0);
+    json_t *answer = ask_here(g, target, quiet, &text, status);
+    buf_free(&text);
+    if (*status == 404)
+        (void)fputs("gvctl: that router keeps no events: it is older (404)\n", stderr);
+    return answer;
+}
+
+/* It tells what it saw alone: it runs alone, or is older. The exit status. */
+static int of_one(const struct given *g, const json_t *answer)
+{
+    if (g->router != NULL && !fields_equal(answer, "router", g->router)) {
+        (void)fprintf(stderr, "gvctl: %s is not router \"%s\", and tells of no other one\n",
+                      g->admin, g->router);
+        return EXIT_FAILURE;
+    }
+    if (fields_has_text(answer, "router"))
+        (void)fprintf(stderr, "gvctl: router %s is older and tells only what it saw itself\n",
+                      fields_text(answer, "router"));
+    return ring_show(g, &ring);
+}
+
+/* What was put together, as one answer. */
+static json_t *whole_of(const struct gather *all, const json_t *answer, json_t *list)
+{
+    return json_pack("{s:O?,s:o,s:O,s:O?}", "self", json_object_get(answer, "self"), "events", list,
+                     "silent", all->silent, "not_asked", json_object_get(answer, "not_asked"));
+}
+
+/* Whether the one that is wanted is among those that answered. */
+static bool is_there(const struct given *g, const struct gather *all)
+{
+    if (g->router == NULL || json_object_get(all->routers, g->router) != NULL)
+        return true;
+    if (json_object_get(all->silent, g->router) == NULL)
+        (void)fprintf(stderr, "gvctl: no router \"%s\" lives; gvctl members lists them\n",
+                      g->router);
+    return false;
+}
+
+static int show_all(const struct given *g, struct gather *all, const json_t *answer, double now_s)
+{
+    json_t *list = gather_take(all, answer, now_s, 0);
+    size_t count = json_array_size(list), wanted = g->last > 0 ? g->last : EVENTS_LAST;
+    while (count > wanted && json_array_remove(list, 0) == 0)
+        count--;
+    gather_tell_silent(all, answer);
+    gather_tell_not_asked(all, answer);
+    if (!is_there(g, all)) {
+        json_decref(list);
+        return EXIT_FAILURE;
+    }
+    json_t *shown = whole_of(all, answer, list);
+    ring_print_last(g, &ring, shown);
+    json_decref(shown);
+    return EXIT_SUCCESS;
+}
+
+/* What came since, of each router. */
+static bool follow_once(const struct given *g, const struct ring *r, void *context, int *status)
+{
+    struct gather *all = context;
+    double now_s = call_seconds();
+    uint64_t within_ms = gather_within_ms(all, now_s);
+    json_t *answer = ask_all(g, ADMIN_EVENTS_MAX, within_ms, true, status);
+    json_t *list = answer != NULL ? gather_take(all, answer, now_s, within_ms) : NULL;
+    if (list != NULL) {
+        gather_tell_silent(all, answer);
+        json_t *shown = whole_of(all, answer, list);
+        ring_print(g, r, shown);
+        json_decref(shown);
+    } else if (answer != NULL) {
+        ask_other(g);
+    }
+    json_decref(answer);
+    return list != NULL;
+}
+
+static int follow_all(const struct given *g, struct gather *all, const json_t *answer)
+{
+    gather_tell_not_asked(all, answer);
+    if (ring_is_table(g))
+        ring.head(&g->show);
+    return ring_follow(g, &ring, follow_once, all);
+}
+
+static int of_all(const struct given *g)
+{
+    struct gather all;
+    double now_s = call_seconds();
+    unsigned wanted = g->last > 0 ? g->last : EVENTS_LAST;
+    int status, exit_status = EXIT_FAILURE;
+    if (g->follow || wanted > ADMIN_EVENTS_MAX)
+        wanted = g->follow ? 1 : ADMIN_EVENTS_MAX;
+    json_t *answer = ask_all(g, wanted, 0, false, &status);
+    bool begun = gather_begin(&all, g->router);
+    if (answer == NULL || !begun)
+        exit_status = EXIT_FAILURE;
+    else if (!json_is_object(json_object_get(answer, "nodes")))
+        exit_status = of_one(g, answer);
+    else
+        exit_status = g->follow ? follow_all(g, &all, answer) : show_all(g, &all, answer, now_s);
+    gather_end(&all);
+    json_decref(answer);
+    return exit_status;
+}
+
+int events(const struct given *g)
+{
+    return g->local ? ring_show(g, &ring) : of_all(g);
+}

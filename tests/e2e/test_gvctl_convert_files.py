@@ -1,0 +1,392 @@
+"""gvctl convert, given configurations as people have them."""
+
+import unittest
+
+from test_gvctl_convert import Converts
+
+DEBIAN = r"""# Debian's head, a page of statistics first, plain HTTP that redirects
+global
+    log /dev/log    local0
+    log /dev/log    local1 notice
+    chroot /var/lib/haproxy
+    stats socket /run/haproxy/admin.sock mode 660 level admin
+    stats timeout 30s
+    user haproxy
+    group haproxy
+    daemon
+    ca-base /etc/ssl/certs
+    crt-base /etc/ssl/private
+    ssl-default-bind-ciphers ECDHE-ECDSA-AES128-GCM-SHA256
+    ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
+
+defaults
+    log    global
+    mode    http
+    option    httplog
+    option    dontlognull
+        timeout connect 5000
+        timeout client  50000
+        timeout server  50000
+    errorfile 400 /etc/haproxy/errors/400.http
+
+frontend stats
+    bind *:8404
+    maxconn 10
+    stats enable
+    stats uri /stats
+    stats refresh 10s
+    stats auth admin:secret
+
+frontend http
+    bind :80
+    http-request redirect scheme https unless { ssl_fc }
+
+frontend    llm
+    bind 10.0.0.5:443 ssl crt llm.pem alpn h2,http/1.1
+    bind [2001:db8::5]:443 ssl crt llm.pem
+    maxconn 4000
+    default_backend    vllm
+
+backend vllm
+    balance leastconn
+    option httpchk GET /health HTTP/1.1\r\nHost:\ llm.internal
+    http-check expect rstatus ^2
+    default-server check inter 3s fastinter 1s downinter 10s rise 2 fall 4 maxconn 128
+    server gpu1 ipv4@10.0.1.1:8000 weight 100
+    server gpu2 10.0.1.2:8000 weight 100
+    server gpu3 2001:db8::3:8000 weight 50
+"""
+DNS = r"""defaults tcp-things
+    mode tcp
+    timeout server 10m
+defaults web
+    mode http
+    timeout connect 2s
+    timeout client 5m
+    timeout server 15m
+    timeout tunnel 1h
+    default_backend engines
+listen postgres from tcp-things
+    bind 127.0.0.1:5432
+    disabled
+    server pg 10.0.0.9:5432
+frontend in from web
+    bind unix@/run/haproxy/llm.sock
+    bind *:8080,[::]:8080 v4v6
+backend engines from web
+    balance url_param session_id check_post
+    option httpchk
+    http-check connect ssl sni llm.internal
+    http-check send meth HEAD uri /ping ver HTTP/1.1 hdr Host llm.internal
+    http-check expect ! status 500-599
+    default-server ssl verify none sni str(llm.internal)
+    server-template e 1-8 engines.internal:8443 check resolvers d init-addr none
+    server old engines-old.internal:8443 backup weight 0
+resolvers d
+    nameserver one 10.0.0.2:53
+    nameserver two tcp@10.0.0.3:53
+    parse-resolv-conf
+    resolve_retries 3
+    timeout resolve 1s
+    timeout retry 1s
+    hold valid 10s
+"""
+MUTUAL = r"""listen llm
+    bind :8000 ssl crt /etc/haproxy/certs/ ca-file /etc/ssl/clients.pem verify required
+    mode http
+    balance hash req.hdr(X-Session-ID),lower
+    hash-type consistent xxh64
+    cookie SRV insert indirect nocache
+    timeout server 1h
+    timeout queue 90s
+    http-check disable-on-404
+    retry-on conn-failure empty-response 503
+    retries 4
+    server a 10.1.0.1:8000 check port 9000 ssl ca-file /etc/ssl/engines.pem verify required verifyhost engines.example crt /etc/ssl/router.pem
+    server b 10.1.0.2 check
+    server c unix@/run/vllm.sock
+    server d 10.1.0.4:8000 check track llm/a on-marked-down shutdown-sessions new-word 3
+userlist admins
+    user bob insecure-password x
+    group g users bob
+peers others
+    peer haproxy1 10.0.0.5:10000
+    server haproxy2 10.0.0.6:10000
+program agent
+    command /usr/bin/agent
+    user nobody
+"""
+SEVERAL = r"""global
+    maxconn 65536
+    nbthread 8
+    hard-stop-after 10m
+frontend api
+    bind *:443 ssl crt /etc/certs/a.pem crt /etc/certs/b.pem
+    bind *:80
+    redirect scheme https code 301 if !{ ssl_fc }
+    acl chat path_beg /v1/chat
+    acl small hdr(x-model) small
+    http-request set-header X-Forwarded-Proto https
+    http-request deny deny_status 429 if { sc_http_req_rate(0) gt 100 }
+    stick-table type ip size 100k expire 30s store http_req_rate(10s)
+    use_backend small if small
+    use_backend site unless chat
+    default_backend large
+backend large
+    balance random(2)
+    timeout server 300s
+    server l1 large-1.gpu:8000 check
+    server l2 large-2.gpu:8000 check
+backend small
+    balance uri whole
+    server s1 small-1.gpu:8000 check
+backend site
+    server w1 10.0.0.80:80
+"""
+VARIABLES = r"""defaults
+  timeout connect 100ms
+  timeout client 2d
+  timeout server 1500us
+  timeout http-request 0
+  timeout check "2s"
+  option redispatch 3
+  no option httpclose
+  log-format "%ci:%cp [%tr] #%ft"   # with a comment
+listen l
+  bind "${ADDR}:${PORT}"
+  balance rdp-cookie(x)
+  balance first
+  option tcp-check
+  option foo bar
+  server-template v 5 _http._tcp.vllm.default.svc.cluster.local:8000 resolvers k8s check
+  server x "$ENGINE"
+"""
+SCORERS = r"""apiVersion: inference.networking.x-k8s.io/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+- type: prefix-cache-scorer
+  name: unused
+- type: weighted-random-picker
+- type: single-profile-handler
+schedulingProfiles:
+- name: default
+  plugins:
+  - pluginRef: queue-scorer
+    weight: 2
+  - pluginRef: kv-cache-utilization-scorer
+    weight: 2.5
+  - pluginRef: weighted-random-picker
+saturationDetector:
+  queueDepthThreshold: 5
+  kvCacheUtilThreshold: 0.8
+"""
+RELEASE = r"""# Helm: everything that a release renders
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: epp}
+data:
+  default-plugins.yaml: |
+    apiVersion: inference.networking.x-k8s.io/v1alpha1
+    kind: EndpointPickerConfig
+    plugins:
+    - type: prefix-cache-scorer
+      parameters: {hashBlockSize: 64, maxPrefixBlocksToMatch: 256, lruCapacityPerServer: 31250}
+    - type: queue-scorer
+    - type: session-affinity-scorer
+    schedulingProfiles:
+    - name: default
+      plugins:
+      - {pluginRef: prefix-cache-scorer, weight: 50}
+      - {pluginRef: queue-scorer, weight: 1}
+---
+apiVersion: inference.networking.k8s.io/v1
+kind: InferencePool
+metadata: {name: vllm-qwen, namespace: llm}
+spec:
+  targetPorts: [{number: 8000}]
+  selector: {matchLabels: {app: vllm-qwen, tier: gpu}}
+  endpointPickerRef: {name: epp, port: {number: 9002}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: epp, namespace: llm}
+spec:
+  template:
+    spec:
+      containers:
+      - name: epp
+        image: ghcr.io/llm-d/llm-d-inference-scheduler:v0.3.2
+        args: [--pool-name, vllm-qwen, --pool-namespace, llm, --v, "4", --zap-encoder, json, --grpc-port, "9002", --config-file, /config/default-plugins.yaml]
+"""
+VALUES = r"""inferenceExtension:
+  replicas: 1
+  pluginsConfigFile: "custom-plugins.yaml"
+  pluginsCustomConfig:
+    custom-plugins.yaml: |
+      apiVersion: inference.networking.x-k8s.io/v1alpha1
+      kind: EndpointPickerConfig
+      plugins:
+      - type: pd-profile-handler
+        parameters: {threshold: 100}
+      - type: prefill-filter
+      - type: decode-filter
+      - type: max-score-picker
+      - type: prefix-cache-scorer
+      schedulingProfiles:
+      - name: prefill
+        plugins: [{pluginRef: prefill-filter}, {pluginRef: max-score-picker}]
+      - name: decode
+        plugins: [{pluginRef: decode-filter}, {pluginRef: max-score-picker}, {pluginRef: prefix-cache-scorer, weight: 50}]
+"""
+ODD = r"""apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+featureGates: [flowControl, prepareDataPlugins]
+plugins:
+- type: precise-prefix-cache-scorer
+  name: kv
+  parameters:
+    tokenProcessorConfig: {blockSize: 64}
+    indexerConfig: {tokenizersPoolConfig: {modelName: Qwen/Qwen3-32B}}
+- type: random-picker
+  name: picker
+  parameters: {maxNumOfEndpoints: 2}
+schedulingProfiles:
+- name: default
+  plugins:
+  - pluginRef: kv
+    weight: 0
+  - pluginRef: picker
+  - pluginRef: gone
+flowControl:
+  maxBytes: 4Gi
+  defaultRequestTTL: 1m30s
+  maxRequests: 500
+"""
+BARE = r"""kind: EndpointPickerConfig
+plugins:
+- type: prefix-cache-scorer
+- type: least-queue
+"""
+
+
+class HAProxy(Converts):
+    def of(self, text):
+        return self.convert(self.file("haproxy.cfg", text))
+
+    def says(self, text, *lines):
+        for line in lines:
+            self.assertIn("#   %s\n" % line, text)
+
+    def test_debians_file_with_statistics_first_and_a_redirection(self):
+        got, out, _ = self.of(DEBIAN.replace("    ", "\t"))  # as Debian writes it
+        self.assertEqual(got, {
+            "replica": ["http://10.0.1.1:8000#weight=100", "http://10.0.1.2:8000#weight=100",
+                        "http://[2001:db8::3]:8000#weight=50"],
+            "listen": "10.0.0.5:443", "tls-cert": ["/etc/ssl/private/llm.pem"], "policy": "least_request",
+            "connections-max": "4000", "client-body-timeout": "50s", "upstream-connect-timeout": "5s",
+            "upstream-idle-timeout": "50s", "replica-requests-max": "128", "health-interval": "3s", "health-failures": "4",
+            "health-path": "/health", "access-log": "all"})
+        self.says(out, "frontend stats: no engines are behind it: left out",
+                  "frontend http: no engines are behind it: left out",
+                  "bind: [2001:db8::5]:443: clients connect at one address, 10.0.0.5:443",
+                  "server: rise: a replica is back with its first good answer",
+                  "http-check expect: health-statuses: the statuses of a replica that is well; its body does not count")
+
+    def test_names_of_dns_with_tls_and_a_service_that_is_off(self):
+        got, out, _ = self.of(DNS)
+        self.assertEqual(got, {
+            "replica": ["https://engines-old.internal:8443"], "replica-dns": ["https://engines.internal:8443"],
+            "dns-server": ["10.0.0.2:53"], "replica-tls-name": "llm.internal", "policy": "cache_aware",
+            "client-body-timeout": "300s", "upstream-connect-timeout": "2s", "upstream-idle-timeout": "900s",
+            "health-path": "/ping", "listen": "0.0.0.0:8080"})
+        self.says(out, "listen postgres: it is disabled", "server: weight 0: it is among the replicas: gvctl drain takes it out",
+                  "bind: unix@/run/haproxy/llm.sock: clients connect at one address, *:8080,[::]:8080",
+                  "bind: clients connect at one address: the first is used",
+                  "nameserver: dns-server: IP:PORT, for replica-dns", "balance: the query says nothing of a prompt")
+        self.assertNotIn("resolve_retries", out)
+        self.assertIn("server: verify none: certificates are always checked", out)
+
+    def test_certificates_of_both_sides_and_sections_of_other_things(self):
+        got, out, _ = self.of(MUTUAL)
+        self.assertEqual(got, {
+            "replica": ["https://10.1.0.1:8000", "http://10.1.0.4:8000"], "listen": "0.0.0.0:8000",
+            "replica-ca-file": "/etc/ssl/engines.pem", "replica-cert": "/etc/ssl/router.pem",
+            "replica-key": "/etc/ssl/router.pem", "replica-tls-name": "engines.example", "policy": "session",
+            "session-header": "X-Session-ID", "upstream-idle-timeout": "3600s", "queue-timeout": "90s", "retries-max": "4"})
+        self.says(out, "bind: crt: tls-cert: the name of each file in /etc/haproxy/certs/, one an entry",
+                  "server: 10.1.0.2: want HOST:PORT of an engine", "server: unix@/run/vllm.sock: want HOST:PORT of an engine",
+                  "userlist admins: client-keys-file lists who may call",
+                  "peer: join names another router, at its gossip port (7490)",
+                  "server: port: health is asked at the replica's own port",
+                  "server: new-word: what it says of a server is not known here",
+                  "bind: ca-file: clients show no certificates; client-keys-file asks for API keys")
+        self.assertNotIn("haproxy2", out)
+
+    def test_several_backends_behind_rules(self):
+        got, out, _ = self.of(SEVERAL)
+        self.assertEqual(got, {
+            "replica": ["http://large-1.gpu:8000", "http://large-2.gpu:8000", "http://small-1.gpu:8000",
+                        "http://10.0.0.80:80"], "listen": "0.0.0.0:443",
+            "tls-cert": ["/etc/certs/a.pem", "/etc/certs/b.pem"], "policy": "cache_aware", "connections-max": "65536",
+            "upstream-idle-timeout": "300s", "drain-timeout": "600s"})
+        self.says(out, "server: one set of replicas was made of those of large, small, site: take out what is no engine. "
+                  "Which models each serves is asked of it", "bind: *:80: clients connect at one address, *:443")
+
+    def test_variables_and_odd_times(self):
+        got, out, _ = self.of(VARIABLES)
+        self.assertEqual(got, {
+            "replica-dns": ["_http._tcp.vllm.default.svc.cluster.local"], "policy": "cache_aware",
+            "client-head-timeout": "0ms", "upstream-connect-timeout": "100ms", "upstream-idle-timeout": "2ms",
+            "health-timeout": "2s"})
+        self.says(out, "option foo: no such option is known here", "server: $ENGINE: want HOST:PORT of an engine")
+        self.assertIn("bind: would be listen: ${ADDR}:${PORT}, which is refused", out)
+        self.assertIn("timeout client: would be client-body-timeout: 172800s, which is refused", out)
+
+
+class LlmD(Converts):
+    def of(self, text):
+        return self.convert(self.file("epp.yaml", text))
+
+    def test_a_scorer_that_no_profile_uses_decides_nothing(self):
+        got, out, _ = self.of(SCORERS)
+        self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "least_tokens"})
+        self.assertIn("#   unused: no profile refers to it: it is unused\n", out)
+
+    def test_a_release_whole_with_its_pool(self):
+        got, out, _ = self.of(RELEASE)
+        self.assertEqual(got, {"replica-kubernetes": ["llm/engines:8000"], "policy": "cache_aware"})
+        self.assertIn('whose selector is "app=vllm-qwen,tier=gpu"', out)
+        self.assertIn("#   session-affinity-scorer: no profile refers to it", out)
+        older = RELEASE.replace("targetPorts: [{number: 8000}]", "targetPortNumber: 8000").replace(
+            "{matchLabels: {app: vllm-qwen, tier: gpu}}", "{app: vllm-qwen, tier: gpu}")
+        self.assertEqual(self.of(older)[0], got)
+        self.assertIn('whose selector is "app=vllm-qwen,tier=gpu"', self.of(older)[1])
+
+    def test_values_of_helm_with_prefill_apart(self):
+        got, out, err = self.of(VALUES)
+        self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "cache_aware"})
+        for plugin in ("pd-profile-handler", "prefill-filter"):
+            self.assertIn("gvctl: %s: prefill and decode on engines of their own" % plugin, err)
+
+    def test_weights_of_nothing_and_references_to_nothing(self):
+        got, out, _ = self.of(ODD)
+        self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "least_tokens", "queue-max": "500",
+                               "queue-timeout": "90s"})
+        self.assertIn("#   kv: its weight is 0: it is unused\n", out)
+        self.assertIn("#   gone: a profile refers to it, and no plugin is called so\n", out)
+
+    def test_without_profiles_all_plugins_count(self):
+        got, out, _ = self.of(BARE)
+        self.assertEqual(got["policy"], "cache_aware")
+        self.assertIn("#   least-queue: this plugin is not known here\n", out)
+
+    def test_times_of_several_units(self):
+        got, _, _ = self.convert("--", "/app/epp", "--pool-name", "x", "--drain-timeout=1m30s",
+                                 "--refresh-metrics-interval=1.5s")
+        self.assertEqual((got["drain-delay"], got["scrape-interval"]), ("90s", "1500ms"))
+
+
+if __name__ == "__main__":
+    unittest.main()

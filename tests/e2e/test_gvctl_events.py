@@ -1,0 +1,90 @@
+"""gvctl events at a router that tells what all saw: one list by time, and who is missing in it."""
+
+import json
+import re
+import signal
+import subprocess
+import unittest
+
+from lib import Case, answer_json, binary, wait_for
+from lib_cluster import gvctl
+
+
+class Events(Case):
+    def setUp(self):
+        super().setUp()
+        self.port = self.engine()
+
+    def ask(self, *command, says=None):
+        if says is not None:
+            self.port.closes(says)
+        return gvctl(*command, admin=self.port.port)
+
+    @staticmethod
+    def saw(*events, since=1):
+        """What a router tells: (change, time) each."""
+        return {"since_ms": since, "changed": max([c for c, _ in events], default=0), "events": [
+            {"id": c, "change": c, "last_ms": ms, "count": 1, "text": "t%d" % c} for c, ms in events]}
+
+    def test_events_of_all_routers_by_time(self):
+        nodes = {"r1": self.saw((1, 5000), (2, 7000)), "r2": self.saw((8, 6000), (9, 5000)),
+                 "r3": {"error": "the time limit has passed"}, "r4": {"error": "not supported"}}
+        gone = {"r%d" % n: "dead" for n in range(5, 15)}
+        says = answer_json({"self": "r1", "nodes": nodes, "not_asked": {**gone, "r99": "left"}})
+        status, out, err = self.ask("events", "-o", "json", says=says)
+        self.assertEqual(status, 0)
+        told = json.loads(out)
+        self.assertEqual([(e["router"], e["id"]) for e in told["events"]], [("r1", 1), ("r2", 9), ("r2", 8), ("r1", 2)])
+        self.assertEqual(told["silent"], {"r3": "the time limit has passed", "r4": "not supported"})
+        self.assertIn("gvctl: router r3 does not answer: the time limit has passed; what it saw is missing\n", err)
+        self.assertIn("gvctl: router r4 does not answer: it is older than", err)
+        self.assertRegex(err, r"gvctl: not asked: r5 \(dead\),.* r12 \(dead\) and 2 more\n")
+        self.assertNotIn("r99", err)
+        status, out, err = self.ask("events", "--last", "1")
+        self.assertRegex(out, r"^TIME .*\n\S+ \S+  r1 +- +t2\n$")
+        status, out, err = self.ask("events", "--router", "r3")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("r3 does not answer", err)
+
+    def test_a_router_that_knows_no_question_to_all(self):
+        says = answer_json({"router": "r1", "since_ms": 1, "changed": 2, "events": [{"text": "old"}]})
+        status, out, err = self.ask("events", says=says)
+        self.assertEqual((status, err), (0, "gvctl: router r1 is older and tells only what it saw itself\n"))
+        self.assertRegex(out, r"\n-  +r1 +- +old\n$")
+        status, out, err = self.ask("events", "--router", "r2")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn('is not router "r2"', err)
+
+    def test_all_routers_are_followed(self):
+        """One that restarts is new; one that was silent is asked for all of its gap; windows overlap."""
+        silent = {"error": "the time limit has passed"}
+        told = [
+            {"r1": self.saw((1, 10)), "r2": self.saw((1, 11))}, {"r1": self.saw((1, 10), (2, 12)), "r2": silent},
+            {"r1": self.saw(), "r2": self.saw((3, 15))}, {"r1": self.saw((2, 12)), "r2": self.saw((2, 13), (3, 15))},
+            {"r1": self.saw((1, 20), since=2), "r2": self.saw()}, {"r1": self.saw((1, 20), since=2), "r2": self.saw()}]
+        asked = []
+
+        def handler(request):
+            request.read_body()
+            nodes = told[min(max(len(asked) - 1, 0), len(told) - 1)]
+            asked.append(int(re.search(r"all=1&n=\d+&within=(\d+)$", request.target)[1]))
+            request.send(answer_json({"self": "r1", "nodes": nodes, "not_asked": {}}))
+            request.close()
+        self.port.handler = handler
+        p = subprocess.Popen([binary("gvctl"), "--admin", self.port.url, "events", "--follow", "-o", "json"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for(lambda: len(asked) > len(told) + 1, "it asks on")
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+        seen = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(e["router"], e["id"]) for e in seen],
+                         [("r1", 1), ("r2", 1), ("r1", 2), ("r2", 2), ("r2", 3), ("r1", 1)])
+        self.assertEqual(err.decode().count("router r2 does not answer"), 1)
+        self.assertEqual([asked[n] for n in (0, 1, 6)], [0, 0, 0])  # the first two, and after the restart
+        self.assertGreater(asked[4], asked[3] + 900, "the gap of the one that was silent")
+        for n in (2, 3):
+            self.assertGreater(asked[n], 2900)
+
+
+if __name__ == "__main__":
+    unittest.main()

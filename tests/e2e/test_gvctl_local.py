@@ -1,0 +1,152 @@
+"""gvctl finds the router of its own machine by that one's settings: address, TLS, tokens, the port for probes; and the
+variables that stand in for its options."""
+
+import os
+import unittest
+
+from lib import HOST, Engine, Router, closed_port, wait_for
+from lib_tls import Authority, TlsCase
+from test_daemon import run
+
+
+class Local(TlsCase):
+    @classmethod
+    def set_up(cls):
+        super().set_up()
+        cls.e = cls.shared(Engine())
+        # A name that nobody asks for here: the very certificate is what counts.
+        cls.pair_far = cls.ca.pair("far", "DNS:router-1.internal")
+        cls.tokens = {}
+        for name in ("admin", "read"):
+            cls.tokens[name] = cls.at(name + ".token")
+            cls.write(name + ".token", name + "-secret\n", 0o600)
+        cls.plain = cls.shared(Router([cls.e]))
+        cls.secure = cls.shared(Router([cls.e], *cls.pair_far.flags("admin-tls"), "--probe-listen", HOST + ":0",
+                                       "--admin-token-file", cls.tokens["admin"],
+                                       "--admin-read-token-file", cls.tokens["read"]))
+        cls.probes = next(x["port"] for x in cls.secure.events("listening") if x["port_of"] == "probes")
+
+    @classmethod
+    def at(cls, name):
+        return os.path.join(cls.folder, name)
+
+    @classmethod
+    def write(cls, name, text, mode=0o644):
+        with open(cls.at(name), "w") as f:
+            f.write(text)
+        os.chmod(cls.at(name), mode)
+        return cls.at(name)
+
+    def settings(self, *more, port=None, host=HOST, cert=None, tokens=("admin", "read")):
+        """The file that the router with TLS could have been started with."""
+        lines = ["admin-listen: '%s:%d'" % (host, port or self.secure.admin_port),
+                 "admin-tls-cert: %s" % (cert or self.pair_far.cert), "admin-tls-key: %s" % self.pair_far.key]
+        options = {"admin": "admin-token-file", "read": "admin-read-token-file"}
+        lines += ["%s: %s" % (options[name], self.tokens[name]) for name in tokens]
+        return self.write("grapevine.yaml", "\n".join([*lines, *more]) + "\n")
+
+    def drain(self, *args, **how):
+        return run("gvctl", *args, "undrain", self.e.name, **how)
+
+    def test_a_file_says_all_that_is_wanted(self):
+        for host in (HOST, "0.0.0.0"):
+            file = self.settings(host=host)
+            for command in (("alive",), ("ready",), ("metrics",), ("replicas",), ("status",), ("config",), ("version",)):
+                status, out, err = run("gvctl", "--config", file, *command)
+                self.assertEqual((status, err), (0, ""), command)
+            self.assertIn("grapevine 0", out)
+            self.assertEqual(self.drain("--config", file)[0], 0)
+        env = {"GRAPEVINE_CONFIG": file}
+        self.assertEqual(run("gvctl", "replicas", env=env)[0], 0)
+        self.assertEqual(self.drain(env=env)[0], 0)
+
+    def test_the_token_for_reading_reads(self):
+        file = self.settings(tokens=("read",))
+        self.assertEqual(run("gvctl", "--config", file, "replicas")[0], 0)
+        status, _, err = self.drain("--config", file)
+        self.assertEqual(status, 1)
+        self.assertIn("--token-file", err)
+        self.assertEqual(self.drain("--config", file, "--token-file", self.tokens["admin"])[0], 0)
+
+    def test_variables_are_settings_too(self):
+        """As a container has them; its health check is `gvctl alive`."""
+        env = {"GRAPEVINE_ADMIN_LISTEN": "0.0.0.0:%d" % self.secure.admin_port,
+               "GRAPEVINE_ADMIN_TLS_CERT": self.pair_far.cert, "GRAPEVINE_ADMIN_TLS_KEY": self.pair_far.key,
+               "GRAPEVINE_ADMIN_TOKEN_FILE": self.tokens["admin"]}
+        for command in ("alive", "ready", "replicas"):
+            self.assertEqual(run("gvctl", command, env=env)[::2], (0, ""), command)
+        self.assertEqual(self.drain(env=env)[0], 0)
+        one = {"GRAPEVINE_ADMIN_LISTEN": "%s:%d" % (HOST, closed_port()),
+               "GRAPEVINE_PROBE_LISTEN": "0.0.0.0:%d" % self.probes}
+        for command, status in (("alive", 0), ("ready", 0), ("metrics", 0), ("replicas", 1)):
+            self.assertEqual(run("gvctl", command, env=one)[0], status, command)
+        # An address goes before them.
+        url = "http://%s:%d" % (HOST, self.plain.admin_port)
+        for args, more in ((("--admin", url), {}), ((), {"GRAPEVINE_ADMIN": url})):
+            self.assertEqual(run("gvctl", *args, "replicas", env={**env, **more})[0], 0)
+
+    def test_another_certificate_is_not_believed(self):
+        """Nor is the token shown to whoever has taken the port; `alive` shows none, and asks for none."""
+        other = self.ca.pair("other", "DNS:localhost")
+        file = self.settings(cert=other.cert)
+        status, out, err = run("gvctl", "--config", file, "replicas")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("no TLS with", err)
+        self.assertEqual(run("gvctl", "--config", file, "alive")[0], 0)  # it may be changing just now
+        # By a CA and a name it is believed as ever.
+        elsewhere = self.router([self.e], *self.pair.flags("admin-tls"), wait_up=False)
+        file = self.settings(cert=other.cert, port=elsewhere.admin_port, host="localhost", tokens=())
+        self.assertEqual(run("gvctl", "--config", file, "--ca-file", self.ca.cert, "replicas")[0], 0)
+        self.assertEqual(run("gvctl", "--config", file, "--ca-file", Authority(self.folder, "stranger").cert,
+                             "replicas")[0], 1)
+
+    def test_a_file_that_was_spoilt(self):
+        """The router goes on with what it has read, and its health check goes on too; a file that is named is to be right."""
+        file = self.settings("polcy: x")
+        status, _, err = run("gvctl", "alive", env={"GRAPEVINE_CONFIG": file})
+        self.assertEqual(status, 0)
+        self.assertIn("polcy", err)
+        status, out, err = run("gvctl", "--config", file, "alive")
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("polcy", err)
+        status, _, err = run("gvctl", "--config", "/nowhere.yaml", "alive")
+        self.assertEqual(status, 2)
+        self.assertIn("/nowhere.yaml", err)
+        status, _, err = run("gvctl", "--config", file, "--admin", "http://a:1", "alive")
+        self.assertEqual(status, 2)
+        self.assertIn("--admin and --config both name a router", err)
+
+    def test_variables_in_place_of_options(self):
+        near = self.router([self.e], *self.pair.flags("admin-tls"), "--admin-token-file", self.tokens["admin"],
+                           "--admin-read-token-file", self.tokens["read"], wait_up=False)
+        env = {"GRAPEVINE_ADMIN": "https://localhost:%d" % near.admin_port}
+        self.assertEqual(run("gvctl", "replicas", env=env)[0], 1)
+        env["GRAPEVINE_ADMIN_CA_FILE"] = self.ca.cert
+        status, _, err = run("gvctl", "replicas", env=env)
+        self.assertEqual(status, 1)
+        self.assertIn("(401)", err)
+        env["GRAPEVINE_ADMIN_TOKEN_FILE"] = self.tokens["admin"]
+        for command in ("replicas", "status", "alive"):
+            self.assertEqual(run("gvctl", command, env=env)[::2], (0, ""), command)
+        wait_for(lambda: self.drain(env=env)[0] == 0, "a change")
+        # An option goes before its variable.
+        self.assertEqual(self.drain("--token-file", self.tokens["read"], env=env)[0], 1)
+        # What asks nobody reads no token, and neither does a probe.
+        env["GRAPEVINE_ADMIN_TOKEN_FILE"] = "/nowhere.token"
+        for command, status in (("alive", 0), ("help", 0), ("replicas", 2)):
+            self.assertEqual(run("gvctl", command, env=env)[0], status, command)
+
+    def test_they_are_told(self):
+        said = run("gvctl", "--help")[1]
+        with open("deploy/man/gvctl.1.in") as f:
+            page = f.read()
+        for name in ("GRAPEVINE_ADMIN", "GRAPEVINE_ADMIN_TOKEN_FILE", "GRAPEVINE_ADMIN_CA_FILE", "GRAPEVINE_CONFIG"):
+            self.assertIn(name, said)
+            self.assertIn("\n.B %s\n" % name, page)
+        # They are no settings that a router would stumble over.
+        env = {"GRAPEVINE_ADMIN_CA_FILE": self.ca.cert, "GRAPEVINE_PROD_SERVICE_PORT_HTTP": "80"}
+        self.assertEqual(run("grapevine", "--check-config", "--replica", "http://10.0.0.1:1", env=env)[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
