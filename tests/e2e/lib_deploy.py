@@ -39,6 +39,12 @@ def tool(name):
         [os.environ.get("PATH", ""), os.path.join(TOOLS, "bin"), os.path.join(TOOLS, "venv", "bin"), "/usr/sbin"]))
 
 
+def commands(heading):
+    """What docs/deployment.md tells to type below a heading, as one script."""
+    part = re.search(r"(?ms)^### %s\n(.*?)^##" % re.escape(heading), text("docs", "deployment.md"))[1]
+    return "".join(re.findall(r"(?ms)^```(?:sh|text)\n(.*?)^```", part))
+
+
 def anchors(page):
     """Those of the headings of a page, as a forge makes them."""
     found = set()

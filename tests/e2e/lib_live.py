@@ -41,14 +41,17 @@ class Viewer:
 
     def wait(self, name, condition, what):
         """The data of the first event of that name for which condition(data) holds."""
-        found = []
+        found, seen = [], []
 
         def look():
-            data = self.next(name)[1]
-            if condition(data):
-                found.append(data)
+            seen[:] = [self.next(name)[1]]
+            if condition(seen[0]):
+                found.append(seen[0])
             return found
-        wait_for(look, what, step=0)
+        try:
+            wait_for(look, what, step=0)
+        except AssertionError as e:
+            raise AssertionError("%s; the last %s: %s" % (e, name, json.dumps(seen))) from None
         return found[0]
 
     def close(self):

@@ -226,8 +226,21 @@ class TheFile(KeysCase):
             self.assertNotEqual(code, 0)
             self.assertEqual((out, wrong in err), ("", True), err)
             self.assertEqual(self.read(), before)
-        code, out, err = run("gvctl", "key")
-        self.assertEqual((code, "gvctl key new NAME" in err), (2, True))
+        for args, wrong in (((), "key takes these arguments, new NAME"), (("old", "x"), "gvctl key new NAME"),
+                            (("new", "x", "--wait"), "key has no option --wait")):
+            code, out, err = run("gvctl", "key", *args)
+            self.assertEqual((code, out, wrong in err), (2, "", True), err)
+
+    def test_gvctl_takes_the_options_of_all_commands(self):
+        """Who has an alias with --admin and --token-file got `unrecognized option`."""
+        common = ("--admin", "https://nowhere:1", "--insecure", "--timeout", "3")
+        code, out, err = run("gvctl", *common, "key", "new", "alice", "--in-flight", "4", "-o", "json")
+        self.assertEqual((code, err), (0, ""))
+        made = json.loads(out)
+        self.assertEqual((made["name"], made["line"].split()[0], made["line"].split()[2]), ("alice", "alice", "in-flight=4"))
+        self.assertRegex(made["key"], r"^gv-[\w-]{43}$")
+        code, out, err = run("gvctl", "key", "-o", "yaml", "new", "alice", *common)
+        self.assertEqual((code, err, [line.split(":")[0] for line in out.splitlines()]), (0, "", ["name", "key", "line"]))
 
 
 class WhatTheyMay(KeysCase):

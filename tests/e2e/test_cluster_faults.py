@@ -69,23 +69,32 @@ class Faulty(Clustered):
             self.wait_alive(r, self.names, HEALED)
 
     def agreed(self, nodes, talks=()):
-        """All members are back, hold the same, and would choose the same."""
+        """All members are back, hold the same, and believe the same; each would choose one that holds the prefix. (Of
+        several that do it may take another one: each learns for itself how fast they are.)"""
         self.whole(nodes)
         for r in nodes:
             self.converge(r, len(nodes), HEALED)
         for talk in talks:
             try:
-                wait_for(lambda: len({self.choice(r, talk) for r in nodes}) == 1,
-                         "the same choice everywhere", HEALED, 0.05)
+                wait_for(lambda: len({self.held(r, talk) for r in nodes}) == 1, "the same held everywhere", HEALED, 0.05)
+                for r in nodes:
+                    wait_for(lambda r=r: self.chooses_well(r, talk), "one that holds it", HEALED, 0.05)
             except AssertionError as e:
-                raise AssertionError("%s: %s" % (e, [self.choice(r, talk) for r in nodes]))
+                raise AssertionError("%s: %s" % (e, [(self.choice(r, talk), self.held(r, talk)) for r in nodes]))
+
+    def explained(self, r, talk):
+        return r.admin("POST", "/explain", json.dumps(talk.body()).encode()).json
 
     def choice(self, r, talk):
-        """Which replica, and which are believed to hold something. (How many tokens a byte is, each
-        learns for itself.)"""
-        got = r.admin("POST", "/explain", json.dumps(talk.body()).encode()).json
-        return got["choice"], tuple((x["replica"], x["cached_tokens"] > 0)
-                                    for x in got["replicas"])
+        return self.explained(r, talk)["choice"]
+
+    def chooses_well(self, r, talk):
+        held = dict(self.held(r, talk))
+        return held[self.choice(r, talk)] or not any(held.values())
+
+    def held(self, r, talk):
+        """Which are believed to hold something. (How many tokens a byte is, each learns for itself.)"""
+        return tuple((x["replica"], x["cached_tokens"] > 0) for x in self.explained(r, talk)["replicas"])
 
     def knows(self, r, talk, tokens=300):
         return max(talk.believed(r).values()) >= tokens

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import binary  # noqa: E402
-from lib_deploy import path  # noqa: E402
+from lib_deploy import commands, path  # noqa: E402
 from lib_hosts import BRIDGE, Hub, Story, skip_unless_hosts, wait_for  # noqa: E402
 
 SYSTEMCTL = """#!/bin/sh
@@ -54,7 +54,7 @@ class Fleet:
     def __init__(self, hub, folder):
         self.hub, self.folder = hub, folder
         self.at = lambda *names: os.path.join(folder, *names)
-        for name in ("bin", "hosts"):
+        for name in ("bin", "hosts", "tmp"):
             os.mkdir(self.at(name))
         for name in ("grapevine", "gvctl"):
             os.symlink(os.path.abspath(binary(name)), self.at("bin", name))
@@ -76,7 +76,8 @@ class Fleet:
             host.run("mount", "-t", "tmpfs", "tmpfs", "/etc/grapevine")
             host.run("mount", "--bind", self.at("group"), "/etc/group")
             write(self.at("hosts", host.address), "%d\n" % host.init.pid)
-        self.env = {**os.environ, "SSH": self.at("ssh"), "PATH": self.at("bin") + ":" + os.environ["PATH"]}
+        self.env = {**os.environ, "SSH": self.at("ssh"), "TMPDIR": self.at("tmp"),
+                    "PATH": self.at("bin") + ":" + os.environ["PATH"]}
 
     def rollout(self, *args, config="config", wait="60"):
         p = subprocess.run([path("deploy", "hosts", "rollout.sh"), "--key", self.at("cluster.key"), "--replicas",
@@ -123,7 +124,7 @@ def story_rollout(fleet):
     expect([fleet.asked(a) for a in all_hosts], [["start grapevine"]] * 3, "each was started once")
     mode = fleet.hosts[first].run("stat", "-c", "%a %U %G", "/etc/grapevine/cluster.key").strip()
     expect(mode, "640 root grapevine", "the key")
-    expect(fleet.hosts[first].run("sh", "-c", "ls /tmp/tmp.*/cluster.key", ok=False).stdout, "", "keys left in /tmp")
+    expect(os.listdir(fleet.at("tmp")), [], "left in /tmp")
     # Again: nothing.
     status, out, err = fleet.rollout(*all_hosts)
     expect((status, out.count("nothing to do"), out.count(": ready")), (0, 3, 3), "the second: " + out + err)
@@ -156,12 +157,71 @@ def story_rollout(fleet):
     expect((status, "10.0.0.77 is not reached; nothing was changed" in err), (1, True), "a host that is away: " + err)
 
 
+def story_secure(fleet):
+    """TLS and tokens on the admin port, TLS and keys for clients, a port for probes: as docs/deployment.md tells it."""
+    hosts = list(fleet.hosts)
+    at = lambda *names: fleet.at("files", *names)
+    os.symlink(path("deploy"), fleet.at("deploy"))
+    # Without its files a host gets no such settings.
+    status, out, err = fleet.rollout(*hosts, config="deploy/hosts/secure.yaml")
+    expect((status, 'admin.token": No such file' in err), (1, True), "no files: " + out + err)
+    expect(fleet.asked(hosts[0]), [], "nothing was started")
+    p = subprocess.run(["bash", "-euc", commands("Making the files") + commands("Of bare hosts") + 'echo "key: $KEY"'],
+                       cwd=fleet.folder, env=fleet.env, capture_output=True, text=True)
+    for what in ("equal: all 3 living routers", '"id":"', "ready\n", "3 alive; all hold the same state", "key: gv-"):
+        if p.returncode != 0 or what not in p.stdout:
+            raise SystemExit("as the page says, %s: %s%s" % (what, p.stdout, p.stderr))
+    key, files = re.search(r"key: (\S+)", p.stdout)[1], at()
+    for a in hosts:
+        modes = fleet.hosts[a].run("sh", "-c", "stat -c '%a %U %G %n' /etc/grapevine/*.token /etc/grapevine/tls.* "
+                                   "/etc/grapevine/client.keys").splitlines()
+        expect({m.rsplit(" ", 1)[0] for m in modes}, {"640 root grapevine"}, "the files")
+        expect(len(modes), 5, "the files")
+
+    def curl(url, *more):
+        p = subprocess.run(["curl", "-s", "-o", os.devnull, "-w", "%{http_code}", "--cacert", fleet.at("ca.crt"), *more, url],
+                           capture_output=True, text=True)
+        return p.stdout
+
+    def gvctl(a, *args, token=None):
+        how = ["--token-file", at(token + ".token")] if token else []
+        return subprocess.run([binary("gvctl"), "--admin", "https://%s:9090" % a, "--ca-file", fleet.at("ca.crt"), *how, *args],
+                              capture_output=True, text=True, env=fleet.env).returncode
+
+    for a in hosts:
+        expect(curl("https://%s:8443/v1/models" % a), "401", "a client without a key")
+        expect(curl("https://%s:8443/v1/models" % a, "-H", "Authorization: Bearer " + key), "200", "a client")
+        expect([curl("http://%s:9091%s" % (a, p)) for p in ("/readyz", "/metrics", "/replicas")], ["200", "200", "404"],
+               "probes")
+        expect([gvctl(a, "replicas"), gvctl(a, "replicas", token="read"), gvctl(a, "replicas", token="admin")],
+               [1, 0, 0], "who reads")
+    engine = BRIDGE + ":8001"
+    expect([gvctl(hosts[1], "undrain", engine, token=t) for t in (None, "read", "admin")], [1, 1, 0], "who changes")
+    # On a host gvctl needs the settings and no more.
+    inside = fleet.hosts[hosts[2]].run(fleet.at("bin", "gvctl"), "--config", "/etc/grapevine/grapevine.yaml", "undrain", engine)
+    expect(inside.count("\n") > 0, True, inside)
+    # Other tokens and another certificate: no restart.
+    write(at("admin.token"), "admin-2\n", 0o600)
+    status, out, err = fleet.rollout("--files", files, *hosts, config="deploy/hosts/secure.yaml")
+    expect((status, out.count("/etc/grapevine/admin.token is new")), (0, 3), "another token: " + out + err)
+    expect([fleet.asked(a) for a in hosts], [["start grapevine"]] * 3, "nobody was restarted")
+    for a in hosts:
+        wait_for(lambda: gvctl(a, "undrain", engine, token="admin") == 0, "%s has the new token" % a)
+    status, out, err = fleet.rollout("--files", files, *hosts, config="deploy/hosts/secure.yaml")
+    expect((status, out.count("nothing to do")), (0, 3), "once more: " + out + err)
+
+
+STORIES = {"rollout": story_rollout, "secure": story_secure}
+
+
 class Rollout(unittest.TestCase):
     def test_three_hosts(self):
         skip_unless_hosts()
-        story = Story(__file__, "rollout")
-        self.addCleanup(story.stop)
-        story.end(self)
+        stories = [Story(__file__, name) for name in STORIES]
+        for story in stories:
+            self.addCleanup(story.stop)
+        for story in stories:
+            story.end(self)
 
     def test_what_is_asked_wrongly(self):
         for args in ((), ("--key",), ("--nonsense", "x", "host")):
@@ -171,6 +231,9 @@ class Rollout(unittest.TestCase):
         p = subprocess.run([path("deploy", "hosts", "rollout.sh"), "--key", "/nowhere", "host"], capture_output=True,
                            text=True)
         self.assertEqual((p.returncode, p.stderr), (1, "rollout: /nowhere cannot be read\n"))
+        p = subprocess.run([path("deploy", "hosts", "rollout.sh"), "--files", "/nowhere", "host"], capture_output=True,
+                           text=True)
+        self.assertEqual((p.returncode, p.stderr), (1, "rollout: /nowhere is no folder\n"))
 
 
 if __name__ == "__main__":
@@ -179,7 +242,7 @@ if __name__ == "__main__":
         fleet = None
         try:
             fleet = Fleet(hub, sys.argv[3])
-            story_rollout(fleet)
+            STORIES[sys.argv[2]](fleet)
         finally:
             if fleet is not None:
                 fleet.stop()

@@ -7,12 +7,14 @@ The structure is always looked at. Schemas need kubernetes-validate, rendering n
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 
 from lib import binary
 from lib_deploy import KUBERNETES, documents, path, text, tool
+from lib_tls import Authority
 
 CHART = path("deploy", "helm", "grapevine")
 FILES = ("rbac", "key", "router", "autoscaler", "monitoring")
@@ -40,6 +42,23 @@ def helm(*args, ok=True):
 
 def template(*args, **how):
     return helm("template", "grapevine", CHART, "--namespace", "grapevine", *args, **how)
+
+
+def notes(*args):
+    """What `helm install` would print; it wants a cluster for that."""
+    with tempfile.TemporaryDirectory() as folder:
+        chart = os.path.join(folder, "grapevine")
+        shutil.copytree(CHART, chart)
+        os.rename(os.path.join(chart, "templates", "NOTES.txt"), os.path.join(chart, "NOTES.txt"))
+        with open(os.path.join(chart, "templates", "notes.yaml"), "w") as f:
+            f.write('notes: {{ tpl (.Files.Get "NOTES.txt") . | quote }}\n')
+        return documents(helm("template", "grapevine", chart, "--namespace", "grapevine", *args, "--show-only",
+                              "templates/notes.yaml"))[0]["notes"]
+
+
+def settings_file(o):
+    """Where the router reads its settings, and gvctl too."""
+    return {e["name"]: e.get("value") for e in o.container["env"]}["GRAPEVINE_CONFIG"]
 
 
 class Objects:
@@ -81,11 +100,12 @@ def check(case, o):
     """What has to fit whatever the values are."""
     config, ports, labels = o.config, o.ports, o.pod["metadata"]["labels"]
     # The ports of the pod are those that the router listens on.
-    for name, setting in (("http", "listen"), ("admin", "admin-listen"), ("gossip", "gossip-listen"),
-                          ("gossip-tcp", "gossip-listen")):
-        case.assertEqual("0.0.0.0:%d" % ports[name][0], config[setting], name)
-    case.assertEqual({n: p for n, (_, p) in ports.items()},
-                     {"http": "TCP", "admin": "TCP", "gossip": "UDP", "gossip-tcp": "TCP"})
+    listens = {"http": "listen", "admin": "admin-listen", "gossip": "gossip-listen", "gossip-tcp": "gossip-listen"}
+    if "probe-listen" in config:
+        listens["probe"] = "probe-listen"
+    case.assertEqual({n: "0.0.0.0:%d" % port for n, (port, _) in ports.items()},
+                     {n: config[setting] for n, setting in listens.items()})
+    case.assertEqual({n for n, (_, p) in ports.items() if p != "TCP"}, {"gossip"})
     # Whatever selects pods selects these.
     selectors = [s["spec"]["selector"] for s in o.of("Service")]
     selectors += [o.one("Deployment")["spec"]["selector"]["matchLabels"]]
@@ -114,11 +134,13 @@ def check(case, o):
     case.assertGreater(spec["terminationGracePeriodSeconds"], stop + delay + limit)
     ready = o.container["readinessProbe"]
     case.assertGreater(delay, ready["periodSeconds"] * ready["failureThreshold"])
-    # Probes ask what the admin port has, under any name.
+    # Probes ask what needs no token, on a port without TLS.
+    asked = "probe" if "probe" in ports else "admin"
+    case.assertNotIn("admin-tls-cert" if asked == "admin" else "", config)
     calls = text("node", "admin", "calls.h")
     for kind in ("readinessProbe", "livenessProbe"):
         get = o.container[kind]["httpGet"]
-        case.assertEqual(get["port"], "admin")
+        case.assertEqual((get["port"], get.get("scheme", "HTTP")), (asked, "HTTP"))
         case.assertRegex(calls, r'GET, "%s", NULL, \w+, ADMIN_PROBED' % re.escape(get["path"]))
     # The key is where the router looks for it, and its group can read it.
     mounts = {m["mountPath"]: m for m in o.container["volumeMounts"]}
@@ -131,13 +153,43 @@ def check(case, o):
         args = job["spec"]["template"]["spec"]["containers"][0]["args"]
         case.assertIn("--kubernetes-secret=" + secret["secretName"], args)
         case.assertIn('SECRET_ENTRY "%s"' % entry, text("node", "gvctl", "keygen.c"))
-    folder, entry = os.path.split(re.fullmatch(r"--config=(.*)", o.container["args"][0])[1])
+    check_secrets(case, o, mounts, volumes)
+    case.assertIs(spec["enableServiceLinks"], False)
+    folder, entry = os.path.split(settings_file(o))
     case.assertEqual(volumes[mounts[folder]["name"]]["configMap"]["name"], "grapevine")
     case.assertIn(entry, o.one("ConfigMap")["data"])
     # Memory: the index, all bodies, and what else a router has.
     case.assertGreaterEqual(size(o.container["resources"]["limits"]["memory"]),
                             size(o.setting("index-bytes")) + size(o.setting("buffered-bytes-max")) + (128 << 20))
     check_rights(case, o)
+
+
+def check_secrets(case, o, mounts, volumes):
+    """Each file that settings name is in a Secret that is mounted as a folder, for the router's group."""
+    own = os.path.dirname(o.config["cluster-key-file"])
+    for name, value in o.config.items():
+        for file in value if isinstance(value, list) else [value]:
+            folder = os.path.dirname(str(file))
+            if not folder.startswith("/etc/grapevine/"):
+                continue
+            case.assertIn(folder, mounts, name)
+            case.assertNotIn("subPath", mounts[folder])
+            case.assertIs(mounts[folder]["readOnly"], True)
+            case.assertEqual(volumes[mounts[folder]["name"]]["secret"]["defaultMode"], 0o440)
+            case.assertEqual(folder == own, name == "cluster-key-file")
+
+
+def policy(o):
+    """Who reaches which port: its name -> kinds of peers; None: everybody."""
+    rules = o.one("NetworkPolicy")["spec"]["ingress"]
+    peers = lambda r: None if "from" not in r else [json.dumps(p, sort_keys=True) for p in r["from"]]
+    return {p["port"]: peers(r) for r in rules for p in r["ports"]}
+
+
+ALL_SECRETS = ("tls.secretName=a,tls.ticketSecretName=b,adminTls.secretName=c,adminToken.secretName=d,"
+               "adminToken.readEntry=read.token,clientKeys.secretName=e,clientKeys.entry=k,engineKey.secretName=f")
+OWN_PODS = '{"podSelector": {}}'
+MONITORING = '{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}'
 
 
 def check_rights(case, o):
@@ -183,6 +235,10 @@ class Structure(unittest.TestCase):
             self.assertLessEqual(by_port[port][0]["podSelector"]["matchLabels"].items(),
                                  o.pod["metadata"]["labels"].items())
 
+    def test_prometheus_reaches_no_more_than_it_reads(self):
+        who = policy(self.objects)
+        self.assertEqual((who["http"], who["admin"], who["probe"]), (None, [OWN_PODS], [OWN_PODS, MONITORING]))
+
     def test_scaler_and_monitor_name_what_there_is(self):
         o = self.objects
         scaler = o.one("HorizontalPodAutoscaler")["spec"]
@@ -192,7 +248,8 @@ class Structure(unittest.TestCase):
         monitor = o.one("ServiceMonitor")["spec"]
         services = [s for s in o.of("Service")
                     if monitor["selector"]["matchLabels"].items() <= s["metadata"]["labels"].items()]
-        self.assertEqual([s["metadata"]["name"] for s in services], ["grapevine-admin"])
+        self.assertEqual([s["metadata"]["name"] for s in services], ["grapevine-metrics"])
+        self.assertEqual(monitor["endpoints"][0]["port"], "probe")
         self.assertIn(monitor["endpoints"][0]["port"], [p["name"] for p in services[0]["spec"]["ports"]])
 
     def test_versions_are_those_of_the_program(self):
@@ -248,6 +305,10 @@ class Schemas(unittest.TestCase):
         files, _ = self.validate({n: text("deploy", "kubernetes", n + ".yaml") for n in FILES})
         self.assertGreater(len(files), 12)
 
+    @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
+    def test_kubernetes_takes_what_all_secrets_make(self):
+        self.validate({"all": template("--set", ALL_SECRETS)})
+
     def test_a_mistake_would_show(self):
         wrong = text("deploy", "kubernetes", "router.yaml").replace("readOnlyRootFilesystem", "readOnlyRoot")
         with self.assertRaisesRegex(AssertionError, "readOnlyRoot"):
@@ -274,7 +335,7 @@ class Helm(unittest.TestCase):
             "extraArgs={--log-level=debug},service.type=LoadBalancer,resources.limits.memory=2Gi")))
         check(self, o)
         self.assertEqual(o.pod["spec"]["terminationGracePeriodSeconds"], 333)
-        self.assertEqual(o.container["args"][1:], ["--log-level=debug"])
+        self.assertEqual(o.container["args"], ["--log-level=debug"])
         self.assertEqual(o.config["policy"], "session")
         self.assertEqual(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule"), [])
 
@@ -288,6 +349,8 @@ class Helm(unittest.TestCase):
         check(self, o)
         folder = os.path.dirname(o.config["replica-api-key-file"])
         self.assertIn(folder, [m["mountPath"] for m in o.container["volumeMounts"]])
+        for name in ("tls-cert", "admin-tls-cert", "admin-token-file", "client-keys-file"):
+            self.assertIn(name, o.config)
         self.assertEqual(len(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule")), 3)
 
     def test_a_key_that_is_given(self):
@@ -301,8 +364,88 @@ class Helm(unittest.TestCase):
                            ("ports.http=80", "ports.http|/ports/http"), ("replicaCount=0", "replicaCount"),
                            ("clusterKey.create=false", "name an existingSecret"),
                            ("engines.kubernetes={http://x:1}", "engines.kubernetes|/engines/kubernetes"),
-                           ("readinessProbe.exec=1", "readinessProbe")):
+                           ("readinessProbe.exec=1", "readinessProbe"),
+                           ("ports.probe=80", "ports.probe|/ports/probe"), ("ports.probe=9090", "taken by another port"),
+                           ("config.probe-listen=0.0.0.0:1", "set ports.probe"),
+                           ("tls.secretName=t,config.tls-cert=/a", "set tls.secretName"),
+                           ("tls.secretName=t,config.tls-key=/a", "set tls.secretName"),
+                           ("clientKeys.secretName=t,config.client-keys-file=/a", "set clientKeys.secretName"),
+                           ("tls.ticketSecretName=t", "session tickets want TLS"), ("tls.secret=t", "tls.*secret"),
+                           ("adminToken.secretName=t,adminToken.entry=", "which entry of the Secret"),
+                           ("adminTls.secretName=t,ports.probe=0", "wants ports.probe .*no pod would become ready"),
+                           ("config.admin-tls-cert=/a,ports.probe=0", "wants ports.probe")):
             self.assertRegex(template("--set", value, ok=False), why, value)
+
+    def test_secrets(self):
+        """All at once; a router takes the settings, and finds in their folders what Secrets have."""
+        o = Objects(self, documents(template("--set", ALL_SECRETS + ",serviceMonitor.enabled=true")))
+        check(self, o)
+        mounts = {m["mountPath"]: m["name"] for m in o.container["volumeMounts"]}
+        volumes = {v["name"]: v.get("secret", {}).get("secretName") for v in o.pod["spec"]["volumes"]}
+        for name, secret, entry in (("tls-cert", "a", "tls.crt"), ("tls-key", "a", "tls.key"),
+                                    ("tls-ticket-key-file", "b", "tickets.key"), ("admin-tls-cert", "c", "tls.crt"),
+                                    ("admin-tls-key", "c", "tls.key"), ("admin-token-file", "d", "admin.token"),
+                                    ("admin-read-token-file", "d", "read.token"), ("client-keys-file", "e", "k"),
+                                    ("replica-api-key-file", "f", "engine.key")):
+            folder, file = os.path.split(o.config[name])
+            self.assertEqual((volumes[mounts[folder]], file), (secret, entry), name)
+        with tempfile.TemporaryDirectory() as folder:
+            self.files(folder)
+            file = os.path.join(folder, "grapevine.yaml")
+            with open(file, "w") as f:
+                f.write(o.one("ConfigMap")["data"]["grapevine.yaml"].replace("/etc/grapevine", folder))
+            p = subprocess.run([binary("grapevine"), "--config", file, "--check-config"], capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            with open(os.path.join(folder, "client-keys", "k"), "a") as f:
+                f.write("nonsense\n")
+            p = subprocess.run([binary("grapevine"), "--config", file, "--check-config"], capture_output=True, text=True)
+            self.assertIn("client-keys/k", p.stderr)
+
+    def files(self, folder):
+        """As Kubernetes would mount them."""
+        def put(name, data):
+            file = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(file), exist_ok=True)
+            with open(file, "w") as f:
+                f.write(data)
+        run = lambda *command: subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        for name in ("tls", "admin-tls"):
+            put(name + "/x", "")
+            Authority(os.path.join(folder, name), "tls")
+        put("tls-tickets/tickets.key", run("openssl", "rand", "-base64", "80").replace("\n", ""))
+        for name in ("admin-token/admin.token", "admin-token/read.token", "engine-key/engine.key"):
+            put(name, name.replace("/", "-") + "\n")
+        put("client-keys/k", "")
+        run(binary("gvctl"), "key", "new", "alice", "--file", os.path.join(folder, "client-keys", "k"))
+        put("key/x", "")
+        run(binary("gvctl"), "keygen", "--out", os.path.join(folder, "key", "cluster.key"))
+
+    def test_without_a_port_for_probes(self):
+        o = Objects(self, documents(template("--set", "ports.probe=0,serviceMonitor.enabled=true,prometheusAnnotations=true")))
+        check(self, o)
+        self.assertEqual(policy(o)["admin"], [OWN_PODS, MONITORING])
+        self.assertNotIn("probe", policy(o))
+        self.assertEqual(o.one("ServiceMonitor")["spec"]["endpoints"][0]["port"], "admin")
+        self.assertEqual(o.pod["metadata"]["annotations"]["prometheus.io/port"], "9090")
+        o = Objects(self, documents(template("--set", "prometheusAnnotations=true")))
+        self.assertEqual(o.pod["metadata"]["annotations"]["prometheus.io/port"], "9091")
+
+    def test_what_is_said_at_the_end(self):
+        plain = notes()
+        for line in ("Clients ask at http://grapevine.grapevine (", "curl http://127.0.0.1:8080/v1/models\n",
+                     "then http://127.0.0.1:9090/\n", "The admin port has no token: "):
+            self.assertIn(line, plain)
+        said = notes("--set", "tls.secretName=a,service.port=443,clientKeys.secretName=mine,adminTls.secretName=b,"
+                     "adminToken.secretName=c")
+        for line in ("Clients ask at https://grapevine.grapevine (from inside the cluster), each with a key of its own",
+                     'curl -k -H "Authorization: Bearer $KEY" https://127.0.0.1:8080/v1/models\n',
+                     "in the Secret mine.", "finds the certificate and the token by itself",
+                     "-- gvctl replicas\n", "then https://127.0.0.1:9090/\n"):
+            self.assertIn(line, said)
+        self.assertNotIn("has no token", said)
+        self.assertIn("ask at https://grapevine.grapevine:80 (", notes("--set", "tls.secretName=a"))
+        for text_of in (plain, said):
+            self.assertLess(max(map(len, text_of.splitlines())), 130)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,7 @@ class Cluster(Clustered):
         v = Viewer(nodes[0])
         self.addCleanup(v.close)
         v.begin()
+        # Once in twenty runs under sanitizers it never came: digests were asked for at the beat of the reports.
         snap = v.wait("snap", lambda s: s["agreement"]["state"] == "equal", "they agree")
         self.assertEqual([m["name"] for m in snap["members"]], ["r1", "r2", "r3"])
         self.assertEqual(set(snap["agreement"]["nodes"]), {"r1", "r2", "r3"})

@@ -10,6 +10,7 @@ import tempfile
 import time
 import unittest
 
+from lib_tls import Authority
 from lib import BUILD, HOST, LIMIT, Case, Router, binary, closed_port, wait_for
 
 CHAT = "/v1/chat/completions"
@@ -220,6 +221,29 @@ class Container(Case):
         admin = "http://%s:%d" % (HOST, r.admin_port)
         run(*inside, "/usr/bin/gvctl", "--admin", admin, "alive")
         run(*inside, "/usr/bin/gvctl", "--admin", "http://%s:%d" % (HOST, closed_port()), "alive", status=1)
+        self.health_check(folder, inside, engine)
+
+    def health_check(self, folder, inside, engine):
+        """That of deploy/Containerfile, in the environment of the container, with TLS and tokens on the admin port."""
+        check = json.loads(re.search(r"HEALTHCHECK .* CMD (\[.*\])", text("deploy/Containerfile"))[1])
+        etc = os.path.join(folder, "etc/grapevine")
+        Authority(etc, "tls")
+        with open(os.path.join(etc, "admin.token"), "w", encoding="utf-8") as f:
+            f.write("secret\n")
+        for name in ("tls.key", "admin.token"):
+            os.chown(os.path.join(etc, name), 65532, 65532)
+        settings = {"ADMIN_LISTEN": "%s:%d" % (HOST, closed_port()), "ADMIN_TLS_CERT": "/etc/grapevine/tls.crt",
+                    "ADMIN_TLS_KEY": "/etc/grapevine/tls.key", "ADMIN_TOKEN_FILE": "/etc/grapevine/admin.token",
+                    "ADMIN_READ_TOKEN_FILE": "/etc/grapevine/admin.token"}
+        variables = {"GRAPEVINE_" + name: value for name, value in settings.items()}
+        more = {"GRAPEVINE_PROBE_LISTEN": "%s:%d" % (HOST, closed_port())}
+        for env in (variables, {**variables, **more}):
+            r = self.keep(Router([engine], "--listen", HOST + ":0", "--log-format", "json", "--drain-delay", "0", wrap=inside,
+                                 program="/usr/bin/grapevine", defaults=False, env=env))
+            run(*inside, *check, env={**ENV, **env})
+            run(*inside, "/usr/bin/gvctl", "undrain", engine.name, env={**ENV, **env})
+            r.stop()
+            run(*inside, *check, env={**ENV, **env}, status=1)
 
 
 if __name__ == "__main__":

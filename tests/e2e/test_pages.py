@@ -43,9 +43,9 @@ class Pages(unittest.TestCase):
             for block in re.findall(r"(?ms)^```.*?^```", body):
                 spans += re.findall(r"(?m)\bgvctl (.+)$", block)
             for span in spans:
-                word = next((w for w in re.sub(r"--(admin|token-file|session) \S+", "", span).split()
+                word = next((w for w in re.sub(r"--(admin|config|ca-file|token-file|session) \S+", "", span).split()
                              if not w.startswith("-")), None)
-                if word is not None and word.lower() not in commands:
+                if word is not None and word.lower().rstrip(";") not in commands:
                     wrong.append("%s: gvctl %s" % (page, span))
         self.assertEqual(wrong, [])
 

@@ -1,9 +1,12 @@
 """What was decided and what happened lately: /decisions and /events of the admin port."""
 
 import json
+import os
 import signal
+import subprocess
+import tempfile
 
-from lib import Case, answer, wait_for
+from lib import HOST, Case, answer, binary, wait_for
 from lib_cluster import Clustered, gvctl
 from test_engines import CHAT, message
 
@@ -148,3 +151,71 @@ class Cluster(Clustered):
         nodes[1].stopped = True
         nodes[1].wait()
         self.assertIn("dead", wait_text(self, nodes[0], "r2", "dead"))
+
+    def level(self, r, level):
+        """Something that this router alone notices."""
+        self.assertEqual(r.admin("POST", "/log-level?level=" + level).status, 200)
+
+    def test_gvctl_puts_together_what_all_saw(self):
+        nodes = self.cluster(3, [self.engine()])
+        self.level(nodes[1], "debug")
+        self.level(nodes[2], "debug")
+        wait_text(self, nodes[2], "r2", "is there")  # and so on: nothing of it is on its way
+        for r in nodes:
+            wait_text(self, r, "is up")
+
+        def shown(*args):
+            status, out, err = gvctl("events", "--json", "--last", "256", *args, admin=nodes[0].admin_port)
+            self.assertEqual((status, err), (0, ""))
+            return json.loads(out)
+        told = shown()["events"]
+        self.assertEqual({e["router"] for e in told}, {"r1", "r2", "r3"})
+        self.assertEqual([e["last_ms"] for e in told], sorted(e["last_ms"] for e in told))
+        self.assertEqual({e["router"] for e in told if "debug" in e["text"]}, {"r2", "r3"})
+        for number, r in enumerate(nodes):
+            own = shown("--router", "r%d" % (number + 1))["events"]
+            self.assertEqual({e["router"] for e in own}, {"r%d" % (number + 1)})
+            self.assertEqual([e["text"] for e in own], texts(r))
+        self.assertEqual([e["text"] for e in shown("--local")["events"]], texts(nodes[0]))
+        table = gvctl("events", "--last", "2", admin=nodes[0].admin_port)[1].splitlines()
+        self.assertEqual(len(table), 3)
+        self.assertRegex(table[1], r"^\d{4}-\S+ \S+  r\d  ")
+        status, out, err = gvctl("events", "--router", "r9", admin=nodes[0].admin_port)
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn('no router "r9" lives', err)
+        self.assertEqual(gvctl("events", "--router", "r2", "--local", admin=nodes[0].admin_port)[0], 2)
+
+    def test_gvctl_follows_all_and_names_who_is_silent(self):
+        nodes = self.cluster(3, [self.engine()])
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = (open(os.path.join(folder, name), "w+") for name in ("out", "err"))
+            self.addCleanup(out.close)
+            self.addCleanup(err.close)
+            p = subprocess.Popen([binary("gvctl"), "--admin", "http://%s:%d" % (HOST, nodes[0].admin_port),
+                                  "events", "--follow", "-o", "json"], stdout=out, stderr=err)
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+
+            def lines():
+                with open(out.name) as f:
+                    return [json.loads(line) for line in f.read().splitlines(True) if line.endswith("\n")]
+
+            def wait_line(router, *words):
+                return wait_for(lambda: [e for e in lines() if e["router"] == router
+                                         and all(w in e["text"] for w in words)],
+                                "%s saw %s" % (router, words), step=0.05)
+            wait_line("r3", "r2", "is there")
+            self.level(nodes[2], "debug")
+            wait_line("r3", "debug")
+            nodes[1].signal(signal.SIGSTOP)
+            wait_for(lambda: "gvctl: router r2 does not answer: " in open(err.name).read(), "it is named")
+            self.level(nodes[2], "warn")
+            wait_line("r3", "warn")  # who answers is shown all the same
+            wait_line("r1", "r2", "dead")
+            nodes[1].signal(signal.SIGCONT)
+            self.level(nodes[1], "error")
+            wait_line("r2", "error")
+            p.send_signal(signal.SIGINT)
+            p.wait()
+            seen = [(e["router"], e["id"], e["change"]) for e in lines()]
+            self.assertEqual(len(seen), len(set(seen)), "none is shown twice")

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from lib import HOST, Case, closed_port, wait_for
+from lib import HOST, Case, answer, closed_port, wait_for
 
 
 class Manager:
@@ -83,6 +83,49 @@ class Notify(Case):
         r.wait()
         self.assertEqual(m.values("STOPPING"), ["1"])
 
+    def told_of_a_reload(self, m, r, times=1):
+        """It says that it reads, since when, and then that it is ready; each SIGHUP of its own."""
+        for _ in range(times):
+            before, began = len(m.values("READY")), time.monotonic()
+            r.signal(signal.SIGHUP)
+            wait_for(lambda: len(m.values("READY")) == before + 1, "READY=1 again")
+            names = [n for n, _ in m.told if n in ("RELOADING", "MONOTONIC_USEC", "READY")]
+            self.assertEqual(names[-3:], ["RELOADING", "MONOTONIC_USEC", "READY"])
+            self.assertLessEqual(began, int(m.values("MONOTONIC_USEC")[-1]) / 1e6)  # the one clock of the machine
+            self.assertLessEqual(int(m.values("MONOTONIC_USEC")[-1]) / 1e6, time.monotonic())
+        self.assertEqual(len(m.values("RELOADING")), len(m.values("READY")) - 1)
+
+    def test_a_reload_has_a_beginning_and_an_end(self):
+        m = self.manager()
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+            f.write("log-level: info\n")
+            f.flush()
+            r = self.router([self.engine()], "--config", f.name, env=m.env())
+            m.wait("STATUS", "Ready")
+            self.assertEqual((m.values("READY"), m.values("RELOADING")), (["1"], []))
+            f.write("retries-max: 1\n")
+            f.flush()
+            r.signal(signal.SIGHUP)  # what READY=1 says is done by then
+            wait_for(lambda: len(m.values("READY")) == 2, "READY=1 again")
+            self.assertIn(b"retries-max: 1 ", r.admin("GET", "/config").body)
+            self.told_of_a_reload(m, r, 3)
+            f.write("retries-max: many\n")  # refused, and over all the same
+            f.flush()
+            self.told_of_a_reload(m, r)
+            r.wait_event("config_refused")
+            r.signal(signal.SIGHUP)
+            r.signal(signal.SIGHUP)
+            wait_for(lambda: m.read()[-1:] and [n for n, _ in m.told if n in ("RELOADING", "READY")][-1] == "READY",
+                     "READY=1 is last")
+
+    def test_a_reload_without_a_file_ends_too(self):
+        """Else systemd would wait for it, and give up."""
+        m = self.manager()
+        r = self.router([self.engine()], env=m.env())
+        m.wait("STATUS", "Ready")
+        self.told_of_a_reload(m, r, 2)
+        r.wait_event("nothing_to_read")
+
     def test_a_loop_that_stands_still_gives_no_sign_of_life(self):
         m = self.manager()
         r = self.router([self.engine()], env=m.env(WATCHDOG_USEC="1500000"))
@@ -119,11 +162,16 @@ class Notify(Case):
         m.wait("STATUS", "Ready")
 
     def test_a_manager_that_is_not_there_costs_a_line_in_the_log(self):
-        r = self.router([self.engine()], env={"NOTIFY_SOCKET": "/nowhere/notify"})
+        e = self.engine()
+        probes = []
+        e.probes["/health"] = lambda asked: (asked.send(answer(200, b"")), probes.append(1))
+        r = self.router([e], "--health-interval", "100ms", env={"NOTIFY_SOCKET": "/nowhere/notify"})
         r.wait_event("service_manager_unreachable")
+        before = len(probes)
         for bad in ("", "notify", "@", "/" + "x" * 200):
             self.router([self.engine()], env={"NOTIFY_SOCKET": bad})
-        time.sleep(0.3)
+        # It tries again in each turn that makes a probe, and in more.
+        wait_for(lambda: len(probes) >= before + 4, "probes, after some of which it has tried again")
         self.assertEqual(len(r.events("service_manager_unreachable")), 1)
 
 

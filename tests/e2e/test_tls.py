@@ -4,6 +4,7 @@ change."""
 import hashlib
 import json
 import os
+import signal
 import socket
 import ssl
 import struct
@@ -280,6 +281,23 @@ class Limits(TlsCase):
         self.assertEqual(r.wait_event("tls_handshake_failed")["reason"], "timeout")
         self.assertEqual(r.get("/v1/models").status, 200)
 
+    def test_a_client_that_hung_up_has_an_address(self):
+        """Its socket knew none any more when the failure was told: the log and the events had an empty "from"."""
+        r = self.tls_router([self.engine()])
+        r.signal(signal.SIGSTOP)
+        try:
+            wait_for(lambda: os.waitid(os.P_PID, r.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")
+            for what in (b"\x00\x01\x02", b"\x16\x03\x01\x00\x05hello"):
+                self.client(r).send(what).reset()
+        finally:
+            r.signal(signal.SIGCONT)
+        wait_for(lambda: len(r.events("tls_handshake_failed")) == 2, "both of them")
+        self.assertEqual([e["from"] for e in r.events("tls_handshake_failed")], [HOST, HOST])
+        events = r.admin("GET", "/events").json["events"]
+        told = [e for e in events if e["event"] == "tls_handshake_failed"]
+        self.assertEqual({e["about"] for e in told}, {HOST})
+        self.assertIn("A handshake of %s failed at the clients port: plaintext." % HOST, [e["text"] for e in told])
+
     def test_handshakes_count_as_connections(self):
         r = self.tls_router([self.engine()], "--connections-max", "4", "--connections-per-client-max", "3")
         wait_for(lambda: r.metric("tls_streams") == 0, "no streams")
@@ -415,6 +433,7 @@ class Files(TlsCase):
         used.takes(new, key=False)
         refused = r.wait_event("tls_files_refused")
         self.assertIn("is not the key of the certificate", refused["error"])
+        self.assertEqual(r.metric("tls_files_refused"), 1)
         self.assertEqual(self.tls_client(r).names(), ["localhost", HOST])
         used.takes(new)
         wait_for(lambda: len([x for x in r.events("tls_files_read") if x["changed"]]) == 2, "the new one")
@@ -424,6 +443,7 @@ class Files(TlsCase):
         more.set()
         self.assertEqual(c.reader.chunked()[0], b"data: {}\n\ndata: [DONE]\n\n")
         self.assertEqual(len(r.events("tls_files_refused")), 1)
+        self.assertEqual(r.metric("tls_files_refused"), 0)
 
     def test_certificate_and_key_in_one_file(self):
         both = os.path.join(self.folder, "both.pem")

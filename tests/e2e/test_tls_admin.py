@@ -75,6 +75,14 @@ class Admin(TlsCase):
                                     "--timeout", "5", "replicas")
         self.assertEqual(status, 1)
         self.assertIn("no TLS with", err)
+        clients = self.router([self.e], *self.pair.flags(), wait_up=False)
+        status, _, err = self.gvctl("--admin", "https://localhost:%d" % clients.port, "--ca-file", self.ca.cert, "replicas")
+        self.assertEqual(status, 1)
+        self.assertIn("is the client port of a router", err)
+        self.assertIn("--admin https://HOST:9090", err)  # it said http://
+        status, out, err = self.gvctl("--admin", self.url, "version")
+        self.assertEqual((status, "grapevine not reached" in out), (1, True))
+        self.assertIn("--ca-file", err)
 
     def test_old_versions_are_refused_here_too(self):
         done = subprocess.run(["openssl", "s_client", "-connect", "%s:%d" % (HOST, self.r.admin_port), "-tls1_1",

@@ -263,6 +263,10 @@ class Page(Clustered):
         self.said(lambda t: "r3 is not heard" in t, "r3 dead")
         self.d.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
         for dark in (False, True):
+            for width in (1900, 1300):  # the column of digests was cut
+                self.shot("whole-table", width, 1000, dark) if not SHOTS else None
+                self.assertTrue(self.d.execute_script("const t = document.querySelector('.routers .scroll');"
+                                                      "return t.scrollWidth <= t.clientWidth"), width)
             for width in (1440, 360):
                 self.shot("axe-none", width, 1000, dark) if not SHOTS else None
                 found = self.d.execute_async_script(
