@@ -170,6 +170,19 @@ const char *node_replication_name(const struct node_replication *n, uint64_t mem
     return p ? p->name : NULL;
 }
 
+double node_replication_travel_ms(const struct node_replication *n)
+{
+    double sum_us = 0;
+    unsigned count = 0;
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        struct gossip_member m;
+        gossip_member_at(n->gossip, i, n->now_us, &m);
+        sum_us += (double)m.rtt_us;
+        count += m.rtt_us > 0;
+    }
+    return count > 0 ? sum_us / count / 2 / 1000 : 0;
+}
+
 void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX])
 {
     out[0] = '\0';

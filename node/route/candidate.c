@@ -97,6 +97,28 @@ static struct typical typical_of(const struct node_router *r, uint64_t now_ms)
     return t;
 }
 
+static struct node_deepest deepest_of(const struct node_router *r, const struct chain *chain)
+{
+    unsigned length = 0;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        unsigned known = r->lengths[r->candidates[i].replica];
+        length = known > length ? known : length;
+    }
+    if (length == 0 || !chain || chain->chunks)
+        return (struct node_deepest){0};
+    return (struct node_deepest){chain->points[length - 1].id, chain->points[length - 1].blocks};
+}
+
+/* As many as came in the last time that it takes to compute the copy. Each of the other routers
+ * has as many. */
+static double followers_of(const struct node_router *r, double copied_s, uint64_t now_ms)
+{
+    if (copied_s <= 0)
+        return 0;
+    unsigned here = node_followers_within(&r->followers, r->deepest.id, copied_s * 1000, now_ms);
+    return (double)here * (r->routers > 1 ? r->routers : 1);
+}
+
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
                            const struct node_request *request, const struct node_size *size,
                            const struct typical *typical, uint64_t now_ms)
@@ -143,6 +165,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     room_s = fmax(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
     queue_s += foreign_queue_s(replica, &all, rate);
     c->beyond_s = beyond_s;
+    double copied_tokens = fmax((r->deepest.blocks - held_blocks) * size->block_tokens, 0);
+    copied_tokens = fmin(copied_tokens, size->prompt_tokens - cached_tokens);
     struct node_cost_input in = {
         .queue_s = fmax(queue_s, room_s) + beyond_s,
         .prompt_tokens = size->prompt_tokens,
@@ -154,6 +178,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .requests_typical = typical->requests,
         .context_tokens = all.context_tokens,
         .tokens_per_s = rate,
+        .copied_tokens = copied_tokens,
+        .followers = followers_of(r, copied_tokens / rate, now_ms),
         .step_context_s = replica->step_context_s * slower,
         .step_more_s = fmax(step_s(replica, typical->context_tokens) * slower - typical->step_s, 0),
         .displaced_weight = r->config.displaced_weight,
@@ -202,8 +228,10 @@ void node_router_candidates_fill(struct node_router *r, const struct node_reques
                                  const struct node_size *size, bool costs, uint64_t now_ms)
 {
     struct typical typical;
-    if (costs)
+    if (costs) {
+        r->deepest = deepest_of(r, request->chain);
         typical = typical_of(r, now_ms);
+    }
     for (unsigned i = 0; i < r->candidate_count; i++)
         candidate_fill(r, &r->candidates[i], request, size, costs ? &typical : NULL, now_ms);
     if (costs)

@@ -7,7 +7,8 @@
  *   decode     o*more           steps are longer than at the fastest, clearly
  *            + o*b*K            steps of this answer are longer because of the others
  *            + n*b*in*o/2       steps of the others are longer because of this request
- *            + n*uncached/rate  its prefill holds the others up
+ *            + n*c/rate         its prefill holds the others up; c is uncached, but of what another
+ *                               replica holds the part 1/(1+f): the f requests that follow find it
  *
  *   adapter    loading the adapter that is not held there, and what it costs others that one gives
  *              way for it
@@ -40,6 +41,8 @@ struct node_cost_input {
     double requests_typical; /* m */
     double context_tokens;   /* K */
     double tokens_per_s;     /* prefill rate, > 0 */
+    double copied_tokens;    /* of the uncached ones, those that another replica holds */
+    double followers;        /* f, that want these while they are computed (docs/adr/0043) */
     double step_context_s;   /* b */
     double step_more_s;      /* by which a step is clearly longer than at the fastest */
     double displaced_weight;

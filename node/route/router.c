@@ -531,6 +531,8 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     if (err != ERR_OK)
         return err;
     if (r->policy->wants_costs) {
+        if (r->deepest.id != 0)
+            node_followers_note(&r->followers, r->deepest.id, now_ms);
         node_router_placed(r, c->cost.uncached_s, now_ms);
         node_router_due_placed(&r->replicas[c->replica], size.prompt_tokens, now_ms);
     }

@@ -11,6 +11,7 @@
  *   learning.c  what answers teach
  *   ties.c      what several routers choose at the same moment
  *   adapters.c  LoRA adapters
+ *   followers.c  requests that begin alike (a header of its own)
  *   candidate.c  what a request costs at each replica
  *   due.c       what a slow replica is due
  *   router.c    decisions; company.c  replicas that are kept for one request
@@ -31,6 +32,7 @@
 #include "node/replica/recent.h"
 #include "node/replica/replica.h"
 #include "node/route/discovered.h"
+#include "node/route/followers.h"
 #include "node/route/policy.h"
 #include "node/route/router.h"
 #include "node/route/share.h"
@@ -65,7 +67,7 @@ struct node_router {
     void (*watch)(void *context, unsigned replica, bool present);
     bool (*watch_forgotten)(void *context, unsigned replica);
     void *watch_context;
-    const struct node_replication *names; /* of routers, for showing; NULL: none are known */
+    const struct node_replication *names; /* of routers, and round trips; NULL: none are known */
     const struct discover *sources;       /* NULL: there are none */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
@@ -81,6 +83,7 @@ struct node_router {
     uint16_t places[NODE_REPLICAS_MAX]; /* of replicas in use, in the order of their hashes */
     unsigned placed;                    /* how many */
     struct node_fading placed_s;        /* work that this one placed, until others hear of it */
+    double unseen_ms;                   /* how old what is known of others' work is, about */
 
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
@@ -95,7 +98,13 @@ struct node_router {
     bool engines_tell_usage;   /* all of them */
     struct node_ratio restore; /* of a token from a tier, in tokens that could be computed */
 
+    struct node_followers followers;
+
     /* Scratch of one decision. */
+    struct node_deepest {
+        uint64_t id;   /* of the last checkpoint of the prompt that some candidate holds; 0: none */
+        double blocks; /* up to it */
+    } deepest;
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     unsigned candidate_count;
     uint32_t floors[NODE_REPLICAS_MAX];

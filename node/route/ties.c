@@ -1,11 +1,14 @@
 /* What several routers choose at the same moment: how much the others may have placed of which
  * nothing is known yet, and which replicas each prefers among equal ones (policy/cache_aware.c). */
+#include <math.h>
 #include <stdlib.h>
 
+#include "node/cluster/replication.h"
 #include "node/route/router_internal.h"
 
-/* How old what is known of others' work is about: it is published every 20 ms, and travels. */
-static const double unseen_ms = 50;
+/* How old what is known of others' work is about: it is published every 20 ms, waits for a turn of
+ * the loop here and there, and travels. */
+static const double published_ms = 30, unseen_min_ms = 50;
 
 /* How far back this router looks for how much one places: one large prompt is no flood of them. */
 static const double rate_ms = 1000;
@@ -18,7 +21,7 @@ void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms)
 double node_router_unseen_s(const struct node_router *r)
 {
     double rate = node_fading_now(&r->placed_s, rate_ms, r->now_ms) / rate_ms;
-    return r->routers > 1 ? (r->routers - 1) * rate * unseen_ms : 0;
+    return r->routers > 1 ? (r->routers - 1) * rate * r->unseen_ms : 0;
 }
 
 /* Shares turn with the generations, which are the same for all: so they are even in the end. Where
@@ -56,6 +59,8 @@ void node_router_ranks_find(struct node_router *r)
     for (unsigned i = 0; i < count; i++)
         r->places[order[i].replica] = (uint16_t)i;
     r->placed = count;
+    double travel_ms = r->names != NULL ? node_replication_travel_ms(r->names) : 0;
+    r->unseen_ms = fmax(published_ms + travel_ms, unseen_min_ms);
     const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     r->routers = r->common->replicated ? crdt_reports_routers(reports) : 1;
     for (unsigned i = 0; i < r->routers && r->routers > 1; i++) {

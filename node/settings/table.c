@@ -275,7 +275,7 @@ static const struct node_option table[] = {
     {.name = "decode-weight",
      .type = NODE_TYPE_FLOAT,
      LIVE(decode_weight),
-     .fallback = "0.25",
+     .fallback = "0.5",
      .max = 1000,
      .unit = "NUMBER",
      .group = "Routing",

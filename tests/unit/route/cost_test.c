@@ -66,6 +66,22 @@ static void decode_counts_both_ways(void **state)
     assert_close(c.total_s, 0.2 + 0.5 * 1.39);
 }
 
+/* Of 8,000 uncached tokens another replica holds 6,000, which three more want: 2,000 and a quarter
+ * of 6,000 hold up those that run here. */
+static void a_copy_is_shared_by_those_that_follow(void **state)
+{
+    (void)state;
+    struct node_cost_input in = base;
+    in.prompt_tokens = 8000;
+    in.requests = 2;
+    in.copied_tokens = 6000;
+    assert_close(node_cost_of(&in).decode_s, 2 * 0.8);
+    in.followers = 3;
+    struct node_cost c = node_cost_of(&in);
+    assert_close(c.decode_s, 2 * (0.2 + 0.6 / 4));
+    assert_close(c.uncached_s, 0.8); /* who goes there waits for all of it */
+}
+
 /* A cached prefix that saves 0.3 s stood against 8 s of queue where 100 requests ran. */
 static void a_crowd_does_not_outweigh_a_long_queue(void **state)
 {
@@ -112,6 +128,7 @@ int main(void)
         cmocka_unit_test(cached_tokens_cost_nothing),
         cmocka_unit_test(queue_and_displaced_add_up),
         cmocka_unit_test(decode_counts_both_ways),
+        cmocka_unit_test(a_copy_is_shared_by_those_that_follow),
         cmocka_unit_test(a_crowd_does_not_outweigh_a_long_queue),
         cmocka_unit_test(an_idle_slow_engine_is_no_idle_fast_one),
     };
