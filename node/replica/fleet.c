@@ -99,6 +99,16 @@ static struct figure replica_figure(const struct node_speed *s, double fleet, do
     return (struct figure){own, fmax(own, fleet)};
 }
 
+/* A step that is not measured any more says how the engine was. While nothing runs there it is tried
+ * as if it were like the fleet. A slow answer lasts longer than a slow prefill, so that is seldom. */
+static const uint64_t pace_holds_ms = 120000;
+
+static double tried_pace(const struct node_speed *s, double own, double fleet, uint64_t now_ms)
+{
+    uint64_t last_ms = s->at_ms > s->heard_ms ? s->at_ms : s->heard_ms;
+    return now_ms >= last_ms + pace_holds_ms ? fmax(own, fleet) : own;
+}
+
 /* How much a step grows with the context is a matter of the model more than of the replica: where
  * none was measured it is that of the replica that was measured best. */
 static double fleet_growth(const struct node_replica *replicas, unsigned count, uint64_t fleet,
@@ -258,7 +268,9 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         struct figure own = replica_figure(&k->rate, rate, timed ? spread : 0, now_ms);
         k->tokens_per_s = own.busy;
         k->tried_tokens_per_s = own.idle;
-        k->step_base_s = 1 / replica_figure(&k->pace, pace, 0, now_ms).busy;
+        double own_pace = replica_figure(&k->pace, pace, 0, now_ms).busy;
+        k->step_base_s = 1 / own_pace;
+        k->tried_step_base_s = 1 / tried_pace(&k->pace, own_pace, pace, now_ms);
         k->step_context_s = (k->pace.samples > 0 ? k->step_growth : growth) * k->step_base_s;
     }
 }

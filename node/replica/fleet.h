@@ -14,7 +14,8 @@
  *
  * Samples fade when no new ones come (learn.h). Then a replica that was judged slow is tried again:
  * while no prompt is being computed there it is believed to be like the fleet, else as it was
- * judged. So one prompt at a time tries it, until it has shown what it can.
+ * judged. So one prompt at a time tries it, until it has shown what it can. One that was judged slow
+ * in decode is tried by one answer every two minutes.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H
@@ -27,7 +28,7 @@ enum {
 };
 
 /* Sets what is believed of each replica (tokens_per_s, tried_tokens_per_s, step_base_s,
- * step_context_s). `scratch` has room for count + 1 votes. Costs a sort of each fleet.
+ * tried_step_base_s, step_context_s). `scratch` has room for count + 1 votes. Costs a sort of each fleet.
  */
 void node_fleet_believe(struct node_replica *replicas, unsigned count,
                         const struct node_replica_config *config, struct node_vote *scratch,

@@ -150,6 +150,7 @@ struct node_replica {
     double tokens_per_s;       /* of prefill */
     double tried_tokens_per_s; /* the same while no prompt is being computed there */
     double step_base_s;        /* of a decode step without context */
+    double tried_step_base_s;  /* the same while nothing runs there */
     double step_context_s;     /* more for each token of context that is running */
     /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
      */

@@ -31,7 +31,7 @@ void node_replica_speed_begin(struct node_replica *k, const struct node_replica_
     k->short_tokens = k->short_s = 0;
     k->streamed_ms = k->told_ms = 0;
     k->tokens_per_s = k->tried_tokens_per_s = config->prefill_tokens_per_s;
-    k->step_base_s = config->decode_step_ms / 1000;
+    k->step_base_s = k->tried_step_base_s = config->decode_step_ms / 1000;
     k->step_context_s = step_growth_believed * k->step_base_s;
     k->step_growth = step_growth_believed;
 }
@@ -44,6 +44,7 @@ static bool is_speed(double x)
 void node_replica_speed_check(const struct node_replica *k)
 {
     CHECK(is_speed(k->tokens_per_s) && is_speed(k->tried_tokens_per_s));
+    CHECK(is_speed(k->tried_step_base_s));
     CHECK(is_speed(k->step_base_s) && is_speed(k->step_context_s));
 }
 

@@ -68,6 +68,13 @@ static double step_s(const struct node_replica *k, double context_tokens)
     return k->step_base_s + k->step_context_s * context_tokens;
 }
 
+/* The same where so many requests run: with none it may be tried (node/replica/fleet.h). */
+static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
+{
+    double times = requests > 0 ? 1 : k->tried_step_base_s / k->step_base_s;
+    return step_s(k, context_tokens) * times;
+}
+
 /* How many times slower a replica is than believed, by answers that are not streamed: those that
  * should have ended by now, against those that ever did. Until its first one ends nothing else
  * tells of a slow replica, and a fast one has answered hundreds by then (docs/adr/0042). */
@@ -181,7 +188,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .copied_tokens = copied_tokens,
         .followers = followers_of(r, copied_tokens / rate, now_ms),
         .step_context_s = replica->step_context_s * slower,
-        .step_more_s = fmax(step_s(replica, typical->context_tokens) * slower - typical->step_s, 0),
+        .step_more_s = fmax(tried_step_s(replica, all.requests, typical->context_tokens) * slower -
+                                typical->step_s,
+                            0),
         .displaced_weight = r->config.displaced_weight,
         .decode_weight = r->config.decode_weight,
         .weight = replica->weight,

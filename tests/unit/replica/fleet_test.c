@@ -259,14 +259,14 @@ static void first_bytes_teach_before_answers_end(void **state)
 }
 
 /* Its answers take five times as long, too. For that it stood idle beside three that had a line. As
- * long as they have none it stays idle. */
+ * long as they have none it has a part of its part. */
 static void a_slower_engine_has_what_its_speed_deserves(void **state)
 {
     (void)state;
     static const struct {
         unsigned routers, clients;
         double least, most;
-    } runs[] = {{1, 2, 0, 0.02}, {1, 24, 0.05, 0.08}, {2, 24, 0.05, 0.08}};
+    } runs[] = {{1, 2, 0.01, 0.03}, {1, 24, 0.05, 0.08}, {2, 24, 0.05, 0.08}};
     for (unsigned i = 0; i < ARRAY_LEN(runs); i++) {
         struct service s;
         start(&s, runs[i].routers, 4, runs[i].clients, 1);
@@ -292,6 +292,26 @@ static void an_engine_that_was_judged_slow_is_tried_again(void **state)
     uint64_t before_ms = s.now_ms;
     while (share(&s, 0, 40) < 0.35)
         assert_true(s.now_ms < before_ms + 60 * 1000);
+    world_close(&s.world);
+}
+
+/* The same of its decode steps alone: two minutes after its last answer it has another one. */
+static void an_engine_that_was_slow_in_decode_is_tried_again(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 2, 1, 1);
+    s.engines[0].step_s = 5 * step_s;
+    run(&s, 60);
+    unsigned before = s.engines[0].served;
+    uint64_t before_ms = s.now_ms;
+    while (s.now_ms < before_ms + 600 * 1000)
+        run(&s, 10);
+    assert_between(s.engines[0].served - before, 2, 8); /* five times in ten minutes */
+    s.engines[0].step_s = step_s;
+    before_ms = s.now_ms;
+    while (share(&s, 0, 40) < 0.35)
+        assert_true(s.now_ms < before_ms + 600 * 1000);
     world_close(&s.world);
 }
 
@@ -521,6 +541,7 @@ int main(void)
         cmocka_unit_test(several_routers_starve_no_replica_either),
         cmocka_unit_test(a_slower_engine_is_known_after_a_few_answers),
         cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
+        cmocka_unit_test(an_engine_that_was_slow_in_decode_is_tried_again),
         cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
         cmocka_unit_test(one_stall_among_many_answers_moves_little),
         cmocka_unit_test(first_bytes_teach_before_answers_end),
