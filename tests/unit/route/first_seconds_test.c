@@ -1,0 +1,132 @@
+/* What is known of replicas in the first seconds: of those whose answers are not streamed, and of
+ * those that are fast but full (docs/adr/0042). */
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+
+enum { TOKENS = 2000, SECOND = 1000 };
+
+static struct node_request whole_prompt(unsigned seed, int replica)
+{
+    struct node_request request = request_of(prompt(seed, TOKENS));
+    request.answer_whole = true;
+    request.replica_wanted = replica;
+    return request;
+}
+
+static struct node_decision send_whole(struct node_router *r, unsigned seed, int replica,
+                                       uint64_t now_ms)
+{
+    struct node_request request = whole_prompt(seed, replica);
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+    return d;
+}
+
+static double uncached_s(struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    struct node_request request = whole_prompt(1000, -1);
+    json_t *root = explain(r, &request, now_ms);
+    double seconds = explained(root, replica, "uncached_s");
+    json_decref(root);
+    return seconds;
+}
+
+/* Nothing comes back from a slow engine before its first answers end: 65 prompts followed the first
+ * while others had answered hundreds. */
+static void answers_that_should_have_ended_tell(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    for (unsigned i = 0; i < 8; i++)
+        (void)send_whole(r, i, 0, START_MS);
+    assert_near(uncached_s(r, 0, START_MS + SECOND), uncached_s(r, 1, START_MS + SECOND), 1e-6);
+    double late = uncached_s(r, 0, START_MS + 120 * SECOND);
+    double fair = uncached_s(r, 1, START_MS + 120 * SECOND);
+    /* Eight answers of 0.2 and 256 x 0.02 s each for 120 s: 180, for none that ended, and two. */
+    assert_near(late, 90 * fair, 0.1 * late);
+    alone_destroy(r);
+}
+
+/* The more answers have ended there, the less those tell that have not: some are long. */
+static void they_tell_less_where_many_have_ended(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    for (unsigned i = 0; i < 8; i++)
+        (void)send_whole(r, i, 0, START_MS);
+    uint64_t later = START_MS + 12 * SECOND; /* 18 should have ended */
+    assert_true(uncached_s(r, 0, later) > 5 * uncached_s(r, 1, later));
+    r->replicas[0].room.ended = 8;
+    assert_true(uncached_s(r, 0, later) < 2 * uncached_s(r, 1, later));
+    r->replicas[0].room.ended = 20;
+    assert_near(uncached_s(r, 0, later), uncached_s(r, 1, later), 1e-6);
+    alone_destroy(r);
+}
+
+/* Replica 0 decodes twice as fast and has all that it ever ran; 1 is idle. */
+static struct node_router *fast_and_full(void)
+{
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decision d[4];
+    for (unsigned i = 0; i < 4; i++) {
+        d[i] = send_whole(r, i, 0, START_MS);
+        node_router_first_byte(r, d[i].booking, START_MS + 900);
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        struct node_replica *replica = &r->replicas[k];
+        replica->step_base_s = replica->tried_step_base_s = k == 0 ? 0.02 : 0.04;
+        replica->room.ran_anywhere = (struct node_room_amount){4, 4 * 2 * TOKENS};
+    }
+    r->fleet_stale = false;
+    return r;
+}
+
+static double decode_s(struct node_router *r, unsigned replica)
+{
+    struct node_request request = whole_prompt(1000, -1);
+    r->fleet_stale = false;
+    json_t *root = explain(r, &request, START_MS + SECOND);
+    double seconds = explained(root, replica, "decode_s");
+    json_decref(root);
+    return seconds;
+}
+
+/* Engines that are twice as fast drew all long answers, beyond what can run there, while slower
+ * ones stood idle. */
+static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
+{
+    (void)state;
+    struct node_router *r = fast_and_full();
+    double full_s = decode_s(r, 0), slower_s = decode_s(r, 1);
+    assert_true(slower_s > 1); /* 256 steps of 0.04 s, for 0.02 s and a fifth */
+    assert_true(full_s > slower_s);
+    for (unsigned k = 0; k < 2; k++)
+        r->replicas[k].room.ran_anywhere = (struct node_room_amount){64, 64 * 2 * TOKENS};
+    assert_true(decode_s(r, 0) < slower_s - 1); /* it has room: that it is fast counts */
+    alone_destroy(r);
+}
+
+/* Where the other would begin later, it is no better place. */
+static void but_not_where_the_other_begins_later(void **state)
+{
+    (void)state;
+    struct node_router *r = fast_and_full();
+    double full_s = decode_s(r, 0);
+    for (unsigned i = 0; i < 40; i++)
+        (void)send_whole(r, 100 + i, 1, START_MS + SECOND);
+    for (unsigned k = 0; k < 2; k++)
+        r->replicas[k].room.ran_anywhere = (struct node_room_amount){k == 0 ? 4 : 64, 1e6};
+    assert_true(decode_s(r, 0) < full_s - 1);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_that_should_have_ended_tell),
+        cmocka_unit_test(they_tell_less_where_many_have_ended),
+        cmocka_unit_test(shorter_steps_draw_nothing_beyond_what_runs),
+        cmocka_unit_test(but_not_where_the_other_begins_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
