@@ -112,10 +112,11 @@ static void but_not_where_the_other_begins_later(void **state)
     (void)state;
     struct node_router *r = fast_and_full();
     double full_s = decode_s(r, 0);
-    for (unsigned i = 0; i < 40; i++)
-        (void)send_whole(r, 100 + i, 1, START_MS + SECOND);
-    for (unsigned k = 0; k < 2; k++)
-        r->replicas[k].room.ran_anywhere = (struct node_room_amount){k == 0 ? 4 : 64, 1e6};
+    struct node_request line = request_of(prompt(100, 60000));
+    line.replica_wanted = 1;
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &line, NULL, START_MS + SECOND, &d), ERR_OK);
+    r->replicas[1].room.ran_anywhere = (struct node_room_amount){64, 1e6};
     assert_true(decode_s(r, 0) < full_s - 1);
     alone_destroy(r);
 }
