@@ -64,6 +64,28 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
     }
 }
 
+/* What is behind the terms of single replicas. */
+static void show_behind(const json_t *e)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(json_object_get(e, "replicas"), i, r)
+    {
+        const char *name = fields_text(r, "replica");
+        if (fields_number(r, "times_slower") > 1)
+            printf("%s is believed %.1f times slower than it showed: answers that are not streamed "
+                   "should have ended there\n",
+                   name, fields_number(r, "times_slower"));
+        if (fields_number(r, "beyond_s") > 0)
+            printf("%s has %.3f s of its QUEUE because more would run there than ever ran\n", name,
+                   fields_number(r, "beyond_s"));
+        if (fields_number(r, "followers") > 0)
+            printf("%s would compute what another holds; %.0f that begin alike came in that time "
+                   "and share in its DECODE\n",
+                   name, fields_number(r, "followers"));
+    }
+}
+
 int show_explain(const struct show *how, const json_t *e)
 {
     if (!json_is_object(e))
@@ -85,9 +107,9 @@ int show_explain(const struct show *how, const json_t *e)
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
     if (is_due(e, fields_text(e, "choice")))
-        printf("%s is slow and has no line, the cheapest has one, and it had less than its speed "
-               "deserves\n",
+        printf("%s is slow and has no line, and it had less lately than its speed deserves\n",
                fields_text(e, "choice"));
+    show_behind(e);
     if (tier)
         printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
                "for it\n");

@@ -172,8 +172,10 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     room_s = fmax(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
     queue_s += foreign_queue_s(replica, &all, rate);
     c->beyond_s = beyond_s;
+    c->times_slower = slower;
     double copied_tokens = fmax((r->deepest.blocks - held_blocks) * size->block_tokens, 0);
     copied_tokens = fmin(copied_tokens, size->prompt_tokens - cached_tokens);
+    c->followers = followers_of(r, copied_tokens / rate, now_ms);
     struct node_cost_input in = {
         .queue_s = fmax(queue_s, room_s) + beyond_s,
         .prompt_tokens = size->prompt_tokens,
@@ -186,7 +188,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .context_tokens = all.context_tokens,
         .tokens_per_s = rate,
         .copied_tokens = copied_tokens,
-        .followers = followers_of(r, copied_tokens / rate, now_ms),
+        .followers = c->followers,
         .step_context_s = replica->step_context_s * slower,
         .step_more_s = fmax(tried_step_s(replica, all.requests, typical->context_tokens) * slower -
                                 typical->step_s,

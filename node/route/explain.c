@@ -77,6 +77,9 @@ static void explain_candidate(struct json_writer *w, const struct node_router *r
     put_double(w, "decode_s", c->cost.decode_s);
     put_double(w, "adapter_s", c->cost.adapter_s);
     put_double(w, "cost_s", c->cost.total_s);
+    put_double(w, "beyond_s", c->beyond_s);
+    put_double(w, "times_slower", c->times_slower);
+    put_double(w, "followers", c->followers);
     json_key(w, "due");
     json_bool(w, c->is_due);
     json_object_end(w);

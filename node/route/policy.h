@@ -24,9 +24,10 @@ struct node_candidate {
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */
     struct node_cost cost;  /* only if the policy wants costs, */
     double beyond_s;        /* of its queue, what is for running more than ever ran, */
+    double times_slower;    /* than its own samples say, by answers that should have ended, */
+    double followers;       /* that share what a copy of the prefix there costs others, */
     double slower_s;        /* of its decode, what is for steps longer than at the fastest, */
-    bool is_due;            /* and this: slow, no line, less work than its speed deserves, while the
-                               cheapest has a line */
+    bool is_due;            /* and this: slow, no line, less work than its speed deserves */
 };
 
 struct node_policy_input {

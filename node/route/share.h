@@ -37,7 +37,8 @@ enum {
 /* What a replication calls of the router that stands beside it on the same state. */
 struct node_replication_user node_router_replication_user(struct node_router *r);
 
-/* Where the names of routers and the round trips to them are; borrowed; NULL: nowhere (any more). */
+/* Where the names of routers and the round trips to them are; borrowed; NULL: nowhere (any more).
+ */
 void node_router_names(struct node_router *r, const struct node_replication *names);
 
 #endif

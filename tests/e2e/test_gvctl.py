@@ -43,11 +43,12 @@ SHOWN = {
     ("explain",): ("POST", "/explain", {
         "policy": "cache_aware", "prompt_tokens": 100, "choice": "a:1", "displaced_weight": 0.5, "decode_weight": 1,
         "replicas": [{"replica": "a:1", "cached_tokens": 64, "cost_s": 0.125, "due": True},
-                     {"replica": "b:2", "cost_s": 0.5}],
+                     {"replica": "b:2", "cost_s": 0.5, "times_slower": 4.2, "beyond_s": 0.25, "followers": 9}],
         "left_out": [{"replica": "c:3", "why": "it is down"}]},
         [r"policy cache_aware, about 100 prompt tokens",
          r"> a:1 +64 .* 0\.125\n  b:2 +0 .* 0\.500\n- c:3 +it is down\n",
-         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow and has no line, the cheapest has one"]),
+         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow and has no line, and it had less lately than its speed deserves",
+         r"b:2 is believed 4\.2 times slower", r"b:2 has 0\.250 s of its QUEUE", r"b:2 would compute what another holds; 9 that"]),
     ("explain", "--all"): ("POST", "/explain?all=1", {"nodes": {
         "r1": {"choice": "a:1", "replicas": [{"replica": "a:1", "cost_s": 0.125, "cached_tokens": 64}]},
         "r2": {"error": "timeout"}}},
