@@ -2,6 +2,7 @@
  * callbacks of the user. */
 #include "node/cluster/replication_internal.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -170,6 +171,8 @@ const char *node_replication_name(const struct node_replication *n, uint64_t mem
     return p ? p->name : NULL;
 }
 
+static const double rtt_max_us = 2e6;
+
 double node_replication_travel_ms(const struct node_replication *n)
 {
     double sum_us = 0;
@@ -177,8 +180,10 @@ double node_replication_travel_ms(const struct node_replication *n)
     for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
         struct gossip_member m;
         gossip_member_at(n->gossip, i, n->now_us, &m);
-        sum_us += (double)m.rtt_us;
-        count += m.rtt_us > 0;
+        if (m.self || m.state != GOSSIP_ALIVE || m.rtt_us == 0)
+            continue;
+        sum_us += fmin((double)m.rtt_us, rtt_max_us);
+        count++;
     }
     return count > 0 ? sum_us / count / 2 / 1000 : 0;
 }

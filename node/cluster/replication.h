@@ -150,7 +150,7 @@ void node_replication_policy(struct node_replication *n, const char *policy, uin
 /* A member's name by its id, or NULL. Valid until the next call. */
 const char *node_replication_name(const struct node_replication *n, uint64_t member);
 /* How long what is sent travels from another router to this one, in ms: half the mean of the round
- * trips. 0: none is measured. */
+ * trips to those that live, each two seconds at most. 0: none is measured. */
 double node_replication_travel_ms(const struct node_replication *n);
 
 void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,

@@ -65,9 +65,10 @@ static void print_line(const struct show *how, const json_t *answer, const json_
 static const char legend[] =
     "\n"
     "WHY: cached (nobody holds more of the prompt), cheaper (another holds more and is\n"
-    "busier), cold (nobody holds any), only, load (no prompt) or maker (of the stored\n"
-    "response). PROMPT and CACHED are tokens as predicted, TOLD those from the cache as the\n"
-    "engine reports them. FIRST: until the first token, EXPECTED: as it was predicted.\n"
+    "busier), cold (nobody holds any), due (slow, and had less than its speed deserves),\n"
+    "only, load (no prompt) or maker (of the stored response). PROMPT and CACHED are tokens\n"
+    "as predicted, TOLD those from the cache as the engine reports them. FIRST: until the\n"
+    "first token, EXPECTED: as it was predicted.\n"
     "gvctl explain, and -o json here, have the costs term by term.\n";
 
 int decisions(const struct given *g)

@@ -81,7 +81,7 @@ static void show_behind(const json_t *e)
                    fields_number(r, "beyond_s"));
         if (fields_number(r, "followers") > 0)
             printf("%s would compute what another holds; %.0f that begin alike came in that time "
-                   "and share in its DECODE\n",
+                   "and share in its DECODE and DISPLACED\n",
                    name, fields_number(r, "followers"));
     }
 }
@@ -107,7 +107,9 @@ int show_explain(const struct show *how, const json_t *e)
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
     if (is_due(e, fields_text(e, "choice")))
-        printf("%s is slow and has no line, and it had less lately than its speed deserves\n",
+        printf("%s is slow and has no line, while the cheapest has one, and it had less lately "
+               "than its speed "
+               "deserves\n",
                fields_text(e, "choice"));
     show_behind(e);
     if (tier)

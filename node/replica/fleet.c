@@ -19,17 +19,27 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
     return k->fleet == fleet && !k->absent;
 }
 
+/* Of the pace the prior has no vote beside so many. Where half of the replicas are of an older
+ * generation it was the median, and all were alike. */
+static const double pace_prior_max = 8;
+
+/* `votes_max`: beside so many votes of replicas the prior has none. */
 static double fleet_figure(const struct node_replica *replicas, unsigned count, uint64_t fleet,
-                           figure_of *figure, double prior, struct node_vote *votes)
+                           figure_of *figure, double prior, double votes_max,
+                           struct node_vote *votes)
 {
     unsigned used = 0;
-    votes[used++] = (struct node_vote){prior, 1};
+    double samples = 0;
     for (unsigned i = 0; i < count; i++) {
         const struct node_speed *s = figure(&replicas[i]);
-        if (counts(&replicas[i], fleet) && s->samples > 0)
-            votes[used++] = (struct node_vote){
-                s->value, fmin((double)s->samples, NODE_FLEET_REPLICA_VOTES_MAX)};
+        if (!counts(&replicas[i], fleet) || s->samples == 0)
+            continue;
+        double few = fmin((double)s->samples, NODE_FLEET_REPLICA_VOTES_MAX);
+        votes[used++] = (struct node_vote){s->value, few};
+        samples += few;
     }
+    if (samples < votes_max)
+        votes[used++] = (struct node_vote){prior, 1};
     return node_votes_median(votes, used);
 }
 
@@ -99,14 +109,47 @@ static struct figure replica_figure(const struct node_speed *s, double fleet, do
     return (struct figure){own, fmax(own, fleet)};
 }
 
-/* A step that is not measured any more says how the engine was. While nothing runs there it is tried
- * as if it were like the fleet. A slow answer lasts longer than a slow prefill, so that is seldom. */
-static const uint64_t pace_holds_ms = 120000;
-
-static double tried_pace(const struct node_speed *s, double own, double fleet, uint64_t now_ms)
+/* The best that any of them has shown. Of one that has shown nothing it is hoped for: where most are
+ * slow the fleet's figure would keep the twin of the fastest idle for ever. */
+static double best_of(const struct node_replica *replicas, unsigned count, uint64_t fleet,
+                      figure_of *figure, double least)
 {
-    uint64_t last_ms = s->at_ms > s->heard_ms ? s->at_ms : s->heard_ms;
-    return now_ms >= last_ms + pace_holds_ms ? fmax(own, fleet) : own;
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_speed *s = figure(&replicas[i]);
+        if (counts(&replicas[i], fleet) && s->samples > NODE_FLEET_FEW)
+            least = fmax(least, s->value);
+    }
+    return least;
+}
+
+/* A step that is not measured any more says how the engine was. While nothing runs there it is tried
+ * as if it were like the best, seldom: a slow answer lasts longer than a slow prefill. So long after
+ * its last one, and when so many have ended that this router sent to the fleet. */
+static const uint64_t pace_holds_ms = 120000;
+static const uint32_t pace_holds_answers = 100;
+/* The last answer shows that it is over: the next tries it, too. */
+static const double rises = 1.1;
+
+static uint32_t fleet_ended(const struct node_replica *replicas, unsigned count, uint64_t fleet)
+{
+    uint32_t ended = 0;
+    for (unsigned i = 0; i < count; i++)
+        ended += replicas[i].fleet == fleet ? replicas[i].room.ended : 0;
+    return ended;
+}
+
+static double tried_pace(struct node_replica *k, double own, double best, uint32_t ended,
+                         uint64_t now_ms)
+{
+    struct node_pace_last *last = &k->pace_last;
+    if (k->pace.samples != last->samples || ended < last->ended)
+        *last = (struct node_pace_last){.samples = k->pace.samples,
+                                        .ended = ended,
+                                        .value = k->pace.value,
+                                        .rose = k->pace.value > rises * last->value};
+    uint64_t last_ms = k->pace.at_ms > k->pace.heard_ms ? k->pace.at_ms : k->pace.heard_ms;
+    bool long_ago = now_ms >= last_ms + pace_holds_ms && ended - last->ended >= pace_holds_answers;
+    return last->rose || long_ago || k->pace.samples == 0 ? fmax(own, best) : own;
 }
 
 /* How much a step grows with the context is a matter of the model more than of the replica: where
@@ -252,12 +295,15 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     explain_whole(replicas, count, fleet);
     rooms_believe(replicas, count, fleet, scratch, now_ms);
     rooms_compare(replicas, count, fleet);
-    double rate =
-        fleet_figure(replicas, count, fleet, rate_of, config->prefill_tokens_per_s, scratch);
-    double pace =
-        fleet_figure(replicas, count, fleet, pace_of, 1000 / config->decode_step_ms, scratch);
+    double rate = fleet_figure(replicas, count, fleet, rate_of, config->prefill_tokens_per_s,
+                               INFINITY, scratch);
+    double pace = fleet_figure(replicas, count, fleet, pace_of, 1000 / config->decode_step_ms,
+                               pace_prior_max, scratch);
+    double best_rate = best_of(replicas, count, fleet, rate_of, rate);
+    double best_pace = best_of(replicas, count, fleet, pace_of, pace);
     double spread = spread_of(replicas, count, fleet);
     double growth = fleet_growth(replicas, count, fleet, replicas[first].step_growth);
+    uint32_t ended = fleet_ended(replicas, count, fleet);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];
         if (k->fleet != fleet)
@@ -268,9 +314,10 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         struct figure own = replica_figure(&k->rate, rate, timed ? spread : 0, now_ms);
         k->tokens_per_s = own.busy;
         k->tried_tokens_per_s = own.idle;
+        k->hoped_tokens_per_s = k->rate.samples == 0 ? best_rate : 0;
         double own_pace = replica_figure(&k->pace, pace, 0, now_ms).busy;
         k->step_base_s = 1 / own_pace;
-        k->tried_step_base_s = 1 / tried_pace(&k->pace, own_pace, pace, now_ms);
+        k->tried_step_base_s = 1 / tried_pace(k, own_pace, best_pace, ended, now_ms);
         k->step_context_s = (k->pace.samples > 0 ? k->step_growth : growth) * k->step_base_s;
     }
 }

@@ -15,7 +15,7 @@
  * Samples fade when no new ones come (learn.h). Then a replica that was judged slow is tried again:
  * while no prompt is being computed there it is believed to be like the fleet, else as it was
  * judged. So one prompt at a time tries it, until it has shown what it can. One that was judged slow
- * in decode is tried by one answer every two minutes.
+ * in decode is tried by one answer every two minutes, or of a hundred, whichever is longer.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H

@@ -149,6 +149,7 @@ struct node_replica {
     uint64_t fleet;            /* which replicas it is like: a key of its model; 0: unknown */
     double tokens_per_s;       /* of prefill */
     double tried_tokens_per_s; /* the same while no prompt is being computed there */
+    double hoped_tokens_per_s; /* while nothing is under way there; 0: it has shown its own */
     double step_base_s;        /* of a decode step without context */
     double tried_step_base_s;  /* the same while nothing runs there */
     double step_context_s;     /* more for each token of context that is running */
@@ -157,8 +158,14 @@ struct node_replica {
     struct node_ratio bytes_per_token;
     struct node_fading placed_tokens; /* of prompts, by this router, lately (node/route/due.c) */
 
-    struct node_speed rate;        /* tokens of prefill per second */
-    struct node_speed pace;        /* decode steps per second, were there no context */
+    struct node_speed rate; /* tokens of prefill per second */
+    struct node_speed pace; /* decode steps per second, were there no context */
+    struct node_pace_last { /* when its last sample came */
+        uint64_t samples;
+        uint32_t ended; /* answers of all like it, sent from here */
+        double value;   /* of its pace, */
+        bool rose;      /* which was clearly less before */
+    } pace_last;
     struct node_line pace_line;    /* seconds of a step by tokens of running context */
     struct node_whole whole;       /* whole answers, where nothing better tells */
     double step_growth;            /* share by which a token of running context makes it longer */

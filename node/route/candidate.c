@@ -156,6 +156,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
     double rate = rate_shown(replica, &head, now_ms);
     struct node_under_way all = node_under_way(&replica->foreign, &replica->load, now_ms);
+    if (all.requests <= 0)
+        rate = fmax(rate, replica->hoped_tokens_per_s);
     double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
     rate /= slower;
     double residence_s = size->output_tokens * step_s(replica, all.context_tokens) * slower;

@@ -3,7 +3,8 @@
  *   queue      prefill work booked there and not done, over its prefill rate
  *   uncached   prompt tokens that it does not hold, over its rate, and what it takes to bring back
  *              those that a tier holds
- *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate
+ *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate; and
+ *              the same part as of c below
  *   decode     o*more           steps are longer than at the fastest, clearly
  *            + o*b*K            steps of this answer are longer because of the others
  *            + n*b*in*o/2       steps of the others are longer because of this request
@@ -41,7 +42,7 @@ struct node_cost_input {
     double requests_typical; /* m */
     double context_tokens;   /* K */
     double tokens_per_s;     /* prefill rate, > 0 */
-    double copied_tokens;    /* of the uncached ones, those that another replica holds */
+    double copied_tokens;    /* of the uncached ones, those that some replica is known to hold */
     double followers;        /* f, that want these while they are computed (docs/adr/0043) */
     double step_context_s;   /* b */
     double step_more_s;      /* by which a step is clearly longer than at the fastest */

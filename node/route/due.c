@@ -15,10 +15,6 @@ static const double more_computed = 2;
 /* How much longer its first token may take there than at the replica of least cost. */
 static const double more_slow = 5;
 
-/* What it is due while the cheapest has no line, of what its speed deserves: several routers seldom
- * see a line there at light load while this one has none. And how far off speeds may be. */
-static const double without_line = 0.3, speeds_differ = 1.2;
-
 void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms)
 {
     node_fading_add(&k->placed_tokens, prompt_tokens, placed_fades_ms, now_ms);
@@ -75,10 +71,10 @@ void node_router_due_find(struct node_router *r, const struct node_size *size, u
     if (r->candidate_count < 2)
         return;
     const struct node_candidate *least = cheapest(r);
-    double part = least->cost.queue_s > 0 ? 1 : without_line;
+    if (least->cost.queue_s <= 0)
+        return;
     double slow = slow_rate * fastest_of(r);
     double slow_max_s = more_slow * (least->cost.queue_s + least->cost.uncached_s);
-    slow_max_s *= least->cost.queue_s > 0 ? 1 : speeds_differ;
     double computed_max = more_computed * (size->prompt_tokens - (double)least->cached_tokens);
     for (unsigned i = 0; i < r->candidate_count; i++) {
         struct node_candidate *c = &r->candidates[i];
@@ -87,6 +83,6 @@ void node_router_due_find(struct node_router *r, const struct node_size *size, u
                     c->cost.adapter_s <= least->cost.adapter_s &&
                     c->cost.uncached_s <= slow_max_s &&
                     size->prompt_tokens - (double)c->cached_tokens <= computed_max &&
-                    placed_now(k, now_ms) < part * deserved_tokens(r, speed_of(k), now_ms);
+                    placed_now(k, now_ms) < deserved_tokens(r, speed_of(k), now_ms);
     }
 }

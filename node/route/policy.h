@@ -27,7 +27,8 @@ struct node_candidate {
     double times_slower;    /* than its own samples say, by answers that should have ended, */
     double followers;       /* that share what a copy of the prefix there costs others, */
     double slower_s;        /* of its decode, what is for steps longer than at the fastest, */
-    bool is_due;            /* and this: slow, no line, less work than its speed deserves */
+    bool is_due;            /* and this: slow, no line, less work than its speed deserves, while the
+                               cheapest has a line */
 };
 
 struct node_policy_input {

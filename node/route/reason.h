@@ -12,6 +12,7 @@ enum node_reason {
     NODE_REASON_COLD,    /* none holds a part of the prompt */
     NODE_REASON_CACHED,  /* none holds more of the prompt */
     NODE_REASON_CHEAPER, /* another holds more, and was not chosen: busier, by the policy */
+    NODE_REASON_DUE,     /* it is slow, and had less than its speed deserves (due.c) */
     NODE_REASONS,
 };
 

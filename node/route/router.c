@@ -505,10 +505,7 @@ static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
 {
     if (err == ERR_AGAIN || err == ERR_EXISTS)
         return err; /* it waits */
-    bool first = true;
-    for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)
-        first = first && excluded[i] == 0;
-    r->unroutable += first;
+    r->unroutable += node_router_is_first_attempt(excluded);
     return err;
 }
 
@@ -531,7 +528,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     if (err != ERR_OK)
         return err;
     if (r->policy->wants_costs) {
-        if (r->deepest.id != 0)
+        if (r->deepest.id != 0 && node_router_is_first_attempt(excluded))
             node_followers_note(&r->followers, r->deepest.id, now_ms);
         node_router_placed(r, c->cost.uncached_s, now_ms);
         node_router_due_placed(&r->replicas[c->replica], size.prompt_tokens, now_ms);

@@ -139,6 +139,14 @@ struct node_replica *node_router_process_at(const struct node_router *r, unsigne
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
                           const struct node_replica_set *serving,
                           const struct node_request *request, const uint64_t *excluded);
+/* Whether no replica was tried for the request before. */
+static inline bool node_router_is_first_attempt(const uint64_t *excluded)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)
+        any |= excluded[i];
+    return any == 0;
+}
 /* Of which address each row is a rank; after the registry changed. */
 void node_router_ranks_follow(struct node_router *r);
 /* How many ranks of each address are in use; after that changed. */

@@ -6,7 +6,7 @@ import { explained } from './words.js';
 function whyOf(e) {
   const chosen = e.replicas.find((r) => r.replica === e.choice);
   const most = Math.max(0, ...e.replicas.map((r) => r.cached_tokens));
-  const why = e.replicas.length === 1 ? 'only' : most === 0 ? 'cold' : chosen && chosen.cached_tokens === most ? 'cached' : 'cheaper';
+  const why = e.replicas.length === 1 ? 'only' : chosen && chosen.due ? 'due' : most === 0 ? 'cold' : chosen && chosen.cached_tokens === most ? 'cached' : 'cheaper';
   return { ...e, why, attempt: 1, prompt_tokens: Math.round(e.prompt_tokens), cached_tokens: chosen ? chosen.cached_tokens : 0, replicas: [...e.replicas].sort((a, b) => (a.cost_s || 0) - (b.cost_s || 0)) };
 }
 

@@ -200,6 +200,8 @@ export function because(d) {
     }
     case 'cold':
       return `${again}None holds any of its ${n} prompt tokens.`;
+    case 'due':
+      return `${again}It is slow, has no line, and had less than its speed deserves.`;
     case 'only':
       return `${again}No other replica could take it.`;
     case 'maker':
@@ -224,7 +226,7 @@ export function explained(d) {
       const near = Math.abs(next.cost_s - chosen.cost_s) < Math.max(0.001, 0.05 * chosen.cost_s);
       const why = dearest(next, chosen, d);
       out.push(`It costs ${seconds(chosen.cost_s)} there, ${near ? 'about as much as' : 'against'} ${near ? '' : seconds(next.cost_s) + ' '}at ${next.replica}${near ? ': near equals are drawn, so that routers do not all choose the same' : why ? `: ${SAID[why.term.key]} (${seconds(why.more)})` : ''}.`);
-      if (next.cost_s < chosen.cost_s && !near) out.push(chosen.due ? 'It is slow, has no line, and had less than its speed deserves: it is due a request.' : 'Another was cheaper: the policy did not go by costs alone.');
+      if (next.cost_s < chosen.cost_s && !near) out.push(chosen.due ? 'Another was cheaper: it is due a request.' : 'Another was cheaper: the policy did not go by costs alone.');
     }
   } else if (chosen) {
     out.push(`The policy ${d.policy} weighs no costs.`);

@@ -151,7 +151,7 @@ static void open_routers(struct play *p)
     const struct quality_case *c = p->setup;
     struct node_config config = alone_config();
     config.router.policy = p->chooser->policy;
-    config.router.seed = c->seed;
+    config.router.seed = c->seed + c->router_seed;
     if (c->displaced_weight > 0)
         config.router.displaced_weight = c->displaced_weight;
     if (c->decode_weight > 0)

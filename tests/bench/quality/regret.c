@@ -53,6 +53,32 @@ static void line_print(const struct regret *g)
     fflush(stdout);
 }
 
+static struct figures figures_once(const struct quality_case *c, const struct chooser *chooser)
+{
+    struct outcome o;
+    play(c, chooser, &o);
+    struct figures f = figures_of(&o, c);
+    outcome_free(&o);
+    return f;
+}
+
+/* The same clients and engines, and other seeds of the routers: a small cause changes all that
+ * follows, by a third in a draw. The one of median TTFT of three. */
+static struct figures figures_median(const struct quality_case *setup,
+                                     const struct chooser *chooser)
+{
+    struct figures f[3];
+    for (unsigned i = 0; i < ARRAY_LEN(f); i++) {
+        struct quality_case c = *setup;
+        c.router_seed = 1000 * i;
+        f[i] = figures_once(&c, chooser);
+    }
+    unsigned low = f[1].ttft_s < f[0].ttft_s, high = !low;
+    if (f[2].ttft_s <= f[low].ttft_s)
+        return f[low];
+    return f[2].ttft_s >= f[high].ttft_s ? f[high] : f[2];
+}
+
 void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regrets_print print)
 {
     enum { CHOOSERS_MAX = 32 };
@@ -70,10 +96,9 @@ void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regret
     }
     for (unsigned i = 0; choosers[i]; i++) {
         CHECK(i < CHOOSERS_MAX);
-        struct outcome o;
-        play(&d.setup, choosers[i], &o);
-        figures[i] = figures_of(&o, &d.setup);
-        outcome_free(&o);
+        bool once = print == REGRETS_QUIET || choosers[i] != &chooser_cache_aware;
+        figures[i] =
+            once ? figures_once(&d.setup, choosers[i]) : figures_median(&d.setup, choosers[i]);
         record_row(&d.setup, d.says, choosers[i], &figures[i]);
         if (choosers[i] == &chooser_perfect)
             g->perfect = figures[i];

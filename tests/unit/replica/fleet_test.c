@@ -259,14 +259,14 @@ static void first_bytes_teach_before_answers_end(void **state)
 }
 
 /* Its answers take five times as long, too. For that it stood idle beside three that had a line. As
- * long as they have none it has a part of its part. */
+ * long as they have none it stays idle. */
 static void a_slower_engine_has_what_its_speed_deserves(void **state)
 {
     (void)state;
     static const struct {
         unsigned routers, clients;
         double least, most;
-    } runs[] = {{1, 2, 0.01, 0.03}, {1, 24, 0.05, 0.08}, {2, 24, 0.05, 0.08}};
+    } runs[] = {{1, 2, 0, 0.02}, {1, 24, 0.05, 0.08}, {2, 24, 0.05, 0.08}};
     for (unsigned i = 0; i < ARRAY_LEN(runs); i++) {
         struct service s;
         start(&s, runs[i].routers, 4, runs[i].clients, 1);
@@ -330,6 +330,24 @@ static void a_new_replica_is_like_the_fleet_at_once(void **state)
     s.now_ms += 20;
     send(&s, &s.clients[1]);
     assert_between(r->replicas[2].tokens_per_s, 8000, 12500);
+    world_close(&s.world);
+}
+
+/* Two of three decode slowly, so the fleet does. The twin of the third was believed to be like the
+ * fleet, and had nothing for minutes. */
+static void the_twin_of_the_fastest_is_tried_among_slow_ones(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 3, 2, 1);
+    s.engines[1].step_s = s.engines[2].step_s = 5 * step_s;
+    run(&s, 60);
+    struct node_router *r = s.world.nodes[0].node->router;
+    assert_int_equal(node_router_name(r, SLICE("new"), NODE_ENGINE_VLLM), 3);
+    node_router_probed(r, 3, true, false, s.now_ms);
+    s.engines[3].tokens_per_s = s.engines[0].tokens_per_s;
+    run(&s, 20);
+    assert_between(share(&s, 3, 100), 0.3, 0.7);
     world_close(&s.world);
 }
 
@@ -543,6 +561,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
         cmocka_unit_test(an_engine_that_was_slow_in_decode_is_tried_again),
         cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
+        cmocka_unit_test(the_twin_of_the_fastest_is_tried_among_slow_ones),
         cmocka_unit_test(one_stall_among_many_answers_moves_little),
         cmocka_unit_test(first_bytes_teach_before_answers_end),
         cmocka_unit_test(a_slower_engine_has_what_its_speed_deserves),

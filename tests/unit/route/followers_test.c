@@ -35,13 +35,19 @@ static void the_last_eight_are_remembered(void **state)
     assert_int_equal(node_followers_within(&f, 7, 2, 20), 2); /* of 18 and 19 */
 }
 
-static void a_row_is_the_last_prefix_s(void **state)
+/* Each has two rows to choose from: of others that want them the one that came last stays. */
+static void a_burst_outlives_what_comes_beside_it(void **state)
 {
     (void)state;
+    enum { ROWS = NODE_FOLLOWERS_ROWS };
     node_followers_note(&f, 7, 1000);
-    node_followers_note(&f, 7 + NODE_FOLLOWERS_ROWS, 1001);
-    assert_int_equal(node_followers_within(&f, 7, 1000, 1001), 0);
-    assert_int_equal(node_followers_within(&f, 7 + NODE_FOLLOWERS_ROWS, 1000, 1001), 1);
+    node_followers_note(&f, 7 + ROWS, 1001);
+    assert_int_equal(node_followers_within(&f, 7, 1000, 1001), 1);
+    node_followers_note(&f, 7, 1002);
+    node_followers_note(&f, 7 + 2 * ROWS, 1003); /* in the place of the second */
+    assert_int_equal(node_followers_within(&f, 7, 1000, 1003), 2);
+    assert_int_equal(node_followers_within(&f, 7 + ROWS, 1000, 1003), 0);
+    assert_int_equal(node_followers_within(&f, 7 + 2 * ROWS, 1000, 1003), 1);
 }
 
 /* Both replicas have work. One request that has the prefix computed again holds up what runs at the
@@ -76,13 +82,78 @@ static void a_burst_is_no_tenant(void **state)
     alone_destroy(r);
 }
 
+/* Of a burst over four routers each sees a fourth. */
+static void each_of_the_other_routers_has_as_many(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decision d;
+    struct node_request request = request_of(prompt(1, 20000));
+    request.replica_wanted = 0;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    request.replica_wanted = -1;
+    for (unsigned routers = 1; routers <= 4; routers *= 4) {
+        r->routers = routers;
+        json_t *root = explain(r, &request, START_MS);
+        assert_near(explained(root, 0, "followers"), 0, 0);           /* nothing is copied there */
+        assert_near(explained(root, 1, "followers"), 2 * routers, 0); /* the first knew no prefix */
+        json_decref(root);
+    }
+    alone_destroy(r);
+}
+
+/* Another attempt of a request is no request that follows it. */
+static void a_retry_does_not_follow_itself(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    struct node_decision d;
+    struct node_request request = request_of(prompt(1, 20000));
+    for (int k = 0; k < 2; k++) { /* two hold it */
+        request.replica_wanted = k;
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    }
+    request.replica_wanted = -1;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    const uint64_t excluded[NODE_REPLICA_WORDS] = {1ull << d.replica};
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    request = request_of(prompt(1, 20000));
+    json_t *root = explain(r, &request, START_MS);
+    node_router_check(r);
+    json_decref(root);
+    assert_int_equal(node_followers_within(&r->followers, r->deepest.id, 1000, START_MS), 1);
+    alone_destroy(r);
+}
+
+/* Chunks stand anywhere in a prompt: there is no deepest one. */
+static void chunks_have_no_followers(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decision d;
+    struct node_request request = request_of(prompt(1, 20000));
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    struct chain chunks = *prompt(1, 20000);
+    chunks.chunks = true;
+    request = request_of(&chunks);
+    json_t *root = explain(r, &request, START_MS);
+    json_decref(root);
+    assert_true(r->deepest.id == 0);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(those_of_the_last_moment_count, clear),
         cmocka_unit_test_setup(the_last_eight_are_remembered, clear),
-        cmocka_unit_test_setup(a_row_is_the_last_prefix_s, clear),
+        cmocka_unit_test_setup(a_burst_outlives_what_comes_beside_it, clear),
         cmocka_unit_test(a_burst_is_no_tenant),
+        cmocka_unit_test(each_of_the_other_routers_has_as_many),
+        cmocka_unit_test(a_retry_does_not_follow_itself),
+        cmocka_unit_test(chunks_have_no_followers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

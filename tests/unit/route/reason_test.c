@@ -14,6 +14,9 @@ static void test_reasons(void **state)
     assert_int_equal(node_reason_of(c, 3, 2), NODE_REASON_CHEAPER);
     c[2].cached_tokens = 65;
     assert_int_equal(node_reason_of(c, 3, 1), NODE_REASON_CHEAPER);
+    c[2].is_due = true;
+    assert_int_equal(node_reason_of(c, 3, 2), NODE_REASON_DUE);
+    assert_int_equal(node_reason_of(c, 3, 1), NODE_REASON_CHEAPER);
     assert_string_equal(node_reason_text(NODE_REASON_CACHED), "cached");
     for (unsigned i = 0; i < NODE_REASONS; i++)
         assert_non_null(node_reason_text((enum node_reason)i));
