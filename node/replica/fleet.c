@@ -109,7 +109,7 @@ static struct figure replica_figure(const struct node_speed *s, double fleet, do
     return (struct figure){own, fmax(own, fleet)};
 }
 
-/* The best that any of them has shown. Of one that has shown nothing it is hoped for: where most are
+/* The best that any of them has shown. It is hoped of one that has shown nothing: where most are
  * slow the fleet's figure would keep the twin of the fastest idle for ever. */
 static double best_of(const struct node_replica *replicas, unsigned count, uint64_t fleet,
                       figure_of *figure, double least)
@@ -122,9 +122,9 @@ static double best_of(const struct node_replica *replicas, unsigned count, uint6
     return least;
 }
 
-/* A step that is not measured any more says how the engine was. While nothing runs there it is tried
- * as if it were like the best, seldom: a slow answer lasts longer than a slow prefill. So long after
- * its last one, and when so many have ended that this router sent to the fleet. */
+/* A step that is not measured any more says how the engine was. While nothing runs there it is
+ * tried as if it were like the best, but seldom: a slow answer lasts longer than a slow prefill. So
+ * long after its last one, and when so many have ended that this router sent to the fleet. */
 static const uint64_t pace_holds_ms = 120000;
 static const uint32_t pace_holds_answers = 100;
 /* The last answer shows that it is over: the next tries it, too. */

@@ -14,8 +14,9 @@
  *
  * Samples fade when no new ones come (learn.h). Then a replica that was judged slow is tried again:
  * while no prompt is being computed there it is believed to be like the fleet, else as it was
- * judged. So one prompt at a time tries it, until it has shown what it can. One that was judged slow
- * in decode is tried by one answer every two minutes, or of a hundred, whichever is longer.
+ * judged. So one prompt at a time tries it, until it has shown what it can. One that was judged
+ * slow in decode is tried by one answer every two minutes, or of a hundred, whichever is longer. One
+ * that has shown nothing is hoped to be like the best, while nothing at all is under way there.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H
@@ -27,9 +28,9 @@ enum {
     NODE_FLEET_REPLICA_VOTES_MAX = 4, /* so that no replica is the fleet by itself */
 };
 
-/* Sets what is believed of each replica (tokens_per_s, tried_tokens_per_s, step_base_s,
- * tried_step_base_s, step_context_s). `scratch` has room for count + 1 votes. Costs a sort of each fleet.
- */
+/* Sets what is believed of each replica (tokens_per_s, tried_tokens_per_s, hoped_tokens_per_s,
+ * step_base_s, tried_step_base_s, step_context_s). `scratch` has room for count + 1 votes. Costs a
+ * sort of each fleet. */
 void node_fleet_believe(struct node_replica *replicas, unsigned count,
                         const struct node_replica_config *config, struct node_vote *scratch,
                         uint64_t now_ms);

@@ -3,8 +3,8 @@
  *   queue      prefill work booked there and not done, over its prefill rate
  *   uncached   prompt tokens that it does not hold, over its rate, and what it takes to bring back
  *              those that a tier holds
- *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate; and
- *              the same part as of c below
+ *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate; of
+ *              them only the share that c, below, has of uncached
  *   decode     o*more           steps are longer than at the fastest, clearly
  *            + o*b*K            steps of this answer are longer because of the others
  *            + n*b*in*o/2       steps of the others are longer because of this request

@@ -8,8 +8,8 @@
 
 enum { NODE_FOLLOWERS_ROWS = 4096, NODE_FOLLOWERS_MAX = 8 };
 
-/* All zero is valid: nothing came yet. A prefix has two rows to choose from; of their owners the one
- * that came last stays. */
+/* All zero is valid: nothing came yet. A prefix has two rows to choose from; of their owners the
+ * one that came last stays. */
 struct node_followers {
     struct node_followers_row {
         uint64_t prefix_id;
