@@ -15,8 +15,8 @@
  * Samples fade when no new ones come (learn.h). Then a replica that was judged slow is tried again:
  * while no prompt is being computed there it is believed to be like the fleet, else as it was
  * judged. So one prompt at a time tries it, until it has shown what it can. One that was judged
- * slow in decode is tried by one answer every two minutes, or of a hundred, whichever is longer. One
- * that has shown nothing is hoped to be like the best, while nothing at all is under way there.
+ * slow in decode is tried by one answer every two minutes, or of a hundred, whichever is longer.
+ * One that has shown nothing is hoped to be like the best, while nothing at all is under way there.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H

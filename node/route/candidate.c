@@ -33,9 +33,11 @@ static const double shown_tokens_min = 512;
 /* A replica that has shown little yet is no faster than what is being computed there shows. Waiting
  * for its first byte would place prompt after prompt behind it (docs/adr/0042). */
 static double rate_shown(const struct node_replica *k, const struct node_head *head,
-                         uint64_t now_ms)
+                         double requests, uint64_t now_ms)
 {
     double rate = node_router_rate(k);
+    if (requests <= 0)
+        return fmax(rate, k->hoped_tokens_per_s);
     if (head->since_s <= 0 || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
         return rate;
     return fmin(rate, fmax(head->tokens, shown_tokens_min) / head->since_s);
@@ -116,6 +118,14 @@ static struct node_deepest deepest_of(const struct node_router *r, const struct 
     return (struct node_deepest){chain->points[length - 1].id, chain->points[length - 1].blocks};
 }
 
+/* Of the uncached tokens, those that some candidate holds. */
+static double copied_of(const struct node_router *r, double held_blocks,
+                        const struct node_size *size, double uncached_tokens)
+{
+    double beyond = (r->deepest.blocks - held_blocks) * size->block_tokens;
+    return fmin(fmax(beyond, 0), uncached_tokens);
+}
+
 /* As many as came in the last time that it takes to compute the copy. Each of the other routers
  * has as many. */
 static double followers_of(const struct node_router *r, double copied_s, uint64_t now_ms)
@@ -154,10 +164,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     if (!typical)
         return;
     struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
-    double rate = rate_shown(replica, &head, now_ms);
     struct node_under_way all = node_under_way(&replica->foreign, &replica->load, now_ms);
-    if (all.requests <= 0)
-        rate = fmax(rate, replica->hoped_tokens_per_s);
+    double rate = rate_shown(replica, &head, all.requests, now_ms);
     double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
     rate /= slower;
     double residence_s = size->output_tokens * step_s(replica, all.context_tokens) * slower;
@@ -175,8 +183,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     queue_s += foreign_queue_s(replica, &all, rate);
     c->beyond_s = beyond_s;
     c->times_slower = slower;
-    double copied_tokens = fmax((r->deepest.blocks - held_blocks) * size->block_tokens, 0);
-    copied_tokens = fmin(copied_tokens, size->prompt_tokens - cached_tokens);
+    double copied_tokens = copied_of(r, held_blocks, size, size->prompt_tokens - cached_tokens);
     c->followers = followers_of(r, copied_tokens / rate, now_ms);
     struct node_cost_input in = {
         .queue_s = fmax(queue_s, room_s) + beyond_s,
