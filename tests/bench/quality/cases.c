@@ -151,18 +151,20 @@ static struct quality_case one_slow_of_eight(const struct workload *w, unsigned 
     return c;
 }
 
-/* The second minute, which the line of the start reaches into. In one run the slow engine deserves
- * some sixty prompts of it, so five seeds count together. */
+/* The second minute, which the line of the start reaches into. In one run at full load the slow
+ * engine deserves some sixty prompts of it, so several seeds count together, the more the less load
+ * there is. */
 static unsigned one_slow_soon(double load)
 {
-    enum { SEEDS = 5, ASKS = 5600 }; /* so many in two minutes, at full load */
+    enum { SEEDS_FULL = 5, ASKS_FULL = 5600 }; /* so many in two minutes */
+    unsigned seeds = (unsigned)lround(SEEDS_FULL / load);
     static const unsigned routers[] = {1, 4, 8};
     struct split minute[ARRAY_LEN(routers)] = {{0, 0}};
     double pace = 0;
     unsigned broken = 0;
-    for (unsigned seed = 0; seed < SEEDS; seed++) {
+    for (unsigned seed = 0; seed < seeds; seed++) {
         struct workload w;
-        workload_distinct(&w, 40 + seed, (unsigned)(load * ASKS));
+        workload_distinct(&w, 40 + seed, (unsigned)(load * ASKS_FULL));
         for (unsigned i = 0; i < ARRAY_LEN(routers); i++) {
             struct quality_case c = one_slow_of_eight(&w, routers[i]);
             if (pace <= 0) {
