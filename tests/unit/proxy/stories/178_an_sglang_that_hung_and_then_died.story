@@ -6,6 +6,7 @@ engines sglang
 set health-interval 1h
 set scrape-interval 1h
 set watchdog 3s
+set decode-weight 0.25
 probes
 
 start
