@@ -10,7 +10,7 @@
 enum {
     TABLE_BUCKETS = 8192,          /* of every index: some 50,000 entries */
     TABLE_BUCKETS_PRESSURE = 1024, /* far fewer than are observed */
-    ARMED_S = 6,                   /* until all have met */
+    ARMED_S = 9, /* until all have met; what was lost then is found by digests, a peer a second */
 };
 
 /* An index of so many buckets needs this budget. */
