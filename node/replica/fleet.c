@@ -143,10 +143,11 @@ static double tried_pace(struct node_replica *k, double own, double best, uint32
 {
     struct node_pace_last *last = &k->pace_last;
     if (k->pace.samples != last->samples || ended < last->ended)
-        *last = (struct node_pace_last){.samples = k->pace.samples,
-                                        .ended = ended,
-                                        .value = k->pace.value,
-                                        .rose = k->pace.value > rises * last->value};
+        *last =
+            (struct node_pace_last){.samples = k->pace.samples,
+                                    .ended = ended,
+                                    .value = k->pace.value,
+                                    .rose = last->value > 0 && k->pace.value > rises * last->value};
     uint64_t last_ms = k->pace.at_ms > k->pace.heard_ms ? k->pace.at_ms : k->pace.heard_ms;
     bool long_ago = now_ms >= last_ms + pace_holds_ms && ended - last->ended >= pace_holds_answers;
     return last->rose || long_ago || k->pace.samples == 0 ? fmax(own, best) : own;
