@@ -122,6 +122,14 @@ static double best_of(const struct node_replica *replicas, unsigned count, uint6
     return least;
 }
 
+/* The first samples of one that proves as fast do not count against the fleet yet. */
+static double hoped(const struct node_speed *s, double best)
+{
+    if (s->samples == 0)
+        return best;
+    return s->samples <= NODE_FLEET_FEW ? s->value : 0;
+}
+
 /* A step that is not measured any more says how the engine was. While nothing runs there it is
  * tried as if it were like the best, but seldom: a slow answer lasts longer than a slow prefill. So
  * long after its last one, and when so many have ended that this router sent to the fleet. */
@@ -150,7 +158,7 @@ static double tried_pace(struct node_replica *k, double own, double best, uint32
                                     .rose = last->value > 0 && k->pace.value > rises * last->value};
     uint64_t last_ms = k->pace.at_ms > k->pace.heard_ms ? k->pace.at_ms : k->pace.heard_ms;
     bool long_ago = now_ms >= last_ms + pace_holds_ms && ended - last->ended >= pace_holds_answers;
-    return last->rose || long_ago || k->pace.samples == 0 ? fmax(own, best) : own;
+    return fmax(own, last->rose || long_ago ? best : hoped(&k->pace, best));
 }
 
 /* How much a step grows with the context is a matter of the model more than of the replica: where
@@ -315,7 +323,7 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         struct figure own = replica_figure(&k->rate, rate, timed ? spread : 0, now_ms);
         k->tokens_per_s = own.busy;
         k->tried_tokens_per_s = own.idle;
-        k->hoped_tokens_per_s = k->rate.samples == 0 ? best_rate : 0;
+        k->hoped_tokens_per_s = hoped(&k->rate, best_rate);
         double own_pace = replica_figure(&k->pace, pace, 0, now_ms).busy;
         k->step_base_s = 1 / own_pace;
         k->tried_step_base_s = 1 / tried_pace(k, own_pace, best_pace, ended, now_ms);
