@@ -23,13 +23,19 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
  * generation it was the median, and all were alike. */
 static const double pace_prior_max = 8;
 
+/* What a fleet shows, and the best that any of it has shown. That is hoped of one that has shown
+ * nothing: where most are slow the median would keep the twin of the fastest idle for ever. */
+struct fleet_figure {
+    double median, best;
+};
+
 /* `votes_max`: beside so many votes of replicas the prior has none. */
-static double fleet_figure(const struct node_replica *replicas, unsigned count, uint64_t fleet,
-                           figure_of *figure, double prior, double votes_max,
-                           struct node_vote *votes)
+static struct fleet_figure fleet_figure(const struct node_replica *replicas, unsigned count,
+                                        uint64_t fleet, figure_of *figure, double prior,
+                                        double votes_max, struct node_vote *votes)
 {
     unsigned used = 0;
-    double samples = 0;
+    double samples = 0, best = 0;
     for (unsigned i = 0; i < count; i++) {
         const struct node_speed *s = figure(&replicas[i]);
         if (!counts(&replicas[i], fleet) || s->samples == 0)
@@ -37,10 +43,13 @@ static double fleet_figure(const struct node_replica *replicas, unsigned count, 
         double few = fmin((double)s->samples, NODE_FLEET_REPLICA_VOTES_MAX);
         votes[used++] = (struct node_vote){s->value, few};
         samples += few;
+        if (s->samples > NODE_FLEET_FEW)
+            best = fmax(best, s->value);
     }
     if (samples < votes_max)
         votes[used++] = (struct node_vote){prior, 1};
-    return node_votes_median(votes, used);
+    double median = node_votes_median(votes, used);
+    return (struct fleet_figure){median, fmax(best, median)};
 }
 
 /* How far one sample is off, in logarithms. */
@@ -109,19 +118,6 @@ static struct figure replica_figure(const struct node_speed *s, double fleet, do
     return (struct figure){own, fmax(own, fleet)};
 }
 
-/* The best that any of them has shown. It is hoped of one that has shown nothing: where most are
- * slow the fleet's figure would keep the twin of the fastest idle for ever. */
-static double best_of(const struct node_replica *replicas, unsigned count, uint64_t fleet,
-                      figure_of *figure, double least)
-{
-    for (unsigned i = 0; i < count; i++) {
-        const struct node_speed *s = figure(&replicas[i]);
-        if (counts(&replicas[i], fleet) && s->samples > NODE_FLEET_FEW)
-            least = fmax(least, s->value);
-    }
-    return least;
-}
-
 /* The first samples of one that proves as fast do not count against the fleet yet. */
 static double hoped(const struct node_speed *s, double best)
 {
@@ -137,14 +133,6 @@ static const uint64_t pace_holds_ms = 120000;
 static const uint32_t pace_holds_answers = 100;
 /* The last answer shows that it is over: the next tries it, too. */
 static const double rises = 1.1;
-
-static uint32_t fleet_ended(const struct node_replica *replicas, unsigned count, uint64_t fleet)
-{
-    uint32_t ended = 0;
-    for (unsigned i = 0; i < count; i++)
-        ended += replicas[i].fleet == fleet ? replicas[i].room.ended : 0;
-    return ended;
-}
 
 static double tried_pace(struct node_replica *k, double own, double best, uint32_t ended,
                          uint64_t now_ms)
@@ -272,10 +260,11 @@ static const double turned_over = 0.25;
 /* So many requests run at once at any engine, with contexts like those that ran. */
 static const double few = 8;
 
-static void rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
+static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_room_amount most = {0};
-    double ended = 0, places = 0;
+    uint32_t ended = 0;
+    double places = 0;
     for (unsigned i = 0; i < count; i++) {
         const struct node_room *room = &replicas[i].room;
         if (!counts(&replicas[i], fleet))
@@ -293,6 +282,7 @@ static void rooms_compare(struct node_replica *replicas, unsigned count, uint64_
         if (replicas[i].fleet == fleet)
             replicas[i].room.ran_anywhere = most;
     }
+    return ended;
 }
 
 /* Those that serve the same model as replica `first`. */
@@ -303,16 +293,13 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     uint64_t fleet = replicas[first].fleet;
     explain_whole(replicas, count, fleet);
     rooms_believe(replicas, count, fleet, scratch, now_ms);
-    rooms_compare(replicas, count, fleet);
-    double rate = fleet_figure(replicas, count, fleet, rate_of, config->prefill_tokens_per_s,
-                               INFINITY, scratch);
-    double pace = fleet_figure(replicas, count, fleet, pace_of, 1000 / config->decode_step_ms,
-                               pace_prior_max, scratch);
-    double best_rate = best_of(replicas, count, fleet, rate_of, rate);
-    double best_pace = best_of(replicas, count, fleet, pace_of, pace);
+    uint32_t ended = rooms_compare(replicas, count, fleet);
+    struct fleet_figure rate = fleet_figure(replicas, count, fleet, rate_of,
+                                            config->prefill_tokens_per_s, INFINITY, scratch);
+    struct fleet_figure pace = fleet_figure(replicas, count, fleet, pace_of,
+                                            1000 / config->decode_step_ms, pace_prior_max, scratch);
     double spread = spread_of(replicas, count, fleet);
     double growth = fleet_growth(replicas, count, fleet, replicas[first].step_growth);
-    uint32_t ended = fleet_ended(replicas, count, fleet);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];
         if (k->fleet != fleet)
@@ -320,13 +307,13 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         /* Few whole answers say too little of one replica, and few samples of its pace: who is
          * thought to decode slowly is not tried. */
         bool timed = k->streamed_ms != 0 || k->told_ms != 0;
-        struct figure own = replica_figure(&k->rate, rate, timed ? spread : 0, now_ms);
+        struct figure own = replica_figure(&k->rate, rate.median, timed ? spread : 0, now_ms);
         k->tokens_per_s = own.busy;
         k->tried_tokens_per_s = own.idle;
-        k->hoped_tokens_per_s = hoped(&k->rate, best_rate);
-        double own_pace = replica_figure(&k->pace, pace, 0, now_ms).busy;
+        k->hoped_tokens_per_s = hoped(&k->rate, rate.best);
+        double own_pace = replica_figure(&k->pace, pace.median, 0, now_ms).busy;
         k->step_base_s = 1 / own_pace;
-        k->tried_step_base_s = 1 / tried_pace(k, own_pace, best_pace, ended, now_ms);
+        k->tried_step_base_s = 1 / tried_pace(k, own_pace, pace.best, ended, now_ms);
         k->step_context_s = (k->pace.samples > 0 ? k->step_growth : growth) * k->step_base_s;
     }
 }

@@ -90,14 +90,16 @@ static double times_slower(const struct node_replica *k, const struct node_size 
     return fmax(due / (NODE_FLEET_FEW + k->room.ended), 1);
 }
 
-static struct typical typical_of(const struct node_router *r, uint64_t now_ms)
+/* And keeps for each candidate what is under way there. */
+static struct typical typical_of(struct node_router *r, uint64_t now_ms)
 {
     struct typical t = {.step_s = INFINITY};
     for (unsigned i = 0; i < r->candidate_count; i++) {
         const struct node_replica *k = &r->replicas[r->candidates[i].replica];
-        struct node_under_way all = node_under_way(&k->foreign, &k->load, now_ms);
-        t.requests += all.requests / r->candidate_count;
-        t.context_tokens += all.context_tokens / r->candidate_count;
+        struct node_under_way *all = &r->under_way[i];
+        *all = node_under_way(&k->foreign, &k->load, now_ms);
+        t.requests += all->requests / r->candidate_count;
+        t.context_tokens += all->context_tokens / r->candidate_count;
     }
     for (unsigned i = 0; i < r->candidate_count; i++)
         t.step_s = fmin(t.step_s, step_s(&r->replicas[r->candidates[i].replica], t.context_tokens));
@@ -164,7 +166,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     if (!typical)
         return;
     struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
-    struct node_under_way all = node_under_way(&replica->foreign, &replica->load, now_ms);
+    struct node_under_way all = r->under_way[c - r->candidates];
     double rate = rate_shown(replica, &head, all.requests, now_ms);
     double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
     rate /= slower;

@@ -106,6 +106,7 @@ struct node_router {
         double blocks; /* up to it */
     } deepest;
     struct node_candidate candidates[NODE_REPLICAS_MAX];
+    struct node_under_way under_way[NODE_REPLICAS_MAX]; /* at each of these */
     unsigned candidate_count;
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];
