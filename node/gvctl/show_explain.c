@@ -64,26 +64,45 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
     }
 }
 
-/* What is behind the terms of single replicas. */
-static void show_behind(const json_t *e)
+/* What is behind the terms of one replica. */
+static void show_behind(const json_t *r)
 {
+    const char *name = fields_text(r, "replica");
+    if (fields_number(r, "times_slower") > 1)
+        printf("%s is believed %.1f times slower than it showed: answers that are not streamed "
+               "should have ended there\n",
+               name, fields_number(r, "times_slower"));
+    if (fields_number(r, "beyond_s") > 0)
+        printf("%s has %.3f s of its QUEUE because more would run there than ever ran\n", name,
+               fields_number(r, "beyond_s"));
+    if (fields_number(r, "followers") > 0)
+        printf("%s would compute what another holds; %.0f that begin alike came in that time and "
+               "share in its DECODE and DISPLACED\n",
+               name, fields_number(r, "followers"));
+}
+
+static bool is_plain(const json_t *r)
+{
+    return fields_number(r, "times_slower") <= 1 && fields_number(r, "beyond_s") <= 0 &&
+           fields_number(r, "followers") <= 0;
+}
+
+/* Of the first few that have something: in a burst nearly all have. */
+static void show_all_behind(const json_t *e)
+{
+    enum { SHOWN_MAX = 4 };
+    unsigned found = 0;
     size_t i;
     const json_t *r;
     json_array_foreach(json_object_get(e, "replicas"), i, r)
     {
-        const char *name = fields_text(r, "replica");
-        if (fields_number(r, "times_slower") > 1)
-            printf("%s is believed %.1f times slower than it showed: answers that are not streamed "
-                   "should have ended there\n",
-                   name, fields_number(r, "times_slower"));
-        if (fields_number(r, "beyond_s") > 0)
-            printf("%s has %.3f s of its QUEUE because more would run there than ever ran\n", name,
-                   fields_number(r, "beyond_s"));
-        if (fields_number(r, "followers") > 0)
-            printf("%s would compute what another holds; %.0f that begin alike came in that time "
-                   "and share in its DECODE and DISPLACED\n",
-                   name, fields_number(r, "followers"));
+        if (is_plain(r))
+            continue;
+        if (found++ < SHOWN_MAX)
+            show_behind(r);
     }
+    if (found > SHOWN_MAX)
+        printf("and so for %u more; -o json has them\n", found - SHOWN_MAX);
 }
 
 int show_explain(const struct show *how, const json_t *e)
@@ -111,7 +130,7 @@ int show_explain(const struct show *how, const json_t *e)
                "than its speed "
                "deserves\n",
                fields_text(e, "choice"));
-    show_behind(e);
+    show_all_behind(e);
     if (tier)
         printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
                "for it\n");

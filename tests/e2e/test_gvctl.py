@@ -252,6 +252,12 @@ class Gvctl(Case):
             self.assertEqual(self.ask(*command, "-o", "name", says=answer_json(SHOWN[command][2])), (0, out, ""))
         self.fails(("queue", "-o", "name"), answer_json(SHOWN[("queue",)][2]), "is not what this command shows")
 
+    def test_a_burst_does_not_fill_the_screen(self):
+        rows = [{"replica": "e-%d:1" % i, "cost_s": 1, "followers": 8 if i else 0} for i in range(64)]
+        out = self.ask("explain", "-", says=answer_json(dict(SHOWN[("explain",)][2], replicas=rows)), stdin=b"{}")[1]
+        self.assertEqual(out.count("begin alike"), 4, out)
+        self.assertIn("and so for 59 more; -o json has them", out)
+
     def test_tables_are_narrow_and_explained_on_demand(self):
         many = [dict(SHOWN[("replicas",)][2][0], name="10.0.0.%d:8000" % i) for i in range(10)]
         routers = {"members": [{"name": "router-%d.gpu:7490" % i, "state": "alive", "ready": True, "session": True,
