@@ -160,9 +160,7 @@ static void hello_write(struct gossip *g, struct gossip_dial *dial, uint32_t ind
     uint8_t random[32];
     uint8_t ident[IDENT_BYTES];
     g->io.random(g->io.context, random, sizeof random);
-    /* The wall clock, as far as this node knows it: its epoch, which only rises, and the time since
-     * then. */
-    g->stamp = gossip_stamp_next(g->stamp, g->epoch * 1000 + (g->now_us - g->created_us));
+    g->stamp = gossip_stamp_next(g->stamp, g->epoch);
     struct gossip_identity self = identity(g, knock, ident);
     gossip_dial_begin(dial, &ring, random, index, &self, g->stamp, out);
     sodium_memzero(&ring, sizeof ring);

@@ -8,7 +8,8 @@ enum {
     RISES_FREE_US = 300000000, /* a rise of the epoch is forgotten after so long */
     RISE_WAIT_US = 1000000,    /* the second one waits so long, each further one twice as long */
     RISE_DOUBLINGS_MAX = 6,
-    RISE_SPREAD = 4096, /* milliseconds of epoch */
+    RISE_LEAST = 60000, /* milliseconds of epoch: above all stamps of the earlier life (stamps.h) */
+    RISE_SPREAD = 4096,
     EVICT_SILENT_US = 10000000,
 };
 
@@ -217,7 +218,7 @@ bool gossip_self_rise(struct gossip *g, uint64_t above)
          * of this name. The first is settled by one rise. Two nodes that outbid one another must
          * not flood the cluster. How far it rises is random: two lives that learn from different
          * peers of the same earlier one must not take the same epoch. */
-        incarnation = ((above >> 16) + 1 + prng_below(&g->prng, RISE_SPREAD)) << 16;
+        incarnation = ((above >> 16) + RISE_LEAST + prng_below(&g->prng, RISE_SPREAD)) << 16;
         if (g->rises > 0 && g->now_us - g->rise_us > RISES_FREE_US)
             g->rises = 0;
         if (g->rises > 0) {

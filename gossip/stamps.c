@@ -34,7 +34,8 @@ int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp)
     return ERR_OK;
 }
 
-uint64_t gossip_stamp_next(uint64_t last, uint64_t wall_us)
+uint64_t gossip_stamp_next(uint64_t last, uint64_t epoch_ms)
 {
-    return wall_us > last ? wall_us : last + 1;
+    uint64_t first = epoch_ms * 1000;
+    return first > last ? first : last + 1;
 }

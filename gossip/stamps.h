@@ -1,8 +1,9 @@
 /* The greatest stamp seen of each initiator, so that a replayed hello gets no answer.
  *
- * A stamp only rises per node: gossip_stamp_next() is the wall clock in microseconds, or one more
- * than the last stamp where the clock did not move. Stamps of one node are compared with one
- * another only, so clocks of different nodes may differ by any amount.
+ * A stamp only rises per node. The first of a life is its epoch in microseconds, which is the wall
+ * clock at its start, each further one is one more: so stamps stay behind the clock, and the next
+ * life's are above them. Stamps of one node are compared with one another only, so clocks of
+ * different nodes may differ by any amount.
  *
  * Invariant: of the nodes in the table, no stamp is taken twice and none below one that was taken.
  *
@@ -13,8 +14,10 @@
  * without the initiator's ephemeral secret. So the session is never confirmed, never seals, and
  * displaces no confirmed one that is in use.
  *
- * A node that restarts with its clock set back, below its last stamp, gets no answers either until
- * its clock has passed that stamp. A session then begins from the other side (see session.h).
+ * A node that restarts with its clock set back gets no answers either, from those that know a stamp
+ * of its earlier life. A session then begins from the other side (see session.h). As soon as any
+ * member tells it of that life, its epoch rises by a minute more (gossip_self_rise), which is above
+ * the stamps of a life that sent sixty million hellos; then it is answered by all.
  */
 #ifndef GOSSIP_STAMPS_H
 #define GOSSIP_STAMPS_H
@@ -38,7 +41,8 @@ struct gossip_stamps {
 /* Remembers it. ERR_STALE: not above what was seen of this node; nothing changes. */
 MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp);
 
-/* The stamp of this node's next hello; `last` is the previous one, 0 at first. */
-uint64_t gossip_stamp_next(uint64_t last, uint64_t wall_us);
+/* The stamp of this node's next hello; `last` is the previous one, 0 at first. `epoch_ms` is the
+ * epoch of its life as it is now. */
+uint64_t gossip_stamp_next(uint64_t last, uint64_t epoch_ms);
 
 #endif

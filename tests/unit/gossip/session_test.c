@@ -93,7 +93,7 @@ struct data_packet {
 static struct hello_packet dial(struct world *w, struct side *s)
 {
     struct hello_packet p;
-    s->stamp = gossip_stamp_next(s->stamp, w->now_us);
+    s->stamp = gossip_stamp_next(s->stamp, w->now_us / 1000);
     const struct gossip_identity self = {
         .node = s->node, .speaks = {1, 4}, .ident = SLICE("ident")};
     gossip_dial_begin(&s->dial, &s->keyring, random32(), ++s->next_index, &self, s->stamp, p.bytes);

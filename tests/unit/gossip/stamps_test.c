@@ -40,10 +40,10 @@ static void test_eviction(void **state)
 static void test_next(void **state)
 {
     (void)state;
-    assert_int_equal(gossip_stamp_next(0, 1000), 1000);
-    assert_int_equal(gossip_stamp_next(1000, 1000), 1001);
-    assert_int_equal(gossip_stamp_next(1001, 900), 1002);
-    assert_int_equal(gossip_stamp_next(1002, 5000), 5000);
+    assert_int_equal(gossip_stamp_next(0, 5), 5000);
+    assert_int_equal(gossip_stamp_next(5000, 5), 5001);
+    assert_int_equal(gossip_stamp_next(5001, 4), 5002);
+    assert_int_equal(gossip_stamp_next(5002, 7), 7000);
 }
 
 int main(void)
