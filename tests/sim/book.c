@@ -29,9 +29,10 @@ struct key {
     /* A router observed it that did not know which process it was. It may learn that it was this
      * one, and its clock may have been set meanwhile: then any generation may be right. */
     bool early;
-    /* The same, and its clock was further off the engine's than is allowed for: a process that
-     * began later may pass for this one (docs/jepsen-lite.md, of seed 31). */
+    /* The same, and its clock was further off the engine's than is allowed for, or was set so: a
+     * process that began later may pass for this one (docs/jepsen-lite.md, of seed 31). */
     bool off;
+    bool early_at[NODES]; /* of each router: it observed it so in this life */
 };
 
 struct fact {
@@ -191,8 +192,11 @@ void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_l
 {
     for (unsigned i = 0; new_life && i < w->config.engines; i++)
         w->book->engines[i].read[n->number] = 0;
-    for (size_t i = 0; n->number < NODES && i < w->book->count; i++)
+    for (size_t i = 0; n->number < NODES && i < w->book->count; i++) {
         w->book->held[i][n->number] = 0;
+        if (new_life)
+            w->book->keys[i].early_at[n->number] = false;
+    }
 }
 
 void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead)
@@ -255,6 +259,12 @@ static bool is_off(const struct world_node *n)
     return now_ms > right_ms + CRDT_EARLY_SKEW_MS || now_ms + CRDT_EARLY_SKEW_MS < right_ms;
 }
 
+void sim_book_set(struct sim_world *w, const struct world_node *n)
+{
+    for (size_t i = 0; n->number < NODES && is_off(n) && i < w->book->count; i++)
+        w->book->keys[i].off |= w->book->keys[i].early_at[n->number];
+}
+
 void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engine, uint64_t id48,
                        uint8_t code)
 {
@@ -273,12 +283,14 @@ void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engin
             continue;
         if (e->starts[i] + GRAIN_MS < read)
             break; /* and so are all earlier ones */
-        struct key k = {id48, (uint16_t)i, (uint8_t)engine, code, false, false};
+        struct key k = {id48, (uint16_t)i, (uint8_t)engine, code, false, false, {false}};
         uint32_t known = find_or_add(b, &k);
         for (uint32_t g = now.least; g <= now.most; g++)
             fact_add(b, (struct fact){known, g});
         b->keys[known - 1].early |= read == 0 && i > 0;
         b->keys[known - 1].off |= off;
+        if (read == 0 && n->number < NODES)
+            b->keys[known - 1].early_at[n->number] = true;
         only = unread ? only : known;
         possible += !unread;
     }
@@ -318,7 +330,7 @@ bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned eng
     int process = process_of(&b->engines[engine], started);
     if (process < 0)
         return false;
-    struct key k = {id48, (uint16_t)process, (uint8_t)engine, code, false, false};
+    struct key k = {id48, (uint16_t)process, (uint8_t)engine, code, false, false, {false}};
     uint32_t known = find(b, &k);
     bool is_fact = known != 0 && (b->keys[known - 1].early ||
                                   fact_place(b, (struct fact){known, generation})->key != 0);

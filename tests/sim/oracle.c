@@ -222,6 +222,7 @@ void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_repli
     if (!of_member && record->ready_us > 0)
         jump_check(w, n, from_ms);
     sim_oracle_jumped(w, n, from_ms);
+    sim_book_set(w, n);
     if (!back)
         return;
     /* Its observations of a time that never was are of an earlier one, and the others are gone. */

@@ -311,6 +311,8 @@ void sim_book_replaced(struct sim_world *w, unsigned engine);
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
 /* The node has nothing of what it had; in a `new_life` it has read no start times either. */
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
+/* Its clock was set: to a wrong time, where what it had observed with a right one goes along. */
+void sim_book_set(struct sim_world *w, const struct world_node *n);
 /* Its clock, which had been in generation `ahead`, was set back: what was observed in a time that
  * is the future may be there, as much earlier. */
 void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead);
