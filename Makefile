@@ -369,6 +369,11 @@ jepsen: deps build-future ## real processes, faults from a seed, checked histori
 	@jepsen-lite/run --build $(BUILD) --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
 	    --workload $(or $(WORKLOAD),all) --nemesis $(or $(NEMESIS),all) \
 	    --routers $(or $(ROUTERS),3) --engines $(or $(ENGINES),4) $(if $(KEEP),--keep) || [ $$? -eq 77 -a "$$CI" != true ]
+ifeq ($(WORKLOAD)$(NEMESIS)$(SECONDS),) # and what is judged with other settings alone: sessions, and limits of time
+	@jepsen-lite/run --build $(BUILD) --seconds 25 --seed $(or $(SEED),1) --workload service,stored \
+	    --nemesis engine-hang,kill,partition-one --out $(BUILD)/jepsen-options $(addprefix --router-option ,policy=session \
+	    upstream-first-token-timeout=3s upstream-whole-answer-timeout=3s client-write-timeout=1s) || [ $$? -eq 77 -a "$$CI" != true ]
+endif
 
 .PHONY: fuzz
 fuzz: deps-check ## every fuzz target for SECONDS=60 each (FILTER=name, JOBS=1)

@@ -2,6 +2,9 @@
 
 import bisect
 
+from checkers.trouble import faults, touches
+
+TOLD_S = 10  # a refusal is known everywhere then
 EMPTY = ("begin", "restart")  # the engine says that nothing is cached
 
 
@@ -11,9 +14,10 @@ class Caches:
         self.names = {e["address"]: e["name"] for e in meta.get("engines", [])}
         self.routers = [r["name"] for r in meta.get("routers", [])]
         self.arrived = {}  # (op, engine) -> when a request with it came there
+        self.refused = {}  # (op, engine) -> when it was last refused there, and nothing computed
         self.lost = {}     # engine -> when its cache was lost; its first beginning is none
         self._used = {}    # engine -> (when, tokens that its cache took in until then)
-        self._disturbed = history.faults()
+        self._disturbed = faults(history)
         # (from, to, engines) of those that sleep: an engine that does gives its cache up, the simulator keeps it
         self.asleep = [(b, e, v.get("hosts", ())) for b, e, v in self._disturbed
                        if (v.get("wish") or {}).get("mode") == "sleep"]
@@ -21,7 +25,7 @@ class Caches:
         self._disturbed.sort(key=lambda d: d[0])
 
     def _read(self, history, engines, routers):
-        gone, seen = {}, set()
+        gone, seen, under_way = {}, set(), {}
         for e in history.entries:
             if e.type != "event" or e.process not in engines | routers:
                 continue
@@ -39,6 +43,11 @@ class Caches:
                 seen.add(e.process)
             elif e.f == "request" and e.value.get("op"):
                 self.arrived.setdefault((e.value["op"], e.process), []).append(e.t)
+                under_way[e.process, e.value["request"]] = e.value["op"]
+            elif e.f == "end":
+                op = under_way.pop((e.process, e.value.get("request")), None)
+                if op is not None and e.value.get("how") == "refused":
+                    self.refused[op, e.process] = e.t
             elif e.f == "first":
                 self._take(e)
         self._disturbed += [(t, history.end, {"hosts": [host]}) for host, t in gone.items()]
@@ -55,6 +64,11 @@ class Caches:
 
     def arrivals(self, op, engine, until=float("inf")):
         return [t for t in self.arrived.get((op, engine), []) if t <= until]
+
+    def never_held(self, op, engine, t):
+        """Whether all that came there with it was refused, long enough before t for a router to have been told."""
+        arrived, refused = self.arrived.get((op, engine), ()), self.refused.get((op, engine))
+        return refused is not None and len(arrived) == 1 and refused < t - TOLD_S
 
     def used_between(self, engine, begin, end):
         """Tokens that its cache took in."""
@@ -85,10 +99,3 @@ class Caches:
                 t = end
         return t
 
-
-def touches(fault, pair):
-    """Whether it is at one of two machines, or on the way between them. A fault that names links leaves machines
-    alone; one that names nothing touches all."""
-    if fault.get("links"):
-        return any(set(link) <= set(pair) for link in fault["links"])
-    return not fault.get("hosts") or bool(set(fault["hosts"]) & set(pair))

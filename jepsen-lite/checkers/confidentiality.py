@@ -15,7 +15,8 @@ In the history (workloads/confidentiality.py writes it):
 
 Rules:
 
-  clear     a needle was found
+  clear     a needle was found; of the hashes, which are six bytes and so stand anywhere by chance in some hours, two
+            between the same routers in one search
   answered  an intruder got an answer; but for the welcome, and no more, to a call's hello (gossip/call.h)
   changed   at a calm rest a router's state was another one after an injection; but for what ages, in long runs (AGES),
             and names that sources said and no longer say (NAMES_S)
@@ -69,7 +70,13 @@ class Judge:
         seen = set()
         last = 0
         for e in self.history.events(f="confidentiality.searched"):
+            hashes = {}
             for hit in e.value["hits"]:
+                if hit["kind"] == "hash":
+                    hashes.setdefault((hit["from"], hit["to"]), set()).add(hit["needle"])
+            for hit in e.value["hits"]:
+                if hit["kind"] == "hash" and len(hashes[hit["from"], hit["to"]]) == 1:
+                    continue
                 if (hit["kind"], hit["needle"]) not in seen:
                     seen.add((hit["kind"], hit["needle"]))
                     self.broken("clear", "%s %s stands in a packet from %s to %s, at byte %d" % (
@@ -77,7 +84,10 @@ class Judge:
             if e.value["packets"] == 0 and sum(self.lives.all_along(r, last, e.t) for r in self.routers) > 1:
                 self.broken("blind", "nothing was captured since %.1f s, and routers ran" % last, [], e.t)
             last = e.t
-        for e in self.history.events(f="confidentiality.control"):
+        controls = self.history.events(f="confidentiality.control")
+        if self.calm and last > 0 and not controls:
+            self.broken("blind", "there was a rest, and no control of the search", [], last)
+        for e in controls:
             missed = sorted(kind for kind in e.value["sought"] if not e.value["found"].get(kind))
             if missed:
                 self.broken("blind", "the control finds no %s where there are some" % ", ".join(missed), [], e.t)

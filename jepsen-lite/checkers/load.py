@@ -28,7 +28,7 @@ import bisect
 from checkers.journal import runs
 from checkers.latency import summary
 from checkers.lives import Lives
-from checkers.trouble import Trouble
+from checkers.trouble import Trouble, touches
 from history import Anomaly
 
 LIMITS = {
@@ -97,9 +97,10 @@ class Judge:
 
     def via(self, run):
         """The router that its client asked; None: nobody knows."""
-        if run.op is None or not str(run.op).isdigit() or int(run.op) not in self.history.by_id:
+        number = str(run.op or "").rpartition("-")[2]  # of an operation; most workloads write NAME-ID
+        if not number.isdigit() or int(number) not in self.history.by_id:
             return None
-        value = self.history.by_id[int(run.op)].value
+        value = self.history.by_id[int(number)].value
         name = value.get("router") or value.get("at")
         return name if name in self.routers else None
 
@@ -135,7 +136,7 @@ class Judge:
         gone_s, lost_s = self.limits["gone_s"], self.limits["lost_s"]
         spans = [(at, at, 0) for d in self.trouble.downs if d.process in machines for at in (d.begin, d.end) if at > 0]
         spans += [(begin, end, min(end - begin, lost_s)) for begin, end, v in self.trouble.faults
-                  if self.touches(v, machines)]
+                  if touches(v, machines)]
         out = []
         for begin, end, after in sorted(spans):
             until = end + after + gone_s
@@ -145,13 +146,6 @@ class Judge:
             else:
                 out.append((begin, until))
         return out
-
-    @staticmethod
-    def touches(fault, machines):
-        pairs = fault.get("links")
-        if pairs:
-            return any(set(pair) <= set(machines) for pair in pairs)
-        return not fault.get("hosts") or bool(set(fault["hosts"]) & set(machines))
 
     # --- the rules
 

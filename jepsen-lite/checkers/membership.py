@@ -32,7 +32,7 @@ import bisect
 
 from checkers.latency import by_group, faults_between
 from checkers.lives import Lives
-from checkers.trouble import Trouble
+from checkers.trouble import Trouble, touches
 from history import Anomaly
 
 LIMITS = {
@@ -41,7 +41,7 @@ LIMITS = {
     "agree_s": 10,  # a seed is found within 5 s, the dead are called within 10 s; then they compare
 }
 WATCHED_S = 60  # after the last wish; after that at rest alone
-CLOCKS = ("clock-jump", "clock-skew")  # wall clocks: nobody dies of them
+CLOCKS = ("clock-jump", "clock-rate", "clock-skew")  # wall clocks: nobody dies of them
 
 
 class Wish:
@@ -158,11 +158,7 @@ class Judge:
         """Whether both ran, and no fault touched either or the way between them, from t0 to t1."""
         if not all(self.lives.all_along(r, t0, t1) for r in (a, b)):
             return False
-        for v in filter(excuse, self.trouble.during(t0, t1, harmless=True)):
-            pairs = v.get("links")
-            if any({a, b} == set(p) for p in pairs) if pairs else not v.get("hosts") or {a, b} & set(v["hosts"]):
-                return False
-        return True
+        return not any(touches(v, (a, b)) for v in filter(excuse, self.trouble.during(t0, t1, harmless=True)))
 
     def from_(self, holder, router, since, t):
         """Whether the router must know at t what the holder knows since then."""

@@ -4,23 +4,33 @@ The lab writes at each rest, of each router: event `holds`: `descriptors`, how m
 sockets its machine has.
 
     descriptors    it has more open than sockets, a few files and LIMIT
+    sockets        its machine has more than SOCKETS, which is several times what clients, engines, the balancer and other
+                   routers have to do with it at rest (25)
 """
 
 from history import Anomaly
 
 LIMIT = 20  # the loop, pipes, the log, UDP: eleven; and connections that open at that moment
+SOCKETS = 100
 
 
 def check(history):
-    worst = {}
+    worst, sockets, out = {}, {}, []
     for e in history.events(f="holds"):
         more = e.value.get("descriptors", 0) - e.value.get("sockets", 0)
         if more > max(LIMIT, worst.get(e.process, (0,))[0]):
             worst[e.process] = more, e
-    return [Anomaly("descriptors", "%s has %d descriptors open at rest, and its machine %d sockets" %
-                    (router, e.value["descriptors"], e.value["sockets"]), t=e.t) for router, (_, e) in worst.items()]
+        if e.value.get("sockets", 0) > max(SOCKETS, sockets.get(e.process, (0,))[0]):
+            sockets[e.process] = e.value["sockets"], e
+    for router, (_, e) in worst.items():
+        out.append(Anomaly("descriptors", "%s has %d descriptors open at rest, and its machine %d sockets" %
+                           (router, e.value["descriptors"], e.value["sockets"]), t=e.t))
+    for router, (count, e) in sockets.items():
+        out.append(Anomaly("sockets", "the machine of %s has %d sockets at rest" % (router, count), t=e.t))
+    return out
 
 
 def figures(history):
     held = [e.value["descriptors"] for e in history.events(f="holds") if e.value]
-    return {"most descriptors of a router at rest": max(held)} if held else {}
+    sockets = [e.value["sockets"] for e in history.events(f="holds") if e.value]
+    return {"most descriptors of a router at rest": max(held), "most sockets": max(sockets)} if held else {}

@@ -24,7 +24,7 @@ A failure is excused for these reasons alone, each for as long as it says:
                START_S alone, until its check has failed. A router that drains ends what it has begun, and behind the
                balancer nobody sees it
     none well  every engine was touched, WELL_S longer
-    many       more engines than there are retries were touched, WELL_S longer
+    many       more engines than there are retries were touched, WELL_S longer, and the router tried some
     begun      tokens were with the client, and an engine that had the request was touched
     no repeat  it is no computation, and an engine was touched
     suspect    the answer says `suspect` or `poison`, and two engines were touched, or one alone was well
@@ -33,7 +33,8 @@ A failure is excused for these reasons alone, each for as long as it says:
     asleep     the client read nothing for longer than `client-write-timeout`
     blame      two engines said 500 to it
     slow       the client's patience ended while an engine had the request that a fault makes slow
-    idle       a connection that was kept closed before a byte of an answer came; clients ask again
+    idle       a connection that was kept closed before a byte of an answer came, and no engine had the request; clients
+               ask again
 """
 
 from checkers.journal import by_op, engines
@@ -135,10 +136,14 @@ class Service:
         ended = v.get("framed") and v.get("streamed") and v.get("status") == 200
         if ended and not v.get("last") and not v.get("failed"):
             self.broken("unfinished", o, "%s: a stream without its last event passes for whole" % told(o))
-        if told_off(v) and not is_deed(o.value["path"]):
+        if told_off(v) and not self.knows_no_deeds(o, v):
             self.broken("refused", o, "%s: %s" % (told(o), v.get("text", "")[:200]))
-        if whole(v) and o.value["path"] in COMPUTE:
+        if whole(v) and o.value["path"] != "/v1/models":
             self.bytes(o, v)
+
+    def knows_no_deeds(self, o, v):
+        """Whether an engine said so: one of another workload, which has no journal, or one whose journal says it."""
+        return is_deed(o.value["path"]) and (v.get("replica") or any(r.status == 404 for r in self.runs.get(o.id, [])))
 
     def bytes(self, o, v):
         bodies = [(v["bytes"], v["hash"])] + [(a["bytes"], a["hash"]) for a in v.get("also", ())]
@@ -215,7 +220,7 @@ class Service:
             ways = [[o.process, router, r.engine] for router in self.asked(o)]
             if o.value.get("at") not in self.routers:
                 ways.append([o.process, o.value.get("at", "lb"), r.engine])
-            if any(self.trouble.way(w, since - 1, limit, harmless=True) for w in ways):
+            if any(self.trouble.slow(w, since - 1, limit) for w in ways):
                 limit = max([since] + [self.trouble.healed(w, limit) for w in ways]) + LOST_S
             if end > limit:
                 self.broken("still running", o, "%s: %r runs on %.1f s after %s" % (
@@ -278,7 +283,7 @@ class Service:
     def excuse(self, o, v):
         """Its name, or None."""
         t, t0, t1 = self.trouble, o.t, o.ended.t
-        if v.get("reused") and v.get("status") == 0 and v.get("error") in ("closed", "reset"):
+        if v.get("reused") and v.get("status") == 0 and v.get("error") in ("closed", "reset") and o.id not in self.runs:
             return "idle"
         if self.asleep(o) > 0:
             return "asleep"
@@ -295,7 +300,7 @@ class Service:
             return "begun" if met & ill else None
         if len(ill) == len(self.engines):
             return "none well"
-        if len(ill) > self.retries:
+        if len(ill) > self.retries and v.get("reason") != "no_replica":
             return "many"
         if is_deed(o.value["path"]):
             return "no repeat"

@@ -59,8 +59,9 @@ class Stored:
         v = o.ended.value
         if o.f not in ("stored.make", "stored.continue") or not whole(v) or not v.get("id"):
             return
-        for r in self.runs.get(o.id, []):
-            if r.method == "POST" and r.hash == v["hash"]:
+        posts = [r for r in self.runs.get(o.id, []) if r.method == "POST" and r.how == "whole"]
+        for r in posts:
+            if r.hash == v["hash"] or len(posts) == 1:
                 a = self.kept[v["id"]] = Answer(o, r)
                 a.gone = next((t for t in self.ends[r.engine] if t > r.t), None)
                 a.output = v.get("output") if v.get("state") in ("completed", "incomplete") else None
@@ -94,6 +95,8 @@ class Stored:
         gave = [r for r in mine if r.how == "whole" and r.hash == v["hash"]]
         if gave and not any(r.engine == a.engine for r in gave):
             self.broken("another", o, "%s made it, %s answered" % (a.engine, gave[0].engine))
+        if not gave and mine and all(r.how == "whole" for r in mine):
+            self.broken("changed", o, "no engine sent the answer so: %s" % mine)
         if o.f == "stored.read" and v.get("state") in ("completed", "incomplete"):
             if a.output is not None and v.get("output") != a.output:
                 self.broken("changed", o, "%s is not what was made or read before" % o.value["of"])

@@ -4,6 +4,7 @@ A fault says which machines it touches (`hosts`). It may say more:
 
     links       pairs of machines: only the ways between them are touched, the machines themselves are well
     harmless    true: it slows or repeats, and breaks nothing; no failure is excused by it
+    excuses     false: it excuses nothing at all. What processes do that end and start says itself
     serves      true: a machine that it touches still serves by slow or strange ways (it hangs, crawls, lies),
                 so that a client may have to wait for it
 
@@ -38,9 +39,22 @@ def downs(history):
     return out + [Down(p, t, history.end, drained) for p, (t, drained) in away.items()]
 
 
+def faults(history):
+    """[(from, to, value)] of those that excuse anything."""
+    return [f for f in history.faults() if f[2].get("excuses", True)]
+
+
+def touches(fault, machines):
+    """Whether it is at one of these machines, or on the way between two of them. A fault that names links leaves
+    machines alone; one that found nobody to hurt touches nobody."""
+    if fault.get("links"):
+        return any(set(pair) <= set(machines) for pair in fault["links"])
+    return bool(set(fault.get("hosts", ())) & set(machines))
+
+
 class Trouble:
     def __init__(self, history):
-        self.faults, self.downs = history.faults(), downs(history)
+        self.faults, self.downs = faults(history), downs(history)
 
     def during(self, t0, t1, harmless=False):
         """Faults that touch that time."""
@@ -65,13 +79,16 @@ class Trouble:
         return any(self.ill(m, t0, t1, harmless) for m in machines) or \
             any(self.cut(a, b, t0, t1, harmless) for a, b in zip(machines, machines[1:]))
 
+    def slow(self, machines, t0, t1):
+        """Whether what goes from one to the next may be late: a fault touches one, or a way, if only a poor one."""
+        return self.way(machines, t0, t1) or \
+            any(self.cut(a, b, t0, t1, harmless=True) for a, b in zip(machines, machines[1:]))
+
     def healed(self, machines, t):
-        """When the last fault that touches any of these, or a way between two of them, and began before t, ended."""
+        """When the last that makes them slow, and began before t, ended."""
         last = 0
         for begin, end, v in self.faults:
-            pairs = v.get("links")
-            touches = any(set(p) <= set(machines) for p in pairs) if pairs else set(v.get("hosts", ())) & set(machines)
-            if begin <= t and touches:
+            if begin <= t and touches(v, machines) and (v.get("links") or not v.get("harmless")):
                 last = max(last, end)
         return max([last] + [d.end for d in self.downs if d.process in machines and d.begin <= t])
 
@@ -79,9 +96,7 @@ class Trouble:
         """When the last fault of that time that touches these, or a way between two, was over as long as it lasted."""
         last = 0
         for begin, end, v in self.faults:
-            pairs = v.get("links")
-            touches = any(set(p) <= set(machines) for p in pairs) if pairs else set(v.get("hosts", ())) & set(machines)
-            if touches and begin <= t1 and 2 * end - begin >= t0:
+            if touches(v, machines) and begin <= t1 and 2 * end - begin >= t0:
                 last = max(last, 2 * end - begin)
         return max([last] + [d.end for d in self.downs if d.process in machines and d.touches(t0, t1)])
 

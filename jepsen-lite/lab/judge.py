@@ -6,6 +6,7 @@ import json
 import os
 import traceback
 
+import plan
 import report
 from history import History
 
@@ -55,12 +56,26 @@ class Judgement:
             print("anomaly of %s%s: %s: %s" % (a.checker, when, a.rule, a.text))
         if len(self.anomalies) > 50:
             print("... and %d more" % (len(self.anomalies) - 50))
+        self.say_faults()
         operations, rests = self.history.operations(), self.history.rests()
         failed = sum(1 for op in operations if op.ended is None or op.ended.type != "ok")
         print("%s: %d operations (%d without an answer), %d faults, %d rests (%d calm), seed %s" % (
             "%d anomalies" % len(self.anomalies) if self.anomalies else "no anomaly" if not errors else "no verdict",
             len(operations), failed, len(self.history.faults()), len(rests), sum(1 for r in rests if r[3]),
             self.history.meta.get("seed")))
+
+
+    def say_faults(self):
+        """Which of the faults that were wished for came, and which pairs of families stood together."""
+        names = self.history.meta.get("nemeses", [])
+        came = [(b, e, v["fault"]) for b, e, v in self.history.faults() if v.get("fault") in names]
+        families = {plan.family(n) for n in names}
+        met = {frozenset((plan.family(one), plan.family(other))) for i, (_, end, one) in enumerate(came)
+               for begin, _, other in came[i + 1:] if begin < end and plan.family(one) != plan.family(other)}
+        never = sorted(set(names) - {n for _, _, n in came})
+        print("%d of %d kinds of faults came, %d of %d pairs of families%s" % (
+            len(names) - len(never), len(names), len(met), len(families) * (len(families) - 1) // 2,
+            "; never %s" % ", ".join(never) if never and len(never) <= 12 else ""))
 
 
 def again(folder):

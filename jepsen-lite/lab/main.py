@@ -85,7 +85,7 @@ def lacking(o):
     tried = subprocess.run(ROOM + ["true"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if tried.returncode != 0:
         return "no namespaces: %s" % tried.stderr.strip()
-    for name in ("grapevine", "gvctl", "tests/engine-sim", "tests/wire"):
+    for name in ("grapevine", "gvctl", "tests/engine-sim", "tests/wire", "tests/prompt-ids"):
         if not os.access(os.path.join(o.build, name), os.X_OK):
             return "%s is not built: make jepsen builds it" % os.path.join(o.build, name)
     if o.bug and not os.access(os.path.join(o.build, "bugs/grapevine"), os.X_OK):

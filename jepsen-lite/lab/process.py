@@ -20,6 +20,7 @@ class Process:
         self.began = 0.0  # in seconds of the run, the present life
         self.popen = None
         self.asked = ""  # to end: by which signal
+        self.told = None  # when it was first asked in this life
         self.ended = threading.Event()
         self.ended.set()
         self.lock = threading.RLock()
@@ -53,7 +54,7 @@ class Process:
             self.build = build or self.build
             self.life += 1
             self.began = self.service.recorder.now()
-            self.asked = ""
+            self.asked, self.told = "", None
             ended = self.ended = threading.Event()
             self.service.follow(self)
             self.service.recorder.event(self.name, "start", self.about())
@@ -66,7 +67,10 @@ class Process:
 
     def watch(self, popen, life, ended):
         status = popen.wait()
-        self.service.recorder.event(self.name, "exit", {"life": life, "status": status, "asked": self.asked})
+        value = {"life": life, "status": status, "asked": self.asked}
+        if self.told is not None:
+            value["told_s"] = round(self.service.recorder.now() - self.told, 3)
+        self.service.recorder.event(self.name, "exit", value)
         ended.set()
 
     def signal(self, number):
@@ -76,6 +80,7 @@ class Process:
                 return False
             if number in ENDS:
                 self.asked = signal.Signals(number).name
+                self.told = self.service.recorder.now() if self.told is None else self.told
             self.popen.send_signal(number)
             return True
 

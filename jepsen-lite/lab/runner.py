@@ -22,7 +22,7 @@ from .service import Options, Service
 LIMITS = {
     "rest_s": 35,       # from the last mend until all routers agree and use all engines: a back-off may last 30 s
     "pause_s": 25,      # for a step of a workload that is under way
-    "load_s": 3,        # until the load of a killed router is gone everywhere
+    "gone_s": 3,        # until the load of a killed router is gone everywhere
     "observation_s": 2,  # until all know an observation, p99, after a partition heals
     "fence_s": 6,       # until no router believes in the cache of an engine that restarted
 }

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -104,6 +105,10 @@ class Service:
                 p.signal(signal.SIGKILL)
                 p.ended.wait()
         self.follower.stop()
+        for p in self.routers:
+            kept = os.path.join(self.folder, "logs", p.name + ".log")
+            if p.log != kept:  # it was on a small disk, which is gone with the run
+                shutil.copyfile(p.log, kept)
         self.whole_wire.process.stdin.close()
         self.whole_wire.process.wait()
         if os.path.exists(self.key_file):

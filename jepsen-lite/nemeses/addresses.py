@@ -38,7 +38,7 @@ class MoveRouter(Nemesis):
     @staticmethod
     def move(router, address):
         router.signal(signal.SIGTERM)
-        if router.wait(20) is None:
+        if router.wait(40) is None:
             router.kill()
         if router.address != address:
             router.host.move(address)

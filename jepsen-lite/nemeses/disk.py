@@ -46,5 +46,5 @@ class DiskFull(Nemesis):
         disk = shared(service, Disk, service)
         self.later(disk.empty)
         disk.fill()
-        return {"hosts": [disk.router.name], "harmless": True,
+        return {"hosts": [disk.router.name], "excuses": False,
                 "text": "the disk with the log of %s is full" % disk.router.name}

@@ -42,7 +42,7 @@ class RotateKeys(Nemesis):
     def start(self, service, rng):
         text = "the cluster's key is changed; the first step is --%s" % STEPS[self.done % 3]
         self.background(self.run, service)
-        return {"hosts": names(service.routers), "harmless": True, "text": text}
+        return {"hosts": names(service.routers), "excuses": False, "text": text}
 
     def run(self, service):
         while not self.over.is_set():

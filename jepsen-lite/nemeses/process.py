@@ -23,7 +23,7 @@ class _Kill(Nemesis):
             self.later(start_again, p)
             p.signal(signal.SIGKILL)
             p.wait(10)
-        return {"hosts": names(chosen), "harmless": True,  # but for the time in which the process is not there
+        return {"hosts": names(chosen), "excuses": False,
                 "text": "SIGKILL to %s; started again at the end" % plural(names(chosen))}
 
 
@@ -49,7 +49,7 @@ class Terminate(Nemesis):
         for r in chosen:
             self.later(self.again, r)
             r.signal(signal.SIGTERM)
-        return {"hosts": names(chosen), "harmless": True,
+        return {"hosts": names(chosen), "excuses": False,
                 "text": "SIGTERM to %s, and so a drain; started again after that"
                 % plural(names(chosen))}
 

@@ -61,7 +61,7 @@ class RollingRestart(_Rolling):
             self.later(self.everybody_is_there, service, kind)
         pause_s = rng.uniform(0.5, 3)
         self.background(lambda: [self.roll(service, kind, pause_s=pause_s) for kind in kinds])
-        return {"hosts": [p.name for kind in kinds for p in getattr(service, kind)], "harmless": True,
+        return {"hosts": [p.name for kind in kinds for p in getattr(service, kind)], "excuses": False,
                 "text": "SIGTERM to one after the other of all %s; it runs again %.1f s before the next" % (
                     plural(kinds), pause_s)}
 
@@ -69,7 +69,7 @@ class RollingRestart(_Rolling):
 class Upgrade(_Rolling):
     """One router after the other is replaced by one of a later build (make build-future), and back."""
     name = "upgrade"
-    seconds = (10, 40)
+    seconds = (20, 40)
 
     @staticmethod
     def missing():
@@ -78,15 +78,19 @@ class Upgrade(_Rolling):
     def start(self, service, rng):
         self.later(self.back, service)
         self.background(self.roll, service, "routers", built("future"))
-        return {"hosts": names(service.routers), "harmless": True,
+        return {"hosts": names(service.routers), "excuses": False,
                 "text": "one router after the other is replaced by one of a later build; back again at the end"}
 
     def back(self, service):
         held, routers = shared(service, Held), names(service.routers)
         for r in service.routers:
-            if r.build == built("future") and held.take_this(self, r.name, routers):
+            if r.build != built("future"):
+                continue
+            if held.take_this(self, r.name, routers):
                 self.again(r, "routers", service.build)
                 held.drop(self, r.name)
+            else:
+                r.build = service.build  # its next start, by the fault that holds it
 
 
 class RestartBalancer(Nemesis):

@@ -9,8 +9,9 @@ import random
 
 LASTS = (1.0, 4.0)   # seconds of a fault that does not say
 GAP_S = 1.0          # at most, before a fault of an episode begins
-REST_S = 3.0         # what a rest takes, about
-REST_SHARE = 0.5     # of the episodes end with a rest
+REST_S = 16.0        # what a rest takes, about, with what workloads read then
+REST_SHARE = 0.5     # of the episodes end with a rest,
+REST_SHARE_LONG = 0.3  # or, where there is time for each fault to come alone, so many: a rest takes as long as two faults
 
 
 class Fault:
@@ -39,10 +40,10 @@ def family(name):
     return name.partition("-")[0]
 
 
-def episode_s(lasts, names, share):
+def episode_s(lasts, names, share, rests):
     """What an episode takes with its share of a rest, about. `share`: how far faults last beyond their least."""
     of = [lasts[n][0] + share * (lasts[n][1] - lasts[n][0]) for n in names]
-    return sum(of) / max(1, len(of)) + GAP_S / 2 + REST_SHARE * REST_S
+    return sum(of) / max(1, len(of)) + GAP_S / 2 + rests * REST_S
 
 
 def pairs_of(names, apart, rng):
@@ -82,9 +83,9 @@ def rounds(names, apart, rng, short):
         short = False
 
 
-def room(count, names, lasts, seconds):
+def room(count, names, lasts, rests, seconds):
     """How far faults may last beyond their least, so that there is time for so many episodes: from 0 to 1."""
-    least, most = (count * episode_s(lasts, names, share) for share in (0, 1))
+    least, most = (count * episode_s(lasts, names, share, rests) for share in (0, 1))
     return min(1.0, max(0.0, (seconds - least) / (most - least))) if most > least else 1.0
 
 
@@ -98,8 +99,10 @@ def episodes(seed, names, seconds, lasts=None, apart=()):
     lasts = {n: (lasts or {}).get(n, LASTS) for n in names}
     apart = {frozenset(p) for p in apart}
     families = len({family(n) for n in names})
-    short = len(names) * episode_s(lasts, names, 0.5) > seconds
-    share = room((len(names) + 1) // 2 if short else len(names) + families * (families - 1) // 2, names, lasts, seconds)
+    short = len(names) * episode_s(lasts, names, 0.5, REST_SHARE) > seconds
+    rests = REST_SHARE if short else REST_SHARE_LONG
+    count = (len(names) + 1) // 2 if short else len(names) + families * (families - 1) // 2
+    share = room(count, names, lasts, rests, seconds)
     decks = rounds(names, apart, rng, short) if names else iter(lambda: (), None)
     rest = False
     for number, chosen in enumerate(decks, 1):
@@ -108,6 +111,6 @@ def episodes(seed, names, seconds, lasts=None, apart=()):
             least, most = lasts[n]
             faults.append(Fault(n, rng.uniform(0, GAP_S), rng.uniform(least, least + share * (most - least)),
                                 rng.getrandbits(32)))
-        # Of two episodes one ends with a rest, and it is not always the second.
-        rest = rng.random() < REST_SHARE if number % 2 else not rest
+        # Of two episodes of a short run one ends with a rest, and it is not always the second.
+        rest = not rest if short and number % 2 == 0 else rng.random() < rests
         yield Episode(number, faults, rest)

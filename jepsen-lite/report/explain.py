@@ -93,7 +93,7 @@ def near(facts, a, b, at, ops, machines, room):
     ids = {str(e.id) for e in ops}
     rows = []
     for e in lines:
-        op = str(e.value.get("op")) if isinstance(e.value, dict) and e.value.get("op") is not None else None
+        op = str(e.value.get("op")).rpartition("-")[2] if isinstance(e.value, dict) else None  # most are NAME-ID
         rows.append((0 if op in ids else 1 if e.process in machines else 2, abs(e.t - at), e))
     kept = sorted(rows, key=lambda r: r[:2])[:room.lines]
     return sorted(((rank, e) for rank, _, e in kept), key=lambda r: r[1].t), len(lines)

@@ -94,9 +94,22 @@ class Confidentiality(unittest.TestCase):
 
     def test_a_needle_is_told_once(self):
         t = Told()
-        t.searched(10, "aa")
+        t.searched(10, "aa", "bb")
         t.searched(20, "aa", "bb")
         self.expect(t, "clear", "clear")
+
+    def test_one_hash_alone_may_be_chance(self):
+        """Of tens of thousands of six bytes in a quarter of a gigabyte, one is found by chance in one of many hours."""
+        t = Told()
+        t.searched(10, "aa")
+        t.searched(20, "bb")
+        self.expect(t)
+
+    def test_a_rest_and_no_control(self):
+        t = Told()
+        t.searched(10)
+        t.rest(20)
+        self.expect(t, "blind")
 
     def test_nothing_was_captured(self):
         t = Told()

@@ -45,6 +45,14 @@ class Fences(unittest.TestCase):
         t.read(19, "r2", "1", before=18.9)
         self.expect(t, "late")
 
+    def test_believed_too_long_and_a_fault_that_excuses_nothing(self):
+        for fault, hosts, more in (("partition-ring", (), {}), ("rolling-restart", ("r1", "r2", "e1"), {"excuses": False})):
+            t = self.known()
+            t.fault(9, 30, fault, *hosts, **more)
+            t.restart(10, "e1")
+            t.read(19, "r2", "1", before=18.9)
+            self.expect(t, "late")
+
     def test_no_restart_no_fence(self):
         t = self.known()
         t.restart(10, "e2")

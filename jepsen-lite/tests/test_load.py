@@ -171,6 +171,22 @@ class Loads(unittest.TestCase):
         t.gauges(18, "r1", e1=(2, {"r2": 1}))
         self.expect(t, "stuck")
 
+    def test_a_booking_is_left_and_another_workload_runs_by_another_router(self):
+        t = Told()
+        t.stream(10, 12)
+        op = t.operation(17, 30, "chat", {"path": "/v1/chat/completions", "at": "r2"}, "ok")
+        t.event(17, "e1", "request", op="service-%d" % op, request=99, method="POST", path="/v1/chat/completions")
+        t.event(30, "e1", "end", op="service-%d" % op, request=99, how="whole", status=200, bytes=10, hash="")
+        t.gauges(18, "r1", e1=(1, {}))
+        self.expect(t, "stuck")
+
+    def test_a_fault_that_found_nobody_excuses_nothing(self):
+        t = Told()
+        t.fault(15, 19, "partition-ring")
+        t.stream(10, 12)
+        t.gauges(18, "r1", e1=(1, {}))
+        self.expect(t, "stuck")
+
     def test_it_could_be_of_a_request_that_came_by_the_balancer(self):
         t = Told()
         t.stream(10, 12)

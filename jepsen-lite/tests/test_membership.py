@@ -142,6 +142,20 @@ class Rests(unittest.TestCase):
         t.dead(15, "r1", "r2")
         self.expect(t, "dead")
 
+    def test_a_change_of_keys_is_no_reason(self):
+        for excuses, expected in ((False, ["dead"]), (True, [])):
+            t = Told()
+            t.fault(10, 16, "rotate-keys", "r1", "r2", excuses=excuses)
+            t.dead(15, "r1", "r2")
+            self.expect(t, *expected)
+
+    def test_a_wall_clock_is_no_reason(self):
+        for fault in ("clock-jump", "clock-skew", "clock-rate"):
+            t = Told()
+            t.fault(10, 16, fault, "r2", harmless=True)
+            t.dead(15, "r1", "r2")
+            self.expect(t, "dead")
+
     def test_one_that_was_killed(self):
         t = Told()
         t.kill(13, "r2")

@@ -1,9 +1,12 @@
 """The checker of observations: histories that are right, wrong and tricky."""
 
+import types
 import unittest
+import unittest.mock
 
 from story import Story, rules
 from checkers.observations import check, figures
+from workloads import observations
 
 
 class Told(Story):
@@ -83,6 +86,17 @@ class Observations(unittest.TestCase):
                     {"beliefs": {"1": {t.replica("e1"): 256, t.replica("e2"): 256}},
                      "listed": [t.replica("e1"), t.replica("e2")]})
         self.expect(t)
+
+    def test_belief_in_an_engine_that_refused_it(self):
+        """A choice counts at once, and not for long."""
+        for t_read, expected in ((5, ["lost"]), (20, ["lost", "phantom"])):
+            t = Told()
+            t.event(1.01, "e2", "request", op="1", request=7)
+            t.event(1.02, "e2", "end", op="1", request=7, how="refused", status=503)
+            t.chat(1, "1", engine="e1")
+            t.rest(t_read)
+            t.read(t_read + 0.5, "r2", {"1": "e2"}, ops=["1"])
+            self.expect(t, *expected)
 
     def test_a_fault_at_another_engine_is_no_excuse(self):
         t = Told()
@@ -238,12 +252,17 @@ class Observations(unittest.TestCase):
         self.assertEqual((len(found[0].ids), found[0].t), (100, 25.1))
         self.assertIn("5.1 s, p99 of 100", found[0].text)
 
+    def test_figures_say_how_many_counted(self):
+        said = figures(self.healing(4.9).history())
+        self.assertEqual((said["waits after partitions alone"], said["... p99, s"]), (100, 4.9))
+
     def test_the_limit_is_that_of_the_run(self):
         self.expect(self.healing(1.5, limits={"observation_s": 1}), "late")
         self.expect(self.healing(9, limits={"observation_s": 10}))
 
-    def test_few_say_nothing_of_a_p99(self):
-        self.expect(self.healing(9, number=99))
+    def test_one_alone_may_be_what_else_the_machine_had_to_do(self):
+        for number, expected in ((1, []), (2, ["late"])):
+            self.expect(self.healing(9, number=number), *expected)
 
     def test_one_of_a_hundred_may_be_late(self):
         for slow, expected in ((1, []), (2, ["late"])):
@@ -269,7 +288,7 @@ class Observations(unittest.TestCase):
         self.expect(t)
 
     def test_another_fault_excuses(self):
-        for begin, end, expected in ((15, 24, []), (1, 3, ["late"]), (1, 5, []), (30, 31, ["late"])):
+        for begin, end, expected in ((15, 24, []), (1, 3, ["late"]), (1, 7, []), (30, 31, ["late"])):
             self.expect(self.healing(9, lambda t: t.fault(begin, end, "loss", "r3")), *expected)
 
     def test_a_fault_of_another_kind_is_no_partition(self):
@@ -325,6 +344,22 @@ class Observations(unittest.TestCase):
         self.assertEqual(f["until a router knows after a fault is over"],
                          {"partition": {"count": 1, "p50_ms": 500.0, "p99_ms": 500.0, "most_ms": 500.0}})
         self.assertEqual(f["given up"], 0)
+
+
+class Asking(unittest.TestCase):
+    """Each wait lasts until the router knows: what is given up early is what would have been late."""
+
+    def test_old_waits_are_not_given_up_for_new_ones(self):
+        operation = types.SimpleNamespace(ended=None, ok=None, info=None)
+        recorder = types.SimpleNamespace(now=lambda: 0.0, invoke=lambda *_: operation)
+        asker = observations.Asker(types.SimpleNamespace(recorder=recorder, taught={}), types.SimpleNamespace(name="r1"))
+        asker.wake.set()
+        with unittest.mock.patch.object(observations.beliefs, "explain", lambda *_: None):
+            for first in (0, 100):
+                for i in range(first, first + 20):
+                    asker.watch(str(i), b"")
+                asker.turn()
+        self.assertEqual([op for op, _ in asker.waits], [str(i) for i in range(observations.WAITS_MAX)])
 
 
 if __name__ == "__main__":

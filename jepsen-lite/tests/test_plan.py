@@ -66,9 +66,13 @@ class Plan(unittest.TestCase):
                 self.assertLessEqual(f.after + f.lasts, e.seconds)
 
     def test_of_two_episodes_one_ends_with_a_rest(self):
-        rests = [e.rest for e in take(100)]
+        rests = [e.rest for e in take(100, seconds=20)]
         self.assertTrue(all(a != b for a, b in zip(rests[::2], rests[1::2])))
         self.assertEqual(set(rests[::2]), {True, False})
+
+    def test_in_a_long_run_fewer_do(self):
+        rests = [e.rest for e in take(1000, seconds=36000)]
+        self.assertTrue(200 < sum(rests) < 400)
 
     def test_one_fault_and_none(self):
         self.assertEqual(names(take(3, names=["kill"])), [frozenset(["kill"])] * 3)

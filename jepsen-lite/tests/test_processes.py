@@ -51,6 +51,28 @@ class Processes(unittest.TestCase):
         self.exit(25, "r2", -signal.SIGKILL, "SIGKILL")
         self.assertEqual(self.rules(), ["stays"])
 
+    def test_has_a_bad_status_after_it_was_told_to_end(self):
+        self.exit(10, "r1", 1, "SIGTERM")
+        self.exit(10, "e1", 1, "SIGTERM")
+        self.assertEqual(self.rules(), ["crash"])
+
+    def test_a_partition_ends_no_process(self):
+        self.s.fault(10, 12, "partition-one", "r1", "r2", links=[["r1", "r2"]])
+        self.exit(11, "r1", 1)
+        self.assertEqual(self.rules(), ["crash"])
+
+    def test_goes_on_after_sigterm_until_it_is_killed(self):
+        for told_s, expected in ((2, []), (40, ["stays"])):
+            self.setUp()
+            self.s.event(90, "r1", "exit", life=1, status=-signal.SIGKILL, asked="SIGKILL", told_s=told_s)
+            self.assertEqual(self.rules(), expected)
+
+    def test_half_a_line_is_what_a_full_disk_left(self):
+        self.s.event(10, "r1", "log", text='{"level":"info","ev')
+        self.s.event(11, "r1", "log", text="   ")
+        self.s.event(12, "r1", "log", text="double free or corruption (fasttop)")
+        self.assertEqual(self.rules(), ["said"])
+
     def test_says_what_no_router_should(self):
         self.s.event(9, "r1", "log", level="info", event="start")
         self.s.event(10, "r1", "log", text="grapevine: bug: crdt/index.c:7: CHECK(a == b) failed")

@@ -115,7 +115,7 @@ def ordinary():
     s.add(7.01, "event", "r1", "start", {"life": 2, "build": "release"})
     s.op(5, 0.2, "fail", saw={"status": 503, "error": "no replica"})
     s.op(5.1, 1, "info", saw={"error": "reset"})
-    s.add(5.05, "event", "e1", "request", {"request": 1, "op": 201, "path": "/v1/chat/completions"})
+    s.add(5.05, "event", "e1", "request", {"request": 1, "op": "service-201", "path": "/v1/chat/completions"})
     s.add(5.06, "event", "r2", "log", {"event": "member_dead", "member": "r1"})
     s.rest(8, 9.5, 11)
     return s

@@ -10,10 +10,15 @@ class Resources(unittest.TestCase):
     def test_connections_are_no_leak(self):
         story = Story("service")
         story.event(1, "r1", "holds", descriptors=22, sockets=8)
-        story.event(9, "r1", "holds", descriptors=412, sockets=398)
+        story.event(9, "r1", "holds", descriptors=92, sockets=78)
         story.event(9, "r2", "holds")  # it does not run
         self.assertEqual(check(story.history()), [])
-        self.assertEqual(figures(story.history()), {"most descriptors of a router at rest": 412})
+        self.assertEqual(figures(story.history()), {"most descriptors of a router at rest": 92, "most sockets": 78})
+
+    def test_connections_that_stay(self):
+        story = Story("service")
+        story.event(9, "r1", "holds", descriptors=412, sockets=398)
+        self.assertEqual(rules(check(story.history())), ["sockets"])
 
     def test_descriptors_without_connections(self):
         story = Story("service")

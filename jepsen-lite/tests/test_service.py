@@ -175,6 +175,18 @@ class Form(Case):
         self.t.run(op, "e1", 10.1, 10.2, "refused", status=404)
         self.expect()
 
+    def test_a_deed_that_the_router_does_not_know(self):
+        self.t.ask(10, 11, wrong(404), path=DEED, stream=False)
+        self.expect("refused")
+
+    def test_a_deed_of_an_engine_without_a_journal(self):
+        self.t.ask(10, 11, wrong(404, replica="10.0.9.9:9102"), path=DEED, stream=False)
+        self.expect()
+
+    def test_a_deed_that_nobody_did(self):
+        self.t.ask(10, 11, whole(streamed=False), path=DEED, stream=False)
+        self.expect("bytes")
+
     def test_no_end(self):
         op = self.t.ask(10, 11, {}, how=None)
         self.t.run(op, "e1", 10.1, 11)
@@ -341,6 +353,11 @@ class StillRunning(Case):
         self.leave(10, 11, 60)
         self.expect("still running")
 
+    def test_a_clock_that_is_off_slows_nothing(self):
+        self.t.trouble(10.5, 12, "clock-skew", "r1", harmless=True)
+        self.leave(10, 11, 20)
+        self.expect("still running")
+
     def test_it_went_elsewhere(self):
         op = self.t.ask(10, 18, whole())
         self.t.run(op, "e1", 10.1, 17, "left", first=False)
@@ -358,6 +375,27 @@ class StillRunning(Case):
 class Avoidable(Case):
     def test_a_failure_out_of_nothing(self):
         self.t.ask(10, 11, wrong(503, reason="no_replica"))
+        self.expect("avoidable")
+
+    def test_a_kept_connection_is_closed_under_a_request(self):
+        """It may be, if no engine has it yet: the client asks again."""
+        for run, expected in ((False, []), (True, ["avoidable"])):
+            self.setUp()
+            op = self.t.ask(10, 11, nothing("closed", reused=True))
+            if run:
+                self.t.run(op, "e1", 10.1, 10.9)
+            self.expect(*expected)
+
+    def test_many_are_ill_and_none_was_tried(self):
+        for reason, expected in (("no_replica", ["avoidable"]), ("bad_gateway", [])):
+            self.setUp()
+            self.t.trouble(9, 60, "refuse", "e1", "e2", "e3")
+            self.t.ask(40, 41, wrong(503, reason=reason))
+            self.expect(*expected)
+
+    def test_a_fault_that_excuses_nothing(self):
+        self.t.trouble(9, 60, "rotate-keys", "r1", "r2", excuses=False)
+        self.t.ask(40, 41, wrong(503, reason="bad_gateway"))
         self.expect("avoidable")
 
     def test_a_429_is_one(self):

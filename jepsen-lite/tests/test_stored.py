@@ -66,6 +66,16 @@ class Lost(Case):
         self.expect()
         self.assertEqual(figures(self.t.history())["asked"], 1)
 
+    def test_not_found_and_the_answer_that_made_it_was_another_than_was_sent(self):
+        self.t.make(hash="mangled")
+        self.t.read(20, missing())
+        self.expect("lost")
+
+    def test_found_and_no_engine_sent_it_so(self):
+        self.t.make()
+        self.t.read(20, given(hash="mangled"), "r2", "e1", "bb")
+        self.expect("changed")
+
     def test_not_found(self):
         self.t.make()
         self.t.read(20, missing())

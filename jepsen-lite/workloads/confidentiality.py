@@ -272,7 +272,8 @@ class Workload:
                 sock.sendall(data)
                 sock.settimeout(LISTEN_S)
                 with contextlib.suppress(TimeoutError):
-                    answer = sock.recv(2000)
+                    while (more := sock.recv(2000)) and len(answer) < 20000:
+                        answer += more
         except OSError as e:
             if not answer:
                 operation.fail({"error": str(e)})

@@ -7,9 +7,9 @@ import time
 
 from workloads import beliefs
 
-WAITS_MAX = 6        # prompts that a router is asked about at one time; the oldest are given up for new ones
-WAIT_S_MAX = 60.0
-GAP_S, GAP_S_MAX, GAP_GROWS = 0.002, 0.2, 1.5   # between two questions about one prompt
+WAITS_MAX = 8        # prompts that a router is asked about at one time. None is given up for a new one: those that take
+WAIT_S_MAX = 30.0    # long are what is measured
+GAP_S, GAP_S_MAX, GAP_GROWS = 0.002, 0.25, 1.5  # between two questions about one prompt
 READ_NEW, READ_OLD, READ_AT_ONCE = 120, 30, 50  # prompts at a rest, in an operation
 
 
@@ -68,9 +68,8 @@ class Asker(threading.Thread):
         recorder = self.workload.recorder
         while self.new:
             op, body = self.new.popleft()
-            self.waits.append((op, Wait(recorder, self.router, op, body)))
-        while len(self.waits) > WAITS_MAX:
-            self.waits.pop(0)[1].give_up()
+            if len(self.waits) < WAITS_MAX:
+                self.waits.append((op, Wait(recorder, self.router, op, body)))
         now = time.monotonic()
         for op, wait in self.waits:
             if wait.due <= now:
