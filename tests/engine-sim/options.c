@@ -74,7 +74,8 @@ static const struct option table[] = {
      "SIGTERM: exit at once; keep requests hanging like vLLM; or finish them first (exit)"},
     {"control", FLAG, AT(control), 0, NULL,
      "serve POST /sim/fail, POST /sim/restart, GET /sim/stats, GET /sim/last; and POST /sim/deed, "
-     "which does nothing for 300 ms"},
+     "which takes its time and does nothing"},
+    {"deed-ms", REAL, AT(deed_ms), 0, "MS", "what a deed takes (300)"},
 };
 
 static void help(void)
@@ -246,6 +247,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
         .decode_base_ms = 15,
         .decode_ns_per_context_token = 30,
         .speed_up = 1,
+        .deed_ms = 300,
     };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];

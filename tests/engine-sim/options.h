@@ -43,6 +43,7 @@ struct sim_options {
     double decode_ns_per_context_token;
     double speed_up;
     double start_delay_s;
+    double deed_ms;
 };
 
 /* 0: go on; 1: --help was answered; -1: one line on stderr said what is wrong. */

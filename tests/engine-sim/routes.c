@@ -182,13 +182,11 @@ static void metrics(struct sim_engine *e, struct sim_conn *c, struct slice body)
     buf_free(&out);
 }
 
-enum { DEED_MS = 300 };
-
 /* A POST that is no computation: whoever asks for it twice does it twice. */
 static void deed(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     (void)body;
-    sim_http_answer_later(c, 200, (uint64_t)(DEED_MS / e->options.speed_up));
+    sim_http_answer_later(c, 200, (uint64_t)(e->options.deed_ms / e->options.speed_up));
 }
 
 static void model_info(struct sim_engine *e, struct sim_conn *c, struct slice body)
