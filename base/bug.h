@@ -24,7 +24,7 @@
     X(NO_GAP_REPAIR, "a gap in an author's deltas is never asked for", STRICT,                     \
       "no agreement, start", 80)                                                                   \
     X(GAP_SKIPPED, "a gap counts as received", STRICT, "equal vectors, start", 60)                 \
-    X(NO_RECONCILE, "anti-entropy never runs", STORM, "no agreement, start", 60)                   \
+    X(NO_RECONCILE, "anti-entropy never runs", STORM, "no agreement, start, lost observation", 60) \
     X(SKETCH_STALE, "a refreshed entry stays in the sketch of its old generation", STORM,          \
       "_check()", 80)                                                                              \
     X(REPLAY_ACCEPTED, "a packet with a counter seen before is accepted", STRICT,                  \
@@ -32,7 +32,7 @@
     X(NO_REFUTE, "a node that is suspected does not say that it is alive", JOIN,                   \
       "not refuted, no agreement", 60)                                                             \
     X(EPOCH_IGNORED, "deltas of a router's earlier life continue its new stream", JOIN,            \
-      "no agreement, equal vectors", 80)                                                           \
+      "no agreement, equal vectors, report regressed", 80)                                         \
     X(FLOOR_UNANNOUNCED, "entries are dropped under pressure without raising the floor", PRESSURE, \
       "lost observation", 50)                                                                      \
     X(LOG_GAP_APPLIED, "a precise log is applied over a gap", STORM, "log", 80)                    \
@@ -53,7 +53,7 @@
       "name returns, _check()", 70)                                                                \
     X(DRAIN_LOST, "an add and a drain of the same moment are one register", CALM, "drain", 70)     \
     X(RARE_DELTA, "one delta in a thousand counts as applied and is not", STRICT,                  \
-      "equal vectors, lost observation", 50)                                                       \
+      "equal vectors, lost observation, no agreement", 50)                                         \
     X(RARE_ENTRY, "one entry of a snapshot in a thousand is left out", JOIN,                       \
       "equal vectors, lost observation", 50)                                                       \
     X(RARE_GENERATION, "one observation in a thousand is of the next generation", CALM, "phantom", \
@@ -64,7 +64,7 @@
     X(BOOKING_KEPT, "a booking stays when its client leaves", SERVICE, "bookings", 80)             \
     X(BODY_LET_GO, "a body is let go while another try may need it", SERVICE, "_check()", 80)      \
     X(STALE_ANSWER, "a connection waits for the next request with an answer under way", SERVICE,   \
-      "stale answer, bytes, still running, avoidable", 10)                                         \
+      "stale answer, bytes, still running, avoidable, _check()", 10)                               \
     X(CUT_IS_WHOLE, "an answer that breaks off counts as whole", SERVICE, "bytes", 1)              \
     X(LIMIT_UNARMED, "nothing limits how long an engine may be silent", SERVICE,                   \
       "silent too long, open too long, drain", 15)                                                 \
@@ -75,7 +75,7 @@
     X(NEVER_RESUMED, "an engine that was held back for a slow client is never read again",         \
       SERVICE, "_check()", 20)                                                                     \
     X(PIPELINE_LOST, "a request that waits behind another one is forgotten", SERVICE,              \
-      "open too long, drain", 80)                                                                  \
+      "open too long, drain, avoidable", 80)                                                       \
     X(SLOW_READER_KEPT, "nothing limits how long a client may not read", SERVICE,                  \
       "open too long, drain", 15)                                                                  \
     X(CLIENTS_UNLIMITED, "more clients are served than connections-max", SERVICE, "limits", 15)    \

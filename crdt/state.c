@@ -278,6 +278,14 @@ void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *fro
     crdt_state_follow_registry(s);
 }
 
+/* Of an observation whose time was moved: it is not older than the name of its replica, as others
+ * pass over what is, and would differ from this router until it expires. */
+static uint32_t of_its_name(const struct crdt_state *s, unsigned slot, uint32_t generation)
+{
+    uint32_t oldest = crdt_state_oldest(s, slot);
+    return generation < oldest ? oldest : generation;
+}
+
 /* An observation on its way to another state, whose time is `back` generations earlier. */
 struct setting_back {
     struct crdt_state *to;
@@ -291,7 +299,7 @@ static void set_back(void *context, uint64_t id48, uint8_t code, unsigned slot, 
     uint32_t now = crdt_index_now(s->index), then = generation - b->back;
     if (generation <= now || !crdt_registry_has(s->registry, slot))
         return;
-    then = then < now ? then : now;
+    then = of_its_name(s, slot, then < now ? then : now);
     if (crdt_index_observe(s->index, id48, slot, code, then) == 1 && s->replicated)
         crdt_outbox_push(&s->outbox, s->rkey_known[slot], then, crdt_point(id48, code));
 }
@@ -389,7 +397,7 @@ void crdt_state_observe_again(struct crdt_state *s)
         if (is_lost(row) || row->incarnation.started + CRDT_EARLY_SKEW_MS > p.at_ms)
             continue;
         crdt_early_clear(&s->early, i);
-        uint32_t generation = p.generation < now ? p.generation : now;
+        uint32_t generation = of_its_name(s, p.slot, p.generation < now ? p.generation : now);
         if (crdt_index_observe(s->index, p.point & 0xffffffffffff, p.slot, (uint8_t)(p.point >> 48),
                                generation) == 1)
             tell_point(s, p.slot, generation, p.point);

@@ -15,7 +15,8 @@ FIXED = 20  # two of each profile
 # a vote on the time that the oracle gave to a router in quarantine; by a stream with a damaged length that never timed
 # out, as it does in service; by a report that was lost as two met, and that digests found after 6 s.
 EARLIER = [(27, "wan"), (531935999, "builds"), (548659485, "long"), (700000361, "strict"),
-           (643247197, "wan"), (820000013, "storm"), (150, "storm"), (460, "storm")]
+           (643247197, "wan"), (820000013, "storm"), (150, "storm"), (460, "storm"),
+           (59, "long"), (29, "one-seed")]
 NEW = 20
 SERVICES = 20  # of each kind: a fifth of a second each
 

@@ -199,6 +199,16 @@ void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_l
     }
 }
 
+/* The first generation in which its name was there at that node; 0: it is not. */
+static uint32_t oldest_of(const struct sim_world *w, const struct world_node *n, unsigned engine)
+{
+    const struct crdt_registry *r = crdt_state_registry(node_state_crdt(n->node->state));
+    int slot = crdt_registry_by_name(r, slice_of_cstr(w->engines[engine].name));
+    return slot < 0 ? 0
+                    : (uint32_t)(UINT64_C(1000) * crdt_registry_oldest_s(r, (unsigned)slot) /
+                                 w->config.generation_ms);
+}
+
 void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead)
 {
     struct sim_book *b = w->book;
@@ -211,8 +221,11 @@ void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t
     }
     for (size_t i = 0; i < count; i++) {
         uint32_t earlier = old[i].generation - (ahead > now ? ahead - now : 0);
-        for (uint32_t g = earlier - 1; g <= earlier + 1; g++) /* the cut between generations */
-            fact_add(b, (struct fact){old[i].key, g < now ? g : now});
+        uint32_t oldest = oldest_of(w, n, b->keys[old[i].key - 1].engine);
+        for (uint32_t g = earlier - 1; g <= earlier + 1; g++) { /* the cut between generations */
+            uint32_t moved = g < now ? g : now;
+            fact_add(b, (struct fact){old[i].key, moved > oldest ? moved : oldest});
+        }
     }
     free(old);
     sim_book_forget(w, n, false);

@@ -36,6 +36,15 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
     sim_oracle_event(w, n, event, member.len > 0, value);
 }
 
+/* Whether names may be forgotten that somebody names: all are away for long, or this one's clock is
+ * so far ahead of the others' that what they named lately is old there (seed 29, one-seed). */
+static bool names_go(const struct sim_world *w, const struct world_node *n)
+{
+    uint64_t there_ms = node_state_cluster_ms(n->node->state, world_mono_us(n) / 1000);
+    return w->config.forget_us > 0 || w->config.profile == SIM_CHURN ||
+           there_ms > sim_wall_ms(w) + w->config.ttl_ms / 4;
+}
+
 static void on_replica(void *context, struct world_node *n, unsigned replica, bool present)
 {
     struct sim_world *w = context;
@@ -44,7 +53,7 @@ static void on_replica(void *context, struct world_node *n, unsigned replica, bo
         return;
     if (engine < 0)
         sim_broken(w, "replicas", "%s has a replica that nobody named", n->name);
-    if (!present && (w->config.forget_us > 0 || w->config.profile == SIM_CHURN))
+    if (!present && names_go(w, n))
         sim_book_dropped(w, n, (unsigned)engine);
     sim_of(n)->slot_of_engine[engine] = present ? (int)replica : -1;
 }
