@@ -1,16 +1,17 @@
-// The stream of /live, and who shows what of it.
+// What /live says, and who shows what of it.
 import { $, ago, clock, count, h, keep, mark, number, percent, say, seconds } from './dom.js';
 import * as ask from './ask.js';
 import * as log from './decisions.js';
 import { replicas } from './replicas.js';
 import { routers } from './routers.js';
 import { spark } from './spark.js';
+import { follow } from './stream.js';
 import { headline, readers } from './words.js';
 
 const SECONDS = 180, EVENTS = 100, SILENT_MS = 2500;
 let token = ''; // in this memory alone
 let history = [], events = new Map(), snap = null, frame = 0, made = null;
-let heard = 0, lost = 0, refused = '';
+let heard = 0, refused = '', wanting = false; // wanting: a token
 
 const KINDS = {
   death: 'died', join: 'came', leave: 'left', drain: 'drains', retry: 'retry', avoided: 'avoided',
@@ -97,7 +98,8 @@ async function missed() {
 
 function take(name, data) {
   heard = performance.now();
-  lost = 0;
+  refused = '';
+  mark($('token-form'), 'hidden', '');
   state('live', 'live');
   if (name === 'hello') {
     if (snap && snap.router.since_ms !== data.router.since_ms) {
@@ -124,53 +126,19 @@ function take(name, data) {
 }
 
 function askForToken() {
+  wanting = true; // it lives: nobody says that it is gone
   state('lost', 'a token is needed');
   mark($('token-form'), 'hidden', null);
-  say($('headline'), token ? 'This token is not taken.' : 'This router shows itself to those who have a token.');
+  say($('headline'), !token ? 'This router shows itself to those who have a token.' : heard ? 'This token is not taken any more.' : 'This token is not taken.');
+  mark($('headline'), 'data-state', null);
+  advise('');
   $('token').focus();
-}
-
-async function read(got) {
-  const reader = got.body.getReader(), decoder = new TextDecoder();
-  let text = '';
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    text += decoder.decode(value, { stream: true });
-    for (let end; (end = text.indexOf('\n\n')) >= 0; text = text.slice(end + 2)) {
-      const found = /^event: (\w+)\ndata: (.*)$/.exec(text.slice(0, end));
-      if (found) take(found[1], JSON.parse(found[2]));
-    }
-  }
-}
-
-let stop = null;
-
-async function follow() {
-  const control = new AbortController();
-  refused = '';
-  stop = () => control.abort();
-  try {
-    const got = await call('GET', 'live', undefined, control.signal);
-    if (got.status === 401) {
-      askForToken();
-      return;
-    }
-    mark($('token-form'), 'hidden', '');
-    if (got.ok) await read(got);
-    else refused = (await got.json()).error.message;
-  } catch (e) {
-    if (!(e instanceof TypeError) && e.name !== 'AbortError') console.error(e);
-  }
-  lost = lost || performance.now();
-  gone();
-  setTimeout(follow, Math.min(5000, 500 + (performance.now() - lost) / 4));
 }
 
 // It is silent, or the stream ended.
 function gone() {
   const name = (snap && snap.router.name) || 'This router';
-  const since = ago(performance.now() - (heard || lost || 0));
+  const since = ago(performance.now() - heard);
   state('lost', 'no word');
   say($('headline'), refused ? 'This router does not show itself here.' : snap ? `${name} does not answer, for ${since}: it died, was stopped, or the way there is cut.` : 'This router does not answer yet.');
   mark($('headline'), 'data-state', 'bad');
@@ -180,17 +148,27 @@ function gone() {
   else if (others.length) advise('What stands below is what it said last. Others of the cluster: ', others.map((m) => h('a', { href: `${location.protocol}//${m.admin}/` }, m.name, ' ')));
 }
 
+const live = follow(call, {
+  event: take,
+  token: askForToken,
+  lost: (why) => {
+    refused = why;
+    gone();
+  },
+});
+
 setInterval(() => {
-  if (heard && performance.now() - heard > SILENT_MS) gone();
-  if (heard && performance.now() - heard > 4 * SILENT_MS && stop) stop();
+  if (heard && !wanting && performance.now() - heard > SILENT_MS) gone();
+  live.look();
 }, 500);
 
 $('token-form').addEventListener('submit', (event) => {
   event.preventDefault();
   token = $('token').value.trim();
   $('token').value = '';
-  follow();
+  wanting = false;
+  live.begin();
 });
 log.begin();
 ask.begin(call);
-follow();
+live.begin();

@@ -1,0 +1,79 @@
+// When the page asks for /live, and what it says meanwhile.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { World, modules, snapshot } from './world.mjs';
+
+const world = new World();
+const hello = snapshot(['r1', 'r2']);
+let answer = () => {};
+world.answer = (call) => answer(call);
+const submit = async (token) => {
+  document.getElementById('token').value = token;
+  document.getElementById('token-form').listeners.submit({ preventDefault() {} });
+  await world.pass(0);
+};
+
+test('it comes back over a way that is slow to begin', async () => {
+  answer = (call) => world.later(700, call, () => {
+    call.respond();
+    call.send('hello', hello);
+  });
+  await modules('app.js');
+  await world.pass(1000);
+  assert.match(world.text('headline'), /^All 2 routers agree/);
+  answer = () => {};
+  await world.pass(30000); // nothing more comes
+  assert.match(world.text('headline'), /^r1 does not answer, for \d+\s/);
+  assert.equal(world.live()[0].aborted, true);
+  answer = (call) => world.later(700, call, () => {
+    call.respond();
+    call.send('hello', hello);
+  });
+  const said = () => world.text('headline').startsWith('All 2 routers agree');
+  for (let i = 0; i < 200 && !said(); i++) await world.pass(100);
+  assert.ok(said(), world.text('headline'));
+});
+
+test('one that goes on is left alone, however old the last message was', async () => {
+  answer = (call) => call.respond();
+  await world.pass(30000);
+  const call = world.live().at(-1);
+  for (let i = 0; i < 60; i++) {
+    call.send('snap', { ...hello, frame: i + 2 });
+    await world.pass(1000);
+  }
+  assert.equal(world.live().at(-1), call);
+  assert.match(world.text('headline'), /^All 2 routers agree/);
+});
+
+test('who is asked for a token is not told that the router is dead', async () => {
+  answer = (call) => call.respond(401);
+  const before = world.live().length;
+  await world.pass(60000);
+  assert.equal(world.live().length, before + 1, 'nothing is tried without a token');
+  assert.equal(world.text('headline'), 'This router shows itself to those who have a token.');
+  assert.equal(document.getElementById('token-form').hidden, false);
+  await submit('wrong');
+  await world.pass(5000);
+  assert.equal(world.text('headline'), 'This token is not taken any more.');
+});
+
+test('a token given twice makes one stream', async () => {
+  answer = (call) => world.later(300, call, () => call.respond());
+  const before = world.live().length;
+  await submit('sesame');
+  await submit('sesame');
+  await world.pass(1000);
+  const calls = world.live().slice(before);
+  assert.deepEqual(calls.map((c) => c.aborted), [true, false]);
+  assert.equal(calls[1].how.headers.Authorization, 'Bearer sesame');
+  calls[1].send('hello', hello);
+  await world.pass(100);
+  assert.match(world.text('headline'), /^All 2 routers agree/);
+  assert.equal(document.getElementById('token-form').hidden, true);
+  for (let i = 0; i < 20; i++) {
+    calls[1].send('snap', { ...hello, frame: i + 2 });
+    await world.pass(1000);
+  }
+  assert.equal(world.live().length, before + 2);
+});
