@@ -102,6 +102,16 @@ static void settle(struct admin_live *live, enum agree state)
     a->state = state;
 }
 
+/* False: there is no room for it. Whom each hears is what grows with the square of the members, so
+ * it is left out first. */
+static bool write_nodes(struct agreement *a, struct slice nodes, bool hears, unsigned *silent)
+{
+    buf_clear(&a->nodes);
+    struct json_writer w = json_writer_of(&a->nodes);
+    bool good = node_digests_brief_write(nodes, hears, silent, &w);
+    return json_writer_finish(&w) == 0 && good;
+}
+
 static void on_digests(void *context, struct slice nodes)
 {
     struct admin_live *live = context;
@@ -113,15 +123,11 @@ static void on_digests(void *context, struct slice nodes)
     a->differ = node_digests_differ(nodes);
     if (a->differ == 0)
         a->equal_ms = now_ms;
-    buf_clear(&a->nodes);
-    struct json_writer w = json_writer_of(&a->nodes);
-    bool good = node_digests_brief_write(nodes, &w);
-    if (json_writer_finish(&w) != 0 || !good)
+    unsigned silent;
+    bool all = write_nodes(a, nodes, true, &silent) || write_nodes(a, nodes, false, &silent);
+    if (!all)
         buf_clear(&a->nodes);
-    static const struct slice error = SLICE("\"error\":");
-    bool silent =
-        a->nodes.len > 0 && memmem(a->nodes.at, a->nodes.len, error.at, error.len) != NULL;
-    settle(live, judge(a, silent, now_ms));
+    settle(live, judge(a, silent > 0, now_ms));
 }
 
 static void ask_digests(struct admin_live *live, uint64_t now_ms)
@@ -228,8 +234,17 @@ static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_wr
     admin_figures_last_write(&live->figures, w);
     put_u64(w, "made", node_decisions_made(a->config.decisions));
     json_key(w, "replicas");
-    unsigned count = node_router_brief_write(a->config.router, LIVE_REPLICAS_MAX, now_ms, w);
-    put_u64(w, "replica_count", count);
+    struct node_router_brief all =
+        node_router_brief_write(a->config.router, LIVE_REPLICAS_MAX, now_ms, w);
+    put_u64(w, "replica_count", all.count);
+    put_u64(w, "replicas_well", all.well);
+    uint64_t prompt_tokens, cached_tokens;
+    node_router_answered(a->config.router, &prompt_tokens, &cached_tokens);
+    json_key(w, "answered");
+    json_object_begin(w);
+    put_u64(w, "prompt_tokens", prompt_tokens);
+    put_u64(w, "cached_tokens", cached_tokens);
+    json_object_end(w);
     return err;
 }
 
@@ -419,7 +434,7 @@ int admin_live_create(struct admin_live **out, struct admin *admin)
         return ERR_NOMEM;
     live->admin = admin;
     buf_init(&live->text, LIVE_TEXT_BYTES_MAX);
-    buf_init(&live->agreement.nodes, LIVE_TEXT_BYTES_MAX / 4);
+    buf_init(&live->agreement.nodes, LIVE_NODES_BYTES_MAX);
     *out = live;
     return ERR_OK;
 }

@@ -23,11 +23,14 @@ enum {
     LIVE_EVERY_MS = 500,     /* between two looks for news; a snapshot is made every other time */
     LIVE_DECISIONS_MAX = 8,  /* in one text */
     LIVE_EVENTS_MAX = 16,    /* in one text; the rest comes with the next */
-    LIVE_REPLICAS_MAX = 128, /* in a snapshot; /replicas has all */
+    LIVE_REPLICAS_MAX = 128, /* in a snapshot, those that take no requests first; counts are of all,
+                              * and /replicas has them */
     LIVE_SHOWN = 128,        /* decisions that were shown, and whose end will be */
     LIVE_HELLO_DECISIONS = 32,
     LIVE_HELLO_EVENTS = 64,
     LIVE_TEXT_BYTES_MAX = 1024 * 1024, /* of one text; a greater one is not sent */
+    /* Of that, what routers say of themselves. Where it is more, whom each hears is left out. */
+    LIVE_NODES_BYTES_MAX = 256 * 1024,
     LIVE_SHIFT_MS = 130, /* digests are asked for so much later while something is on its way */
     LIVE_ASK_TIMEOUT_US = 1500000, /* for the digests of all routers */
     LIVE_MOVING_MS = 10000, /* digests that were equal so lately differ by what is on its way */

@@ -3,9 +3,10 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "gossip/limits.h"
 #include "http/json.h"
 
-enum { TEXT_BYTES = 64, INDEX_BIT = 1 << NODE_DIGEST_INDEX };
+enum { TEXT_BYTES = GOSSIP_NAME_MAX, INDEX_BIT = 1 << NODE_DIGEST_INDEX };
 enum { ALL_BITS = (1 << NODE_DIGEST_CLASSES) - 1 };
 
 const char *node_digest_class_text(enum node_digest_class class)
@@ -244,8 +245,11 @@ static void copy_object(struct reader *r, enum http_json_token token, struct jso
     json_object_end(w);
 }
 
-static void copy_node(struct reader *r, enum http_json_token token, struct json_writer *w)
+/* True: it has an error. */
+static bool copy_node(struct reader *r, enum http_json_token token, bool with_hears,
+                      struct json_writer *w)
 {
+    bool failed = false;
     static const struct slice keys[] = {SLICE("ready"),  SLICE("registry"), SLICE("log"),
                                         SLICE("poison"), SLICE("reports"),  SLICE("whole_index"),
                                         SLICE("error")};
@@ -257,7 +261,8 @@ static void copy_node(struct reader *r, enum http_json_token token, struct json_
         const struct slice *known = NULL;
         for (size_t i = 0; i < ARRAY_LEN(keys); i++)
             known = slice_equal(key, keys[i]) ? &keys[i] : known;
-        bool hears = slice_equal(key, SLICE("hears"));
+        bool hears = with_hears && slice_equal(key, SLICE("hears"));
+        failed = failed || slice_equal(key, SLICE("error"));
         if (hears || known)
             json_key_slice(w, key);
         enum http_json_token value = next(r);
@@ -269,10 +274,13 @@ static void copy_node(struct reader *r, enum http_json_token token, struct json_
             skip(r, value);
     }
     json_object_end(w);
+    return failed;
 }
 
-bool node_digests_brief_write(struct slice nodes, struct json_writer *w)
+bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
+                              struct json_writer *w)
 {
+    *silent = 0;
     struct reader r = {.in = nodes};
     http_json_init(&r.json);
     enum http_json_token token = next(&r);
@@ -280,7 +288,7 @@ bool node_digests_brief_write(struct slice nodes, struct json_writer *w)
     json_object_begin(w);
     while (begun && (token = next(&r)) == HTTP_JSON_KEY) {
         json_key_slice(w, text(&r));
-        copy_node(&r, next(&r), w);
+        *silent += copy_node(&r, next(&r), hears, w);
     }
     json_object_end(w);
     return begun && token == HTTP_JSON_OBJECT_END;

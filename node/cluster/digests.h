@@ -39,9 +39,10 @@ const char *node_digest_class_text(enum node_digest_class class);
  * 1 << class of what is not the same everywhere; 0: all is equal. A member that did not answer, or
  * left a class out, differs in it. */
 unsigned node_digests_differ(struct slice nodes);
-/* Writes an object of the same members, each with its digests, `whole_index`, `ready` and `hears`
- * alone, or with the `error` that stands in their place. False: it is no such object, and what was
- * written is none either. */
-bool node_digests_brief_write(struct slice nodes, struct json_writer *w);
+/* Writes an object of the same members, each with its digests, `whole_index`, `ready` and, if they
+ * are wanted, `hears` alone, or with the `error` that stands in their place. `silent`: how many have
+ * one. False: it is no such object, and what was written is none either. */
+bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
+                              struct json_writer *w);
 
 #endif

@@ -113,18 +113,42 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_end(w);
 }
 
-unsigned node_router_brief_write(const struct node_router *r, unsigned most, uint64_t now_ms,
-                                 struct json_writer *w)
+static bool is_well(const struct node_router *r, unsigned number, uint64_t now_ms)
 {
-    unsigned count = 0;
-    json_array_begin(w);
+    const struct node_replica *k = &r->replicas[number];
+    enum node_health health = node_replica_health(&r->replicas[k->server]);
+    struct node_standing standing = node_router_replica_standing(r, number, now_ms);
+    return (health == NODE_HEALTH_UP || health == NODE_HEALTH_UNKNOWN) && !standing.avoided &&
+           standing.why != NODE_STANDING_ASLEEP;
+}
+
+static bool is_shown(const struct node_replica *k)
+{
+    return !k->absent && k->ranks == 0;
+}
+
+struct node_router_brief node_router_brief_write(const struct node_router *r, unsigned most,
+                                                 uint64_t now_ms, struct json_writer *w)
+{
+    struct node_router_brief all = {0};
     for (unsigned i = 0; i < r->replica_count; i++) {
-        const struct node_replica *k = &r->replicas[i];
-        if (k->absent || k->ranks > 0)
+        if (is_shown(&r->replicas[i])) {
+            all.count++;
+            all.well += is_well(r, i, now_ms);
+        }
+    }
+    unsigned room_ill = all.count - all.well < most ? all.count - all.well : most;
+    unsigned room_well = most - room_ill;
+    json_array_begin(w);
+    for (unsigned i = 0; i < r->replica_count && room_ill + room_well > 0; i++) {
+        if (!is_shown(&r->replicas[i]))
             continue;
-        if (count++ < most)
+        unsigned *room = is_well(r, i, now_ms) ? &room_well : &room_ill;
+        if (*room > 0) {
             put_replica(w, r, i, now_ms);
+            --*room;
+        }
     }
     json_array_end(w);
-    return count;
+    return all;
 }

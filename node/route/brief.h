@@ -11,8 +11,15 @@
  * that came from their caches. Of answers that told both. */
 void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_t *cached);
 
-/* An array of the replicas that may be chosen, at most so many. Returns how many there are. */
-unsigned node_router_brief_write(const struct node_router *r, unsigned most, uint64_t now_ms,
-                                 struct json_writer *w);
+struct node_router_brief {
+    unsigned count; /* replicas that may be chosen */
+    unsigned well;  /* of these: up, or not probed yet, and neither avoided nor asleep */
+};
+
+/* An array of the replicas that may be chosen, at most so many, in the order of their slots: where
+ * there are more, those that are not well, and then as many others as there is room for. The counts
+ * are of all. */
+struct node_router_brief node_router_brief_write(const struct node_router *r, unsigned most,
+                                                 uint64_t now_ms, struct json_writer *w);
 
 #endif

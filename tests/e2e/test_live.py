@@ -70,6 +70,22 @@ class Live(Case):
         v.wait("news", lambda n: [e for e in n["events"] if e["kind"] == "drain"], "the drain")
         self.assertNotIn(SECRET, v.text.decode())
 
+    def test_more_replicas_than_a_snapshot_shows(self):
+        """The page said that all take requests, whatever those beyond the first 128 did."""
+        sim = self.sim()
+        away = ["http://127.1.0.%d:1" % (1 + i) for i in range(200)]
+        r = self.router([sim], *[a for url in away for a in ("--replica", url)])
+        self.assertEqual(self.client(r).post(CHAT, chat()).status, 200)
+        v = self.viewer(r)
+        snap = v.wait("snap", lambda s: s["replicas_well"] == 1 and s["answered"]["prompt_tokens"] > 0, "those that are away")
+        self.assertEqual((snap["replica_count"], len(snap["replicas"])), (201, 128))
+        self.assertEqual({x["health"] for x in snap["replicas"]}, {"down"})
+        for url in away[:150]:
+            self.assertEqual(r.admin("DELETE", "/replicas?replica=" + url[7:]).status, 200)
+        snap = v.wait("snap", lambda s: s["replica_count"] == 51, "some are gone")
+        self.assertEqual((snap["replicas_well"], len(snap["replicas"])), (1, 51))
+        self.assertEqual(sorted(x["health"] for x in snap["replicas"])[-1], "up")
+
     def test_viewers_have_a_limit_and_leave_no_trace(self):
         r = self.router([self.engine()])
         before = self.open(r)

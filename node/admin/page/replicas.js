@@ -34,7 +34,7 @@ export function replicas(snap) {
   const all = [...snap.replicas].sort((a, b) => (a.name < b.name ? -1 : 1));
   const most = Math.max(8, ...all.map((r) => r.requests + r.requests_of_others));
   keep($('replicas'), all, (r) => r.name, make, (node, r) => fill(node, r, most));
-  const held = all.reduce((n, r) => n + r.cached_tokens, 0), of = all.reduce((n, r) => n + r.prompt_tokens, 0);
-  const more = snap.replica_count > all.length ? ` The first ${all.length} are shown.` : '';
+  const { cached_tokens: held, prompt_tokens: of } = snap.answered;
+  const more = snap.replica_count > all.length ? ` ${all.length} are shown, those that take no requests among them first.` : '';
   say($('replicas-lead'), `${count(snap.replica_count, 'replica')}${of > 0 ? `; ${percent(held, of)} of all prompt tokens that this router saw answered came from caches` : ''}.${more}`);
 }

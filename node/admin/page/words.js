@@ -1,8 +1,7 @@
 // What the figures mean, in sentences.
 import { ago, clock, count, list, seconds, whole } from './dom.js';
 
-// An older word is none. Each router says something to one of all others eight times a second.
-const heardMs = (snap) => Math.max(1000, 350 * snap.members.length);
+const PAIRS_MAX = 6; // in sentences
 
 const CLASSES = {
   registry: 'which replicas there are',
@@ -12,33 +11,58 @@ const CLASSES = {
   index: 'which beginnings of prompts were sent where',
 };
 
-// Whether router a hears router b: true, false, or undefined where a did not say.
-export function hears(snap, a, b) {
-  const self = snap.members.find((m) => m.self);
-  if (self && a === self.name) {
-    const m = snap.members.find((x) => x.name === b);
-    return !!m && m.heard_ms !== null && m.heard_ms < heardMs(snap) && (m.state === 'alive' || m.state === 'suspect');
-  }
-  const node = snap.agreement.nodes[a];
-  if (!node || !node.hears) return undefined;
-  const ms = node.hears[b];
-  return ms !== null && ms !== undefined && ms < heardMs(snap);
-}
-
 export const lives = (m) => m.state === 'alive' || m.state === 'suspect';
 
-// Pairs of living routers of which neither hears the other, as far as both said.
-export function cuts(snap) {
-  const names = snap.members.filter((m) => m.state === 'alive').map((m) => m.name);
-  const out = [];
-  for (let i = 0; i < names.length; i++) {
-    for (let j = i + 1; j < names.length; j++) {
-      const one = hears(snap, names[i], names[j]), other = hears(snap, names[j], names[i]);
-      if (one === false && other !== true) out.push([names[i], names[j]]);
-      else if (other === false && one !== true) out.push([names[i], names[j]]);
+// Whether router a hears router b: true, false, or undefined where a did not say.
+function look(snap, found, a, b) {
+  if (found.self && a === found.self.name) {
+    const m = found.members.get(b);
+    return !!m && m.heard_ms !== null && m.heard_ms < found.heard_ms && lives(m);
+  }
+  const node = snap.agreement.nodes[a], ms = node && node.hears ? node.hears[b] : undefined;
+  return ms === undefined ? undefined : ms !== null && ms < found.heard_ms;
+}
+
+// Pairs of living routers that do not hear each other: `cuts`, of which neither hears the other as
+// far as both said, and `deaf`, [a, b], where a does not hear b and b hears a. (One that joins has
+// not heard all yet.)
+function pairs(snap, found) {
+  const there = snap.members.filter((m) => m.state === 'alive');
+  for (let i = 0; i < there.length; i++) {
+    for (let j = i + 1; j < there.length; j++) {
+      const a = there[i], b = there[j];
+      const one = look(snap, found, a.name, b.name), other = look(snap, found, b.name, a.name);
+      if (one !== false && other !== false) continue;
+      if (one !== true && other !== true) found.cuts.push([a.name, b.name]);
+      else if (one === false && a.ready) found.deaf.push([a.name, b.name]);
+      else if (other === false && b.ready) found.deaf.push([b.name, a.name]);
     }
   }
-  return out;
+}
+
+// What is looked for more than once, found once a snapshot.
+const known = new WeakMap();
+
+function of(snap) {
+  let found = known.get(snap);
+  if (!found) {
+    const members = snap.members || [];
+    // An older word is none. Each router says something to one of all others eight times a second.
+    found = { self: members.find((m) => m.self), members: new Map(members.map((m) => [m.name, m])), heard_ms: Math.max(1000, 350 * members.length), cuts: [], deaf: [] };
+    if (snap.members) pairs(snap, found);
+    known.set(snap, found);
+  }
+  return found;
+}
+
+export const hears = (snap, a, b) => look(snap, of(snap), a, b);
+export const cuts = (snap) => of(snap).cuts;
+export const deaf = (snap) => of(snap).deaf;
+
+// Beyond some number routers do not tell whom they hear: nothing is known of pairs of others then.
+function untold(snap) {
+  const told = Object.values(snap.agreement.nodes).some((n) => n.hears && Object.keys(n.hears).length > 0);
+  return !told && snap.agreement.state !== 'unknown' && snap.members.filter(lives).length > 2;
 }
 
 const digestOf = (n) => [n.registry, n.log, n.poison, n.reports, n.whole_index].join();
@@ -56,9 +80,14 @@ function silent(snap) {
 }
 
 export function agreement(snap) {
-  const a = snap.agreement;
   if (!snap.members) return 'This router runs alone: there is nobody to agree with.';
-  const n = Object.keys(a.nodes).length;
+  return agreed(snap) + (untold(snap) ? ' So many do not tell which of the others they hear: whether two others do is not shown here.' : '');
+}
+
+function agreed(snap) {
+  const a = snap.agreement;
+  // There may be too many to send each one's digests.
+  const n = Object.keys(a.nodes).length || snap.members.filter(lives).length;
   const since = a.since_ms ? ` Since ${clock(a.since_ms)} (${ago(snap.now_ms - a.since_ms)}), as far as anybody looked.` : '';
   switch (a.state) {
     case 'equal':
@@ -91,8 +120,12 @@ export function disagreement(snap) {
     else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
     if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. They are asked for again.`);
   }
-  for (const [x, y] of cuts(snap).slice(0, 6)) out.push(`${x} and ${y} do not hear each other. The network between them is cut. Others hand on what each says, so both still learn of all.`);
+  for (const [x, y] of cuts(snap).slice(0, PAIRS_MAX)) out.push(`${x} and ${y} do not hear each other. The network between them is cut. Others hand on what each says, so both still learn of all.`);
+  for (const [x, y] of deaf(snap).slice(0, PAIRS_MAX)) out.push(`${x} does not hear ${y}, which hears ${x}: what ${y} sends does not arrive there. Others hand it on.`);
+  const more = Math.max(0, cuts(snap).length - PAIRS_MAX) + Math.max(0, deaf(snap).length - PAIRS_MAX);
+  if (more > 0) out.push(`The same holds for ${count(more, 'more pair')}.`);
   if (self && snap.members.length > 1 && !snap.members.some((m) => !m.self && lives(m))) out.push('This router hears no other: it is cut off, or the others are gone. It goes on by what it knows.');
+  if (a.state === 'incomparable') out.push('What one router keeps of the index another has forgotten already, all of it. gvctl members shows settings that differ; compare the clocks of their machines, too.');
   if (a.state === 'differ') {
     const groups = new Map();
     for (const [name, node] of Object.entries(a.nodes)) {
@@ -115,16 +148,20 @@ export function headline(snap) {
     const gone = snap.members.filter((m) => m.state === 'dead').map((m) => m.name);
     const suspect = snap.members.filter((m) => m.state === 'suspect').map((m) => m.name);
     const alive = snap.members.filter(lives).length;
-    const cut = cuts(snap);
+    const cut = cuts(snap), one_way = deaf(snap);
     if (gone.length) out.push(`${list(gone)} ${gone.length > 1 ? 'are' : 'is'} not heard any more: dead, or cut off`);
     if (suspect.length) out.push(`${list(suspect)} ${suspect.length > 1 ? 'are' : 'is'} silent`);
     if (cut.length) out.push(`${list(cut[0])} do not hear each other`);
-    bad = gone.length + suspect.length + cut.length > 0;
+    else if (one_way.length) out.push(`${one_way[0][0]} does not hear ${one_way[0][1]}`);
+    bad = gone.length + suspect.length + cut.length + one_way.length > 0;
     if (snap.agreement.state === 'equal' || snap.agreement.state === 'moving') {
       out.push(alive < 2 ? 'this router is alone' : gone.length ? `the other ${alive} routers agree` : `all ${alive} routers agree${bad ? ' all the same' : ''}`);
     } else if (snap.agreement.state === 'joining') out.push('a router joins');
     else if (snap.agreement.state === 'differ') {
       out.push('the routers differ');
+      bad = true;
+    } else if (snap.agreement.state === 'incomparable') {
+      out.push('the routers cannot be compared, as their clocks or settings differ by far');
       bad = true;
     } else if (snap.agreement.state === 'silent') {
       const names = silent(snap).filter((name) => !gone.includes(name) && !suspect.includes(name));
@@ -132,12 +169,15 @@ export function headline(snap) {
       bad = true;
     }
   }
-  const well = snap.replicas.filter(takes), out_of = snap.replicas.filter((r) => !takes(r));
-  const all = snap.replica_count;
+  // A snapshot has some of many, those that take none first; the counts are of all.
+  const all = snap.replica_count, well = snap.replicas_well;
   if (all === 0) out.push('there are no replicas');
-  else if (out_of.length === 0) out.push(all === 1 ? 'the only replica takes requests' : `all ${all} replicas take requests`);
-  else out.push(`${all - out_of.length} of ${all} replicas take requests, ${out_of.length === 1 ? `${out_of[0].name} is ${out_of[0].text || out_of[0].health}` : `${out_of.length} do not`}`);
-  bad = bad || well.length === 0;
+  else if (well === all) out.push(all === 1 ? 'the only replica takes requests' : `all ${all} replicas take requests`);
+  else {
+    const first = snap.replicas.find((r) => !takes(r));
+    out.push(`${well} of ${all} replicas take requests, ${all - well === 1 && first ? `${first.name} is ${first.text || first.health}` : `${all - well} do not`}`);
+  }
+  bad = bad || well === 0;
   if (!snap.router.ready) {
     out.unshift(`this router is not ready (${snap.router.why})`);
     bad = true;

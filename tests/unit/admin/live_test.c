@@ -157,24 +157,59 @@ static void digests_in_few_words(void **state)
     struct buf out;
     buf_init(&out, 0);
     struct json_writer w = json_writer_of(&out);
-    assert_true(node_digests_brief_write(
-        SLICE(
-            "{\"r\\u0031\":{\"ready\":true,\"floor\":1,\"registry\":\"ab\",\"whole_index\":\"cd\","
-            "\"hears\":{\"r2\":40,\"r3\":null},\"index\":[{\"generation\":1,\"digest\":\"x\"}]},"
-            "\"r2\":{\"error\":\"timeout\"},\"r3\":7}"),
-        &w));
+    unsigned silent = 7;
+    struct slice nodes = SLICE(
+        "{\"r\\u0031\":{\"ready\":true,\"floor\":1,\"registry\":\"ab\",\"whole_index\":\"cd\","
+        "\"hears\":{\"r2\":40,\"r3\":null},\"index\":[{\"generation\":1,\"digest\":\"x\"}]},"
+        "\"r2\":{\"error\":\"timeout\"},\"r3\":7}");
+    assert_true(node_digests_brief_write(nodes, true, &silent, &w));
     assert_int_equal(json_writer_finish(&w), 0);
+    assert_int_equal(silent, 1);
     assert_slice_equal(
         buf_slice(&out),
         "{\"r1\":{\"ready\":true,\"registry\":\"ab\",\"whole_index\":\"cd\",\"hears\":"
         "{\"r2\":40,\"r3\":null}},\"r2\":{\"error\":\"timeout\"},\"r3\":{}}");
+    /* Without whom each hears, which is what so many routers have no room for. */
+    buf_clear(&out);
+    w = json_writer_of(&out);
+    assert_true(node_digests_brief_write(nodes, false, &silent, &w));
+    assert_int_equal(json_writer_finish(&w), 0);
+    assert_int_equal(silent, 1);
+    assert_slice_equal(buf_slice(&out),
+                       "{\"r1\":{\"ready\":true,\"registry\":\"ab\",\"whole_index\":\"cd\"},"
+                       "\"r2\":{\"error\":\"timeout\"},\"r3\":{}}");
     static const struct slice bad[] = {SLICE(""), SLICE("[]"), SLICE("{\"a\":"), SLICE("{\"a\":{"),
                                        SLICE("{\"a\":{\"hears\":{\"b\"")};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         w = json_writer_of(&out);
-        assert_false(node_digests_brief_write(bad[i], &w));
+        assert_false(node_digests_brief_write(bad[i], true, &silent, &w));
         assert_int_equal(json_writer_finish(&w), 0); /* nested as it should be, all the same */
     }
+    buf_free(&out);
+}
+
+/* The longest names that there are: two of them are two, and a router named "error" is not silent. */
+static void digests_of_routers_with_long_names(void **state)
+{
+    (void)state;
+    struct buf in, out;
+    buf_init(&in, 0);
+    buf_init(&out, 0);
+    char name[GOSSIP_NAME_MAX + 1];
+    memset(name, 'n', GOSSIP_NAME_MAX);
+    name[GOSSIP_NAME_MAX] = '\0';
+    name[GOSSIP_NAME_MAX - 1] = '1';
+    assert_int_equal(buf_printf(&in, "{\"%s\":{\"hears\":{\"error\":1}},", name), 0);
+    name[GOSSIP_NAME_MAX - 1] = '2';
+    assert_int_equal(buf_printf(&in, "\"%s\":{\"hears\":{}},\"error\":{}}", name), 0);
+    struct json_writer w = json_writer_of(&out);
+    unsigned silent;
+    assert_true(node_digests_brief_write(buf_slice(&in), true, &silent, &w));
+    assert_int_equal(json_writer_finish(&w), 0);
+    assert_int_equal(silent, 0);
+    assert_int_equal(in.len, out.len);
+    assert_memory_equal(in.at, out.at, in.len);
+    buf_free(&in);
     buf_free(&out);
 }
 
@@ -187,6 +222,7 @@ int main(void)
         cmocka_unit_test(the_limit_has_words),
         cmocka_unit_test(quantiles_lie_between_bounds),
         cmocka_unit_test(digests_in_few_words),
+        cmocka_unit_test(digests_of_routers_with_long_names),
     };
     return cmocka_run_group_tests_name("live", tests, NULL, NULL);
 }

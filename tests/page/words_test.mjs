@@ -1,0 +1,88 @@
+// What the page says of a snapshot.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { World, modules, replica, snapshot } from './world.mjs';
+
+new World();
+const [words, replicas] = await modules('words.js', 'replicas.js');
+const three = ['r1', 'r2', 'r3'];
+const names = (n) => Array.from({ length: n }, (_, i) => `grapevine-7d9c8b6f5d-${i}`);
+
+test('all is well', () => {
+  assert.deepEqual(words.headline(snapshot(three)), { text: 'All 3 routers agree; the only replica takes requests.', bad: false });
+  assert.match(words.agreement(snapshot(three)), /^All 3 living routers hold the same state/);
+  assert.deepEqual(words.disagreement(snapshot(three)), []);
+});
+
+test('a cut between two', () => {
+  const snap = snapshot(three, (a, b) => (a !== 'r1' && b !== 'r1' ? null : 50));
+  assert.deepEqual(words.cuts(snap), [['r2', 'r3']]);
+  assert.equal(words.headline(snap).text, 'r2 and r3 do not hear each other; all 3 routers agree all the same; the only replica takes requests.');
+  assert.equal(words.headline(snap).bad, true);
+});
+
+test('packets are lost one way', () => {
+  for (const late of [null, 60000]) {
+    const snap = snapshot(three, (a, b) => (a === 'r3' && b === 'r2' ? late : 50));
+    assert.deepEqual([words.cuts(snap), words.deaf(snap)], [[], [['r3', 'r2']]]);
+    assert.deepEqual(words.headline(snap), { text: 'r3 does not hear r2; all 3 routers agree all the same; the only replica takes requests.', bad: true });
+    assert.match(words.disagreement(snap).join(), /r3 does not hear r2, which hears r3/);
+  }
+  // This router itself, by its own figures.
+  const own = snapshot(three, (a, b) => (a === 'r1' && b === 'r2' ? 60000 : 50));
+  assert.deepEqual(words.deaf(own), [['r1', 'r2']]);
+  // One that joins has not heard all yet.
+  const joins = snapshot(three, (a, b) => (a === 'r3' && b === 'r2' ? null : 50));
+  joins.members[2].ready = false;
+  assert.equal(words.headline(joins).bad, false);
+});
+
+test('routers that cannot be compared', () => {
+  const snap = snapshot(three);
+  snap.agreement.state = 'incomparable';
+  const { text, bad } = words.headline(snap);
+  assert.match(text, /^The routers cannot be compared, as their clocks or settings differ by far; /);
+  assert.equal(bad, true);
+  assert.equal(words.disagreement(snap).length, 1);
+});
+
+test('who does not tell whom it hears is not taken for deaf', () => {
+  const many = names(65);
+  const snap = snapshot(many, (a) => (a === many[0] ? 50 : undefined));
+  snap.agreement.nodes[many[0]].hears = {};
+  assert.deepEqual([words.cuts(snap), words.deaf(snap)], [[], []]);
+  assert.match(words.headline(snap).text, /^All 65 routers agree/);
+  assert.match(words.agreement(snap), /^All 65 living routers hold the same state.* So many do not tell which of the others they hear/);
+});
+
+test('digests that were too many to send', () => {
+  const snap = snapshot(names(85));
+  snap.agreement.nodes = {};
+  assert.match(words.agreement(snap), /^All 85 living routers hold the same state/);
+  assert.match(words.headline(snap).text, /^All 85 routers agree/);
+});
+
+test('pairs are looked at once', () => {
+  const snap = snapshot(names(200));
+  let asked = 0;
+  snap.members = new Proxy(snap.members, { get: (array, key) => (key === 'find' && asked++, Reflect.get(array, key)) });
+  words.headline(snap);
+  words.disagreement(snap);
+  for (let i = 1; i < 200; i++) words.hears(snap, snap.members[0].name, snap.members[i].name);
+  assert.ok(asked < 10, `${asked} searches`);
+  assert.equal(words.cuts(snap), words.cuts(snap));
+});
+
+test('a thousand replicas, of which some are shown', () => {
+  const shown = Array.from({ length: 128 }, (_, i) => replica(`e${i}`));
+  const of = (well, list, answered) => snapshot(three, undefined, { replicas: list, replica_count: 1000, replicas_well: well, answered });
+  assert.equal(words.headline(of(1000, shown)).text, 'All 3 routers agree; all 1000 replicas take requests.');
+  assert.equal(words.headline(of(128, shown)).text, 'All 3 routers agree; 128 of 1000 replicas take requests, 872 do not.');
+  const one = [replica('e7', { health: 'down', text: 'down' }), ...shown.slice(0, 127)];
+  assert.equal(words.headline(of(999, one)).text, 'All 3 routers agree; 999 of 1000 replicas take requests, e7 is down.');
+  assert.equal(words.headline(of(0, shown.map((r) => ({ ...r, health: 'down' })))).bad, true);
+  replicas.replicas(of(128, shown, { prompt_tokens: 400, cached_tokens: 300 }));
+  const lead = document.getElementById('replicas-lead').textContent;
+  assert.match(lead, /^1,000 replicas; 75\s% of all prompt tokens/);
+  assert.match(lead, /128 are shown/);
+});
