@@ -30,8 +30,17 @@ static void answer_no_token(struct exchange *x, const char *text)
     exchange_answer_error_with(x, 401, text, &challenge);
 }
 
-/* Whether the authority's host can be nobody's domain but ours: an address, localhost, or the name
- * that admin-listen has. */
+/* Whether it is the host in `at`, HOST[:PORT]. */
+static bool is_host_of(struct slice name, const char *at)
+{
+    struct node_address own;
+    return node_address_parse_bare(slice_of_cstr(at), 0, &own) == 0 &&
+           slice_equal_nocase(name, slice_of_cstr(own.host));
+}
+
+/* Whether the authority's host can be nobody's domain but ours: an address, localhost, the name
+ * that admin-listen has, or the one that the others are told (the machine's, where the port listens
+ * on all addresses). Who writes pages elsewhere chooses none of these. */
 static bool is_our_host(const struct admin *a, struct slice authority)
 {
     char host[NODE_HOST_BYTES];
@@ -42,8 +51,12 @@ static bool is_our_host(const struct admin *a, struct slice authority)
     if (!slice_to_cstr(name, host, sizeof host))
         return false;
     bool address = node_host_is_ip(host) && ipv6 == (strchr(host, ':') != NULL);
+    const struct node_options *o = a->config.options;
+    const struct node_replication *n = a->config.replication;
     return address || slice_equal_nocase(name, SLICE("localhost")) ||
-           slice_equal_nocase(name, slice_of_cstr(a->config.options->admin_listen.host));
+           slice_equal_nocase(name, slice_of_cstr(o->admin_listen.host)) ||
+           is_host_of(name, o->admin_advertise) ||
+           is_host_of(name, n != NULL ? node_replication_admin_is(n) : "");
 }
 
 /* Whether a page that we served made it. Its origin is then where the request goes: `Host`, which
@@ -84,8 +97,8 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
     if (head->host.len > 0 && !is_our_host(a, head->host)) {
         exchange_answer_error(x, 403, slice_of("", 0),
                               "The admin port is asked under a name that is not its own (Host: "
-                              "%.*s): use its address, localhost or the name in admin-listen, or "
-                              "give the admin token.",
+                              "%.*s): use its address, localhost or the name in admin-listen "
+                              "or admin-advertise, or give the admin token.",
                               head->host.len > 200 ? 200 : (int)head->host.len, head->host.at);
         return false;
     }

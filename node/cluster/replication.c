@@ -238,6 +238,11 @@ void node_replication_admin(struct node_replication *n, const char *admin, uint6
     node_replication_meta(n, now_us);
 }
 
+const char *node_replication_admin_is(const struct node_replication *n)
+{
+    return n->admin;
+}
+
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us)
 {
     n->config.policy = policy;

@@ -145,6 +145,8 @@ bool node_replication_ready(const struct node_replication *n);
 const char *node_replication_alone(const struct node_replication *n, uint64_t now_us);
 /* The admin port is open there. */
 void node_replication_admin(struct node_replication *n, const char *admin, uint64_t now_us);
+/* What was set there. */
+const char *node_replication_admin_is(const struct node_replication *n);
 /* This node has another policy from now on; a literal. */
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us);
 /* A member's name by its id, or NULL. Valid until the next call. */

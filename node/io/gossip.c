@@ -361,14 +361,16 @@ int io_gossip_config(struct io_gossip *g, struct node_config *config,
 /* Told to the others, for people. */
 static void describe_admin(struct io_gossip *g)
 {
-    const struct node_address *bound = &g->shell->listeners[PROXY_PORT_ADMIN].bound;
-    char host[NODE_HOST_BYTES], admin[NODE_HOST_BYTES + 8];
-    (void)slice_to_cstr(slice_of_cstr(bound->host), host, sizeof host);
-    if (is_any(host) && gethostname(host, sizeof host) != 0)
+    struct node_address at = g->shell->listeners[PROXY_PORT_ADMIN].bound;
+    char admin[NODE_HOST_BYTES + 8];
+    struct slice said = slice_of_cstr(g->options->admin_advertise);
+    if (said.len > 0)
+        CHECK(node_address_parse_bare(said, at.port, &at) == 0);
+    else if (is_any(at.host) && gethostname(at.host, sizeof at.host) != 0)
         return;
-    host[sizeof host - 1] = '\0';
-    (void)snprintf(admin, sizeof admin, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host,
-                   bound->port);
+    at.host[sizeof at.host - 1] = '\0';
+    (void)snprintf(admin, sizeof admin, strchr(at.host, ':') != NULL ? "[%s]:%u" : "%s:%u", at.host,
+                   at.port);
     node_replication_admin(g->replication, admin, io_now_us());
 }
 

@@ -79,6 +79,16 @@ int node_address_parse_default(struct slice text, uint16_t port_default, struct 
     return parse_host_port(text, port_default, out);
 }
 
+int node_address_parse_bare(struct slice text, uint16_t port_default, struct node_address *out)
+{
+    char host[NODE_HOST_BYTES];
+    if (!slice_to_cstr(text, host, sizeof host) || !node_host_is_ip(host))
+        return node_address_parse_default(text, port_default, out);
+    *out = (struct node_address){.port = port_default};
+    (void)slice_to_cstr(text, out->host, sizeof out->host);
+    return 0;
+}
+
 /* --- what a host is ------------------------------------------------------------------------- */
 
 static bool is_localhost(const char *host)

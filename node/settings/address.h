@@ -27,6 +27,11 @@ MUST_USE int node_address_parse_replica(struct slice name, struct node_address *
 MUST_USE int node_address_parse_default(struct slice text, uint16_t port_default,
                                         struct node_address *out);
 
+/* As that, and an IPv6 address without a port may stand without brackets: as Kubernetes writes a
+ * pod's. */
+MUST_USE int node_address_parse_bare(struct slice text, uint16_t port_default,
+                                     struct node_address *out);
+
 /* An IP address, not a name. */
 bool node_host_is_ip(const char *host);
 /* 0.0.0.0, ::, 0:0:0::0 and the like: a place to listen at. */

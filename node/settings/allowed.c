@@ -109,6 +109,15 @@ const char *node_allowed_advertise_not(struct slice value)
     return "want HOST:PORT where the other routers reach this one, such as 10.0.0.7:7490";
 }
 
+const char *node_allowed_admin_advertise_not(struct slice value)
+{
+    struct node_address parsed;
+    if (value.len == 0 || (node_address_parse_bare(value, 1, &parsed) == 0 && parsed.port != 0 &&
+                           !node_host_is_any(parsed.host)))
+        return NULL;
+    return "want HOST or HOST:PORT where the admin port is reached, such as 10.0.0.7";
+}
+
 const char *node_allowed_join_not(struct slice value)
 {
     struct node_address parsed;

@@ -21,6 +21,7 @@ const char *node_allowed_net_not(struct slice value);
 const char *node_allowed_path_not(struct slice value);
 const char *node_allowed_address_not(struct slice value);
 const char *node_allowed_advertise_not(struct slice value);
+const char *node_allowed_admin_advertise_not(struct slice value);
 const char *node_allowed_join_not(struct slice value);
 const char *node_allowed_node_name_not(struct slice value);
 const char *node_allowed_health_path_not(struct slice value);

@@ -104,6 +104,7 @@ struct node_options {
     /* Endpoints */
     struct node_address listen;
     struct node_address admin_listen;
+    char *admin_advertise;           /* HOST[:PORT], "" = found out */
     char *admin_token_file;          /* "" = none; strings are owned and never NULL after init */
     char *admin_read_token_file;     /* "" = none */
     char *probe_listen;              /* HOST:PORT, "" = no such port */

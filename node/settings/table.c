@@ -90,6 +90,17 @@ static const struct node_option table[] = {
          "Serves `/healthz`, `/readyz`, `/metrics` and what `gvctl` asks for. Where other "
          "machines reach it, give it an admin-token-file: without one they may only read, and a "
          "port that listens neither on loopback nor on all addresses takes no changes at all."},
+    {.name = "admin-advertise",
+     .type = NODE_TYPE_STRING,
+     FIELD(admin_advertise),
+     .fallback = "",
+     .wrong = node_allowed_admin_advertise_not,
+     .unit = "HOST[:PORT]",
+     .group = "Endpoints",
+     .help = "where others reach the admin port",
+     .more = "Told to the other routers: their page links there, and `gvctl status` asks there. "
+             "Otherwise it is the host of `admin-listen`, or, where that is all addresses, the "
+             "name of this machine. The port takes calls under that name too."},
     {.name = "admin-token-file",
      .type = NODE_TYPE_PATH,
      FIELD(admin_token_file),

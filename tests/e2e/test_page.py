@@ -5,6 +5,7 @@ import html.parser
 import json
 import os
 import re
+import socket
 import tempfile
 
 from lib import HOST, Case, wait_for
@@ -137,6 +138,25 @@ class Access(Case):
         rebound = [("Host", "evil.test:9090"), ("Origin", "http://evil.test:9090"), ("Sec-Fetch-Site", "same-origin")]
         self.assertEqual(self.explain(*rebound).status, 403)
         self.assertEqual(self.r.admin("GET", "/", headers=HTML + rebound[:1]).status, 403)
+
+    def test_the_names_that_the_others_are_told(self):
+        """Links of the page to other routers lead there: it was refused where admin-listen is 0.0.0.0."""
+        alone = ("--gossip-listen", HOST + ":0", "--insecure-gossip", "on")
+        machine = socket.gethostname()
+        for args, host, told in ((("--admin-listen", "0.0.0.0:0"), machine, machine),
+                                 (("--admin-advertise", "Router-1.test"), "router-1.TEST", "Router-1.test"),
+                                 (("--admin-advertise", "router-1.test:99"), "router-1.test", "router-1.test:99"),
+                                 (("--admin-advertise", "fd00::7"), "[fd00::7]", "[fd00::7]")):
+            r = self.router([self.e], *alone, *args)
+            port = "" if ":99" in told else ":%d" % r.admin_port
+            self.assertEqual(r.admin("GET", "/members").json["members"][0]["admin"], told + port, args)
+            own = "%s:%d" % (host, r.admin_port)
+            page = [("Host", own), ("Origin", "http://" + own), ("Sec-Fetch-Site", "same-origin")]
+            self.assertEqual(r.admin("GET", "/", headers=HTML + [("Host", own)]).status, 200, args)
+            self.assertEqual(r.admin("POST", "/explain", self.body, page).status, 200, args)
+            self.assertEqual(r.admin("POST", "/drain?replica=" + self.e.name, b"", page).status, 403)
+            for other in ("evil.test", "fd00", "router-2.test", "xrouter-1.test", machine + ".evil.test"):
+                self.assertEqual(r.admin("GET", "/", headers=HTML + [("Host", other)]).status, 403, other)
 
     def test_streams_are_not_held_by_pages_of_others_but_links_work(self):
         for site in ("cross-site", "same-site"):

@@ -83,7 +83,7 @@ function show(next) {
   replicas(snap);
   const rate = made !== null ? snap.made - made : 0;
   made = snap.made;
-  say($('decisions-lead'), `Each line is one decision of this router; open one to see what every replica would have cost.${rate > 16 ? ` Of ${rate} a second some are shown.` : ''}`);
+  say($('decisions-lead'), `Each line is one decision of this router alone; others have their own page. Open one to see what every replica would have cost.${rate > 16 ? ` Of ${rate} a second some are shown.` : ''}`);
   say($('who'), readers(snap));
 }
 

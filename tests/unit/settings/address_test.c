@@ -141,11 +141,33 @@ static void test_names_of_replicas(void **state)
     }
 }
 
+static void test_an_address_without_a_port(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host;
+        unsigned port;
+    } good[] = {{"10.0.0.7", "10.0.0.7", 9090}, {"10.0.0.7:1", "10.0.0.7", 1},
+                {"fd00::7", "fd00::7", 9090},   {"[fd00::7]", "fd00::7", 9090},
+                {"[fd00::7]:1", "fd00::7", 1},  {"router.test", "router.test", 9090}};
+    static const char *const bad[] = {
+        "", ":1", "fd00::7:x", "router.test:", "a b", "[fd00::7", "a:b:c"};
+    struct node_address at;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        assert_int_equal(node_address_parse_bare(slice_of_cstr(good[i].text), 9090, &at), 0);
+        assert_string_equal(at.host, good[i].host);
+        assert_int_equal(at.port, good[i].port);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_int_not_equal(node_address_parse_bare(slice_of_cstr(bad[i]), 9090, &at), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loopback),
         cmocka_unit_test(test_any),
+        cmocka_unit_test(test_an_address_without_a_port),
         cmocka_unit_test(test_reaches),
         cmocka_unit_test(test_names_of_replicas),
     };

@@ -7,7 +7,7 @@ A gets /metrics
 drain
 the port closes
 A posts /replicas {"add":"http://10.0.0.2:8000"}
-    to A: HTTP/1.1 403 Forbidden; Content-Length: 235 "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: grapevine): use its address, localhost or the name in admin-listen, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 254 "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: grapevine): use its address, localhost or the name in admin-listen or admin-advertise, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
 A sends "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 104; allow: GET, HEAD "{\"error\":{\"message\":\"/metrics takes GET, HEAD.\",\"type\":\"MethodNotAllowedError\",\"param\":null,\"code\":405}}"
 A sends "nonsense\r\n\r\n"
