@@ -96,14 +96,14 @@ class Objects:
         return self.config.get(name, SETTINGS[name])
 
 
-def check(case, o):
+def check(case, o, any_host="0.0.0.0"):
     """What has to fit whatever the values are."""
     config, ports, labels = o.config, o.ports, o.pod["metadata"]["labels"]
     # The ports of the pod are those that the router listens on.
     listens = {"http": "listen", "admin": "admin-listen", "gossip": "gossip-listen", "gossip-tcp": "gossip-listen"}
     if "probe-listen" in config:
         listens["probe"] = "probe-listen"
-    case.assertEqual({n: "0.0.0.0:%d" % port for n, (port, _) in ports.items()},
+    case.assertEqual({n: "%s:%d" % (any_host, port) for n, (port, _) in ports.items()},
                      {n: config[setting] for n, setting in listens.items()})
     case.assertEqual({n for n, (_, p) in ports.items() if p != "TCP"}, {"gossip"})
     # Whatever selects pods selects these.
@@ -155,6 +155,11 @@ def check(case, o):
         case.assertIn('SECRET_ENTRY "%s"' % entry, text("node", "gvctl", "keygen.c"))
     check_secrets(case, o, mounts, volumes)
     case.assertIs(spec["enableServiceLinks"], False)
+    # What the others are told of a pod leads to it: its name does not.
+    own = {e["name"]: e for e in o.container["env"]}.get("GRAPEVINE_ADMIN_ADVERTISE", {})
+    case.assertEqual(own.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"),
+                     None if "admin-advertise" in config else "status.podIP")
+    case.assertIn("| `admin-advertise` |", text("docs", "options.md"))
     folder, entry = os.path.split(settings_file(o))
     case.assertEqual(volumes[mounts[folder]["name"]]["configMap"]["name"], "grapevine")
     case.assertIn(entry, o.one("ConfigMap")["data"])
@@ -201,7 +206,9 @@ def check_rights(case, o):
             case.assertEqual(c["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                                                     "capabilities": {"drop": ["ALL"]}})
         case.assertFalse({"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"]))
-    engines = {s.partition("/")[0] if "/" in s else "grapevine" for s in o.config.get("replica-kubernetes", [])}
+    # A namespace stands before the service, not in a label behind it: #model=meta-llama/Llama-3.
+    services = [s.partition("#")[0].removeprefix("https://") for s in o.config.get("replica-kubernetes", [])]
+    engines = {s.partition("/")[0] if "/" in s else "grapevine" for s in services}
     slices = [r for r in o.of("Role") if r["metadata"]["name"] == "grapevine-replicas"]
     case.assertEqual({r["metadata"]["namespace"] for r in slices}, engines)
     for r in slices:
@@ -353,6 +360,36 @@ class Helm(unittest.TestCase):
             self.assertIn(name, o.config)
         self.assertEqual(len(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule")), 3)
 
+    def test_labels_may_have_a_slash(self):
+        o = Objects(self, documents(template("--set", "engines.kubernetes={vllm:8000#model=meta-llama/Llama-3,"
+                                             "https://b/y:http#model=x/y#engine=vllm}")))
+        check(self, o)
+        self.assertEqual([r["metadata"]["namespace"] for r in o.of("Role") if "replicas" in r["metadata"]["name"]],
+                         ["grapevine", "b"])
+
+    def test_families_of_addresses(self):
+        for family, host, policy_of in (("IPv4", "0.0.0.0", {}), ("dual", "[::]", {"ipFamilyPolicy": "PreferDualStack"}),
+                                        ("IPv6", "[::]", {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv6"]})):
+            o = Objects(self, documents(template("--set", "ipFamily=" + family)))
+            check(self, o, host)
+            for s in o.of("Service"):
+                self.assertEqual({k: v for k, v in s["spec"].items() if k.startswith("ipFamil")}, policy_of)
+            self.assertEqual(len(o.of("Service")), 2)
+
+    def test_the_autoscaler_counts_by_one_core(self):
+        """A router computes in one thread: a target that it cannot pass would never add a router."""
+        for values, want in (("", 140), (",resources.requests.cpu=1", 70), (",resources.requests.cpu=250m", 280),
+                             (",resources.requests.cpu=0.35", 200), (",autoscaling.cpuUtilization=90", 90),
+                             (",autoscaling.cpuUtilization=90,resources.requests.cpu=1000m", 90)):
+            o = Objects(self, documents(template("--set", "autoscaling.enabled=true" + values)))
+            cpu = o.one("HorizontalPodAutoscaler")["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
+            self.assertEqual(cpu, want, values)
+
+    def test_a_name_for_the_admin_port(self):
+        o = Objects(self, documents(template("--set", "config.admin-advertise=router.example")))
+        check(self, o)
+        self.assertEqual(o.config["admin-advertise"], "router.example")
+
     def test_a_key_that_is_given(self):
         o = Objects(self, documents(template("--set", "clusterKey.existingSecret=mine,clusterKey.entry=k")))
         check(self, o)
@@ -363,6 +400,10 @@ class Helm(unittest.TestCase):
         for value, why in (("config.drain-delay=5s", "set drain.delaySeconds"), ("replicas=3", "replicas"),
                            ("ports.http=80", "ports.http|/ports/http"), ("replicaCount=0", "replicaCount"),
                            ("clusterKey.create=false", "name an existingSecret"),
+                           ("clusterKey.entry=k", "k is for an existingSecret"), ("ipFamily=IPv5", "ipFamily"),
+                           ("autoscaling.enabled=true,autoscaling.cpuUtilization=140,resources.requests.cpu=1",
+                            "never be scaled up"),
+                           ("autoscaling.enabled=true,resources.requests.cpu=null", "wants resources.requests.cpu"),
                            ("engines.kubernetes={http://x:1}", "engines.kubernetes|/engines/kubernetes"),
                            ("readinessProbe.exec=1", "readinessProbe"),
                            ("ports.probe=80", "ports.probe|/ports/probe"), ("ports.probe=9090", "taken by another port"),
@@ -433,7 +474,7 @@ class Helm(unittest.TestCase):
     def test_what_is_said_at_the_end(self):
         plain = notes()
         for line in ("Clients ask at http://grapevine.grapevine (", "curl http://127.0.0.1:8080/v1/models\n",
-                     "then http://127.0.0.1:9090/\n", "The admin port has no token: "):
+                     "then http://127.0.0.1:9090/\n", "The admin port has no token: ", "kubectl port-forward too"):
             self.assertIn(line, plain)
         said = notes("--set", "tls.secretName=a,service.port=443,clientKeys.secretName=mine,adminTls.secretName=b,"
                      "adminToken.secretName=c")

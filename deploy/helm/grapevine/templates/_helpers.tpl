@@ -117,9 +117,47 @@ replica-api-key-file: /etc/grapevine/engine-key/{{ .Values.engineKey.entry }}
 {{- if and .Values.adminToken.secretName (not (or .Values.adminToken.entry .Values.adminToken.readEntry)) }}
 {{- fail "adminToken.entry: which entry of the Secret is the token? (readEntry: the one for reading)" }}
 {{- end }}
+{{- if and (include "grapevine.makesKey" .) (ne .Values.clusterKey.entry "cluster.key") }}
+{{- fail (printf "clusterKey.entry: the Job that makes the Secret names its entry cluster.key; %s is for an existingSecret of yours" .Values.clusterKey.entry) }}
+{{- end }}
 {{- $ports := list (int .Values.ports.http) (int .Values.ports.admin) (int .Values.ports.gossip) }}
 {{- if has (int .Values.ports.probe) $ports }}
 {{- fail (printf "ports.probe: %v is taken by another port of the router" .Values.ports.probe) }}
+{{- end }}
+{{- end }}
+
+{{/* Where it listens: on IPv4 alone, or by [::] on IPv6 and IPv4. */}}
+{{- define "grapevine.any" -}}
+{{- if eq .Values.ipFamily "IPv4" }}0.0.0.0{{ else }}[::]{{ end }}
+{{- end }}
+
+{{/* The addresses of a Service; those of the cluster's own choice where it is IPv4. */}}
+{{- define "grapevine.families" -}}
+{{- if eq .Values.ipFamily "IPv6" }}
+ipFamilyPolicy: SingleStack
+ipFamilies: [IPv6]
+{{- else if eq .Values.ipFamily "dual" }}
+ipFamilyPolicy: PreferDualStack
+{{- end }}
+{{- end }}
+
+{{/* A router computes in one thread, and the autoscaler counts per cent of what is requested. */}}
+{{- define "grapevine.cpuUtilization" -}}
+{{- $cpu := dig "requests" "cpu" "" .Values.resources | toString }}
+{{- if not $cpu }}
+{{- fail "autoscaling: wants resources.requests.cpu, of which it counts per cent" }}
+{{- end }}
+{{- $milli := ternary (trimSuffix "m" $cpu | float64) (mulf (float64 $cpu) 1000) (hasSuffix "m" $cpu) }}
+{{- if le $milli 0.0 }}
+{{- fail (printf "resources.requests.cpu: %s is no amount of CPU that the autoscaler could count by" $cpu) }}
+{{- end }}
+{{- $asked := int .Values.autoscaling.cpuUtilization }}
+{{- if eq $asked 0 }}
+{{- divf 70000.0 $milli | floor | int | max 1 }}
+{{- else if gt (mulf $asked $milli) 90000.0 }}
+{{- fail (printf "autoscaling.cpuUtilization: %d %% of %s is more than 0.9 of a core. A router computes in one thread, so it would never be scaled up: leave it 0, for 0.7 of a core" $asked $cpu) }}
+{{- else }}
+{{- $asked }}
 {{- end }}
 {{- end }}
 
@@ -141,12 +179,13 @@ replica-api-key-file: /etc/grapevine/engine-key/{{ .Values.engineKey.entry }}
 {{- fail (printf "config.%s is made by the chart: set %s" $name (get $own $name)) }}
 {{- end }}
 {{- end -}}
-listen: 0.0.0.0:{{ .Values.ports.http }}
-admin-listen: 0.0.0.0:{{ .Values.ports.admin }}
+{{- $any := include "grapevine.any" . -}}
+listen: "{{ $any }}:{{ .Values.ports.http }}"
+admin-listen: "{{ $any }}:{{ .Values.ports.admin }}"
 {{- with .Values.ports.probe }}
-probe-listen: 0.0.0.0:{{ . }}
+probe-listen: "{{ $any }}:{{ . }}"
 {{- end }}
-gossip-listen: 0.0.0.0:{{ .Values.ports.gossip }}
+gossip-listen: "{{ $any }}:{{ .Values.ports.gossip }}"
 join: {{ include "grapevine.fullname" . }}-gossip:{{ .Values.ports.gossip }}
 cluster-key-file: /etc/grapevine/key/{{ .Values.clusterKey.entry }}
 drain-delay: {{ .Values.drain.delaySeconds }}s
