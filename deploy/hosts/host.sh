@@ -10,8 +10,8 @@
 #   replicas         to /etc/grapevine; read without a restart
 #   files/           certificates, tokens, keys that the settings name: each to /etc/grapevine, for root and the group
 #                    grapevine alone; read without a restart
-#   grapevine.yaml   to /etc/grapevine, if the router understands it; a change restarts it, and that waits for its
-#                    open answers
+#   grapevine.yaml   to /etc/grapevine, if the router understands it, and its user may read what it names; a change
+#                    restarts it, and that waits for its open answers
 # Ends when the router is ready; fails if it is not within SECONDS (120), and says what it waits for.
 set -eu
 from=${1:?the folder with the files} seconds=${2:-120}
@@ -29,6 +29,16 @@ put() {
     mv "$to.new" "$to"
     say "$to is new"
     changed=yes
+}
+
+# check FILE: as the service would read it, with its user and groups. Root may read keys that the service may not, and a
+# router that ends with status 2 is not started again.
+check() {
+    user=$(systemctl show -P User grapevine.service 2>/dev/null) || true
+    user=${user:-grapevine}
+    more=$(systemctl show -P SupplementaryGroups grapevine.service 2>/dev/null) || true
+    groups=$(echo $(id -G "$user") $more | tr ' ' ,)
+    setpriv --reuid "$user" --regid "$(id -g "$user")" --groups "$groups" grapevine --check-config --config "$1" >/dev/null
 }
 
 if [ -e "$from/grapevine.deb" ]; then
@@ -51,7 +61,8 @@ for file in "$from"/files/*; do
 done
 if [ -e "$from/grapevine.yaml" ] && ! cmp -s "$from/grapevine.yaml" "$etc/grapevine.yaml"; then
     # Its own complaint says what is wrong. Nothing was changed then but those files.
-    grapevine --config "$from/grapevine.yaml" --check-config >/dev/null
+    install -m 644 -o root -g grapevine "$from/grapevine.yaml" "$etc/grapevine.yaml.new" # where that user can read it
+    check "$etc/grapevine.yaml.new" || { rm "$etc/grapevine.yaml.new"; exit 1; }
     put grapevine.yaml 644
     restart=yes
 fi

@@ -167,6 +167,13 @@ sed -i '/no-such-setting/d' "$root/etc/grapevine/grapevine.yaml"
 inside systemctl restart grapevine
 want "put right, it starts" is ActiveState active
 inside gvctl keygen --out /etc/grapevine/cluster.key >/dev/null
+pid=$(value MainPID)
+cp "$root/etc/grapevine/grapevine.yaml" "$root/before.yaml"
+printf 'cluster-key-file: /etc/grapevine/cluster.key\ngossip-listen: 127.0.0.1:0\n' >>"$root/etc/grapevine/grapevine.yaml"
+inside apt-get install -y -qq --reinstall --allow-downgrades /first.deb >"$root/apt.log" 2>&1 || { cat "$root/apt.log"; exit 1; }
+want "an upgrade finds a key that root alone may read" grep -q 'cluster.key' "$root/apt.log"
+want "and lets the old one run, which the new one could not" is MainPID "$pid"
+cp "$root/before.yaml" "$root/etc/grapevine/grapevine.yaml"
 inside chown root:grapevine /etc/grapevine/cluster.key
 inside chmod 640 /etc/grapevine/cluster.key
 printf 'cluster-key-file: /etc/grapevine/cluster.key\ngossip-listen: 127.0.0.1:0\n' >>"$root/etc/grapevine/grapevine.yaml"

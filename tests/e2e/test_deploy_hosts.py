@@ -60,8 +60,10 @@ class Fleet:
             os.symlink(os.path.abspath(binary(name)), self.at("bin", name))
         write(self.at("bin", "systemctl"), SYSTEMCTL, 0o755)
         write(self.at("ssh"), SSH % folder, 0o755)
-        with open("/etc/group") as f:
-            write(self.at("group"), re.sub(r"(?m)^grapevine:.*\n", "", f.read()) + "grapevine:x:64000:\n")
+        for name, line in (("group", "grapevine:x:64000:"), ("passwd", "grapevine:x:64000:64000::/:/usr/sbin/nologin")):
+            with open("/etc/" + name) as f:
+                write(self.at(name), re.sub(r"(?m)^grapevine:.*\n", "", f.read()) + line + "\n")
+        os.chmod(folder, 0o755)  # that user finds the program
         subprocess.run([binary("gvctl"), "keygen", "--out", self.at("cluster.key")], check=True, stdout=subprocess.DEVNULL)
         write(self.at("replicas"), "http://%s:8001\n" % BRIDGE)
         with open(path("deploy", "hosts", "grapevine.yaml")) as f:
@@ -74,7 +76,8 @@ class Fleet:
             self.hosts[host.address] = host
             host.run("mkdir", "-p", "/etc/grapevine")
             host.run("mount", "-t", "tmpfs", "tmpfs", "/etc/grapevine")
-            host.run("mount", "--bind", self.at("group"), "/etc/group")
+            for name in ("group", "passwd"):
+                host.run("mount", "--bind", self.at(name), "/etc/" + name)
             write(self.at("hosts", host.address), "%d\n" % host.init.pid)
         self.env = {**os.environ, "SSH": self.at("ssh"), "TMPDIR": self.at("tmp"),
                     "PATH": self.at("bin") + ":" + os.environ["PATH"]}
@@ -88,7 +91,7 @@ class Fleet:
     def asked(self, address):
         """What systemctl was asked for, but for whether it runs."""
         text = self.hosts[address].run("cat", "/etc/grapevine/asked", ok=False).stdout
-        return [line for line in text.splitlines() if not line.startswith(("is-active", "enable"))]
+        return [line for line in text.splitlines() if not line.startswith(("is-active", "enable", "show"))]
 
     def events(self, address, name):
         text = self.hosts[address].run("cat", "/etc/grapevine/log")
@@ -152,6 +155,16 @@ def story_rollout(fleet):
         if word not in err:
             raise SystemExit("a wrong setting: %s%s" % (out, err))
     expect([len(fleet.asked(a)) for a in all_hosts], [2, 2, 2], "restarts after a wrong setting")
+    # A key that root alone may read: the router would not start again, so nothing is restarted.
+    fleet.hosts[first].run("sh", "-c", "umask 077; echo t >/etc/grapevine/mine.token")
+    write(fleet.at("mine"), fleet.config + "admin-token-file: /etc/grapevine/mine.token\n")
+    status, out, err = fleet.rollout(*all_hosts, config="mine")
+    if status != 1 or "mine.token" not in err or "stopped at " + first not in err:
+        raise SystemExit("a key that the service cannot read: %s%s" % (out, err))
+    expect([len(fleet.asked(a)) for a in all_hosts], [2, 2, 2], "restarts after a key that cannot be read")
+    left = fleet.hosts[first].run("sh", "-c", "ls /etc/grapevine; grep -c mine.token /etc/grapevine/grapevine.yaml", ok=False).stdout
+    if "grapevine.yaml.new" in left or not left.endswith("\n0\n"):
+        raise SystemExit("settings that were refused are there: " + left)
     # A host that is away is noticed before anything is changed.
     status, out, err = fleet.rollout("10.0.0.77", first)
     expect((status, "10.0.0.77 is not reached; nothing was changed" in err), (1, True), "a host that is away: " + err)

@@ -145,6 +145,39 @@ class Debian(Case):
         for script in ("postinst", "prerm", "postrm"):
             run("sh", "-n", os.path.join(self.folder, "control", script))
 
+    @unittest.skipUnless(os.geteuid() == 0 and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode,
+                         "needs root and a mount namespace")
+    def test_an_upgrade_checks_what_the_user_of_the_service_may_read(self):
+        """Root may read all: the old router was stopped, and the new one ended with status 2, for good."""
+        at = lambda *names: os.path.join(self.folder, "upgrade", *names)
+        os.makedirs(at("bin"))
+        os.chmod(at(), 0o755)
+
+        def put(name, content, mode=0o644):
+            with open(at(name), "w", encoding="utf-8") as f:
+                f.write(content)
+            os.chmod(at(name), mode)
+        os.symlink(os.path.abspath(binary("grapevine")), at("bin/grapevine"))
+        for name in ("systemctl", "systemd-sysusers", "deb-systemd-helper"):
+            put("bin/" + name, "#!/bin/sh\n", 0o755)
+        put("bin/deb-systemd-invoke", '#!/bin/sh\necho "invoked: $*"\n', 0o755)
+        for name, line in (("group", "grapevine:x:64000:"), ("passwd", "grapevine:x:64000:64000::/:/usr/sbin/nologin")):
+            put(name, re.sub(r"(?m)^grapevine:.*\n", "", text("/etc/" + name)) + line + "\n")
+        script = """set -e
+            mount --make-rprivate /
+            mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system
+            mkdir -p /etc/grapevine && mount -t tmpfs -o mode=755 tmpfs /etc/grapevine
+            mount --bind passwd /etc/passwd && mount --bind group /etc/group
+            printf 'replica: http://127.0.0.1:1\\nadmin-token-file: /etc/grapevine/t\\n' >/etc/grapevine/grapevine.yaml
+            echo sesame >/etc/grapevine/t
+            chown root:grapevine /etc/grapevine/t
+            chmod $1 /etc/grapevine/t
+            PATH=$PWD/bin:$PATH exec sh ../control/postinst configure 0.0.1 2>&1"""
+        for mode, restarts in (("640", True), ("600", False)):
+            said = run("unshare", "-m", "sh", "-c", script, "sh", mode, cwd=at())
+            self.assertEqual("restart grapevine.service" in said or "restarting" in said, restarts, said)
+            self.assertEqual("/etc/grapevine/t" in said and "may not read" in said, not restarts, said)
+
     @unittest.skipUnless(shutil.which("lintian"), "want lintian")
     def test_lintian(self):
         run("lintian", "--fail-on", "error,warning", self.package)
