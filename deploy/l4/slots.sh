@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Fills the slots of nftables.conf with the routers that are ready: asks each for GET /health once a second. Run it as
-# a service beside nftables.
+# Fills the slots of nftables.conf with the routers that are ready: asks each of them once a second. Run it as a service
+# beside nftables.
 #
-#   deploy/l4/slots.sh ADDRESS...       PORT=8080, SLOTS=12, INTERVAL=1 (seconds), FAILS=2
+#   deploy/l4/slots.sh ADDRESS...       CHECK=http://@:8080/health, SLOTS=12, INTERVAL=1 (seconds), FAILS=2
+#
+# CHECK: what is asked, with @ for the router's address; answered with 200 it is ready. Of routers whose client port
+# speaks TLS ask the probe port: CHECK=http://@:9091/readyz.
 #
 # A router goes at its second failure in a row and is back at its first success. If none is ready the slots stay as
 # they were: the one that comes back first is then reached at once.
 set -euo pipefail
-[ $# -gt 0 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-PORT=${PORT:-8080} SLOTS=${SLOTS:-12} INTERVAL=${INTERVAL:-1} FAILS=${FAILS:-2}
+[ $# -gt 0 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+CHECK=${CHECK:-http://@:${PORT:-8080}/health} SLOTS=${SLOTS:-12} INTERVAL=${INTERVAL:-1} FAILS=${FAILS:-2}
 declare -A failed
 for router in "$@"; do
     failed[$router]=0
@@ -17,7 +20,7 @@ last=
 while :; do
     ready=()
     for router in "$@"; do
-        if curl -sf -o /dev/null --max-time 1 "http://$router:$PORT/health"; then
+        if curl -sf -o /dev/null --max-time 1 "${CHECK//@/"$router"}"; then
             failed[$router]=0
         else
             failed[$router]=$((failed[$router] + 1))

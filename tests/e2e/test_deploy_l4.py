@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import binary  # noqa: E402
 from lib_deploy import path, text  # noqa: E402
 from lib_dns import Dns  # noqa: E402
+from lib_tls import Authority  # noqa: E402
 from lib_hosts import BRIDGE, Hub, Story, skip_unless_hosts, wait_for  # noqa: E402
 
 HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
@@ -24,9 +25,11 @@ BODY = json.dumps({"model": "sim", "max_tokens": 2, "messages": [{"role": "user"
 
 class World:
     """Three routers at 10.0.0.11 to 13, an engine, a client's machine."""
+    ready, scheme, shown = "http://127.0.0.1:8080/health", "http", ()
 
     def __init__(self, hub, folder, *args):
         self.hub, self.folder = hub, folder
+        self.settings()
         hub.start(binary("tests/engine-sim"), "--listen", BRIDGE + ":8001", "--speed-up", "50")
         self.routers, self.args = [], args
         for n in (1, 2, 3):
@@ -38,21 +41,23 @@ class World:
         for r in self.routers:
             wait_for(lambda: self.health(r) == "200", "%s ready" % r.name)
 
+    def settings(self):
+        self.own = ("--replica", "http://%s:8001" % BRIDGE, "--listen", "0.0.0.0:8080", "--admin-listen", "127.0.0.1:9090",
+                    "--drain-delay", "4s")
+
     def start(self, host):
-        host.router = host.start(binary("grapevine"), "--replica", "http://%s:8001" % BRIDGE, "--listen", "0.0.0.0:8080",
-                                 "--admin-listen", "127.0.0.1:9090", "--drain-delay", "4s", "--access-log", "all",
-                                 "--log-format", "json",
+        host.router = host.start(binary("grapevine"), *self.own, "--access-log", "all", "--log-format", "json",
                                  # The first packets of a connection may be lost here, and come again after 1 and 3 s.
                                  "--upstream-connect-timeout", "10s", *self.args, log=host.log)
 
     def health(self, host):
-        return host.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:8080/health",
-                        ok=False).stdout
+        return host.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", self.ready, ok=False).stdout
 
     def ask(self, where, *args):
         """None if it was answered, else what curl says."""
-        p = self.client.run("curl", "-sS", "--fail-with-body", "--max-time", "20", *args, "-H",
-                            "content-type: application/json", "-d", BODY, "http://%s/v1/chat/completions" % where, ok=False)
+        p = self.client.run("curl", "-sS", "--fail-with-body", "--max-time", "20", *self.shown, *args, "-H",
+                            "content-type: application/json", "-d", BODY,
+                            "%s://%s/v1/chat/completions" % (self.scheme, where), ok=False)
         return None if p.returncode == 0 else p.stderr + p.stdout
 
     def troubles(self):
@@ -69,6 +74,29 @@ class World:
         with open(host.log) as f:
             rows = [json.loads(line) for line in f if line.startswith("{")]
         return [r["client"] for r in rows if r.get("event") == "request" and r["path"] == "/v1/chat/completions"]
+
+
+class Secure(World):
+    """With deploy/hosts/secure.yaml, each router for itself."""
+    ready, scheme = "http://127.0.0.1:9091/readyz", "https"
+
+    def settings(self):
+        at = lambda name: os.path.join(self.folder, name)
+        ca = Authority(self.folder)
+        pair = ca.pair("tls", "IP:10.0.0.10")
+        for name, content in (("admin.token", "a\n"), ("read.token", "r\n"), ("client.keys", ""),
+                              ("replicas", "http://%s:8001\n" % BRIDGE)):
+            with open(at(name), "w") as f:
+                f.write(content)
+        key = subprocess.run([binary("gvctl"), "key", "new", "alice", "--file", at("client.keys")], check=True,
+                             capture_output=True, text=True).stdout.split()[0]
+        config = text("deploy", "hosts", "secure.yaml").replace("/etc/grapevine", self.folder)
+        with open(at("grapevine.yaml"), "w") as f:
+            f.write(re.sub(r"(?m)^(cluster-key-file|gossip-listen|join):.*\n", "", config))
+        self.own = ("--config", at("grapevine.yaml"))
+        self.shown = ("--cacert", ca.cert, "-H", "authorization: Bearer " + key)
+        if pair.cert != at("tls.crt"):
+            raise SystemExit(pair.cert)
 
 
 class Load(threading.Thread):
@@ -114,10 +142,10 @@ def balanced(world, where):
     print("%d requests, 0 failed while a router was stopped" % load.count)
 
 
-def haproxy(world, name):
+def haproxy(world, name, port=8080):
     balancer = world.hub.host("balancer", "10.0.0.10")
     balancer.start(HAPROXY, "-db", "-f", path("deploy", "l4", name))
-    balanced(world, "10.0.0.10:8080")
+    balanced(world, "10.0.0.10:%d" % port)
     return {c for r in world.routers for c in world.asked(r)}
 
 
@@ -134,14 +162,31 @@ def story_proxy_protocol(hub, folder):
         raise SystemExit("clients: %s" % seen)
 
 
-def story_nftables(hub, folder):
-    world = World(hub, folder)
-    balancer = hub.host("balancer", "10.0.0.10")
+def nftables(world, rules, port, **how):
+    balancer = world.hub.host("balancer", "10.0.0.10")
     balancer.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
-    balancer.run("nft", "-f", path("deploy", "l4", "nftables.conf"))
+    balancer.run("nft", "-f", rules)
     balancer.start(path("deploy", "l4", "slots.sh"), *[r.address for r in world.routers],
-                   log=os.path.join(folder, "slots.log"), start_new_session=True)
-    balanced(world, "10.0.0.10:8080")
+                   log=os.path.join(world.folder, "slots.log"), start_new_session=True, **how)
+    balanced(world, "10.0.0.10:%d" % port)
+
+
+def story_nftables(hub, folder):
+    nftables(World(hub, folder), path("deploy", "l4", "nftables.conf"), 8080)
+
+
+def story_haproxy_secure(hub, folder):
+    haproxy(Secure(hub, folder), "haproxy-secure.cfg", 8443)
+
+
+def story_nftables_secure(hub, folder):
+    """The port and the check as the file says them."""
+    said = text("deploy", "l4", "nftables.conf")
+    rules = os.path.join(folder, "nftables.conf")
+    with open(rules, "w") as f:
+        f.write(said.replace("define port = 8080", "define port = 8443"))
+    check = re.search(r"(?m)^#   CHECK=(\S+) deploy/l4/slots.sh", said)[1]
+    nftables(Secure(hub, folder), rules, 8443, env={**os.environ, "CHECK": check})
 
 
 def story_dns(hub, folder):
@@ -175,7 +220,7 @@ class Layer4(unittest.TestCase):
     def setUpClass(cls):
         skip_unless_hosts()
         cls.stories = {}
-        for name in ("haproxy", "proxy_protocol", "nftables", "dns"):
+        for name in ("haproxy", "proxy_protocol", "nftables", "dns", "haproxy_secure", "nftables_secure"):
             cls.stories[name] = Story(__file__, name)
             cls.addClassCleanup(cls.stories[name].stop)
 
@@ -190,6 +235,12 @@ class Layer4(unittest.TestCase):
 
     def test_nftables(self):
         self.story("nftables")
+
+    def test_haproxy_in_front_of_secure_routers(self):
+        self.story("haproxy_secure")
+
+    def test_nftables_in_front_of_secure_routers(self):
+        self.story("nftables_secure")
 
     def test_dns(self):
         self.story("dns")
