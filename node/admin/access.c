@@ -39,8 +39,8 @@ static bool is_host_of(struct slice name, const char *at)
 }
 
 /* Whether the authority's host can be nobody's domain but ours: an address, localhost, the name
- * that admin-listen has, or the one that the others are told (the machine's, where the port listens
- * on all addresses). Who writes pages elsewhere chooses none of these. */
+ * that admin-listen has, or the one that is announced to the others (the machine's, where the port
+ * listens on all addresses). Who writes pages elsewhere chooses none of these. */
 static bool is_our_host(const struct admin *a, struct slice authority)
 {
     char host[NODE_HOST_BYTES];

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/version.h"
+#include "gossip/limits.h"
 #include "node/admin/figures.h"
 #include "node/cluster/digests.h"
 #include "node/route/brief.h"
@@ -101,6 +102,11 @@ static void settle(struct admin_live *live, enum agree state)
         a->since_ms = admin_unix_ms(live->admin);
     a->state = state;
 }
+
+/* Five digests of 16 digits, and their names. */
+enum { NODE_BYTES_MAX = GOSSIP_NAME_MAX + 200 };
+_Static_assert(GOSSIP_ROUTERS_MAX *NODE_BYTES_MAX <= LIVE_NODES_BYTES_MAX,
+               "without whom they hear there is room for all");
 
 /* False: there is no room for it. Whom each hears is what grows with the square of the members, so
  * it is left out first. */

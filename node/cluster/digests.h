@@ -40,8 +40,8 @@ const char *node_digest_class_text(enum node_digest_class class);
  * left a class out, differs in it. */
 unsigned node_digests_differ(struct slice nodes);
 /* Writes an object of the same members, each with its digests, `whole_index`, `ready` and, if they
- * are wanted, `hears` alone, or with the `error` that stands in their place. `silent`: how many have
- * one. False: it is no such object, and what was written is none either. */
+ * are wanted, `hears` alone, or with the `error` that stands in their place. `silent`: how many
+ * have one. False: it is no such object, and what was written is none either. */
 bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
                               struct json_writer *w);
 

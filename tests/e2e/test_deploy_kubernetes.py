@@ -155,7 +155,7 @@ def check(case, o, any_host="0.0.0.0"):
         case.assertIn('SECRET_ENTRY "%s"' % entry, text("node", "gvctl", "keygen.c"))
     check_secrets(case, o, mounts, volumes)
     case.assertIs(spec["enableServiceLinks"], False)
-    # What the others are told of a pod leads to it: its name does not.
+    # What a pod announces to the others leads to it: its name does not.
     own = {e["name"]: e for e in o.container["env"]}.get("GRAPEVINE_ADMIN_ADVERTISE", {})
     case.assertEqual(own.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"),
                      None if "admin-advertise" in config else "status.podIP")

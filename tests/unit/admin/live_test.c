@@ -188,7 +188,7 @@ static void digests_in_few_words(void **state)
     buf_free(&out);
 }
 
-/* The longest names that there are: two of them are two, and a router named "error" is not silent. */
+/* Two of the longest names are two, and a router named "error" is not silent. */
 static void digests_of_routers_with_long_names(void **state)
 {
     (void)state;
