@@ -128,15 +128,16 @@ replica-api-key-file: /etc/grapevine/engine-key/{{ .Values.engineKey.entry }}
 
 {{/* Where it listens: on IPv4 alone, or by [::] on IPv6 and IPv4. */}}
 {{- define "grapevine.any" -}}
-{{- if eq .Values.ipFamily "IPv4" }}0.0.0.0{{ else }}[::]{{ end }}
+{{- if eq (default "IPv4" .Values.ipFamily) "IPv4" }}0.0.0.0{{ else }}[::]{{ end }}
 {{- end }}
 
 {{/* The addresses of a Service; those of the cluster's own choice where it is IPv4. */}}
 {{- define "grapevine.families" -}}
-{{- if eq .Values.ipFamily "IPv6" }}
+{{- $family := default "IPv4" .Values.ipFamily }}
+{{- if eq $family "IPv6" }}
 ipFamilyPolicy: SingleStack
 ipFamilies: [IPv6]
-{{- else if eq .Values.ipFamily "dual" }}
+{{- else if eq $family "dual" }}
 ipFamilyPolicy: PreferDualStack
 {{- end }}
 {{- end }}
