@@ -1,5 +1,6 @@
 """The page in Chromium, headless, with three routers under load: what it shows, and how soon it says what is wrong."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -185,17 +186,32 @@ class Page(Clustered):
         self.open(self.nodes[0])
         self.well()
         ports = "{ %d, %d }" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)
-        table = "grapevine_page_%d" % os.getpid()
-        rule = "table inet %s { chain c { type filter hook output priority 0; udp sport %s udp dport %s drop; }; }"
-        subprocess.run(["nft", "-f", "-"], input=rule % (table, ports, ports), text=True, check=True)
-        try:
+        with self.dropped("udp sport %s udp dport %s drop" % (ports, ports)):
             took = self.said(lambda t: "r2 and r3 do not hear each other" in t, "a partition between two others")
             self.assertIn("The network between them is cut", self.text("why-differ"))
             self.shot("partition", 1440, 1100)
-        finally:
-            subprocess.run(["nft", "delete", "table", "inet", table], check=True)
         self.assertLess(took, SOON_S * SLOW)
         self.well()
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("nft"), "needs root and nftables")
+    def test_one_way_loss_is_said(self):
+        self.open(self.nodes[0])
+        self.well()
+        with self.dropped("udp sport %d udp dport %d drop" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)):
+            took = self.said(lambda t: "r3 does not hear r2" in t, "loss one way, between two others")
+            self.assertIn("r3 does not hear r2, which hears r3", self.text("why-differ"))
+        self.assertLess(took, SOON_S * SLOW)
+        self.well()
+
+    @contextlib.contextmanager
+    def dropped(self, rule):
+        table = "grapevine_page_%d" % os.getpid()
+        text = "table inet %s { chain c { type filter hook output priority 0; %s; }; }" % (table, rule)
+        subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["nft", "delete", "table", "inet", table], check=True)
 
     def test_a_token_for_reading(self):
         """A port that wants one, which stands before a router here."""
