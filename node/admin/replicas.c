@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/json_write.h"
 #include "node/admin/admin_internal.h"
 #include "node/proxy/engine/fetch.h"
 
@@ -40,26 +41,38 @@ void admin_sources(struct admin *a, struct exchange *x, const struct http_head *
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
 
-/* It drains all the same: a source says so, or none lists it any more. */
-static void answer_drained_by(struct admin *a, struct exchange *x, struct slice name)
+/* It is done, to the replica of that name: the caller may have spelled it otherwise. More may
+ * follow until done_end(). */
+static struct json_writer done_begin(struct buf *out, const char *name)
+{
+    buf_init(out, 0);
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    json_key(&w, "ok");
+    json_bool(&w, true);
+    json_key(&w, "replica");
+    json_cstr(&w, name);
+    return w;
+}
+
+static void done_end(struct exchange *x, struct json_writer *w, struct buf *out)
+{
+    json_object_end(w);
+    admin_answer_buf(x, json_writer_finish(w), type_json, out);
+}
+
+/* Why it drains all the same: a source says so, or none lists it any more. */
+static void write_drained_by(struct admin *a, struct json_writer *w, struct slice name)
 {
     const struct discover *d = a->config.discover;
     bool listed = false;
     for (unsigned i = 0; i < discover_source_count(d); i++)
         listed = listed || discover_lists(d, i, name);
-    struct buf out;
-    buf_init(&out, 0);
-    struct json_writer w = json_writer_of(&out);
-    json_object_begin(&w);
-    json_key(&w, "ok");
-    json_bool(&w, true);
-    json_key(&w, "drained_by");
+    json_key(w, "drained_by");
     if (listed)
-        discover_names_write(d, name, &w);
+        discover_names_write(d, name, w);
     else
-        json_cstr(&w, "no source lists it any more");
-    json_object_end(&w);
-    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+        json_cstr(w, "no source lists it any more");
 }
 
 static void set_draining(struct admin *a, struct exchange *x, const struct http_head *head,
@@ -79,10 +92,11 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
     bool drains =
         node_router_rank(a->config.router, (unsigned)replica) < 0 &&
         node_router_replica_health(a->config.router, (unsigned)replica) == NODE_HEALTH_DRAINING;
+    struct buf out;
+    struct json_writer w = done_begin(&out, wanted.name);
     if (!draining && drains)
-        answer_drained_by(a, x, slice_of_cstr(wanted.name));
-    else
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+        write_drained_by(a, &w, slice_of_cstr(wanted.name));
+    done_end(x, &w, &out);
 }
 
 void admin_drain(struct admin *a, struct exchange *x, const struct http_head *head)
@@ -95,30 +109,40 @@ void admin_undrain(struct admin *a, struct exchange *x, const struct http_head *
     set_draining(a, x, head, false);
 }
 
-/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet, in words
- * that JSON may quote; NULL: it does, or nobody asked. */
+/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet; NULL: it
+ * does, or nobody asked. */
 static void answer_wish(struct admin *a, struct exchange *x, const char *name,
                         enum node_replica_wish wish, int result, const char *silent)
 {
-    char ok[128] = "{\"ok\":true}";
     const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
+    if (result < 0 && result != ERR_AGAIN && result != ERR_EXISTS) {
+        if (result == ERR_NOT_FOUND)
+            admin_answer_no_replica(x, name);
+        else
+            exchange_answer_error(x, result == ERR_FULL ? 409 : 400, SLICE("replica"),
+                                  "The replica `%s` cannot be %s: %s.", name, verb,
+                                  err_text(result));
+        return;
+    }
+    struct buf out;
+    struct json_writer w = done_begin(&out, name);
     if (result >= 0) {
         log_event(a->config.log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
                   LOG_CSTR("wish", verb));
-        if (silent != NULL)
-            (void)snprintf(ok, sizeof ok, "{\"ok\":true,\"answers\":false,\"why\":\"%s\"}", silent);
-        exchange_answer(x, 200, type_json, slice_of_cstr(ok), NULL, 0);
+        if (silent != NULL) {
+            json_key(&w, "answers");
+            json_bool(&w, false);
+            json_key(&w, "why");
+            json_cstr(&w, silent);
+        }
     } else if (result == ERR_AGAIN) {
         log_event(a->config.log, LOG_WARN, "replica_waits", LOG_CSTR("replica", name));
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"waits\":true}"), NULL, 0);
-    } else if (result == ERR_EXISTS) {
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
-    } else if (result == ERR_NOT_FOUND) {
-        admin_answer_no_replica(x, name);
-    } else {
-        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, SLICE("replica"),
-                              "The replica `%s` cannot be %s: %s.", name, verb, err_text(result));
     }
+    if (result < 0) {
+        json_key(&w, result == ERR_AGAIN ? "waits" : "already");
+        json_bool(&w, true);
+    }
+    done_end(x, &w, &out);
 }
 
 void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head)

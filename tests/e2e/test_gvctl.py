@@ -90,7 +90,7 @@ SHOWN = {
     ("log-level", "debug"): ("POST", "/log-level?level=debug", {"ok": True},
                              [r"^the log has level debug until the next start\n$"]),
     ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"ok": True},
-                       [r"^a:1 drains: no router sends it anything new; nothing is under way there\n$"]),
+                       [r"^a:1 drains: no router sends it anything new; how much is under way there is not known\n$"]),
     ("undrain", "a:1@2"): ("POST", "/undrain?replica=a:1%402", {"ok": True},
                            [r"^a:1@2 gets requests again, from all routers\n$"]),
     ("add", "a&b c:1", "--engine", "vllm"): ("POST", "/replicas?replica=a%26b%20c:1&engine=vllm", {"ok": True},
