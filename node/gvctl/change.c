@@ -9,12 +9,13 @@
 #include "base/check.h"
 #include "node/gvctl/ask.h"
 #include "node/gvctl/fields.h"
+#include "node/gvctl/plain.h"
 
 enum {
     SENTENCE_BYTES = 1024,
     WAIT_S = 600, /* what is under way there may take so long, unless --timeout says */
     WAIT_STEP_MS = 200,
-    WAIT_QUIET = 5, /* looks in a row that see nothing: word of other routers takes a moment */
+    WAIT_QUIET = 5,    /* looks in a row that see nothing: word of other routers takes a moment */
     WAIT_UNKNOWN = 25, /* looks in a row at replicas without that one: a router starts again */
 };
 
@@ -104,10 +105,10 @@ static void warn_of_last(const json_t *replicas, struct slice name)
             any = any || (!is_part(row, name) && serves(row, key));
         }
         if (!any && others)
-            (void)fprintf(stderr,
-                          "gvctl: warning: no other replica that is up serves \"%s\": requests for "
-                          "it are refused from now on\n",
-                          key);
+            plain_printf(stderr,
+                         "gvctl: warning: no other replica that is up serves \"%s\": requests for "
+                         "it are refused from now on\n",
+                         key);
     }
     if (!others)
         (void)fprintf(stderr, "gvctl: warning: that was the last replica that was up: requests "
@@ -284,6 +285,7 @@ int change(const struct given *g, const struct command *c, const char *argument)
     if (answer == 200) {
         char sentence[SENTENCE_BYTES];
         json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);
+        plain_json(said); /* in JSON it is printed as it came */
         struct slice name = name_of(argument, said);
         struct load load = load_of(before, name);
         if (of_replica && load.known)

@@ -175,7 +175,7 @@ static void take_ready(struct survey *s, const struct given *g)
                         .timeout_s = ASK_TIMEOUT_S,
                         .quiet = true};
     int status = call_admin(g->admin, &call, &out);
-    json_t *answer = status > 0 ? json_loadb(out.at, out.len, 0, NULL) : NULL;
+    json_t *answer = status > 0 ? ask_parse(g, buf_slice(&out)) : NULL;
     s->ready = status == 200;
     copy(s->why_not, sizeof s->why_not, answer, "why");
     if (fields_has_text(answer, "alone"))
