@@ -67,6 +67,8 @@ void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *h
     json_cstr(&w, why != NULL ? why : "");
     json_key(&w, "alone");
     json_cstr(&w, alone != NULL ? alone : "");
+    json_key(&w, "router"); /* for who asks before showing a token */
+    json_cstr(&w, a->config.name != NULL ? a->config.name : "");
     json_object_end(&w);
     int err = json_writer_finish(&w);
     if (err == 0)
