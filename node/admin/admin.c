@@ -107,8 +107,11 @@ void admin_log_level(struct admin *a, struct exchange *x, const struct http_head
         exchange_answer_error(x, 400, SLICE("level"), "level must be error, warn, info or debug.");
         return;
     }
+    struct admin_who who;
+    admin_who(a, x, head, &who);
     a->config.log->level = level;
-    log_event(a->config.log, LOG_ERROR, "log_level", LOG_CSTR("now", name));
+    log_event(a->config.log, LOG_ERROR, "log_level", LOG_CSTR("now", name),
+              LOG_CSTR("from", who.from), LOG_CSTR("token", who.token));
     exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
 }
 
@@ -186,7 +189,10 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
         exchange_answer_not_allowed(x, head->path, methods);
         return;
     }
-    bool may = probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head)));
+    bool asks = (call->flags & ADMIN_ASKS) != 0;
+    bool may =
+        probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head)) &&
+                   (!asks || admin_may_ask(a, x, head)));
     if (may && ((call->flags & ADMIN_SHARED) == 0 || has_joined(a, x)))
         call->handle(a, x, head);
 }

@@ -87,8 +87,11 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
         return;
     }
     node_router_replica_drain(a->config.router, (unsigned)replica, draining);
+    struct admin_who who;
+    admin_who(a, x, head, &who);
     log_event(a->config.log, LOG_INFO, "replica_drain", LOG_CSTR("replica", wanted.name),
-              LOG_BOOL("draining", draining));
+              LOG_CSTR("wish", draining ? "drained" : "undrained"), LOG_CSTR("from", who.from),
+              LOG_CSTR("token", who.token));
     bool drains =
         node_router_rank(a->config.router, (unsigned)replica) < 0 &&
         node_router_replica_health(a->config.router, (unsigned)replica) == NODE_HEALTH_DRAINING;
@@ -112,7 +115,8 @@ void admin_undrain(struct admin *a, struct exchange *x, const struct http_head *
 /* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet; NULL: it
  * does, or nobody asked. */
 static void answer_wish(struct admin *a, struct exchange *x, const char *name,
-                        enum node_replica_wish wish, int result, const char *silent)
+                        const struct admin_who *who, enum node_replica_wish wish, int result,
+                        const char *silent)
 {
     const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
     if (result < 0 && result != ERR_AGAIN && result != ERR_EXISTS) {
@@ -128,7 +132,8 @@ static void answer_wish(struct admin *a, struct exchange *x, const char *name,
     struct json_writer w = done_begin(&out, name);
     if (result >= 0) {
         log_event(a->config.log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
-                  LOG_CSTR("wish", verb));
+                  LOG_CSTR("wish", verb), LOG_CSTR("from", who->from),
+                  LOG_CSTR("token", who->token));
         if (silent != NULL) {
             json_key(&w, "answers");
             json_bool(&w, false);
@@ -136,7 +141,8 @@ static void answer_wish(struct admin *a, struct exchange *x, const char *name,
             json_cstr(&w, silent);
         }
     } else if (result == ERR_AGAIN) {
-        log_event(a->config.log, LOG_WARN, "replica_waits", LOG_CSTR("replica", name));
+        log_event(a->config.log, LOG_WARN, "replica_waits", LOG_CSTR("replica", name),
+                  LOG_CSTR("from", who->from), LOG_CSTR("token", who->token));
     }
     if (result < 0) {
         json_key(&w, result == ERR_AGAIN ? "waits" : "already");
@@ -152,7 +158,9 @@ void admin_replica_remove(struct admin *a, struct exchange *x, const struct http
         return;
     int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO);
-    answer_wish(a, x, replica.name, NODE_REPLICA_REMOVE, result, NULL);
+    struct admin_who who;
+    admin_who(a, x, head, &who);
+    answer_wish(a, x, replica.name, &who, NODE_REPLICA_REMOVE, result, NULL);
 }
 
 /* --- one is added --------------------------------------------------------------------------- */
@@ -163,7 +171,8 @@ struct admin_add {
     struct exchange *x;                 /* NULL: it is answered, or who asked is gone */
     struct node_replica_option replica; /* without labels, which borrow from the request, */
     enum node_engine engine;            /* but for this one */
-    struct pool pool;                   /* its address alone: no request goes there */
+    struct admin_who who;
+    struct pool pool; /* its address alone: no request goes there */
     struct fetch fetch;
     uint64_t until_ms;
     bool asked;
@@ -176,7 +185,7 @@ static void take(struct admin_add *a, const char *silent)
     a->x = NULL;
     int result = node_router_replica_wish(a->admin->config.router, slice_of_cstr(a->replica.name),
                                           NODE_REPLICA_ADD, a->engine);
-    answer_wish(a->admin, x, a->replica.name, NODE_REPLICA_ADD, result, silent);
+    answer_wish(a->admin, x, a->replica.name, &a->who, NODE_REPLICA_ADD, result, silent);
 }
 
 static void refuse(struct admin_add *a)
@@ -187,7 +196,8 @@ static void refuse(struct admin_add *a)
     a->x = NULL;
     log_event(a->admin->config.log, LOG_WARN, "replica_refused",
               LOG_CSTR("replica", a->replica.name), LOG_CSTR("error", "it is a router"),
-              LOG_CSTR("router", who));
+              LOG_CSTR("router", who), LOG_CSTR("from", a->who.from),
+              LOG_CSTR("token", a->who.token));
     exchange_answer_error(x, 409, SLICE("replica"),
                           "`%s` is a Grapevine router (%s), no engine: requests would go in a "
                           "circle. Add the engines behind it instead.",
@@ -257,6 +267,7 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     a->replica = replica;
     a->replica.labels = (struct node_labels){0};
     a->engine = replica.labels.engine;
+    admin_who(admin, x, head, &a->who);
     a->until_ms = now + ADMIN_ADD_PROBE_MS;
     fetch_init(&a->fetch, &a->pool, on_health, a);
     a->next = admin->adds;
