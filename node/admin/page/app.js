@@ -192,5 +192,7 @@ $('token-form').addEventListener('submit', (event) => {
   follow();
 });
 log.begin();
-ask.begin(call);
+ask.begin(call, (text) => {
+  token = text;
+});
 follow();
