@@ -87,12 +87,27 @@ void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *
                      SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
+/* As a setting that the file cannot hold is written, so that all who read those can read it. */
+static int write_refused(const struct admin *a, struct buf *out)
+{
+    if (a->refused == NULL)
+        return 0;
+    int err = buf_append_cstr(out, "# config-refused: ");
+    if (err == 0)
+        err = json_string_append(out, slice_of_cstr(a->refused));
+    return err == 0
+               ? buf_append_cstr(out, "   # the file as it is now; what was in force goes on\n")
+               : err;
+}
+
 void admin_config(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
     struct buf out;
     buf_init(&out, 0);
-    int err = node_options_effective(a->config.options, &out);
+    int err = write_refused(a, &out);
+    if (err == 0)
+        err = node_options_effective(a->config.options, &out);
     if (err == 0 && a->wanted != NULL)
         err = node_options_waiting(a->config.options, a->wanted, &out);
     admin_answer_buf(x, err, type_text, &out);
@@ -235,6 +250,11 @@ void admin_listens(struct admin *a, bool on_loopback)
 void admin_options_wanted(struct admin *a, const struct node_options *wanted)
 {
     a->wanted = wanted;
+}
+
+void admin_options_refused(struct admin *a, const char *why)
+{
+    a->refused = why;
 }
 
 void admin_tick(struct admin *a)

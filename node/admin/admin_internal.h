@@ -65,6 +65,7 @@ struct admin {
     struct proxy *proxy;
     bool on_loopback;
     const struct node_options *wanted; /* NULL: those in force */
+    const char *refused;               /* what is wrong with the last ones; NULL: nothing */
     struct admin_ask *asks;            /* questions to all routers that wait for their answers */
     struct admin_add *adds;            /* replicas that are probed before they are added */
     unsigned add_count;

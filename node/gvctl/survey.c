@@ -70,6 +70,8 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
         r->in_flight = value;
     else if (strcmp(name, "grapevine_queue_length") == 0)
         r->queue_length = value;
+    else if (strcmp(name, "grapevine_config_refused") == 0)
+        r->config_refused = value > 0;
 }
 
 /* A call that needs no token, and shows none. The status. */
