@@ -86,8 +86,8 @@ void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf
 /* The prompt and session of an /explain. False: it is no request, and that was answered. */
 bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
 
-/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: malformed, which was answered.
- * `rank_too`: HOST:PORT@RANK will do (node/replica/rank.h). */
+/* ?replica=HOST:PORT or its URL, with #engine=vllm or &engine=vllm and no other label. False:
+ * malformed, which was answered. `rank_too`: HOST:PORT@RANK will do (node/replica/rank.h). */
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too);
 void admin_answer_no_replica(struct exchange *x, const char *name);

@@ -169,8 +169,7 @@ struct admin_add {
     struct admin_add *next; /* of admin->adds */
     struct admin *admin;
     struct exchange *x;                 /* NULL: it is answered, or who asked is gone */
-    struct node_replica_option replica; /* without labels, which borrow from the request, */
-    enum node_engine engine;            /* but for this one */
+    struct node_replica_option replica; /* of its labels the engine alone */
     struct admin_who who;
     struct pool pool; /* its address alone: no request goes there */
     struct fetch fetch;
@@ -184,7 +183,7 @@ static void take(struct admin_add *a, const char *silent)
     struct exchange *x = a->x;
     a->x = NULL;
     int result = node_router_replica_wish(a->admin->config.router, slice_of_cstr(a->replica.name),
-                                          NODE_REPLICA_ADD, a->engine);
+                                          NODE_REPLICA_ADD, a->replica.labels.engine);
     answer_wish(a->admin, x, a->replica.name, &a->who, NODE_REPLICA_ADD, result, silent);
 }
 
@@ -246,14 +245,6 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     struct node_replica_option replica;
     if (!admin_read_replica(x, head, &replica, false))
         return;
-    if (replica.labels.weight > 0 || replica.labels.model.len > 0 ||
-        replica.labels.health.len > 0) {
-        exchange_answer_error(
-            x, 400, SLICE("replica"),
-            "No weight, model or health path can be added at run time, for labels are not "
-            "sent to the other routers: want them in the settings.");
-        return;
-    }
     struct admin_add *a = admin->add_count < ADMIN_ADDS_MAX ? calloc(1, sizeof *a) : NULL;
     if (a == NULL || pool_open(&a->pool, admin->proxy, &replica.address) != 0) {
         free(a);
@@ -265,8 +256,6 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     a->admin = admin;
     a->x = x;
     a->replica = replica;
-    a->replica.labels = (struct node_labels){0};
-    a->engine = replica.labels.engine;
     admin_who(admin, x, head, &a->who);
     a->until_ms = now + ADMIN_ADD_PROBE_MS;
     fetch_init(&a->fetch, &a->pool, on_health, a);

@@ -137,7 +137,9 @@ static const struct command rows[] = {
      .options = OF_ADD,
      .help = "a replica, until it is removed",
      .more = "It is used when its health check succeeds. A router in place of an engine is\n"
-             "refused."},
+             "refused. The engine may stand behind it, as in the settings, but no other label.\n"
+             "\n"
+             "  gvctl add '10.0.0.3:8000#engine=vllm'"},
     {.name = "remove",
      .argument = "HOST:PORT",
      .run = COMMAND_CHANGE,
