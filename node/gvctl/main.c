@@ -210,6 +210,12 @@ static bool fits(const struct given *g, const struct command *c)
                       c->name);
         return false;
     }
+    if (!command_has_form(c, g->show.format)) {
+        (void)fprintf(stderr, "gvctl: %s has no output %s: %s%s\n", c->name,
+                      show_format_text(g->show.format), command_forms_text(c),
+                      c->run == COMMAND_TOP ? " (gvctl status has json and yaml)" : "");
+        return false;
+    }
     if (given >= least && given <= most)
         return true;
     (void)fprintf(stderr, "gvctl: %s takes %s%s%s; see gvctl help %s\n", c->name,

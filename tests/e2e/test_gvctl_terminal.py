@@ -2,6 +2,7 @@
 model was "\\x1b]0;..." set the title of the window in which `gvctl decisions -o wide` ran, and one could hide lines."""
 
 import json
+import re
 import unittest
 
 from lib import Case, answer, answer_json
@@ -87,6 +88,29 @@ class Terminal(Case):
             status, out, err = self.ask(answer_json(said), "events", "-o", form)
             self.assertEqual(status, 0)
             self.check(out + err, form)
+
+    def test_an_output_that_a_command_does_not_have_is_refused(self):
+        """top and keygen printed text with -o json, and what -o name of a queue got was "is it grapevine?"."""
+        names, texts = {"members", "replicas", "poison"}, {"top", "keygen", "completion", "help"}
+        listed = set(re.findall(r"(?m)^  ([a-z]\S*)", gvctl("--help")[1]))
+        self.assertGreater(len(listed), 20)
+        arguments = {"explain": ["-"], "log-level": ["info"], "completion": ["bash"], "key": ["new", "alice"]}
+        for command in sorted(listed):
+            args = arguments.get(command, ["a:1"] if command in ("add", "remove", "drain", "undrain", "forget") else [])
+            for form in ("json", "yaml", "name"):
+                has = form == "yaml" if command == "convert" else command in names if form == "name" else command not in texts
+                self.port.closes(answer_json(SHOWN[(command,)][2] if (command,) in SHOWN else {}))
+                status, out, err = gvctl(command, *args, "-o", form, admin=self.port.port, stdin=b"{}")
+                refused = "%s has no output %s: table" % (command, form)
+                if has:
+                    self.assertNotIn("has no output", err, (command, form))
+                else:
+                    self.assertEqual((status, out), (2, ""), (command, form))
+                    self.assertIn("gvctl: " + refused, err)
+            said = re.search(r"-o, --output FORMAT +(.*)\n", gvctl("help", command)[1])[1]
+            self.assertEqual("name" in said, command in names, command)
+            self.assertEqual("json" in said, command not in texts | {"convert"}, command)
+        self.assertIn("gvctl status has json and yaml", self.ask(answer_json([]), "top", "-o", "json", "--once")[2])
 
     def test_its_own_colours_stay(self):
         self.port.closes(answer_json([{"name": EVIL, "health": "up"}]))
