@@ -93,6 +93,15 @@ static const char *cut_rank(struct slice *name, bool rank_too, struct node_rank_
     return address_wrong(*name);
 }
 
+/* Behind the @ may be a rank; before it, if it is none, a password. */
+static void answer_wrong(struct exchange *x, struct slice given, const char *wrong)
+{
+    struct slice shown = node_rank_name_meant(given) ? given : node_replica_shown(given);
+    exchange_answer_error(x, 400, SLICE("replica"), "`%s%.*s`: %s",
+                          shown.len < given.len ? "..." : "",
+                          shown.len > 200 ? 200 : (int)shown.len, shown.at, wrong);
+}
+
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too)
 {
@@ -136,7 +145,7 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
         (void)snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name), "@%u",
                        rank.rank);
     if (wrong != NULL)
-        exchange_answer_error(x, 400, SLICE("replica"), "`%.200s`: %s", given, wrong);
+        answer_wrong(x, slice_of_cstr(given), wrong);
     return wrong == NULL;
 }
 
