@@ -211,9 +211,10 @@ bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *
         exchange_answer_error(
             x, 403, slice_of("", 0),
             "This call tells whether a text was served, and comes from %s. A router without a "
-            "token takes it from loopback alone: call it on its own machine by 127.0.0.1, or start "
-            "it with admin-token-file or admin-read-token-file and give a token (gvctl "
-            "--token-file FILE).",
-            who.from);
+            "token takes it from loopback alone%s start it with admin-token-file or "
+            "admin-read-token-file and give a token (gvctl --token-file FILE).",
+            who.from,
+            a->on_loopback ? ": call it on its own machine by 127.0.0.1, or"
+                           : ", and the admin port of this one does not listen there:");
     return false;
 }
