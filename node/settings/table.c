@@ -99,8 +99,8 @@ static const struct node_option table[] = {
      .help = "token asked of calls that change something",
      .more = "On the admin port: `Authorization: Bearer TOKEN`. Reading needs no token, but with "
              "`admin-read-token-file`. Without a token file, changes are taken from the router's "
-             "own machine alone. What a prompt would cost (`gvctl explain`) is told to others with "
-             "this token, or the one for reading, alone. The file, one line, is read anew each "
+             "own machine alone. What a prompt would cost (`gvctl explain`) others learn with this "
+             "token, or the one for reading, alone. The file, one line, is read anew each "
              "second."},
     NODE_OPTION_ROWS_ADMIN_ACCESS,
     {.name = "config",
