@@ -187,6 +187,12 @@ void json_u64(struct json_writer *w, uint64_t value)
     put_digits(w, false, value);
 }
 
+void json_put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
 void json_i64(struct json_writer *w, int64_t value)
 {
     put_digits(w, value < 0, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);

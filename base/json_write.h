@@ -48,6 +48,8 @@ void json_slice(struct json_writer *w, struct slice text);
 void json_cstr(struct json_writer *w, const char *text);
 void json_u64(struct json_writer *w, uint64_t value);
 void json_i64(struct json_writer *w, int64_t value);
+/* A member of an object: its key, and the number. */
+void json_put_u64(struct json_writer *w, const char *key, uint64_t value);
 /* NaN and infinities, which JSON does not have, become null. */
 void json_double(struct json_writer *w, double value);
 void json_bool(struct json_writer *w, bool value);

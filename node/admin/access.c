@@ -1,4 +1,5 @@
 /* Who may call the admin port, and who may change something there. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -123,17 +124,72 @@ bool admin_may_read(const struct admin *a, struct exchange *x, const struct http
     return false;
 }
 
-/* A call that changes something needs the token, where one is configured: 401 if it is wrong. Where
- * none is, it must come from this machine, else 403: one that can add a replica gets prompts. */
-bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head)
+/* --- who is refused, and who did what --------------------------------------------------------- */
+
+void admin_who(const struct admin *a, const struct exchange *x, const struct http_head *head,
+               struct admin_who *out)
 {
-    if (a->config.token != NULL ? has_token(a, head) : node_host_is_loopback(x->client->peer))
-        return true;
     const char *peer = x->client->peer;
     if (slice_starts_with(slice_of_cstr(peer), SLICE("::ffff:")) && strchr(peer, '.') != NULL)
         peer += strlen("::ffff:"); /* IPv4 at an IPv6 port */
-    log_event(a->config.log, LOG_WARN, "admin_refused", LOG_CSTR("from", peer),
-              LOG_CSTR("path", x->path), LOG_BOOL("token", a->config.token != NULL));
+    (void)snprintf(out->from, sizeof out->from, "%s", peer);
+    out->token = has_token(a, head)                                ? "admin"
+                 : has_any_token(a, head)                          ? "read"
+                 : http_head_get(head, HTTP_AUTHORIZATION).len > 0 ? "wrong"
+                                                                   : "none";
+}
+
+/* The row of that address and call, or one for it; NULL: as many as may be said in a minute were
+ * said. */
+static struct admin_refusal *find_refusal(struct admin *a, const char *from, const char *path,
+                                          uint64_t now_ms)
+{
+    struct admin_refusal *oldest = &a->refusals[0];
+    for (size_t i = 0; i < ARRAY_LEN(a->refusals); i++) {
+        struct admin_refusal *r = &a->refusals[i];
+        if (strcmp(r->from, from) == 0 && strcmp(r->path, path) == 0)
+            return r;
+        oldest = r->said_ms < oldest->said_ms ? r : oldest;
+    }
+    if (oldest->from[0] != '\0' && now_ms - oldest->said_ms < ADMIN_REFUSALS_MS)
+        return NULL;
+    a->refusals_unsaid += oldest->unsaid;
+    *oldest = (struct admin_refusal){0};
+    (void)snprintf(oldest->from, sizeof oldest->from, "%s", from);
+    (void)snprintf(oldest->path, sizeof oldest->path, "%s", path);
+    return oldest;
+}
+
+/* Once a minute for each address and call, and of ADMIN_REFUSALS_MAX of them. */
+static void tell_refused(struct admin *a, const struct exchange *x, const struct admin_who *who)
+{
+    uint64_t now_ms = proxy_now_ms(a->proxy);
+    struct admin_refusal *r = find_refusal(a, who->from, x->path, now_ms);
+    if (r == NULL) {
+        a->refusals_unsaid++;
+        return;
+    }
+    r->unsaid++;
+    if (r->said && now_ms - r->said_ms < ADMIN_REFUSALS_MS)
+        return;
+    log_event(a->config.log, LOG_WARN, "admin_refused", LOG_CSTR("from", who->from),
+              LOG_CSTR("path", x->path), LOG_CSTR("token", who->token),
+              LOG_UINT("count", r->unsaid), LOG_UINT("of_others", a->refusals_unsaid));
+    r->said = true;
+    r->said_ms = now_ms;
+    r->unsaid = 0;
+    a->refusals_unsaid = 0;
+}
+
+/* A call that changes something needs the token, where one is configured: 401 if it is wrong. Where
+ * none is, it must come from this machine, else 403: one that can add a replica gets prompts. */
+bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    struct admin_who who;
+    if (a->config.token != NULL ? has_token(a, head) : node_host_is_loopback(x->client->peer))
+        return true;
+    admin_who(a, x, head, &who);
+    tell_refused(a, x, &who);
     if (a->config.token != NULL)
         answer_no_token(x, "This call changes state and needs the admin token: gvctl "
                            "--token-file FILE, or the header Authorization: Bearer TOKEN.");
@@ -143,10 +199,35 @@ bool admin_may_change(const struct admin *a, struct exchange *x, const struct ht
             "This call changes state and comes from %s. A router without an admin token takes "
             "changes from loopback alone%s start it with admin-token-file and give the token "
             "(gvctl --token-file FILE).",
-            peer,
+            who.from,
             a->on_loopback
                 ? ": call it on its own machine by 127.0.0.1, or"
                 : ", and the admin port of this one does not listen there, so it takes no changes "
                   "at all:");
+    return false;
+}
+
+/* What a prompt would cost tells whether one that begins so was served lately: who asks for it from
+ * another machine has to show a token, also where reading needs none. */
+bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    struct admin_who who;
+    if (node_host_is_loopback(x->client->peer) || has_any_token(a, head))
+        return true;
+    admin_who(a, x, head, &who);
+    tell_refused(a, x, &who);
+    if (a->config.token != NULL || a->config.read_token != NULL)
+        answer_no_token(x, "This call tells whether a text was served, and comes from another "
+                           "machine: it needs the admin token or the one for reading: gvctl "
+                           "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+    else
+        exchange_answer_error(
+            x, 403, slice_of("", 0),
+            "This call tells whether a text was served, and comes from %s. A router without a "
+            "token takes it from loopback alone%s start it with admin-token-file or "
+            "admin-read-token-file and give a token (gvctl --token-file FILE).",
+            who.from,
+            a->on_loopback ? ": call it on its own machine by 127.0.0.1, or"
+                           : ", and the admin port of this one does not listen there:");
     return false;
 }

@@ -67,6 +67,8 @@ void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *h
     json_cstr(&w, why != NULL ? why : "");
     json_key(&w, "alone");
     json_cstr(&w, alone != NULL ? alone : "");
+    json_key(&w, "router"); /* for who asks before showing a token */
+    json_cstr(&w, a->config.name != NULL ? a->config.name : "");
     json_object_end(&w);
     int err = json_writer_finish(&w);
     if (err == 0)
@@ -85,12 +87,27 @@ void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *
                      SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
+/* As a setting that the file cannot hold is written, so that all who read those can read it. */
+static int write_refused(const struct admin *a, struct buf *out)
+{
+    if (a->refused == NULL)
+        return 0;
+    int err = buf_append_cstr(out, "# config-refused: ");
+    if (err == 0)
+        err = json_string_append(out, slice_of_cstr(a->refused));
+    return err == 0
+               ? buf_append_cstr(out, "   # the file as it is now; what was in force goes on\n")
+               : err;
+}
+
 void admin_config(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
     struct buf out;
     buf_init(&out, 0);
-    int err = node_options_effective(a->config.options, &out);
+    int err = write_refused(a, &out);
+    if (err == 0)
+        err = node_options_effective(a->config.options, &out);
     if (err == 0 && a->wanted != NULL)
         err = node_options_waiting(a->config.options, a->wanted, &out);
     admin_answer_buf(x, err, type_text, &out);
@@ -105,8 +122,11 @@ void admin_log_level(struct admin *a, struct exchange *x, const struct http_head
         exchange_answer_error(x, 400, SLICE("level"), "level must be error, warn, info or debug.");
         return;
     }
+    struct admin_who who;
+    admin_who(a, x, head, &who);
     a->config.log->level = level;
-    log_event(a->config.log, LOG_ERROR, "log_level", LOG_CSTR("now", name));
+    log_event(a->config.log, LOG_ERROR, "log_level", LOG_CSTR("now", name),
+              LOG_CSTR("from", who.from), LOG_CSTR("token", who.token));
     exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
 }
 
@@ -184,7 +204,10 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
         exchange_answer_not_allowed(x, head->path, methods);
         return;
     }
-    bool may = probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head)));
+    bool asks = (call->flags & ADMIN_ASKS) != 0;
+    bool may =
+        probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head)) &&
+                   (!asks || admin_may_ask(a, x, head)));
     if (may && ((call->flags & ADMIN_SHARED) == 0 || has_joined(a, x)))
         call->handle(a, x, head);
 }
@@ -227,6 +250,11 @@ void admin_listens(struct admin *a, bool on_loopback)
 void admin_options_wanted(struct admin *a, const struct node_options *wanted)
 {
     a->wanted = wanted;
+}
+
+void admin_options_refused(struct admin *a, const char *why)
+{
+    a->refused = why;
 }
 
 void admin_tick(struct admin *a)

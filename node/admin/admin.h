@@ -43,6 +43,8 @@ void admin_listens(struct admin *a, bool on_loopback);
 /* The settings that were loaded last, of which those that want a restart are shown as waiting.
  * Borrowed until the next ones; NULL: those in force. */
 void admin_options_wanted(struct admin *a, const struct node_options *wanted);
+/* What is wrong with the settings that were loaded last; NULL: nothing. Borrowed until the next. */
+void admin_options_refused(struct admin *a, const char *why);
 /* Looks at the replicas that are being added. */
 void admin_tick(struct admin *a);
 /* No more questions to replicas; before the proxy stops. */

@@ -29,11 +29,29 @@ enum {
     ADMIN_ADD_PROBE_MS = 2000, /* for the health of a replica that is added; then it is taken */
     ADMIN_ADDS_MAX = 64,       /* under way; then 503 */
     ADMIN_WATCH_MS = 500,      /* between two looks at all replicas */
+    ADMIN_REFUSALS_MAX = 16,   /* of addresses and calls that the log has in a minute */
+    ADMIN_REFUSALS_MS = 60000,
+    ADMIN_PEER_BYTES = 48,
 };
 
 struct admin_ask;
 struct admin_add;
 struct admin_live;
+
+/* Whose call it is, for the log: never the token itself. */
+struct admin_who {
+    char from[ADMIN_PEER_BYTES];
+    const char *token; /* "admin", "read", "wrong" or "none": which it shows */
+};
+
+/* Calls of an address that were refused. */
+struct admin_refusal {
+    char from[ADMIN_PEER_BYTES]; /* empty: the row is free */
+    char path[EXCHANGE_PATH_MAX];
+    bool said;
+    uint64_t said_ms;
+    uint64_t unsaid; /* since then */
+};
 
 /* What the last look found of a replica. */
 struct admin_seen {
@@ -47,6 +65,7 @@ struct admin {
     struct proxy *proxy;
     bool on_loopback;
     const struct node_options *wanted; /* NULL: those in force */
+    const char *refused;               /* what is wrong with the last ones; NULL: nothing */
     struct admin_ask *asks;            /* questions to all routers that wait for their answers */
     struct admin_add *adds;            /* replicas that are probed before they are added */
     unsigned add_count;
@@ -54,6 +73,8 @@ struct admin {
     struct admin_live *live;
     uint64_t since_ms; /* Unix time when it was made */
     uint64_t watched_ms;
+    struct admin_refusal refusals[ADMIN_REFUSALS_MAX];
+    uint64_t refusals_unsaid; /* of addresses and calls without a row */
     struct admin_seen seen[NODE_REPLICAS_MAX];
 };
 
@@ -65,8 +86,8 @@ void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf
 /* The prompt and session of an /explain. False: it is no request, and that was answered. */
 bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
 
-/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: malformed, which was answered.
- * `rank_too`: HOST:PORT@RANK will do (node/replica/rank.h). */
+/* ?replica=HOST:PORT or its URL, with #engine=vllm or &engine=vllm and no other label. False:
+ * malformed, which was answered. `rank_too`: HOST:PORT@RANK will do (node/replica/rank.h). */
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too);
 void admin_answer_no_replica(struct exchange *x, const char *name);
@@ -77,7 +98,11 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
 /* Answers 401 to a client that may not read. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head);
 /* Answers 401 or 403 to a client that may not change anything. */
-bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head);
+bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head);
+/* The same to one that may not ask what its prompt would cost. */
+bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head);
+void admin_who(const struct admin *a, const struct exchange *x, const struct http_head *head,
+               struct admin_who *out);
 
 typedef void admin_call_handler(struct admin *a, struct exchange *x, const struct http_head *head);
 #define ADMIN_CALL_DECLARE(name, method, path, argument, handler, flags, about)                    \

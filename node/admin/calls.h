@@ -16,7 +16,8 @@ enum {
     ADMIN_BODY = 4,    /* it reads a body */
     ADMIN_STREAM = 8,  /* its answer has no end */
     ADMIN_SHARED =
-        16, /* what it changes is all routers': not before this one has taken that over */
+        16,          /* what it changes is all routers': not before this one has taken that over */
+    ADMIN_ASKS = 32, /* it weighs a prompt: asks for a token, or must come from loopback */
 };
 
 #define ADMIN_CALLS(X)                                                                             \
@@ -34,9 +35,9 @@ enum {
     X(EVENTS_ALL, GET, "/events", "all=1", admin_happened, 0, "the same, as all routers saw it")   \
     X(LIVE, GET, "/live", NULL, admin_live, ADMIN_STREAM,                                          \
       "the same and the cluster as it happens: server-sent events")                                \
-    X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY,                                  \
+    X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY | ADMIN_ASKS,                     \
       "body: a request; what each replica would cost")                                             \
-    X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY,                           \
+    X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY | ADMIN_ASKS,              \
       "the same, as each router sees it")                                                          \
     X(MEMBERS, GET, "/members", NULL, admin_members, 0, "the routers of the cluster")              \
     X(CONVERGENCE, GET, "/convergence", NULL, admin_convergence, 0,                                \

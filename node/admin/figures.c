@@ -85,12 +85,6 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
     f->looked_ms = now_ms;
 }
 
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
 static void put_seconds(struct json_writer *w, const char *key, float value)
 {
     json_key(w, key);
@@ -103,17 +97,17 @@ static void put_seconds(struct json_writer *w, const char *key, float value)
 static void put_second(struct json_writer *w, const struct admin_figures_second *s)
 {
     json_object_begin(w);
-    put_u64(w, "time_ms", s->unix_ms);
-    put_u64(w, "ms", s->ms);
-    put_u64(w, "requests", s->requests);
-    put_u64(w, "answers", s->answers);
-    put_u64(w, "errors", s->errors);
-    put_u64(w, "retries", s->retries);
-    put_u64(w, "in_flight", s->in_flight);
-    put_u64(w, "queued", s->queued);
-    put_u64(w, "prompt_tokens", s->prompt_tokens);
-    put_u64(w, "cached_tokens", s->cached_tokens);
-    put_u64(w, "first_tokens", s->first_tokens);
+    json_put_u64(w, "time_ms", s->unix_ms);
+    json_put_u64(w, "ms", s->ms);
+    json_put_u64(w, "requests", s->requests);
+    json_put_u64(w, "answers", s->answers);
+    json_put_u64(w, "errors", s->errors);
+    json_put_u64(w, "retries", s->retries);
+    json_put_u64(w, "in_flight", s->in_flight);
+    json_put_u64(w, "queued", s->queued);
+    json_put_u64(w, "prompt_tokens", s->prompt_tokens);
+    json_put_u64(w, "cached_tokens", s->cached_tokens);
+    json_put_u64(w, "first_tokens", s->first_tokens);
     put_seconds(w, "ttft_p50_s", s->ttft_p50);
     put_seconds(w, "ttft_p95_s", s->ttft_p95);
     json_object_end(w);

@@ -49,12 +49,6 @@ struct admin_live {
     struct buf text;
 };
 
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
 static void put_text(struct json_writer *w, const char *key, const char *value)
 {
     json_key(w, key);
@@ -170,7 +164,7 @@ static void put_agreement(struct admin_live *live, struct json_writer *w)
     json_key(w, "agreement");
     json_object_begin(w);
     put_text(w, "state", agree_text(a->state));
-    put_u64(w, "since_ms", a->since_ms);
+    json_put_u64(w, "since_ms", a->since_ms);
     json_key(w, "differ");
     json_array_begin(w);
     for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++) {
@@ -196,7 +190,7 @@ static void put_router(struct admin_live *live, struct json_writer *w)
     put_text(w, "name", a->config.name);
     put_text(w, "version", GRAPEVINE_VERSION);
     put_text(w, "policy", node_policy_names()[o->policy]);
-    put_u64(w, "since_ms", a->since_ms);
+    json_put_u64(w, "since_ms", a->since_ms);
     json_key(w, "ready");
     json_bool(w, why == NULL);
     put_text(w, "why", why);
@@ -206,7 +200,7 @@ static void put_router(struct admin_live *live, struct json_writer *w)
     json_bool(w, node_host_is_loopback(o->admin_listen.host));
     json_key(w, "reading_token");
     json_bool(w, a->config.read_token != NULL);
-    put_u64(w, "viewers", live->count);
+    json_put_u64(w, "viewers", live->count);
     json_object_end(w);
 }
 
@@ -231,25 +225,25 @@ static int put_members(struct admin_live *live, struct json_writer *w)
 static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_writer *w)
 {
     struct admin *a = live->admin;
-    put_u64(w, "frame", live->frame);
-    put_u64(w, "now_ms", admin_unix_ms(a));
+    json_put_u64(w, "frame", live->frame);
+    json_put_u64(w, "now_ms", admin_unix_ms(a));
     put_router(live, w);
     int err = put_members(live, w);
     put_agreement(live, w);
     json_key(w, "figures");
     admin_figures_last_write(&live->figures, w);
-    put_u64(w, "made", node_decisions_made(a->config.decisions));
+    json_put_u64(w, "made", node_decisions_made(a->config.decisions));
     json_key(w, "replicas");
     struct node_router_brief all =
         node_router_brief_write(a->config.router, LIVE_REPLICAS_MAX, now_ms, w);
-    put_u64(w, "replica_count", all.count);
-    put_u64(w, "replicas_well", all.well);
+    json_put_u64(w, "replica_count", all.count);
+    json_put_u64(w, "replicas_well", all.well);
     uint64_t prompt_tokens, cached_tokens;
     node_router_answered(a->config.router, &prompt_tokens, &cached_tokens);
     json_key(w, "answered");
     json_object_begin(w);
-    put_u64(w, "prompt_tokens", prompt_tokens);
-    put_u64(w, "cached_tokens", cached_tokens);
+    json_put_u64(w, "prompt_tokens", prompt_tokens);
+    json_put_u64(w, "cached_tokens", cached_tokens);
     json_object_end(w);
     return err;
 }

@@ -57,10 +57,55 @@ static const char *address_wrong(struct slice given)
     return "want HOST:PORT, such as 10.0.0.1:8000";
 }
 
+/* Cuts labels off. At run time only the engine can be said. NULL, or what is wrong with them. */
+static const char *cut_labels(struct slice *name, enum node_engine *engine)
+{
+    struct node_labels labels = {0};
+    struct slice rest = *name;
+    struct slice front = slice_cut(&rest, '#');
+    bool labelled = front.len < name->len;
+    *name = front;
+    *engine = NODE_ENGINE_AUTO;
+    if (!labelled)
+        return NULL;
+    const char *wrong = rest.len > 0 ? node_labels_parse(rest, &labels)
+                                     : "after # want a label, such as engine=vllm";
+    bool more = labels.weight > 0 || labels.model.len > 0 || labels.health.len > 0 ||
+                labels.cache_tokens > 0 || labels.ranks > 0 || labels.adapters_on_demand;
+    if (wrong == NULL && more)
+        wrong = "no label but #engine= can be said at run time, for labels are not sent to the "
+                "other routers: want the others in the settings";
+    *engine = labels.engine;
+    return wrong;
+}
+
+/* What is wrong with HOST:PORT[@RANK], which is cut to HOST:PORT, or NULL. */
+static const char *cut_rank(struct slice *name, bool rank_too, struct node_rank_name *rank,
+                            bool *is_rank)
+{
+    *is_rank = node_rank_name_parse(*name, rank);
+    if (*is_rank)
+        *name = rank->address;
+    if (*is_rank && !rank_too)
+        return "want HOST:PORT: its ranks come and go with it (gvctl drain takes one out)";
+    if (rank_too && !*is_rank && node_rank_name_meant(*name))
+        return "want a rank from 0 to 63 behind the @, such as 10.0.0.1:8000@1";
+    return address_wrong(*name);
+}
+
+/* Behind the @ may be a rank; before it, if it is none, a password. */
+static void answer_wrong(struct exchange *x, struct slice given, const char *wrong)
+{
+    struct slice shown = node_rank_name_meant(given) ? given : node_replica_shown(given);
+    exchange_answer_error(x, 400, SLICE("replica"), "`%s%.*s`: %s",
+                          shown.len < given.len ? "..." : "",
+                          shown.len > 200 ? 200 : (int)shown.len, shown.at, wrong);
+}
+
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too)
 {
-    char given[NODE_HOST_BYTES + 64];
+    char given[NODE_HOST_BYTES + 512];
     char engine[16];
     char url[NODE_HOST_BYTES + 128];
     if (!admin_query(head, SLICE("replica"), given, sizeof given))
@@ -73,32 +118,34 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
                               "No replica is given: want ?replica=HOST:PORT.");
         return false;
     }
-    const char *wrong = NULL;
     bool tls = slice_starts_with(name, SLICE("https://"));
-    if (tls || slice_starts_with(name, SLICE("http://"))) {
+    bool is_url = tls || slice_starts_with(name, SLICE("http://"));
+    if (is_url)
         name = slice_skip(name, tls ? strlen("https://") : strlen("http://"));
-        if (slice_ends_with(name, SLICE("/")))
-            name.len--;
-    }
-    struct node_rank_name named;
-    bool is_rank = node_rank_name_parse(name, &named);
-    if (is_rank)
-        name = named.address;
-    if (wrong == NULL && is_rank && !rank_too)
-        wrong = "want HOST:PORT: its ranks come and go with it (gvctl drain takes one out)";
-    if (wrong == NULL && rank_too && !is_rank && node_rank_name_meant(name))
-        wrong = "want a rank from 0 to 63 behind the @, such as 10.0.0.1:8000@1";
+    enum node_engine labelled;
+    struct node_rank_name rank;
+    bool is_rank = false;
+    const char *wrong_label = cut_labels(&name, &labelled);
+    if (is_url && slice_ends_with(name, SLICE("/")))
+        name.len--;
+    const char *wrong = cut_rank(&name, rank_too, &rank, &is_rank);
     if (wrong == NULL)
-        wrong = address_wrong(name);
+        wrong = wrong_label;
     (void)snprintf(url, sizeof url, "http%s://%.*s%s%s", tls ? "s" : "", SLICE_ARG(name),
                    engine[0] != '\0' ? "#engine=" : "", engine);
-    if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
+    bool one = strchr(engine, '#') == NULL;
+    if (wrong == NULL && (!one || node_replica_parse(slice_of_cstr(url), out) != 0))
         wrong = "want vllm, sglang or other as its engine";
+    if (wrong == NULL && labelled != NODE_ENGINE_AUTO && engine[0] != '\0' &&
+        out->labels.engine != labelled)
+        wrong = "want one engine: its label names another one";
+    if (wrong == NULL && labelled != NODE_ENGINE_AUTO)
+        out->labels.engine = labelled;
     if (wrong == NULL && is_rank)
         (void)snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name), "@%u",
-                       named.rank);
+                       rank.rank);
     if (wrong != NULL)
-        exchange_answer_error(x, 400, SLICE("replica"), "`%.200s`: %s", given, wrong);
+        answer_wrong(x, slice_of_cstr(given), wrong);
     return wrong == NULL;
 }
 

@@ -43,6 +43,9 @@ void admin_poison_forget(struct admin *a, struct exchange *x, const struct http_
             "No such request is remembered; gvctl poison (GET /poison) lists them.");
         return;
     }
-    log_event(a->config.log, LOG_INFO, "poison_forgotten", LOG_CSTR("hash", text));
+    struct admin_who who;
+    admin_who(a, x, head, &who);
+    log_event(a->config.log, LOG_INFO, "poison_forgotten", LOG_CSTR("hash", text),
+              LOG_CSTR("from", who.from), LOG_CSTR("token", who.token));
     exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
 }

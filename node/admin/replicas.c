@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/json_write.h"
 #include "node/admin/admin_internal.h"
 #include "node/proxy/engine/fetch.h"
 
@@ -40,26 +41,38 @@ void admin_sources(struct admin *a, struct exchange *x, const struct http_head *
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
 
-/* It drains all the same: a source says so, or none lists it any more. */
-static void answer_drained_by(struct admin *a, struct exchange *x, struct slice name)
+/* It is done, to the replica of that name: the caller may have spelled it otherwise. More may
+ * follow until done_end(). */
+static struct json_writer done_begin(struct buf *out, const char *name)
+{
+    buf_init(out, 0);
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    json_key(&w, "ok");
+    json_bool(&w, true);
+    json_key(&w, "replica");
+    json_cstr(&w, name);
+    return w;
+}
+
+static void done_end(struct exchange *x, struct json_writer *w, struct buf *out)
+{
+    json_object_end(w);
+    admin_answer_buf(x, json_writer_finish(w), type_json, out);
+}
+
+/* Why it drains all the same: a source says so, or none lists it any more. */
+static void write_drained_by(struct admin *a, struct json_writer *w, struct slice name)
 {
     const struct discover *d = a->config.discover;
     bool listed = false;
     for (unsigned i = 0; i < discover_source_count(d); i++)
         listed = listed || discover_lists(d, i, name);
-    struct buf out;
-    buf_init(&out, 0);
-    struct json_writer w = json_writer_of(&out);
-    json_object_begin(&w);
-    json_key(&w, "ok");
-    json_bool(&w, true);
-    json_key(&w, "drained_by");
+    json_key(w, "drained_by");
     if (listed)
-        discover_names_write(d, name, &w);
+        discover_names_write(d, name, w);
     else
-        json_cstr(&w, "no source lists it any more");
-    json_object_end(&w);
-    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+        json_cstr(w, "no source lists it any more");
 }
 
 static void set_draining(struct admin *a, struct exchange *x, const struct http_head *head,
@@ -74,15 +87,19 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
         return;
     }
     node_router_replica_drain(a->config.router, (unsigned)replica, draining);
+    struct admin_who who;
+    admin_who(a, x, head, &who);
     log_event(a->config.log, LOG_INFO, "replica_drain", LOG_CSTR("replica", wanted.name),
-              LOG_BOOL("draining", draining));
+              LOG_CSTR("wish", draining ? "drained" : "undrained"), LOG_CSTR("from", who.from),
+              LOG_CSTR("token", who.token));
     bool drains =
         node_router_rank(a->config.router, (unsigned)replica) < 0 &&
         node_router_replica_health(a->config.router, (unsigned)replica) == NODE_HEALTH_DRAINING;
+    struct buf out;
+    struct json_writer w = done_begin(&out, wanted.name);
     if (!draining && drains)
-        answer_drained_by(a, x, slice_of_cstr(wanted.name));
-    else
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+        write_drained_by(a, &w, slice_of_cstr(wanted.name));
+    done_end(x, &w, &out);
 }
 
 void admin_drain(struct admin *a, struct exchange *x, const struct http_head *head)
@@ -95,30 +112,43 @@ void admin_undrain(struct admin *a, struct exchange *x, const struct http_head *
     set_draining(a, x, head, false);
 }
 
-/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet, in words
- * that JSON may quote; NULL: it does, or nobody asked. */
+/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet; NULL: it
+ * does, or nobody asked. */
 static void answer_wish(struct admin *a, struct exchange *x, const char *name,
-                        enum node_replica_wish wish, int result, const char *silent)
+                        const struct admin_who *who, enum node_replica_wish wish, int result,
+                        const char *silent)
 {
-    char ok[128] = "{\"ok\":true}";
     const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
+    if (result < 0 && result != ERR_AGAIN && result != ERR_EXISTS) {
+        if (result == ERR_NOT_FOUND)
+            admin_answer_no_replica(x, name);
+        else
+            exchange_answer_error(x, result == ERR_FULL ? 409 : 400, SLICE("replica"),
+                                  "The replica `%s` cannot be %s: %s.", name, verb,
+                                  err_text(result));
+        return;
+    }
+    struct buf out;
+    struct json_writer w = done_begin(&out, name);
     if (result >= 0) {
         log_event(a->config.log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
-                  LOG_CSTR("wish", verb));
-        if (silent != NULL)
-            (void)snprintf(ok, sizeof ok, "{\"ok\":true,\"answers\":false,\"why\":\"%s\"}", silent);
-        exchange_answer(x, 200, type_json, slice_of_cstr(ok), NULL, 0);
+                  LOG_CSTR("wish", verb), LOG_CSTR("from", who->from),
+                  LOG_CSTR("token", who->token));
+        if (silent != NULL) {
+            json_key(&w, "answers");
+            json_bool(&w, false);
+            json_key(&w, "why");
+            json_cstr(&w, silent);
+        }
     } else if (result == ERR_AGAIN) {
-        log_event(a->config.log, LOG_WARN, "replica_waits", LOG_CSTR("replica", name));
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"waits\":true}"), NULL, 0);
-    } else if (result == ERR_EXISTS) {
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
-    } else if (result == ERR_NOT_FOUND) {
-        admin_answer_no_replica(x, name);
-    } else {
-        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, SLICE("replica"),
-                              "The replica `%s` cannot be %s: %s.", name, verb, err_text(result));
+        log_event(a->config.log, LOG_WARN, "replica_waits", LOG_CSTR("replica", name),
+                  LOG_CSTR("from", who->from), LOG_CSTR("token", who->token));
     }
+    if (result < 0) {
+        json_key(&w, result == ERR_AGAIN ? "waits" : "already");
+        json_bool(&w, true);
+    }
+    done_end(x, &w, &out);
 }
 
 void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head)
@@ -128,7 +158,9 @@ void admin_replica_remove(struct admin *a, struct exchange *x, const struct http
         return;
     int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO);
-    answer_wish(a, x, replica.name, NODE_REPLICA_REMOVE, result, NULL);
+    struct admin_who who;
+    admin_who(a, x, head, &who);
+    answer_wish(a, x, replica.name, &who, NODE_REPLICA_REMOVE, result, NULL);
 }
 
 /* --- one is added --------------------------------------------------------------------------- */
@@ -137,9 +169,9 @@ struct admin_add {
     struct admin_add *next; /* of admin->adds */
     struct admin *admin;
     struct exchange *x;                 /* NULL: it is answered, or who asked is gone */
-    struct node_replica_option replica; /* without labels, which borrow from the request, */
-    enum node_engine engine;            /* but for this one */
-    struct pool pool;                   /* its address alone: no request goes there */
+    struct node_replica_option replica; /* of its labels the engine alone */
+    struct admin_who who;
+    struct pool pool; /* its address alone: no request goes there */
     struct fetch fetch;
     uint64_t until_ms;
     bool asked;
@@ -151,8 +183,8 @@ static void take(struct admin_add *a, const char *silent)
     struct exchange *x = a->x;
     a->x = NULL;
     int result = node_router_replica_wish(a->admin->config.router, slice_of_cstr(a->replica.name),
-                                          NODE_REPLICA_ADD, a->engine);
-    answer_wish(a->admin, x, a->replica.name, NODE_REPLICA_ADD, result, silent);
+                                          NODE_REPLICA_ADD, a->replica.labels.engine);
+    answer_wish(a->admin, x, a->replica.name, &a->who, NODE_REPLICA_ADD, result, silent);
 }
 
 static void refuse(struct admin_add *a)
@@ -163,7 +195,8 @@ static void refuse(struct admin_add *a)
     a->x = NULL;
     log_event(a->admin->config.log, LOG_WARN, "replica_refused",
               LOG_CSTR("replica", a->replica.name), LOG_CSTR("error", "it is a router"),
-              LOG_CSTR("router", who));
+              LOG_CSTR("router", who), LOG_CSTR("from", a->who.from),
+              LOG_CSTR("token", a->who.token));
     exchange_answer_error(x, 409, SLICE("replica"),
                           "`%s` is a Grapevine router (%s), no engine: requests would go in a "
                           "circle. Add the engines behind it instead.",
@@ -212,14 +245,6 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     struct node_replica_option replica;
     if (!admin_read_replica(x, head, &replica, false))
         return;
-    if (replica.labels.weight > 0 || replica.labels.model.len > 0 ||
-        replica.labels.health.len > 0) {
-        exchange_answer_error(
-            x, 400, SLICE("replica"),
-            "No weight, model or health path can be added at run time, for labels are not "
-            "sent to the other routers: want them in the settings.");
-        return;
-    }
     struct admin_add *a = admin->add_count < ADMIN_ADDS_MAX ? calloc(1, sizeof *a) : NULL;
     if (a == NULL || pool_open(&a->pool, admin->proxy, &replica.address) != 0) {
         free(a);
@@ -231,8 +256,7 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     a->admin = admin;
     a->x = x;
     a->replica = replica;
-    a->replica.labels = (struct node_labels){0};
-    a->engine = replica.labels.engine;
+    admin_who(admin, x, head, &a->who);
     a->until_ms = now + ADMIN_ADD_PROBE_MS;
     fetch_init(&a->fetch, &a->pool, on_health, a);
     a->next = admin->adds;

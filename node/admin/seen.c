@@ -66,19 +66,13 @@ uint64_t admin_unix_ms(const struct admin *a)
     return a->config.log->clock_ms(a->config.log->context);
 }
 
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
 /* Who answers, and since when its numbers count: after a restart they begin anew. */
 static void put_who(const struct admin *a, struct json_writer *w)
 {
     json_key(w, "router");
     json_cstr(w, a->config.name != NULL ? a->config.name : "");
-    put_u64(w, "since_ms", a->since_ms);
-    put_u64(w, "now_ms", admin_unix_ms(a));
+    json_put_u64(w, "since_ms", a->since_ms);
+    json_put_u64(w, "now_ms", admin_unix_ms(a));
 }
 
 void admin_decisions(struct admin *a, struct exchange *x, const struct http_head *head)
@@ -92,12 +86,12 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);
     put_who(a, &w);
-    put_u64(&w, "made", node_decisions_made(d));
-    put_u64(&w, "newest", node_decisions_newest(d));
+    json_put_u64(&w, "made", node_decisions_made(d));
+    json_put_u64(&w, "newest", node_decisions_newest(d));
     json_key(&w, "decisions");
     uint64_t told =
         node_decisions_write(d, a->config.router, &q, proxy_now_ms(a->proxy), admin_unix_ms(a), &w);
-    put_u64(&w, "changed", told);
+    json_put_u64(&w, "changed", told);
     json_object_end(&w);
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
@@ -115,10 +109,10 @@ static int write_recent(const struct admin *a, unsigned count, uint64_t from_ms,
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     put_who(a, &w);
-    put_u64(&w, "newest", admin_events_newest(a->events));
+    json_put_u64(&w, "newest", admin_events_newest(a->events));
     json_key(&w, "events");
     admin_events_recent_write(a->events, count, from_ms, &w);
-    put_u64(&w, "changed", admin_events_change(a->events));
+    json_put_u64(&w, "changed", admin_events_change(a->events));
     json_object_end(&w);
     return json_writer_finish(&w);
 }
@@ -185,10 +179,10 @@ void admin_happened(struct admin *a, struct exchange *x, const struct http_head 
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);
     put_who(a, &w);
-    put_u64(&w, "newest", admin_events_newest(a->events));
+    json_put_u64(&w, "newest", admin_events_newest(a->events));
     json_key(&w, "events");
     uint64_t told = admin_events_write(a->events, &q, &w);
-    put_u64(&w, "changed", told);
+    json_put_u64(&w, "changed", told);
     json_object_end(&w);
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }

@@ -12,12 +12,6 @@
 enum { VECTORS_MAX = 64 };
 enum { DUPLICATE_US = 60000000 };
 
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
 static void put_i64(struct json_writer *w, const char *key, int64_t value)
 {
     json_key(w, key);
@@ -78,7 +72,8 @@ static void put_vector(struct json_writer *w, const struct gossip *g, const stru
 static void put_lag(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                     const struct gossip_member *self)
 {
-    put_u64(w, "lag_deltas", m->seq_known > m->seq_applied ? m->seq_known - m->seq_applied : 0);
+    json_put_u64(w, "lag_deltas",
+                 m->seq_known > m->seq_applied ? m->seq_known - m->seq_applied : 0);
     put_ms(w, "lag_ms", m->lag_us);
     uint64_t epoch, seq;
     json_key(w, "lacks_of_ours");
@@ -143,8 +138,8 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
     put_bool(w, "self", m->self);
     put_text(w, "state", gossip_state_text(m->state));
     put_bool(w, "ready", m->self ? n->ready : p && p->ready);
-    put_u64(w, "incarnation", m->incarnation);
-    put_u64(w, "epoch_ms", m->incarnation >> 16);
+    json_put_u64(w, "incarnation", m->incarnation);
+    json_put_u64(w, "epoch_ms", m->incarnation >> 16);
     char address[NODE_ADDRESS_MAX];
     node_address_text(&m->address, address);
     put_text(w, "address", address);
@@ -152,7 +147,7 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
     if (p) {
         put_text(w, "version", p->version);
         put_text(w, "policy", p->policy);
-        put_u64(w, "started_ms", p->started_ms);
+        json_put_u64(w, "started_ms", p->started_ms);
         char hints[NODE_DETAIL_MAX];
         node_peer_hints(n, p, hints);
         if (hints[0] != '\0')
@@ -187,10 +182,10 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
                m->heard_us > 0 && now_us > m->heard_us ? now_us - m->heard_us : 0);
         put_ms(w, "rtt_ms", m->rtt_us);
         put_lag(w, n->gossip, m, self);
-        put_u64(w, "packets_in", m->packets_in);
-        put_u64(w, "packets_out", m->packets_out);
-        put_u64(w, "bytes_in", m->bytes_in);
-        put_u64(w, "bytes_out", m->bytes_out);
+        json_put_u64(w, "packets_in", m->packets_in);
+        json_put_u64(w, "packets_out", m->packets_out);
+        json_put_u64(w, "bytes_in", m->bytes_in);
+        json_put_u64(w, "bytes_out", m->bytes_out);
     }
     if (gossip_member_count(n->gossip) <= VECTORS_MAX)
         put_vector(w, n->gossip, m, now_us);
@@ -230,7 +225,7 @@ int node_replication_members_brief_json(const struct node_replication *n, uint64
         put_bool(&w, "ready", m.self ? n->ready : p && p->ready);
         put_text(&w, "admin", m.self ? n->admin : p ? p->admin : "");
         put_text(&w, "version", m.self ? GRAPEVINE_VERSION : p ? p->version : "");
-        put_u64(&w, "started_ms", m.incarnation >> 16);
+        json_put_u64(&w, "started_ms", m.incarnation >> 16);
         if (!m.self) {
             put_bool(&w, "session", m.session);
             json_key(&w, "heard_ms");
@@ -298,8 +293,8 @@ int node_replication_digests_json(const struct node_replication *n, uint64_t now
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     put_bool(&w, "ready", n->ready);
-    put_u64(&w, "floor", floor);
-    put_u64(&w, "now", now);
+    json_put_u64(&w, "floor", floor);
+    json_put_u64(&w, "now", now);
     put_hex(&w, "registry", digest.registry);
     put_hex(&w, "log", digest.log);
     put_hex(&w, "poison", digest.poison);
@@ -313,8 +308,8 @@ int node_replication_digests_json(const struct node_replication *n, uint64_t now
         if (entries == 0)
             continue;
         json_object_begin(&w);
-        put_u64(&w, "generation", g);
-        put_u64(&w, "entries", entries);
+        json_put_u64(&w, "generation", g);
+        json_put_u64(&w, "entries", entries);
         put_hex(&w, "digest", crdt_index_digest_at(index, g));
         json_object_end(&w);
     }
@@ -347,10 +342,10 @@ static void put_round(struct json_writer *w, const struct node_replication *n, c
              : r->incomparable ? "not comparable"
                                : "no answer");
     put_bool(w, "forced", r->force);
-    put_u64(w, "differences", r->differences);
-    put_u64(w, "joined", r->joined);
-    put_u64(w, "bytes_out", r->bytes_out);
-    put_u64(w, "bytes_in", r->bytes_in);
+    json_put_u64(w, "differences", r->differences);
+    json_put_u64(w, "joined", r->joined);
+    json_put_u64(w, "bytes_out", r->bytes_out);
+    json_put_u64(w, "bytes_in", r->bytes_in);
     json_object_end(w);
 }
 
@@ -361,17 +356,17 @@ static void put_reconcile(struct json_writer *w, const struct node_replication *
     json_object_begin(w);
     put_round(w, n, "last_round", &a->round, now_us);
     put_round(w, n, "last_repair", &a->repair, now_us);
-    put_u64(w, "rounds", a->rounds);
-    put_u64(w, "rounds_equal", a->rounds_equal);
-    put_u64(w, "rounds_unsettled", a->rounds_unsettled);
-    put_u64(w, "rounds_incomparable", a->rounds_incomparable);
-    put_u64(w, "rounds_repaired", a->rounds_worked);
-    put_u64(w, "rounds_unanswered", a->rounds_unanswered);
-    put_u64(w, "rounds_too_many", a->rounds_too_many);
-    put_u64(w, "differences", a->differences);
-    put_u64(w, "joined", a->joined);
-    put_u64(w, "bytes_out", a->bytes_out);
-    put_u64(w, "bytes_in", a->bytes_in);
+    json_put_u64(w, "rounds", a->rounds);
+    json_put_u64(w, "rounds_equal", a->rounds_equal);
+    json_put_u64(w, "rounds_unsettled", a->rounds_unsettled);
+    json_put_u64(w, "rounds_incomparable", a->rounds_incomparable);
+    json_put_u64(w, "rounds_repaired", a->rounds_worked);
+    json_put_u64(w, "rounds_unanswered", a->rounds_unanswered);
+    json_put_u64(w, "rounds_too_many", a->rounds_too_many);
+    json_put_u64(w, "differences", a->differences);
+    json_put_u64(w, "joined", a->joined);
+    json_put_u64(w, "bytes_out", a->bytes_out);
+    json_put_u64(w, "bytes_in", a->bytes_in);
     json_object_end(w);
 }
 
@@ -385,8 +380,8 @@ static void put_frames(struct json_writer *w, const char *key, const uint64_t *c
             continue;
         json_key(w, gossip_frame_text((enum gossip_frame)f));
         json_object_begin(w);
-        put_u64(w, "frames", count[f]);
-        put_u64(w, "bytes", bytes[f]);
+        json_put_u64(w, "frames", count[f]);
+        json_put_u64(w, "bytes", bytes[f]);
         json_object_end(w);
     }
     json_object_end(w);
@@ -396,38 +391,38 @@ static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
 {
     json_key(w, "gossip");
     json_object_begin(w);
-    put_u64(w, "packets_in", s->packets_in);
-    put_u64(w, "packets_out", s->packets_out);
-    put_u64(w, "bytes_in", s->bytes_in);
-    put_u64(w, "bytes_out", s->bytes_out);
+    json_put_u64(w, "packets_in", s->packets_in);
+    json_put_u64(w, "packets_out", s->packets_out);
+    json_put_u64(w, "bytes_in", s->bytes_in);
+    json_put_u64(w, "bytes_out", s->bytes_out);
     put_frames(w, "frames_in", s->frames_in, s->frame_bytes_in);
     put_frames(w, "frames_out", s->frames_out, s->frame_bytes_out);
-    put_u64(w, "refused_key", s->refused_key);
-    put_u64(w, "hellos_held", s->hellos_held);
-    put_u64(w, "refused_replay", s->refused_replay);
-    put_u64(w, "refused_malformed", s->refused_malformed);
-    put_u64(w, "frames_skipped", s->frames_skipped);
-    put_u64(w, "sessions", s->sessions);
-    put_u64(w, "handshakes", s->handshakes);
-    put_u64(w, "rekeys", s->rekeys);
-    put_u64(w, "deltas_produced", s->deltas_produced);
-    put_u64(w, "deltas_applied", s->deltas_applied);
-    put_u64(w, "deltas_again", s->deltas_again);
-    put_u64(w, "gaps", s->gaps);
-    put_u64(w, "gaps_repaired", s->gaps_repaired);
-    put_u64(w, "gaps_lost", s->gaps_lost);
-    put_u64(w, "messages_failed", s->messages_failed);
-    put_u64(w, "relayed", s->relayed);
-    put_u64(w, "name_conflicts", s->name_conflicts);
-    put_u64(w, "quarantines", s->quarantines);
-    put_u64(w, "no_room", s->no_room);
-    put_u64(w, "routers_refused", s->routers_refused);
-    put_u64(w, "refusals_doubted", s->refusals_doubted);
-    put_u64(w, "suspected", s->suspected);
-    put_u64(w, "refuted", s->refuted);
-    put_u64(w, "died", s->died);
-    put_u64(w, "rate_held", s->rate_held);
-    put_u64(w, "ring_bytes", s->ring_bytes);
+    json_put_u64(w, "refused_key", s->refused_key);
+    json_put_u64(w, "hellos_held", s->hellos_held);
+    json_put_u64(w, "refused_replay", s->refused_replay);
+    json_put_u64(w, "refused_malformed", s->refused_malformed);
+    json_put_u64(w, "frames_skipped", s->frames_skipped);
+    json_put_u64(w, "sessions", s->sessions);
+    json_put_u64(w, "handshakes", s->handshakes);
+    json_put_u64(w, "rekeys", s->rekeys);
+    json_put_u64(w, "deltas_produced", s->deltas_produced);
+    json_put_u64(w, "deltas_applied", s->deltas_applied);
+    json_put_u64(w, "deltas_again", s->deltas_again);
+    json_put_u64(w, "gaps", s->gaps);
+    json_put_u64(w, "gaps_repaired", s->gaps_repaired);
+    json_put_u64(w, "gaps_lost", s->gaps_lost);
+    json_put_u64(w, "messages_failed", s->messages_failed);
+    json_put_u64(w, "relayed", s->relayed);
+    json_put_u64(w, "name_conflicts", s->name_conflicts);
+    json_put_u64(w, "quarantines", s->quarantines);
+    json_put_u64(w, "no_room", s->no_room);
+    json_put_u64(w, "routers_refused", s->routers_refused);
+    json_put_u64(w, "refusals_doubted", s->refusals_doubted);
+    json_put_u64(w, "suspected", s->suspected);
+    json_put_u64(w, "refuted", s->refuted);
+    json_put_u64(w, "died", s->died);
+    json_put_u64(w, "rate_held", s->rate_held);
+    json_put_u64(w, "ring_bytes", s->ring_bytes);
     json_object_end(w);
 }
 
@@ -440,24 +435,24 @@ static void put_state(struct json_writer *w, const struct node_replication *n)
     crdt_index_stats(crdt_state_index(state), &x);
     json_key(w, "state");
     json_object_begin(w);
-    put_u64(w, "observations_in", s.observations_in);
-    put_u64(w, "observations_new", s.observations_new);
-    put_u64(w, "observations_out", s.observations_out);
-    put_u64(w, "unknown_replica", s.unknown_replica);
-    put_u64(w, "unknown_router", s.unknown_router);
-    put_u64(w, "stale", s.stale);
-    put_u64(w, "future", s.future);
-    put_u64(w, "full", s.full);
-    put_u64(w, "malformed", s.malformed);
-    put_u64(w, "records_skipped", s.records_skipped);
-    put_u64(w, "sections_skipped", s.sections_skipped);
-    put_u64(w, "outbox_bytes", s.outbox_bytes);
-    put_u64(w, "outbox_dropped", s.outbox_dropped);
-    put_u64(w, "index_entries", x.entries);
-    put_u64(w, "index_bytes", x.bytes);
-    put_u64(w, "index_bytes_used", x.bytes_used);
-    put_u64(w, "index_bytes_max", x.bytes_max);
-    put_u64(w, "index_evicted", x.evicted);
+    json_put_u64(w, "observations_in", s.observations_in);
+    json_put_u64(w, "observations_new", s.observations_new);
+    json_put_u64(w, "observations_out", s.observations_out);
+    json_put_u64(w, "unknown_replica", s.unknown_replica);
+    json_put_u64(w, "unknown_router", s.unknown_router);
+    json_put_u64(w, "stale", s.stale);
+    json_put_u64(w, "future", s.future);
+    json_put_u64(w, "full", s.full);
+    json_put_u64(w, "malformed", s.malformed);
+    json_put_u64(w, "records_skipped", s.records_skipped);
+    json_put_u64(w, "sections_skipped", s.sections_skipped);
+    json_put_u64(w, "outbox_bytes", s.outbox_bytes);
+    json_put_u64(w, "outbox_dropped", s.outbox_dropped);
+    json_put_u64(w, "index_entries", x.entries);
+    json_put_u64(w, "index_bytes", x.bytes);
+    json_put_u64(w, "index_bytes_used", x.bytes_used);
+    json_put_u64(w, "index_bytes_max", x.bytes_max);
+    json_put_u64(w, "index_evicted", x.evicted);
     json_object_end(w);
 }
 
@@ -471,24 +466,24 @@ int node_replication_stats_json(const struct node_replication *n, uint64_t now_u
     put_ms(&w, "ready_after_ms", n->ready ? n->ready_us - n->started_us : 0);
     json_key(&w, "snapshots");
     json_object_begin(&w);
-    put_u64(&w, "taken", n->snapshots);
-    put_u64(&w, "failed", n->snapshots_failed);
-    put_u64(&w, "bytes", n->snapshot_bytes);
+    json_put_u64(&w, "taken", n->snapshots);
+    json_put_u64(&w, "failed", n->snapshots_failed);
+    json_put_u64(&w, "bytes", n->snapshot_bytes);
     put_ms(&w, "last_took_ms", n->snapshot_us);
     json_object_end(&w);
     json_key(&w, "clock");
     json_object_begin(&w);
-    put_u64(&w, "cluster_ms", node_state_cluster_ms(n->state, node_replication_ms(now_us)));
+    json_put_u64(&w, "cluster_ms", node_state_cluster_ms(n->state, node_replication_ms(now_us)));
     put_i64(&w, "ahead_of_wall_ms", node_state_clock_off_ms(n->state));
-    put_u64(&w, "slewed_ms", n->clock_slewed_ms);
-    put_u64(&w, "forward", n->clock_forward);
-    put_u64(&w, "back", n->clock_back);
+    json_put_u64(&w, "slewed_ms", n->clock_slewed_ms);
+    json_put_u64(&w, "forward", n->clock_forward);
+    json_put_u64(&w, "back", n->clock_back);
     json_object_end(&w);
-    put_u64(&w, "delta_errors", n->delta_errors);
-    put_u64(&w, "message_errors", n->message_errors);
-    put_u64(&w, "messages_skipped", n->messages_skipped);
-    put_u64(&w, "parts_skipped", n->parts_skipped);
-    put_u64(&w, "calls_served", n->served);
+    json_put_u64(&w, "delta_errors", n->delta_errors);
+    json_put_u64(&w, "message_errors", n->message_errors);
+    json_put_u64(&w, "messages_skipped", n->messages_skipped);
+    json_put_u64(&w, "parts_skipped", n->parts_skipped);
+    json_put_u64(&w, "calls_served", n->served);
     put_reconcile(&w, n, now_us);
     put_state(&w, n);
     put_gossip(&w, &g);

@@ -6,6 +6,7 @@
 
 #include "base/version.h"
 #include "node/gvctl/fields.h"
+#include "node/gvctl/plain.h"
 #include "node/gvctl/print.h"
 
 /* Appends it for a query string: what is not a plain character is encoded. */
@@ -47,10 +48,12 @@ int ask_command(const struct given *g, const struct command *c, const char *argu
     buf_init(&target, 0);
     int answer = CALL_FAILED;
     if (write_target(g, c, argument, &target) == 0) {
-        struct call call = {.method = admin_call_row(c->call)->method,
+        const struct admin_call_row *row = admin_call_row(c->call);
+        bool open = (row->flags & ADMIN_PROBED) != 0; /* it needs none */
+        struct call call = {.method = row->method,
                             .target = target.at,
                             .body = body,
-                            .token = g->token,
+                            .token = open ? NULL : g->token,
                             .trust = g->trust,
                             .session = g->session,
                             .timeout_s =
@@ -59,6 +62,19 @@ int ask_command(const struct given *g, const struct command *c, const char *argu
     }
     buf_free(&target);
     return answer;
+}
+
+/* JSON and YAML escape by themselves. */
+static json_t *made_plain(const struct given *g, json_t *answer)
+{
+    if (g->show.format == SHOW_TABLE || g->show.format == SHOW_NAME)
+        plain_json(answer);
+    return answer;
+}
+
+json_t *ask_parse(const struct given *g, struct slice text)
+{
+    return made_plain(g, json_loadb(text.at, text.len, JSON_DECODE_ANY, NULL));
 }
 
 json_t *ask_get(const struct given *g, const char *admin, const char *target, double timeout_s,
@@ -71,7 +87,7 @@ json_t *ask_get(const struct given *g, const char *admin, const char *target, do
                         .timeout_s = timeout_s,
                         .quiet = quiet};
     *status = call_admin(admin, &call, text);
-    return *status == 200 ? json_loadb(text->at, text->len, JSON_DECODE_ANY, NULL) : NULL;
+    return *status == 200 ? ask_parse(g, buf_slice(text)) : NULL;
 }
 
 json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
@@ -114,9 +130,9 @@ void ask_error(int status, struct slice text)
     if (text.len == 0)
         text = SLICE("an answer without a word");
     if (message != NULL)
-        (void)fprintf(stderr, "gvctl: %s (%d)\n", message, status);
+        plain_printf(stderr, "gvctl: %s (%d)\n", message, status);
     else
-        (void)fprintf(stderr, "gvctl: %d: %.*s\n", status, SLICE_ARG(slice_trim(text)));
+        plain_printf(stderr, "gvctl: %d: %.*s\n", status, SLICE_ARG(slice_trim(text)));
     json_decref(body);
 }
 
@@ -142,7 +158,7 @@ int ask_show(const struct given *g, const struct command *c, struct slice text,
     enum show_format format = g->show.format;
     bool table = format == SHOW_TABLE || format == SHOW_NAME;
     if (table && sentence != NULL) {
-        (void)puts(sentence);
+        plain_printf(stdout, "%s\n", sentence);
         return EXIT_SUCCESS;
     }
     bool raw =
@@ -151,8 +167,7 @@ int ask_show(const struct given *g, const struct command *c, struct slice text,
         print_text(text, stdout);
         return EXIT_SUCCESS;
     }
-    json_t *answer =
-        c->parse != NULL ? c->parse(text) : json_loadb(text.at, text.len, JSON_DECODE_ANY, NULL);
+    json_t *answer = c->parse != NULL ? made_plain(g, c->parse(text)) : ask_parse(g, text);
     int err = answer == NULL ? ERR_SYNTAX : 0;
     if (err == 0 && format == SHOW_JSON)
         print_json(answer, stdout);

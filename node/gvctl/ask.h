@@ -16,6 +16,9 @@ enum { ASK_TIMEOUT_S = 10 };
  * or what call_admin() returns for a failure. */
 MUST_USE int ask_command(const struct given *g, const struct command *c, const char *argument,
                          struct slice body, struct buf *out);
+/* The JSON of an answer, which the caller owns: for a table or sentences with nothing in it that a
+ * terminal would obey (plain.h). NULL: it is none. */
+json_t *ask_parse(const struct given *g, struct slice text);
 /* A GET at any admin port; the JSON of status 200, or NULL with what call_admin() returned in
  * `status`. The answer as it came is appended to `text`. With `quiet` it is not printed why a call
  * fails; of an answer nothing is printed. */

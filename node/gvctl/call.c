@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "http/head.h"
+#include "node/gvctl/plain.h"
 #include "node/settings/options.h"
 
 double call_seconds(void)
@@ -39,7 +40,7 @@ static void complain(const struct call *call, const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     if (!call->quiet)
-        (void)vfprintf(stderr, format, arguments);
+        plain_vprintf(stderr, format, arguments);
     va_end(arguments);
 }
 

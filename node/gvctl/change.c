@@ -9,24 +9,28 @@
 #include "base/check.h"
 #include "node/gvctl/ask.h"
 #include "node/gvctl/fields.h"
+#include "node/gvctl/plain.h"
 
 enum {
     SENTENCE_BYTES = 1024,
     WAIT_S = 600, /* what is under way there may take so long, unless --timeout says */
     WAIT_STEP_MS = 200,
-    WAIT_QUIET = 5, /* looks in a row that see nothing: word of other routers takes a moment */
+    WAIT_QUIET = 5,    /* looks in a row that see nothing: word of other routers takes a moment */
+    WAIT_UNKNOWN = 25, /* looks in a row at replicas without that one: a router starts again */
 };
 
 /* --- replicas, as the router sees them ------------------------------------------------------ */
 
-/* HOST:PORT of what may be written as a URL. */
-static struct slice name_of(const char *argument)
+/* The name under which the router found it, "https://HOST:PORT" of one with TLS. A router that is
+ * older does not tell it: then as it was given, which may be another spelling. */
+static struct slice name_of(const char *argument, const json_t *answer)
 {
-    struct slice name = slice_of_cstr(argument);
+    const char *told = json_string_value(json_object_get(answer, "replica"));
+    struct slice name = slice_of_cstr(told != NULL ? told : argument);
+    if (told != NULL)
+        return name;
     if (slice_starts_with(name, SLICE("http://")))
         name = slice_skip(name, strlen("http://"));
-    else if (slice_starts_with(name, SLICE("https://")))
-        name = slice_skip(name, strlen("https://"));
     if (slice_ends_with(name, SLICE("/")))
         name.len--;
     return name;
@@ -101,10 +105,10 @@ static void warn_of_last(const json_t *replicas, struct slice name)
             any = any || (!is_part(row, name) && serves(row, key));
         }
         if (!any && others)
-            (void)fprintf(stderr,
-                          "gvctl: warning: no other replica that is up serves \"%s\": requests for "
-                          "it are refused from now on\n",
-                          key);
+            plain_printf(stderr,
+                         "gvctl: warning: no other replica that is up serves \"%s\": requests for "
+                         "it are refused from now on\n",
+                         key);
     }
     if (!others)
         (void)fprintf(stderr, "gvctl: warning: that was the last replica that was up: requests "
@@ -117,7 +121,9 @@ static void warn_of_last(const json_t *replicas, struct slice name)
 static void say_load(const struct load *load, char *out, size_t size)
 {
     double all = load->here + load->others;
-    if (!load->known || all == 0)
+    if (!load->known)
+        (void)snprintf(out, size, "how much is under way there is not known");
+    else if (all == 0)
         (void)snprintf(out, size, "nothing is under way there");
     else
         (void)snprintf(out, size, "%.0f request%s still under way there (%.0f of other routers)",
@@ -166,7 +172,7 @@ static void say_undrained(const char *name, const json_t *answer, char *out)
 static void say(const struct command *c, const char *argument, const json_t *answer,
                 const struct load *load, char out[SENTENCE_BYTES])
 {
-    struct slice name = name_of(argument);
+    struct slice name = name_of(argument, answer);
     char who[256], runs[160];
     (void)snprintf(who, sizeof who, "%.*s", SLICE_ARG(name));
     say_load(load, runs, sizeof runs);
@@ -208,6 +214,19 @@ static json_t *replicas_of(const struct given *g)
                        g->timeout_s > 0 && !g->wait ? g->timeout_s : ASK_TIMEOUT_S, &status);
 }
 
+/* One look. How many looks in a row saw nothing under way: 0 where it is not known. */
+static unsigned look(const struct given *g, struct slice name, struct load *load, unsigned quiet,
+                     unsigned *unknown)
+{
+    json_t *replicas = replicas_of(g);
+    if (replicas == NULL)
+        return 0; /* it may be restarting: its word is waited for */
+    *load = load_of(replicas, name);
+    *unknown = load->known ? 0 : *unknown + 1;
+    json_decref(replicas);
+    return load->known && load->here + load->others == 0 ? quiet + 1 : 0;
+}
+
 /* Until nothing is under way there, of any router, WAIT_QUIET times in a row. */
 static int wait_for(const struct given *g, struct slice name)
 {
@@ -216,16 +235,9 @@ static int wait_for(const struct given *g, struct slice name)
     double end = call_seconds() + limit_s;
     bool terminal = isatty(STDERR_FILENO) != 0;
     struct load load = {0};
-    unsigned quiet = 0;
-    while (quiet < WAIT_QUIET && call_seconds() < end) {
-        json_t *replicas = replicas_of(g);
-        if (replicas == NULL) {
-            quiet = 0; /* it may be restarting: its word is waited for */
-        } else {
-            load = load_of(replicas, name);
-            quiet = load.here + load.others == 0 ? quiet + 1 : 0;
-            json_decref(replicas);
-        }
+    unsigned quiet = 0, unknown = 0;
+    while (quiet < WAIT_QUIET && unknown < WAIT_UNKNOWN && call_seconds() < end) {
+        quiet = look(g, name, &load, quiet, &unknown);
         if (terminal)
             (void)fprintf(stderr, "\r\033[K%.*s: %.0f under way, %.0f of them of other routers",
                           SLICE_ARG(name), load.here + load.others, load.others);
@@ -233,7 +245,12 @@ static int wait_for(const struct given *g, struct slice name)
             (void)nanosleep(&step, NULL);
     }
     (void)fprintf(stderr, "%s", terminal ? "\r\033[K" : "");
-    if (quiet < WAIT_QUIET)
+    if (quiet < WAIT_QUIET && unknown > 0)
+        (void)fprintf(stderr,
+                      "gvctl: %.*s is not among the replicas of the router that is asked: what is "
+                      "under way there is not known\n",
+                      SLICE_ARG(name));
+    else if (quiet < WAIT_QUIET)
         (void)fprintf(stderr,
                       "gvctl: gave up after %u s: %.0f under way at %.*s, %.0f of them of other "
                       "routers; it drains on\n",
@@ -258,11 +275,9 @@ static int call_of(const struct given *g, const struct command *c, const char *a
 
 int change(const struct given *g, const struct command *c, const char *argument)
 {
-    struct slice name = name_of(argument);
     bool of_replica = c->call == ADMIN_CALL_DRAIN || c->call == ADMIN_CALL_REMOVE;
     bool table = g->show.format == SHOW_TABLE;
     json_t *before = of_replica && (table || g->wait) ? replicas_of(g) : NULL;
-    struct load load = load_of(before, name);
     struct buf out;
     buf_init(&out, 0);
     int status = EXIT_FAILURE;
@@ -270,6 +285,9 @@ int change(const struct given *g, const struct command *c, const char *argument)
     if (answer == 200) {
         char sentence[SENTENCE_BYTES];
         json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);
+        plain_json(said); /* in JSON it is printed as it came */
+        struct slice name = name_of(argument, said);
+        struct load load = load_of(before, name);
         if (of_replica && load.known)
             warn_of_last(before, name);
         status = g->wait ? wait_for(g, name) : EXIT_SUCCESS;

@@ -24,6 +24,7 @@ static const struct command rows[] = {
      .run = COMMAND_TOP,
      .call = NO_CALL,
      .options = OF_TOP,
+     .forms = COMMAND_FORMS_TEXT,
      .help = "the same as a live view; q quits",
      .more = "Rates are those since the last frame. Without a terminal it prints one frame, as\n"
              "with --once."},
@@ -31,6 +32,7 @@ static const struct command rows[] = {
      .argument = "",
      .call = CALL(MEMBERS),
      .show = show_members,
+     .forms = COMMAND_FORMS_NAMES,
      .help = "the routers: state, address, version, lag",
      .more = "-v adds which deltas each router has applied, and what the packets carried."},
     {.name = "convergence",
@@ -60,6 +62,7 @@ static const struct command rows[] = {
      .argument = "",
      .call = CALL(REPLICAS),
      .show = show_replicas,
+     .forms = COMMAND_FORMS_NAMES,
      .help = "what the router believes of every replica"},
     {.name = "sources",
      .argument = "",
@@ -137,7 +140,9 @@ static const struct command rows[] = {
      .options = OF_ADD,
      .help = "a replica, until it is removed",
      .more = "It is used when its health check succeeds. A router in place of an engine is\n"
-             "refused."},
+             "refused. The engine may stand behind it, as in the settings, but no other label.\n"
+             "\n"
+             "  gvctl add '10.0.0.3:8000#engine=vllm'"},
     {.name = "remove",
      .argument = "HOST:PORT",
      .run = COMMAND_CHANGE,
@@ -149,6 +154,7 @@ static const struct command rows[] = {
      .argument = "",
      .call = CALL(POISON),
      .show = show_poison,
+     .forms = COMMAND_FORMS_NAMES,
      .help = "requests after which engines died, as all routers hold"},
     {.name = "forget",
      .argument = "HASH",
@@ -162,6 +168,7 @@ static const struct command rows[] = {
      .run = COMMAND_KEYGEN,
      .call = NO_CALL,
      .options = OF_KEYGEN,
+     .forms = COMMAND_FORMS_TEXT,
      .help = "the cluster's key: a new one, and its change",
      .more = "Give the file to all routers (--cluster-key-file). To change the key without a\n"
              "pause there are three steps, --next, --promote, --finish. Each changes FILE; give\n"
@@ -182,6 +189,7 @@ static const struct command rows[] = {
      .run = COMMAND_CONVERT,
      .call = NO_CALL,
      .options = OF_CONVERT,
+     .forms = COMMAND_FORMS_YAML,
      .help = "settings from what starts another router",
      .more =
          "Of vLLM Router, production-stack, SGLang router, SMG, llm-d and HAProxy. FILE has a\n"
@@ -197,6 +205,7 @@ static const struct command rows[] = {
      .run = COMMAND_COMPLETION,
      .call = NO_CALL,
      .options = OF_COMPLETION,
+     .forms = COMMAND_FORMS_TEXT,
      .help = "a script for bash, zsh or fish",
      .more = "  source <(gvctl completion bash)\n"
              "  source <(gvctl completion bash --for grapevine)\n"
@@ -206,6 +215,7 @@ static const struct command rows[] = {
      .argument = "[COMMAND] [VERB]",
      .run = COMMAND_HELP,
      .call = NO_CALL,
+     .forms = COMMAND_FORMS_TEXT,
      .help = "this, or a command with its options"},
     {.name = "version",
      .argument = "",
@@ -231,8 +241,8 @@ static const struct command_option options[] = {
      NULL},
     {'T', false, "timeout", "SECONDS", (unsigned)OF_EVERY,
      "how long a router may take to answer (default 10)", ""},
-    {'o', true, "output", "FORMAT", (unsigned)OF_EVERY, "table, wide, json, yaml or name",
-     "table wide json yaml name"},
+    {'o', true, "output", "FORMAT", (unsigned)OF_EVERY,
+     "table, wide, json, yaml or name: what the command has of these", "table wide json yaml name"},
     {'j', false, "json", NULL, (unsigned)OF_EVERY, "the same as --output json", NULL},
     {'v', true, "verbose", NULL, (unsigned)OF_EVERY,
      "all columns, and what they mean below the table", NULL},
@@ -357,6 +367,32 @@ bool command_reads_body(const struct command *c)
     return c->call != NO_CALL && (admin_call_row(c->call)->flags & ADMIN_BODY) != 0;
 }
 
+bool command_has_form(const struct command *c, enum show_format format)
+{
+    switch (format) {
+    case SHOW_TABLE:
+        return true;
+    case SHOW_JSON:
+        return c->forms == COMMAND_FORMS_ALL || c->forms == COMMAND_FORMS_NAMES;
+    case SHOW_YAML:
+        return c->forms != COMMAND_FORMS_TEXT;
+    case SHOW_NAME:
+        return c->forms == COMMAND_FORMS_NAMES;
+    }
+    return false;
+}
+
+const char *command_forms_text(const struct command *c)
+{
+    static const char *const texts[] = {
+        [COMMAND_FORMS_ALL] = "table, wide, json or yaml",
+        [COMMAND_FORMS_NAMES] = "table, wide, json, yaml or name",
+        [COMMAND_FORMS_TEXT] = "table or wide",
+        [COMMAND_FORMS_YAML] = "table, wide or yaml",
+    };
+    return texts[c->forms];
+}
+
 /* --- help ------------------------------------------------------------------------------------ */
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 80 };
@@ -400,11 +436,15 @@ static bool is_common(const struct command_option *o)
     return o->of == (unsigned)OF_EVERY;
 }
 
-static void print_common(FILE *to)
+/* Of all commands, or of one with the forms that its output has. */
+static void print_common(const struct command *c, FILE *to)
 {
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-        if (is_common(&options[i]))
-            print_option(to, &options[i]);
+        struct command_option o = options[i];
+        if (c != NULL && o.letter == 'o')
+            o.help = command_forms_text(c);
+        if (is_common(&o))
+            print_option(to, &o);
     }
 }
 
@@ -438,7 +478,7 @@ void command_usage(FILE *to)
             print_command(to, plain_command((enum admin_call)i));
     }
     (void)fputs("\nOptions of all commands:\n", to);
-    print_common(to);
+    print_common(NULL, to);
     (void)fputs(usage_tail, to);
 }
 
@@ -457,5 +497,5 @@ void command_help(const struct command *c, FILE *to)
         any = true;
     }
     (void)fputs("\nOptions of all commands:\n", to);
-    print_common(to);
+    print_common(c, to);
 }

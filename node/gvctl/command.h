@@ -43,6 +43,14 @@ enum command_run {
     COMMAND_VERSION,
 };
 
+/* Which forms its output has beside a table, wide or not. */
+enum command_forms {
+    COMMAND_FORMS_ALL,   /* json and yaml */
+    COMMAND_FORMS_NAMES, /* those, and name */
+    COMMAND_FORMS_TEXT,  /* none: it prints a text or a screen */
+    COMMAND_FORMS_YAML,  /* yaml, which its text is */
+};
+
 struct command {
     const char *name;
     const char *argument; /* "HOST:PORT", "[FILE]", "[WORD...]"; "": none */
@@ -51,7 +59,8 @@ struct command {
     int (*show)(const struct show *how, const json_t *answer); /* NULL: the answer as it came */
     json_t *(*parse)(struct slice text);                       /* of an answer that is no JSON */
     unsigned options;                                          /* that it has */
-    const char *help;                                          /* a line */
+    enum command_forms forms;
+    const char *help; /* a line */
     const char *more; /* sentences and examples for its own help, or NULL */
 };
 
@@ -75,6 +84,9 @@ const struct command_option *command_option_at(unsigned i);
 /* How many arguments it takes. */
 void command_arguments(const struct command *c, int *least, int *most);
 bool command_reads_body(const struct command *c);
+bool command_has_form(const struct command *c, enum show_format format);
+/* Those that it has, in words. */
+const char *command_forms_text(const struct command *c);
 /* What --help prints. */
 void command_usage(FILE *to);
 /* What `gvctl help NAME` prints. */

@@ -8,6 +8,7 @@
 #include "node/gvctl/ask.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/gather.h"
+#include "node/gvctl/plain.h"
 #include "node/gvctl/ring.h"
 
 #define LINE_FORMAT "%-19s  %-8s  %-21s  "
@@ -84,8 +85,8 @@ static int of_one(const struct given *g, const json_t *answer)
         return EXIT_FAILURE;
     }
     if (fields_has_text(answer, "router"))
-        (void)fprintf(stderr, "gvctl: router %s is older and tells only what it saw itself\n",
-                      fields_text(answer, "router"));
+        plain_printf(stderr, "gvctl: router %s is older and tells only what it saw itself\n",
+                     fields_text(answer, "router"));
     return ring_show(g, &ring);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "node/gvctl/fields.h"
+#include "node/gvctl/plain.h"
 
 bool gather_begin(struct gather *g, const char *only)
 {
@@ -172,8 +173,8 @@ void gather_tell_silent(struct gather *g, const json_t *answer)
             continue;
         if (strcmp(why, err_text(ERR_UNSUPPORTED)) == 0)
             why = "it is older than GET /events?all=1";
-        (void)fprintf(stderr, "gvctl: router %s does not answer: %s; what it saw is missing\n",
-                      name, why);
+        plain_printf(stderr, "gvctl: router %s does not answer: %s; what it saw is missing\n", name,
+                     why);
     }
     json_decref(g->silent);
     g->silent = now;
@@ -190,7 +191,7 @@ void gather_tell_not_asked(const struct gather *g, const json_t *answer)
         if (strcmp(why, "left") == 0 || !is_wanted(g, name))
             continue;
         if (count < GATHER_NAMED_MAX)
-            (void)fprintf(stderr, "%s %s (%s)", count == 0 ? "gvctl: not asked:" : ",", name, why);
+            plain_printf(stderr, "%s %s (%s)", count == 0 ? "gvctl: not asked:" : ",", name, why);
         count++;
     }
     if (count > GATHER_NAMED_MAX)

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "gossip/keyring.h"
+#include "node/gvctl/plain.h"
 #include "node/io/kubernetes_secret.h"
 #include "node/io/random.h"
 
@@ -18,7 +19,7 @@ enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536, MODE_NEW = 0600 };
 
 static int complain(const char *path, const char *what)
 {
-    (void)fprintf(stderr, "gvctl: \"%s\": %s\n", path, what);
+    plain_printf(stderr, "gvctl: \"%s\": %s\n", path, what);
     return EXIT_FAILURE;
 }
 

@@ -20,6 +20,8 @@
 #include "node/gvctl/key.h"
 #include "node/gvctl/keygen.h"
 #include "node/gvctl/local.h"
+#include "node/gvctl/plain.h"
+#include "node/gvctl/print.h"
 #include "node/gvctl/status.h"
 #include "node/gvctl/top.h"
 #include "node/settings/value.h"
@@ -81,7 +83,7 @@ static int convergence(const struct given *g, const struct command *c)
         buf_clear(&out);
         json_decref(said);
         answer = call_admin(g->admin, &call, &out);
-        said = answer == 200 ? json_loadb(out.at, out.len, 0, NULL) : NULL;
+        said = answer == 200 ? ask_parse(g, buf_slice(&out)) : NULL;
         equal = show_convergence_equal(said, g->members);
         bool may_become = answer == 200 || answer == 503 || answer == CALL_REFUSED;
         if (equal || !call.awaited || !may_become)
@@ -118,18 +120,19 @@ static int version(const struct given *g)
     char router[64] = "";
     if (known)
         (void)slice_to_cstr(slice_skip(line, strlen("grapevine ")), router, sizeof router);
+    json_t *both =
+        json_pack("{s:s,s:s?}", "gvctl", GRAPEVINE_VERSION, "grapevine", known ? router : NULL);
     if (g->show.format == SHOW_JSON)
-        printf("{\"gvctl\": \"%s\", \"grapevine\": %s%s%s}\n", GRAPEVINE_VERSION, known ? "\"" : "",
-               known ? router : "null", known ? "\"" : "");
+        print_json(both, stdout);
     else if (g->show.format == SHOW_YAML)
-        printf("gvctl: \"%s\"\ngrapevine: %s%s%s\n", GRAPEVINE_VERSION, known ? "\"" : "",
-               known ? router : "null", known ? "\"" : "");
+        print_yaml(both, stdout);
     else
-        printf("gvctl %s\ngrapevine %s (%s)\n", GRAPEVINE_VERSION,
-               known        ? router
-               : answer > 0 ? "not told"
-                            : "not reached",
-               g->admin);
+        plain_printf(stdout, "gvctl %s\ngrapevine %s (%s)\n", GRAPEVINE_VERSION,
+                     known        ? router
+                     : answer > 0 ? "not told"
+                                  : "not reached",
+                     g->admin);
+    json_decref(both);
     (void)fflush(stdout);
     if (answer > 0 && answer != 200)
         ask_error(answer, buf_slice(&out));
@@ -205,6 +208,12 @@ static bool fits(const struct given *g, const struct command *c)
     if (misfit != NULL) {
         (void)fprintf(stderr, "gvctl: %s has no option --%s; see gvctl help %s\n", c->name, misfit,
                       c->name);
+        return false;
+    }
+    if (!command_has_form(c, g->show.format)) {
+        (void)fprintf(stderr, "gvctl: %s has no output %s: %s%s\n", c->name,
+                      show_format_text(g->show.format), command_forms_text(c),
+                      c->run == COMMAND_TOP ? " (gvctl status has json and yaml)" : "");
         return false;
     }
     if (given >= least && given <= most)

@@ -7,15 +7,32 @@
 #include <strings.h>
 
 #include "base/check.h"
+#include "node/gvctl/plain.h"
 
 void print_text(struct slice text, FILE *to)
 {
-    (void)fprintf(to, "%.*s%s", SLICE_ARG(text), slice_ends_with(text, SLICE("\n")) ? "" : "\n");
+    plain_write(text, to);
+    (void)fputs(slice_ends_with(text, SLICE("\n")) ? "" : "\n", to);
+}
+
+/* JSON escapes characters of control below the blank, and no others. */
+static void dump(const json_t *value, size_t flags, FILE *to)
+{
+    char *text = json_dumps(value, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    if (text != NULL)
+        plain_write(slice_of_cstr(text), to);
+    free(text);
 }
 
 void print_json(const json_t *value, FILE *to)
 {
-    (void)json_dumpf(value, to, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    dump(value, JSON_INDENT(2), to);
+    (void)fputc('\n', to);
+}
+
+void print_json_line(const json_t *value, FILE *to)
+{
+    dump(value, JSON_COMPACT, to);
     (void)fputc('\n', to);
 }
 
@@ -44,26 +61,6 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* A character at which YAML breaks lines, or a mark of byte order: JSON does not escape these.
- * 0: it is another one. */
-static unsigned line_break(const char *at, size_t *len)
-{
-    static const struct {
-        const char *bytes;
-        unsigned code;
-    } breaks[] = {{"\xc2\x85", 0x85},
-                  {"\xe2\x80\xa8", 0x2028},
-                  {"\xe2\x80\xa9", 0x2029},
-                  {"\xef\xbb\xbf", 0xfeff}};
-    for (size_t i = 0; i < ARRAY_LEN(breaks); i++) {
-        *len = strlen(breaks[i].bytes);
-        if (strncmp(at, breaks[i].bytes, *len) == 0)
-            return breaks[i].code;
-    }
-    *len = 0;
-    return 0;
-}
-
 void print_yaml_text(const char *text, FILE *to)
 {
     if (is_plain(text)) {
@@ -71,17 +68,7 @@ void print_yaml_text(const char *text, FILE *to)
         return;
     }
     json_t *value = json_string(text); /* its quotes and escapes are YAML's too */
-    char *quoted = json_dumps(value, JSON_ENCODE_ANY);
-    for (const char *c = quoted; c != NULL && *c != '\0';) {
-        size_t len = 0;
-        unsigned code = line_break(c, &len);
-        if (code != 0)
-            (void)fprintf(to, "\\u%04x", code);
-        else
-            (void)fputc(*c, to);
-        c += len > 0 ? len : 1;
-    }
-    free(quoted);
+    dump(value, 0, to);                /* also of characters at which YAML breaks lines */
     json_decref(value);
 }
 
@@ -90,7 +77,7 @@ static void scalar(const json_t *value, FILE *to)
     if (json_is_string(value))
         print_yaml_text(json_string_value(value), to);
     else
-        (void)json_dumpf(value, to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        dump(value, 0, to);
 }
 
 /* Whether it stands on the line of its key: a scalar, or nothing at all. */

@@ -49,9 +49,8 @@ void ring_print(const struct given *g, const struct ring *ring, const json_t *an
     json_t *entry;
     json_array_foreach(list_of(ring, answer), i, entry)
     {
-        if (g->show.format == SHOW_JSON) { /* a line each */
-            (void)json_dumpf(entry, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-            (void)putchar('\n');
+        if (g->show.format == SHOW_JSON) {
+            print_json_line(entry, stdout);
         } else if (g->show.format == SHOW_YAML) {
             (void)puts("---");
             print_yaml(entry, stdout);

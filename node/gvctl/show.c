@@ -1,6 +1,13 @@
 /* What all tables share. */
 #include "node/gvctl/show_internal.h"
 
+const char *show_format_text(enum show_format format)
+{
+    static const char *const names[] = {
+        [SHOW_TABLE] = "table", [SHOW_JSON] = "json", [SHOW_YAML] = "yaml", [SHOW_NAME] = "name"};
+    return names[format];
+}
+
 const char *show_colour(const struct show *how, bool is_good)
 {
     return !how->colour ? "" : is_good ? "\033[32m" : "\033[31m";

@@ -17,6 +17,8 @@ struct show {
     bool colour;
 };
 
+/* "table", "json", "yaml" or "name". */
+const char *show_format_text(enum show_format format);
 /* A green or red escape sequence; empty without colour. */
 const char *show_colour(const struct show *how, bool is_good);
 const char *show_plain(const struct show *how);

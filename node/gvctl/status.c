@@ -66,6 +66,17 @@ static const char *converged(const struct survey *s, const struct given *g)
     return word;
 }
 
+/* The routers whose settings are not what their file says. */
+static json_t *refusing(const struct survey *s)
+{
+    json_t *names = json_array();
+    for (unsigned k = 0; k < s->router_count; k++) {
+        if (s->routers[k].config_refused)
+            (void)json_array_append_new(names, json_string(s->routers[k].name));
+    }
+    return names;
+}
+
 static json_t *gather(const struct survey *s, const char *state)
 {
     struct survey_counters sum = survey_sum(s);
@@ -84,14 +95,15 @@ static json_t *gather(const struct survey *s, const char *state)
         under_way += survey_in_flight(r);
     }
     double share = survey_share(&sum);
-    return json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o}", "router",
+    return json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o,s:o}", "router",
                      s->routers[0].name, "version", s->routers[0].version, "policy",
                      s->routers[0].policy, "ready", s->ready, "why", s->ready ? "" : s->why_not,
                      "alone", s->alone_why, "routers", tally_json(&routers), "state", state,
                      "replicas", tally_json(&replicas), "requests_in_flight", (json_int_t)under_way,
                      "requests_waiting", (json_int_t)waiting, "requests", (json_int_t)sum.requests,
                      "requests_refused", (json_int_t)sum.refused, "routers_counted", (int)reached,
-                     "share_from_cache", share >= 0 ? json_real(share) : json_null());
+                     "share_from_cache", share >= 0 ? json_real(share) : json_null(),
+                     "config_refused", refusing(s));
 }
 
 static void print_tally(const struct show *how, const char *title, json_t *tally, const char *good)
@@ -114,6 +126,21 @@ static void print_tally(const struct show *how, const char *title, json_t *tally
                                                     : "",
                json_number_value(count), word, show_plain(how));
     }
+}
+
+static void print_refusing(const struct show *how, const struct survey *s, const json_t *names)
+{
+    size_t i;
+    const json_t *name;
+    if (json_array_size(names) == 0)
+        return;
+    printf("%-12s %srefused%s", "settings", show_colour(how, false), show_plain(how));
+    json_array_foreach(names, i, name)
+    {
+        if (!s->alone)
+            printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
+    }
+    printf(": the file cannot be used as it is, what was in force goes on (gvctl config)\n");
 }
 
 static void print_short(const struct show *how, const struct survey *s, const json_t *o)
@@ -148,6 +175,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
     else
         printf("%-12s %.1f %% of prompts' tokens so far\n", "from cache",
                100 * fields_number(o, "share_from_cache"));
+    print_refusing(how, s, json_object_get(o, "config_refused"));
     if (fields_number(o, "routers_counted") < s->router_count)
         printf(
             "(Counted at %.0f of %u routers: the other admin ports are not reached from here.)\n",

@@ -10,6 +10,8 @@
 #include "node/gvctl/parse.h"
 #include "node/settings/address.h"
 
+#define SURVEY_READY "/readyz?format=json"
+
 /* --- one router ------------------------------------------------------------------------------ */
 
 static void copy(char *out, size_t size, const json_t *object, const char *key)
@@ -68,6 +70,20 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
         r->in_flight = value;
     else if (strcmp(name, "grapevine_queue_length") == 0)
         r->queue_length = value;
+    else if (strcmp(name, "grapevine_config_refused") == 0)
+        r->config_refused = value > 0;
+}
+
+/* A call that needs no token, and shows none. The status. */
+static int ask_openly(const struct given *g, const char *admin, const char *target,
+                      double timeout_s, struct buf *out)
+{
+    struct call call = {.method = "GET",
+                        .target = target,
+                        .trust = g->trust,
+                        .timeout_s = timeout_s,
+                        .quiet = true};
+    return call_admin(admin, &call, out);
 }
 
 static void take_metrics(struct survey *s, struct survey_router *r, const struct given *g,
@@ -75,13 +91,8 @@ static void take_metrics(struct survey *s, struct survey_router *r, const struct
 {
     struct buf out;
     buf_init(&out, 0);
-    struct call call = {.method = "GET",
-                        .target = admin_call_row(ADMIN_CALL_METRICS)->path,
-                        .token = g->token,
-                        .trust = g->trust,
-                        .timeout_s = timeout_s,
-                        .quiet = true};
-    json_t *samples = call_admin(admin, &call, &out) == 200 ? parse_metrics(buf_slice(&out)) : NULL;
+    int status = ask_openly(g, admin, admin_call_row(ADMIN_CALL_METRICS)->path, timeout_s, &out);
+    json_t *samples = status == 200 ? parse_metrics(buf_slice(&out)) : NULL;
     buf_free(&out);
     size_t i;
     const json_t *sample;
@@ -93,12 +104,30 @@ static void take_metrics(struct survey *s, struct survey_router *r, const struct
     json_decref(samples);
 }
 
-/* Whether that admin port is the member's: loopback of another machine is ours. */
+/* The JSON of a call without a token, whatever its status; NULL: there is none. */
+static json_t *told_openly(const struct given *g, const char *admin, const char *target)
+{
+    struct buf out;
+    buf_init(&out, 0);
+    int status = ask_openly(g, admin, target, 1, &out);
+    json_t *answer = status > 0 ? ask_parse(g, buf_slice(&out)) : NULL;
+    buf_free(&out);
+    return answer;
+}
+
+/* Whether that admin port is the member's: loopback of another machine is ours. Its address is
+ * another router's word, so nobody there is shown a token. One that is older says who it is in
+ * /members alone, where reading needs none. */
 static bool is_that(const struct given *g, const char *admin, const char *name)
 {
-    int status;
-    json_t *answer = ask_quietly(g, admin, admin_call_row(ADMIN_CALL_MEMBERS)->path, 1, &status);
-    bool same = fields_equal(answer, "self", name);
+    json_t *answer = told_openly(g, admin, SURVEY_READY);
+    bool same = fields_equal(answer, "router", name);
+    bool older = json_is_object(answer) && json_object_get(answer, "router") == NULL;
+    json_decref(answer);
+    if (!older)
+        return same;
+    answer = told_openly(g, admin, admin_call_row(ADMIN_CALL_MEMBERS)->path);
+    same = fields_equal(answer, "self", name);
     json_decref(answer);
     return same;
 }
@@ -121,8 +150,7 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
         take_metrics(s, r, g, g->admin, ASK_TIMEOUT_S);
     } else if (lives && *asked < SURVEY_ROUTERS_MAX) {
         ++*asked;
-        /* Members do not say whether theirs speak TLS: as the one that was asked. A token that
-         * goes there under TLS goes nowhere in clear. */
+        /* Members do not say whether theirs speak TLS: as the one that was asked. */
         bool tls = strncmp(g->admin, "https://", strlen("https://")) == 0;
         char url[NODE_HOST_BYTES + 32];
         (void)snprintf(url, sizeof url, "%s%s", tls ? "https://" : "http://", admin);
@@ -168,14 +196,8 @@ static void take_ready(struct survey *s, const struct given *g)
 {
     struct buf out;
     buf_init(&out, 0);
-    struct call call = {.method = "GET",
-                        .target = "/readyz?format=json",
-                        .token = g->token,
-                        .trust = g->trust,
-                        .timeout_s = ASK_TIMEOUT_S,
-                        .quiet = true};
-    int status = call_admin(g->admin, &call, &out);
-    json_t *answer = status > 0 ? json_loadb(out.at, out.len, 0, NULL) : NULL;
+    int status = ask_openly(g, g->admin, SURVEY_READY, ASK_TIMEOUT_S, &out);
+    json_t *answer = status > 0 ? ask_parse(g, buf_slice(&out)) : NULL;
     s->ready = status == 200;
     copy(s->why_not, sizeof s->why_not, answer, "why");
     if (fields_has_text(answer, "alone"))

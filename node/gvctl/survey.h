@@ -28,7 +28,8 @@ struct survey_counters {
 struct survey_router {
     char name[SURVEY_NAME_BYTES], state[32], version[32], policy[32], address[SURVEY_NAME_BYTES];
     bool self;
-    bool reached; /* its counters count */
+    bool reached;        /* its counters count */
+    bool config_refused; /* its file of settings cannot be used as it is */
     double lag_ms, in_flight, queue_length;
     struct survey_counters counters;
 };

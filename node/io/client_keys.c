@@ -17,6 +17,7 @@ struct client_keys {
     int err;                    /* of that text */
     char wrong[ACCESS_MESSAGE_BYTES];
     char complained[IO_SECRET_MESSAGE]; /* what the log has; empty: the file is good */
+    unsigned keys, names;               /* in use */
 };
 
 /* In the thread of the pool. */
@@ -61,16 +62,14 @@ static void take(void *context)
     access_refused(k->access, false);
     if (!changed && !mended)
         return;
-    unsigned keys = changed ? k->table->count : 0, names = changed ? k->table->keys_count : 0;
-    if (changed)
+    if (changed) {
+        k->keys = k->table->count;
+        k->names = k->table->keys_count;
         access_take(k->access, k->table);
+    }
     k->table = NULL;
-    if (changed)
-        log_event(k->log, LOG_INFO, "client_keys_read", LOG_CSTR("file", w->file.path),
-                  LOG_UINT("keys", keys), LOG_UINT("names", names));
-    else
-        log_event(k->log, LOG_INFO, "client_keys_read", LOG_CSTR("file", w->file.path),
-                  LOG_BOOL("changed", false));
+    log_event(k->log, LOG_INFO, "client_keys_read", LOG_CSTR("file", w->file.path),
+              LOG_UINT("keys", k->keys), LOG_UINT("names", k->names), LOG_BOOL("changed", changed));
 }
 
 int client_keys_open(struct client_keys **out, const char *path, struct log *log, char *message)

@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "node/io/gossip.h"
 #include "node/io/log_sink.h"
+#include "node/io/reload.h"
 #include "node/io/shell.h"
 #include "node/io/tls.h"
 
@@ -28,6 +29,9 @@ static void write_process(const struct shell *shell, struct prometheus *p)
          (double)io_log_dropped(shell->log)},
         {"draining", PROMETHEUS_GAUGE,
          "1 from SIGTERM on: not ready, and ends when what is open is done.", shell->draining},
+        {"config_refused", PROMETHEUS_GAUGE,
+         "1 if the file of settings cannot be used as it is now: those of before hold.",
+         reload_refused(shell->reload)},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
     prometheus_family(p, "build_info", PROMETHEUS_GAUGE, "Version.");

@@ -43,10 +43,11 @@ struct reload {
     /* Of the loop. */
     struct shell *shell;
     bool busy, stopped;
-    bool asked;                  /* SIGHUP came, and was not followed yet */
-    bool answers;                /* the reading under way follows it */
-    bool began;                  /* the first reading is over */
-    struct node_options *wanted; /* what was loaded last; NULL: nothing since the start */
+    bool asked;                     /* SIGHUP came, and was not followed yet */
+    bool answers;                   /* the reading under way follows it */
+    bool began;                     /* the first reading is over */
+    struct node_options *wanted;    /* what was loaded last; NULL: nothing since the start */
+    char refused[NODE_ERROR_BYTES]; /* what is wrong with the file as it is; empty: nothing */
     uint64_t due_ms;
 };
 
@@ -174,6 +175,18 @@ static void keep_wanted(struct reload *r)
     r->wanted = wanted;
 }
 
+/* Shown until the file can be used again: by the admin port, in metrics. */
+static void keep_refused(struct reload *r, const char *why)
+{
+    (void)snprintf(r->refused, sizeof r->refused, "%s", why);
+    admin_options_refused(r->shell->admin, why[0] != '\0' ? r->refused : NULL);
+}
+
+bool reload_refused(const struct reload *r)
+{
+    return r != NULL && r->refused[0] != '\0';
+}
+
 static void take(struct reload *r)
 {
     struct log *log = r->shell->log;
@@ -191,6 +204,7 @@ static void take(struct reload *r)
         log_event(log, LOG_INFO, "config_reloaded", LOG_CSTR("file", r->in_force->config),
                   LOG_UINT("changed", changes.changed),
                   LOG_UINT("restart_needed", changes.waiting));
+    keep_refused(r, refused ? r->error.text : r->err != 0 ? err_text(r->err) : "");
     if (refused)
         node_options_free(&r->fresh);
     else

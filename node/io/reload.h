@@ -13,6 +13,7 @@
 #ifndef NODE_IO_RELOAD_H
 #define NODE_IO_RELOAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -29,6 +30,8 @@ MUST_USE int reload_open(struct reload **out, struct node_options *in_force, int
 /* SIGHUP. False: there is no file to read. */
 bool reload_ask(struct shell *shell);
 void reload_tick(struct shell *shell, uint64_t now_ms);
+/* Whether the file as it was read last cannot be used: what was in force goes on. NULL: no file. */
+bool reload_refused(const struct reload *r);
 /* No more reading; one under way ends with the loop. */
 void reload_stop(struct reload *r);
 /* The loop has ended, or never ran. NULL is fine. */

@@ -15,9 +15,7 @@ int replica_list_fail_at(char *message, unsigned line, const char *what, struct 
 {
     enum { SHOWN = 60 };
     char shown[SHOWN + 1];
-    size_t at = slice_find(text, '@'); /* a password may stand before it */
-    if (at < text.len)
-        text = slice_skip(text, at);
+    text = node_replica_shown(text);
     size_t len = text.len < SHOWN ? text.len : SHOWN;
     for (size_t i = 0; i < len; i++)
         shown[i] = text.at[i] >= ' ' && text.at[i] <= '~' ? text.at[i] : '?';

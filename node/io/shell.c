@@ -118,8 +118,10 @@ static void judge_admin_port(struct shell *shell)
                                       : "it takes no changes at all, for it does not listen on "
                                         "loopback";
     char effect[160];
-    (void)snprintf(effect, sizeof effect, "%s%s",
-                   shell->admin_read_token != NULL ? "" : "whoever reaches it may read; ", changes);
+    (void)snprintf(
+        effect, sizeof effect, "%s%s",
+        shell->admin_read_token != NULL ? "" : "whoever reaches it may read, but for explain; ",
+        changes);
     log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", at->host),
               LOG_CSTR("effect", effect),
               LOG_CSTR("want", on_loopback ? "admin-token-file, or an admin-listen of 127.0.0.1"

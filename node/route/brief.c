@@ -11,12 +11,6 @@ static void put(struct json_writer *w, const char *key, double value)
     json_double(w, (double)(int64_t)(value * 1000 + 0.5) / 1000);
 }
 
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
 static void put_flag(struct json_writer *w, const char *key, bool value)
 {
     json_key(w, key);
@@ -58,10 +52,10 @@ static void put_load(struct json_writer *w, const struct node_router *r,
 {
     struct crdt_load others;
     crdt_reports_load_sum(crdt_state_reports(r->crdt), (unsigned)(k - r->replicas), &others);
-    put_u64(w, "requests", k->load.requests);
-    put_u64(w, "requests_of_others", others.requests);
+    json_put_u64(w, "requests", k->load.requests);
+    json_put_u64(w, "requests_of_others", others.requests);
     put(w, "queue_s", node_load_queue_s(r->bookings, &k->load, k->tokens_per_s, now_ms));
-    put_u64(w, "context_tokens", k->load.context_tokens + others.context_tokens);
+    json_put_u64(w, "context_tokens", k->load.context_tokens + others.context_tokens);
 }
 
 static void put_cache(struct json_writer *w, const struct node_router *r, unsigned number)
@@ -71,8 +65,8 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     put(w, "cache_tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
     put_flag(w, "cache_size_told", k->cache_tokens > 0);
     put(w, "held_tokens", k->belief.present_blocks * node_router_block_tokens(k));
-    put_u64(w, "prompt_tokens", told.prompt);
-    put_u64(w, "cached_tokens", told.cached);
+    json_put_u64(w, "prompt_tokens", told.prompt);
+    json_put_u64(w, "cached_tokens", told.cached);
     json_key(w, "usage"); /* of its cache, as its metrics say */
     if (k->scraped_ms != 0)
         json_double(w, k->scrape.cache_usage);
@@ -98,7 +92,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_key(w, "engine");
     json_cstr(w, node_engine_text(k->engine));
     put(w, "weight", k->weight);
-    put_u64(w, "chosen", k->chosen);
+    json_put_u64(w, "chosen", k->chosen);
     put_load(w, r, k, now_ms);
     put_cache(w, r, number);
     json_key(w, "models");

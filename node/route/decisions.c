@@ -224,12 +224,6 @@ bool node_decisions_ended(const struct node_decisions *d, uint64_t number)
 
 /* --- showing them ---------------------------------------------------------------------------- */
 
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
 /* Seconds to the microsecond: a float has more digits than it knows. */
 static void put_seconds(struct json_writer *w, const char *key, bool known, float value)
 {
@@ -279,9 +273,9 @@ static void put_row(struct json_writer *w, const struct node_router *r, const st
 {
     json_object_begin(w);
     put_name(w, r, "replica", row);
-    put_u64(w, "cached_tokens", row->cached_tokens);
-    put_u64(w, "tier_tokens", row->tier_tokens);
-    put_u64(w, "requests", row->requests);
+    json_put_u64(w, "cached_tokens", row->cached_tokens);
+    json_put_u64(w, "tier_tokens", row->tier_tokens);
+    json_put_u64(w, "requests", row->requests);
     put_seconds(w, "queue_s", e->has_costs, row->queue_s);
     put_seconds(w, "uncached_s", e->has_costs, row->uncached_s);
     put_seconds(w, "displaced_s", e->has_costs, row->displaced_s);
@@ -328,7 +322,7 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
              e->stream && end->first_token_ms >= e->at_ms
                  ? (int64_t)(end->first_token_ms - e->at_ms)
                  : -1);
-    put_u64(w, "ms", e->ended_ms - e->at_ms);
+    json_put_u64(w, "ms", e->ended_ms - e->at_ms);
     put_told(w, "prompt_tokens", end->prompt_tokens);
     put_told(w, "cached_tokens", end->cached_tokens);
     put_told(w, "completion_tokens", end->completion_tokens);
@@ -340,11 +334,11 @@ static void put_entry(struct json_writer *w, const struct node_router *r, const 
 {
     const struct row *chosen = &e->table[e->chosen];
     json_object_begin(w);
-    put_u64(w, "id", e->number);
-    put_u64(w, "change", e->change);
-    put_u64(w, "time_ms", unix_ms - (now_ms - e->at_ms));
+    json_put_u64(w, "id", e->number);
+    json_put_u64(w, "change", e->change);
+    json_put_u64(w, "time_ms", unix_ms - (now_ms - e->at_ms));
     put_text(w, "request", &e->id, e->id_text);
-    put_u64(w, "attempt", e->attempt);
+    json_put_u64(w, "attempt", e->attempt);
     put_text(w, "model", &e->model, e->model_text);
     json_key(w, "stream");
     json_bool(w, e->stream);
@@ -353,15 +347,15 @@ static void put_entry(struct json_writer *w, const struct node_router *r, const 
     put_name(w, r, "choice", chosen);
     json_key(w, "why");
     json_cstr(w, node_reason_text(e->reason));
-    put_u64(w, "prompt_tokens", e->prompt_tokens);
-    put_u64(w, "cached_tokens", chosen->cached_tokens);
-    put_u64(w, "output_tokens", e->output_tokens);
+    json_put_u64(w, "prompt_tokens", e->prompt_tokens);
+    json_put_u64(w, "cached_tokens", chosen->cached_tokens);
+    json_put_u64(w, "output_tokens", e->output_tokens);
     json_key(w, "adapter");
     json_bool(w, e->adapter);
     put_seconds(w, "ttft_s", e->ttft_s > 0, e->ttft_s);
     put_weight(w, "displaced_weight", e->displaced_weight);
     put_weight(w, "decode_weight", e->decode_weight);
-    put_u64(w, "candidates", e->candidates);
+    json_put_u64(w, "candidates", e->candidates);
     json_key(w, "replicas");
     json_array_begin(w);
     for (unsigned i = 0; i < e->rows; i++)
@@ -439,7 +433,7 @@ void node_decisions_end_write(const struct node_decisions *d, uint64_t number,
 {
     const struct entry *e = entry_at(d, number);
     json_object_begin(w);
-    put_u64(w, "id", number);
+    json_put_u64(w, "id", number);
     if (e)
         put_outcome(w, e);
     json_object_end(w);

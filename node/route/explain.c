@@ -45,12 +45,6 @@ const char *node_engine_text(enum node_engine engine)
     CHECK_UNREACHABLE();
 }
 
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
 static void put_double(struct json_writer *w, const char *key, double value)
 {
     json_key(w, key);
@@ -68,9 +62,9 @@ static void explain_candidate(struct json_writer *w, const struct node_router *r
 {
     json_object_begin(w);
     put_text(w, "replica", node_replica_name(&r->replicas[c->replica]));
-    put_u64(w, "cached_tokens", c->cached_tokens);
-    put_u64(w, "tier_tokens", c->tier_tokens);
-    put_u64(w, "requests", c->requests);
+    json_put_u64(w, "cached_tokens", c->cached_tokens);
+    json_put_u64(w, "tier_tokens", c->tier_tokens);
+    json_put_u64(w, "requests", c->requests);
     put_double(w, "queue_s", c->cost.queue_s);
     put_double(w, "uncached_s", c->cost.uncached_s);
     put_double(w, "displaced_s", c->cost.displaced_s);
@@ -179,7 +173,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
         put_double(&w, "output_tokens", size.output_tokens);
         json_key(&w, "adapter");
         json_bool(&w, size.adapter != 0);
-        put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
+        json_put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
         put_text(&w, "choice", node_replica_name(&r->replicas[would_choose(r, request)]));
         json_key(&w, "replicas");
         json_array_begin(&w);
@@ -198,14 +192,14 @@ static void replica_load(struct json_writer *w, const struct node_router *r,
     double rate = k->tokens_per_s;
     json_key(w, "load");
     json_object_begin(w);
-    put_u64(w, "requests", k->load.requests);
-    put_u64(w, "prefill_tokens", k->load.prefill_tokens);
-    put_u64(w, "context_tokens", k->load.context_tokens);
+    json_put_u64(w, "requests", k->load.requests);
+    json_put_u64(w, "prefill_tokens", k->load.prefill_tokens);
+    json_put_u64(w, "context_tokens", k->load.context_tokens);
     put_double(w, "queue_s", node_load_queue_s(r->bookings, &k->load, rate, now_ms));
     struct crdt_load others;
     crdt_reports_load_sum(crdt_state_reports(r->crdt), (unsigned)(k - r->replicas), &others);
-    put_u64(w, "requests_of_others", others.requests);
-    put_u64(w, "prefill_tokens_of_others", others.prefill_tokens);
+    json_put_u64(w, "requests_of_others", others.requests);
+    json_put_u64(w, "prefill_tokens_of_others", others.prefill_tokens);
     json_object_end(w);
 }
 
@@ -229,10 +223,11 @@ static void replica_cache(struct json_writer *w, const struct node_router *r, un
     json_key(w, "told_by_engine");
     json_bool(w, k->cache_tokens > 0);
     put_double(w, "size_factor", k->belief.factor);
-    put_u64(w, "indexed_bytes", crdt_index_blocks_total(r->index, number) * CHECKPOINT_BLOCK_BYTES);
+    json_put_u64(w, "indexed_bytes",
+                 crdt_index_blocks_total(r->index, number) * CHECKPOINT_BLOCK_BYTES);
     put_double(w, "present_bytes", k->belief.present_blocks * CHECKPOINT_BLOCK_BYTES);
-    put_u64(w, "predicted_tokens", k->by_usage.predicted);
-    put_u64(w, "actual_tokens", k->by_usage.actual);
+    json_put_u64(w, "predicted_tokens", k->by_usage.predicted);
+    json_put_u64(w, "actual_tokens", k->by_usage.actual);
     json_object_end(w);
 }
 
@@ -244,7 +239,7 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
         return;
     }
     json_object_begin(w);
-    put_u64(w, "age_ms", now_ms > k->scraped_ms ? now_ms - k->scraped_ms : 0);
+    json_put_u64(w, "age_ms", now_ms > k->scraped_ms ? now_ms - k->scraped_ms : 0);
     put_double(w, "running", k->scrape.running);
     put_double(w, "waiting", k->scrape.waiting);
     put_double(w, "cache_usage", k->scrape.cache_usage);
@@ -289,7 +284,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_array_begin(w);
     node_models_each(r->models, r->replicas[number].server, put_name, &names);
     json_array_end(w);
-    put_u64(w, "count", names.count);
+    json_put_u64(w, "count", names.count);
     json_key(w, "from");
     json_cstr(w, node_models_listed(r->models, r->replicas[number].server) ? "engine"
                  : names.count > 0                                         ? "clients"
@@ -349,9 +344,9 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
         json_bool(v->w, sight->configured);
     }
     if (load) {
-        put_u64(v->w, "requests", load->requests);
-        put_u64(v->w, "prefill_tokens", load->prefill_tokens);
-        put_u64(v->w, "context_tokens", load->context_tokens);
+        json_put_u64(v->w, "requests", load->requests);
+        json_put_u64(v->w, "prefill_tokens", load->prefill_tokens);
+        json_put_u64(v->w, "context_tokens", load->context_tokens);
     }
     json_object_end(v->w);
     return true;
@@ -371,8 +366,8 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
     json_cstr(w, wishes[row->wish]);
     json_key(w, "incarnation");
     json_object_begin(w);
-    put_u64(w, "started_ms", row->incarnation.started);
-    put_u64(w, "raises", row->incarnation.raises);
+    json_put_u64(w, "started_ms", row->incarnation.started);
+    json_put_u64(w, "raises", row->incarnation.raises);
     json_object_end(w);
     json_key(w, "other_routers");
     json_array_begin(w);
@@ -392,7 +387,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
         json_u64(w, k->rank);
     else
         json_nil(w);
-    put_u64(w, "ranks", k->ranks); /* where there are any, they are chosen and not their address */
+    json_put_u64(w, "ranks",
+                 k->ranks); /* where there are any, they are chosen and not their address */
     json_key(w, "health");
     json_cstr(w, node_health_text(health_of(r, k)));
     if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
@@ -403,8 +399,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     put_double(w, "weight", k->weight);
     json_key(w, "sources");
     discover_names_write(r->sources, node_replica_name(k), w);
-    put_u64(w, "chosen", k->chosen);
-    put_u64(w, "restarts", k->restarts);
+    json_put_u64(w, "chosen", k->chosen);
+    json_put_u64(w, "restarts", k->restarts);
     replica_access(w, r, number);
     replica_load(w, r, k, now_ms);
     replica_learned(w, k);

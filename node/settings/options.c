@@ -13,15 +13,20 @@
 /* --- errors ----------------------------------------------------------------------------------- */
 
 /* Appends text that may hold anything: control and non-ASCII bytes as \xNN, cut if long. */
-static int append_quoted(struct buf *out, struct slice value)
+static int append_quoted_behind(struct buf *out, const char *front, struct slice value)
 {
     enum { SHOWN = 80 };
-    int err = buf_append_char(out, '"');
+    int err = buf_printf(out, "\"%s", front);
     for (size_t i = 0; i < value.len && i < SHOWN && err == 0; i++) {
         unsigned char c = (unsigned char)value.at[i];
         err = c < 0x20 || c > 0x7e ? buf_printf(out, "\\x%02x", c) : buf_append_char(out, (char)c);
     }
     return err == 0 ? buf_append_cstr(out, value.len > SHOWN ? "...\"" : "\"") : err;
+}
+
+static int append_quoted(struct buf *out, struct slice value)
+{
+    return append_quoted_behind(out, "", value);
 }
 
 static int fail(struct node_options_error *error, struct buf *line, int err)
@@ -37,6 +42,14 @@ static int fail_text(struct node_options_error *error, const char *text, int err
     return err;
 }
 
+/* The value of a setting that is refused. */
+static void append_value(struct buf *out, const char *setting, struct slice value)
+{
+    bool url = slice_starts_with(slice_of_cstr(setting), SLICE("replica"));
+    struct slice shown = url ? node_replica_shown(value) : value;
+    (void)append_quoted_behind(out, shown.len < value.len ? "..." : "", shown);
+}
+
 /* bad setting listen = "8080" (flag --listen): want ... */
 static int fail_value(struct node_options_error *error, const struct node_option *row,
                       struct slice value, struct node_option_origin origin, int err)
@@ -45,7 +58,7 @@ static int fail_value(struct node_options_error *error, const struct node_option
         return fail_text(error, "out of memory while reading the settings", err);
     struct buf line = {0};
     DISCARD(buf_printf(&line, "bad setting %s = ", row->name));
-    (void)append_quoted(&line, value);
+    append_value(&line, row->name, value);
     DISCARD(buf_append_cstr(&line, " ("));
     DISCARD(node_option_origin_append(&line, row->name, origin));
     DISCARD(buf_append_cstr(&line, "): "));
@@ -266,7 +279,7 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
         if (!slice_starts_with(word, SLICE("--")) || word.len == 2) {
             struct buf line = {0};
             DISCARD(buf_append_cstr(&line, "unexpected argument "));
-            (void)append_quoted(&line, word);
+            append_value(&line, "replica", word); /* as which it may be meant */
             DISCARD(buf_append_cstr(&line, ": want --name VALUE, see grapevine --help"));
             return fail(error, &line, ERR_SYNTAX);
         }

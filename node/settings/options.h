@@ -297,6 +297,9 @@ MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *o
 void node_replica_name_of(const struct node_address *address, char *out);
 /* NULL, or what is wrong with a replica and would be right. */
 const char *node_replica_wrong(struct slice text);
+/* Of such a text, for messages: what stands from the last @ on, for a password may stand before it;
+ * all of it where there is none. */
+struct slice node_replica_shown(struct slice text);
 /* NULL, or what is wrong with a name to look up; what passed node_options_set() always parses. */
 const char *node_dns_parse(struct slice text, struct node_dns_option *out);
 /* Whether replicas come from another source than `replica`. */

@@ -74,6 +74,14 @@ const char *node_replica_wrong(struct slice text)
     return replica_parse(text, &parsed);
 }
 
+struct slice node_replica_shown(struct slice text)
+{
+    size_t at = text.len;
+    while (at > 0 && text.at[at - 1] != '@')
+        at--;
+    return at > 0 ? slice_skip(text, at - 1) : text;
+}
+
 const char *node_dns_parse(struct slice text, struct node_dns_option *out)
 {
     struct node_dns_option parsed = {.name = text};

@@ -110,7 +110,9 @@ static const struct node_option table[] = {
      .help = "token asked of calls that change something",
      .more = "On the admin port: `Authorization: Bearer TOKEN`. Reading needs no token, but with "
              "`admin-read-token-file`. Without a token file, changes are taken from the router's "
-             "own machine alone. The file, one line, is read anew each second."},
+             "own machine alone. What a prompt would cost (`gvctl explain`) others learn with this "
+             "token, or the one for reading, alone. The file, one line, is read anew each "
+             "second."},
     NODE_OPTION_ROWS_ADMIN_ACCESS,
     {.name = "config",
      .type = NODE_TYPE_PATH,

@@ -336,11 +336,12 @@ class Admin(Case):
                             ("10.0.0.1:0", "want a port from 1 to 65535"),
                             ("10.0.0.1:99999", "want a port from 1 to 65535"),
                             (":8000", "want HOST:PORT, such as"),
+                            ("10.0.0.1:8000#weight=2", "no label but #engine="),
                             ("10.0.0.1:8000@1", "its ranks come and go with it"),
                             ("x" * 2000, "want HOST:PORT, such as")):
             self.assertIn(want, told("/replicas?replica=" + quote(given, safe="")))
         for engine, want in (("tgi", "want vllm, sglang or other"), ("x" * 99, "want vllm, sglang or other"),
-                             ("vllm#weight=2", "No weight")):
+                             ("vllm#weight=2", "want vllm, sglang or other")):
             self.assertIn(want, told("/replicas?replica=10.0.0.1:80&engine=" + quote(engine)))
         self.assertIn("a rank from 0 to 63", told("/drain?replica=%s@64" % self.e.name))
         self.assertIn("There is no replica `no:1`", told("/replicas?replica=no:1", 404, "DELETE"))

@@ -1,5 +1,6 @@
 """The admin port's tokens, its port for probes, and a stranger who tries every call of it."""
 
+import json
 import os
 import re
 import socket
@@ -176,14 +177,50 @@ class Stranger(TokensCase):
         c.send(b"POST %s HTTP/1.1\r\nHost: g\r\nContent-Length: %d\r\n\r\n%s" %
                (CHAT.encode(), len(BODY), BODY))  # one is under way meanwhile
         e.wait_request()
-        seen = self.scan(r, outside, self.paths(r), {("POST", "/explain")})
+        seen = self.scan(r, outside, self.paths(r), {("GET", "/live")})
         self.assertEqual(seen["GET", "/live"].status, 200)
         self.assertEqual(self.state(r), before)
         for (method, path), got in seen.items():
-            if path.startswith(("/drain", "/undrain", "/log-level")) and method == "POST":
+            if path.startswith(("/drain", "/undrain", "/log-level", "/explain")) and method == "POST":
                 self.assertEqual(got.status, 403, path)
         self.assertEqual(seen["GET", "/replicas"].status, 200)
         self.assertEqual(r.events("replica_added")[1:], [])
+
+    def test_whether_a_text_was_served_is_not_told_to_another_machine(self):
+        """/explain of the text against /explain of one that differs in a word."""
+        outside = own_address()
+        if outside is None:
+            self.skipTest("this machine has no address but loopback")
+        sim = self.sim("--speed-up", "50")
+        text = {"model": "sim", "messages": [{"role": "user", "content": "the words of a prompt " * 300}], "max_tokens": 4}
+        body = json.dumps(text).encode()
+
+        def ask(r, host, headers=()):
+            c = Client(r.admin_port, host=host)
+            got = c.ask("POST", "/explain", body, [("Host", host), *headers])
+            c.close()
+            return got
+        r = self.router([sim], "--admin-listen", "0.0.0.0:0")
+        self.assertEqual(self.client(r).post(CHAT, text).status, 200)
+        self.assertGreater(ask(r, HOST).json["replicas"][0]["cached_tokens"], 0)
+        got = ask(r, outside)
+        self.assertEqual(got.status, 403)
+        for word in ("whether a text was served", outside, "127.0.0.1", "admin-read-token-file", "--token-file FILE"):
+            self.assertIn(word, got.json["error"]["message"])
+        self.assertNotIn(b"cached", got.body)
+        with tempfile.NamedTemporaryFile("wb") as f:
+            f.write(body)
+            f.flush()
+            code, _, err = run("gvctl", "--admin", "http://%s:%d" % (outside, r.admin_port), "explain", f.name)
+            self.assertEqual((code, "--token-file FILE" in err), (1, True), err)
+            e, r = self.router_with("--admin-listen", "0.0.0.0:0", read=None)
+            self.assertEqual(ask(r, HOST).status, 200, "from its own machine as before")
+            got = ask(r, outside)
+            self.assertEqual((got.status, got.get("www-authenticate")), (401, "Bearer"))
+            self.assertEqual(ask(r, outside, bearer("change")).status, 200)
+            self.assertEqual(run("gvctl", "--admin", "http://%s:%d" % (outside, r.admin_port), "--token-file",
+                                 self.files[1], "explain", f.name)[0], 0)
+            self.assertEqual(r.events("admin_refused")[0]["path"], "/explain")
 
     def test_with_both_tokens_nothing_is_shown(self):
         e, r = self.router_with()

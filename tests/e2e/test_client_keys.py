@@ -189,6 +189,19 @@ class TheFile(KeysCase):
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 401)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 200)
 
+    def test_one_that_was_away_is_told_in_whole_words(self):
+        """"Clients' keys were read:  of  names." was what an operator read."""
+        self.new("alice")
+        r = self.start([self.engine_of()])
+        good = self.read()
+        os.remove(self.keys)
+        r.wait_event("client_keys_refused")
+        self.write("keys", good)
+        back = r.wait_event("client_keys_read", 2)
+        self.assertEqual((back["keys"], back["names"], back["changed"]), (1, 1, False))
+        said = [e["text"] for e in r.admin("GET", "/events").json["events"] if e["event"] == "client_keys_read"]
+        self.assertEqual(set(said), {"Clients' keys were read: 1 of 1 names."})
+
     def test_it_must_be_good_at_the_start(self):
         for text, wrong in (("", "has no key in it"), ("# nothing\n", "has no key in it"),
                             ("a b c\n", "line 1: want a hash"),

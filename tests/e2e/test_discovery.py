@@ -180,8 +180,8 @@ class Files(Found):
         self.write(a.url)
         wait_for(lambda: self.replicas(r)[b.name]["health"] == "draining", "it drains")
         self.assertEqual(r.admin("POST", "/undrain?replica=" + b.name).json,
-                         {"ok": True, "drained_by": "no source lists it any more"})
-        self.assertEqual(r.admin("POST", "/undrain?replica=" + a.name).json, {"ok": True})
+                         {"ok": True, "replica": b.name, "drained_by": "no source lists it any more"})
+        self.assertEqual(r.admin("POST", "/undrain?replica=" + a.name).json, {"ok": True, "replica": a.name})
         line, = [x for x in gvctl("replicas", "-o", "wide", admin=r.admin_port)[1].splitlines()
                  if x.startswith(b.name)]
         self.assertIn(" gone ", line)

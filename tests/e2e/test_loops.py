@@ -232,7 +232,8 @@ class Added(Clustered):
             self.assertEqual((said["ok"], said["answers"]), (True, False), name)
             self.assertRegex(said["why"], "refuses|not known|within two seconds")
         engine = self.engine()
-        self.assertEqual(json.loads(gvctl("add", engine.name, "--json", admin=r.admin_port)[1]), {"ok": True})
+        self.assertEqual(json.loads(gvctl("add", engine.name, "--json", admin=r.admin_port)[1]),
+                         {"ok": True, "replica": engine.name})
 
     def test_who_leaves_before_the_answer_adds_nothing(self):
         r = self.router([self.engine()])

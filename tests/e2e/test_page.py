@@ -5,8 +5,11 @@ import html.parser
 import json
 import os
 import re
+import shutil
 import socket
+import subprocess
 import tempfile
+import unittest
 
 from lib import HOST, Case, wait_for
 from test_engines import CHAT, message
@@ -175,6 +178,67 @@ class Access(Case):
             self.assertEqual(got.status, 403, path)
             self.assertIn("change nothing", got.json["error"]["message"])
         self.assertEqual([x["health"] for x in self.r.admin("GET", "/replicas").json], ["up"])
+
+
+# The box in a document of which it has what the box asks for; the calls fail without the token.
+ASKS = """
+const made = {};
+function element(id) {
+  return made[id] ||= {
+    id, value: '', children: [], listeners: {}, attributes: id === 'ask-token-form' ? { hidden: '' } : {},
+    setAttribute(name, value) { this.attributes[name] = value; },
+    removeAttribute(name) { delete this.attributes[name]; },
+    getAttribute(name) { return name in this.attributes ? this.attributes[name] : null; },
+    replaceChildren(...children) { this.children = children; },
+    append(...children) { this.children.push(...children); },
+    addEventListener(name, listener) { this.listeners[name] = listener; },
+    focus() {},
+    get text() { return this.children.map((c) => c.text ?? c).join(''); },
+  };
+}
+let count = 0;
+globalThis.document = { getElementById: element, createElement: () => element('made' + count++) };
+const ask = await import(process.argv[1]);
+let token = '';
+const told = [];
+ask.begin(async (method, path) => {
+  const good = token === 'sesame';
+  told.push([path, token]);
+  return { ok: good, status: good ? 200 : 401,
+           json: async () => good ? { error: 'no replica' } : { error: { message: 'It needs the admin token.' } } };
+}, (text) => { token = text; });
+const seen = [];
+async function look() {
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  seen.push([element('ask-answer').text, 'hidden' in element('ask-token-form').attributes]);
+}
+element('ask-form').listeners.submit({ preventDefault() {} });
+await look();
+for (const text of [' wrong ', 'sesame']) {
+  element('ask-token').value = text;
+  element('ask-token-form').listeners.submit({ preventDefault() {} });
+  await look();
+}
+console.log(JSON.stringify({ told, seen, left: element('ask-token').value }));
+"""
+
+
+@unittest.skipUnless(shutil.which("node"), "node is not here (Debian: nodejs)")
+class Asking(unittest.TestCase):
+    def test_the_box_asks_for_a_token_where_asking_needs_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in os.listdir(FOLDER):
+                shutil.copy(os.path.join(FOLDER, name), folder)
+            with open(os.path.join(folder, "package.json"), "w") as f:
+                f.write('{"type": "module"}')
+            p = subprocess.run(["node", "--input-type=module", "-e", ASKS, os.path.join(folder, "ask.js")],
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        said = json.loads(p.stdout)
+        self.assertEqual(said["told"], [["explain", ""], ["explain", "wrong"], ["explain", "sesame"]])
+        self.assertEqual(said["seen"], [["It needs the admin token.", False], ["This token is not taken.", False],
+                                        ["Nowhere: no replica.", True]])
+        self.assertEqual(said["left"], "", "the field forgets it")
 
 
 class Stranger(Case):

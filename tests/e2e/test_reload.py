@@ -67,6 +67,32 @@ class File(Reloading):
         self.assertIn("No such file", said["error"])
         self.assertEqual(self.policy(r), "random")
 
+    def test_a_file_that_is_refused_is_seen_until_it_is_right(self):
+        """A log line and an event were all that told of it; monitoring did not know until a restart failed."""
+        r = self.started([self.engine()], lines=["policy: round_robin"])
+        r.wait_up(1)
+        self.assertEqual(r.metric("config_refused"), 0)
+        status, out, err = gvctl("status", "-o", "json", admin=r.admin_port)
+        self.assertEqual((status, json.loads(out)["config_refused"]), (0, []))
+        for n, lines in enumerate((['policy: "no\x1b[31m such"'], ["policy: random", "nothing: 1"], None), 1):
+            self.write(*lines) if lines else os.remove(self.file)
+            r.signal(signal.SIGHUP)
+            wrong = r.wait_event("config_refused", n)["error"]
+            self.assertEqual(r.metric("config_refused"), 1)
+            self.assertEqual(self.policy(r), "round_robin")
+            self.assertTrue(self.config(r).startswith("# config-refused: "), self.config(r))
+            told = json.loads(gvctl("config", "-o", "json", admin=r.admin_port)[1])
+            self.assertEqual(told["config-refused"]["value"], wrong)
+            self.assertEqual(told["policy"]["value"], "round_robin")
+            self.assertNotIn("\x1b", gvctl("config", admin=r.admin_port)[1])
+            status, out, err = gvctl("status", admin=r.admin_port)
+            self.assertEqual((status, err), (0, ""))
+            self.assertIn("settings     refused: the file cannot be used as it is", out)
+        self.reloaded(r, "policy: random")
+        self.assertEqual((r.metric("config_refused"), self.policy(r)), (0, "random"))
+        self.assertNotIn("config-refused", self.config(r))
+        self.assertNotIn("settings", gvctl("status", admin=r.admin_port)[1])
+
     def test_a_link_that_is_swapped(self):
         """As Kubernetes mounts ConfigMaps: grapevine.yaml -> ..data/grapevine.yaml, ..data -> a folder."""
         for name in ("one", "two"):

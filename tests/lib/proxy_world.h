@@ -62,7 +62,7 @@ struct proxy_world {
     bool traced;
     bool names;
     bool stopped;
-    char peer[48];     /* whose the next connection of a client is; "": 192.0.2.7 */
+    char peer[48];     /* whose the next connection is; "": 192.0.2.7, at admin 127.0.0.1 */
     int connect_error; /* of the next connect, which fails at once; 0: it does not */
     struct slice key;
     unsigned key_version;

@@ -170,5 +170,7 @@ $('token-form').addEventListener('submit', (event) => {
   live.begin();
 });
 log.begin();
-ask.begin(call);
+ask.begin(call, (text) => {
+  token = text;
+});
 live.begin();

@@ -1,5 +1,5 @@
 // The box: a request is weighed by this router, or by all.
-import { $, h, list, seconds, whole } from './dom.js';
+import { $, h, list, mark, seconds, whole } from './dom.js';
 import { legend, table } from './decisions.js';
 import { explained } from './words.js';
 
@@ -37,14 +37,26 @@ function all(nodes) {
     h('div', { class: 'scroll', role: 'region', 'aria-label': 'The choice of each router', tabindex: '0' }, h('table', {}, h('thead', {}, h('tr', {}, ...head)), h('tbody', {}, ...rows))), ...each];
 }
 
-export function begin(call) {
+// `use` takes a token for the calls that follow.
+export function begin(call, use) {
+  let lastEvery = false, shown = false; // of the last question; whether a token came with it
+
+  function wantToken(json) {
+    mark($('ask-token-form'), 'hidden', null);
+    $('ask-answer').replaceChildren(h('p', { class: 'sentence bad' }, shown ? 'This token is not taken.' : (json.error && json.error.message) || 'Asking needs a token.'));
+    $('ask-token').focus();
+  }
+
   async function ask(every) {
     const answer = $('ask-answer');
+    lastEvery = every;
     answer.replaceChildren(h('p', { class: 'hint' }, 'Asking …'));
     try {
       const got = await call('POST', every ? 'explain?all=1' : 'explain', $('ask').value);
       const json = await got.json();
-      if (!got.ok) answer.replaceChildren(h('p', { class: 'sentence bad' }, (json.error && json.error.message) || `It answered ${got.status}.`));
+      mark($('ask-token-form'), 'hidden', '');
+      if (got.status === 401) wantToken(json);
+      else if (!got.ok) answer.replaceChildren(h('p', { class: 'sentence bad' }, (json.error && json.error.message) || `It answered ${got.status}.`));
       else answer.replaceChildren(...(every ? all(json.nodes) : one(json, 'What each replica would cost')).filter(Boolean));
     } catch (e) {
       answer.replaceChildren(h('p', { class: 'sentence bad' }, 'This router does not answer.'));
@@ -55,4 +67,11 @@ export function begin(call) {
     ask(false);
   });
   $('ask-all').addEventListener('click', () => ask(true));
+  $('ask-token-form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    use($('ask-token').value.trim());
+    shown = true;
+    $('ask-token').value = '';
+    ask(lastEvery);
+  });
 }

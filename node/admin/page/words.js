@@ -191,7 +191,7 @@ export function headline(snap) {
 export function readers(snap) {
   const r = snap.router;
   const where = r.loopback_only ? 'from the machine of this router alone: its admin port listens on loopback' : `from wherever the admin port (${r.admin_host}) is reached`;
-  return `This page can be seen ${where}${r.reading_token ? ', with a token for reading' : ', without a token'}. ${count(r.viewers, 'tab looks', 'tabs look')} at ${r.name || 'this router'} now. It changes nothing.`;
+  return `This page can be seen ${where}${r.reading_token ? ', with a token for reading' : ', without a token'}. ${count(r.viewers, 'tab looks', 'tabs look')} at ${r.name || 'this router'} now. It changes nothing.${r.loopback_only || r.reading_token ? '' : ' To ask where a request would go, other machines than the router\'s own need a token.'}`;
 }
 
 // Terms of the cost: what stands in the table, what it adds, and what it means.

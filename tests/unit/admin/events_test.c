@@ -102,6 +102,16 @@ static void events_of_the_log_are_said_in_words(void **state)
     log_event(&log, LOG_WARN, "tls_handshake_failed", LOG_CSTR("port_of", "admin"),
               LOG_CSTR("from", ""), LOG_CSTR("reason", "alert"));
     expect_last("trouble", "", "A handshake failed at the admin port: alert.");
+    /* Where it was done: all routers see that it drains, and one was asked for it. */
+    log_event(&log, LOG_INFO, "replica_drain", LOG_CSTR("replica", "h:1"),
+              LOG_CSTR("wish", "drained"), LOG_CSTR("from", "10.0.0.9"));
+    expect_last("drain", "h:1", "An operator had replica h:1 drained, here, from 10.0.0.9.");
+    log_event(&log, LOG_INFO, "replica_wish", LOG_CSTR("replica", "h:1"), LOG_CSTR("wish", "added"),
+              LOG_CSTR("from", "::1"));
+    expect_last("replica", "h:1", "An operator had replica h:1 added, here, from ::1.");
+    log_event(&log, LOG_WARN, "admin_refused", LOG_CSTR("from", "10.0.0.9"),
+              LOG_CSTR("path", "/drain"));
+    expect_last("trouble", "10.0.0.9", "10.0.0.9 may not call /drain, and was refused.");
     assert_int_equal(lines, 0);
     uint64_t before = admin_events_newest(events);
     log_event(&log, LOG_INFO, "request", LOG_CSTR("id", "x"));          /* no news */

@@ -30,11 +30,12 @@ static void nesting_and_commas(void **state)
     json_array_end(&w);
     json_key_slice(&w, SLICE("c\""));
     json_cstr(&w, "d");
+    json_put_u64(&w, "e", 7);
     json_object_end(&w);
     assert_int_equal(json_writer_finish(&w), 0);
     assert_slice_equal(buf_slice(&out),
                        "{\"a\":18446744073709551615,\"b\":[-9223372036854775808,[],{},0.25,null,"
-                       "null,true,null,[1]],\"c\\\"\":\"d\"}");
+                       "null,true,null,[1]],\"c\\\"\":\"d\",\"e\":7}");
     buf_free(&out);
 }
 

@@ -126,6 +126,8 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {"HTTP\x01://a:1\n", "1: want a URL such as http://10.0.0.1:8000 (here: HTTP?://a:1)"},
         {"http://me:secret@a:1\n",
          "1: want no user and password: http://HOST:PORT alone (here: ...@a:1)"},
+        {"http://me:sec@ret@a:1\n",
+         "1: want no user and password: http://HOST:PORT alone (here: ...@a:1)"},
         {"http://a:1@64\n",
          "1: want no rank in a URL: http://HOST:PORT has all its data-parallel ranks, as its "
          "metrics or #ranks=N say (here: ...@64)"},

@@ -1,0 +1,93 @@
+"""gvctl drain --wait and the names of replicas: `https://` belongs to the name of one with TLS, and the operator may have
+spelled it otherwise. It stripped `https://`, found no such replica, took that for one without requests, and said "nothing
+is under way there" while streams ran."""
+
+import unittest
+
+from lib import Case, answer_json
+from lib_cluster import gvctl
+
+TLS = "https://10.0.0.1:8000"
+
+
+def row(name, requests=0, models=("m",)):
+    return {"name": name, "health": "up", "load": {"requests": requests, "requests_of_others": 0},
+            "models": {"names": list(models), "count": len(models)}}
+
+
+class Drain(Case):
+    def setUp(self):
+        super().setUp()
+        self.port = self.engine()
+
+    def scripts(self, name, *looks):
+        """Each look at /replicas shows the next of `looks`, at last the last; a change was made to `name`."""
+        left = list(looks)
+
+        def handler(asked):
+            asked.read_body()
+            if asked.target == "/replicas":
+                body = left.pop(0) if len(left) > 1 else left[0]
+            else:
+                body = {"ok": True} if name is None else {"ok": True, "replica": name}
+            asked.send(answer_json(body))
+            asked.close()
+        self.port.handler = handler
+
+    def ask(self, *command):
+        return gvctl(*command, admin=self.port.port)
+
+    def test_it_waits_for_the_one_that_the_router_found(self):
+        other = row("b:2")
+        for name, spelled in ((TLS, TLS), (TLS, TLS + "/"), (TLS, "https://10.0.0.1:08000"),
+                              ("127.0.0.1:28001", "127.0.0.1:028001"), ("127.0.0.1:28001", "http://127.0.0.1:28001/")):
+            self.scripts(name, [row(name, 2), other], [row(name, 1), other], [row(name), other])
+            self.port.clear()
+            status, out, err = self.ask("drain", "--wait", spelled)
+            self.assertEqual((status, err), (0, ""), spelled)
+            self.assertEqual(out, "%s drains: no router sends it anything new; nothing is under way there\n" % name)
+            asked = [a.target for a in self.port.requests]
+            self.assertGreaterEqual(asked.count("/replicas"), 1 + 1 + 5, "it saw requests, and then none five times")
+            self.scripts(name, [row(name, 2), other])
+            status, out, err = self.ask("drain", "--wait", "--timeout", "1", spelled)
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn("gave up after 1 s: 2 under way at " + name, err)
+
+    def test_one_that_is_not_there_is_never_quiet(self):
+        for name, spelled in (("c:3", "c:3"), (None, "https://10.0.0.1:8000"), (None, "b:02")):
+            self.scripts(name, [row("b:2")])
+            status, out, err = self.ask("drain", "--wait", spelled)
+            self.assertEqual((status, out), (1, ""), err)
+            self.assertIn("is not among the replicas of the router that is asked: what is under way there is not known", err)
+            self.assertIn("; how much is under way there is not known\n", self.ask("drain", spelled)[1])
+
+    def test_a_router_that_starts_again_has_a_moment(self):
+        self.scripts(TLS, [row(TLS, 1)], [row("b:2")], [row("b:2")], [row(TLS, 1)], [row(TLS)])
+        self.assertEqual(self.ask("drain", "--wait", TLS)[0], 0)
+
+    def test_the_warning_and_the_count_are_of_that_one(self):
+        self.scripts(TLS, [row(TLS, 3, ("m", "n")), row("b:2")])
+        for command in ("drain", "remove"):
+            status, out, err = self.ask(command, "https://10.0.0.1:08000")
+            self.assertEqual(status, 0)
+            self.assertIn('no other replica that is up serves "n"', err)
+            self.assertTrue(out.startswith(TLS + " is" if command == "remove" else TLS + " drains"), out)
+            self.assertIn("; 3 requests are still under way there", out)
+
+    def test_a_router_tells_which_one_it_found(self):
+        sim = self.sim("--speed-up", "50")
+        r = self.router([sim])
+        host, _, port = sim.name.rpartition(":")
+        odd = "%s:0%s" % (host, port)
+        for method, path in (("POST", "/drain"), ("POST", "/undrain"), ("DELETE", "/replicas"), ("POST", "/replicas")):
+            got = r.admin(method, "%s?replica=%s" % (path, odd), b"" if method == "POST" else None)
+            self.assertEqual((got.status, got.json["ok"], got.json["replica"]), (200, True, sim.name), (method, path))
+        self.assertEqual(r.admin("POST", "/replicas?replica=" + odd, b"").json,
+                         {"ok": True, "replica": sim.name, "already": True})
+        status, out, err = gvctl("drain", "--wait", odd, admin=r.admin_port)
+        self.assertEqual((status, out), (0, "%s drains: no router sends it anything new; nothing is under way there\n"
+                                         % sim.name), err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,93 @@
+"""To whom gvctl shows its token: to the router that it is told to ask, and to nobody whose address that router names.
+`gvctl status` sent it to whatever answered at the addresses of the members, before it knew who that was."""
+
+import json
+import os
+import tempfile
+import unittest
+
+from lib import HOST, Case, answer, answer_json, wait_for
+from lib_cluster import Clustered, gvctl
+
+METRICS = b"grapevine_requests_total %d\ngrapevine_requests_in_flight 0\n"
+
+
+class Token(Case):
+    def setUp(self):
+        super().setUp()
+        self.asked, self.named = self.engine(), self.engine()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "token")
+        with open(self.path, "w") as f:
+            f.write("sesame\n")
+
+    def serves(self, port, answers):
+        def handler(asked):
+            asked.read_body()
+            said = answers.get(asked.target, (404, {}))
+            asked.send(answer(200, said) if isinstance(said, bytes) else answer_json(said[1], said[0]))
+            asked.close()
+        port.handler = handler
+
+    def status(self, ready, members=(404, {})):
+        """What `gvctl status` counts where the other router's admin port answers so."""
+        rows = [{"name": "r1", "self": True, "state": "alive", "ready": True},
+                {"name": "r2", "state": "alive", "ready": True, "session": True,
+                 "admin": "%s:%d" % (HOST, self.named.port)}]
+        self.serves(self.asked, {
+            "/replicas": (200, [{"name": "a:1", "health": "up"}]), "/metrics": METRICS % 1,
+            "/readyz?format=json": (200, {"ready": True, "router": "r1"}), "/members": (200, {"members": rows}),
+            "/convergence": (200, {"equal": True, "nodes": {}})})
+        self.serves(self.named, {"/readyz?format=json": ready, "/members": members, "/metrics": METRICS % 40})
+        for port in (self.asked, self.named):
+            port.clear()
+        code, out, err = gvctl("status", "-o", "json", "--token-file", self.path, admin=self.asked.port)
+        self.assertEqual((code, err), (0, ""), out)
+        shown = {a.target: a.get("authorization") for a in self.asked.requests}
+        self.assertEqual((shown["/replicas"], shown["/metrics"]), ("Bearer sesame", None))
+        self.assertGreater(len(self.named.requests), 0)
+        self.assertEqual([a.get("authorization") for a in self.named.requests],
+                         [None] * len(self.named.requests), "it was shown to an address that was told")
+        return json.loads(out)["requests"], [a.target for a in self.named.requests]
+
+    def test_nobody_at_an_address_that_was_told_gets_it(self):
+        self.assertEqual(self.status((200, {"ready": True, "router": "r2"})),
+                         (41, ["/readyz?format=json", "/metrics"]))
+        self.assertEqual(self.status((503, {"ready": False, "router": "r2"}))[0], 41, "not ready, and it")
+        self.assertEqual(self.status((200, {"ready": True, "router": "r9"})), (1, ["/readyz?format=json"]))
+        self.assertEqual(self.status((200, [])), (1, ["/readyz?format=json"]))
+
+    def test_one_that_is_older(self):
+        self.assertEqual(self.status((200, {"ready": True}), (200, {"self": "r2"}))[0], 41)
+        self.assertEqual(self.status((200, {"ready": True}), (401, {}))[0], 1)
+        self.assertEqual(self.status((200, {"ready": True}), (200, {"self": "r1"}))[0], 1)
+
+    def test_what_needs_none_is_asked_without(self):
+        for command, says in (("metrics", answer(200, b"x 1\n")), ("ready", answer(200, b"ready\n")),
+                              ("alive", answer(200, b"ok\n"))):
+            self.asked.clear()
+            self.asked.closes(says)
+            self.assertEqual(gvctl(command, "--token-file", self.path, admin=self.asked.port)[0], 0)
+            self.assertIsNone(self.asked.requests[-1].get("authorization"), command)
+
+
+class Cluster(Clustered):
+    def test_all_are_counted_where_reading_needs_a_token(self):
+        sim = self.sim("--speed-up", "50")
+        path = os.path.join(self.folder.name, "token")
+        with open(path, "w") as f:
+            f.write("sesame\n")
+        os.chmod(path, 0o600)
+        tokens = ("--admin-read-token-file", path)
+        one = self.node("r1", [sim], *tokens)
+        two = self.node("r2", [], *tokens, join=one)
+        ask = ("status", "-o", "json", "--token-file", path)
+        told = wait_for(lambda: (lambda s: s if s["routers"] == {"alive": 2} and s["routers_counted"] == 2 else None)
+                        (json.loads(gvctl(*ask, admin=two.admin_port)[1])), "both are counted")
+        self.assertEqual(told["router"], "r2")
+        self.assertEqual(one.admin("GET", "/readyz?format=json").json["router"], "r1")
+
+
+if __name__ == "__main__":
+    unittest.main()
