@@ -295,7 +295,8 @@ static void test_a_clock_that_went_back_takes_what_peers_remember(void **state)
     /* Its hellos are refused as old; the others call it within 10 s. */
     assert_true(net_run(net, net->world.now_us + 13 * SECOND, net_meshed));
     uint64_t epoch = gossip_epoch(net->nodes[2].gossip);
-    assert_in_range(epoch, before + 1, before + 5000);
+    assert_in_range(epoch, before + 60000,
+                    before + 65000); /* so are its hellos above all of before */
     assert_int_equal(net->nodes[2].self_calls, 1);
     net_item(net, 2);
     net_for(net, 20 * MS);
