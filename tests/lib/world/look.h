@@ -125,4 +125,18 @@ static inline void say(struct world *c, unsigned node, uint64_t seed)
     world_run(c, 50 * MS);
 }
 
+/* An answer with metrics of replica-0, whose process began then. */
+static inline void scrape(struct world *c, unsigned node, double started_s, double queries)
+{
+    struct node_router *r = c->nodes[node].node->router;
+    int slot = node_router_replica_find(r, SLICE("replica-0:8000"));
+    struct node_scrape s = node_scrape_unknown;
+    s.start_time_s = started_s;
+    s.prefix_queries = queries;
+    s.prefix_hits = 0;
+    s.running = s.waiting = 0;
+    (void)node_router_scraped(r, (unsigned)slot, &s, world_ms(c));
+    node_replication_run(c->nodes[node].node->replication, c->now_us);
+}
+
 #endif
