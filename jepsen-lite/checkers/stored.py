@@ -10,7 +10,8 @@ The maker of an id is the engine whose journal has the answer that named it; wha
     session     two routers at rest would send a session to different replicas; or, of clients, a session moved while
                 for CALM_S nothing was wrong anywhere. Both with the policy `session` alone
 
-What excuses is what excuses in checkers/service.py: the way to the router, START_S longer; and that the maker, or the
+A 404 that the maker itself gave is none of the router's: an answer that is still queued cannot be continued. What else
+excuses is what excuses in checkers/service.py: the way to the router, START_S longer; and that the maker, or the
 way from the router to it, was touched, WELL_S longer. Another engine's trouble is an excuse for a failure (not for a
 404) while it lasts and WELL_S longer: a router that does not know the maker asks one replica after the other."""
 
@@ -81,7 +82,8 @@ class Stored:
         if left(v) or (o.f == "stored.cancel" and v.get("status") == 400):
             return
         missing = told_off(v) and v["status"] == 404
-        why = self.excuse(o, a, missing)
+        why = "itself" if missing and any(r.engine == a.engine and r.status == 404 for r in mine) else \
+            self.excuse(o, a, missing)
         if why is not None:
             self.excused[why] = self.excused.get(why, 0) + 1
         elif missing:

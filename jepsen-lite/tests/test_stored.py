@@ -76,6 +76,14 @@ class Lost(Case):
         self.t.read(20, given(hash="mangled"), "r2", "e1", "bb")
         self.expect("changed")
 
+    def test_the_maker_itself_does_not_know_it(self):
+        """An answer that is made in the background was continued before it had begun (seed 72)."""
+        for engine, expected in (("e1", []), ("e2", ["lost"])):
+            self.setUp()
+            self.t.make()
+            self.t.read(20, missing(), engine=engine, hash="ff", f="continue", how="refused", status=404)
+            self.expect(*expected)
+
     def test_not_found(self):
         self.t.make()
         self.t.read(20, missing())
