@@ -17,8 +17,8 @@
  * A node that restarts with its clock set back gets no answers either, from those that know a stamp
  * of its earlier life. A session then begins from the other side (see session.h). As soon as any
  * member tells it of that life, its epoch rises by a minute more (gossip_self_rise), which is above
- * the stamps of a life that sent sixty million hellos; then it is answered by all. (If nobody is left
- * who remembers that life, and both sides are so, they meet when their clocks have passed it.)
+ * the stamps of a life that sent sixty million hellos; then it is answered by all. (If nobody is
+ * left who remembers that life, and both sides are so, they meet when their clocks have passed it.)
  */
 #ifndef GOSSIP_STAMPS_H
 #define GOSSIP_STAMPS_H
