@@ -499,13 +499,6 @@ static uint64_t started_ms(const struct node_replica *k)
     return s > 0 && s < 1e12 ? (uint64_t)llround(s * 1000) : 0;
 }
 
-/* Whether a start time that is read now is news: a router that has not joined yet has nothing to
- * compare it with. The others may know it, or one that is as good (started_grain_ms). */
-static bool knows_the_others(const struct node_router *r)
-{
-    return r->common->replicated && (r->names == NULL || node_replication_ready(r->names));
-}
-
 void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
                         uint64_t now_ms)
 {
@@ -553,7 +546,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
     bool lost = node_replica_scraped(k, &own, now_ms);
-    uint64_t started = knows_the_others(r) ? started_ms(k) : 0;
+    uint64_t started = r->common->replicated ? started_ms(k) : 0;
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
     /* By another router, since the last scrape; or what was heard last is of an earlier life. */
     bool noticed = k->rkey_scraped != k->rkey ||

@@ -153,8 +153,7 @@ static void probe_one(struct sim_world *w, struct world_node *n, unsigned engine
     s.start_time_s = (double)e->started_ms / 1000;
     if (!node_router_scrapes(n->node->router, slot, 0, now_ms))
         return;
-    if (node_replication_ready(n->node->replication)) /* before that, it takes none for news */
-        sim_book_read(w, n, engine);
+    sim_book_read(w, n, engine);
     (void)node_router_scraped(n->node->router, slot, &s, now_ms);
 }
 
