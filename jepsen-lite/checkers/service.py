@@ -184,7 +184,7 @@ class Service:
         tries = []
         for r in mine:
             # A connection that was used before may close at the moment of the next request: it is sent again there.
-            if tries and tries[-1].engine == r.engine and self.vanished(tries[-1]):
+            if tries and tries[-1].engine == r.engine and self.vanished(tries[-1], o.value.get("stream")):
                 tries[-1] = r
             elif any(t.engine == r.engine for t in tries):
                 self.broken("twice", o, "%s: one engine had it twice: %s" % (told(o), mine))
@@ -201,10 +201,10 @@ class Service:
             for v in self.trouble.during(r.t, r.end))
 
     @staticmethod
-    def vanished(r):
+    def vanished(r, streamed):
         """Whether its connection was gone soon, and nothing of an answer had come by it. (An engine may have begun to
         compute an answer of which nothing is sent before its end; a reset overtakes what was sent just before it.)"""
-        silent = r.first is None if r.how == "died" else r.bytes == 0
+        silent = r.first is None or not streamed if r.how == "died" else r.bytes == 0
         silent = silent or (r.how != "died" and r.first is not None and r.end - r.first < OVERTAKEN_S)
         return r.how in ("failed", "died", "left") and silent and r.end - r.t < 0.5
 

@@ -230,6 +230,17 @@ class Twice(Case):
         self.t.run(op, "e2", 10.3, 10.4, "refused", status=404)
         self.expect("twice")
 
+    def test_one_that_is_not_streamed_had_nothing_of_an_answer_when_its_engine_died(self):
+        """It was back at once, and had it again (seed 73)."""
+        for stream, expected in ((False, []), (True, ["twice"])):
+            self.setUp()
+            op = self.t.ask(10, 12, whole(streamed=stream), stream=stream)
+            self.t.run(op, "e1", 10.1)
+            self.t.event(10.15, "e1", "exit", status=-9)
+            self.t.event(10.151, "e1", "start", life=2)
+            self.t.run(op, "e1", 10.16, 11.9)
+            self.expect(*expected)
+
     def test_a_computation_may(self):
         self.t.trouble(9, 12, "resets", "e1")
         op = self.t.ask(10, 11, whole())
