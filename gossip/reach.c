@@ -7,9 +7,9 @@ enum {
     WAIT_FIRST_US = 100000,
     FIRST_DIALS = 3,       /* that far apart, in case a packet was lost; then the wait doubles */
     WAIT_MAX_US = 1000000, /* to a live member */
-    WAIT_LOST_MAX_US = 10000000, /* to a dead member, at most: see lost_wait_us() */
-    LOST_SHARE_US = 500000,      /* times those that live: they call it in turn, as it were */
-    LOST_DIALS_S = 8,            /* a second, by one node, to all that are dead */
+    WAIT_LOST_MAX_US = 10000000, /* to one that left; to a dead one at most: dead_wait_us() */
+    DEAD_SHARE_US = 500000,      /* times those that live: they call it in turn, as it were */
+    DEAD_DIALS_S = 8,            /* a second, by one node, to all that are dead */
     WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
     WAIT_LOST_FIRST_US = 1000000,
     SEED_LOOK_US = 1000000,
@@ -35,15 +35,25 @@ void gossip_reach_hint(struct gossip *g, struct gossip_peer *p)
     gossip_tick_by(g, p->dial_us);
 }
 
-/* Between two dials to a dead member. A partition that heals is found by them, so somebody should
- * dial every second or so: a node that is alone does, and of many that live each one seldom. */
-static uint64_t lost_wait_us(const struct gossip *g)
+/* Between two dials to a dead member. They find a partition that has healed. So a node that is
+ * alone dials each second, and of many that live each one more seldom. Those that left said so, and
+ * pods that come under new names leave many: they count for nothing here. */
+static uint64_t dead_wait_us(const struct gossip *g)
 {
-    uint64_t lost = g->listed - 1 - g->live;
-    uint64_t wait_us = (uint64_t)g->live * LOST_SHARE_US, own_us = lost * 1000000 / LOST_DIALS_S;
+    uint64_t dead = 0;
+    for (unsigned i = 0; i < g->listed; i++)
+        dead += g->order[i]->state == GOSSIP_DEAD;
+    uint64_t wait_us = (uint64_t)g->live * DEAD_SHARE_US, own_us = dead * 1000000 / DEAD_DIALS_S;
     wait_us = wait_us > own_us ? wait_us : own_us;
     wait_us = wait_us > WAIT_LOST_FIRST_US ? wait_us : WAIT_LOST_FIRST_US;
     return wait_us < WAIT_LOST_MAX_US ? wait_us : WAIT_LOST_MAX_US;
+}
+
+static uint64_t wait_max_us(const struct gossip *g, const struct gossip_peer *p)
+{
+    return p->state == GOSSIP_DEAD   ? dead_wait_us(g)
+           : p->state == GOSSIP_LEFT ? WAIT_LOST_MAX_US
+                                     : WAIT_MAX_US;
 }
 
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
@@ -58,7 +68,7 @@ void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
     p->dialled_us = g->now_us;
     bool lost = p->state >= GOSSIP_DEAD;
     uint64_t first = lost ? WAIT_LOST_FIRST_US : WAIT_FIRST_US;
-    uint64_t most = lost ? lost_wait_us(g) : WAIT_MAX_US;
+    uint64_t most = wait_max_us(g, p);
     /* A hello that is given up before its welcome can have come is wasted. */
     uint64_t trip_us = p->trip.rough ? 0 : gossip_trip_wait_us(&p->trip, 0);
     if (lost && most < trip_us)

@@ -1,4 +1,4 @@
-/* When engines began: a restart is noticed once, by all, and nothing else passes for one. */
+/* When engines began: a restart is noticed once, by all. */
 #include "node/cluster/replication.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"

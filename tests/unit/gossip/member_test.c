@@ -92,6 +92,33 @@ static void who_was_heard_of_late_stays(void **state)
     assert_null(find(1));
 }
 
+/* --- those that are lost ----------------------------------------------------------------------- */
+
+/* How long the node waits at last between two dials to it, without the share that is random. */
+static uint64_t wait_at_last(unsigned i)
+{
+    for (unsigned n = 0; n < 12; n++)
+        gossip_reach_peer(g, find(i));
+    return find(i)->dial_wait;
+}
+
+/* Pods that come under new names leave many old ones behind: the dead are not called more seldom
+ * for them, as a dead one may be on the other side of a partition. */
+static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **state)
+{
+    (void)state;
+    for (unsigned i = 1; i <= 110; i++)
+        assert_int_equal(join(i), 1);
+    for (unsigned i = 1; i <= 106; i++)
+        gossip_member_state(g, find(i), i <= 100 ? GOSSIP_LEFT : GOSSIP_DEAD);
+    assert_int_equal(wait_at_last(1), 10 * SECOND);
+    assert_int_equal(wait_at_last(101), 2 * SECOND); /* four others live, half a second for each */
+    for (unsigned i = 107; i <= 110; i++)
+        gossip_member_state(g, find(i), GOSSIP_DEAD);
+    assert_int_equal(wait_at_last(101), 10 * SECOND / 8); /* alone: eight dials a second to ten */
+    assert_int_equal(wait_at_last(1), 10 * SECOND);
+}
+
 /* --- two routers of one name ----------------------------------------------------------------- */
 
 /* Somebody remembers a much later life of this router. The new one is a minute above it: so are its
@@ -197,6 +224,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_is_dead_longest_makes_room, setup, teardown),
         cmocka_unit_test_setup_teardown(who_was_heard_of_late_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_left_is_called_seldom_and_delays_no_call_to_the_dead,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(who_outbids_another_waits_twice_as_long_each_time, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(an_address_that_does_not_answer_makes_room, setup,
