@@ -92,7 +92,7 @@ static void who_was_heard_of_late_stays(void **state)
     assert_null(find(1));
 }
 
-/* --- those that are lost ----------------------------------------------------------------------- */
+/* --- those that are lost ---------------------------------------------------------------------- */
 
 /* How long the node waits at last between two dials to it, without the share that is random. */
 static uint64_t wait_at_last(unsigned i)
