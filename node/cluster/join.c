@@ -83,6 +83,7 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
     n->joining_announced = false;
     gossip_joining(n->gossip, false);
     node_replication_meta(n, now_us);
+    node_replication_joined(n);
     char why[NODE_DETAIL_MAX] = "";
     if (of == 0)
         why_alone(n, why);
@@ -215,7 +216,7 @@ static int take_head(struct node_replication *n, struct node_call *call, struct 
     if (!known && n->join_waits++ < WAITS_MAX)
         return ERR_AGAIN;
     if (!n->ready)
-        node_clock_adopt(n, call->peer, cluster_ms, now_us);
+        node_clock_adopt(n, call->peer, cluster_ms, call->began_us, now_us);
     call->has_head = true;
     return ERR_OK;
 }

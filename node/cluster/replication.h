@@ -90,7 +90,7 @@ struct node_replication_user {
      * when nothing did. */
     void (*collect)(void *context, uint64_t now_ms);
     /* Something was joined, a delta or more: replicas appear and go, lost caches are forgotten.
-     * Often called, too. */
+     * Often called, too; and once when node_replication_ready() has become true. */
     void (*joined)(void *context);
     /* Others' reports may have changed. Not for each delta: every 100 ms. */
     void (*reports)(void *context, uint64_t now_ms);

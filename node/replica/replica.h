@@ -202,6 +202,7 @@ struct node_replica {
     struct node_scrape scrape;
     uint64_t scraped_ms;         /* 0: never */
     struct node_scraped scraped; /* by whom */
+    uint64_t start_early_ms;     /* that this router read before it had joined; 0: none */
     struct node_scrape_window window;
     struct node_predicted predicted; /* own */
     uint64_t void_blocks;            /* sum, of prompts of this router that were never computed */

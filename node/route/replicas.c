@@ -1,16 +1,11 @@
 /* The replica table: which replicas are in use, and what probes say of them. Its names,
  * incarnations and wishes are the registry's (crdt/registry.h); slots and indexes are the same
  * numbers. */
-#include <math.h>
-
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-static const uint64_t started_grain_ms = NODE_START_GRAIN_S * 1000;
-
-/* What the registry says of it; NULL: its name is forgotten. */
-static const struct crdt_replica *row_of(const struct node_router *r, unsigned replica)
+const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica)
 {
     const struct crdt_registry *registry = crdt_state_registry(r->crdt);
     const struct node_replica *k = node_router_replica_at(r, replica);
@@ -20,8 +15,7 @@ static const struct crdt_replica *row_of(const struct node_router *r, unsigned r
 
 /* --- following the registry ----------------------------------------------------------------- */
 
-/* The cache is empty. What was learned of its speed stays: it is the same machine. */
-static void forget_cache(struct node_router *r, unsigned replica, uint32_t rkey)
+void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey)
 {
     struct node_replica *k = &r->replicas[replica];
     node_adapters_forget(r->adapters, replica);
@@ -135,7 +129,7 @@ static void slot_follow(struct node_router *r, unsigned slot)
     if (k->name_len == 0)
         slot_take(r, slot, row);
     if (k->rkey != row->rkey)
-        forget_cache(r, slot, row->rkey);
+        node_router_cache_renewed(r, slot, row->rkey);
     draining_follow(k, row);
 }
 
@@ -158,7 +152,7 @@ void node_router_registry_take(struct node_router *r)
 static bool is_named(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
-    const struct crdt_replica *row = row_of(r, slot);
+    const struct crdt_replica *row = node_router_row(r, slot);
     enum crdt_wish wish = row ? row->wish : CRDT_WISH_REMOVED;
     return wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && (k->configured || k->named));
 }
@@ -250,7 +244,7 @@ void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
     k->vanishing = vanishing && k->configured;
-    draining_follow(k, row_of(r, replica));
+    draining_follow(k, node_router_row(r, replica));
     node_router_touch(r, replica);
 }
 
@@ -270,7 +264,7 @@ void node_router_unname(struct node_router *r, struct slice name)
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);
-    const struct crdt_replica *row = row_of(r, replica);
+    const struct crdt_replica *row = node_router_row(r, replica);
     return !k->absent && !k->configured && k->naming.held && row && row->wish != CRDT_WISH_ADDED;
 }
 
@@ -297,7 +291,7 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     if (wish == NODE_REPLICA_REMOVE)
         return remove_replica(r, name);
     int known = node_router_replica_find(r, name);
-    if (known >= 0 && row_of(r, (unsigned)known)->wish == CRDT_WISH_ADDED)
+    if (known >= 0 && node_router_row(r, (unsigned)known)->wish == CRDT_WISH_ADDED)
         return ERR_EXISTS;
     int slot = crdt_state_add(r->crdt, name);
     if (slot < 0)
@@ -327,10 +321,10 @@ bool node_router_replica_present(const struct node_router *r, unsigned replica)
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    if (!row_of(r, replica))
+    if (!node_router_row(r, replica))
         return;
     DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* whether it was news */
-    draining_follow(k, row_of(r, replica));
+    draining_follow(k, node_router_row(r, replica));
     node_router_registry_take(r);
 }
 
@@ -469,111 +463,4 @@ void node_router_model_denied(struct node_router *r, unsigned replica, struct sl
                               uint64_t now_ms)
 {
     node_models_deny(r->models, node_router_server(r, replica), model, now_ms);
-}
-
-/* --- lost caches ---------------------------------------------------------------------------- */
-
-static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t started_ms)
-{
-    const struct crdt_replica *row = row_of(r, replica);
-    if (!row)
-        return;
-    (void)crdt_state_restarted(r->crdt, replica, started_ms);
-    forget_cache(r, replica, row->rkey);
-}
-
-/* All ranks of one process went with it. */
-static void process_restarted(struct node_router *r, unsigned server, uint64_t started_ms)
-{
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        if (slot == server || r->replicas[slot].server == server)
-            raise_incarnation(r, slot, started_ms);
-    }
-}
-
-/* The start time of a process, if the engine tells it. Routers that notice a restart at their own
- * times raise the incarnation to the same value. */
-static uint64_t started_ms(const struct node_replica *k)
-{
-    double s = k->scrape.start_time_s;
-    return s > 0 && s < 1e12 ? (uint64_t)llround(s * 1000) : 0;
-}
-
-void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
-                        uint64_t now_ms)
-{
-    node_router_clock(r, now_ms);
-    struct node_replica *k = node_router_replica_at(r, replica);
-    enum node_health before = k->health;
-    bool gone = node_replica_probed(k, ok, refused, now_ms);
-    if (k->health != before)
-        node_router_touch(r, replica);
-    /* If the incarnation has risen since the last good probe, another router has noticed already.
-     * Among routers an engine that tells its start time is asked for it when it is back. */
-    bool told_later = r->common->replicated && started_ms(k) > 0;
-    if (gone && k->rkey_probed == k->rkey && !told_later)
-        process_restarted(r, replica, 0);
-    if (ok || gone)
-        k->rkey_probed = k->rkey;
-}
-
-void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
-                              uint64_t now_ms)
-{
-    node_router_clock(r, now_ms);
-    struct node_replica *k = node_router_replica_at(r, replica);
-    node_replica_found_router(k, who);
-    node_router_touch(r, replica);
-}
-
-bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t interval_ms,
-                         uint64_t now_ms)
-{
-    return node_scraped_due(node_router_replica_at(r, replica), interval_ms, now_ms);
-}
-
-bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
-                         uint64_t now_ms)
-{
-    node_router_clock(r, now_ms);
-    struct node_replica *k = node_router_replica_at(r, replica);
-    struct node_scrape own = *s;
-    const struct crdt_replica *row = row_of(r, replica);
-    if (row && node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
-        return false;
-    node_router_others_take(r, replica);
-    bool same_life = node_scrape_same_life(&k->scrape, s);
-    if (!node_scrape_sizes_only(s))
-        node_scraped_own(k, &own, now_ms);
-    bool lost = node_replica_scraped(k, &own, now_ms);
-    uint64_t started = r->common->replicated ? started_ms(k) : 0;
-    uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
-    /* By another router, since the last scrape; or what was heard last is of an earlier life. */
-    bool noticed = k->rkey_scraped != k->rkey ||
-                   (started > 0 && !same_life && started + started_grain_ms >= known);
-    if (started > known + started_grain_ms)
-        process_restarted(r, replica, started);
-    else if (lost && !noticed)
-        process_restarted(r, replica, 0);
-    k->rkey_scraped = k->rkey;
-    node_router_evictions_take(r, replica, now_ms);
-    node_router_adapters_scraped(r, replica, s, now_ms);
-    node_router_touch(r, replica);
-    return lost;
-}
-
-/* That its process restarted is seen in what all ranks tell together. */
-void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
-                              uint64_t now_ms)
-{
-    struct node_replica *k = node_router_replica_at(r, replica);
-    struct node_scrape own = *s;
-    node_router_others_take(r, replica);
-    if (!node_scrape_sizes_only(s))
-        node_scraped_own(k, &own, now_ms);
-    (void)node_replica_scraped(k, &own, now_ms);
-    k->rkey_scraped = k->rkey;
-    node_router_evictions_take(r, replica, now_ms);
-    node_router_adapters_scraped(r, replica, s, now_ms);
-    node_router_touch(r, replica);
 }

@@ -2,7 +2,7 @@
  *
  *   rows.c      the table of replicas: rows, and of which process each is
  *   state.c     what a decision needs of the shared state: time, others' loads
- *   replicas.c  what is known of each: presence, probes
+ *   replicas.c  what is known of each: which are in use
  *   discovered.c  which of them the sources of this router list
  *   ranks.c     which data-parallel ranks an address has
  *   held.c      what replicas hold of a prompt
@@ -11,6 +11,7 @@
  *   learning.c  what answers teach
  *   ties.c      what several routers choose at the same moment
  *   adapters.c  LoRA adapters
+ *   restarts.c  what probes and scrapes say, and when an engine restarted
  *   followers.c  requests that begin alike (a header of its own)
  *   candidate.c  what a request costs at each replica
  *   due.c       what a slow replica is due
@@ -72,6 +73,7 @@ struct node_router {
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;             /* when what was learned was reported last */
+    bool starts_wait;                /* start times were read before this router had joined */
     bool adopts;                     /* some replica is adopted (node/route/share.c) */
     bool names_held;                 /* some replica is in use although no living router names it */
     struct node_replica_set touched; /* load or sight may be other than reported */
@@ -171,6 +173,11 @@ void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 void node_router_others_take(struct node_router *r, unsigned replica);
 /* Its state is another one. */
 void node_router_state_take(struct node_router *r);
+/* What the registry says of a replica; NULL: its name is forgotten. */
+const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica);
+/* Its cache is another one, which is empty. What was learned of its speed stays: it is the same
+ * machine. */
+void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey);
 /* The replica table follows the registry. */
 void node_router_registry_take(struct node_router *r);
 /* Which replicas are in use, by the registry as it is now; calls the watcher where that changed. */
@@ -190,9 +197,6 @@ static inline struct node_replica_config node_router_prior(const struct node_rou
 /* What the settings say of a replica beside its address; replaces what was said before. Only this
  * router counts with it: labels are not reported to others. */
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);
-/* What the metrics of its address say of one rank. */
-void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
-                              uint64_t now_ms);
 /* Its label `model` is another one, or is all that is known of its models. */
 void node_router_model_label_take(struct node_router *r, unsigned replica);
 
@@ -302,6 +306,14 @@ void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t a
 void node_router_adapters_scraped(struct node_router *r, unsigned replica,
                                   const struct node_scrape *s, uint64_t now_ms);
 void node_router_adapters_tick(struct node_router *r, uint64_t now_ms);
+
+/* --- restarts.c --- */
+
+/* What the metrics of its address say of one rank. */
+void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                              uint64_t now_ms);
+/* Start times that were read before this router had joined count from now on, if it has. */
+void node_router_starts_take(struct node_router *r);
 
 /* --- candidate.c --- */
 

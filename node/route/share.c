@@ -117,6 +117,7 @@ static void on_joined(void *context)
     struct node_router *r = context;
     if (r->registry_taken != crdt_registry_version(crdt_state_registry(r->crdt)))
         node_router_presence_update(r);
+    node_router_starts_take(r);
     node_router_adapters_joined(r);
 }
 

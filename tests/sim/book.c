@@ -184,8 +184,17 @@ void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned eng
     struct engine *e = &w->book->engines[engine];
     uint64_t started = w->engines[engine].started_ms;
     e->read[n->number] = started;
-    if (started > e->newest)
+    if (node_replication_ready(n->node->replication) && started > e->newest)
         e->newest = started;
+}
+
+void sim_book_joined(struct sim_world *w, const struct world_node *n)
+{
+    for (unsigned i = 0; i < w->config.engines; i++) {
+        struct engine *e = &w->book->engines[i];
+        if (e->read[n->number] > e->newest)
+            e->newest = e->read[n->number];
+    }
 }
 
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life)
@@ -283,7 +292,8 @@ void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engin
 {
     struct sim_book *b = w->book;
     const struct engine *e = &b->engines[engine];
-    uint64_t read = e->read[n->number];
+    /* A router that has not joined takes no start time for news yet. */
+    uint64_t read = node_replication_ready(n->node->replication) ? e->read[n->number] : 0;
     struct sim_generations now = sim_generation(n);
     bool off = read == 0 && is_off(n);
     uint32_t only = 0;
@@ -464,7 +474,8 @@ void sim_book_processes(struct sim_world *w, struct world_node *n)
         const struct engine *e = &w->book->engines[i];
         bool known = false;
         for (unsigned k = 0; k < w->config.nodes; k++)
-            known = known || (w->world.nodes[k].up && e->read[k] == w->engines[i].started_ms);
+            known = known || (w->world.nodes[k].up && e->read[k] == w->engines[i].started_ms &&
+                              node_replication_ready(w->world.nodes[k].node->replication));
         if (slot < 0 || !known)
             continue; /* nobody has it, or nobody who lives has read of its last process */
         uint64_t started = crdt_registry_at(r, (unsigned)slot)->incarnation.started;

@@ -34,6 +34,8 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
             SLICE_ARG(member), (long long)value, SLICE_ARG(detail));
     if (event <= NODE_REPLICATION_MEMBER_LEFT)
         sim_heard_event(w, n, member);
+    if (event == NODE_REPLICATION_READY)
+        sim_book_joined(w, n);
     sim_oracle_event(w, n, event, member.len > 0, value);
 }
 

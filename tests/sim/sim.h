@@ -309,6 +309,8 @@ void sim_book_started(struct sim_world *w, unsigned engine);
 /* Its processes from now on are another engine's. */
 void sim_book_replaced(struct sim_world *w, unsigned engine);
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
+/* What the node has read counts from now on: start times are no news before it has joined. */
+void sim_book_joined(struct sim_world *w, const struct world_node *n);
 /* The node has nothing of what it had; in a `new_life` it has read no start times either. */
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
 /* Its clock was set: to a wrong time, where what it had observed with a right one goes along. */

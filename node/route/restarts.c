@@ -1,0 +1,135 @@
+/* When an engine restarted and lost its cache: what probes and scrapes show of it. */
+#include <math.h>
+
+#include "node/route/router_internal.h"
+
+static const uint64_t started_grain_ms = NODE_START_GRAIN_S * 1000;
+
+static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t started_ms)
+{
+    const struct crdt_replica *row = node_router_row(r, replica);
+    if (!row)
+        return;
+    (void)crdt_state_restarted(r->crdt, replica, started_ms);
+    node_router_cache_renewed(r, replica, row->rkey);
+}
+
+/* All ranks of one process went with it. */
+static void process_restarted(struct node_router *r, unsigned server, uint64_t started_ms)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        if (slot == server || r->replicas[slot].server == server)
+            raise_incarnation(r, slot, started_ms);
+    }
+}
+
+/* The start time of a process, if the engine tells it. Routers that notice a restart at their own
+ * times raise the incarnation to the same value. */
+static uint64_t started_ms(const struct node_replica *k)
+{
+    double s = k->scrape.start_time_s;
+    return s > 0 && s < 1e12 ? (uint64_t)llround(s * 1000) : 0;
+}
+
+/* A router that has not joined has nothing to compare a start time with: the others may know it, or
+ * one that is as good (started_grain_ms). */
+static bool has_joined(const struct node_router *r)
+{
+    return r->names == NULL || node_replication_ready(r->names);
+}
+
+void node_router_starts_take(struct node_router *r)
+{
+    if (!r->starts_wait || !has_joined(r))
+        return;
+    r->starts_wait = false;
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct crdt_replica *row = node_router_row(r, slot);
+        uint64_t started = r->replicas[slot].start_early_ms;
+        r->replicas[slot].start_early_ms = 0;
+        if (row && started > row->incarnation.started + started_grain_ms)
+            process_restarted(r, slot, started);
+    }
+}
+
+void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
+                        uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    struct node_replica *k = node_router_replica_at(r, replica);
+    enum node_health before = k->health;
+    bool gone = node_replica_probed(k, ok, refused, now_ms);
+    if (k->health != before)
+        node_router_touch(r, replica);
+    /* If the incarnation has risen since the last good probe, another router has noticed already.
+     * Among routers an engine that tells its start time is asked for it when it is back. */
+    bool told_later = r->common->replicated && started_ms(k) > 0;
+    if (gone && k->rkey_probed == k->rkey && !told_later)
+        process_restarted(r, replica, 0);
+    if (ok || gone)
+        k->rkey_probed = k->rkey;
+}
+
+void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
+                              uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    struct node_replica *k = node_router_replica_at(r, replica);
+    node_replica_found_router(k, who);
+    node_router_touch(r, replica);
+}
+
+bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t interval_ms,
+                         uint64_t now_ms)
+{
+    return node_scraped_due(node_router_replica_at(r, replica), interval_ms, now_ms);
+}
+
+bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                         uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_scrape own = *s;
+    const struct crdt_replica *row = node_router_row(r, replica);
+    if (row && node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
+        return false;
+    node_router_others_take(r, replica);
+    bool same_life = node_scrape_same_life(&k->scrape, s);
+    if (!node_scrape_sizes_only(s))
+        node_scraped_own(k, &own, now_ms);
+    bool lost = node_replica_scraped(k, &own, now_ms);
+    uint64_t started = r->common->replicated ? started_ms(k) : 0;
+    uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
+    /* By another router, since the last scrape; or what was heard last is of an earlier life. */
+    bool noticed = k->rkey_scraped != k->rkey ||
+                   (started > 0 && !same_life && started + started_grain_ms >= known);
+    bool early = started > 0 && !has_joined(r);
+    k->start_early_ms = early ? started : 0;
+    r->starts_wait |= early;
+    if (!early && started > known + started_grain_ms)
+        process_restarted(r, replica, started);
+    else if (!early && lost && !noticed)
+        process_restarted(r, replica, 0);
+    k->rkey_scraped = k->rkey;
+    node_router_evictions_take(r, replica, now_ms);
+    node_router_adapters_scraped(r, replica, s, now_ms);
+    node_router_touch(r, replica);
+    return lost;
+}
+
+/* That its process restarted is seen in what all ranks tell together. */
+void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                              uint64_t now_ms)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_scrape own = *s;
+    node_router_others_take(r, replica);
+    if (!node_scrape_sizes_only(s))
+        node_scraped_own(k, &own, now_ms);
+    (void)node_replica_scraped(k, &own, now_ms);
+    k->rkey_scraped = k->rkey;
+    node_router_evictions_take(r, replica, now_ms);
+    node_router_adapters_scraped(r, replica, s, now_ms);
+    node_router_touch(r, replica);
+}
