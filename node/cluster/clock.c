@@ -130,11 +130,15 @@ static void back(struct node_replication *n, uint64_t node, int64_t by_ms, uint6
     node_replication_event(n, NODE_REPLICATION_CLOCK_BACK, node, by_ms);
 }
 
+/* The answer may have been on its way since it was asked for, and no longer: what is between is as
+ * good as this node can know (Cristian, Probabilistic clock synchronization, 1989). */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
-                      uint64_t now_us)
+                      uint64_t asked_us, uint64_t now_us)
 {
     uint64_t now_ms = node_replication_ms(now_us);
-    int64_t by = (int64_t)(cluster_ms - node_state_cluster_ms(n->state, now_ms));
+    int64_t least = (int64_t)(cluster_ms - node_state_cluster_ms(n->state, now_ms));
+    int64_t most = least + (int64_t)((now_us - asked_us) / 1000);
+    int64_t by = least > 0 ? least : most < 0 ? most : 0;
     int64_t generation = node_state_config_of(n->state)->generation_ms;
     if (by > generation)
         forward(n, node, by, now_us);

@@ -266,9 +266,9 @@ void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluste
                       uint64_t age_s, uint64_t now_us);
 /* Whether the node has to join again, because its time went back. */
 bool node_clock_check(struct node_replication *n, uint64_t now_us);
-/* A node that joins takes the time of a member that is ready. */
+/* A node that joins takes the time of a member that is ready, which it asked for at `asked_us`. */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
-                      uint64_t now_us);
+                      uint64_t asked_us, uint64_t now_us);
 
 /* call.c */
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
