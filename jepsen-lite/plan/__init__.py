@@ -2,7 +2,8 @@
 
 Faults come alone and in pairs. Each comes before any comes twice, and each pair of families before any pair does
 (partition-ring and partition-halves are one family; who of it comes is drawn). Where there is time for each to come
-alone, they do that first; in a shorter run they come in pairs at once. They last as long as there is time for.
+alone, they do that first; in a shorter run they come in pairs at once. They last as long as there is time for, and rests
+are as many as leave time for all pairs.
 """
 
 import random
@@ -10,8 +11,9 @@ import random
 LASTS = (1.0, 4.0)   # seconds of a fault that does not say
 GAP_S = 1.0          # at most, before a fault of an episode begins
 REST_S = 16.0        # what a rest takes, about, with what workloads read then
-REST_SHARE = 0.5     # of the episodes end with a rest,
-REST_SHARE_LONG = 0.3  # or, where there is time for each fault to come alone, so many: a rest takes as long as two faults
+REST_SHARE = 0.5     # of the episodes end with a rest;
+REST_SHARE_LONG = (0.1, 0.3)  # at least and at most, where there is time for each fault to come alone
+MEND_S = 1.5         # what an episode takes beside its faults: they begin, the longer one is waited for, they are mended
 
 
 class Fault:
@@ -43,7 +45,7 @@ def family(name):
 def episode_s(lasts, names, share, rests):
     """What an episode takes with its share of a rest, about. `share`: how far faults last beyond their least."""
     of = [lasts[n][0] + share * (lasts[n][1] - lasts[n][0]) for n in names]
-    return sum(of) / max(1, len(of)) + GAP_S / 2 + rests * REST_S
+    return sum(of) / max(1, len(of)) + GAP_S / 2 + MEND_S + rests * REST_S
 
 
 def pairs_of(names, apart, rng):
@@ -89,6 +91,13 @@ def room(count, names, lasts, rests, seconds):
     return min(1.0, max(0.0, (seconds - least) / (most - least))) if most > least else 1.0
 
 
+def share_of_rests(count, names, lasts, seconds):
+    """How many of the episodes of a long run end with a rest."""
+    least, most = REST_SHARE_LONG
+    over = seconds - count * episode_s(lasts, names, 0, 0)
+    return min(most, max(least, over / (max(1, count) * REST_S)))
+
+
 def episodes(seed, names, seconds, lasts=None, apart=()):
     """Episodes, for ever: the run takes them while there is time.
 
@@ -100,8 +109,8 @@ def episodes(seed, names, seconds, lasts=None, apart=()):
     apart = {frozenset(p) for p in apart}
     families = len({family(n) for n in names})
     short = len(names) * episode_s(lasts, names, 0.5, REST_SHARE) > seconds
-    rests = REST_SHARE if short else REST_SHARE_LONG
     count = (len(names) + 1) // 2 if short else len(names) + families * (families - 1) // 2
+    rests = REST_SHARE if short else share_of_rests(count, names, lasts, seconds)
     share = room(count, names, lasts, rests, seconds)
     decks = rounds(names, apart, rng, short) if names else iter(lambda: (), None)
     rest = False

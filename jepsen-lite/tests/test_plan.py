@@ -74,6 +74,19 @@ class Plan(unittest.TestCase):
         rests = [e.rest for e in take(1000, seconds=36000)]
         self.assertTrue(200 < sum(rests) < 400)
 
+    def test_rests_leave_time_for_all_pairs(self):
+        many = ["fault%d" % i for i in range(28)]  # 28 and 378 episodes
+        for seconds in (3000, 3600, 5000):
+            took, rests, pairs = 0, 0, set()
+            for e in plan.episodes(1, many, seconds, {n: (4, 12) for n in many}):
+                took += e.seconds + (plan.REST_S if e.rest else 0)
+                if took > seconds:
+                    break
+                rests += e.rest
+                pairs.update(names([e]) if len(e.faults) == 2 else [])
+            self.assertGreater(len(pairs), 0.95 * 378)
+            self.assertGreater(rests, 30)
+
     def test_one_fault_and_none(self):
         self.assertEqual(names(take(3, names=["kill"])), [frozenset(["kill"])] * 3)
         self.assertEqual(names(take(3, names=[])), [frozenset()] * 3)
