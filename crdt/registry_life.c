@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "crdt/registry_internal.h"
 
+enum { AWAKE_S = 2 }; /* time that passes between two looks at a router that runs */
+
 /* --- time ----------------------------------------------------------------------------------- */
 
 /* A quarter of the time after which it would be forgotten, and up to an eighth more: at each router
@@ -31,13 +33,16 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     const uint32_t now = now_s;
     if (now <= r->now)
         return;
+    /* What was added and is forgotten elsewhere must not come back because this router slept. One
+     * that is awake names it again in its last second: it may come from a clock that is behind. */
+    uint32_t added_floor = now - r->now <= AWAKE_S ? r->floor : floor_at(r, now);
     r->now = now;
     r->floor = floor_at(r, now);
     uint64_t forgotten = r->forgotten;
     for (int at = crdt_registry_next(r, 0); at >= 0; at = crdt_registry_next(r, (unsigned)at + 1)) {
         struct crdt_replica *row = &r->row[at];
-        /* What was added and is forgotten elsewhere must not come back because a router slept. */
-        bool looked_after = row->ours || (row->wish == CRDT_WISH_ADDED && row->named >= r->floor);
+        bool added = row->wish == CRDT_WISH_ADDED && row->named >= added_floor;
+        bool looked_after = row->ours || added;
         if (looked_after && now - row->named >= named_again_after(r, row) && now > row->named) {
             row->named = now;
             crdt_registry_rehash(r, (unsigned)at);
