@@ -319,8 +319,11 @@ static void take_hello(struct gossip *g, const struct gossip_address *from,
         came_back(g, hello->peer_index, ident.port != 0);
         return;
     }
+    struct gossip_peer *p = gossip_peer_find(g, hello->node);
+    bool met = p != NULL && p->session.sending != 0;
     if (hello->node == 0 ||
-        (gossip_stamps_take(&g->stamps, hello->node, hello->stamp) < 0 && !BUG(HELLO_REPLAYED))) {
+        (gossip_stamps_take(&g->stamps, hello->node, hello->stamp, met, g->now_us) < 0 &&
+         !BUG(HELLO_REPLAYED))) {
         g->stats.refused_replay++;
         return;
     }
@@ -332,7 +335,6 @@ static void take_hello(struct gossip *g, const struct gossip_address *from,
             answer_namesake(g, from, hello);
         return;
     }
-    struct gossip_peer *p = gossip_peer_find(g, hello->node);
     if (p == NULL)
         p = gossip_peer_add(g, hello->node);
     if (p == NULL)
@@ -502,6 +504,7 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
     p->bytes_in += packet.len;
     if (p->greeting && p->session.sending != 0) {
         p->greeting = false;
+        gossip_stamps_met(&g->stamps, p->node);
         gossip_trip_guess(&p->trip, g->now_us - p->welcomed_us);
         p->dials = 0;
         p->fresh = true;

@@ -5,28 +5,33 @@
  * life's are above them. Stamps of one node are compared with one another only, so clocks of
  * different nodes may differ by any amount.
  *
- * Invariant: of the nodes in the table, no stamp is taken twice and none below one that was taken.
+ * Invariant: of the nodes in the table that were met, no stamp is taken twice and none below one
+ * that was taken. Of one with which there was no session yet the stamp is forgotten after a while:
+ * a hello that was replayed may have brought it, of a life whose clock was ahead, and then the node
+ * itself would never be answered.
  *
  * The table holds GOSSIP_STAMPS_MAX nodes, twice what a cluster may have; only a holder of the key
  * gets into it. When it is full the node whose last hello is the oldest goes. A replayed hello of a
- * forgotten node (or after a restart of this one) does get an answer, once; then the table has the
- * stamp again. That opens nothing. The answer is not longer than the hello, and cannot be read
+ * forgotten node (or of one that this one has not met since it started) does get an answer, once;
+ * then the table has the stamp again. That opens nothing. The answer is not longer than the hello, and cannot be read
  * without the initiator's ephemeral secret. So the session is never confirmed, never seals, and
  * displaces no confirmed one that is in use.
  *
  * A node that restarts with its clock set back gets no answers either, from those that know a stamp
  * of its earlier life. A session then begins from the other side (see session.h). As soon as any
  * member tells it of that life, its epoch rises by a minute more (gossip_self_rise), which is above
- * the stamps of a life that sent sixty million hellos; then it is answered by all. (If nobody is
- * left who remembers that life, and both sides are so, they meet when their clocks have passed it.)
+ * the stamps of a life that sent sixty million hellos; then it is answered by all.
  */
 #ifndef GOSSIP_STAMPS_H
 #define GOSSIP_STAMPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "gossip/limits.h"
+
+enum { GOSSIP_STAMPS_FORGET_US = 30000000 };
 
 /* Zeroed: nothing seen. */
 struct gossip_stamps {
@@ -34,13 +39,19 @@ struct gossip_stamps {
         uint64_t node;
         uint64_t stamp;
         uint64_t taken; /* its number among all stamps taken: the smallest goes first */
+        uint64_t taken_us;
+        bool met; /* there was a session with it */
     } at[GOSSIP_STAMPS_MAX];
     unsigned count;
     uint64_t taken;
 };
 
-/* Remembers it. ERR_STALE: not above what was seen of this node; nothing changes. */
-MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp);
+/* Remembers it. ERR_STALE: not above what was seen of this node; nothing changes. `met`: there is a
+ * session with it. */
+MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp, bool met,
+                                uint64_t now_us);
+/* There is one from now on. */
+void gossip_stamps_met(struct gossip_stamps *s, uint64_t node);
 
 /* The stamp of this node's next hello; `last` is the previous one, 0 at first. `epoch_ms` is the
  * epoch of its life as it is now. */

@@ -106,7 +106,7 @@ static int answer(struct world *w, struct side *s, const struct hello_packet *in
     struct gossip_hello hello;
     int err = gossip_hello_open(&hello, &s->keyring, SLICE_OF(in->bytes));
     if (err == ERR_OK)
-        err = gossip_stamps_take(s->stamps, hello.node, hello.stamp);
+        err = gossip_stamps_take(s->stamps, hello.node, hello.stamp, true, 0);
     if (err != ERR_OK)
         return err;
     assert_int_equal(hello.node, 3 - s->node);

@@ -5,17 +5,20 @@
 #include "base/err.h"
 #include "gossip/stamps.h"
 
+enum { NOW = 1000 };
+
 static void test_only_rising(void **state)
 {
     (void)state;
     struct gossip_stamps *s = calloc(1, sizeof *s);
     assert_non_null(s);
-    assert_int_equal(gossip_stamps_take(s, 7, 100), ERR_OK);
-    assert_int_equal(gossip_stamps_take(s, 7, 100), ERR_STALE);
-    assert_int_equal(gossip_stamps_take(s, 7, 99), ERR_STALE);
-    assert_int_equal(gossip_stamps_take(s, 8, 5), ERR_OK); /* clocks of nodes are not compared */
-    assert_int_equal(gossip_stamps_take(s, 7, 101), ERR_OK);
-    assert_int_equal(gossip_stamps_take(s, 7, 101), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 7, 100, true, NOW), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 100, true, NOW), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 7, 99, true, NOW), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 8, 5, true, NOW),
+                     ERR_OK); /* clocks of nodes are not compared */
+    assert_int_equal(gossip_stamps_take(s, 7, 101, true, NOW), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 101, true, NOW), ERR_STALE);
     free(s);
 }
 
@@ -26,14 +29,35 @@ static void test_eviction(void **state)
     struct gossip_stamps *s = calloc(1, sizeof *s);
     assert_non_null(s);
     for (uint64_t node = 1; node <= GOSSIP_STAMPS_MAX; node++)
-        assert_int_equal(gossip_stamps_take(s, node, 10), ERR_OK);
-    assert_int_equal(gossip_stamps_take(s, 1, 11), ERR_OK); /* now 2 is the oldest */
+        assert_int_equal(gossip_stamps_take(s, node, 10, true, NOW), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 1, 11, true, NOW), ERR_OK); /* now 2 is the oldest */
     for (uint64_t node = 1; node < GOSSIP_STAMPS_MAX; node++)
-        assert_int_equal(gossip_stamps_take(s, 100000 + node, 1), ERR_OK);
+        assert_int_equal(gossip_stamps_take(s, 100000 + node, 1, true, NOW), ERR_OK);
     assert_int_equal(s->count, GOSSIP_STAMPS_MAX);
-    assert_int_equal(gossip_stamps_take(s, 1, 11), ERR_STALE);
-    assert_int_equal(gossip_stamps_take(s, 2, 10), ERR_OK); /* forgotten: answered once */
-    assert_int_equal(gossip_stamps_take(s, 2, 10), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 1, 11, true, NOW), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 2, 10, true, NOW),
+                     ERR_OK); /* forgotten: answered once */
+    assert_int_equal(gossip_stamps_take(s, 2, 10, true, NOW), ERR_STALE);
+    free(s);
+}
+
+/* A hello of a life whose clock was an hour ahead is replayed to a router that has just started. The
+ * node that said it has a clock that is right again: it was not answered for an hour. */
+static void test_what_no_session_followed_is_forgotten(void **state)
+{
+    (void)state;
+    struct gossip_stamps *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    assert_int_equal(gossip_stamps_take(s, 7, 3600, false, NOW), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 3600, false, NOW + 1), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_FORGET_US - 1),
+                     ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_FORGET_US), ERR_OK);
+    gossip_stamps_met(s, 7);
+    assert_int_equal(gossip_stamps_take(s, 7, 11, false, NOW + GOSSIP_STAMPS_FORGET_US), ERR_OK);
+    for (uint64_t later = 1; later < 4; later++)
+        assert_int_equal(gossip_stamps_take(s, 7, 11, false, later * 2 * GOSSIP_STAMPS_FORGET_US),
+                         ERR_STALE);
     free(s);
 }
 
@@ -51,6 +75,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_rising),
         cmocka_unit_test(test_eviction),
+        cmocka_unit_test(test_what_no_session_followed_is_forgotten),
         cmocka_unit_test(test_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
