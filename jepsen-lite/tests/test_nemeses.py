@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 import unittest
 from unittest import mock
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lab import found, network  # noqa: E402
 from nemeses.base import shared  # noqa: E402
 from nemeses.clock import told  # noqa: E402
+from nemeses.disk import Disk  # noqa: E402
 from nemeses.keys import has_read, ids_in  # noqa: E402
 from nemeses.names import by_name  # noqa: E402
 from nemeses.victims import Held, across, choose, halves, ring  # noqa: E402
@@ -300,6 +302,35 @@ class Stopped(unittest.TestCase):
         nemesis.stop(service)
         self.assertEqual([e.wishes for e in service.engines if e.name in chosen], [
             [{"mode": "none", "health": "503"}, {"mode": "none"}]] * len(chosen))
+
+    @mock.patch("nemeses.rolling.built", lambda variant: variant)
+    def test_who_is_held_at_the_end_of_an_upgrade_comes_back_with_the_old_build(self):
+        service, nemesis = Service(), found.nemeses()["upgrade"]()
+        one, held = service.routers[:2]
+        one.build = held.build = "future"
+        shared(service, Held).take_this("kill", held.name, NAMES)
+        held.alive = False
+        nemesis.back(service)
+        self.assertEqual([(r.build, r.alive) for r in service.routers], [("build", r is not held) for r in service.routers])
+        self.assertEqual(service.world.harms, 1)  # one was restarted
+        self.assertEqual(shared(service, Held).all(), {held.name})
+        held.start()
+        self.assertEqual(held.build, "build")
+
+    def test_the_log_on_the_small_disk_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch("nemeses.disk.subprocess.run"):
+            service = Service()
+            service.folder, log = folder, os.path.join(folder, "r5.log")
+            service.routers[-1].log = log
+            disk = Disk(service)
+            with open(disk.router.log, "w") as f:
+                f.write("a line\n")
+            open(disk.ballast, "w").close()
+            for _ in range(2):  # again, where the ballast is gone
+                disk.empty()
+            with open(log) as f:
+                self.assertEqual(f.read(), "a line\n")
+            self.assertFalse(os.path.exists(disk.ballast))
 
     def test_a_nemesis_is_used_again(self):
         service, nemesis = Service(), found.nemeses()["kill"]()
