@@ -74,9 +74,9 @@ static int64_t median(struct vote *votes, unsigned count)
 }
 
 /* How many ms this node is behind the median of what was announced since; `heard` is by how many
- * others. */
-static int64_t behind(const struct node_replication *n, uint64_t since_us, uint64_t now_us,
-                      unsigned *heard)
+ * others. Of `voters` others those that were not heard are taken to agree with this node. */
+static int64_t behind(const struct node_replication *n, uint64_t since_us, unsigned voters,
+                      uint64_t now_us, unsigned *heard)
 {
     struct vote votes[NODE_CLOCKS_MAX + 1];
     unsigned count = 0;
@@ -91,7 +91,9 @@ static int64_t behind(const struct node_replication *n, uint64_t since_us, uint6
             };
     }
     *heard = count;
-    votes[count++] = (struct vote){.age_s = node_clock_age_s(n, now_us)};
+    do
+        votes[count++] = (struct vote){.age_s = node_clock_age_s(n, now_us)};
+    while (count <= voters);
     return median(votes, count);
 }
 
@@ -162,16 +164,16 @@ static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
 }
 
 /* A jump seems to be due. How far, when it has been for a while in which this router was not
- * stopped, by what all that are alive announced since: they are asked. 0: not known yet. */
+ * stopped, by what those that are alive announced since: they are asked. 0: not known yet. */
 static int64_t proven(struct node_replication *n, bool stopped, uint64_t now_us)
 {
     if (n->jump_due_us == 0 || stopped)
         n->jump_due_us = now_us;
     unsigned alive = peers_alive(n);
     unsigned heard;
-    int64_t by = behind(n, n->jump_due_us + DRAIN_US, now_us, &heard);
-    if (now_us - n->jump_due_us >= PROOF_US && heard > 0 &&
-        heard >= (alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX) && is_jump(n, by))
+    int64_t by = behind(n, n->jump_due_us + DRAIN_US,
+                        alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX, now_us, &heard);
+    if (now_us - n->jump_due_us >= PROOF_US && heard > 0 && is_jump(n, by))
         return by;
     ask_all(n, now_us);
     return 0;
@@ -184,7 +186,7 @@ bool node_clock_check(struct node_replication *n, uint64_t now_us)
     if (!n->ready)
         return false;
     unsigned heard;
-    int64_t by = behind(n, now_us > FRESH_US ? now_us - FRESH_US : 0, now_us, &heard);
+    int64_t by = behind(n, now_us > FRESH_US ? now_us - FRESH_US : 0, 0, now_us, &heard);
     if (heard == 0 || !is_jump(n, by)) {
         n->jump_due_us = 0;
         if (heard > 0 && llabs(by) >= GRAIN_MS)

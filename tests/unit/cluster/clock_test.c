@@ -104,6 +104,28 @@ static void the_majority_tells_the_time(void **state)
     }
 }
 
+/* One whose way to another one is cut, while both reach all others, believes that one alive. It waited
+ * for its time for ever. */
+static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
+{
+    (void)state;
+    struct world c;
+    world_open(&c, 5, 3);
+    c.nodes[1].wall_offset_us = 3600000 * (int64_t)MS;
+    for (unsigned i = 0; i < 5; i++) {
+        world_start(&c, i);
+        for (unsigned j = 0; j < 5; j++)
+            world_link(&c, i, j)->cut = i == 1 || j == 1;
+    }
+    world_run(&c, 5 * S);
+    world_heal(&c);
+    world_link(&c, 1, 4)->cut = world_link(&c, 4, 1)->cut = true;
+    assert_true(world_until(&c, 40 * S, clocks_agree));
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_CLOCK_BACK], i == 1);
+    world_close(&c);
+}
+
 /* The one that is heard first may be the odd one, and for a while the only one that is known. */
 static void the_first_that_is_heard_is_no_majority(void **state)
 {
@@ -304,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clock_that_is_an_hour_off_heals),
         cmocka_unit_test(the_majority_tells_the_time),
+        cmocka_unit_test(who_cannot_be_heard_does_not_keep_a_wrong_time),
         cmocka_unit_test(the_first_that_is_heard_is_no_majority),
         cmocka_unit_test(a_seed_that_comes_back_an_hour_ahead_gives_way),
         cmocka_unit_test(a_suspended_machine_comes_back_in_seconds),
