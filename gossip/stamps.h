@@ -13,15 +13,14 @@
  * The table holds GOSSIP_STAMPS_MAX nodes, twice what a cluster may have; only a holder of the key
  * gets into it. When it is full the node whose last hello is the oldest goes. A replayed hello of a
  * forgotten node (or of one that this one has not met since it started) does get an answer, once;
- * then the table has the stamp again. That opens nothing. The answer is not longer than the hello, and cannot be read
- * without the initiator's ephemeral secret. So the session is never confirmed, never seals, and
- * displaces no confirmed one that is in use.
+ * then the table has the stamp again. That opens nothing. The answer is not longer than the hello,
+ * and cannot be read without the initiator's ephemeral secret. So the session is never confirmed,
+ * never seals, and displaces no confirmed one that is in use.
  *
  * A node that restarts with its clock set back gets no answers either, from those that know a stamp
  * of its earlier life. A session then begins from the other side (see session.h). As soon as any
  * member tells it of that life, its epoch rises by a minute more (gossip_self_rise), which is above
- * the stamps of a life that sent sixty million hellos; then it is answered by all.
- */
+ * the stamps of a life that sent sixty million hellos; then it is answered by all. */
 #ifndef GOSSIP_STAMPS_H
 #define GOSSIP_STAMPS_H
 

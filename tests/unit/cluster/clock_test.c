@@ -104,8 +104,8 @@ static void the_majority_tells_the_time(void **state)
     }
 }
 
-/* One whose way to another one is cut, while both reach all others, believes that one alive. It waited
- * for its time for ever. */
+/* One whose way to another one is cut, while both reach all others, believes that one alive. It
+ * waited for its time for ever. */
 static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
 {
     (void)state;

@@ -41,8 +41,8 @@ static void test_eviction(void **state)
     free(s);
 }
 
-/* A hello of a life whose clock was an hour ahead is replayed to a router that has just started. The
- * node that said it has a clock that is right again: it was not answered for an hour. */
+/* A hello of a life whose clock was an hour ahead is replayed to a router that has just started.
+ * The node that said it has a clock that is right again: it was not answered for an hour. */
 static void test_what_no_session_followed_is_forgotten(void **state)
 {
     (void)state;
