@@ -10,10 +10,10 @@ import random
 
 LASTS = (1.0, 4.0)   # seconds of a fault that does not say
 GAP_S = 1.0          # at most, before a fault of an episode begins
-REST_S = 16.0        # what a rest takes, about, with what workloads read then
+REST_S = 18.0        # what a rest takes, about, with what workloads read then
 REST_SHARE = 0.5     # of the episodes end with a rest;
 REST_SHARE_LONG = (0.1, 0.3)  # at least and at most, where there is time for each fault to come alone
-MEND_S = 1.5         # what an episode takes beside its faults: they begin, the longer one is waited for, they are mended
+MEND_S = 2.2         # what an episode takes beside its faults: they begin, the longer one is waited for, they are mended
 
 
 class Fault:
