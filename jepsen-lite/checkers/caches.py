@@ -6,6 +6,9 @@ from checkers.trouble import faults, touches
 
 TOLD_S = 10  # a refusal is known everywhere then
 EMPTY = ("begin", "restart")  # the engine says that nothing is cached
+# Start times nearer than 2 s are one to a router (node/replica/scrape.h, NODE_START_GRAIN_S): no engine that loads a model
+# serves so soon. The simulator does, and its second start may pass for the first one.
+GRAIN_S = 2.1
 
 
 class Caches:
@@ -16,6 +19,7 @@ class Caches:
         self.arrived = {}  # (op, engine) -> when a request with it came there
         self.refused = {}  # (op, engine) -> when it was last refused there, and nothing computed
         self.lost = {}     # engine -> when its cache was lost; its first beginning is none
+        self.at_once = set()  # (engine, when) of losses that came too soon after it began to be told from that
         self._used = {}    # engine -> (when, tokens that its cache took in until then)
         self._disturbed = faults(history)
         # (from, to, engines) of those that sleep: an engine that does gives its cache up, the simulator keeps it
@@ -25,7 +29,7 @@ class Caches:
         self._disturbed.sort(key=lambda d: d[0])
 
     def _read(self, history, engines, routers):
-        gone, seen, under_way = {}, set(), {}
+        gone, seen, under_way = {}, {}, {}
         for e in history.entries:
             if e.type != "event" or e.process not in engines | routers:
                 continue
@@ -40,7 +44,9 @@ class Caches:
             if e.f in EMPTY:
                 if e.process in seen:
                     self.lost.setdefault(e.process, []).append(e.t)
-                seen.add(e.process)
+                    if e.t - seen[e.process] < GRAIN_S:
+                        self.at_once.add((e.process, e.t))
+                seen[e.process] = e.t
             elif e.f == "request" and e.value.get("op"):
                 self.arrived.setdefault((e.value["op"], e.process), []).append(e.t)
                 under_way[e.process, e.value["request"]] = e.value["op"]
@@ -79,6 +85,13 @@ class Caches:
     def lost_after(self, engine, t, until):
         """The first loss of its cache after t, until then; None: there was none."""
         return next((at for at in self.lost.get(engine, []) if t < at <= until), None)
+
+    def shown_after(self, engine, t, until):
+        """The same of those that routers can tell from the one before."""
+        return next((at for at in self.lost.get(engine, []) if t < at <= until and (engine, at) not in self.at_once), None)
+
+    def has_journal(self, engine):
+        return engine in self.names.values()
 
     def slept(self, engine, arrived, t, within):
         """Whether it slept between these, or was seen to a moment after it: its cache may count as lost."""

@@ -19,13 +19,14 @@ Rules:
             between the same routers in one search
   answered  an intruder got an answer; but for the welcome, and no more, to a call's hello (gossip/call.h)
   changed   at a calm rest a router's state was another one after an injection; but for what ages, in long runs (AGES),
-            and names that sources said and no longer say (NAMES_S)
+            and names that sources said and no longer say (naming.py)
   accepted  at a calm rest a router refused fewer packets than were injected
   blind     nothing was captured while two routers ran, or a control did not find what was there: the searches prove
             nothing
 """
 
 from checkers.lives import Lives
+from checkers.naming import host, lately, lied
 from history import Anomaly
 
 
@@ -39,10 +40,6 @@ def same(was, now):
 # Of a run, from when on these change by themselves: requests after which an engine died are forgotten after ten minutes
 # (crdt/limits.h); rows of the registry are named again, with the time, after four to six (its wishes are in `replicas`).
 AGES = {"poison": 590, "registry": 230}
-
-# A name that no source says any more is kept for 30 s and while it is busy (node/discover/discover.h).
-NAMES_S = 45
-NAMING = ("dns-lie", "dns-fail", "renew-engine")
 
 # Who was silent for long is suspected, says that it lives, and has another number from then on.
 MACHINE_S = 10
@@ -119,19 +116,20 @@ class Judge:
         return any(v["fault"] == "machine" and begin <= t1 and end >= t0 for begin, end, v in self.faults)
 
     def went(self, before, after):
-        """What lists of replicas are without names that went by themselves."""
-        lately = any(v["fault"] in NAMING and begin <= after.t and end >= before.t - NAMES_S
-                     for begin, end, v in self.faults)
+        """What lists of replicas are without names that went or came by themselves."""
+        often, lies = lately(self.faults, before.t, after.t), lied(self.faults, before.t, after.t)
         was, now = ({r[0]: r for r in e.ended.value.get("replicas", [])} for e in (before, after))
-        gone = {name for name in set(was) - set(now) if lately and was[name][1] == "none"}
-        return sorted(r for name, r in was.items() if name not in gone), sorted(now.values()), gone
+        gone = {name for name in set(was) - set(now) if often and was[name][1] == "none"}
+        come = {name for name in set(now) - set(was) if host(name) in lies and now[name][1] == "none"}
+        return (sorted(r for name, r in was.items() if name not in gone),
+                sorted(r for name, r in now.items() if name not in come), gone | come)
 
     def changes(self):
         for injection, router, before, after in self.states():
             was, now = dict(before.ended.value), dict(after.ended.value)
             if "replicas" in was:
-                was["replicas"], now["replicas"], gone = self.went(before, after)
-                if gone:
+                was["replicas"], now["replicas"], moved = self.went(before, after)
+                if moved:
                     was["registry"] = now.get("registry")
             ids = [before.id, after.id]
             for what in sorted((set(was) | set(now)) - {"refused"}):

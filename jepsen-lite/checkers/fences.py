@@ -11,7 +11,7 @@ What routers say is in the history where it changed, and at rest; `before` is wh
 Rules:
 
   late      a router believes a cache that is gone, later than `fence_s` after the loss, or after the end of what
-            disturbed the engine or the router meanwhile
+            disturbed the engine or the router meanwhile. A loss within two seconds of the engine's start does not count
   returned  it did not believe it any more, and does again; nothing excuses that
 """
 
@@ -57,7 +57,7 @@ class Judge:
     def lost(self, op, engine, t):
         """When the cache was lost that held it at last. What is about to arrive was sent there, and counts."""
         arrivals = self.caches.arrivals(op, engine, t + self.fence_s)
-        return self.caches.lost_after(engine, arrivals[-1], t) if arrivals else None
+        return self.caches.shown_after(engine, arrivals[-1], t) if arrivals else None
 
     def broken(self, router, op, engine, answers):
         """[(rule, loss, answer)]"""

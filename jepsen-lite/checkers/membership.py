@@ -17,7 +17,8 @@ Rules:
   silent     at rest a router that lives does not answer
   members    at rest a router holds one for alive that is not, or one for dead that lives, or has no session with it
   digests    at rest routers do not agree on what they hold
-  replicas   at rest routers have other replicas than each other, or drain others
+  replicas   at rest routers have other replicas than each other, or drain others; but for what a lying name server named
+             a moment ago: who asked it keeps the name for 30 s, and sends nothing there
   dead       a router holds another for dead that it could have heard all along: both ran, and no fault touched either,
              or the way between them, in the `heard_s` before
   late       what was added, removed or drained is not so at a router `told_s` after it was taken; `agree_s` after the
@@ -32,6 +33,7 @@ import bisect
 
 from checkers.latency import by_group, faults_between
 from checkers.lives import Lives
+from checkers.naming import host, lied
 from checkers.trouble import Trouble, touches
 from history import Anomaly
 
@@ -61,7 +63,7 @@ class Wish:
 class Judge:
     def __init__(self, history):
         meta = history.meta
-        self.history, self.trouble = history, Trouble(history)
+        self.history, self.trouble, self.faults = history, Trouble(history), history.faults()
         self.limits = {**LIMITS, **meta.get("limits", {})}
         self.routers = [r["name"] for r in meta.get("routers", [])]
         self.lives = Lives(history, self.routers)
@@ -125,13 +127,14 @@ class Judge:
                   if name != router and name in alive and not v.get("sessions", {}).get(name, True)]
         return ", ".join(wrong)
 
-    @staticmethod
-    def differ(looks, told, out):
+    def differ(self, looks, told, out):
         unsure = {name for v in told.values() for name in v.get("unsure", ())}
+        t = min(e.t for e in looks.values())
+        lies = lied(self.faults, t, t)
         for what in ("replicas", "drained"):
             seen = {}
             for router, v in told.items():
-                names = set(v.get(what, ())) - (unsure if what == "drained" else set())
+                names = {n for n in v.get(what, ()) if host(n) not in lies and (what != "drained" or n not in unsure)}
                 seen.setdefault(tuple(sorted(names)), []).append(router)
             if len(seen) > 1:
                 some, other = sorted(seen, key=lambda names: -len(seen[names]))[:2]

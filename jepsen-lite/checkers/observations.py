@@ -77,6 +77,8 @@ class Judge:
             return
         if engine == taught.engine:
             self.known.setdefault(op, []).append((t, router))
+        if not self.caches.has_journal(engine):
+            return  # one of the workload membership's: a choice counts until it has said that it has no such model
         if self.caches.arrivals(op, engine) and not self.caches.never_held(op, engine, t):
             return
         end = min(taught.end, t) + self.limits["aftermath_s"]

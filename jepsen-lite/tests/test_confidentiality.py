@@ -172,9 +172,11 @@ class Confidentiality(unittest.TestCase):
         told, added = ["10.0.1.3:8000", "none", 3], ["10.0.2.1:8000", "added", 0]
         for lied_s, before, after, found in ((60, [told, added], [added], []), (9, [told, added], [added], ["changed"]),
                                              (60, [told, added], [told], ["changed"]),
-                                             (60, [added], [told, added], ["changed"])):
+                                             (60, [added], [told, added], []),
+                                             (9, [added], [told, added], ["changed"]),
+                                             (60, [], [told, added], ["changed"])):
             t = Told()
-            t.event(lied_s, "nemesis", "start", id="n", fault="dns-lie", hosts=["ns"], text="a lie")
+            t.event(lied_s, "nemesis", "start", id="n", fault="dns-lie", hosts=["ns"], text="a lie", more=["10.0.1.3"])
             t.event(lied_s + 1, "nemesis", "stop", id="n", fault="dns-lie")
             t.rest(90)
             t.state(90.1, "before", replicas=before, registry="3eb5")

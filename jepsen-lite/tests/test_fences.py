@@ -45,6 +45,16 @@ class Fences(unittest.TestCase):
         t.read(19, "r2", "1", before=18.9)
         self.expect(t, "late")
 
+    def test_a_loss_that_comes_too_soon_to_be_told_from_the_one_before(self):
+        for soon, expected in ((1.5, []), (3, ["late"])):
+            t = self.known()
+            t.restart(10, "e1")
+            t.chat(10.6, "2")
+            t.read(10.8, "r2", "2", "e1")
+            t.restart(10 + soon, "e1")
+            t.read(30, "r2", "2", "e1", before=29)
+            self.expect(t, *expected)
+
     def test_believed_too_long_and_a_fault_that_excuses_nothing(self):
         for fault, hosts, more in (("partition-ring", (), {}), ("rolling-restart", ("r1", "r2", "e1"), {"excuses": False})):
             t = self.known()

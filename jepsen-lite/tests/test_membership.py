@@ -120,6 +120,13 @@ class Rests(unittest.TestCase):
         t.resting(20, {"r1": {"there": ["y:1"]}})
         self.expect(t, "replicas")
 
+    def test_who_believed_a_name_server_that_lied_keeps_the_name_for_a_while(self):
+        for lied_s, expected in ((60, []), (9, ["replicas"])):
+            t = Told()
+            t.fault(lied_s, lied_s + 3, "dns-lie", "ns", more=["y"])
+            t.resting(90, {"r1": {"there": ["y:1"], "drained": ["y:1"]}})
+            self.expect(t, *expected)
+
     def test_drained_ones_differ(self):
         t = Told()
         t.resting(20, {"r1": {"drained": ["e1:1"]}})

@@ -98,6 +98,13 @@ class Observations(unittest.TestCase):
             t.read(t_read + 0.5, "r2", {"1": "e2"}, ops=["1"])
             self.expect(t, *expected)
 
+    def test_who_keeps_no_journal(self):
+        """A replica of the workload membership was asked before its models were known, and had no such model."""
+        t = Told()
+        t.chat(1, "1", engine="e1")
+        t.operation(1, 1.2, "learn", {"router": "r2", "op": "1"}, "ok", {"seen": {"10.77.4.7:9176": [1.05, 1.1]}})
+        self.expect(t)
+
     def test_a_fault_at_another_engine_is_no_excuse(self):
         t = Told()
         t.fault(0.5, 9, "partition", "e1")

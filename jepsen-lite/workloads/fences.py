@@ -9,6 +9,7 @@ from workloads import beliefs
 
 PROMPTS, LIFE_PROMPTS = 9, 3   # of each engine, the newest ones; of each of its lives
 RESTART_S = (6.0, 15.0)        # between two
+OLD_S = 3                      # an engine is when its cache is lost: no model is loaded sooner
 ASK_S, ASK_HOT_S, HOT_S = 0.08, 0.04, 10.0
 
 
@@ -77,6 +78,7 @@ class Workload:
         self.restart_at = time.monotonic() + rng.uniform(*RESTART_S)
         self.restarts = 0
         self.lives = {engine.name: engine.life for engine in service.engines}
+        self.began = collections.defaultdict(time.monotonic)  # engine -> when it was seen to have begun
         self.lock = threading.Lock()
         self.readers = [Reader(self, router) for router in service.routers]
         for reader in self.readers:
@@ -114,7 +116,9 @@ class Workload:
         """For others it is a fault like any: connections to it break."""
         with self.lock:
             known = set(self.taught)
-        engines = [e for e in self.service.engines if e.alive and self.replica(e) in known]
+            self.look_at_lives()
+            old = time.monotonic() - OLD_S
+        engines = [e for e in self.service.engines if e.alive and self.replica(e) in known and self.began[e.name] < old]
         if not engines:
             return
         engine = rng.choice(engines)
@@ -133,6 +137,7 @@ class Workload:
         for engine in self.service.engines:
             if engine.life != self.lives[engine.name]:
                 self.lives[engine.name] = engine.life
+                self.began[engine.name] = time.monotonic()
                 self.lost(engine)
 
     def lost(self, engine):

@@ -1,0 +1,19 @@
+"""Names that sources said and no longer say. Each router lets them go by itself."""
+
+# A name that no source says any more is kept for 30 s and while it is busy (node/discover/discover.h).
+NAMES_S = 45
+NAMING = ("dns-lie", "dns-fail", "renew-engine")
+
+
+def lately(faults, begin, end):
+    """Those of `faults`, (begin, end, value), by which names may come or go between these."""
+    return [v for b, e, v in faults if v.get("fault") in NAMING and b <= end and e >= begin - NAMES_S]
+
+
+def lied(faults, begin, end):
+    """Addresses that a lying name server named, and that some routers list still, or anew by what others tell."""
+    return {address for v in lately(faults, begin, end) for address in v.get("more", ())}
+
+
+def host(replica):
+    return replica.rpartition(":")[0]
