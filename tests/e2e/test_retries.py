@@ -5,7 +5,7 @@ import json
 import time
 import unittest
 
-from lib import SSE_HEAD, Case, answer, chunk
+from lib import SSE_HEAD, Case, answer, chunk, wait_for
 
 CHAT = "/v1/chat/completions"
 
@@ -113,8 +113,14 @@ class Retries(Case):
             e.replies(answer(503, b"{}"))
         r = self.pair("--retry-budget", "0.1")
         c = self.client(r)
+        limits = []
         for _ in range(200):
-            self.assertEqual(c.ask("POST", CHAT, chat()).status, 503)
+            a = c.ask("POST", CHAT, chat())
+            self.assertEqual(a.status, 503)
+            limits.append(a.all("x-grapevine-limit"))
+        self.assertEqual(limits[0], [])  # both were asked
+        self.assertEqual(limits[-1], ["retry-budget"])
+        wait_for(lambda: "retry-budget" in [e["limit"] for e in r.events("request")], "it in the log")
         tried = len(self.bad.requests) + len(self.good.requests)
         self.assertLessEqual(tried, 200 + 20 + 0.1 * 200)
         self.assertGreater(tried, 200 + 20)

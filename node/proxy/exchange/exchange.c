@@ -160,6 +160,12 @@ static const char *reason_of(const struct exchange *x, enum client_end why)
     return by_engine && x->cause != NULL ? x->cause : "";
 }
 
+bool exchange_passes_for_lack(const struct exchange *x)
+{
+    return x->refusal == PROXY_REFUSED_RETRY_BUDGET && x->limit != NULL && !x->refused &&
+           x->status >= 400;
+}
+
 static void log_access(const struct exchange *x, enum client_end why)
 {
     struct proxy *p = x->proxy;
@@ -169,6 +175,7 @@ static void log_access(const struct exchange *x, enum client_end why)
     struct slice none = slice_of("", 0);
     bool read = x->skimming && x->skim.understood;
     const char *reason = reason_of(x, why);
+    bool limited = x->limit != NULL && (reason[0] != '\0' || exchange_passes_for_lack(x));
     uint64_t now = p->now_ms;
     const struct log_field fields[] = {
         LOG_STR("id", x->request_id),
@@ -180,7 +187,7 @@ static void log_access(const struct exchange *x, enum client_end why)
         LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
         LOG_UINT("status", x->status),
         LOG_CSTR("reason", reason),
-        LOG_CSTR("limit", reason[0] != '\0' && x->limit != NULL ? x->limit : ""),
+        LOG_CSTR("limit", limited ? x->limit : ""),
         LOG_STR("replica", x->attempts > 0
                                ? node_router_replica_name(p->config.router, x->decision.replica)
                                : none),

@@ -58,6 +58,8 @@ void exchange_answer_engine_error(struct exchange *x, unsigned status, const cha
                                   const char *text);
 /* How clients of its path read errors. */
 enum http_error_form exchange_error_form(const struct exchange *x);
+/* Whether the error of an engine goes to the client because the budget for retries is empty. */
+bool exchange_passes_for_lack(const struct exchange *x);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
 

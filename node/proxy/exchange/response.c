@@ -45,12 +45,14 @@ static bool lacks_retry_after(const struct http_head *head)
 static void gather_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
-    struct http_line lines[3] = {{SLICE("x-request-id"), x->request_id}};
+    struct http_line lines[4] = {{SLICE("x-request-id"), x->request_id}};
     size_t n = 1;
     if (p->config.options->replica_header)
         lines[n++] =
             (struct http_line){SLICE("x-grapevine-replica"),
                                node_router_replica_name(p->config.router, x->decision.replica)};
+    if (exchange_passes_for_lack(x))
+        lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     if (lacks_retry_after(head))
         lines[n++] = (struct http_line){SLICE("retry-after"), SLICE("1")};
     struct http_forward_response how = {.client_minor = x->minor,
