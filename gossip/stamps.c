@@ -27,14 +27,24 @@ int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp, b
                        uint64_t now_us)
 {
     struct gossip_stamps_entry *entry = entry_find(s, node);
-    met = met || (entry != NULL && entry->met);
-    bool holds = entry != NULL && (met || now_us - entry->taken_us < GOSSIP_STAMPS_FORGET_US);
-    if (holds && stamp <= entry->stamp)
-        return ERR_STALE;
-    if (entry == NULL)
+    struct gossip_stamps_entry next = {.node = node, .first = stamp, .met = met};
+    if (entry != NULL) {
+        next.met = met || entry->met;
+        bool waited = !next.met && now_us - entry->taken_us >= GOSSIP_STAMPS_FORGET_US;
+        bool earlier = waited && stamp < entry->first;
+        bool had = entry->old_first <= stamp && stamp <= entry->old_stamp;
+        if (had || (stamp <= entry->stamp && !earlier))
+            return ERR_STALE;
+        next.first = earlier ? stamp : entry->first;
+        next.old_first = earlier ? entry->first : entry->old_first;
+        next.old_stamp = earlier ? entry->stamp : entry->old_stamp;
+    } else {
         entry = entry_new(s);
-    *entry = (struct gossip_stamps_entry){
-        .node = node, .stamp = stamp, .taken = s->taken++, .taken_us = now_us, .met = met};
+    }
+    next.stamp = stamp;
+    next.taken = s->taken++;
+    next.taken_us = now_us;
+    *entry = next;
     return ERR_OK;
 }
 

@@ -5,10 +5,11 @@
  * life's are above them. Stamps of one node are compared with one another only, so clocks of
  * different nodes may differ by any amount.
  *
- * Invariant: of the nodes in the table that were met, no stamp is taken twice and none below one
- * that was taken. Of one with which there was no session yet the stamp is forgotten after a while:
- * a hello that was replayed may have brought it, of a life whose clock was ahead, and then the node
- * itself would never be answered.
+ * Invariant: of the nodes in the table that were met, none is taken below one that was taken. Of
+ * one with which there was no session yet an earlier life may begin after a while, below all that
+ * was taken: a hello that was replayed may have brought that, of a life whose clock was ahead, and
+ * then the node itself would never be answered. What was taken of the later life is kept, so no
+ * stamp is taken twice (but where a third life comes).
  *
  * The table holds GOSSIP_STAMPS_MAX nodes, twice what a cluster may have; only a holder of the key
  * gets into it. When it is full the node whose last hello is the oldest goes. A replayed hello of a
@@ -36,7 +37,8 @@ enum { GOSSIP_STAMPS_FORGET_US = 30000000 };
 struct gossip_stamps {
     struct gossip_stamps_entry {
         uint64_t node;
-        uint64_t stamp;
+        uint64_t first, stamp;         /* of the present life: the least and the greatest */
+        uint64_t old_first, old_stamp; /* of a later one that was taken before it; 0: none */
         uint64_t taken; /* its number among all stamps taken: the smallest goes first */
         uint64_t taken_us;
         bool met; /* there was a session with it */

@@ -43,7 +43,7 @@ static void test_eviction(void **state)
 
 /* A hello of a life whose clock was an hour ahead is replayed to a router that has just started.
  * The node that said it has a clock that is right again: it was not answered for an hour. */
-static void test_what_no_session_followed_is_forgotten(void **state)
+static void test_an_earlier_life_begins_where_no_session_followed(void **state)
 {
     (void)state;
     struct gossip_stamps *s = calloc(1, sizeof *s);
@@ -53,11 +53,15 @@ static void test_what_no_session_followed_is_forgotten(void **state)
     assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_FORGET_US - 1),
                      ERR_STALE);
     assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_FORGET_US), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 3600, false, NOW + 3 * GOSSIP_STAMPS_FORGET_US),
+                     ERR_STALE); /* not twice */
     gossip_stamps_met(s, 7);
     assert_int_equal(gossip_stamps_take(s, 7, 11, false, NOW + GOSSIP_STAMPS_FORGET_US), ERR_OK);
     for (uint64_t later = 1; later < 4; later++)
-        assert_int_equal(gossip_stamps_take(s, 7, 11, false, later * 2 * GOSSIP_STAMPS_FORGET_US),
-                         ERR_STALE);
+        for (uint64_t stamp = 1; stamp < 12; stamp++)
+            assert_int_equal(
+                gossip_stamps_take(s, 7, stamp, false, later * 2 * GOSSIP_STAMPS_FORGET_US),
+                ERR_STALE);
     free(s);
 }
 
@@ -75,7 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_rising),
         cmocka_unit_test(test_eviction),
-        cmocka_unit_test(test_what_no_session_followed_is_forgotten),
+        cmocka_unit_test(test_an_earlier_life_begins_where_no_session_followed),
         cmocka_unit_test(test_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
