@@ -30,7 +30,7 @@ int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp, b
     struct gossip_stamps_entry next = {.node = node, .first = stamp, .met = met};
     if (entry != NULL) {
         next.met = met || entry->met;
-        bool waited = !next.met && now_us - entry->taken_us >= GOSSIP_STAMPS_FORGET_US;
+        bool waited = !next.met && now_us - entry->taken_us >= GOSSIP_STAMPS_EARLIER_US;
         bool earlier = waited && stamp < entry->first;
         bool had = entry->old_first <= stamp && stamp <= entry->old_stamp;
         if (had || (stamp <= entry->stamp && !earlier))

@@ -31,7 +31,9 @@
 #include "base/err.h"
 #include "gossip/limits.h"
 
-enum { GOSSIP_STAMPS_FORGET_US = 30000000 };
+enum {
+    GOSSIP_STAMPS_EARLIER_US = 30000000
+}; /* since the last stamp, and an earlier life may begin */
 
 /* Zeroed: nothing seen. */
 struct gossip_stamps {
@@ -47,11 +49,11 @@ struct gossip_stamps {
     uint64_t taken;
 };
 
-/* Remembers it. ERR_STALE: not above what was seen of this node; nothing changes. `met`: there is a
- * session with it. */
+/* Remembers it. ERR_STALE: it was taken, or is not above what was, nor begins an earlier life;
+ * nothing changes. `met`: there is a session with the node. */
 MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp, bool met,
                                 uint64_t now_us);
-/* There is one from now on. */
+/* There is a session with it from now on. */
 void gossip_stamps_met(struct gossip_stamps *s, uint64_t node);
 
 /* The stamp of this node's next hello; `last` is the previous one, 0 at first. `epoch_ms` is the

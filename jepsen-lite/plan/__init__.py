@@ -3,7 +3,7 @@
 Faults come alone and in pairs. Each comes before any comes twice, and each pair of families before any pair does
 (partition-ring and partition-halves are one family; who of it comes is drawn). Where there is time for each to come
 alone, they do that first; in a shorter run they come in pairs at once. They last as long as there is time for, and rests
-are as many as leave time for all pairs.
+are so many that there is time for most pairs.
 """
 
 import random

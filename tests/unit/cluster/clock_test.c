@@ -243,8 +243,8 @@ static void what_waited_in_the_socket_tells_no_time(void **state)
 }
 
 /* A snapshot comes slowly, and tells a time that is past when it is there. The router that joined
- * took it for now and went back, so what the others observed from then on was of the future there.
- * (Simulation, seed 12 of join.) */
+ * believed it and set its clock back. So it refused what the others observed from then on, as of
+ * the future. (Simulation, seed 12 of join.) */
 static void an_answer_that_was_long_on_its_way_tells_an_earlier_time(void **state)
 {
     (void)state;

@@ -50,17 +50,17 @@ static void test_an_earlier_life_begins_where_no_session_followed(void **state)
     assert_non_null(s);
     assert_int_equal(gossip_stamps_take(s, 7, 3600, false, NOW), ERR_OK);
     assert_int_equal(gossip_stamps_take(s, 7, 3600, false, NOW + 1), ERR_STALE);
-    assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_FORGET_US - 1),
+    assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_EARLIER_US - 1),
                      ERR_STALE);
-    assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_FORGET_US), ERR_OK);
-    assert_int_equal(gossip_stamps_take(s, 7, 3600, false, NOW + 3 * GOSSIP_STAMPS_FORGET_US),
+    assert_int_equal(gossip_stamps_take(s, 7, 10, false, NOW + GOSSIP_STAMPS_EARLIER_US), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 3600, false, NOW + 3 * GOSSIP_STAMPS_EARLIER_US),
                      ERR_STALE); /* not twice */
     gossip_stamps_met(s, 7);
-    assert_int_equal(gossip_stamps_take(s, 7, 11, false, NOW + GOSSIP_STAMPS_FORGET_US), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 11, false, NOW + GOSSIP_STAMPS_EARLIER_US), ERR_OK);
     for (uint64_t later = 1; later < 4; later++)
         for (uint64_t stamp = 1; stamp < 12; stamp++)
             assert_int_equal(
-                gossip_stamps_take(s, 7, stamp, false, later * 2 * GOSSIP_STAMPS_FORGET_US),
+                gossip_stamps_take(s, 7, stamp, false, later * 2 * GOSSIP_STAMPS_EARLIER_US),
                 ERR_STALE);
     free(s);
 }
