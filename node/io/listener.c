@@ -1,6 +1,7 @@
 #include "node/io/listener.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@ enum {
     PAUSE_MS = 100,
     PAUSE_MAX_MS = 1000,
     PAUSE_LOG_MS = 60000,
+    HANDSHAKES_MS = 300, /* what a handshake may still take when new ones are dealt no more */
 };
 
 static void on_connections(uv_poll_t *poll, int status, int events);
@@ -116,6 +118,33 @@ void listener_tick(struct listener *l, uint64_t now_ms)
         resume(l);
 }
 
+/* Lets the kernel drop connections' first packets on their way to this socket: a client sends its
+ * own again after a second, and finds another process's socket then. */
+static void refuse_handshakes(int fd)
+{
+    enum { FLAGS_AT = 13, SYN = 0x02, ACK = 0x10 }; /* of a TCP header, RFC 9293, 3.1 */
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS_AT),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN | ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_fprog program = {.len = ARRAY_LEN(code), .filter = code};
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+bool listener_retired(struct listener *l, uint64_t now_ms)
+{
+    if (l->fd < 0 || !l->shared)
+        return true;
+    if (l->retired_ms == 0) {
+        refuse_handshakes(l->fd);
+        l->retired_ms = now_ms + HANDSHAKES_MS;
+    }
+    return now_ms >= l->retired_ms;
+}
+
 void listener_accept_waiting(struct listener *l)
 {
     while (l->fd >= 0 && accept_one(l))
@@ -164,8 +193,8 @@ static int open_at(struct listener *l)
     int err = uv_getaddrinfo(l->shell->loop, &request, NULL, l->bound.host, number, &hints);
     if (err != 0)
         return err;
-    bool shared = l->port == PROXY_PORT_CLIENT && l->shell->options->reuse_port;
-    int fd = open_socket(request.addrinfo, shared);
+    l->shared = l->port == PROXY_PORT_CLIENT && l->shell->options->reuse_port;
+    int fd = open_socket(request.addrinfo, l->shared);
     uv_freeaddrinfo(request.addrinfo);
     if (fd < 0)
         return fd;

@@ -19,6 +19,8 @@ struct listener {
     enum proxy_port port;
     int fd;                    /* -1: closed */
     struct node_address bound; /* with the port that the kernel chose */
+    bool shared;               /* with other processes (reuse-port) */
+    uint64_t retired_ms;       /* when it may be closed, once that is asked; 0: never was */
     uint64_t resume_ms;        /* when it accepts again; 0: it does */
     uint64_t pause_ms;         /* the last pause */
     uint64_t logged_ms;        /* when a pause was logged; 0: never */
@@ -27,6 +29,10 @@ struct listener {
 /* Opens the port. On an error one line is logged and ERR_UNREACHABLE returned. */
 MUST_USE int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
                            const struct node_address *address);
+/* Asked until it is true, before it is closed. A port that other processes share is dealt no new
+ * connections from the first time on, and those that are being set up have time to end: closing it
+ * would reset them. */
+MUST_USE bool listener_retired(struct listener *l, uint64_t now_ms);
 /* Takes all connections that the system has set up: closing the port would reset them. */
 void listener_accept_waiting(struct listener *l);
 /* Once; closing one that never opened does nothing. */

@@ -162,7 +162,8 @@ static void drain_tick(struct shell *shell, uint64_t now)
 {
     if (!shell->draining)
         return;
-    if (!shell->closed && now >= shell->drain_delay_at_ms)
+    struct listener *port = &shell->listeners[PROXY_PORT_CLIENT];
+    if (!shell->closed && now >= shell->drain_delay_at_ms && listener_retired(port, now))
         close_client_port(shell);
     if (shell->closed && now >= shell->drain_timeout_at_ms) {
         log_event(shell->log, LOG_WARN, "drain_timeout",
@@ -182,17 +183,17 @@ void shell_drain(struct shell *shell, bool delayed)
         uv_stop(shell->loop);
         return;
     }
+    uint64_t now = shell_now_ms(shell);
     uint64_t delay_ms = delayed && !shell->draining ? shell->options->drain_delay_ms : 0;
+    shell->drain_delay_at_ms = now + delay_ms; /* asked again: no delay */
     if (!shell->draining) {
         shell->draining = true;
-        proxy_drain(shell->proxy, false, shell_now_ms(shell));
-        shell->drain_delay_at_ms = shell_now_ms(shell) + delay_ms;
+        proxy_drain(shell->proxy, false, now);
         log_event(shell->log, LOG_INFO, "draining",
                   LOG_UINT("requests_open", proxy_stats(shell->proxy)->requests_open),
                   LOG_UINT("delay_ms", delay_ms));
     }
-    if (delay_ms == 0)
-        close_client_port(shell);
+    drain_tick(shell, now);
 }
 
 static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};

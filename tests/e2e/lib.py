@@ -37,6 +37,12 @@ def binary(name):
     return path
 
 
+def compile_c(out, *args):
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-I.", "-D_GNU_SOURCE", "-o", out,
+                    *args], check=True)
+    return out
+
+
 def each_once(pairs):
     """A JSON object of the log; a key that comes twice is a mistake of the router's."""
     if len(dict(pairs)) < len(pairs):

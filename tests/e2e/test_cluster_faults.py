@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from lib import HOST, SLOW, Client, Cut, binary, closed_port, wait_for
+from lib import HOST, SLOW, Client, Cut, binary, closed_port, compile_c, wait_for
 from lib_dns import Dns
 from lib_net import Net
 from lib_cluster import Clustered, Talk, gvctl
@@ -21,12 +21,6 @@ from test_engines import CHAT, FAST, message, words
 
 HEALED = 60 * SLOW
 HOUR_MS = 3600 * 1000
-
-
-def compile_c(out, *args):
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-I.", "-D_GNU_SOURCE", "-o", out,
-                    *args], check=True)
-    return out
 
 
 class Faulty(Clustered):

@@ -111,7 +111,7 @@ class Retries(Case):
     def test_retries_keep_to_a_budget_when_all_replicas_fail(self):
         for e in (self.bad, self.good):
             e.replies(answer(503, b"{}"))
-        r = self.pair("--retry-budget", "0.1")
+        r = self.pair("--retry-budget", "0.1", "--access-log", "all")
         c = self.client(r)
         limits = []
         for _ in range(200):

@@ -1,9 +1,12 @@
 """Several routers of one host on one client port (reuse-port)."""
 
+import os
 import signal
+import tempfile
+import threading
 import unittest
 
-from lib import HOST, Case, Client, closed_port, wait_for
+from lib import HOST, Case, Client, closed_port, compile_c, wait_for
 
 
 class ReusePort(Case):
@@ -42,6 +45,40 @@ class ReusePort(Case):
         self.assertGreater(count, 10)
         self.assertEqual(first.wait(), 0)
         self.assertEqual({self.ask(port) for _ in range(10)}, {200})
+
+    def test_none_is_reset_when_one_stops(self):
+        """What was set up between the last look at the port and its close was lost: one stop in a hundred."""
+        port = closed_port()
+        stays = self.start(port=port)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        shim = compile_c(os.path.join(folder.name, "slow_close.so"), "-shared", "-fPIC", "-O2",
+                         "tests/lib/faults/slow_close.c")
+        stops = self.start("--drain-delay", "0s", port=port, env={
+            "LD_PRELOAD": shim, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        gone = threading.Event()
+        errors, served = [], []
+
+        def asks():
+            while not gone.is_set():
+                try:
+                    served.append(self.ask(port))
+                except OSError as e:
+                    errors.append(repr(e))
+        clients = [threading.Thread(target=asks) for _ in range(8)]
+        for c in clients:
+            c.start()
+        try:
+            wait_for(lambda: self.served(stops), "it is dealt connections")
+            stops.signal(signal.SIGTERM)
+            self.assertEqual(stops.wait(), 0)
+        finally:
+            gone.set()
+            for c in clients:
+                c.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(set(served), {200})
+        self.assertTrue(stays.running())
 
     def test_only_with_the_setting(self):
         port = closed_port()
