@@ -32,8 +32,14 @@ CC_future  := gcc
 CC_cov     := gcc
 CC := $(CC_$(VARIANT))
 
-# The same bytes wherever the tree lies.
-OPT_release := -O2 -g -fdebug-prefix-map=$(CURDIR)=.
+# The daemon is optimised as a whole (WHOLE_*, which takes ten seconds); all else links the objects
+# as they are. Any x86-64 runs what is tuned so: as "generic" small structs are copied by `rep movs`,
+# which takes thirty cycles to begin. The prefix map: the same bytes wherever the tree lies.
+TUNE_x86_64 := -mtune=skylake
+OPT_release := -O3 -flto=auto -ffat-lto-objects $(TUNE_$(shell uname -m)) -fno-math-errno -fno-trapping-math \
+               -g -fdebug-prefix-map=$(CURDIR)=.
+WHOLE_release := -flto=auto -Wno-stringop-overread
+LINK_release := -fno-lto
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
 OPT_future  := -O2 -DGRAPEVINE_FUTURE
@@ -59,7 +65,7 @@ ifneq ($(VARIANT),release)
 CPPFLAGS := -I. -D_GNU_SOURCE
 endif
 CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections
-LDFLAGS := $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
+LDFLAGS := $(LINK_$(VARIANT)) $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
 CORE_LIBS  := -lsodium -lxxhash -lm
 SHELL_LIBS := -luv -lcares -lcurl -lyaml -lssl -lcrypto $(CORE_LIBS)
 TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
@@ -123,7 +129,7 @@ $(BUILD)/have-headers-test: Makefile
 $(call obj,$(TESTLIB_SRC) $(UNIT_SRC)): | $(BUILD)/have-headers-test
 
 # Other flags make other objects: this file changes with them, and only then.
-FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(WHOLE_$(VARIANT))
 .PHONY: FORCE
 FORCE:
 $(BUILD)/flags: FORCE
@@ -156,7 +162,7 @@ $(BUILD)/libtest.a: $(call obj,$(TESTLIB_SRC))
 	ar rcs $@ $^
 
 $(BUILD)/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
-	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
+	$(CC) $(CFLAGS) $(filter-out -fno-lto,$(LDFLAGS)) $(WHOLE_$(VARIANT)) $^ $(SHELL_LIBS) -o $@
 
 $(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@

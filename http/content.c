@@ -14,12 +14,16 @@ struct counts {
     bytes16 inner; /* wide ones that begin no character of three bytes or more */
 };
 
+/* Pairs of bytes first, so that no sum leaves its 16 bits. A product has the sum of the four of
+ * them at its top. */
 static uint32_t sum_of(bytes16 counts)
 {
-    uint32_t sum = 0;
-    for (unsigned i = 0; i < sizeof counts; i++)
-        sum += counts[i];
-    return sum;
+    const uint64_t low = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
+    uint64_t halves[2];
+    memcpy(halves, &counts, sizeof halves);
+    uint64_t pairs =
+        (halves[0] & low) + (halves[0] >> 8 & low) + (halves[1] & low) + (halves[1] >> 8 & low);
+    return (uint32_t)(pairs * ones >> 48);
 }
 
 /* From `first` on, so many values. Signed comparisons are what every vector unit has: the range is

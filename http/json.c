@@ -219,9 +219,19 @@ static enum http_json_token open_value(struct http_json *j, char c, struct slice
     return read_literal(j, in);
 }
 
-static bool is_space(char c)
+static inline bool is_space(char c)
 {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+    return (unsigned char)c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
+}
+
+/* Most commas and colons have a text right behind them. */
+static inline bool text_follows(struct slice *in)
+{
+    if (in->len == 0 || in->at[0] != '"')
+        return false;
+    in->at++;
+    in->len--;
+    return true;
 }
 
 enum http_json_token http_json_next(struct http_json *j, struct slice *in)
@@ -230,29 +240,29 @@ enum http_json_token http_json_next(struct http_json *j, struct slice *in)
         return read_number(j, in);
     if (j->state == LITERAL)
         return read_literal(j, in);
+    if (j->state == FAILED)
+        return HTTP_JSON_ERROR;
     CHECK(j->state != TEXT);
     while (in->len > 0) {
-        if (j->state == FAILED)
-            return HTTP_JSON_ERROR;
         char c = in->at[0];
-        if (is_space(c)) {
-            in->at++;
-            in->len--;
-            continue;
-        }
         in->at++;
         in->len--;
+        if (is_space(c))
+            continue;
         switch (j->state) {
         case COMMA_OR_END:
-            if (c == ',') {
-                j->state = in_object(j) ? KEY : VALUE;
-                continue;
-            }
-            return c == '}' || c == ']' ? close_container(j, c == '}') : fail(j);
+            if (c != ',')
+                return c == '}' || c == ']' ? close_container(j, c == '}') : fail(j);
+            j->state = in_object(j) ? KEY : VALUE;
+            if (text_follows(in))
+                return open_text(j, j->state == KEY);
+            continue;
         case COLON:
             if (c != ':')
                 return fail(j);
             j->state = VALUE;
+            if (text_follows(in))
+                return open_text(j, false);
             continue;
         case KEY_OR_END:
             if (c == '}')
@@ -270,7 +280,7 @@ enum http_json_token http_json_next(struct http_json *j, struct slice *in)
             return fail(j);
         }
     }
-    return j->state == FAILED ? HTTP_JSON_ERROR : HTTP_JSON_MORE;
+    return HTTP_JSON_MORE;
 }
 
 bool http_json_finish(const struct http_json *j)

@@ -47,18 +47,21 @@ enum http_json_token {
 enum { HTTP_JSON_FAILED, HTTP_JSON_IN_TEXT, HTTP_JSON_STATES };
 
 struct http_json {
+    /* What each token writes. */
     uint8_t state;        /* what may come next */
-    uint8_t escape;       /* where in an escape the string stands, 0 = in none */
     uint8_t number_state; /* where in the grammar of numbers */
     uint8_t literal;      /* token of the literal being read */
     uint8_t matched;      /* bytes of it */
-    uint8_t pending_len;  /* unescaped bytes that found no room yet */
     bool is_key;          /* the string being read is a key */
     uint16_t depth;
-    uint16_t unit; /* the \u escape being read */
-    uint16_t high; /* a high surrogate that waits for its low one, or 0 */
     uint16_t number_len;
     char pending[8];
+    /* What only odd strings write: apart from the above, or a processor that looks at all of these
+     * at once waits for what was written last. */
+    uint8_t escape;      /* where in an escape the string stands, 0 = in none */
+    uint8_t pending_len; /* unescaped bytes that found no room yet */
+    uint16_t unit;       /* the \u escape being read */
+    uint16_t high;       /* a high surrogate that waits for its low one, or 0 */
     struct slice number; /* of the last NUMBER: in the input or in number_text */
     uint64_t is_object[HTTP_JSON_DEPTH_MAX / 64]; /* one bit for each open container */
     char number_text[HTTP_JSON_NUMBER_MAX];

@@ -123,7 +123,7 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
     if (is_url)
         name = slice_skip(name, tls ? strlen("https://") : strlen("http://"));
     enum node_engine labelled;
-    struct node_rank_name rank;
+    struct node_rank_name rank = {0};
     bool is_rank = false;
     const char *wrong_label = cut_labels(&name, &labelled);
     if (is_url && slice_ends_with(name, SLICE("/")))

@@ -1,8 +1,8 @@
 /* What all files of the replication need: members and what their metadata says, events, and the
  * callbacks of the user. */
+#include "base/number.h"
 #include "node/cluster/replication_internal.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -182,7 +182,7 @@ double node_replication_travel_ms(const struct node_replication *n)
         gossip_member_at(n->gossip, i, n->now_us, &m);
         if (m.self || m.state != GOSSIP_ALIVE || m.rtt_us == 0)
             continue;
-        sum_us += fmin((double)m.rtt_us, rtt_max_us);
+        sum_us += number_min((double)m.rtt_us, rtt_max_us);
         count++;
     }
     return count > 0 ? sum_us / count / 2 / 1000 : 0;

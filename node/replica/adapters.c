@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "node/replica/learn.h"
 
 enum {
@@ -352,9 +353,9 @@ void node_adapters_took(struct node_adapters *a, unsigned replica, bool loaded, 
 {
     struct holder *h = holder_of(a, replica);
     struct samples *s = loaded ? &h->loaded : &h->held;
-    s->took_s[s->count++ % SAMPLES] = (float)fmin(seconds, took_max_s);
+    s->took_s[s->count++ % SAMPLES] = (float)number_min(seconds, took_max_s);
     if (h->loaded.count >= SAMPLES_MIN)
-        a->own_load_s[replica] = fmax(0, median(&h->loaded) - median(&h->held));
+        a->own_load_s[replica] = number_max(0, median(&h->loaded) - median(&h->held));
 }
 
 static void fleet_find(struct node_adapters *a)

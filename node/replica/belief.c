@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/number.h"
+
 /* Of the way there, in logarithms: a quarter at once, a fifth of the size at most. */
 static const double approach_share = 0.25, approach_max = 0.2, approach_near = 0.01;
 
@@ -175,7 +177,7 @@ double node_belief_within(const struct node_belief *b, const struct crdt_index_r
     double sum = count_at(b, ring, ring->newest);
     double width = begun;
     for (uint32_t g = ring->newest - 1; g >= ring->oldest && generations > 0; g--) {
-        double share = width > 0 ? fmin(generations / width, 1) : 1;
+        double share = width > 0 ? number_min(generations / width, 1) : 1;
         sum += share * count_at(b, ring, g);
         generations -= width;
         width = 1;
@@ -189,7 +191,7 @@ void node_belief_approach(struct node_belief *b, double factor)
 {
     double way = log(factor / b->factor);
     double step = way * approach_share;
-    b->factor *= exp(fmax(-approach_max, fmin(approach_max, step)));
+    b->factor *= exp(number_max(-approach_max, number_min(approach_max, step)));
     if (fabs(way) < approach_near)
         b->factor = factor;
     b->stale = true;

@@ -1,11 +1,10 @@
 #include "node/replica/booking.h"
 
-#include <math.h>
-
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/number.h"
 
 struct node_bookings {
     uint32_t free_head;
@@ -116,7 +115,7 @@ static struct node_room_amount running_of(const struct node_load *l)
 {
     struct node_room_amount all = node_load_booked(l);
     double tokens = (double)l->decoding_tokens + (double)l->remote.decoding_tokens;
-    double share = all.tokens > 0 ? fmin(tokens / all.tokens, 1) : 0;
+    double share = all.tokens > 0 ? number_min(tokens / all.tokens, 1) : 0;
     return (struct node_room_amount){all.requests * share, tokens};
 }
 
@@ -141,7 +140,7 @@ double node_load_due_whole(const struct node_load *l, double token_s, double ans
         return 0;
     double count = (double)l->whole_requests;
     double ages_s = (double)(int64_t)(l->whole_requests * now_ms - l->whole_chosen_ms) / 1000;
-    return fmax(ages_s, 0) / ((double)l->whole_prompt_tokens / count * token_s + answer_s);
+    return number_max(ages_s, 0) / ((double)l->whole_prompt_tokens / count * token_s + answer_s);
 }
 
 int node_bookings_open(struct node_bookings *p, struct node_load *l, const struct node_work *work,

@@ -5,26 +5,31 @@
 
 /* Requests, or windows of them, beyond these fade: a cache that changes is followed within some
  * tens of requests. */
-static const double samples_max = 128;
+static const float samples_max = 128;
 static const double fade_s = 1800;
 /* Before anything is known all of what is held is expected to be used again, as if this many
  * requests had shown it. */
-static const double share_samples = 1;
+static const float share_samples = 1;
 
-/* exp2(step / 4), by step from -40 on. */
-static double size_at(unsigned i)
-{
-    return exp2(((double)i - NODE_SIZES_BELOW) / NODE_SIZES_PER_DOUBLING);
-}
+/* What is the same for all: sizes, and what a size's distance from the reported one takes of the
+ * head start. That grows little with the distance: a size that is a hundred times off is no less
+ * likely than one that is ten times off. */
+struct sizes {
+    float size[NODE_SIZES];
+    float distance[NODE_SIZES];
+};
 
-static const float *sizes(void)
+static const struct sizes *sizes(void)
 {
-    static float table[NODE_SIZES];
-    if (table[0] == 0) {
-        for (unsigned i = NODE_SIZES; i-- > 0;)
-            table[i] = (float)size_at(i);
+    static struct sizes table;
+    if (table.size[0] == 0) {
+        for (unsigned i = NODE_SIZES; i-- > 0;) {
+            double doublings = ((double)i - NODE_SIZES_BELOW) / NODE_SIZES_PER_DOUBLING;
+            table.distance[i] = (float)(fabs(doublings) / (1 + fabs(doublings) / 2));
+            table.size[i] = (float)exp2(doublings);
+        }
     }
-    return table;
+    return &table;
 }
 
 static double part_tokens(const struct node_part *p, double size)
@@ -44,13 +49,28 @@ double node_reach_tokens(const struct node_reach *reach, double size)
     return sum;
 }
 
+/* part_tokens() of all sizes. Such loops have no branch and a known end: a compiler takes several
+ * turns of them at once. */
+static void part_sum(const struct node_part *p, float times, float *restrict sums)
+{
+    const float *restrict size = sizes()->size;
+    float tokens = times * p->tokens, from = p->from, width = p->to - from;
+    if (width <= 0) {
+        for (unsigned i = 0; i < NODE_SIZES; i++)
+            sums[i] += size[i] >= from ? tokens : 0;
+        return;
+    }
+    for (unsigned i = 0; i < NODE_SIZES; i++) {
+        float share = (size[i] - from) / width;
+        share = share < 0 ? 0 : share;
+        sums[i] += tokens * (share > 1 ? 1 : share);
+    }
+}
+
 void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES])
 {
-    const float *size = sizes();
-    if (reach->count == 0)
-        return;
-    for (unsigned i = 0; i < NODE_SIZES; i++)
-        sums[i] += (float)(times * node_reach_tokens(reach, (double)size[i]));
+    for (unsigned i = 0; i < reach->count; i++)
+        part_sum(&reach->parts[i], (float)times, sums);
 }
 
 void node_evidence_init(struct node_evidence *e)
@@ -58,54 +78,54 @@ void node_evidence_init(struct node_evidence *e)
     *e = (struct node_evidence){.size = 1, .share = 1};
 }
 
-static double share_of(const struct node_evidence *e, unsigned i)
+static inline float share_of(const struct node_evidence *e, unsigned i)
 {
-    double share =
-        ((double)e->product[i] + share_samples) / ((double)e->expected2[i] + share_samples);
-    return share < 0 ? 0 : share > 1 ? 1 : share;
+    float share = (e->product[i] + share_samples) / (e->expected2[i] + share_samples);
+    share = share < 0 ? 0 : share;
+    return share > 1 ? 1 : share;
 }
 
-/* Of the size: squared differences between what it predicts and what was, and the head start of the
- * reported one, which grows little with the distance: one that is a hundred times off is no less
- * likely than one that is ten times off. */
-static double error_of(const struct node_evidence *e, unsigned i, double head_start)
+/* Of the sizes: squared differences between what each predicts and what was, and the head start of
+ * the reported one. */
+static void errors_of(const struct node_evidence *e, float head_start, float *restrict errors)
 {
-    double share = share_of(e, i);
-    double error = (double)e->cached2 - 2 * share * (double)e->product[i] +
-                   share * share * (double)e->expected2[i] +
-                   share_samples * (1 - share) * (1 - share);
-    double doublings = fabs((double)i - NODE_SIZES_BELOW) / NODE_SIZES_PER_DOUBLING;
-    return error + head_start * doublings / (1 + doublings / 2);
+    const float *restrict distance = sizes()->distance;
+    for (unsigned i = 0; i < NODE_SIZES; i++) {
+        float share = share_of(e, i);
+        errors[i] = e->cached2 - 2 * share * e->product[i] + share * share * e->expected2[i] +
+                    share_samples * (1 - share) * (1 - share) + head_start * distance[i];
+    }
 }
 
 static void weigh(struct node_evidence *e, double head_start)
 {
+    float errors[NODE_SIZES];
+    errors_of(e, (float)head_start, errors);
     unsigned best = NODE_SIZES_BELOW;
-    double least = error_of(e, best, head_start), reported = least;
+    float least = errors[best];
     for (unsigned i = 0; i < NODE_SIZES; i++) {
-        double error = error_of(e, i, head_start);
-        if (error < least) {
-            least = error;
+        if (errors[i] < least) {
+            least = errors[i];
             best = i;
         }
     }
-    e->share = share_of(e, best);
-    e->weight = reported - least;
-    e->size = size_at(best);
+    e->share = (double)share_of(e, best);
+    e->weight = (double)(errors[NODE_SIZES_BELOW] - least);
+    e->size = (double)sizes()->size[best];
 }
 
 void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES], double cached,
                        double prompt, double weight, double head_start)
 {
-    double keep = samples_max / (samples_max + 1);
-    double unit = weight / (prompt * prompt);
+    const float keep = samples_max / (samples_max + 1);
+    float each = (float)(1 / prompt), times = (float)weight, share = (float)(cached / prompt);
     for (unsigned i = 0; i < NODE_SIZES; i++) {
-        double x = (double)expected[i];
-        e->expected2[i] = (float)(((double)e->expected2[i] + x * x * unit) * keep);
-        e->product[i] = (float)(((double)e->product[i] + x * cached * unit) * keep);
+        float x = expected[i] * each;
+        e->expected2[i] = (e->expected2[i] + x * x * times) * keep;
+        e->product[i] = (e->product[i] + x * share * times) * keep;
     }
-    e->cached2 = (float)(((double)e->cached2 + cached * cached * unit) * keep);
-    e->samples = (float)(((double)e->samples + weight) * keep);
+    e->cached2 = (e->cached2 + share * share * times) * keep;
+    e->samples = (e->samples + times) * keep;
     weigh(e, head_start);
 }
 

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/number.h"
+
 typedef const struct node_speed *figure_of(const struct node_replica *k);
 
 static const struct node_speed *rate_of(const struct node_replica *k)
@@ -40,16 +42,16 @@ static struct fleet_figure fleet_figure(const struct node_replica *replicas, uns
         const struct node_speed *s = figure(&replicas[i]);
         if (!counts(&replicas[i], fleet) || s->samples == 0)
             continue;
-        double few = fmin((double)s->samples, NODE_FLEET_REPLICA_VOTES_MAX);
+        double few = number_min((double)s->samples, NODE_FLEET_REPLICA_VOTES_MAX);
         votes[used++] = (struct node_vote){s->value, few};
         samples += few;
         if (s->samples > NODE_FLEET_FEW)
-            best = fmax(best, s->value);
+            best = number_max(best, s->value);
     }
     if (samples < votes_max)
         votes[used++] = (struct node_vote){prior, 1};
     double median = node_votes_median(votes, used);
-    return (struct fleet_figure){median, fmax(best, median)};
+    return (struct fleet_figure){median, number_max(best, median)};
 }
 
 /* How far one sample is off, in logarithms. */
@@ -73,11 +75,12 @@ static double spread_of(const struct node_replica *replicas, unsigned count, uin
         seen++;
         sum += own;
         squares += own * own;
-        noise += sample_noise * sample_noise / fmin((double)s->samples, NODE_SPEED_RECENT_MAX);
+        noise +=
+            sample_noise * sample_noise / number_min((double)s->samples, NODE_SPEED_RECENT_MAX);
     }
     if (seen < 2)
         return 0;
-    return fmax((squares - sum * sum / seen) / (seen - 1) - noise / seen, 0);
+    return number_max((squares - sum * sum / seen) / (seen - 1) - noise / seen, 0);
 }
 
 /* Few samples count as much as the fleet's replicas differ, against their own noise (shrinkage;
@@ -112,10 +115,11 @@ static struct figure replica_figure(const struct node_speed *s, double fleet, do
     }
     double own = fleet;
     if (s->samples > NODE_FLEET_FEW)
-        own = apart(s->value, (unsigned)fmin((double)s->samples, NODE_SPEED_RECENT_MAX), fleet);
+        own =
+            apart(s->value, (unsigned)number_min((double)s->samples, NODE_SPEED_RECENT_MAX), fleet);
     else if (fresh > 0)
         own = apart(shrunk(node_speed_third(s, 0, now_ms), fresh, fleet, spread), fresh, fleet);
-    return (struct figure){own, fmax(own, fleet)};
+    return (struct figure){own, number_max(own, fleet)};
 }
 
 /* The first samples of one that proves as fast do not count against the fleet yet. */
@@ -146,7 +150,7 @@ static double tried_pace(struct node_replica *k, double own, double best, uint32
                                     .rose = last->value > 0 && k->pace.value > rises * last->value};
     uint64_t last_ms = k->pace.at_ms > k->pace.heard_ms ? k->pace.at_ms : k->pace.heard_ms;
     bool long_ago = now_ms >= last_ms + pace_holds_ms && ended - last->ended >= pace_holds_answers;
-    return fmax(own, last->rose || long_ago ? best : hoped(&k->pace, best));
+    return number_max(own, last->rose || long_ago ? best : hoped(&k->pace, best));
 }
 
 /* How much a step grows with the context is a matter of the model more than of the replica: where
@@ -271,10 +275,10 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
             continue;
         ended += room->ended;
         places += room->ran.requests;
-        most.requests = fmax(most.requests, room->ran.requests);
-        most.tokens = fmax(most.tokens, room->ran.tokens);
+        most.requests = number_max(most.requests, room->ran.requests);
+        most.tokens = number_max(most.tokens, room->ran.tokens);
     }
-    if (ended < fmax(turned_over * places, 1) || most.requests <= 0)
+    if (ended < number_max(turned_over * places, 1) || most.requests <= 0)
         most = (struct node_room_amount){0};
     else if (most.requests < few)
         most = (struct node_room_amount){few, most.tokens * few / most.requests};

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/number.h"
 #include "node/replica/booking.h"
 #include "node/replica/scrape.h"
 
@@ -48,17 +49,17 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, 
 {
     if (now->running < 0)
         return;
-    double waiting = fmax(now->waiting, 0);
+    double waiting = number_max(now->waiting, 0);
     struct node_room_amount booked = node_load_booked(load);
-    double extra = fmax(now->running + waiting - booked.requests, 0);
+    double extra = number_max(now->running + waiting - booked.requests, 0);
     if (f->at_ms != 0 && gauges_are_old(before, now))
         extra = 0;
-    f->requests = fmin(extra, f->seen);
+    f->requests = number_min(extra, f->seen);
     f->seen = extra;
-    extra = fmax(extra - at_ranks, 0);
-    f->strange = fmin(extra, f->strange_seen);
+    extra = number_max(extra - at_ranks, 0);
+    f->strange = number_min(extra, f->strange_seen);
     f->strange_seen = extra;
-    f->waiting = fmin(f->requests, waiting);
+    f->waiting = number_min(f->requests, waiting);
     f->used_tokens =
         now->cache_usage >= 0 && now->cache_tokens > 0 ? now->cache_usage * now->cache_tokens : -1;
     f->booked_tokens = booked.tokens;
@@ -67,7 +68,7 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, 
     /* Contexts that grow beyond the memory push each other out: it is full, whatever the gauge
      * says. */
     if (before->preemptions >= 0 && now->preemptions > before->preemptions && f->used_tokens >= 0)
-        f->used_tokens = fmax(f->used_tokens, now->cache_tokens);
+        f->used_tokens = number_max(f->used_tokens, now->cache_tokens);
     limit_learn(f, now);
     f->at_ms = now_ms > 0 ? now_ms : 1;
 }
@@ -103,7 +104,7 @@ static double memory_wait_s(const struct node_foreign *f, const struct node_load
     double share = f->booked_tokens > f->used_tokens ? f->used_tokens / f->booked_tokens : 1;
     double used = f->used_tokens + (node_load_booked(load).tokens - f->booked_tokens) * share;
     double lacking = used + new_tokens - cache_tokens;
-    return lacking > 0 && used > 0 ? fmin(lacking / used, 1) * residence_s : 0;
+    return lacking > 0 && used > 0 ? number_min(lacking / used, 1) * residence_s : 0;
 }
 
 double node_foreign_wait_s(const struct node_foreign *f, const struct node_load *load,
@@ -113,5 +114,5 @@ double node_foreign_wait_s(const struct node_foreign *f, const struct node_load 
     double slots_s = 0;
     if (f->running_max > 0 && all->requests >= f->running_max)
         slots_s = (all->requests - f->running_max + 1) / f->running_max * residence_s;
-    return fmax(slots_s, memory_wait_s(f, load, new_tokens, residence_s, cache_tokens));
+    return number_max(slots_s, memory_wait_s(f, load, new_tokens, residence_s, cache_tokens));
 }

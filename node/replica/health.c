@@ -1,8 +1,7 @@
 #include "node/replica/health.h"
 
-#include <math.h>
-
 #include "base/check.h"
+#include "base/number.h"
 #include "node/replica/replica.h"
 
 /* What a prompt explains: so many times what is learned, for long prompts are slower. What is only
@@ -113,7 +112,7 @@ static uint64_t explained_ms(const struct node_replica *k, const struct node_wat
 {
     double rate = k->tokens_per_s;
     if (k->rate.samples == 0)
-        rate = fmin(rate, prefill_rate_unproven * prefill_margin);
+        rate = number_min(rate, prefill_rate_unproven * prefill_margin);
     double tokens = (double)w->prefill_tokens_max + (double)k->load.remote.prefill_tokens;
     double context = (double)k->load.context_tokens + (double)k->load.remote.context_tokens;
     double step_s = k->step_base_s + k->step_context_s * context;
@@ -202,7 +201,7 @@ static bool may_be_tried(const struct node_replica *k, const struct node_watched
     if (now_ms < s->stalls.until_ms)
         return false;
     bool knows = k->scraped_ms > s->stalled_ms && k->scrape.running >= 0;
-    bool idle = knows && k->scrape.running + fmax(k->scrape.waiting, 0) == 0;
+    bool idle = knows && k->scrape.running + number_max(k->scrape.waiting, 0) == 0;
     return !knows || idle || s->moved_ms > s->stalled_ms || now_ms >= s->stalled_ms + stall_max_ms;
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 /* What is left of a sample when it counts no more. */
 static const double faded = 0.1;
 
@@ -70,7 +72,7 @@ static unsigned fresh_of(unsigned samples, uint64_t at_ms, uint64_t now_ms)
     double age_ms = now_ms > at_ms ? (double)(now_ms - at_ms) : 0;
     if (samples == 0)
         return 0;
-    return (unsigned)ceil(fmax(samples * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
+    return (unsigned)ceil(number_max(samples * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
 }
 
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms)
@@ -88,7 +90,7 @@ double node_speed_third(const struct node_speed *s, double beside, uint64_t now_
         votes[used++] = (struct node_vote){s->recent[s->fresh - own + i], 1};
     unsigned heard = fresh_of(s->heard_fresh, s->heard_ms, now_ms);
     if (heard > 0)
-        votes[used++] = (struct node_vote){s->heard, fmin(heard, NODE_SPEED_HEARD_VOTES)};
+        votes[used++] = (struct node_vote){s->heard, number_min(heard, NODE_SPEED_HEARD_VOTES)};
     if (beside > 0)
         votes[used++] = (struct node_vote){beside, 1};
     return node_votes_third(votes, used);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/number.h"
 
 enum {
     SLOTS = NODE_MODELS_MAX * 2,
@@ -433,13 +434,13 @@ struct node_models_range node_models_range(const struct node_models *m)
         any = true;
         double bytes = node_ratio_value(&row->bytes_per_token);
         double output = node_ratio_value(&row->output_tokens);
-        range.bytes_per_token_min = fmin(range.bytes_per_token_min, bytes);
-        range.bytes_per_token_max = fmax(range.bytes_per_token_max, bytes);
+        range.bytes_per_token_min = number_min(range.bytes_per_token_min, bytes);
+        range.bytes_per_token_max = number_max(range.bytes_per_token_max, bytes);
         double image = node_tokens_each(&row->tokens, NODE_KIND_IMAGE);
-        range.image_tokens_min = fmin(range.image_tokens_min, image);
-        range.image_tokens_max = fmax(range.image_tokens_max, image);
-        range.output_tokens_min = fmin(range.output_tokens_min, output);
-        range.output_tokens_max = fmax(range.output_tokens_max, output);
+        range.image_tokens_min = number_min(range.image_tokens_min, image);
+        range.image_tokens_max = number_max(range.image_tokens_max, image);
+        range.output_tokens_min = number_min(range.output_tokens_min, output);
+        range.output_tokens_max = number_max(range.output_tokens_max, output);
     }
     return range;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/number.h"
 #include "node/replica/speed.h"
 
 /* What is learned of the ratio fades: tokens of prompts. The weight is that of a default, and of
@@ -249,7 +250,7 @@ double node_replica_evicted_after(struct node_replica *k)
 void node_replica_size_shown(struct node_replica *k, double size)
 {
     double lowest = 1 / size_shown_bound;
-    double bounded = fmin(fmax(size, lowest), size_shown_bound);
+    double bounded = number_min(number_max(size, lowest), size_shown_bound);
     k->size_held = (struct node_size_held){.log = size_shown_weight * log(bounded),
                                            .weight = size_shown_weight};
     k->belief_held = true;
@@ -330,13 +331,13 @@ static void window_teach(struct node_replica *k, double actual)
     if ((int)w->own_requests <= 0 || prompt <= 0)
         return;
     double whole = (double)w->own_expected[NODE_SIZES - 1];
-    double weight = fmin(w->own_requests, window_weight_max);
-    double matched = fmax((int)w->own_matched, 0);
-    double cached = fmin(fmax(actual * prompt - k->beyond * matched, 0), whole);
+    double weight = number_min(w->own_requests, window_weight_max);
+    double matched = number_max((int)w->own_matched, 0);
+    double cached = number_min(number_max(actual * prompt - k->beyond * matched, 0), whole);
     node_evidence_add(&k->evidence, w->own_expected, cached, prompt, weight, head_start(k));
     if (matched >= window_matched_min) {
         double more = (actual * prompt - (double)(int64_t)w->own_cached_tokens) / matched;
-        k->beyond = fmin(fmax(k->beyond + beyond_gain * more, 0), beyond_max);
+        k->beyond = number_min(number_max(k->beyond + beyond_gain * more, 0), beyond_max);
     }
     k->belief_held = true;
     node_replica_size_believe(k);
@@ -411,7 +412,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
     struct node_scrape now = *s;
     now.adapters = slice_of(NULL, 0); /* borrowed */
     if (s->adapter_slots > 0)
-        k->adapter_slots = (uint32_t)fmin(s->adapter_slots, UINT16_MAX);
+        k->adapter_slots = (uint32_t)number_min(s->adapter_slots, UINT16_MAX);
     keep_if_missing(&now.cache_tokens, k->scrape.cache_tokens);
     keep_if_missing(&now.block_tokens, k->scrape.block_tokens);
     bool was_asleep = k->asleep;
@@ -481,7 +482,7 @@ void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint6
     if (whole <= 0)
         return;
     k->belief_held = true;
-    node_evidence_add(&k->evidence, expected, fmin(counted, whole), (double)prompt, 1,
+    node_evidence_add(&k->evidence, expected, number_min(counted, whole), (double)prompt, 1,
                       head_start(k));
     node_replica_size_believe(k);
 }
@@ -498,9 +499,10 @@ void node_replica_others(struct node_replica *k, const struct node_others *other
 
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples)
 {
-    k->bytes_per_token = node_ratio_of(
-        bytes_per_token, fmin(bytes_weight_tokens * (1 + (double)samples), bytes_horizon_tokens),
-        bytes_horizon_tokens);
+    k->bytes_per_token =
+        node_ratio_of(bytes_per_token,
+                      number_min(bytes_weight_tokens * (1 + (double)samples), bytes_horizon_tokens),
+                      bytes_horizon_tokens);
     k->bytes_samples = samples;
     k->belief.stale = true;
 }

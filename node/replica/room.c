@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/number.h"
+
 /* Beyond so many times what it takes, and so many decode steps, it has waited: engines compute
  * prompts between steps, and rates are not exact. */
 static const double work_times = 1.5, steps = 2;
@@ -56,7 +58,7 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
     double requests_spread, tokens_spread;
     double requests = median_of(&r->requests, count, &requests_spread);
     double tokens = median_of(&r->tokens, count, &tokens_spread);
-    if (fmin(tokens_spread, requests_spread) > spread_max)
+    if (number_min(tokens_spread, requests_spread) > spread_max)
         return (struct node_room_amount){0};
     if (tokens_spread < requests_spread)
         return (struct node_room_amount){.tokens = tokens};
@@ -65,8 +67,8 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
 
 bool node_room_ran(struct node_room *r, struct node_room_amount ran)
 {
-    r->ran.requests = fmax(r->ran.requests, ran.requests);
-    r->ran.tokens = fmax(r->ran.tokens, ran.tokens);
+    r->ran.requests = number_max(r->ran.requests, ran.requests);
+    r->ran.tokens = number_max(r->ran.tokens, ran.tokens);
     return ran.requests > r->ran_anywhere.requests || ran.tokens > r->ran_anywhere.tokens;
 }
 
@@ -88,21 +90,21 @@ double node_room_beyond_s(const struct node_room *r, struct node_room_amount boo
 {
     struct node_room_amount ran = r->ran_anywhere;
     if (ran.requests <= 0)
-        ran.requests = fmax(ran_typical * requests_typical, ran_few);
-    return residence_s * fmax(beyond(booked.requests, more.requests, ran.requests),
-                              beyond(booked.tokens, more.tokens, ran.tokens));
+        ran.requests = number_max(ran_typical * requests_typical, ran_few);
+    return residence_s * number_max(beyond(booked.requests, more.requests, ran.requests),
+                                    beyond(booked.tokens, more.tokens, ran.tokens));
 }
 
 /* The share of what is there that has to end. */
 static double lacks(double booked, double more, double most)
 {
     double lacking = booked + more - most;
-    return most > 0 && booked > 0 && lacking > 0 ? fmin(lacking / booked, 1) : 0;
+    return most > 0 && booked > 0 && lacking > 0 ? number_min(lacking / booked, 1) : 0;
 }
 
 double node_room_wait_s(const struct node_room *r, struct node_room_amount booked,
                         struct node_room_amount more, double residence_s)
 {
-    return residence_s * fmax(lacks(booked.requests, more.requests, r->most.requests),
-                              lacks(booked.tokens, more.tokens, r->most.tokens));
+    return residence_s * number_max(lacks(booked.requests, more.requests, r->most.requests),
+                                    lacks(booked.tokens, more.tokens, r->most.tokens));
 }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/number.h"
 #include "node/replica/exposition.h"
 #include "node/replica/limits.h"
 
@@ -413,7 +414,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
     double queries = first_told(tally_sum(&t[VLLM_QUERIES]), tally_sum(&t[VLLM_QUERIES_OLD]));
     double hits = first_told(tally_sum(&t[VLLM_HITS]), tally_sum(&t[VLLM_HITS_OLD]));
     /* SGLang's counter has those of its tiers already. */
-    hits += hits >= 0 ? fmax(tally_sum(&t[VLLM_TIER_HITS]), 0) : 0;
+    hits += hits >= 0 ? number_max(tally_sum(&t[VLLM_TIER_HITS]), 0) : 0;
     double usage = first_told(tally_mean(&t[VLLM_USAGE]), tally_mean(&t[VLLM_USAGE_OLD]));
 
     *out = (struct node_scrape){
@@ -537,7 +538,7 @@ static void engine_pick(const struct scraper *all, uint64_t engine, struct scrap
 static void sglang_rank_counts(const struct scraper *s, struct node_scrape *out)
 {
     double computed = tally_sum(&s->tallies[SGLANG_PREFILLED]);
-    double reused = fmax(tally_sum(&s->tallies[SGLANG_REUSED]), 0); /* missing until one is */
+    double reused = number_max(tally_sum(&s->tallies[SGLANG_REUSED]), 0); /* missing until one is */
     if (out->generation_tokens < 0)
         out->generation_tokens = tally_sum(&s->tallies[SGLANG_DECODED]);
     if (out->prefix_queries >= 0 || computed < 0)

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 #include "node/replica/replica.h"
 
 static const double count_max = 1e15, ppm = 1e6, ms_in_s = 1e3;
@@ -32,10 +33,10 @@ static void catch_up(struct node_scrape *s, const struct node_scrape *before)
 {
     if (!node_scrape_same_life(s, before))
         return;
-    s->prefix_queries = fmax(s->prefix_queries, before->prefix_queries);
-    s->prefix_hits = fmax(s->prefix_hits, before->prefix_hits);
-    s->prompt_tokens = fmax(s->prompt_tokens, before->prompt_tokens);
-    s->generation_tokens = fmax(s->generation_tokens, before->generation_tokens);
+    s->prefix_queries = number_max(s->prefix_queries, before->prefix_queries);
+    s->prefix_hits = number_max(s->prefix_hits, before->prefix_hits);
+    s->prompt_tokens = number_max(s->prompt_tokens, before->prompt_tokens);
+    s->generation_tokens = number_max(s->generation_tokens, before->generation_tokens);
 }
 
 void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms)
@@ -50,7 +51,7 @@ void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t no
 /* On the wire 0 is unknown. */
 static uint64_t out_of(double figure, double unit)
 {
-    return figure < 0 ? 0 : (uint64_t)llround(fmin(figure * unit, count_max)) + 1;
+    return figure < 0 ? 0 : (uint64_t)llround(number_min(figure * unit, count_max)) + 1;
 }
 
 static double in_of(uint64_t field, double unit)

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/check.h"
+#include "base/number.h"
 
 /* Samples of the pace that count, and how many the first of them are. */
 static const double pace_horizon = 200;
@@ -53,14 +54,14 @@ static double growth_of(double context_s, double base_s)
 {
     if (!(base_s > 0))
         return step_growth_max;
-    return fmin(fmax(context_s / base_s, step_growth_min), step_growth_max);
+    return number_min(number_max(context_s / base_s, step_growth_min), step_growth_max);
 }
 
 static void pace_line_begin(struct node_replica *k)
 {
     double base_s = 1 / k->pace.value;
     k->pace_line = node_line_of(base_s, k->step_growth * base_s, context_typical, pace_horizon);
-    node_line_weigh(&k->pace_line, fmin(pace_first + (double)k->pace.samples, pace_horizon));
+    node_line_weigh(&k->pace_line, number_min(pace_first + (double)k->pace.samples, pace_horizon));
 }
 
 void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
@@ -107,9 +108,9 @@ void node_replica_pace_add(struct node_replica *k, double context_tokens, double
     double expected_s = grown / k->pace.value;
     /* The line fades as its samples do. */
     double fresh = (node_speed_fresh(&k->pace, now_ms) + 1.0) / NODE_SPEED_RECENT_MAX;
-    node_line_weigh(&k->pace_line, fmin(k->pace_line.w, fresh * pace_horizon));
+    node_line_weigh(&k->pace_line, number_min(k->pace_line.w, fresh * pace_horizon));
     node_line_add(&k->pace_line, context_tokens,
-                  fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
+                  number_min(number_max(step_s, expected_s / step_trust), expected_s * step_trust));
     double base_s, context_s;
     node_line_fit(&k->pace_line, &base_s, &context_s);
     k->step_growth = growth_of(context_s, base_s);
@@ -135,7 +136,7 @@ bool node_replica_whole_add(struct node_replica *k, double seconds, double prefi
         return false;
     if (k->whole.base.prefill_s == 0) /* no other answer was explained yet */
         k->whole.base = (struct node_whole_base){1 / k->tokens_per_s, k->step_base_s};
-    double took_s = fmax(seconds, expected_s / whole_trust);
+    double took_s = number_max(seconds, expected_s / whole_trust);
     node_whole_add(&k->whole, prefill_tokens / took_s, steps / took_s);
     struct node_whole_base own = node_whole_explain(&k->whole);
     node_speed_add(&k->rate, 1 / own.prefill_s, now_ms);
@@ -160,12 +161,12 @@ void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape
     double steps = risen(before->steps, now->steps), steps_s = risen(before->steps_s, now->steps_s);
     if (!(seconds > 0) || lately(k->streamed_ms, now_ms))
         return;
-    prefill_s = fmin(prefill_s, seconds);
+    prefill_s = number_min(prefill_s, seconds);
     if (prefill_s >= rate_s_min && tokens >= told_tokens_min) {
         node_speed_add(&k->rate, tokens / prefill_s, now_ms);
         k->told_ms = now_ms;
     }
-    double prefill_share = fmax(prefill_s, 0) / seconds;
+    double prefill_share = number_max(prefill_s, 0) / seconds;
     if (steps < told_steps_min || !(steps_s > 0) || prefill_share > told_prefill_share_max)
         return;
     double context = now->cache_usage > 0 && now->cache_tokens > 0

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/number.h"
+
 /* What is believed at first: the tokens of a byte in those of a byte of English, which is what
  * bytes_per_token is said of; and of how many standard deviations that is sure. By least squares
  * over texts of 17 languages and formats and five tokenizers of 32,000 to 200,000 tokens
@@ -58,7 +60,7 @@ static void amounts_of(uint64_t bytes, const struct chain_content *c, double amo
     amount[NODE_KIND_LETTER] = c->letters;
     amount[NODE_KIND_DIGIT] = c->digits;
     amount[NODE_KIND_MARK] = c->marks;
-    amount[NODE_KIND_THREE] = fmin(3.0 * c->leads, c->wide);
+    amount[NODE_KIND_THREE] = number_min(3.0 * c->leads, c->wide);
     amount[NODE_KIND_TWO] = c->wide - amount[NODE_KIND_THREE];
     double known = c->spaces;
     for (unsigned i = 0; i < NODE_KIND_OTHER; i++)
@@ -69,7 +71,7 @@ static void amounts_of(uint64_t bytes, const struct chain_content *c, double amo
         amount[NODE_KIND_IMAGE + i] = c->media[i] - (i == CHAIN_IMAGE ? c->sized : 0);
         known += (double)c->media[i] * CHAIN_MEDIUM_BYTES;
     }
-    amount[NODE_KIND_OTHER] = fmax((double)bytes - known, 0);
+    amount[NODE_KIND_OTHER] = number_max((double)bytes - known, 0);
 }
 
 double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
@@ -89,7 +91,7 @@ static void widen(struct node_tokens *t)
 {
     double grows[NODE_KINDS];
     for (unsigned i = 0; i < NODE_KINDS; i++)
-        grows[i] = fmax(fmin(doubt, prior[i].spread / sqrt(t->variance[i][i])), 1);
+        grows[i] = number_max(number_min(doubt, prior[i].spread / sqrt(t->variance[i][i])), 1);
     for (unsigned i = 0; i < NODE_KINDS; i++)
         for (unsigned k = 0; k < NODE_KINDS; k++)
             t->variance[i][k] *= grows[i] * grows[k];
@@ -98,7 +100,7 @@ static void widen(struct node_tokens *t)
 /* One step of the filter: these amounts had so many tokens. */
 static void step(struct node_tokens *t, const double amount[NODE_KINDS], double tokens)
 {
-    double share[NODE_KINDS], moves[NODE_KINDS], sum = 0;
+    double share[NODE_KINDS], moves[NODE_KINDS] = {0}, sum = 0;
     for (unsigned i = 0; i < NODE_KINDS; i++)
         sum += amount[i] * node_tokens_each(t, (enum node_kind)i);
     if (sum <= 0 || tokens <= 0)
@@ -106,22 +108,24 @@ static void step(struct node_tokens *t, const double amount[NODE_KINDS], double 
     double variance = noise * noise + noise_tokens / sum * noise_tokens / sum;
     for (unsigned i = 0; i < NODE_KINDS; i++)
         share[i] = amount[i] * t->first[i] / sum;
-    for (unsigned i = 0; i < NODE_KINDS; i++) {
-        moves[i] = 0;
-        for (unsigned k = 0; k < NODE_KINDS; k++)
-            moves[i] += t->variance[i][k] * share[k];
-        variance += moves[i] * share[i];
+    for (unsigned k = 0; k < NODE_KINDS; k++) {
+        for (unsigned i = 0; share[k] > 0 && i < NODE_KINDS; i++)
+            moves[i] += t->variance[k][i] * share[k];
     }
-    double most = trust_deviations * sqrt(variance);
-    double off = fmin(fmax(tokens / sum, 1 / trust_factor), trust_factor) - 1;
+    for (unsigned i = 0; i < NODE_KINDS; i++)
+        variance += moves[i] * share[i];
+    double deviation = sqrt(variance), most = trust_deviations * deviation;
+    double off = number_min(number_max(tokens / sum, 1 / trust_factor), trust_factor) - 1;
     bool surprises = fabs(off) > most;
-    off = fmin(fmax(off, -most), most);
+    off = number_min(number_max(off, -most), most) / deviation;
+    for (unsigned i = 0; i < NODE_KINDS; i++)
+        moves[i] /= deviation;
     for (unsigned i = 0; i < NODE_KINDS; i++) {
         double spread = prior[i].spread;
-        double factor = t->factor[i] + off * moves[i] / variance;
-        t->factor[i] = fmin(fmax(factor, 1 / factor_max), factor_max);
-        for (unsigned k = 0; k < NODE_KINDS; k++)
-            t->variance[i][k] -= moves[i] * moves[k] / variance;
+        double factor = t->factor[i] + off * moves[i];
+        t->factor[i] = number_min(number_max(factor, 1 / factor_max), factor_max);
+        for (unsigned k = 0; moves[i] != 0 && k < NODE_KINDS; k++)
+            t->variance[i][k] -= moves[i] * moves[k]; /* as for [k][i], to the last bit */
         if (t->variance[i][i] < spread * spread)
             t->variance[i][i] += spread * drift * spread * drift;
     }

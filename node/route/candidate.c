@@ -1,6 +1,7 @@
 /* What a request would find at each candidate, and what it would cost there. */
 #include <math.h>
 
+#include "base/number.h"
 #include "node/route/router_internal.h"
 
 double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
@@ -18,7 +19,7 @@ static double foreign_queue_s(const struct node_replica *k, const struct node_un
     if (all->foreign_waiting <= 0 || k->chosen == 0)
         return 0;
     double uncached = (double)(int64_t)(k->prompt_tokens - k->cached_tokens);
-    return all->foreign_waiting * fmax(uncached, 0) / (double)k->chosen / rate;
+    return all->foreign_waiting * number_max(uncached, 0) / (double)k->chosen / rate;
 }
 
 double node_router_rate(const struct node_replica *replica)
@@ -37,10 +38,11 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
 {
     double rate = node_router_rate(k);
     if (requests <= 0)
-        return fmax(rate, k->hoped_tokens_per_s);
-    if (head->since_s <= 0 || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
+        return number_max(rate, k->hoped_tokens_per_s);
+    double shown = number_max(head->tokens, shown_tokens_min);
+    if (shown >= rate * head->since_s || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
         return rate;
-    return fmin(rate, fmax(head->tokens, shown_tokens_min) / head->since_s);
+    return shown / head->since_s;
 }
 
 /* A prompt that takes more than twice its time is late for some other reason, and nobody knows for
@@ -51,7 +53,7 @@ static const double late_times = 2, late_unheard_s = 0.1;
 static double late_s(const struct node_router *r, const struct node_head *head, double rate)
 {
     double late = head->since_s - late_times * head->tokens / rate;
-    return fmax(r->routers > 1 ? late - late_unheard_s : late, 0);
+    return number_max(r->routers > 1 ? late - late_unheard_s : late, 0);
 }
 
 /* What is under way at a candidate on average, and how long a step may take with that: not much
@@ -83,11 +85,10 @@ static double tried_step_s(const struct node_replica *k, double requests, double
 static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,
                            double context_tokens, uint64_t now_ms)
 {
-    if (node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
-        return 1;
     double answer_s = size->output_tokens * step_s(k, context_tokens);
     double due = node_load_due_whole(&k->load, 1 / rate, answer_s, now_ms);
-    return fmax(due / (NODE_FLEET_FEW + k->room.ended), 1);
+    double times = due / (NODE_FLEET_FEW + k->room.ended);
+    return times <= 1 || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW ? 1 : times;
 }
 
 /* And keeps for each candidate what is under way there. */
@@ -102,8 +103,9 @@ static struct typical typical_of(struct node_router *r, uint64_t now_ms)
         t.context_tokens += all->context_tokens / r->candidate_count;
     }
     for (unsigned i = 0; i < r->candidate_count; i++)
-        t.step_s = fmin(t.step_s, step_s(&r->replicas[r->candidates[i].replica], t.context_tokens));
-    double crowded = fmin(t.requests / step_alike_requests, 1);
+        t.step_s =
+            number_min(t.step_s, step_s(&r->replicas[r->candidates[i].replica], t.context_tokens));
+    double crowded = number_min(t.requests / step_alike_requests, 1);
     t.step_s *= step_alike_min + crowded * (step_alike_max - step_alike_min);
     return t;
 }
@@ -125,7 +127,7 @@ static double copied_of(const struct node_router *r, double held_blocks,
                         const struct node_size *size, double uncached_tokens)
 {
     double beyond = (r->deepest.blocks - held_blocks) * size->block_tokens;
-    return fmin(fmax(beyond, 0), uncached_tokens);
+    return number_min(number_max(beyond, 0), uncached_tokens);
 }
 
 /* As many as came in the last time that it takes to compute the copy. Each of the other routers
@@ -181,14 +183,14 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         node_room_beyond_s(&replica->room, booked, more, typical->requests, residence_s);
     if (node_foreign_says_memory(&replica->foreign))
         more.tokens = booked.tokens = 0;
-    room_s = fmax(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
+    room_s = number_max(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
     queue_s += foreign_queue_s(replica, &all, rate);
     c->beyond_s = beyond_s;
     c->times_slower = slower;
     double copied_tokens = copied_of(r, held_blocks, size, size->prompt_tokens - cached_tokens);
     c->followers = followers_of(r, copied_tokens / rate, now_ms);
     struct node_cost_input in = {
-        .queue_s = fmax(queue_s, room_s) + beyond_s,
+        .queue_s = number_max(queue_s, room_s) + beyond_s,
         .prompt_tokens = size->prompt_tokens,
         .cached_tokens = cached_tokens,
         .restored_tokens = tier_tokens * node_ratio_value(&r->restore),
@@ -201,9 +203,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .copied_tokens = copied_tokens,
         .followers = c->followers,
         .step_context_s = replica->step_context_s * slower,
-        .step_more_s = fmax(tried_step_s(replica, all.requests, typical->context_tokens) * slower -
-                                typical->step_s,
-                            0),
+        .step_more_s = number_max(
+            tried_step_s(replica, all.requests, typical->context_tokens) * slower - typical->step_s,
+            0),
         .displaced_weight = r->config.displaced_weight,
         .decode_weight = r->config.decode_weight,
         .weight = replica->weight,

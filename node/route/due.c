@@ -1,8 +1,8 @@
 /* What a slow replica is due. By its cost alone a replica that is much slower than the others
  * stands idle while even the cheapest has a line: every answer would be slower there. Whoever waits
  * in the line would rather have begun (docs/adr/0039). */
-#include <math.h>
 
+#include "base/number.h"
 #include "node/route/router_internal.h"
 
 /* From where on a replica is slow: this much of the rate of the fastest. */
@@ -35,7 +35,7 @@ static double fastest_of(const struct node_router *r)
 {
     double fastest = 0;
     for (unsigned i = 0; i < r->candidate_count; i++)
-        fastest = fmax(fastest, replica_of(r, &r->candidates[i])->tokens_per_s);
+        fastest = number_max(fastest, replica_of(r, &r->candidates[i])->tokens_per_s);
     return fastest;
 }
 

@@ -1,6 +1,7 @@
 /* What replicas hold of a prompt: what was recorded there, and how much of that is believed to be
  * there still. */
 #include "base/checkpoint.h"
+#include "base/number.h"
 #include "node/route/router_internal.h"
 
 #include <math.h>
@@ -35,6 +36,13 @@ void node_router_beliefs_refresh(struct node_router *r)
             node_replica_near_tokens(replica) / node_router_block_tokens(replica);
         node_belief_refresh(&replica->belief, &ring, reported_blocks(r, replica));
     }
+}
+
+void node_router_match_ahead(const struct node_router *r, const struct chain *chain)
+{
+    enum { POINTS = 8 };
+    for (unsigned i = 0; chain != NULL && i < POINTS && i < chain->length; i++)
+        crdt_index_prefetch(r->index, chain->points[chain->length - 1 - i].id);
 }
 
 void node_router_match(struct node_router *r, const struct node_request *request)
@@ -144,8 +152,8 @@ static unsigned parts_of(const struct node_router *r, unsigned k, const struct c
         known + parts_by_generation(r, k, chain, begin, parts + known, NODE_PARTS_MAX - known);
     double all = recent != NULL ? node_recent_blocks(recent) : 0;
     for (unsigned i = known; i < count; i++) {
-        parts[i].from = fmax(parts[i].from, all);
-        parts[i].to = fmax(parts[i].to, all);
+        parts[i].from = number_max(parts[i].from, all);
+        parts[i].to = number_max(parts[i].to, all);
     }
     return count;
 }
@@ -198,7 +206,8 @@ static struct node_grip grip_by_order(const struct node_router *r, unsigned k,
     unsigned count = parts_of(r, k, chain, parts);
     struct node_grip grip = {.present = 1};
     for (unsigned i = 0; i < count && parts[i].from < size; i++) {
-        double share = fmin(1, (size - parts[i].from) / fmax(parts[i].to - parts[i].from, 1));
+        double share =
+            number_min(1, (size - parts[i].from) / number_max(parts[i].to - parts[i].from, 1));
         grip.blocks += share * blocks_of(chain, parts, i);
         grip.all = parts[i].end == chain->length && share >= 1;
     }
@@ -240,7 +249,7 @@ static double media_within(const struct chain *chain, double blocks)
     if (all == 0 || blocks <= 0)
         return 0;
     if (chain->chunks)
-        return all * fmin(blocks * CHECKPOINT_BLOCK_BYTES / (double)chain->bytes, 1);
+        return all * number_min(blocks * CHECKPOINT_BLOCK_BYTES / (double)chain->bytes, 1);
     unsigned begin = 0, end = chain->length;
     while (begin < end) {
         unsigned middle = (begin + end) / 2;
@@ -266,8 +275,8 @@ struct node_grip node_router_grip(const struct node_router *r, unsigned k,
 static double matched_tokens(const struct node_grip *grip, const struct node_size *size)
 {
     double media_blocks = grip->media * CHAIN_MEDIUM_BYTES / CHECKPOINT_BLOCK_BYTES;
-    double text = fmax(grip->blocks - media_blocks, 0) * size->block_tokens;
-    return fmin(text + grip->media * size->medium_tokens, size->prompt_tokens);
+    double text = number_max(grip->blocks - media_blocks, 0) * size->block_tokens;
+    return number_min(text + grip->media * size->medium_tokens, size->prompt_tokens);
 }
 
 struct node_held node_router_held(const struct node_router *r, unsigned k,

@@ -3,6 +3,7 @@
  * second, and engines differ by a hundred times in speed: no constant is right for all. */
 #include <math.h>
 
+#include "base/number.h"
 #include "node/route/router_internal.h"
 
 /* The horizon in mean ages; prompts that the setting counts for, and that count at all. */
@@ -35,7 +36,7 @@ void node_router_horizon_learn(struct node_router *r, unsigned replica)
 
 void node_router_horizon_follow(struct node_router *r)
 {
-    double s = fmin(fmax(node_ratio_value(&r->reuse_age) * ages, least_s), most_s);
+    double s = number_min(number_max(node_ratio_value(&r->reuse_age) * ages, least_s), most_s);
     if (fabs(s - r->horizon_s) > grain * r->horizon_s)
         take(r, s);
 }

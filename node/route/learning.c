@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/number.h"
 #include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 
@@ -85,7 +86,7 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
     if (uncached > tier) /* there was less than was thought, or too much else */
         return;
     double took = e->prefill_s * replica->tokens_per_s - uncached;
-    node_ratio_add(&r->restore, fmin(fmax(took, 0), tier), tier, trust_restore);
+    node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier, trust_restore);
 }
 
 /* What loading an adapter takes: what its prompt took beside the work on its tokens. */
@@ -113,7 +114,7 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     double work_s = (tokens + e->prefill_beside) / replica->tokens_per_s;
     double step_s = replica->step_base_s + replica->step_context_s * e->ran_at_first_byte.tokens;
     struct node_room_amount ran = e->ran_at_first_byte;
-    ran.tokens = fmax(ran.tokens - cached, 0);
+    ran.tokens = number_max(ran.tokens - cached, 0);
     bool says =
         node_room_waited(e->prefill_s, work_s, step_s) || node_room_exceeds(&replica->room, ran);
     if (says)
@@ -134,10 +135,10 @@ static bool learn_room_whole(struct node_replica *replica, const struct node_boo
                                      (work->context_beside + left.tokens) / 2 +
                                          work->context_tokens};
     double most = replica->room.most.tokens;
-    double context = most > 0 ? fmin(there.tokens, most) : there.tokens;
+    double context = most > 0 ? number_min(there.tokens, most) : there.tokens;
     double step_s = replica->step_base_s + replica->step_context_s * context;
     double takes_s = work->ttft_s + (double)usage->completion_tokens * step_s;
-    double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = fmin(takes_s / took_s, 1);
+    double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = number_min(takes_s / took_s, 1);
     struct node_room_amount ran = {there.requests * share, there.tokens * share};
     bool waited = node_room_waited(took_s, takes_s, step_s);
     bool says = waited || node_room_exceeds(&replica->room, there);
@@ -152,7 +153,7 @@ static bool learn_room_whole(struct node_replica *replica, const struct node_boo
 static double rate_least(const struct node_replica *replica)
 {
     bool shown = replica->rate.samples > NODE_FLEET_FEW;
-    return shown ? fmin(replica->tokens_per_s, replica->rate.value)
+    return shown ? number_min(replica->tokens_per_s, replica->rate.value)
                  : replica->tokens_per_s / rate_doubt;
 }
 
@@ -193,9 +194,9 @@ static void learn_whole(struct node_router *r, struct node_replica *replica,
         tokens += (double)(usage->prompt_tokens - usage->cached_tokens) - e->work.prefill_tokens;
     const struct node_load *l = &replica->load;
     double context = (double)(l->decoding_tokens + l->remote.decoding_tokens);
-    r->fleet_stale |= node_replica_whole_add(replica, (double)(now_ms - e->chosen_ms) / 1000,
-                                             fmax(tokens, 0), (double)usage->completion_tokens,
-                                             context + (double)e->work.context_tokens, now_ms);
+    r->fleet_stale |= node_replica_whole_add(
+        replica, (double)(now_ms - e->chosen_ms) / 1000, number_max(tokens, 0),
+        (double)usage->completion_tokens, context + (double)e->work.context_tokens, now_ms);
 }
 
 void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
@@ -278,7 +279,7 @@ static void learn_cached(struct node_replica *replica, struct node_model *model,
     float expected[NODE_SIZES] = {0};
     node_reach_sum(&work->reach, scale, expected);
     double whole = (double)expected[NODE_SIZES - 1];
-    double grain = fmax(block, prompt / grain_parts);
+    double grain = number_max(block, prompt / grain_parts);
     bool hit = cached >= whole - grain && cached > 0;
     struct node_held held = {.prompt = prompt,
                              .matched = work->matched_tokens * scale,

@@ -1,3 +1,4 @@
+#include "base/number.h"
 #include "node/route/router_internal.h"
 
 #include <limits.h>
@@ -347,8 +348,8 @@ static struct node_size size_of(struct node_router *r, const struct node_request
         .model = node_models_row_number(r->models, row),
         .prompt_tokens = tokens,
         .output_tokens = node_ratio_value(&row->output_tokens),
-        .mean_block_tokens = CHECKPOINT_BLOCK_BYTES * tokens / fmax(bytes, 1),
-        .block_tokens = CHECKPOINT_BLOCK_BYTES * (tokens - media) / fmax(text_bytes, 1),
+        .mean_block_tokens = CHECKPOINT_BLOCK_BYTES * tokens / number_max(bytes, 1),
+        .block_tokens = CHECKPOINT_BLOCK_BYTES * (tokens - media) / number_max(text_bytes, 1),
         .medium_tokens = media_count > 0 ? media / media_count : 0,
     };
     if (size.prompt_tokens > UINT32_MAX / 2)
@@ -363,6 +364,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
                          struct node_size *size)
 {
     node_router_clock(r, now_ms);
+    node_router_match_ahead(r, request->chain);
     node_router_loads_take(r, now_ms);
     int err = candidates_find(r, request, excluded, now_ms);
     if (err != ERR_OK)

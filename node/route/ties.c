@@ -1,8 +1,8 @@
 /* What several routers choose at the same moment: how much the others may have placed of which
  * nothing is known yet, and which replicas each prefers among equal ones (policy/cache_aware.c). */
-#include <math.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "node/cluster/replication.h"
 #include "node/route/router_internal.h"
 
@@ -60,7 +60,7 @@ void node_router_ranks_find(struct node_router *r)
         r->places[order[i].replica] = (uint16_t)i;
     r->placed = count;
     double travel_ms = r->names != NULL ? node_replication_travel_ms(r->names) : 0;
-    r->unseen_ms = fmax(published_ms + travel_ms, unseen_min_ms);
+    r->unseen_ms = number_max(published_ms + travel_ms, unseen_min_ms);
     const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     r->routers = r->common->replicated ? crdt_reports_routers(reports) : 1;
     for (unsigned i = 0; i < r->routers && r->routers > 1; i++) {

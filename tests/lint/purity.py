@@ -23,7 +23,7 @@ HARMLESS = re.compile(
     | v?snprintf | strto(d|l|ul|ll|ull) | qsort | bsearch | abort
     | gmtime_r | strftime                       # of a time that came in as an argument
     | (exp|exp2|expm1|log|log2|log10|log1p|pow|sqrt|floor|ceil|round|lround|llround|trunc|fabs
-       |fmin|fmax|fmod|ldexp|frexp|isnan|nextafter)f?
+       |fmin|fmax|copysign|fmod|ldexp|frexp|isnan|nextafter)f?
     | __(explicit_bzero|mem(cpy|move|set)|v?snprintf)_chk    # _FORTIFY_SOURCE
     | __stack_chk_fail | _GLOBAL_OFFSET_TABLE_ | __isoc\d+_strto(l|ul|ll|ull) | __errno_location
     | __(u|)(div|mod|mul|float|fix|popcount)\w*[0-9]     # arithmetic helpers of the compiler

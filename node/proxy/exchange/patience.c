@@ -1,5 +1,6 @@
 /* Limits of time: which one passed, when a first token may still be waited for, and what all that
  * says of the replica. */
+#include "base/number.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <math.h>
@@ -23,10 +24,11 @@ bool exchange_replica_moves(const struct exchange *x)
 uint64_t exchange_token_wait_ms(double ttft_s, bool moves)
 {
     double ttft_ms = ttft_s * 1000;
-    double most_ms = fmax(PROXY_FIRST_TOKEN_MAX_MS, token_ttft_times_max * ttft_ms);
+    double most_ms = number_max(PROXY_FIRST_TOKEN_MAX_MS, token_ttft_times_max * ttft_ms);
     if (moves || ttft_ms <= 0)
         return (uint64_t)most_ms;
-    return (uint64_t)fmin(fmax(token_ttft_times * ttft_ms, PROXY_FIRST_TOKEN_MIN_MS), most_ms);
+    return (uint64_t)number_min(number_max(token_ttft_times * ttft_ms, PROXY_FIRST_TOKEN_MIN_MS),
+                                most_ms);
 }
 
 /* Time in which the router itself stood still does not count. */

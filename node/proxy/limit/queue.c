@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/check.h"
+#include "base/number.h"
 
 static const double fade_ms = 10000; /* of the rate at which the queue empties */
 
@@ -145,10 +146,10 @@ unsigned queue_retry_after_s(struct queue *q, uint64_t now_ms)
     if (q->length == 0)
         return 1;
     if (q->served_lately > 0) {
-        double counted_ms = fmax(fade_ms * (1 - exp(-age_ms / fade_ms)), 1);
+        double counted_ms = number_max(fade_ms * (1 - exp(-age_ms / fade_ms)), 1);
         seconds = (double)q->length / (q->served_lately / counted_ms) / 1000;
     }
-    return (unsigned)ceil(fmin(fmax(seconds, 1), QUEUE_RETRY_AFTER_MAX_S));
+    return (unsigned)ceil(number_min(number_max(seconds, 1), QUEUE_RETRY_AFTER_MAX_S));
 }
 
 void queue_check(const struct queue *q)

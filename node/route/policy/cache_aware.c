@@ -13,6 +13,7 @@
  * there, while the cheapest has a line. */
 #include <math.h>
 
+#include "base/number.h"
 #include "node/route/policy.h"
 
 /* Differences below this are noise, whatever the share. */
@@ -89,15 +90,15 @@ static struct equal equal_of(const struct node_policy_input *in)
     struct equal e = {tie, INFINITY, false};
     if (in->routers <= 1 || in->count < share_min * in->routers)
         return e;
-    struct equal filled = {fmax(tie, level_of(in, least->cost.total_s)), tie_of(in, still_s(least)),
-                           true};
+    struct equal filled = {number_max(tie, level_of(in, least->cost.total_s)),
+                           tie_of(in, still_s(least)), true};
     for (unsigned i = 0; i < in->count; i++) {
         if (is_equal(in, &in->candidates[i], &filled))
-            own = fmin(own, in->candidates[i].cost.total_s);
+            own = number_min(own, in->candidates[i].cost.total_s);
     }
     filled.ours = own < INFINITY;
     if (filled.ours)
-        filled.limit = fmin(filled.limit, tie_of(in, own));
+        filled.limit = number_min(filled.limit, tie_of(in, own));
     return filled;
 }
 
