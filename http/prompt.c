@@ -121,8 +121,6 @@ static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
 {
     if (p->by_chunks)
         p->now.state = start_mark.state;
-    if (!p->now.has_ids)
-        http_content_count(&p->now.content, p->stage + sizeof p->now.state + from, len);
     memcpy(p->stage + from, &p->now.state, sizeof p->now.state);
     p->now.state = hash128(p->secret, p->stage + from, sizeof p->now.state + len);
     p->now.bytes += len;
@@ -194,6 +192,8 @@ void http_prompt_close(struct http_prompt *p)
 void http_prompt_commit(struct http_prompt *p, size_t len)
 {
     CHECK(len <= http_prompt_room(p));
+    if (!p->now.has_ids)
+        http_content_count(&p->now.content, http_prompt_at(p), len);
     p->used += (uint32_t)len;
     p->now.has_other |= len > 0;
     if (p->used == HTTP_PROMPT_STAGE)

@@ -3,7 +3,10 @@
 # certificates and the same OpenSSL: CPU time of the router's process
 #   - per request of 1 KB and of 32 KB on kept-alive connections, both versions (the driver speaks plain HTTP to
 #     an HAProxy of its own, which speaks TLS to the router under test: one connection each),
-#   - per full handshake, and so handshakes a second on a core, ECDSA P-256 and RSA 2048,
+#   - per connection with a full handshake and one request that the router answers itself, and so handshakes a
+#     second on a core, ECDSA P-256 and RSA 2048. Without a request the client is gone as soon as it has
+#     sent its last message, and a router that sees that first does not finish the handshake: HAProxy then computes
+#     a fifth less than it does for a client that stays,
 # and what a kept-alive request waits while others do handshakes as fast as they can.
 #   QUICK=1 tests/bench/tls.sh                 a tenth
 #   ROUNDS=3 CONNECTIONS=8
@@ -52,7 +55,7 @@ start_haproxy() { # CERTIFICATE
         printf '    ssl-default-bind-ciphers ECDHE+AESGCM:ECDHE+CHACHA20\n    tune.ssl.default-dh-param 2048\n'
         printf 'defaults\n    mode http\n    timeout connect 5s\n    timeout client 600s\n'
         printf '    timeout server 600s\n    option http-no-delay\n    http-reuse always\n'
-        printf 'frontend f\n    bind 127.0.0.1:%s ssl crt %s alpn http/1.1\n    default_backend b\n' \
+        printf 'frontend f\n    bind 127.0.0.1:%s ssl crt %s alpn http/1.1\n    monitor-uri /health\n    default_backend b\n' \
             "${PORT[haproxy.$1]}" "$WORK/$1.pem"
         printf 'backend b\n    balance roundrobin\n'
         for i in "${!ENGINES[@]}"; do
@@ -119,7 +122,7 @@ handshakes() { # NAME CERTIFICATE FLAGS...
     for round in $(seq "$ROUNDS"); do
         for router in haproxy grapevine; do
             before=$(ticks "${PID[$router.$certificate]}")
-            openssl s_time -connect "127.0.0.1:${PORT[$router.$certificate]}" -new -time "$seconds" "$@" \
+            openssl s_time -connect "127.0.0.1:${PORT[$router.$certificate]}" -new -www /health -time "$seconds" "$@" \
                 >"$WORK/s_time.log" 2>&1 || { cat "$WORK/s_time.log" >&2; die "openssl s_time failed"; }
             done=$(sed -n 's/^\([0-9]*\) connections in .* real seconds.*/\1/p' "$WORK/s_time.log")
             printf '{"count": %s, "cpu_s": %s}\n' "$done" \
