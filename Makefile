@@ -53,7 +53,7 @@ PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev li
 HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev openssl/ssl.h=libssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev
 PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
-PACKAGES_BENCH := nginx
+PACKAGES_BENCH := nginx valgrind
 PACKAGES_OBSERVE := prometheus
 
 # clang also warns of {NULL} for a struct in a struct.

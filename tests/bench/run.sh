@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [tls] [micro] [quality] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all by default)
+#   tests/bench/run.sh [cpu] [tls] [instructions] [micro] [quality] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all by default)
 # QUICK=1 makes it short. Results also under build/bench/. A program that crashes or finds a result wrong,
 # or a promise of routing that is broken, fails the whole at its end; a speed that was missed does not: the machine may be busy.
 set -euo pipefail
@@ -10,7 +10,7 @@ BUILD=${BUILD:-build}
 export BUILD
 mkdir -p "$BUILD/bench"
 failed=0
-[ $# -gt 0 ] || set -- cpu tls micro quality processes cluster gossip soak beside sizing
+[ $# -gt 0 ] || set -- cpu tls instructions micro quality processes cluster gossip soak beside sizing
 
 for section in "$@"; do
     case $section in
@@ -20,6 +20,10 @@ for section in "$@"; do
     tls)
         printf '\n'
         tests/bench/tls.sh
+        ;;
+    instructions)
+        printf '\n'
+        tests/bench/instructions.py | tee "$BUILD/bench/instructions.txt" || failed=1
         ;;
     sizing)
         printf '\nmemory of a router\n'
