@@ -1,11 +1,12 @@
 """Which faults, when, for how long: from a seed and nothing else.
 
-Faults come alone and in pairs. Each comes before any comes twice, and each pair of families before any pair does
+Faults come alone and together. Each comes before any comes twice, and each pair of families before any pair does
 (partition-ring and partition-halves are one family; who of it comes is drawn). Where there is time for each to come
-alone, they do that first; in a shorter run they come in pairs at once. They last as long as there is time for, and rests
-are so many that there is time for most pairs.
+alone, they do that first; in a shorter run they come in pairs at once. Where there is no time for each pair, three stand
+together, which are three pairs. They last as long as there is time for, and rests are so many that there is time for all.
 """
 
+import math
 import random
 
 LASTS = (1.0, 4.0)   # seconds of a fault that does not say
@@ -13,7 +14,8 @@ GAP_S = 1.0          # at most, before a fault of an episode begins
 REST_S = 18.0        # what a rest takes, about, with what workloads read then
 REST_SHARE = 0.5     # of the episodes end with a rest;
 REST_SHARE_LONG = (0.1, 0.3)  # at least and at most, where there is time for each fault to come alone
-MEND_S = 2.2         # what an episode takes beside its faults: they begin, the longer one is waited for, they are mended
+MEND_S = 3.0         # what an episode takes beside its faults: they begin, the longest is waited for, they are mended
+THREES = 0.45        # episodes with three faults for each pair of families, about
 
 
 class Fault:
@@ -42,10 +44,18 @@ def family(name):
     return name.partition("-")[0]
 
 
-def episode_s(lasts, names, share, rests):
-    """What an episode takes with its share of a rest, about. `share`: how far faults last beyond their least."""
-    of = [lasts[n][0] + share * (lasts[n][1] - lasts[n][0]) for n in names]
-    return sum(of) / max(1, len(of)) + GAP_S / 2 + MEND_S + rests * REST_S
+def longest_s(of, size):
+    """What the longest of `size` faults takes on average, of all that may be drawn."""
+    of = sorted(of)
+    size = max(1, min(size, len(of)))
+    return sum(s * math.comb(i, size - 1) for i, s in enumerate(of)) / max(1, math.comb(len(of), size))
+
+
+def total_s(sizes, lasts, share, rests):
+    """What episodes take with their share of rests, about. `sizes`: (faults at a time, how many such episodes);
+    `share`: how far faults last beyond their least."""
+    of = [least + share * (most - least) for least, most in lasts.values()]
+    return sum(count * (longest_s(of, size) + GAP_S / 2 + MEND_S + rests * REST_S) for size, count in sizes)
 
 
 def pairs_of(names, apart, rng):
@@ -63,6 +73,23 @@ def pairs_of(names, apart, rng):
     return out
 
 
+def threes_of(pairs, names, apart, rng):
+    """The same pairs, three faults at a time: a third one is the one that brings the most pairs that are left."""
+    left = {frozenset(map(family, p)): p for p in pairs}
+    out = []
+
+    def brings(name, a, b):
+        alike = family(name) in (family(a), family(b)) or {frozenset((name, a)), frozenset((name, b))} & apart
+        return 0 if alike else sum(frozenset((family(name), family(n))) in left for n in (a, b))
+    while left:
+        a, b = left.pop(next(iter(left)))
+        third = max(rng.sample(names, len(names)), key=lambda n: brings(n, a, b))
+        out.append((a, b, third) if brings(third, a, b) else (a, b))
+        for n in (a, b):
+            left.pop(frozenset((family(third), family(n))), None)
+    return out
+
+
 def matched(names, apart):
     """All names in as few pairs as may stand together; who is left stands alone."""
     left, out = list(names), []
@@ -75,27 +102,37 @@ def matched(names, apart):
     return out
 
 
-def rounds(names, apart, rng, short):
-    """(name) and (name, name), for ever."""
+def rounds(names, apart, rng, short, threes):
+    """(name) and (name, name), or three of them, for ever."""
     while True:
         names = rng.sample(names, len(names))
         yield from matched(names, apart) if short else []
         yield from [(n,) for n in names]
-        yield from pairs_of(names, apart, rng)
+        pairs = pairs_of(names, apart, rng)
+        yield from threes_of(pairs, names, apart, rng) if threes else pairs
         short = False
 
 
-def room(count, names, lasts, rests, seconds):
-    """How far faults may last beyond their least, so that there is time for so many episodes: from 0 to 1."""
-    least, most = (count * episode_s(lasts, names, share, rests) for share in (0, 1))
+def room(sizes, lasts, rests, seconds):
+    """How far faults may last beyond their least, so that there is time for these episodes: from 0 to 1."""
+    least, most = (total_s(sizes, lasts, share, rests) for share in (0, 1))
     return min(1.0, max(0.0, (seconds - least) / (most - least))) if most > least else 1.0
 
 
-def share_of_rests(count, names, lasts, seconds):
+def share_of_rests(sizes, lasts, seconds):
     """How many of the episodes of a long run end with a rest."""
     least, most = REST_SHARE_LONG
-    over = seconds - count * episode_s(lasts, names, 0, 0)
-    return min(most, max(least, over / (max(1, count) * REST_S)))
+    over = seconds - total_s(sizes, lasts, 0, 0)
+    return min(most, max(least, over / (max(1, sum(n for _, n in sizes)) * REST_S)))
+
+
+def sizes_of(names, lasts, seconds):
+    """As many faults at a time as leave time for each pair: (faults, episodes) of a round."""
+    alone, pairs = (1, len(names)), math.comb(len({family(n) for n in names}), 2)
+    if total_s([alone], lasts, 0.5, REST_SHARE) > seconds:
+        return [(2, (len(names) + 1) // 2)]
+    in_twos = [alone, (2, pairs)]
+    return in_twos if total_s(in_twos, lasts, 0, REST_SHARE_LONG[0]) <= seconds else [alone, (3, int(pairs * THREES))]
 
 
 def episodes(seed, names, seconds, lasts=None, apart=()):
@@ -107,19 +144,19 @@ def episodes(seed, names, seconds, lasts=None, apart=()):
     names = sorted(names)
     lasts = {n: (lasts or {}).get(n, LASTS) for n in names}
     apart = {frozenset(p) for p in apart}
-    families = len({family(n) for n in names})
-    short = len(names) * episode_s(lasts, names, 0.5, REST_SHARE) > seconds
-    count = (len(names) + 1) // 2 if short else len(names) + families * (families - 1) // 2
-    rests = REST_SHARE if short else share_of_rests(count, names, lasts, seconds)
-    share = room(count, names, lasts, rests, seconds)
-    decks = rounds(names, apart, rng, short) if names else iter(lambda: (), None)
+    sizes = sizes_of(names, lasts, seconds)
+    short, threes = len(sizes) == 1, sizes[-1][0] == 3
+    rests = REST_SHARE if short else share_of_rests(sizes, lasts, seconds)
+    share = room(sizes, lasts, rests, seconds)
+    decks = rounds(names, apart, rng, short, threes) if names else iter(lambda: (), None)
     rest = False
     for number, chosen in enumerate(decks, 1):
         faults = []
         for n in chosen:
             least, most = lasts[n]
-            faults.append(Fault(n, rng.uniform(0, GAP_S), rng.uniform(least, least + share * (most - least)),
-                                rng.getrandbits(32)))
+            long = rng.uniform(least, least + share * (most - least))
+            after = rng.uniform(0, GAP_S) if long > GAP_S else GAP_S  # a short one comes while the others stand
+            faults.append(Fault(n, after, long, rng.getrandbits(32)))
         # Of two episodes of a short run one ends with a rest, and it is not always the second.
         rest = not rest if short and number % 2 == 0 else rng.random() < rests
         yield Episode(number, faults, rest)

@@ -74,18 +74,37 @@ class Plan(unittest.TestCase):
         rests = [e.rest for e in take(1000, seconds=36000)]
         self.assertTrue(200 < sum(rests) < 400)
 
-    def test_rests_leave_time_for_all_pairs(self):
-        many = ["fault%d" % i for i in range(28)]  # 28 and 378 episodes
-        for seconds in (3000, 3600, 5000):
-            took, rests, pairs = 0, 0, set()
-            for e in plan.episodes(1, many, seconds, {n: (4, 12) for n in many}):
-                took += e.seconds + (plan.REST_S if e.rest else 0)
+    def test_there_is_time_for_all_pairs(self):
+        many = ["fault%d" % i for i in range(28)]  # 28, and 378 in twos or 150 or so in threes
+        for seconds, together in ((2000, 3), (3000, 3), (6000, 2), (9000, 2)):
+            took, rests, met = 0, 0, {1: set(), 2: set(), 3: set()}
+            for e in plan.episodes(1, many, seconds, {n: (3, 12) for n in many}):
+                took += e.seconds + plan.MEND_S + (plan.REST_S if e.rest else 0)
                 if took > seconds:
                     break
                 rests += e.rest
-                pairs.update(names([e]) if len(e.faults) == 2 else [])
-            self.assertGreater(len(pairs), 0.95 * 378)
-            self.assertGreater(rests, 30)
+                met[len(e.faults)].update(frozenset(p) for p in itertools.combinations([f.name for f in e.faults], 2))
+            self.assertGreater(len(met[together]), 0.9 * 378, seconds)
+            self.assertGreater(len(met[2] | met[3]), 0.99 * 378, seconds)
+            self.assertGreater(rests, 10)
+
+    def test_in_threes_each_pair_of_families_stands_together_and_none_that_may_not(self):
+        kinds = ["one-a", "one-b", "two", "three", "four", "five", "six", "seven"]
+        apart = [("one-a", "two"), ("one-b", "two"), ("three", "four")]
+        episodes = [e for e in take(100, names=kinds, seconds=250, lasts={n: (5, 5) for n in kinds}, apart=apart)]
+        threes = episodes[8:8 + next(i for i, e in enumerate(episodes[8:]) if len(e.faults) == 1)]
+        self.assertTrue(any(len(e.faults) == 3 for e in threes))
+        pairs = [frozenset(map(plan.family, p)) for e in threes
+                 for p in itertools.combinations([f.name for f in e.faults], 2)]
+        self.assertEqual(len(set(pairs)), 7 * 6 // 2 - 2)
+        self.assertFalse({frozenset(("one", "two")), frozenset(("three", "four")), frozenset(("one",))} & set(pairs))
+        self.assertLess(len(threes), len(set(pairs)))
+
+    def test_a_short_fault_comes_while_the_others_stand(self):
+        for e in take(60, lasts={"kill": (0.1, 0.1)}):
+            for f in e.faults:
+                if f.name == "kill" and len(e.faults) == 2:
+                    self.assertTrue(all(o.after <= f.after for o in e.faults))
 
     def test_one_fault_and_none(self):
         self.assertEqual(names(take(3, names=["kill"])), [frozenset(["kill"])] * 3)
