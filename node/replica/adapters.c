@@ -355,7 +355,7 @@ void node_adapters_took(struct node_adapters *a, unsigned replica, bool loaded, 
     struct samples *s = loaded ? &h->loaded : &h->held;
     s->took_s[s->count++ % SAMPLES] = (float)number_min(seconds, took_max_s);
     if (h->loaded.count >= SAMPLES_MIN)
-        a->own_load_s[replica] = number_max(0, median(&h->loaded) - median(&h->held));
+        a->own_load_s[replica] = number_max(median(&h->loaded) - median(&h->held), 0);
 }
 
 static void fleet_find(struct node_adapters *a)

@@ -191,7 +191,7 @@ void node_belief_approach(struct node_belief *b, double factor)
 {
     double way = log(factor / b->factor);
     double step = way * approach_share;
-    b->factor *= exp(number_max(-approach_max, number_min(approach_max, step)));
+    b->factor *= exp(number_max(number_min(step, approach_max), -approach_max));
     if (fabs(way) < approach_near)
         b->factor = factor;
     b->stale = true;

@@ -55,7 +55,7 @@ static void part_sum(const struct node_part *p, float times, float *restrict sum
 {
     const float *restrict size = sizes()->size;
     float tokens = times * p->tokens, from = p->from, width = p->to - from;
-    if (width <= 0) {
+    if (!(width > 0)) { /* nor where infinity goes from infinity */
         for (unsigned i = 0; i < NODE_SIZES; i++)
             sums[i] += size[i] >= from ? tokens : 0;
         return;

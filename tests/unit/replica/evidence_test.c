@@ -167,6 +167,32 @@ static void windows_of_counters_say_it_too(void **state)
     assert_within(e.share, 1, 0.1);
 }
 
+static void sums_are_what_each_size_would_hold(void **state)
+{
+    (void)state;
+    struct prng prng;
+    prng_seed(&prng, 5);
+    for (unsigned n = 0; n < 500; n++) {
+        struct node_reach reach = {.count = 1 + (unsigned)prng_below(&prng, NODE_PARTS_MAX)};
+        for (unsigned i = 0; i < reach.count; i++) {
+            float from = (float)exp2(14 * prng_unit(&prng) - 10);
+            float wide = prng_below(&prng, 3) == 0 ? 1 : (float)(1 + prng_unit(&prng));
+            reach.parts[i] =
+                (struct node_part){(float)(9000 * prng_unit(&prng)), from, from * wide};
+        }
+        if (n % 50 == 0) /* of an engine whose size is not known */
+            reach.parts[0] = (struct node_part){1000, INFINITY, INFINITY};
+        float sums[NODE_SIZES] = {0};
+        node_reach_sum(&reach, 2, sums);
+        node_reach_sum(&reach, -1, sums);
+        for (unsigned i = 0; i < NODE_SIZES; i++) {
+            double size = exp2(((double)i - NODE_SIZES_BELOW) / NODE_SIZES_PER_DOUBLING);
+            double held = node_reach_tokens(&reach, (double)(float)size);
+            assert_true(fabs((double)sums[i] - held) < 0.1);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +203,7 @@ int main(void)
         cmocka_unit_test(one_absurd_answer_does_little),
         cmocka_unit_test(evidence_fades_and_the_reported_size_comes_back),
         cmocka_unit_test(windows_of_counters_say_it_too),
+        cmocka_unit_test(sums_are_what_each_size_would_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
