@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node/access/table.h"
+#include "node/gvctl/new_secret.h"
 #include "node/gvctl/print.h"
 #include "node/io/random.h"
 #include "node/io/secret_file.h"
@@ -17,7 +18,6 @@ enum {
     EXIT_USAGE = 2,
     SECRET_BYTES = 32,
     KEY_CHARS = 3 + (SECRET_BYTES * 8 + 5) / 6, /* "gv-" and base64url */
-    MODE_NEW = 0600,
 };
 
 static int complain(const char *what, const char *wrong)
@@ -80,7 +80,9 @@ static int append(const char *path, struct slice line)
     if (status != EXIT_SUCCESS)
         return status;
     struct buf text = {0};
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, MODE_NEW);
+    int fd = new_secret_open(path);
+    if (fd < 0 && errno == EEXIST)
+        fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     bool good = fd >= 0 && (!ends_open || buf_append_char(&text, '\n') == 0) &&
                 buf_append_slice(&text, line) == 0 &&
                 write(fd, text.at, text.len) == (ssize_t)text.len && fsync(fd) == 0;

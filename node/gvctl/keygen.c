@@ -1,7 +1,6 @@
 #include "node/gvctl/keygen.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,11 +8,12 @@
 
 #include "base/buf.h"
 #include "gossip/keyring.h"
+#include "node/gvctl/new_secret.h"
 #include "node/gvctl/plain.h"
 #include "node/io/kubernetes_secret.h"
 #include "node/io/random.h"
 
-enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536, MODE_NEW = 0600 };
+enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536 };
 
 #define SECRET_ENTRY "cluster.key" /* the file's name where a Secret is mounted */
 
@@ -57,16 +57,20 @@ static int read_file(const char *path, struct buf *out)
     return EXIT_SUCCESS;
 }
 
-static bool write_new(const char *path, struct slice text, int mode, const struct stat *like)
+/* Root changes the file of the user that grapevine runs as. */
+static bool make_like(int fd, const struct stat *like)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, MODE_NEW);
+    return (fchown(fd, like->st_uid, like->st_gid) == 0 || errno == EPERM) &&
+           fchmod(fd, like->st_mode & 07777) == 0;
+}
+
+static bool write_new(const char *path, struct slice text, const struct stat *like)
+{
+    int fd = new_secret_open(path);
     if (fd < 0)
         return false;
-    /* Root changes the file of the user that grapevine runs as. */
-    bool written =
-        write(fd, text.at, text.len) == (ssize_t)text.len &&
-        (like == NULL || fchown(fd, like->st_uid, like->st_gid) == 0 || errno == EPERM) &&
-        fchmod(fd, (mode_t)mode) == 0 && fsync(fd) == 0;
+    bool written = write(fd, text.at, text.len) == (ssize_t)text.len &&
+                   (like == NULL || make_like(fd, like)) && fsync(fd) == 0;
     int why = errno;
     if (close(fd) != 0 && written) {
         why = errno;
@@ -87,7 +91,7 @@ static int replace_file(const char *path, struct slice text)
         return complain(path, strerror(ENAMETOOLONG));
     if (stat(path, &status) != 0)
         return complain(path, strerror(errno));
-    if (!write_new(temporary, text, status.st_mode & 07777, &status))
+    if (!write_new(temporary, text, &status))
         return complain(temporary, strerror(errno));
     if (rename(temporary, path) == 0)
         return EXIT_SUCCESS;
@@ -109,7 +113,7 @@ static int make(const char *path)
             (void)fputs("gvctl: this is the secret of a cluster; keep it in a file: gvctl keygen "
                         "--out cluster.key\n",
                         stderr);
-    } else if (!write_new(path, slice_of_cstr(text), MODE_NEW, NULL)) {
+    } else if (!write_new(path, slice_of_cstr(text), NULL)) {
         status = complain(path, errno == EEXIST ? "it is there already, and stays as it is"
                                                 : strerror(errno));
     } else {

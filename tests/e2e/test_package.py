@@ -157,7 +157,8 @@ class Debian(Case):
             with open(at(name), "w", encoding="utf-8") as f:
                 f.write(content)
             os.chmod(at(name), mode)
-        shutil.copy(binary("grapevine"), at("bin/grapevine"))  # where that user finds it
+        for name in ("grapevine", "gvctl"):
+            shutil.copy(binary(name), at("bin", name))  # where that user finds it
         for name in ("systemctl", "systemd-sysusers", "deb-systemd-helper"):
             put("bin/" + name, "#!/bin/sh\n", 0o755)
         put("bin/deb-systemd-invoke", '#!/bin/sh\necho "invoked: $*"\n', 0o755)
@@ -172,11 +173,20 @@ class Debian(Case):
             echo sesame >/etc/grapevine/t
             chown root:grapevine /etc/grapevine/t
             chmod $1 /etc/grapevine/t
-            PATH=$PWD/bin:$PATH exec sh ../control/postinst configure 0.0.1 2>&1"""
+            PATH=$PWD/bin:$PATH
+            sh ../control/postinst configure 0.0.1 2>&1
+            gvctl keygen --out /etc/grapevine/k >keygen.out
+            gvctl key new alice --file /etc/grapevine/c >key.out
+            gvctl key new bob --file /etc/grapevine/c >key.out
+            gvctl keygen --out /run/k >keygen.out
+            stat -c "%n %G %a" /etc/grapevine /etc/grapevine/k /etc/grapevine/c /run/k"""
         for mode, restarts in (("640", True), ("600", False)):
             said = run("unshare", "-m", "sh", "-c", script, "sh", mode, cwd=at())
             self.assertEqual("restart grapevine.service" in said or "restarting" in said, restarts, said)
             self.assertEqual("/etc/grapevine/t" in said and "may not read" in said, not restarts, said)
+            # What root makes there is for the service, and nowhere else.
+            self.assertEqual(said.split("\n")[-5:-1], ["/etc/grapevine grapevine 755", "/etc/grapevine/k grapevine 640",
+                                                      "/etc/grapevine/c grapevine 640", "/run/k root 600"])
 
     @unittest.skipUnless(shutil.which("lintian"), "want lintian")
     def test_lintian(self):
