@@ -56,6 +56,13 @@ static int read_all(const struct io_secret *s, int fd, size_t size, struct buf *
     }
 }
 
+static const char *why_not_open(int error)
+{
+    return error == EACCES ? "Permission denied: the user that this process runs as must be able "
+                             "to read it (chgrp, chmod 640)"
+                           : strerror(error);
+}
+
 int io_secret_read(const struct io_secret *s, struct buf *out, bool *others_read, char *message)
 {
     /* Opening a pipe for reading waits for a writer, unless told not to. */
@@ -65,7 +72,7 @@ int io_secret_read(const struct io_secret *s, struct buf *out, bool *others_read
         int why = errno;
         if (fd >= 0)
             (void)close(fd);
-        return io_secret_fail(s, message, strerror(why));
+        return io_secret_fail(s, message, why_not_open(why));
     }
     *others_read = (status.st_mode & S_IROTH) != 0;
     int err = s->regular && !S_ISREG(status.st_mode)

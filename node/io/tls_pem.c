@@ -89,9 +89,12 @@ static bool use_key(SSL_CTX *ctx, const struct tls_file *cert, const struct tls_
     EVP_PKEY *key = in != NULL ? PEM_read_bio_PrivateKey(in, NULL, no_password, &encrypted) : NULL;
     BIO_free(in);
     if (key == NULL) {
+        bool alone = strcmp(file->path, cert->path) == 0;
         (void)tls_pem_fail(file, message,
                            encrypted ? "its key is encrypted, want it without a password "
                                        "(openssl pkey -in FILE -out OTHER)"
+                           : alone   ? "holds no private key: put it there as well, or give the "
+                                       "setting for keys (tls-key, admin-tls-key)"
                                      : "holds no private key, want PEM");
         return false;
     }

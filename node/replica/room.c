@@ -91,6 +91,8 @@ double node_room_beyond_s(const struct node_room *r, struct node_room_amount boo
     struct node_room_amount ran = r->ran_anywhere;
     if (ran.requests <= 0)
         ran.requests = number_max(ran_typical * requests_typical, ran_few);
+    if (ran.tokens > 0) /* as many of this size as run anywhere, or it alone */
+        ran.tokens = number_max(ran.tokens, more.tokens * (ran.requests <= ran_few ? ran_few : 1));
     return residence_s * number_max(beyond(booked.requests, more.requests, ran.requests),
                                     beyond(booked.tokens, more.tokens, ran.tokens));
 }
