@@ -137,7 +137,7 @@ static void what_never_ran_at_once_may_not_fit(void **state)
     assert_true(node_room_beyond_s(&room, amount(0, 0), amount(1, 100000), 0, 10) == 0);
     assert_true(fabs(node_room_beyond_s(&room, amount(1, 100000), amount(1, 100000), 0, 10) - 10) <
                 1e-9);
-    /* Three short answers had ended: an idle engine was said to have 4,700 tokens wait for 411 s. */
+    /* Three short answers had ended: at an idle engine a prompt was said to wait for 411 s. */
     room = (struct node_room){.ran_anywhere = {8, 80}};
     assert_true(node_room_beyond_s(&room, amount(0, 0), amount(1, 4700), 0, 0.04) == 0);
     assert_true(node_room_beyond_s(&room, amount(7, 7 * 4700), amount(1, 4700), 0, 0.04) == 0);
