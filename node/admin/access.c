@@ -25,10 +25,18 @@ static bool has_any_token(const struct admin *a, const struct http_head *head)
     return has_token(a, head) || shows(a->config.read_token, a->config.token_context, head);
 }
 
-static void answer_no_token(struct exchange *x, const char *text)
+/* `who`: by admin_who(). */
+static void answer_no_token(struct exchange *x, const struct admin_who *who, const char *text)
 {
     struct http_line challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
-    exchange_answer_error_with(x, 401, text, &challenge);
+    char said[400];
+    bool wrong = strcmp(who->token, "wrong") == 0, reads = strcmp(who->token, "read") == 0;
+    (void)snprintf(said, sizeof said, "%s%s",
+                   wrong   ? "The token that came is none of this router's. "
+                   : reads ? "The token that came is the one for reading. "
+                           : "",
+                   text);
+    exchange_answer_error_with(x, 401, said, &challenge);
 }
 
 /* Whether it is the host in `at`, HOST[:PORT]. */
@@ -117,10 +125,13 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
 /* Reading needs a token where there is one for it. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head)
 {
+    struct admin_who who;
     if (a->config.read_token == NULL || has_any_token(a, head))
         return true;
-    answer_no_token(x, "The admin port of this router wants a token, also for reading: gvctl "
-                       "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+    admin_who(a, x, head, &who);
+    answer_no_token(x, &who,
+                    "The admin port of this router wants a token, also for reading: gvctl "
+                    "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     return false;
 }
 
@@ -191,8 +202,9 @@ bool admin_may_change(struct admin *a, struct exchange *x, const struct http_hea
     admin_who(a, x, head, &who);
     tell_refused(a, x, &who);
     if (a->config.token != NULL)
-        answer_no_token(x, "This call changes state and needs the admin token: gvctl "
-                           "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+        answer_no_token(x, &who,
+                        "This call changes state and needs the admin token: gvctl "
+                        "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     else
         exchange_answer_error(
             x, 403, slice_of("", 0),
@@ -217,9 +229,10 @@ bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *
     admin_who(a, x, head, &who);
     tell_refused(a, x, &who);
     if (a->config.token != NULL || a->config.read_token != NULL)
-        answer_no_token(x, "This call tells whether a text was served, and comes from another "
-                           "machine: it needs the admin token or the one for reading: gvctl "
-                           "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+        answer_no_token(x, &who,
+                        "This call tells whether a text was served, and comes from another "
+                        "machine: it needs the admin token or the one for reading: gvctl "
+                        "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     else
         exchange_answer_error(
             x, 403, slice_of("", 0),

@@ -114,8 +114,10 @@ static int make(const char *path)
                         "--out cluster.key\n",
                         stderr);
     } else if (!write_new(path, slice_of_cstr(text), NULL)) {
-        status = complain(path, errno == EEXIST ? "it is there already, and stays as it is"
-                                                : strerror(errno));
+        static const char there[] =
+            "it is there already, and stays as it is; --next puts a new key "
+            "beside it";
+        status = complain(path, errno == EEXIST ? there : strerror(errno));
     } else {
         print_ids(slice_of_cstr(text));
         (void)printf("Give %s to all routers: --cluster-key-file\n", path);

@@ -77,6 +77,18 @@ static json_t *refusing(const struct survey *s)
     return names;
 }
 
+/* Why not all were counted. */
+static const char *why_not_counted(const struct survey *s)
+{
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const char *state = s->routers[k].state;
+        bool gone = strcmp(state, "left") == 0 || strcmp(state, "dead") == 0;
+        if (!s->routers[k].reached && !gone)
+            return "the other admin ports are not reached from here";
+    }
+    return "the others are gone";
+}
+
 static json_t *gather(const struct survey *s, const char *state)
 {
     struct survey_counters sum = survey_sum(s);
@@ -177,9 +189,8 @@ static void print_short(const struct show *how, const struct survey *s, const js
                100 * fields_number(o, "share_from_cache"));
     print_refusing(how, s, json_object_get(o, "config_refused"));
     if (fields_number(o, "routers_counted") < s->router_count)
-        printf(
-            "(Counted at %.0f of %u routers: the other admin ports are not reached from here.)\n",
-            fields_number(o, "routers_counted"), s->router_count);
+        printf("(Counted at %.0f of %u routers: %s.)\n", fields_number(o, "routers_counted"),
+               s->router_count, why_not_counted(s));
 }
 
 int status(const struct given *g)

@@ -97,7 +97,7 @@ class Live(Clustered):
         nodes[2].stopped = True
         nodes[2].wait()
         wait_for(lambda: "2 alive, 1 dead" in gvctl("status", admin=nodes[0].admin_port)[1], "r3 is dead")
-        self.assertIn("(Counted at 2 of 3 routers", gvctl("status", admin=nodes[0].admin_port)[1])
+        self.assertIn("(Counted at 2 of 3 routers: the others are gone.)", gvctl("status", admin=nodes[0].admin_port)[1])
 
     def test_a_drain_waits_for_requests_of_other_routers(self):
         """One stream through the router that is asked and one through another: it waits for both."""
