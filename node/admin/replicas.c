@@ -215,7 +215,7 @@ static void on_health(void *context, int err, bool refused, unsigned status, str
         refuse(a);
     else
         take(a, refused             ? "its port refuses connections"
-                : err != 0          ? err_text(err)
+                : err != 0          ? fetch_error_text(err)
                 : status / 100 == 2 ? NULL
                                     : health);
 }

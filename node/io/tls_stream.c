@@ -122,6 +122,7 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
 {
     bool shaking = s->state == TLS_SHAKING;
     bool told = s->state == TLS_REFUSED; /* in the log already */
+    bool untrusted = why == TLS_FAILURE_CERTIFICATE || why == TLS_FAILURE_NAME;
     const struct net_events *events = s->tcp->stream.events;
     void *owner = s->tcp->stream.owner;
     tls_link_remove(s, &s->shake);
@@ -134,7 +135,7 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
     read_raw(s->tcp, false);
     uint64_t now = shell_now_ms(s->tcp->shell);
     if (shaking && s->side == TLS_REPLICAS)
-        events->connected(owner, ERR_UNREACHABLE, now);
+        events->connected(owner, untrusted ? ERR_DENIED : ERR_UNREACHABLE, now);
     else
         events->ended(owner, ERR_CLOSED, now);
     if (!s->tcp->closing)

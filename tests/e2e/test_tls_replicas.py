@@ -86,6 +86,9 @@ class Replicas(TlsCase):
             self.assertEqual(c.post(CHAT, {"model": "m"}).get("x-grapevine-replica"), good.url)
         wait_for(lambda: self.count(r, "failures_total", side="replicas", reason=reason) >= least, "more of them")
         self.assertEqual(len(r.events("replica_tls_failed")), 1)  # once a minute
+        if reason in ("certificate", "name"):  # who adds it hears why, too
+            asked = r.admin("POST", "/replicas?replica=" + replica, b"")
+            self.assertIn("its certificate does not count here (replica-ca-file, replica-tls-name)", asked.body.decode())
         return line
 
     def test_wrong_ca(self):

@@ -217,7 +217,7 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
     f->refused = err == ERR_CLOSED;
     pool_address_failed(f->pool, c->address);
     if (++f->addresses >= f->pool->address_count) {
-        fail(f, ERR_UNREACHABLE, f->refused);
+        fail(f, err == ERR_DENIED ? ERR_DENIED : ERR_UNREACHABLE, f->refused);
         return;
     }
     connect_again(f);
@@ -334,6 +334,13 @@ void fetch_cancel(struct fetch *f)
         f->pool->fetches--;
     f->busy = false;
     drop(f);
+}
+
+const char *fetch_error_text(int err)
+{
+    return err == ERR_DENIED ? "its certificate does not count here (replica-ca-file, "
+                               "replica-tls-name)"
+                             : err_text(err);
 }
 
 void fetch_router_text(const struct fetch *f, char *out, size_t size)

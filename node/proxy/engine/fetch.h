@@ -16,8 +16,8 @@ enum {
 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
- * ERR_LIMIT, ERR_FULL, ERR_NOMEM (of our own: nothing is known of the replica). The body is
- * borrowed for the call. A new fetch may be begun from within. */
+ * ERR_LIMIT, ERR_DENIED (its certificate), ERR_FULL, ERR_NOMEM (of our own: nothing is known of the
+ * replica). The body is borrowed for the call. A new fetch may be begun from within. */
 typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status,
                            struct slice body);
 
@@ -48,6 +48,8 @@ void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned 
 /* Closes; `done` is not called any more. */
 void fetch_cancel(struct fetch *f);
 
+/* For people: what kept the answer away. */
+const char *fetch_error_text(int err);
 /* For people: the name of the router that answered, or its pseudonym; and whether it is this one.
  */
 void fetch_router_text(const struct fetch *f, char *out, size_t size);

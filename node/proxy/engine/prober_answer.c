@@ -75,7 +75,7 @@ static const char *silence_text(const struct pool *pool, int err, bool refused)
         return "connection refused";
     if (err == ERR_UNREACHABLE && pool->address_count == 0)
         return "its name has no address";
-    return err == ERR_TIMEOUT ? "no answer in time" : err_text(err);
+    return err == ERR_TIMEOUT ? "no answer in time" : fetch_error_text(err);
 }
 
 static void health_done(struct prober_probe *p, const struct prober_lane *lane, int err,
@@ -100,7 +100,7 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
         pool->refused_ms = proxy->now_ms;
         upstream_flush_pool(pool);
     }
-    if (err == ERR_UNREACHABLE)
+    if (err == ERR_UNREACHABLE || err == ERR_DENIED)
         pool_resolve(pool, PROBER_RESOLVE_INTERVAL_MS / 6);
 }
 
