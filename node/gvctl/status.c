@@ -66,12 +66,21 @@ static const char *converged(const struct survey *s, const struct given *g)
     return word;
 }
 
-/* The routers whose settings are not what their file says. */
-static json_t *refusing(const struct survey *s)
+/* What of the answer tells of files that are refused, its title, and who says more. */
+static const struct {
+    const char *member, *title, *more;
+} refusals[SURVEY_FILES] = {
+    [SURVEY_SETTINGS] = {"config_refused", "settings", "gvctl config"},
+    [SURVEY_CLIENT_KEYS] = {"client_keys_refused", "client keys", "gvctl events"},
+    [SURVEY_TLS_FILES] = {"tls_files_refused", "TLS files", "gvctl events"},
+};
+
+/* The routers that refuse a file of that kind. */
+static json_t *refusing(const struct survey *s, unsigned file)
 {
     json_t *names = json_array();
     for (unsigned k = 0; k < s->router_count; k++) {
-        if (s->routers[k].config_refused)
+        if (s->routers[k].refused[file])
             (void)json_array_append_new(names, json_string(s->routers[k].name));
     }
     return names;
@@ -107,15 +116,18 @@ static json_t *gather(const struct survey *s, const char *state)
         under_way += survey_in_flight(r);
     }
     double share = survey_share(&sum);
-    return json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o,s:o}", "router",
-                     s->routers[0].name, "version", s->routers[0].version, "policy",
-                     s->routers[0].policy, "ready", s->ready, "why", s->ready ? "" : s->why_not,
-                     "alone", s->alone_why, "routers", tally_json(&routers), "state", state,
-                     "replicas", tally_json(&replicas), "requests_in_flight", (json_int_t)under_way,
-                     "requests_waiting", (json_int_t)waiting, "requests", (json_int_t)sum.requests,
-                     "requests_refused", (json_int_t)sum.refused, "routers_counted", (int)reached,
-                     "share_from_cache", share >= 0 ? json_real(share) : json_null(),
-                     "config_refused", refusing(s));
+    json_t *told =
+        json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o}", "router",
+                  s->routers[0].name, "version", s->routers[0].version, "policy",
+                  s->routers[0].policy, "ready", s->ready, "why", s->ready ? "" : s->why_not,
+                  "alone", s->alone_why, "routers", tally_json(&routers), "state", state,
+                  "replicas", tally_json(&replicas), "requests_in_flight", (json_int_t)under_way,
+                  "requests_waiting", (json_int_t)waiting, "requests", (json_int_t)sum.requests,
+                  "requests_refused", (json_int_t)sum.refused, "routers_counted", (int)reached,
+                  "share_from_cache", share >= 0 ? json_real(share) : json_null());
+    for (unsigned f = 0; f < SURVEY_FILES; f++)
+        (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
+    return told;
 }
 
 static void print_tally(const struct show *how, const char *title, json_t *tally, const char *good)
@@ -140,19 +152,21 @@ static void print_tally(const struct show *how, const char *title, json_t *tally
     }
 }
 
-static void print_refusing(const struct show *how, const struct survey *s, const json_t *names)
+static void print_refusing(const struct show *how, const struct survey *s, const json_t *o,
+                           unsigned file)
 {
     size_t i;
-    const json_t *name;
+    const json_t *name, *names = json_object_get(o, refusals[file].member);
     if (json_array_size(names) == 0)
         return;
-    printf("%-12s %srefused%s", "settings", show_colour(how, false), show_plain(how));
+    printf("%-12s %srefused%s", refusals[file].title, show_colour(how, false), show_plain(how));
     json_array_foreach(names, i, name)
     {
         if (!s->alone)
             printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
     }
-    printf(": the file cannot be used as it is, what was in force goes on (gvctl config)\n");
+    printf(": the file cannot be used as it is, what was in force goes on (%s)\n",
+           refusals[file].more);
 }
 
 static void print_short(const struct show *how, const struct survey *s, const json_t *o)
@@ -187,7 +201,8 @@ static void print_short(const struct show *how, const struct survey *s, const js
     else
         printf("%-12s %.1f %% of prompts' tokens so far\n", "from cache",
                100 * fields_number(o, "share_from_cache"));
-    print_refusing(how, s, json_object_get(o, "config_refused"));
+    for (unsigned f = 0; f < SURVEY_FILES; f++)
+        print_refusing(how, s, o, f);
     if (fields_number(o, "routers_counted") < s->router_count)
         printf("(Counted at %.0f of %u routers: %s.)\n", fields_number(o, "routers_counted"),
                s->router_count, why_not_counted(s));

@@ -71,7 +71,11 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
     else if (strcmp(name, "grapevine_queue_length") == 0)
         r->queue_length = value;
     else if (strcmp(name, "grapevine_config_refused") == 0)
-        r->config_refused = value > 0;
+        r->refused[SURVEY_SETTINGS] = value > 0;
+    else if (strcmp(name, "grapevine_client_keys_file_refused") == 0)
+        r->refused[SURVEY_CLIENT_KEYS] = value > 0;
+    else if (strcmp(name, "grapevine_tls_files_refused") == 0)
+        r->refused[SURVEY_TLS_FILES] = value > 0;
 }
 
 /* A call that needs no token, and shows none. The status. */

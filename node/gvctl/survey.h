@@ -25,11 +25,14 @@ struct survey_counters {
     double buckets[SURVEY_BUCKETS_MAX]; /* of those times, cumulative */
 };
 
+/* Files that a router cannot use as they are now, so that what was in force goes on. */
+enum survey_file { SURVEY_SETTINGS, SURVEY_CLIENT_KEYS, SURVEY_TLS_FILES, SURVEY_FILES };
+
 struct survey_router {
     char name[SURVEY_NAME_BYTES], state[32], version[32], policy[32], address[SURVEY_NAME_BYTES];
     bool self;
-    bool reached;        /* its counters count */
-    bool config_refused; /* its file of settings cannot be used as it is */
+    bool reached; /* its counters count */
+    bool refused[SURVEY_FILES];
     double lag_ms, in_flight, queue_length;
     struct survey_counters counters;
 };
