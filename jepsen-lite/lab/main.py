@@ -19,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 ROOM = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 EPILOG = """
-A run is some seconds of clients that work and faults that come and go, alone and in pairs, with rests
+A run is some seconds of clients that work and faults that come and go, alone and together, with rests
 between them at which all must be the same everywhere. At the end a verdict; in the folder --out:
 history.jsonl, logs/, journals/, report.html, and gossip.pcap with --capture. What comes of a seed is
 the same faults at the same times; what processes make of it is theirs.

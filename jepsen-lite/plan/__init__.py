@@ -84,7 +84,10 @@ def threes_of(pairs, names, apart, rng):
     while left:
         a, b = left.pop(next(iter(left)))
         third = max(rng.sample(names, len(names)), key=lambda n: brings(n, a, b))
-        out.append((a, b, third) if brings(third, a, b) else (a, b))
+        if not brings(third, a, b):
+            out.append((a, b))
+            continue
+        out.append((a, b, third))
         for n in (a, b):
             left.pop(frozenset((family(third), family(n))), None)
     return out

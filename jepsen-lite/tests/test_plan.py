@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 import sys
 import unittest
 
@@ -99,6 +100,13 @@ class Plan(unittest.TestCase):
         self.assertEqual(len(set(pairs)), 7 * 6 // 2 - 2)
         self.assertFalse({frozenset(("one", "two")), frozenset(("three", "four")), frozenset(("one",))} & set(pairs))
         self.assertLess(len(threes), len(set(pairs)))
+
+    def test_a_third_that_may_not_stand_there_costs_no_pair(self):
+        """Where nobody could be the third, a pair of somebody who was not taken counted as had."""
+        for seed in range(20):
+            pairs = [("one", "two"), ("two", "three")]
+            got = plan.threes_of(pairs, ["one", "two", "three"], {frozenset(("one", "three"))}, random.Random(seed))
+            self.assertEqual(set(map(frozenset, got)), set(map(frozenset, pairs)))
 
     def test_a_short_fault_comes_while_the_others_stand(self):
         for e in take(60, lasts={"kill": (0.1, 0.1)}):

@@ -28,8 +28,7 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
             secret.len == 0
                 ? "No API key was given. Send yours as Authorization: Bearer KEY, or as x-api-key."
                 : "This API key is not known here: it is mistyped, or was taken back. Who runs "
-                  "this "
-                  "router gives out another one.",
+                  "this router gives out another one.",
             &challenge);
         return true;
     }
