@@ -15,6 +15,7 @@ static enum admin_event_kind kind_of(enum node_standing_why why)
 {
     switch (why) {
     case NODE_STANDING_REFUSES:
+    case NODE_STANDING_TLS:
     case NODE_STANDING_FAILS_CHECKS:
     case NODE_STANDING_FAILS_REQUESTS:
         return ADMIN_EVENT_DEATH;

@@ -76,8 +76,8 @@ static void show_behind(const json_t *r)
         printf("%s has %.3f s of its QUEUE because more would run there than ever ran\n", name,
                fields_number(r, "beyond_s"));
     if (fields_number(r, "followers") > 0)
-        printf("%s would compute what another holds; %.0f that begin alike came in that time and "
-               "share in its DECODE and DISPLACED\n",
+        printf("%s would make a second copy of a prefix that another holds. %.0f other requests "
+               "that begin alike would use it: its DECODE and DISPLACED are this one's share\n",
                name, fields_number(r, "followers"));
 }
 
@@ -126,9 +126,8 @@ int show_explain(const struct show *how, const json_t *e)
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
     if (is_due(e, fields_text(e, "choice")))
-        printf("%s is slow and has no line, while the cheapest has one, and it had less lately "
-               "than its speed "
-               "deserves\n",
+        printf("%s is slow, but nothing waits there while requests wait at the cheapest, and it "
+               "had less lately than its speed deserves\n",
                fields_text(e, "choice"));
     show_all_behind(e);
     if (tier)

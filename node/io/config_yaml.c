@@ -5,6 +5,7 @@
 #include <yaml.h>
 
 #include "base/err.h"
+#include "node/io/yaml_line.h"
 
 /* State of one parse. A setting starts with a key; a sequence sets the key once per item. */
 struct reading {
@@ -14,11 +15,6 @@ struct reading {
     const char *file;
     bool seen[NODE_OPTIONS_MAX];
 };
-
-static unsigned line_of(yaml_mark_t mark)
-{
-    return (unsigned)mark.line + 1;
-}
 
 static int fail(struct reading *r, unsigned line, const char *text)
 {
@@ -32,7 +28,7 @@ static int fail_syntax(struct reading *r)
     const char *problem = r->parser.problem != NULL ? r->parser.problem : "no valid YAML";
     char text[256];
     (void)snprintf(text, sizeof text, "not YAML, %s", problem);
-    return fail(r, line_of(r->parser.problem_mark), text);
+    return fail(r, yaml_line_of_error(&r->parser), text);
 }
 
 static struct slice scalar_of(const yaml_event_t *event)
@@ -46,7 +42,7 @@ static int set(struct reading *r, struct slice name, const yaml_event_t *value)
     struct node_option_origin origin = {
         .source = NODE_SOURCE_FILE,
         .file = r->file,
-        .line = line_of(value->start_mark),
+        .line = yaml_line_of(value->start_mark),
     };
     if (value->data.scalar.anchor != NULL)
         return fail(r, origin.line, "want no anchors");
@@ -70,7 +66,7 @@ static int read_sequence(struct reading *r, struct slice name, unsigned line)
         if (event.type == YAML_SCALAR_EVENT)
             err = set(r, name, &event);
         else if (!end)
-            err = fail(r, line_of(event.start_mark), "want plain values in a sequence");
+            err = fail(r, yaml_line_of(event.start_mark), "want plain values in a sequence");
         yaml_event_delete(&event);
         if (err != 0)
             return err;
@@ -107,12 +103,12 @@ static int read_setting(struct reading *r, const yaml_event_t *key)
 {
     struct slice name = scalar_of(key);
     yaml_event_t value;
-    int err = note_key(r, name, line_of(key->start_mark));
+    int err = note_key(r, name, yaml_line_of(key->start_mark));
     if (err == 0)
         err = next(r, &value);
     if (err != 0)
         return err;
-    unsigned line = line_of(value.start_mark);
+    unsigned line = yaml_line_of(value.start_mark);
     if (value.type == YAML_SCALAR_EVENT)
         err = set(r, name, &value);
     else if (value.type == YAML_SEQUENCE_START_EVENT &&
@@ -137,7 +133,7 @@ static int read_mapping(struct reading *r)
         if (event.type == YAML_SCALAR_EVENT)
             err = read_setting(r, &event);
         else if (!end)
-            err = fail(r, line_of(event.start_mark), "want the name of a setting");
+            err = fail(r, yaml_line_of(event.start_mark), "want the name of a setting");
         yaml_event_delete(&event);
         if (err != 0 || end)
             return err;
@@ -154,14 +150,14 @@ static int read_stream(struct reading *r)
             return err;
         bool end = event.type == YAML_STREAM_END_EVENT;
         if (event.type == YAML_DOCUMENT_START_EVENT && documents++ > 0)
-            err = fail(r, line_of(event.start_mark), "want one document only");
+            err = fail(r, yaml_line_of(event.start_mark), "want one document only");
         else if (event.type == YAML_MAPPING_START_EVENT)
             err = read_mapping(r);
         else if (event.type == YAML_SCALAR_EVENT && event.data.scalar.length == 0)
             err = 0; /* "---" alone */
         else if (event.type == YAML_SCALAR_EVENT || event.type == YAML_SEQUENCE_START_EVENT ||
                  event.type == YAML_ALIAS_EVENT)
-            err = fail(r, line_of(event.start_mark), "want lines of name: value");
+            err = fail(r, yaml_line_of(event.start_mark), "want lines of name: value");
         yaml_event_delete(&event);
         if (err != 0 || end)
             return err;

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "node/io/replica_list.h"
+#include "node/io/yaml_line.h"
 
 struct reading {
     yaml_parser_t parser;
@@ -20,11 +21,6 @@ struct map {
     char seen[128]; /* its keys, each with a space */
 };
 
-static unsigned line_of(yaml_mark_t mark)
-{
-    return (unsigned)mark.line + 1;
-}
-
 static int next(struct reading *r, yaml_event_t *event)
 {
     if (yaml_parser_parse(&r->parser, event) == 1)
@@ -32,7 +28,7 @@ static int next(struct reading *r, yaml_event_t *event)
     char text[256];
     (void)snprintf(text, sizeof text, "not YAML, %s",
                    r->parser.problem != NULL ? r->parser.problem : "no valid text");
-    return replica_list_fail(r->message, line_of(r->parser.problem_mark), text);
+    return replica_list_fail(r->message, yaml_line_of_error(&r->parser), text);
 }
 
 /* A plain value; `event` is deleted by the caller. */
@@ -40,11 +36,11 @@ static int take_scalar(struct reading *r, const yaml_event_t *event, const char 
                        struct slice *out)
 {
     if (event->type != YAML_SCALAR_EVENT || event->data.scalar.anchor != NULL)
-        return replica_list_fail(r->message, line_of(event->start_mark), want);
+        return replica_list_fail(r->message, yaml_line_of(event->start_mark), want);
     *out = slice_of((const char *)event->data.scalar.value, event->data.scalar.length);
     return memchr(out->at, '\0', out->len) == NULL
                ? ERR_OK
-               : replica_list_fail(r->message, line_of(event->start_mark), want);
+               : replica_list_fail(r->message, yaml_line_of(event->start_mark), want);
 }
 
 static const char *map_set(struct map *map, struct slice key, struct slice value)
@@ -89,7 +85,7 @@ static int read_map(struct reading *r, unsigned line)
             err = take_scalar(r, &value, "want one plain value", &text);
             const char *wrong = err == ERR_OK ? map_set(&map, name, text) : NULL;
             if (wrong != NULL)
-                err = replica_list_fail_at(r->message, line_of(value.start_mark), wrong, name);
+                err = replica_list_fail_at(r->message, yaml_line_of(value.start_mark), wrong, name);
             yaml_event_delete(&value);
         }
         yaml_event_delete(&key);
@@ -109,7 +105,7 @@ static int read_sequence(struct reading *r)
         int err = next(r, &event);
         if (err != ERR_OK)
             return err;
-        unsigned line = line_of(event.start_mark);
+        unsigned line = yaml_line_of(event.start_mark);
         bool end = event.type == YAML_SEQUENCE_END_EVENT;
         if (event.type == YAML_MAPPING_START_EVENT && event.data.mapping_start.anchor == NULL)
             err = read_map(r, line);
@@ -131,7 +127,7 @@ static int read_stream(struct reading *r)
         if (err != ERR_OK)
             return err;
         bool end = event.type == YAML_STREAM_END_EVENT;
-        unsigned line = line_of(event.start_mark);
+        unsigned line = yaml_line_of(event.start_mark);
         bool empty = event.type == YAML_SCALAR_EVENT && event.data.scalar.length == 0;
         if (event.type == YAML_DOCUMENT_START_EVENT && documents++ > 0)
             err = replica_list_fail(r->message, line, "want one document only");

@@ -118,11 +118,25 @@ void tls_stream_free(struct tcp_stream *tcp)
 
 /* --- failures -------------------------------------------------------------------------------- */
 
+static int error_of_replica(enum tls_failure why)
+{
+    switch (why) {
+    case TLS_FAILURE_CLOSED:
+        return ERR_UNREACHABLE;
+    case TLS_FAILURE_CERTIFICATE:
+    case TLS_FAILURE_NAME:
+        return ERR_DENIED;
+    case TLS_FAILURE_PLAINTEXT:
+        return ERR_UNSUPPORTED;
+    default:
+        return ERR_VERSION;
+    }
+}
+
 void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *detail)
 {
     bool shaking = s->state == TLS_SHAKING;
     bool told = s->state == TLS_REFUSED; /* in the log already */
-    bool untrusted = why == TLS_FAILURE_CERTIFICATE || why == TLS_FAILURE_NAME;
     const struct net_events *events = s->tcp->stream.events;
     void *owner = s->tcp->stream.owner;
     tls_link_remove(s, &s->shake);
@@ -135,7 +149,7 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
     read_raw(s->tcp, false);
     uint64_t now = shell_now_ms(s->tcp->shell);
     if (shaking && s->side == TLS_REPLICAS)
-        events->connected(owner, untrusted ? ERR_DENIED : ERR_UNREACHABLE, now);
+        events->connected(owner, error_of_replica(why), now);
     else
         events->ended(owner, ERR_CLOSED, now);
     if (!s->tcp->closing)
@@ -145,14 +159,16 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
 /* HTTP on a port for TLS hears so; its bytes are dropped until it leaves or its time is up. */
 static void refuse_plaintext(struct tls_stream *s)
 {
-    static const char body[] =
-        "{\"error\":{\"message\":\"This port speaks TLS: use https:// in the base URL.\","
-        "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}";
-    char answer[512];
+    char body[256], answer[512];
+    int body_len =
+        snprintf(body, sizeof body,
+                 "{\"error\":{\"message\":\"This port speaks TLS: use https:// in %s.\","
+                 "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}",
+                 s->side == TLS_CLIENTS ? "the base URL" : "its address (--admin of gvctl)");
     int len = snprintf(answer, sizeof answer,
                        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
-                       "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
-                       sizeof body - 1, body);
+                       "Connection: close\r\nContent-Length: %d\r\n\r\n%s",
+                       body_len, body);
     char first = s->in.at[0];
     s->in.len = 0;
     if (first < 'A' || first > 'Z') {

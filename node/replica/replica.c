@@ -66,7 +66,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
 {
     uint8_t cured = k->breaker.cured;
     k->health = k->hint = NODE_HEALTH_UNKNOWN;
-    k->asleep = k->gone = k->belief_held = false;
+    k->asleep = k->gone = k->refuses = k->tls_fails = k->belief_held = false;
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
     k->errors = k->broken = (struct node_backoff){0};
     k->tally = (struct node_tally){0};
@@ -100,6 +100,8 @@ static void go_down(struct node_replica *k, uint64_t now_ms)
 
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms)
 {
+    k->refuses = refused;
+    k->tls_fails = false;
     if (ok) {
         k->probe_failures = 0;
         if (k->gone) /* this is another process */
@@ -122,6 +124,11 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
     return gone_now;
 }
 
+void node_replica_tls_failed(struct node_replica *k)
+{
+    k->tls_fails = true;
+}
+
 void node_replica_found_router(struct node_replica *k, struct slice who)
 {
     k->probe_failures = 0;
@@ -140,7 +147,7 @@ void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t
         return;
     k->health = NODE_HEALTH_UP;
     k->back_ms = now_ms;
-    k->gone = false;
+    k->gone = k->refuses = k->tls_fails = false;
     k->probe_failures = k->answer_failures = 0;
     k->broken.until_ms = 0;
 }

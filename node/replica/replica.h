@@ -191,6 +191,7 @@ struct node_replica {
     unsigned error_answers;       /* 5xx in a row */
     unsigned probes_refused;      /* bit 1 << enum node_probe: its last answer was 401 or 403 */
     bool gone;                    /* its port refused, and no probe succeeded since */
+    bool refuses, tls_fails;      /* so its last probe failed */
     uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
     uint64_t cache_tokens;        /* by the engine itself; 0: unknown */
     uint64_t cache_tokens_heard;  /* the same, reported by another router; 0: by none */
@@ -323,6 +324,8 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
  * process is gone. True only once, not at each probe while it stays away. */
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
+/* That it failed lay with TLS. */
+void node_replica_tls_failed(struct node_replica *k);
 /* So many failed probes in a row take it down; 0: NODE_PROBE_FAILURES_MAX. */
 void node_replica_failures_max(struct node_replica *k, uint32_t max);
 /* It is out of use: if it comes back it is as if it were new, but for counters and its name. What

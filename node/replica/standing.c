@@ -6,6 +6,8 @@ static const struct {
     [NODE_STANDING_WELL] = {"", ""},
     [NODE_STANDING_ROUTER] = {"router", "is a Grapevine router, no engine"},
     [NODE_STANDING_REFUSES] = {"refuses", "down: its port refuses connections"},
+    [NODE_STANDING_TLS] = {"tls", "down: TLS with it fails, by its certificate or as its port "
+                                  "speaks none (the log says which: replica_tls_failed)"},
     [NODE_STANDING_FAILS_CHECKS] = {"checks", "down: its health checks fail"},
     [NODE_STANDING_FAILS_REQUESTS] = {"requests", "down: requests could not connect, or broke"},
     [NODE_STANDING_DRAINED] = {"drained", "draining: an operator wishes it"},
@@ -36,10 +38,12 @@ const char *node_standing_text(enum node_standing_why why)
 
 static enum node_standing_why why_down(const struct node_replica *k)
 {
-    if (k->gone)
+    if (k->refuses)
         return NODE_STANDING_REFUSES;
-    return k->probe_failures >= k->probe_failures_max ? NODE_STANDING_FAILS_CHECKS
-                                                      : NODE_STANDING_FAILS_REQUESTS;
+    if (k->tls_fails)
+        return NODE_STANDING_TLS;
+    return k->gone || k->probe_failures >= k->probe_failures_max ? NODE_STANDING_FAILS_CHECKS
+                                                                 : NODE_STANDING_FAILS_REQUESTS;
 }
 
 /* It gets nothing. WELL: that is not so. */

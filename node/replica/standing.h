@@ -10,6 +10,7 @@ enum node_standing_why {
     /* It gets no requests, */
     NODE_STANDING_ROUTER,         /* a router answers there */
     NODE_STANDING_REFUSES,        /* down: its port refuses connections; */
+    NODE_STANDING_TLS,            /* TLS with it fails; */
     NODE_STANDING_FAILS_CHECKS,   /* its health checks fail; */
     NODE_STANDING_FAILS_REQUESTS, /* requests could not connect, or broke */
     NODE_STANDING_DRAINED,        /* an operator wishes it */

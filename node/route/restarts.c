@@ -70,6 +70,11 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
         k->rkey_probed = k->rkey;
 }
 
+void node_router_tls_failed(struct node_router *r, unsigned replica)
+{
+    node_replica_tls_failed(node_router_replica_at(r, replica));
+}
+
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
                               uint64_t now_ms)
 {

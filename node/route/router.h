@@ -219,6 +219,8 @@ void node_router_watch(struct node_router *r,
  * port refused (`refused`). */
 void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
                         uint64_t now_ms);
+/* That it failed lay with TLS. */
+void node_router_tls_failed(struct node_router *r, unsigned replica);
 /* Its health check was answered, by a status that says no: it is avoided until one says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
 /* An answer said that its engine is dead. It is avoided until its health check says yes, and the

@@ -69,7 +69,7 @@ class Admin(TlsCase):
     def test_gvctl_at_a_port_that_speaks_otherwise(self):
         status, _, err = self.gvctl("--admin", self.url.replace("https", "http"), "replicas")
         self.assertEqual(status, 1)
-        self.assertIn("https://", err)
+        self.assertIn("use https:// in its address (--admin of gvctl)", err)
         plain = self.router([self.e])
         status, _, err = self.gvctl("--admin", "https://localhost:%d" % plain.admin_port, "--ca-file", self.ca.cert,
                                     "--timeout", "5", "replicas")

@@ -86,9 +86,15 @@ class Replicas(TlsCase):
             self.assertEqual(c.post(CHAT, {"model": "m"}).get("x-grapevine-replica"), good.url)
         wait_for(lambda: self.count(r, "failures_total", side="replicas", reason=reason) >= least, "more of them")
         self.assertEqual(len(r.events("replica_tls_failed")), 1)  # once a minute
-        if reason in ("certificate", "name"):  # who adds it hears why, too
+        said = {"certificate": "its certificate does not count here (replica-ca-file, replica-tls-name)",
+                "name": "its certificate does not count here (replica-ca-file, replica-tls-name)",
+                "plaintext": "its port speaks no TLS (is it http://?)",
+                "version": "TLS with it failed (the log says why: replica_tls_failed)"}.get(reason)
+        if said:  # who adds it hears why, and so does who looks
             asked = r.admin("POST", "/replicas?replica=" + replica, b"")
-            self.assertIn("its certificate does not count here (replica-ca-file, replica-tls-name)", asked.body.decode())
+            self.assertIn(said, asked.body.decode())
+            wait_for(lambda: {x["name"]: x.get("why") for x in r.admin("GET", "/replicas").json}
+                     [replica] == "tls", "what WHY says")
         return line
 
     def test_wrong_ca(self):

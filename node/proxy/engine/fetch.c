@@ -217,7 +217,7 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
     f->refused = err == ERR_CLOSED;
     pool_address_failed(f->pool, c->address);
     if (++f->addresses >= f->pool->address_count) {
-        fail(f, err == ERR_DENIED ? ERR_DENIED : ERR_UNREACHABLE, f->refused);
+        fail(f, err == ERR_CLOSED ? ERR_UNREACHABLE : err, f->refused);
         return;
     }
     connect_again(f);
@@ -338,9 +338,18 @@ void fetch_cancel(struct fetch *f)
 
 const char *fetch_error_text(int err)
 {
-    return err == ERR_DENIED ? "its certificate does not count here (replica-ca-file, "
-                               "replica-tls-name)"
-                             : err_text(err);
+    switch (err) {
+    case ERR_DENIED:
+        return "its certificate does not count here (replica-ca-file, replica-tls-name)";
+    case ERR_UNSUPPORTED:
+        return "its port speaks no TLS (is it http://?)";
+    case ERR_VERSION:
+        return "TLS with it failed (the log says why: replica_tls_failed)";
+    case ERR_SYNTAX:
+        return "what it answers is not HTTP (is it https://?)";
+    default:
+        return err_text(err);
+    }
 }
 
 void fetch_router_text(const struct fetch *f, char *out, size_t size)

@@ -16,8 +16,8 @@ enum {
 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
- * ERR_LIMIT, ERR_DENIED (its certificate), ERR_FULL, ERR_NOMEM (of our own: nothing is known of the
- * replica). The body is borrowed for the call. A new fetch may be begun from within. */
+ * ERR_LIMIT, ERR_DENIED, ERR_UNSUPPORTED, ERR_VERSION (TLS: net.h), ERR_FULL, ERR_NOMEM (of our own:
+ * nothing is known of the replica). The body is borrowed for the call. A new fetch may be begun from within. */
 typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status,
                            struct slice body);
 
@@ -50,6 +50,11 @@ void fetch_cancel(struct fetch *f);
 
 /* For people: what kept the answer away. */
 const char *fetch_error_text(int err);
+/* TLS with the replica failed. */
+static inline bool fetch_error_is_tls(int err)
+{
+    return err == ERR_DENIED || err == ERR_UNSUPPORTED || err == ERR_VERSION;
+}
 /* For people: the name of the router that answered, or its pseudonym; and whether it is this one.
  */
 void fetch_router_text(const struct fetch *f, char *out, size_t size);

@@ -92,6 +92,8 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
     }
     bool ok = err == 0 && node_statuses_has(&p->prober->good, status);
     node_router_probed(router, p->replica, ok, refused, proxy->now_ms);
+    if (fetch_error_is_tls(err))
+        node_router_tls_failed(router, p->replica);
     if (err == 0 && !ok && p->was_up)
         node_router_health_no(router, p->replica);
     log_leaving(p, status);
@@ -100,7 +102,7 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
         pool->refused_ms = proxy->now_ms;
         upstream_flush_pool(pool);
     }
-    if (err == ERR_UNREACHABLE || err == ERR_DENIED)
+    if (err == ERR_UNREACHABLE || fetch_error_is_tls(err))
         pool_resolve(pool, PROBER_RESOLVE_INTERVAL_MS / 6);
 }
 

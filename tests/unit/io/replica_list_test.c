@@ -153,7 +153,7 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {"- http://a:1\n---\n- http://b:1\n", "2: want one document only"},
         {"--- a\n", "1: want a sequence of replicas"},
         {"--- {a: b}\n", "1: want a sequence of replicas"},
-        {"- 'http://a:1\n", "2: not YAML, found unexpected end of stream"},
+        {"- 'http://a:1\n", "1: not YAML, found unexpected end of stream"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(parse(bad[i].text), ERR_SYNTAX);

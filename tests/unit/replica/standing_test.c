@@ -51,6 +51,11 @@ static void what_is_out_says_why(void **state)
     is(&k, NOW, "checks", false, 0);
     (void)node_replica_probed(&k, false, true, NOW);
     is(&k, NOW, "refuses", false, 0);
+    (void)node_replica_probed(&k, false, false, NOW); /* it is back, and its TLS is not ours */
+    node_replica_tls_failed(&k);
+    is(&k, NOW, "tls", false, 0);
+    (void)node_replica_probed(&k, false, false, NOW);
+    is(&k, NOW, "checks", false, 0);
     node_replica_found_router(&k, SLICE("r2"));
     is(&k, NOW, "router", false, 0);
 }

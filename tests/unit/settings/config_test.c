@@ -96,6 +96,8 @@ static void test_errors_name_the_line(void **state)
     }
     assert_int_equal(parse("ttl: 1h\n\tseed: 1\n"), ERR_SYNTAX);
     assert_non_null(strstr(error.text, "bad file g.yaml:2: not YAML, "));
+    assert_int_equal(parse("seed: 1\nttl 1h\nretries-max: 1\n"), ERR_SYNTAX); /* where it began */
+    assert_non_null(strstr(error.text, "bad file g.yaml:2: not YAML, "));
     assert_int_equal(parse("ttl: \"1h\n"), ERR_SYNTAX);
     assert_int_equal(parse("\xff\xfe\x41"), ERR_SYNTAX);
 }

@@ -1,0 +1,25 @@
+/* Lines of a YAML file, for people: from 1. */
+#ifndef NODE_IO_YAML_LINE_H
+#define NODE_IO_YAML_LINE_H
+
+#include <stdbool.h>
+#include <string.h>
+#include <yaml.h>
+
+static inline unsigned yaml_line_of(yaml_mark_t mark)
+{
+    return (unsigned)mark.line + 1;
+}
+
+/* Where the error is. What was never ended, a quotation or a name without its colon, is noticed lines
+ * later: its own line is that where it began. */
+static inline unsigned yaml_line_of_error(const yaml_parser_t *parser)
+{
+    const char *problem = parser->problem;
+    bool begun = parser->context != NULL && problem != NULL &&
+                 (strstr(problem, "could not find expected") != NULL ||
+                  strstr(problem, "unexpected end of stream") != NULL);
+    return yaml_line_of(begun ? parser->context_mark : parser->problem_mark);
+}
+
+#endif
