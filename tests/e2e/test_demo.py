@@ -65,7 +65,9 @@ class Demo(unittest.TestCase):
         self.assertGreater(int(turns[3][5]), 0, "router 1 knows what it sent in the first turn")
         self.assertEqual(len([line for line in self.part(out, "What router 1 knows") if " alive " in line]), 3)
         self.assertIn("\nequal: all 3 living routers", out)
-        self.assertEqual(len([line for line in self.part(out, "What router 1 believes") if " up " in line]), 4)
+        # On a machine that stands still now and then an engine may be avoided for a moment.
+        believed = self.part(out, "What router 1 believes")
+        self.assertEqual(len([line for line in believed if re.search(r" (up|avoided) ", line)]), 4, believed)
 
     def test_it_prints_what_the_readme_promises_and_leaves_nothing(self):
         p, out, err = demo()
