@@ -45,10 +45,12 @@ render() { # render FILE TITLE FLAG... -- TEMPLATE...
 }
 
 mkdir -p "$out"
-render rbac.yaml 'The service account of the routers, and its right to see the engines.' -- rbac
-render key.yaml 'Makes the secret of the cluster, once: the first thing to apply, behind the namespace.' -- key
+render rbac.yaml 'The service account of the routers, and its right to see the engines. In another namespace than "grapevine" change
+# the names with it: "grapevine-grapevine-replicas" of two clusters would be one.' -- rbac
+render key.yaml 'Makes the secret of the cluster, once: the first thing to apply, behind the namespace. Change the image here, too.' -- key
 render router.yaml 'Three routers in front of the engines behind the service "vllm" of the namespace "inference".' \
     --set autoscaling.enabled=false -- configmap service service-gossip deployment poddisruptionbudget networkpolicy
-render autoscaler.yaml 'Optional: as many routers as their CPU and requests in flight want (a metrics adapter tells the latter).' \
+render autoscaler.yaml 'Optional: as many routers as their CPU and requests in flight want (a metrics adapter tells the latter).
+# First take "replicas" out of what was applied, or each "kubectl apply" of router.yaml brings back three (docs/deployment.md).' \
     -- autoscaler
 render monitoring.yaml 'Optional, with the Prometheus operator: what to scrape, and the alerts.' -- monitoring

@@ -209,7 +209,7 @@ def check_rights(case, o):
     # A namespace stands before the service, not in a label behind it: #model=meta-llama/Llama-3.
     services = [s.partition("#")[0].removeprefix("https://") for s in o.config.get("replica-kubernetes", [])]
     engines = {s.partition("/")[0] if "/" in s else "grapevine" for s in services}
-    slices = [r for r in o.of("Role") if r["metadata"]["name"] == "grapevine-replicas"]
+    slices = [r for r in o.of("Role") if r["metadata"]["name"] == "grapevine-grapevine-replicas"]
     case.assertEqual({r["metadata"]["namespace"] for r in slices}, engines)
     for r in slices:
         case.assertEqual(r["rules"], [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
@@ -399,6 +399,9 @@ class Helm(unittest.TestCase):
     def test_values_that_cannot_be_are_refused(self):
         for value, why in (("config.drain-delay=5s", "set drain.delaySeconds"), ("replicas=3", "replicas"),
                            ("ports.http=80", "ports.http|/ports/http"), ("replicaCount=0", "replicaCount"),
+                           ("updateStrategy.type=Recreate", "updateStrategy|/updateStrategy"),
+                           ("fullnameOverride=my.router", "fullnameOverride"),
+                           ("fullnameOverride=1router", "fullnameOverride"),
                            ("clusterKey.create=false", "name an existingSecret"),
                            ("clusterKey.entry=k", "k is for an existingSecret"), ("ipFamily=IPv5", "ipFamily"),
                            ("autoscaling.enabled=true,autoscaling.cpuUtilization=140,resources.requests.cpu=1",
@@ -416,6 +419,14 @@ class Helm(unittest.TestCase):
                            ("adminTls.secretName=t,ports.probe=0", "wants ports.probe .*no pod would become ready"),
                            ("config.admin-tls-cert=/a,ports.probe=0", "wants ports.probe")):
             self.assertRegex(template("--set", value, ok=False), why, value)
+
+    def test_names_of_releases_that_are_numbers(self):
+        p = subprocess.run([tool("helm"), "template", "1234", path("deploy", "helm", "grapevine")], capture_output=True,
+                           text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        for d in documents(p.stdout):
+            self.assertRegex(d["metadata"]["name"], r"^grapevine-1234(-.*)?$")
+            self.assertEqual(d["metadata"]["labels"]["app.kubernetes.io/instance"], "1234")
 
     def test_secrets(self):
         """All at once; a router takes the settings, and finds in their folders what Secrets have."""

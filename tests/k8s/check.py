@@ -250,8 +250,8 @@ class RealApiServer(Case):
     @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
     def test_1_helm(self):
         """The chart is installed, upgraded and taken away by Helm itself; nobody is there to run the hook's Job."""
-        def helm(*args):
-            p = subprocess.run([tool("helm"), *args, "--namespace", "helm", "--kube-apiserver", SERVER, "--kube-token",
+        def helm(*args, space="helm"):
+            p = subprocess.run([tool("helm"), *args, "--namespace", space, "--kube-apiserver", SERVER, "--kube-token",
                                 "admin", "--kube-ca-file", self.cluster.account.path("ca.crt")], text=True,
                                capture_output=True)
             self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
@@ -266,7 +266,21 @@ class RealApiServer(Case):
         made = self.cluster.call("GET", PATHS["Deployment"] % "helm" + "/gv")
         self.assertEqual(made["spec"]["strategy"]["rollingUpdate"], {"maxUnavailable": 0, "maxSurge": 1})
         self.cluster.call("GET", PATHS["HorizontalPodAutoscaler"] % "helm" + "/gv")
+        # Whoever turns the autoscaler on has as many routers as before, and later as many as it wants.
+        helm("upgrade", *chart, "--set", "replicaCount=6")
+        helm("upgrade", *chart, "--set", "autoscaling.enabled=true")
+        self.assertEqual(self.cluster.call("GET", PATHS["Deployment"] % "helm" + "/gv")["spec"]["replicas"], 6)
+        made = self.cluster.call("GET", PATHS["Deployment"] % "helm" + "/gv")
+        made["spec"]["replicas"] = 8
+        self.cluster.call("PUT", PATHS["Deployment"] % "helm" + "/gv", made)
+        helm("upgrade", *chart, "--set", "autoscaling.enabled=true,image.tag=new")
+        self.assertEqual(self.cluster.call("GET", PATHS["Deployment"] % "helm" + "/gv")["spec"]["replicas"], 8)
         helm("uninstall", "grapevine", "--no-hooks")
+        # The same release in two namespaces, with the same engines; names that YAML takes for something else.
+        for name in ("1234", "1e5", "on", "off"):
+            self.cluster.call("POST", PATHS["Namespace"], {"metadata": {"name": "helm-" + name}})
+            for space in ("helm", "helm-" + name):
+                helm("install", name, "deploy/helm/grapevine", "--no-hooks", space=space)
 
     @unittest.skipUnless(tool("helm") and tool("kubectl"), "Helm or kubectl is not here")
     def test_1_page(self):

@@ -3,18 +3,21 @@
 {{- end }}
 
 {{- define "grapevine.fullname" -}}
+{{- $name := include "grapevine.name" . }}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
-{{- else if contains (include "grapevine.name" .) .Release.Name }}
-{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else if regexMatch "^[0-9]" .Release.Name }}{{/* which a Service must not begin with */}}
+{{- printf "%s-%s" $name .Release.Name | replace "." "-" | trunc 50 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | replace "." "-" | trunc 50 | trimSuffix "-" }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name (include "grapevine.name" .) | trunc 50 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name $name | replace "." "-" | trunc 50 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 
 {{- define "grapevine.selector" -}}
-app.kubernetes.io/name: {{ include "grapevine.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "grapevine.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "grapevine.labels" -}}
