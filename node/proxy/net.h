@@ -26,8 +26,8 @@ struct net_events {
     /* Where the next bytes may be read to. Empty, or no such function: the network has memory of
      * its own for them. */
     struct slice (*room)(void *owner);
-    /* 0, ERR_CLOSED (its port refused), ERR_DENIED (its certificate), ERR_UNSUPPORTED (no TLS at its
-     * port), ERR_VERSION (any other failure of TLS) or ERR_UNREACHABLE. */
+    /* 0, ERR_CLOSED (its port refused), ERR_DENIED (its certificate), ERR_UNSUPPORTED (no TLS at
+     * its port), ERR_VERSION (any other failure of TLS) or ERR_UNREACHABLE. */
     void (*connected)(void *owner, int err, uint64_t now_ms);
     /* The bytes are borrowed for the call. */
     void (*received)(void *owner, struct slice bytes, uint64_t now_ms);

@@ -16,8 +16,9 @@ enum {
 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
- * ERR_LIMIT, ERR_DENIED, ERR_UNSUPPORTED, ERR_VERSION (TLS: net.h), ERR_FULL, ERR_NOMEM (of our own:
- * nothing is known of the replica). The body is borrowed for the call. A new fetch may be begun from within. */
+ * ERR_LIMIT, ERR_DENIED, ERR_UNSUPPORTED, ERR_VERSION (TLS: net.h), ERR_FULL, ERR_NOMEM (of our
+ * own: nothing is known of the replica). The body is borrowed for the call. A new fetch may be
+ * begun from within. */
 typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status,
                            struct slice body);
 
