@@ -220,13 +220,12 @@ static struct question *question_begin(struct dns *dns)
     return q;
 }
 
-/* The asker is to hear of it. */
-static bool question_end(struct question *q)
+/* The asker has heard. A question is open until then: what the asker asks from within must not renew
+ * the channel that is calling. */
+static void question_end(struct question *q)
 {
-    struct dns *dns = q->dns;
-    dns->open--;
+    q->dns->open--;
     free(q);
-    return !dns->stopped;
 }
 
 static enum dns_status status_of(int status)
@@ -271,19 +270,20 @@ static struct dns_address *addresses_of(const struct ares_addrinfo *found, unsig
 static void on_addresses(void *context, int status, int timeouts, struct ares_addrinfo *found)
 {
     (void)timeouts;
-    struct question asked = *(struct question *)context;
-    if (question_end(context)) {
+    struct question *q = context;
+    if (!q->dns->stopped) {
         unsigned count = 0;
         struct dns_address *list = status == ARES_SUCCESS ? addresses_of(found, &count) : NULL;
         enum dns_status result = status_of(status);
         if (result == DNS_FOUND && list == NULL)
             result = found->nodes == NULL ? DNS_NONE : DNS_FAILED;
-        asked.addresses(asked.context, result, text_of(status, "the name has no addresses"),
-                        result == DNS_FOUND ? found->name : NULL, list, count);
+        q->addresses(q->context, result, text_of(status, "the name has no addresses"),
+                     result == DNS_FOUND ? found->name : NULL, list, count);
         free(list);
     }
     if (found != NULL)
         ares_freeaddrinfo(found);
+    question_end(q);
 }
 
 void dns_addresses(struct dns *dns, const char *name, bool v6, dns_addresses_done done,
@@ -329,22 +329,23 @@ static struct dns_service *services_of(const struct ares_srv_reply *found, unsig
 static void on_services(void *context, int status, int timeouts, unsigned char *answer, int len)
 {
     (void)timeouts;
-    struct question asked = *(struct question *)context;
-    if (!question_end(context))
-        return;
-    struct ares_srv_reply *found = NULL;
-    if (status == ARES_SUCCESS)
-        status = ares_parse_srv_reply(answer, len, &found);
-    unsigned count = 0;
-    struct dns_service *list = status == ARES_SUCCESS ? services_of(found, &count) : NULL;
-    enum dns_status result = status_of(status);
-    if (result == DNS_FOUND && list == NULL)
-        result = DNS_FAILED;
-    asked.services(asked.context, result, text_of(status, "the name has no SRV records"), list,
-                   count);
-    free(list);
-    if (found != NULL)
-        ares_free_data(found);
+    struct question *q = context;
+    if (!q->dns->stopped) {
+        struct ares_srv_reply *found = NULL;
+        if (status == ARES_SUCCESS)
+            status = ares_parse_srv_reply(answer, len, &found);
+        unsigned count = 0;
+        struct dns_service *list = status == ARES_SUCCESS ? services_of(found, &count) : NULL;
+        enum dns_status result = status_of(status);
+        if (result == DNS_FOUND && list == NULL)
+            result = DNS_FAILED;
+        q->services(q->context, result, text_of(status, "the name has no SRV records"), list,
+                    count);
+        free(list);
+        if (found != NULL)
+            ares_free_data(found);
+    }
+    question_end(q);
 }
 
 void dns_services(struct dns *dns, const char *name, dns_services_done done, void *context)

@@ -420,24 +420,53 @@ class Names(Found):
         r = self.found("--replica-dns", "_http._tcp.engines.test", "--dns-server", self.dns.address)
         self.assertEqual(r.wait_event("discovery_empty")["why"], "its SRV records name no host with a port")
 
-    def test_a_resolv_conf_that_changes_is_read_again(self):
-        """As where a machine comes to another network while the router runs."""
-        pods = self.pods(2)
-        servers = []
-        for pod in pods:
-            host = "127.%d.%d.%d" % tuple(random.randrange(1, 255) for _ in range(3))
-            try:
-                servers.append(Dns({"engines.test": {"A": [pod.name.partition(":")[0]]}}, host=host, port=53))
-            except PermissionError:
-                self.skipTest("no port 53 for us here")
-            self.addCleanup(servers[-1].stop)
+    def system_dns(self, pod, make=Dns):
+        """A DNS server at port 53 that knows one pod."""
+        host = "127.%d.%d.%d" % tuple(random.randrange(1, 255) for _ in range(3))
+        try:
+            server = make({"engines.test": {"A": [pod.name.partition(":")[0]]}}, host=host, port=53)
+        except PermissionError:
+            self.skipTest("no port 53 for us here")
+        self.addCleanup(server.stop)
+        return server
+
+    def resolv_conf(self, server):
+        """Its path, and what runs a program that sees it."""
         path = os.path.join(self.folder.name, "resolv.conf")
         wrap = ["unshare", "-m", "sh", "-c", "mount --bind %s /etc/resolv.conf && exec \"$@\"" % path, "sh"]
-        self.write("nameserver " + servers[0].host, path=path)
+        self.write("nameserver " + server.host, path=path)
         try:
             subprocess.run(wrap + ["true"], check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError):
             self.skipTest("no mount namespace of our own here")
+        return path, wrap
+
+    def test_a_resolv_conf_that_changes_while_a_question_is_open(self):
+        """The question for IPv6 is asked from within the answer for IPv4. It renewed the channel of c-ares that was
+        calling, and the router crashed."""
+        class Rewrites(Dns):
+            path = os.devnull
+
+            def answer(self, query, protocol):
+                with open(self.path, "a") as f:
+                    f.write("# %d\n" % len(self.asked))
+                return super().answer(query, protocol)
+        pod, = self.pods(1)
+        server = self.system_dns(pod, Rewrites)
+        path, wrap = self.resolv_conf(server)
+        server.path = path
+        r = self.found("--replica-dns", "engines.test:%d" % self.port, "--replica-dns-interval", "100ms", wrap=wrap,
+                       env={"MALLOC_PERTURB_": "165"})
+        self.wait_listed(r, pod.name)
+        wait_for(lambda: len(server.asked) >= 20, "ten rounds")
+        self.wait_listed(r, pod.name)
+        self.assertEqual(r.events("discovery_failed"), [])
+
+    def test_a_resolv_conf_that_changes_is_read_again(self):
+        """As where a machine comes to another network while the router runs."""
+        pods = self.pods(2)
+        servers = [self.system_dns(pod) for pod in pods]
+        path, wrap = self.resolv_conf(servers[0])
         r = self.found("--replica-dns", "engines.test:%d" % self.port, "--replica-dns-interval", "200ms", wrap=wrap)
         self.wait_listed(r, pods[0].name)
         self.write("# another network", "nameserver " + servers[1].host, path=path)
