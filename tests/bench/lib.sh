@@ -24,23 +24,22 @@ need() {
     done
 }
 
-# A port that nobody listens on right now.
+# A port that nobody listens on, by TCP or UDP. It is below those that the system gives out by itself: one of these might be
+# another program's before it is used here.
 free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
-# The same for gossip, which listens on UDP and TCP alike.
-free_gossip_port() {
     python3 - <<'PYTHON'
+import random
 import socket
+given_out = int(open("/proc/sys/net/ipv4/ip_local_port_range").read().split()[0])
 while True:
     udp, tcp = socket.socket(type=socket.SOCK_DGRAM), socket.socket()
-    udp.bind(("127.0.0.1", 0))
+    port = random.randrange(10000, max(given_out, 20000))
     try:
-        tcp.bind(udp.getsockname())
+        tcp.bind(("127.0.0.1", port))
+        udp.bind(("127.0.0.1", port))
     except OSError:
         continue
-    print(udp.getsockname()[1])
+    print(port)
     break
 PYTHON
 }
@@ -142,13 +141,13 @@ start_routers() {
     local how=$1 count=$2 policy=$3 i seed gossip=()
     shift 3
     ROUTERS=() ADMINS=() ROUTER_PIDS=()
-    seed=127.0.0.1:$(free_gossip_port)
+    seed=127.0.0.1:$(free_port)
     [ "$how" = apart ] || [ -s "$WORK/cluster.key" ] || cluster_key "$WORK/cluster.key"
     for i in $(seq "$count"); do
         if [ "$how" = shared ]; then
             gossip=(--cluster-key-file "$WORK/cluster.key" --node-name "router-$i")
             [ "$i" -eq 1 ] && gossip+=(--gossip-listen "$seed") ||
-                gossip+=(--gossip-listen "127.0.0.1:$(free_gossip_port)" --join "$seed")
+                gossip+=(--gossip-listen "127.0.0.1:$(free_port)" --join "$seed")
         fi
         LOG=$WORK/router-$i.log ADMIN_WANTED=$([ "$i" -gt 1 ] || echo "${FIRST_ADMIN:-}") \
             start_router "$policy" "${gossip[@]}" "$@"
