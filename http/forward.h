@@ -44,7 +44,10 @@ MUST_USE int http_forward_request_write(struct buf *out, const struct http_head 
  * of the body is known only now. */
 MUST_USE int http_forward_length_write(struct buf *out, uint64_t content_length);
 
-/* The body has another length than the head says, which was written with framing LENGTH. */
+enum { HTTP_LENGTH_ROOM = 20 }; /* bytes */
+
+/* The body has another length than the head says, which was written with framing LENGTH. ERR_NOMEM,
+ * ERR_LIMIT; not where the head has room for HTTP_LENGTH_ROOM more. */
 MUST_USE int http_forward_length_change(struct buf *head, uint64_t content_length);
 
 /* Sets a field of a head that was written: it replaces all of that name. An empty value: there is

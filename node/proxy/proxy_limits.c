@@ -4,7 +4,8 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/proxy_internal.h"
 
-/* Of a queue that is kept for its order even where the limit is off. */
+/* Of a queue that is kept even where the limit is off: for its order, or because the limit counts for
+ * what is under way when it is set. */
 static uint64_t or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX / 4;
@@ -37,8 +38,8 @@ static void read_waits(const struct node_options *o, uint64_t *out)
         [PROXY_RETRY_FIRST + 1] = 65,
         [PROXY_RETRY_FIRST + 2] = 110,
         [PROXY_RETRY_LAST] = 150,
-        [PROXY_REQUEST] = o->request_timeout_ms,
-        [PROXY_QUEUE] = o->queue_timeout_ms,
+        [PROXY_REQUEST] = or_never(o->request_timeout_ms),
+        [PROXY_QUEUE] = or_never(o->queue_timeout_ms),
         [PROXY_FETCH] = o->health_timeout_ms,
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
         [PROXY_FETCH_CONNECT] =

@@ -65,7 +65,7 @@ class Account:
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                 "-keyout", at("api.key"), "-out", at("api.csr"), "-subj", "/CN=kube-apiserver")
         with open(at("ext"), "w") as f:
-            f.write("subjectAltName=IP:127.0.0.1,DNS:kubernetes.default\n")
+            f.write("subjectAltName=IP:127.0.0.1,IP:192.0.2.1,IP:10.0.0.1,DNS:kubernetes.default\n")
         openssl("x509", "-req", "-in", at("api.csr"), "-CA", at("ca.crt"), "-CAkey", at("ca.key"),
                 "-CAcreateserial", "-days", "2", "-extfile", at("ext"), "-out", at("api.crt"))
         with open(at("ca.crt")) as f:

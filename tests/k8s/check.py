@@ -44,6 +44,8 @@ def running(args, log):
 
 class Cluster:
     """etcd and kube-apiserver, and an administrator's connection to it."""
+    flags = ["--bind-address", "127.0.0.1", "--advertise-address", POD]
+    reconciler = "none"
 
     def __init__(self, folder):
         self.folder = folder
@@ -70,8 +72,7 @@ class Cluster:
             "--token-auth-file", self.at("tokens.csv"), "--service-cluster-ip-range", "10.0.0.0/24",
             "--tls-cert-file", os.path.join(secret, "api.crt"),
             "--tls-private-key-file", os.path.join(secret, "api.key"), "--cert-dir", self.folder,
-            "--bind-address", "127.0.0.1", "--advertise-address", POD,
-            "--endpoint-reconciler-type", "none"], self.log)
+            *self.flags, "--endpoint-reconciler-type", self.reconciler], self.log)
         wait_for(self.ready, "kube-apiserver ready", limit=120, step=0.2)
 
     def ready(self):

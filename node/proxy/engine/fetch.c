@@ -134,7 +134,9 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
     if (err != 0)
         return err;
     struct http_head *head = &c->proxy->head;
-    err = http_response_parse(head, c->in.at, c->in.len, false, &c->proxy->engines.limits);
+    while ((err = http_response_parse(head, c->in.at, c->in.len, false,
+                                      &c->proxy->engines.limits)) == 0 && head->status < 200)
+        buf_consume(&c->in, head->bytes);
     if (err != 0)
         return err;
     struct slice router = http_head_find(head, SLICE(PROBE_ROUTER_NAME));

@@ -124,7 +124,10 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
     buf_init(&event, 0);
     if (client_gather_full(x->client))
         flush(x, false);
-    if (takes_event(x) && buf_append_slice(&event, event_end(x)) == 0 &&
+    /* Of the answer behind a sign of life the client has whole events. */
+    bool sign = x->alive && !x->answering && x->client->broken == CLIENT_END_DONE;
+    struct slice end = sign ? SLICE("") : event_end(x);
+    if ((sign || takes_event(x)) && buf_append_slice(&event, end) == 0 &&
         http_error_event_write(&event, &error) == 0)
         client_gather(x->client, buf_slice(&event));
     flush(x, false);
@@ -137,6 +140,11 @@ static bool is_whole(const struct exchange *x)
     bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
     return open && x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE &&
            x->usage.done && http_usage_place(&x->usage) == HTTP_USAGE_BETWEEN;
+}
+
+void exchange_note_told(struct exchange *x)
+{
+    x->told |= is_whole(x) && x->client->broken == CLIENT_END_DONE && x->client->out_bytes == 0;
 }
 
 const char *exchange_error_word(const struct exchange *x)

@@ -237,6 +237,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         stats->answers_cut[why]++;
     if (why == CLIENT_END_DONE)
         note_timing(x);
+    x->reached |= !x->asking && x->upstream != NULL && x->upstream->head_sent > 0;
     exchange_hang_up(x);
     deadline_clear(&x->request_deadline);
     deadline_clear(&x->queue_deadline);
@@ -259,7 +260,7 @@ void exchange_finish(struct exchange *x)
 {
     struct client *c = x->client;
     /* A client that is already lost to us hears nothing of the end. */
-    end(x, c->broken, x->outcome);
+    end(x, x->told && c->broken == CLIENT_END_GONE ? CLIENT_END_DONE : c->broken, x->outcome);
     client_answered(c);
 }
 
@@ -275,11 +276,15 @@ void exchange_finish_cut(struct exchange *x)
 void exchange_cut(struct exchange *x, enum client_end why, bool reset)
 {
     struct client *c = x->client;
-    reset |= x->answering && x->out_framing == HTTP_BODY_UNTIL_CLOSE; /* or it passes for whole */
+    /* The clients of OpenAI leave at [DONE], and do not wait for the end of the framing. */
+    exchange_note_told(x);
+    bool whole = why == CLIENT_END_GONE && x->told;
+    bool begun = x->answering || x->alive;
     c->exchange = NULL;
     client_discard(c);
-    client_close(c, reset || (x->answering && x->out_framing == HTTP_BODY_UNTIL_CLOSE));
-    end(x, why, NODE_OUTCOME_CLIENT_GONE);
+    /* What ends with the connection would pass for whole. */
+    client_close(c, reset || (begun && x->out_framing == HTTP_BODY_UNTIL_CLOSE));
+    end(x, whole ? CLIENT_END_DONE : why, whole ? x->outcome : NODE_OUTCOME_CLIENT_GONE);
 }
 
 void exchange_usage_drop(struct exchange *x)

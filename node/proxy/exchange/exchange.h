@@ -138,6 +138,7 @@ struct exchange {
 
     /* The answer. */
     bool answering; /* it is committed: bytes of it went to the client */
+    bool told;      /* its terminal event, with all before it, is with the client's kernel */
     bool first_token;
     bool last_asked; /* client->last, before this answer's head */
     enum exchange_scan scan;

@@ -72,6 +72,8 @@ bool exchange_unfinished(const struct exchange *x);
 bool exchange_was_aborted(const struct exchange *x);
 /* Counts the error that the engine says in it, once. */
 void exchange_count_event(struct exchange *x);
+/* Bytes of the answer went out, or may have: is its terminal event with the client? */
+void exchange_note_told(struct exchange *x);
 /* The answer is whole: if the engine says an error in it, that is its outcome. */
 void exchange_judge_error(struct exchange *x);
 /* What the client gets if the answer fails now, in a word: "error", "error_event", "cut", "whole"

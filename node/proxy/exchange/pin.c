@@ -61,11 +61,11 @@ static void pin_body(struct exchange *x, int rank)
     if (x->rank_field == NULL) {
         size_t at = exchange_behind_brace(body);
         if (at == 0 || !x->skim.understood || !has_fields(body, at) || body->refs != 1 ||
+            buf_reserve(&x->request.head, HTTP_LENGTH_ROOM) != ERR_OK ||
             body_insert(&x->proxy->segments, body, at, slice_of(field, LEN)) != ERR_OK)
             return;
         x->rank_field = body->first->data + at;
-        if (http_forward_length_change(&x->request.head, body->bytes) != ERR_OK)
-            exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+        CHECK(http_forward_length_change(&x->request.head, body->bytes) == ERR_OK);
         return;
     }
     memcpy(x->rank_field, field, LEN);

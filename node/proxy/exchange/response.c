@@ -8,8 +8,9 @@
 static void choose_scan(struct exchange *x, const struct http_head *head)
 {
     x->scan = EXCHANGE_SCAN_NONE;
-    if (!exchange_answers_tokens(x->route.kind))
-        return;
+    if (!exchange_answers_tokens(x->route.kind) ||
+        http_head_find(head, SLICE("content-encoding")).at != NULL)
+        return; /* nor are bytes that are packed read */
     struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
     if (type.len >= 17 && slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream")))
         http_usage_init(&x->usage, HTTP_USAGE_SSE);
@@ -77,8 +78,10 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     if (x->scan == EXCHANGE_SCAN_NONE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
     exchange_hold_begin(x, head);
-    if (x->alive) /* a head is with the client */
+    if (x->alive) { /* a head is with the client */
+        exchange_usage_begin(x, head);
         return;
+    }
     x->last_asked = x->client->last;
     x->out_framing = http_forward_response_framing(head, x->minor);
     exchange_usage_begin(x, head);
@@ -106,6 +109,7 @@ static void flush(struct exchange *x, bool last)
     if (!x->answering && (client_has_gathered(x->client) || last))
         exchange_answering(x);
     x->bytes_out += client_flush(x->client, chunked, last);
+    exchange_note_told(x);
     http_usage_cut_settled(&x->cut);
     if (x->held.cap > 0)
         exchange_hold_drop(x);
