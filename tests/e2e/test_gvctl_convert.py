@@ -329,11 +329,30 @@ backend engines
         line = ("--worker-urls", "http://a:1", "--pd-disaggregation", "--no-such-flag", "x", "--retry-max-retries", "many")
         for strict, status in (((), 0), (("--strict",), 1)):
             got, out, err = self.convert("--from", "smg", *strict, "--", *line, exits=status)
-            self.assertIn("gvctl: of smg: 1 converted, 0 not needed, 1 by hand, 2 without a counterpart\n", err)
+            self.assertIn("gvctl: of smg: 3 written, 0 not needed, 1 by hand, 2 without a counterpart\n", err)
+            self.assertEqual(len(got), 3)
+            self.assertIn("gvctl: by hand: --retry-max-retries: would be retries-max: many, which is refused: ", err)
             self.assertIn("gvctl: --pd-disaggregation: prefill and decode on engines of their own", err)
             self.assertIn("gvctl: --no-such-flag: this flag is not known here", err)
             self.assertIn("#   --retry-max-retries: would be retries-max: many, which is refused: ", out)
         self.convert("--strict", "--from", "smg", "--", "--worker-urls", "http://a:1")
+
+    def test_what_is_by_hand_is_told(self):
+        """It was counted and not named, or named and not counted; --strict went by."""
+        key = ("--", "vllm-router", "--worker-urls", "http://a:1", "--api-key", "sekret", "--api-key", "other")
+        picker = "kind: EndpointPickerConfig\nplugins:\n- type: prefix-cache-scorer\n- type: max-score-picker\n"
+        for args, stdin, counts, told in (
+                (key, "", "3 written, 0 not needed, 1 by hand, 0", "--api-key: write the key, one line, into a file"),
+                ((), picker, "2 written, 2 not needed, 1 by hand, 0", "replica-kubernetes: pods are found by a Service"),
+                ((), "backend b\n  server a h:1\nbackend d\n  server b h:2\n", "1 written, 0 not needed, 1 by hand, 0",
+                 "server: one set of replicas was made of those of b, d"),
+                (("--from", "smg", "--", "--port", "1"), "", "2 written, 0 not needed, 1 by hand, 0",
+                 "all together: setting replica is missing")):
+            status, out, err = gvctl("convert", *args, stdin=stdin.encode())
+            self.assertEqual((status, len(settings(out))), (0, int(counts.split()[0])))
+            self.assertRegex(err, r"^gvctl: of \S+: %s without a counterpart\ngvctl: by hand: %s.*\n$" % (counts, told))
+            self.assertIn("\n# To be done by hand:\n#   %s" % told, out)
+            self.assertEqual(gvctl("convert", "--strict", *args, stdin=stdin.encode()), (1, out, err))
 
     def test_what_does_not_fit_together_is_told(self):
         got, out, err = self.convert("--", "vllm-router", "--worker-urls", "http://a:1", "--port", "9090")

@@ -71,8 +71,7 @@ struct convert_state {
     const struct convert_router *router;
     json_t *settings; /* ours -> [value, ...] */
     json_t *origins;  /* ours -> [what it comes from, ...] */
-    json_t *notes;    /* [{kind, flag, note}, ...] */
-    unsigned counts[CONVERT_NONE + 1];
+    json_t *notes;    /* [{kind, flag, note}, ...], none twice */
     char host[256], port[16], admin_host[256], admin_port[16];
     bool kubernetes, listen_given;
     char ns[128], kubernetes_port[64], selector[256];
@@ -88,6 +87,7 @@ void convert_free(struct convert_state *c);
 /* A value of ours; a second one is added to a list and replaces any other. */
 void convert_set(struct convert_state *c, const char *setting, const char *value,
                  const char *origin);
+/* NULL as its note: there is nothing to say. */
 void convert_note(struct convert_state *c, enum convert_kind kind, const char *flag,
                   const char *note);
 /* By its table. */

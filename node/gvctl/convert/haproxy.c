@@ -202,7 +202,6 @@ static void take_check_path(struct convert_state *c, const char *flag, const jso
             break;
         }
     }
-    convert_note(c, CONVERT_DID, flag, NULL);
 }
 
 /* "200-399" is "200..399" here. */
@@ -219,14 +218,12 @@ static void take_expect(struct convert_state *c, const json_t *words)
             text[n++] = '.';
     }
     text[n] = '\0';
-    if (n > 0) {
+    if (n > 0)
         convert_set(c, "health-statuses", text, "http-check expect");
-        convert_note(c, CONVERT_DID, "http-check expect", NULL);
-    } else {
+    else
         convert_note(
             c, CONVERT_HAND, "http-check expect",
             "health-statuses: the statuses of a replica that is well; its body does not count");
-    }
 }
 
 static void set_nameserver(struct convert_state *c, const json_t *words)
@@ -237,7 +234,6 @@ static void set_nameserver(struct convert_state *c, const json_t *words)
         return;
     }
     convert_set(c, "dns-server", at, "nameserver");
-    convert_note(c, CONVERT_DID, "nameserver", NULL);
 }
 
 /* A folder in which files of that kind are. */

@@ -95,7 +95,6 @@ void convert_haproxy_bind(struct convert_state *c, const json_t *words)
             convert_note(c, CONVERT_HAND, "bind: tls-ticket-keys",
                          "tls-ticket-key-file: keys of 80 bytes in base64, a line each");
     }
-    convert_note(c, CONVERT_DID, "bind", NULL);
 }
 
 /* --- servers --------------------------------------------------------------------------------- */
@@ -262,7 +261,6 @@ void convert_haproxy_server(struct convert_state *c, const json_t *words)
                      "it is among the replicas: gvctl drain takes it out");
     convert_set(c, "replica", url, "server");
     take_rest(c, words, 2);
-    convert_note(c, CONVERT_DID, "server", NULL);
 }
 
 void convert_haproxy_server_template(struct convert_state *c, const json_t *words)
@@ -274,12 +272,10 @@ void convert_haproxy_server_template(struct convert_state *c, const json_t *word
                    srv ? (int)strcspn(said, ":") : (int)strlen(said), said);
     convert_set(c, "replica-dns", name, "server-template");
     take_rest(c, words, 3);
-    convert_note(c, CONVERT_DID, "server-template", NULL);
 }
 
 void convert_haproxy_default_server(struct convert_state *c, const json_t *words)
 {
     c->servers_tls = c->servers_tls || behind(words, 0, "ssl") != NULL;
     take_rest(c, words, 0);
-    convert_note(c, CONVERT_DID, "default-server", NULL);
 }

@@ -229,10 +229,8 @@ static void note_backends(struct convert_state *c, const json_t *sections, bool 
     (void)snprintf(note + len, sizeof note - len,
                    "%s: take out what is no engine. Which models each serves is asked of it",
                    count > NAMES_MAX ? " and others" : "");
-    if (count > 1) {
+    if (count > 1)
         convert_note(c, CONVERT_HAND, "server", note);
-        c->counts[CONVERT_HAND]--; /* no directive of its own */
-    }
 }
 
 void convert_haproxy_text(struct convert_state *c, struct slice text)

@@ -27,10 +27,19 @@ void convert_free(struct convert_state *c)
 void convert_note(struct convert_state *c, enum convert_kind kind, const char *flag,
                   const char *note)
 {
-    c->counts[kind]++;
-    if (note != NULL)
-        (void)json_array_append_new(
-            c->notes, json_pack("{s:i,s:s,s:s}", "kind", (int)kind, "flag", flag, "note", note));
+    size_t i;
+    const json_t *other;
+    if (note == NULL)
+        return;
+    json_t *one = json_pack("{s:i,s:s,s:s}", "kind", (int)kind, "flag", flag, "note", note);
+    bool again = false;
+    json_array_foreach(c->notes, i, other)
+    {
+        again = again || json_equal(other, one) != 0;
+    }
+    if (!again)
+        (void)json_array_append(c->notes, one);
+    json_decref(one);
 }
 
 /* Whether the router takes it; else says what is wrong. */
@@ -430,10 +439,8 @@ static void check_together(struct convert_state *c)
                                      slice_of_cstr(json_string_value(value)), origin, &error));
         }
     }
-    if (node_options_finish(&options, &error) != 0) {
+    if (node_options_finish(&options, &error) != 0)
         convert_note(c, CONVERT_HAND, "all together", error.text);
-        c->counts[CONVERT_HAND]--; /* no flag of its own */
-    }
     node_options_free(&options);
 }
 
@@ -451,7 +458,6 @@ static void set_kubernetes(struct convert_state *c)
         "\"%s\", or write the name of the one that is there",
         c->selector[0] != '\0' ? c->selector : "that of the engines' pods");
     convert_note(c, CONVERT_HAND, "replica-kubernetes", note);
-    c->counts[CONVERT_HAND]--; /* not a flag of its own */
 }
 
 void convert_finish(struct convert_state *c)
