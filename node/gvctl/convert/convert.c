@@ -31,20 +31,27 @@ static void print_value(const char *text, FILE *to)
 static void print_setting(const struct convert_state *c, const struct node_option *row, FILE *to)
 {
     const json_t *values = json_object_get(c->settings, row->name);
+    const json_t *left = json_object_get(c->left, row->name);
     size_t i;
     const json_t *value;
-    if (values == NULL)
+    if (values == NULL && left == NULL)
         return;
-    (void)fputs("# ", to);
+    (void)fputs(values != NULL ? "# " : "# nothing is in use", to);
     json_array_foreach(json_object_get(c->origins, row->name), i, value)
     {
         (void)fprintf(to, "%s%s", i > 0 ? ", " : "", json_string_value(value));
     }
-    (void)fprintf(to, "\n%s:", row->name);
+    (void)fprintf(to, "\n%s%s:", values != NULL ? "" : "# ", row->name);
     json_array_foreach(values, i, value)
     {
         (void)fputs(row->type == NODE_TYPE_LIST ? "\n  - " : " ", to);
         print_value(json_string_value(value), to);
+    }
+    json_array_foreach(left, i, value)
+    {
+        (void)fputs("\n  # - ", to);
+        print_value(fields_text(value, "value"), to);
+        (void)fprintf(to, "   # %s", fields_text(value, "why"));
     }
     (void)fputs("\n", to);
 }

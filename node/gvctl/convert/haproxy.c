@@ -16,7 +16,8 @@
 /* A directive of one word or several; the longest that fits counts. */
 static const struct convert_row rows[] = {
     ROW("bind", MANY, SPECIAL, "listen", "accept-proxy becomes proxy-protocol, crt tls-cert"),
-    ROW("server", MANY, SPECIAL, "replica", "weight becomes a label; what else it says is listed"),
+    ROW("server", MANY, SPECIAL, "replica",
+        "weight becomes a label; one that is disabled, a backup or of weight 0 becomes a comment"),
     ROW("server-template", MANY, SPECIAL, "replica-dns", NULL),
     ROW("default-server", MANY, SPECIAL, "health-interval", "inter, fall and maxconn"),
     ROW("balance", MANY, SPECIAL, "policy",
@@ -69,7 +70,7 @@ static const struct convert_row rows[] = {
     ROW("option tcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
     ROW("option clitcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
     ROW("option srvtcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
-    ROW("option allbackups", ONE, NEEDLESS, NULL, "there are no backups: all replicas serve"),
+    ROW("option allbackups", ONE, NEEDLESS, NULL, "there are no backups: they become comments"),
     ROW("option accept-invalid-http-request", ONE, MISSING, NULL, "HTTP is read strictly"),
     ROW("option accept-invalid-http-response", ONE, MISSING, NULL, "HTTP is read strictly"),
     ROW("option external-check", ONE, MISSING, NULL, "the router runs no code of others"),

@@ -14,6 +14,7 @@ void convert_begin(struct convert_state *c, const struct convert_router *router)
     *c = (struct convert_state){.router = router,
                                 .settings = json_object(),
                                 .origins = json_object(),
+                                .left = json_object(),
                                 .notes = json_array()};
 }
 
@@ -21,6 +22,7 @@ void convert_free(struct convert_state *c)
 {
     json_decref(c->settings);
     json_decref(c->origins);
+    json_decref(c->left);
     json_decref(c->notes);
 }
 
@@ -65,8 +67,9 @@ static bool is_list(const char *setting)
     return row >= 0 && node_option_table(&count)[row].type == NODE_TYPE_LIST;
 }
 
-void convert_set(struct convert_state *c, const char *setting, const char *value,
-                 const char *origin)
+/* Whether it can be written; else that is noted. */
+static bool check(struct convert_state *c, const char *setting, const char *value,
+                  const char *origin)
 {
     char why[NODE_ERROR_BYTES], text[NODE_ERROR_BYTES + 512];
     if (node_option_find(slice_of_cstr(setting)) < 0) {
@@ -74,14 +77,36 @@ void convert_set(struct convert_state *c, const char *setting, const char *value
                        "would be %s: %s, which grapevine " GRAPEVINE_VERSION " does not have",
                        setting, value);
         convert_note(c, CONVERT_NONE, origin, text);
-        return;
+        return false;
     }
     if (!is_good(setting, value, why)) {
         (void)snprintf(text, sizeof text, "would be %s: %s, which is refused: %s", setting, value,
                        why);
         convert_note(c, CONVERT_HAND, origin, text);
-        return;
+        return false;
     }
+    return true;
+}
+
+void convert_leave(struct convert_state *c, const char *setting, const char *value,
+                   const char *origin, const char *why)
+{
+    char note[600];
+    if (!check(c, setting, value, origin))
+        return;
+    if (json_object_get(c->left, setting) == NULL)
+        (void)json_object_set_new(c->left, setting, json_array());
+    (void)json_array_append_new(json_object_get(c->left, setting),
+                                json_pack("{s:s,s:s}", "value", value, "why", why));
+    (void)snprintf(note, sizeof note, "%s: %s", value, why);
+    convert_note(c, CONVERT_HAND, origin, note);
+}
+
+void convert_set(struct convert_state *c, const char *setting, const char *value,
+                 const char *origin)
+{
+    if (!check(c, setting, value, origin))
+        return;
     json_t *values = json_object_get(c->settings, setting);
     if (values == NULL || !is_list(setting)) {
         (void)json_object_set_new(c->settings, setting, json_array());
