@@ -20,23 +20,25 @@ max-concurrent-requests queue-size queue-timeout-secs rate-limit-tokens-per-seco
 retry-initial-backoff-ms retry-max-backoff-ms retry-backoff-multiplier retry-jitter-factor disable-retries
 cb-failure-threshold cb-success-threshold cb-timeout-duration-secs cb-window-duration-secs disable-circuit-breaker
 health-failure-threshold health-success-threshold health-check-timeout-secs health-check-interval-secs
-health-check-endpoint eviction-interval-secs"""
+health-check-endpoint eviction-interval-secs eviction-interval"""
 GATEWAY = """pd-disaggregation bucket-adjust-interval-secs dp-aware model-path tokenizer-path chat-template
 tokenizer-cache-enable-l0 tokenizer-cache-l0-max-entries tokenizer-cache-enable-l1 tokenizer-cache-l1-max-memory
 reasoning-parser tool-call-parser mcp-config-path backend history-backend oracle-wallet-path oracle-tns-alias
 oracle-connect-descriptor oracle-username oracle-password oracle-pool-min oracle-pool-max oracle-pool-timeout-secs
-client-cert-path client-key-path ca-cert-paths enable-trace otlp-traces-endpoint"""
+client-cert-path client-key-path ca-cert-paths enable-trace otlp-traces-endpoint load-monitor-interval max-idle-secs
+assignment-mode log-json prometheus-duration-buckets shutdown-grace-period-secs disable-health-check served-model-name
+storage-hook-wasm-path oracle-external-auth postgres-db-url postgres-pool-max redis-url redis-key-prefix redis-pool-max
+redis-retention-days tls-cert-path tls-key-path control-plane-api-keys control-plane-audit-enabled jwt-issuer
+jwt-audience jwt-jwks-uri jwt-role-mapping mini-lb e-disaggregation epd-disaggregation encode encode-policy
+encode-selector bootstrap-port-annotation model runtime oracle-dsn oracle-user postgres-pool-max-size
+redis-pool-max-size jwt-role-claim disable-audit-logging"""
 PUBLISHED = {
-    "vllm-router": FORK + """ mini-lb vllm-pd-disaggregation eviction-interval intra-node-data-parallel-size
+    "vllm-router": FORK + """ mini-lb vllm-pd-disaggregation intra-node-data-parallel-size
         vllm-discovery-address kv-connector enable-trace otlp-traces-endpoint otel-sampling-ratio otel-excluded-paths
         backend runtime history-backend profile enable-program-scheduling program-scheduling-config-json
         api-key-validation-urls wasm-middleware wasm-middleware-sha256 wasm-middleware-route""",
-    "sglang-router": FORK + " mini-lb e-disaggregation encode " + GATEWAY,
-    "smg": FORK + " " + GATEWAY + """ load-monitor-interval max-idle-secs assignment-mode log-json
-        prometheus-duration-buckets shutdown-grace-period-secs disable-health-check served-model-name
-        storage-hook-wasm-path oracle-external-auth postgres-db-url postgres-pool-max redis-url redis-pool-max
-        redis-retention-days tls-cert-path tls-key-path control-plane-api-keys control-plane-audit-enabled jwt-issuer
-        jwt-audience jwt-jwks-uri jwt-role-mapping""",
+    "sglang-router": FORK + " " + GATEWAY,  # what one release lacks another has
+    "smg": FORK + " " + GATEWAY,
     "production-stack": """host port service-discovery k8s-service-discovery-type static-backends static-models
         static-aliases static-model-types static-model-labels static-backend-health-checks k8s-port k8s-namespace
         k8s-label-selector k8s-watcher-timeout-seconds backend-health-check-timeout-seconds routing-logic
@@ -176,6 +178,32 @@ class Convert(Converts):
             out, err = self.convert("--", "vllm-router", *args)[1:]
             self.assertIn("gvctl: of %s: " % router, err)
             self.assertIn("--tls-cert-path: this flag is not known here; that of smg is tls-cert", out)
+
+    def test_flags_of_other_releases_and_of_forks(self):
+        """--eviction-interval was known of vLLM Router alone, and half of the gateway's flags of SMG alone."""
+        for program in (("vllm-router",), ("python", "-m", "sglang_router.launch_router"), ("smg", "launch"),
+                        ("python3", "-m", "smg.launch_router"), ("/usr/bin/amg",)):
+            out, err = self.convert("--strict", "--", *program, "--worker-urls", "http://a:1", "--eviction-interval", "60")[1:]
+            self.assertIn("#   --eviction-interval: prefixes go by what each engine's cache holds", out)
+        got = self.convert("--strict", "--", "sgl-router", "--worker-urls", "http://a:1", "--log-json", "--policy", "least_load",
+                           "--shutdown-grace-period-secs", "60", "--max-idle-secs", "9")[0]
+        self.assertEqual((got["log-format"], got["drain-timeout"], got["policy"]), ("json", "60s", "least_tokens"))
+        got = self.convert("--strict", "--", "vllm-router", "--worker-urls", "http://a:1", "--policy", "sticky_least_loaded")[0]
+        self.assertEqual(got["policy"], "session")
+
+    def test_an_engine_is_no_router(self):
+        """--served-model-name was taken for SMG's: the router beside the engine was not looked at."""
+        manifest = """
+services:
+  engine:
+    image: vllm/vllm-openai
+    command: --model m --served-model-name x --chat-template t --enable-trace --reasoning-parser qwen3
+  other: {image: lmsysorg/sglang, command: python3 -m sglang.launch_server --model-path m --tokenizer-path t --port 8000}
+  router: {image: ghcr.io/lightseekorg/smg, command: --service-discovery --selector app=x --jwt-issuer i}
+"""
+        got, out, err = self.convert(stdin=manifest.encode())
+        self.assertEqual(got["replica-kubernetes"], ["engines"])
+        self.assertIn("gvctl: of smg: ", err)
 
     def test_sglang_in_kubernetes_and_compose(self):
         manifest = """
