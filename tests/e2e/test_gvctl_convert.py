@@ -31,7 +31,8 @@ storage-hook-wasm-path oracle-external-auth postgres-db-url postgres-pool-max re
 redis-retention-days tls-cert-path tls-key-path control-plane-api-keys control-plane-audit-enabled jwt-issuer
 jwt-audience jwt-jwks-uri jwt-role-mapping mini-lb e-disaggregation epd-disaggregation encode encode-policy
 encode-selector bootstrap-port-annotation model runtime oracle-dsn oracle-user postgres-pool-max-size
-redis-pool-max-size jwt-role-claim disable-audit-logging"""
+redis-pool-max-size jwt-role-claim disable-audit-logging enable-mesh mesh-server-name mesh-host mesh-port
+mesh-advertise-host mesh-peer-urls router-selector router-mesh-port-annotation"""
 PUBLISHED = {
     "vllm-router": FORK + """ mini-lb vllm-pd-disaggregation intra-node-data-parallel-size
         vllm-discovery-address kv-connector enable-trace otlp-traces-endpoint otel-sampling-ratio otel-excluded-paths
@@ -62,6 +63,8 @@ VALUES = {"worker-urls": ["http://10.0.0.1:8000", "http://10.0.0.2:8000"], "stat
           "session-key": ["x-user"], "service-discovery": ["k8s"], "pool-name": ["engines"], "pool-namespace": ["ns"],
           "k8s-namespace": ["ns"], "service-discovery-namespace": ["ns"], "drain-timeout": ["30s"],
           "refresh-metrics-interval": ["500ms"], "config-file": ["/nowhere"], "selector": ["app=vllm", "env=prod"],
+          "router-selector": ["app=smg", "tier=router"], "mesh-host": ["0.0.0.0"], "mesh-port": ["39527"],
+          "mesh-advertise-host": ["10.0.0.11"], "mesh-peer-urls": ["10.0.0.12:39527", "10.0.0.13:39527"],
           "endpoint-selector": ["app=vllm"], "prometheus-port": ["8"], "max-payload-size": ["1048576"], "metrics-port": ["8"], "retry-max-retries": ["3"]}
 
 
@@ -110,11 +113,19 @@ class Converts(unittest.TestCase):
         status, out, err = gvctl("convert", *args, stdin=stdin)
         self.assertEqual(status, exits, err)
         if exits < 2:
-            p = subprocess.run([binary("grapevine"), "--config", self.file("out.yaml", out), "--check-config"],
+            given = out
+            if "#   --enable-mesh: make a key" in out:  # which is done here
+                key = os.path.join(self.folder.name, "cluster.key")
+                if not os.path.exists(key):
+                    self.assertEqual(gvctl("keygen", "--out", key)[0], 0)
+                self.assertIn("\ngossip-listen: ", out)
+                given += "cluster-key-file: %s\n" % key
+            p = subprocess.run([binary("grapevine"), "--config", self.file("out.yaml", given), "--check-config"],
                                capture_output=True, text=True)
             # Files of certificates that it names are opened last, and are not here.
             if not (p.returncode == 2 and "No such file or directory" in p.stderr):
-                self.assertEqual((p.returncode, p.stderr), (0, ""), out)
+                said = re.sub(r'\{.*"event":"cluster_key_held".*\n', "", p.stderr)
+                self.assertEqual((p.returncode, said), (0, ""), out)
         return settings(out), out, err
 
 
@@ -178,6 +189,38 @@ class Convert(Converts):
             out, err = self.convert("--", "vllm-router", *args)[1:]
             self.assertIn("gvctl: of %s: " % router, err)
             self.assertIn("--tls-cert-path: this flag is not known here; that of smg is tls-cert", out)
+
+    def test_a_mesh_is_a_cluster(self):
+        """Six flags of it were not known here."""
+        line = ("--enable-mesh", "--mesh-server-name", "node1", "--mesh-host", "0.0.0.0", "--mesh-advertise-host", "10.0.0.11",
+                "--mesh-port", "39527", "--mesh-peer-urls", "10.0.0.12:39527", "grpc://[fd00::3]:39527",
+                "--worker-urls", "http://10.1.0.1:8000", "--host", "0.0.0.0", "--port", "8000")
+        cluster = {"gossip-listen": "0.0.0.0:39527", "gossip-advertise": "10.0.0.11:39527", "node-name": "node1",
+                   "join": ["10.0.0.12:39527", "[fd00::3]:39527"]}
+        rest = {"replica": ["http://10.1.0.1:8000"], "listen": "0.0.0.0:8000", "body-bytes-max": "512MiB"}
+        for program in (("smg",), ("python", "-m", "sglang_router.launch_router"), ()):
+            got, out, err = self.convert("--", *program, *line)
+            self.assertEqual(got, cluster | rest)
+            self.assertRegex(err, r"^gvctl: of \S+: 7 written, 0 not needed, 1 by hand, 0 without a counterpart\n"
+                             r"gvctl: by hand: --enable-mesh: make a key with gvctl keygen --out FILE.* cluster-key-file: FILE at each\n$")
+        for part, wanted in ((("--mesh-port=1234",), {"gossip-listen": "0.0.0.0:1234"}), ((), {"gossip-listen": "0.0.0.0:39527"}),
+                             (("--mesh-host", "::1", "--mesh-advertise-host", "fd00::1"),
+                              {"gossip-listen": "[::1]:39527", "gossip-advertise": "[fd00::1]:39527"})):
+            got, out, err = self.convert("--", "smg", "--enable-mesh", "--worker-urls", "http://a:1", *part)
+            self.assertEqual({k: v for k, v in got.items() if k in cluster}, wanted)
+
+    def test_a_mesh_that_is_off_or_found_by_kubernetes(self):
+        got, out, err = self.convert("--strict", "--", "smg", "--mesh-port", "1", "--mesh-peer-urls", "h:1", "--worker-urls", "http://a:1")
+        self.assertEqual(sorted(got), ["body-bytes-max", "listen", "replica"])
+        self.assertIn("#   --mesh-peer-urls: without --enable-mesh it says nothing", out)
+        got, out, err = self.convert("--", "smg", "--enable-mesh", "--service-discovery", "--selector", "app=vllm",
+                                     "--router-selector", "app=smg", "tier=router", "--mesh-advertise-host", "$(POD_IP)")
+        self.assertIn('whose selector is "app=vllm"', err)
+        self.assertIn("gvctl: by hand: --router-selector: make a headless Service of the routers", err)
+        self.assertIn("would be gossip-advertise: $(POD_IP):39527, which is refused", err)
+        # With that prefix launch_server names the engines' pods.
+        err = self.convert("--", "python", "-m", "sglang_router.launch_server", "--router-service-discovery", "--router-selector", "app=x")[2]
+        self.assertIn('whose selector is "app=x"', err)
 
     def test_flags_of_other_releases_and_of_forks(self):
         """--eviction-interval was known of vLLM Router alone, and half of the gateway's flags of SMG alone."""

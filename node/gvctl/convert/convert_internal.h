@@ -32,6 +32,8 @@ enum convert_as {
     CONVERT_KUBERNETES_NAMESPACE,
     CONVERT_KUBERNETES_PORT,
     CONVERT_KUBERNETES_SELECTOR,
+    CONVERT_MESH, /* with all of it: gossip-listen, gossip-advertise, node-name, join */
+    CONVERT_MESH_BY_HAND,
     CONVERT_SPECIAL, /* the router's own code */
 };
 
@@ -78,6 +80,7 @@ struct convert_state {
     json_t *origins;  /* ours -> [what it comes from, ...] */
     json_t *left;     /* ours -> [{value, why}, ...], written as comments */
     json_t *notes;    /* [{kind, flag, note}, ...], none twice */
+    json_t *mesh;     /* their flags of it -> values */
     char host[256], port[16], admin_host[256], admin_port[16];
     bool kubernetes, listen_given;
     char ns[128], kubernetes_port[64], selector[256];
@@ -105,6 +108,12 @@ void convert_take(struct convert_state *c, const struct convert_row *row, const 
 const struct convert_row *convert_find(const struct convert_router *router, struct slice flag);
 /* A command line, from its first flag on. */
 void convert_words(struct convert_state *c, const json_t *words);
+/* "HOST:PORT"; an IPv6 host gets its brackets. */
+void convert_address(const char *host, const char *port, char *out, size_t size);
+/* Labels of engines' pods. */
+void convert_selector(struct convert_state *c, const json_t *values);
+/* Of its flags of a mesh. */
+void convert_mesh(struct convert_state *c);
 /* Listens, Kubernetes: what several flags say together. */
 void convert_finish(struct convert_state *c);
 /* "5000", "5s", "1d", "1m30s" as a time of ours; false: it is none. */

@@ -61,6 +61,18 @@ static const struct convert_row rows[] = {
     ROW("jwt-audience", ONE, MISSING, NULL, NOTE_CONTROL),
     ROW("jwt-jwks-uri", ONE, MISSING, NULL, NOTE_CONTROL),
     ROW("jwt-role-mapping", MANY, MISSING, NULL, NOTE_CONTROL),
+    ROW("enable-mesh", SWITCH, MESH_BY_HAND, "cluster-key-file",
+        "make a key with gvctl keygen --out FILE, copy it to all routers, and set "
+        "cluster-key-file: FILE at each"),
+    ROW("mesh-server-name", ONE, MESH, "node-name", NULL),
+    ROW("mesh-host", ONE, MESH, "gossip-listen", NULL),
+    ROW("mesh-port", ONE, MESH, "gossip-listen", "of UDP and TCP: theirs is of TCP alone"),
+    ROW("mesh-advertise-host", ONE, MESH, "gossip-advertise", NULL),
+    ROW("mesh-peer-urls", MANY, MESH, "join", "all of them are tried: theirs only the first"),
+    ROW("router-selector", MANY, MESH_BY_HAND, "join",
+        "make a headless Service of the routers (clusterIP: None) and set join: NAME:PORT, with "
+        "the port of gossip-listen"),
+    ROW("router-mesh-port-annotation", ONE, NEEDLESS, NULL, "join names the port"),
     ROW("mini-lb", SWITCH, MISSING, NULL, NOTE_PD),
     ROW("e-disaggregation", SWITCH, MISSING, NULL, NOTE_PD),
     ROW("epd-disaggregation", SWITCH, MISSING, NULL, NOTE_PD),

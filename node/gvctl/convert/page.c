@@ -80,7 +80,8 @@ static void print_row(const struct convert_router *r, const struct convert_row *
     else if (setting != NULL)
         (void)fprintf(to, "`%s%s%s`%s", setting, row->fixed != NULL ? ": " : "",
                       row->fixed != NULL ? row->fixed : "",
-                      row->as == CONVERT_BY_HAND ? ", by hand" : "");
+                      row->as == CONVERT_BY_HAND || row->as == CONVERT_MESH_BY_HAND ? ", by hand"
+                                                                                    : "");
     (void)fputs(" | ", to);
     print_text(row->note != NULL ? row->note : "", to);
     (void)fputs(" |\n", to);

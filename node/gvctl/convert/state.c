@@ -15,6 +15,7 @@ void convert_begin(struct convert_state *c, const struct convert_router *router)
                                 .settings = json_object(),
                                 .origins = json_object(),
                                 .left = json_object(),
+                                .mesh = json_object(),
                                 .notes = json_array()};
 }
 
@@ -23,6 +24,7 @@ void convert_free(struct convert_state *c)
     json_decref(c->settings);
     json_decref(c->origins);
     json_decref(c->left);
+    json_decref(c->mesh);
     json_decref(c->notes);
 }
 
@@ -236,6 +238,22 @@ static void take_urls(struct convert_state *c, const struct convert_row *row, co
     }
 }
 
+void convert_selector(struct convert_state *c, const json_t *values)
+{
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        size_t len = strlen(c->selector);
+        (void)snprintf(c->selector + len, sizeof c->selector - len, "%s%s", i > 0 ? "," : "",
+                       json_string_value(json_array_get(values, i)));
+    }
+}
+
+static void keep_mesh(struct convert_state *c, const char *flag, const json_t *values)
+{
+    if (json_object_get(c->mesh, flag) == NULL)
+        (void)json_object_set_new(c->mesh, flag, json_array());
+    (void)json_array_extend(json_object_get(c->mesh, flag), (json_t *)values);
+}
+
 /* What several flags say together is kept until convert_finish(). */
 static void keep(struct convert_state *c, const struct convert_row *row, const char *value,
                  const json_t *values)
@@ -263,11 +281,7 @@ static void keep(struct convert_state *c, const struct convert_row *row, const c
         fill(c->kubernetes_port, sizeof c->kubernetes_port, value);
         break;
     default:
-        for (size_t i = 0; i < json_array_size(values); i++) {
-            size_t len = strlen(c->selector);
-            (void)snprintf(c->selector + len, sizeof c->selector - len, "%s%s", i > 0 ? "," : "",
-                           json_string_value(json_array_get(values, i)));
-        }
+        convert_selector(c, values);
     }
 }
 
@@ -289,6 +303,10 @@ void convert_take(struct convert_state *c, const struct convert_row *row, const 
         return;
     case CONVERT_BY_HAND:
         convert_note(c, CONVERT_HAND, flag, row->note);
+        return;
+    case CONVERT_MESH:
+    case CONVERT_MESH_BY_HAND:
+        keep_mesh(c, row->flag, values);
         return;
     case CONVERT_SPECIAL:
         c->router->special(c, row, values);
@@ -418,6 +436,12 @@ void convert_words(struct convert_state *c, const json_t *words)
 
 /* --- together -------------------------------------------------------------------------------- */
 
+void convert_address(const char *host, const char *port, char *out, size_t size)
+{
+    bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
+    (void)snprintf(out, size, "%s%s%s:%s", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port);
+}
+
 static void set_listen(struct convert_state *c)
 {
     const struct convert_router *r = c->router;
@@ -427,8 +451,7 @@ static void set_listen(struct convert_state *c)
     if (host == NULL || port == NULL || c->listen_given)
         return;
     char text[300];
-    bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
-    (void)snprintf(text, sizeof text, "%s%s%s:%s", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port);
+    convert_address(host, port, text, sizeof text);
     convert_set(c, "listen", text, given ? "--host, --port" : "where it listens by default");
 }
 
@@ -437,10 +460,8 @@ static void set_admin(struct convert_state *c)
     if (c->admin_host[0] == '\0' && c->admin_port[0] == '\0')
         return;
     char text[300];
-    bool ipv6 = strchr(c->admin_host, ':') != NULL && c->admin_host[0] != '[';
-    (void)snprintf(text, sizeof text, "%s%s%s:%s", ipv6 ? "[" : "",
-                   c->admin_host[0] != '\0' ? c->admin_host : "127.0.0.1", ipv6 ? "]" : "",
-                   c->admin_port[0] != '\0' ? c->admin_port : "9090");
+    convert_address(c->admin_host[0] != '\0' ? c->admin_host : "127.0.0.1",
+                    c->admin_port[0] != '\0' ? c->admin_port : "9090", text, sizeof text);
     convert_set(c, "admin-listen", text, "where its metrics are: /metrics is at the admin port");
 }
 
@@ -464,6 +485,9 @@ static void check_together(struct convert_state *c)
                                      slice_of_cstr(json_string_value(value)), origin, &error));
         }
     }
+    if (json_object_get(c->mesh, "enable-mesh") != NULL) /* whose key is to be made by hand */
+        DISCARD(
+            node_options_set(&options, SLICE("cluster-key-file"), SLICE("FILE"), origin, &error));
     if (node_options_finish(&options, &error) != 0)
         convert_note(c, CONVERT_HAND, "all together", error.text);
     node_options_free(&options);
@@ -489,6 +513,7 @@ void convert_finish(struct convert_state *c)
 {
     set_listen(c);
     set_admin(c);
+    convert_mesh(c);
     set_kubernetes(c);
     if (c->router->body_bytes != NULL && json_object_get(c->settings, "body-bytes-max") == NULL)
         convert_set(c, "body-bytes-max", c->router->body_bytes, "the greatest body by default");
