@@ -114,7 +114,7 @@ void convert_address(const char *host, const char *port, char *out, size_t size)
 void convert_selector(struct convert_state *c, const json_t *values);
 /* Of its flags of a mesh. */
 void convert_mesh(struct convert_state *c);
-/* Listens, Kubernetes: what several flags say together. */
+/* What several flags say together (together.c). */
 void convert_finish(struct convert_state *c);
 /* "5000", "5s", "1d", "1m30s" as a time of ours; false: it is none. */
 bool convert_duration(struct slice text, char *out, size_t size);
