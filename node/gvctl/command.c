@@ -194,9 +194,9 @@ static const struct command rows[] = {
      .more =
          "Of vLLM Router, production-stack, SGLang router, SMG, llm-d and HAProxy. FILE has a\n"
          "command line (one may also stand behind --), a manifest of Kubernetes or Compose, an\n"
-         "EndpointPickerConfig or HAProxy's configuration; standard input without it. What has\n"
-         "no counterpart is named, in the YAML and on standard error. All flags:\n"
-         "docs/from-other-routers.md.\n"
+         "EndpointPickerConfig or HAProxy's configuration; standard input without it. What is\n"
+         "to be done by hand, and what has no counterpart, is named in the YAML and on standard\n"
+         "error. All flags: docs/from-other-routers.md.\n"
          "\n"
          "  gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 --policy random\n"
          "  gvctl convert haproxy.cfg >grapevine.yaml"},
@@ -278,7 +278,8 @@ static const struct command_option options[] = {
     {'r', false, "from", "ROUTER", OF_CONVERT,
      "vllm-router, production-stack, sglang-router, smg, llm-d or haproxy (default: it is seen)",
      "vllm-router production-stack sglang-router smg llm-d haproxy"},
-    {'S', false, "strict", NULL, OF_CONVERT, "exit 1 if something has no counterpart", NULL},
+    {'S', false, "strict", NULL, OF_CONVERT, "exit 1 if something is by hand or has no counterpart",
+     NULL},
     {'P', false, "print-page", NULL, OF_CONVERT, "the page docs/from-other-routers.md", NULL},
     {'F', false, "for", "PROGRAM", OF_COMPLETION, "gvctl (the default) or grapevine",
      "gvctl grapevine"},

@@ -20,23 +20,26 @@ max-concurrent-requests queue-size queue-timeout-secs rate-limit-tokens-per-seco
 retry-initial-backoff-ms retry-max-backoff-ms retry-backoff-multiplier retry-jitter-factor disable-retries
 cb-failure-threshold cb-success-threshold cb-timeout-duration-secs cb-window-duration-secs disable-circuit-breaker
 health-failure-threshold health-success-threshold health-check-timeout-secs health-check-interval-secs
-health-check-endpoint eviction-interval-secs"""
+health-check-endpoint eviction-interval-secs eviction-interval"""
 GATEWAY = """pd-disaggregation bucket-adjust-interval-secs dp-aware model-path tokenizer-path chat-template
 tokenizer-cache-enable-l0 tokenizer-cache-l0-max-entries tokenizer-cache-enable-l1 tokenizer-cache-l1-max-memory
 reasoning-parser tool-call-parser mcp-config-path backend history-backend oracle-wallet-path oracle-tns-alias
 oracle-connect-descriptor oracle-username oracle-password oracle-pool-min oracle-pool-max oracle-pool-timeout-secs
-client-cert-path client-key-path ca-cert-paths enable-trace otlp-traces-endpoint"""
+client-cert-path client-key-path ca-cert-paths enable-trace otlp-traces-endpoint load-monitor-interval max-idle-secs
+assignment-mode log-json prometheus-duration-buckets shutdown-grace-period-secs disable-health-check served-model-name
+storage-hook-wasm-path oracle-external-auth postgres-db-url postgres-pool-max redis-url redis-key-prefix redis-pool-max
+redis-retention-days tls-cert-path tls-key-path control-plane-api-keys control-plane-audit-enabled jwt-issuer
+jwt-audience jwt-jwks-uri jwt-role-mapping mini-lb e-disaggregation epd-disaggregation encode encode-policy
+encode-selector bootstrap-port-annotation model runtime oracle-dsn oracle-user postgres-pool-max-size
+redis-pool-max-size jwt-role-claim disable-audit-logging enable-mesh mesh-server-name mesh-host mesh-port
+mesh-advertise-host mesh-peer-urls router-selector router-mesh-port-annotation"""
 PUBLISHED = {
-    "vllm-router": FORK + """ mini-lb vllm-pd-disaggregation eviction-interval intra-node-data-parallel-size
+    "vllm-router": FORK + """ mini-lb vllm-pd-disaggregation intra-node-data-parallel-size
         vllm-discovery-address kv-connector enable-trace otlp-traces-endpoint otel-sampling-ratio otel-excluded-paths
         backend runtime history-backend profile enable-program-scheduling program-scheduling-config-json
         api-key-validation-urls wasm-middleware wasm-middleware-sha256 wasm-middleware-route""",
-    "sglang-router": FORK + " mini-lb e-disaggregation encode " + GATEWAY,
-    "smg": FORK + " " + GATEWAY + """ load-monitor-interval max-idle-secs assignment-mode log-json
-        prometheus-duration-buckets shutdown-grace-period-secs disable-health-check served-model-name
-        storage-hook-wasm-path oracle-external-auth postgres-db-url postgres-pool-max redis-url redis-pool-max
-        redis-retention-days tls-cert-path tls-key-path control-plane-api-keys control-plane-audit-enabled jwt-issuer
-        jwt-audience jwt-jwks-uri jwt-role-mapping""",
+    "sglang-router": FORK + " " + GATEWAY,  # what one release lacks another has
+    "smg": FORK + " " + GATEWAY,
     "production-stack": """host port service-discovery k8s-service-discovery-type static-backends static-models
         static-aliases static-model-types static-model-labels static-backend-health-checks k8s-port k8s-namespace
         k8s-label-selector k8s-watcher-timeout-seconds backend-health-check-timeout-seconds routing-logic
@@ -60,6 +63,8 @@ VALUES = {"worker-urls": ["http://10.0.0.1:8000", "http://10.0.0.2:8000"], "stat
           "session-key": ["x-user"], "service-discovery": ["k8s"], "pool-name": ["engines"], "pool-namespace": ["ns"],
           "k8s-namespace": ["ns"], "service-discovery-namespace": ["ns"], "drain-timeout": ["30s"],
           "refresh-metrics-interval": ["500ms"], "config-file": ["/nowhere"], "selector": ["app=vllm", "env=prod"],
+          "router-selector": ["app=smg", "tier=router"], "mesh-host": ["0.0.0.0"], "mesh-port": ["39527"],
+          "mesh-advertise-host": ["10.0.0.11"], "mesh-peer-urls": ["10.0.0.12:39527", "10.0.0.13:39527"],
           "endpoint-selector": ["app=vllm"], "prometheus-port": ["8"], "max-payload-size": ["1048576"], "metrics-port": ["8"], "retry-max-retries": ["3"]}
 
 
@@ -108,11 +113,19 @@ class Converts(unittest.TestCase):
         status, out, err = gvctl("convert", *args, stdin=stdin)
         self.assertEqual(status, exits, err)
         if exits < 2:
-            p = subprocess.run([binary("grapevine"), "--config", self.file("out.yaml", out), "--check-config"],
+            given = out
+            if "#   --enable-mesh: make a key" in out:  # which is done here
+                key = os.path.join(self.folder.name, "cluster.key")
+                if not os.path.exists(key):
+                    self.assertEqual(gvctl("keygen", "--out", key)[0], 0)
+                self.assertIn("\ngossip-listen: ", out)
+                given += "cluster-key-file: %s\n" % key
+            p = subprocess.run([binary("grapevine"), "--config", self.file("out.yaml", given), "--check-config"],
                                capture_output=True, text=True)
             # Files of certificates that it names are opened last, and are not here.
             if not (p.returncode == 2 and "No such file or directory" in p.stderr):
-                self.assertEqual((p.returncode, p.stderr), (0, ""), out)
+                said = re.sub(r'\{.*"event":"cluster_key_held".*\n', "", p.stderr)
+                self.assertEqual((p.returncode, said), (0, ""), out)
         return settings(out), out, err
 
 
@@ -176,6 +189,64 @@ class Convert(Converts):
             out, err = self.convert("--", "vllm-router", *args)[1:]
             self.assertIn("gvctl: of %s: " % router, err)
             self.assertIn("--tls-cert-path: this flag is not known here; that of smg is tls-cert", out)
+
+    def test_a_mesh_is_a_cluster(self):
+        """Six flags of it were not known here."""
+        line = ("--enable-mesh", "--mesh-server-name", "node1", "--mesh-host", "0.0.0.0", "--mesh-advertise-host", "10.0.0.11",
+                "--mesh-port", "39527", "--mesh-peer-urls", "10.0.0.12:39527", "grpc://[fd00::3]:39527",
+                "--worker-urls", "http://10.1.0.1:8000", "--host", "0.0.0.0", "--port", "8000")
+        cluster = {"gossip-listen": "0.0.0.0:39527", "gossip-advertise": "10.0.0.11:39527", "node-name": "node1",
+                   "join": ["10.0.0.12:39527", "[fd00::3]:39527"]}
+        rest = {"replica": ["http://10.1.0.1:8000"], "listen": "0.0.0.0:8000", "body-bytes-max": "512MiB"}
+        for program in (("smg",), ("python", "-m", "sglang_router.launch_router"), ()):
+            got, out, err = self.convert("--", *program, *line)
+            self.assertEqual(got, cluster | rest)
+            self.assertRegex(err, r"^gvctl: of \S+: 7 written, 0 not needed, 1 by hand, 0 without a counterpart\n"
+                             r"gvctl: by hand: --enable-mesh: make a key with gvctl keygen --out FILE.* cluster-key-file: FILE at each\n$")
+        for part, wanted in ((("--mesh-port=1234",), {"gossip-listen": "0.0.0.0:1234"}), ((), {"gossip-listen": "0.0.0.0:39527"}),
+                             (("--mesh-host", "::1", "--mesh-advertise-host", "fd00::1"),
+                              {"gossip-listen": "[::1]:39527", "gossip-advertise": "[fd00::1]:39527"})):
+            got, out, err = self.convert("--", "smg", "--enable-mesh", "--worker-urls", "http://a:1", *part)
+            self.assertEqual({k: v for k, v in got.items() if k in cluster}, wanted)
+
+    def test_a_mesh_that_is_off_or_found_by_kubernetes(self):
+        got, out, err = self.convert("--strict", "--", "smg", "--mesh-port", "1", "--mesh-peer-urls", "h:1", "--worker-urls", "http://a:1")
+        self.assertEqual(sorted(got), ["body-bytes-max", "listen", "replica"])
+        self.assertIn("#   --mesh-peer-urls: without --enable-mesh it says nothing", out)
+        got, out, err = self.convert("--", "smg", "--enable-mesh", "--service-discovery", "--selector", "app=vllm",
+                                     "--router-selector", "app=smg", "tier=router", "--mesh-advertise-host", "$(POD_IP)")
+        self.assertIn('whose selector is "app=vllm"', err)
+        self.assertIn("gvctl: by hand: --router-selector: make a headless Service of the routers", err)
+        self.assertIn("would be gossip-advertise: $(POD_IP):39527, which is refused", err)
+        # With that prefix launch_server names the engines' pods.
+        err = self.convert("--", "python", "-m", "sglang_router.launch_server", "--router-service-discovery", "--router-selector", "app=x")[2]
+        self.assertIn('whose selector is "app=x"', err)
+
+    def test_flags_of_other_releases_and_of_forks(self):
+        """--eviction-interval was known of vLLM Router alone, and half of the gateway's flags of SMG alone."""
+        for program in (("vllm-router",), ("python", "-m", "sglang_router.launch_router"), ("smg", "launch"),
+                        ("python3", "-m", "smg.launch_router"), ("/usr/bin/amg",)):
+            out, err = self.convert("--strict", "--", *program, "--worker-urls", "http://a:1", "--eviction-interval", "60")[1:]
+            self.assertIn("#   --eviction-interval: prefixes go by what each engine's cache holds", out)
+        got = self.convert("--strict", "--", "sgl-router", "--worker-urls", "http://a:1", "--log-json", "--policy", "least_load",
+                           "--shutdown-grace-period-secs", "60", "--max-idle-secs", "9")[0]
+        self.assertEqual((got["log-format"], got["drain-timeout"], got["policy"]), ("json", "60s", "least_tokens"))
+        got = self.convert("--strict", "--", "vllm-router", "--worker-urls", "http://a:1", "--policy", "sticky_least_loaded")[0]
+        self.assertEqual(got["policy"], "session")
+
+    def test_an_engine_is_no_router(self):
+        """--served-model-name was taken for SMG's: the router beside the engine was not looked at."""
+        manifest = """
+services:
+  engine:
+    image: vllm/vllm-openai
+    command: --model m --served-model-name x --chat-template t --enable-trace --reasoning-parser qwen3
+  other: {image: lmsysorg/sglang, command: python3 -m sglang.launch_server --model-path m --tokenizer-path t --port 8000}
+  router: {image: ghcr.io/lightseekorg/smg, command: --service-discovery --selector app=x --jwt-issuer i}
+"""
+        got, out, err = self.convert(stdin=manifest.encode())
+        self.assertEqual(got["replica-kubernetes"], ["engines"])
+        self.assertIn("gvctl: of smg: ", err)
 
     def test_sglang_in_kubernetes_and_compose(self):
         manifest = """
@@ -305,7 +376,7 @@ backend engines
     whatever x
 """
         got, out, err = self.convert(self.file("haproxy.cfg", config))
-        had = {"replica": ["http://10.0.0.1:8000#weight=3", "http://[fd00::2]:8000"],
+        had = {"replica": ["http://10.0.0.1:8000#weight=3"],
                "replica-dns": ["_vllm._tcp.engines.svc"], "policy": "session", "session-header": "x-session-id",
                "connections-max": "20000", "upstream-connect-timeout": "5s", "client-body-timeout": "60s",
                "upstream-idle-timeout": "600s", "client-head-timeout": "10s", "queue-timeout": "30s", "retries-max": "2",
@@ -314,7 +385,7 @@ backend engines
                "replica-requests-max": "64"}
         self.assertEqual({k: v for k, v in got.items() if k != "tls-cert"}, had)
         self.assertEqual("tls-cert" in got, "would be tls-cert" not in out)
-        for words in ("bind: :8080: clients connect at one address, *:443", "server: backup: there are no backups",
+        for words in ("bind: :8080: clients connect at one address, *:443", "by hand: server: http://[fd00::2]:8000: a backup there",
                       "http-request: requests are routed by their model", "whatever: this directive is not known here"):
             self.assertIn("gvctl: " + words, err)
         for words in ("nbthread: one thread", "tune.*: nothing of it needs tuning", "mode: HTTP"):
@@ -329,11 +400,30 @@ backend engines
         line = ("--worker-urls", "http://a:1", "--pd-disaggregation", "--no-such-flag", "x", "--retry-max-retries", "many")
         for strict, status in (((), 0), (("--strict",), 1)):
             got, out, err = self.convert("--from", "smg", *strict, "--", *line, exits=status)
-            self.assertIn("gvctl: of smg: 1 converted, 0 not needed, 1 by hand, 2 without a counterpart\n", err)
+            self.assertIn("gvctl: of smg: 3 written, 0 not needed, 1 by hand, 2 without a counterpart\n", err)
+            self.assertEqual(len(got), 3)
+            self.assertIn("gvctl: by hand: --retry-max-retries: would be retries-max: many, which is refused: ", err)
             self.assertIn("gvctl: --pd-disaggregation: prefill and decode on engines of their own", err)
             self.assertIn("gvctl: --no-such-flag: this flag is not known here", err)
             self.assertIn("#   --retry-max-retries: would be retries-max: many, which is refused: ", out)
         self.convert("--strict", "--from", "smg", "--", "--worker-urls", "http://a:1")
+
+    def test_what_is_by_hand_is_told(self):
+        """It was counted and not named, or named and not counted; --strict went by."""
+        key = ("--", "vllm-router", "--worker-urls", "http://a:1", "--api-key", "sekret", "--api-key", "other")
+        picker = "kind: EndpointPickerConfig\nplugins:\n- type: prefix-cache-scorer\n- type: max-score-picker\n"
+        for args, stdin, counts, told in (
+                (key, "", "3 written, 0 not needed, 1 by hand, 0", "--api-key: write the key, one line, into a file"),
+                ((), picker, "2 written, 2 not needed, 1 by hand, 0", "replica-kubernetes: pods are found by a Service"),
+                ((), "backend b\n  server a h:1\nbackend d\n  server b h:2\n", "1 written, 0 not needed, 1 by hand, 0",
+                 "server: one set of replicas was made of those of b, d"),
+                (("--from", "smg", "--", "--port", "1"), "", "2 written, 0 not needed, 1 by hand, 0",
+                 "all together: setting replica is missing")):
+            status, out, err = gvctl("convert", *args, stdin=stdin.encode())
+            self.assertEqual((status, len(settings(out))), (0, int(counts.split()[0])))
+            self.assertRegex(err, r"^gvctl: of \S+: %s without a counterpart\ngvctl: by hand: %s.*\n$" % (counts, told))
+            self.assertIn("\n# To be done by hand:\n#   %s" % told, out)
+            self.assertEqual(gvctl("convert", "--strict", *args, stdin=stdin.encode()), (1, out, err))
 
     def test_what_does_not_fit_together_is_told(self):
         got, out, err = self.convert("--", "vllm-router", "--worker-urls", "http://a:1", "--port", "9090")

@@ -297,16 +297,44 @@ class HAProxy(Converts):
     def test_names_of_dns_with_tls_and_a_service_that_is_off(self):
         got, out, _ = self.of(DNS)
         self.assertEqual(got, {
-            "replica": ["https://engines-old.internal:8443"], "replica-dns": ["https://engines.internal:8443"],
+            "replica-dns": ["https://engines.internal:8443"],
             "dns-server": ["10.0.0.2:53"], "replica-tls-name": "llm.internal", "policy": "cache_aware",
             "client-body-timeout": "300s", "upstream-connect-timeout": "2s", "upstream-idle-timeout": "900s",
             "health-path": "/ping", "listen": "0.0.0.0:8080"})
-        self.says(out, "listen postgres: it is disabled", "server: weight 0: it is among the replicas: gvctl drain takes it out",
+        self.says(out, "listen postgres: it is disabled", "server: https://engines-old.internal:8443: weight 0 there: gvctl add brings it in",
                   "bind: unix@/run/haproxy/llm.sock: clients connect at one address, *:8080,[::]:8080",
                   "bind: clients connect at one address: the first is used",
                   "nameserver: dns-server: IP:PORT, for replica-dns", "balance: the query says nothing of a prompt")
         self.assertNotIn("resolve_retries", out)
         self.assertIn("server: verify none: certificates are always checked", out)
+
+    def test_servers_out_of_service_get_no_prompts(self):
+        """Those under maintenance and backups were among the replicas."""
+        got, out, err = self.of("""backend b
+  server new 10.0.0.7:8000 check cookie backup
+  server old 10.0.0.9:8000 check disabled weight 3
+  server spare 10.0.0.8:8000 backup
+  server quiet 10.0.0.6:8000 weight 0
+  server-template t 4 pods.internal:8000 disabled
+backend d
+  default-server disabled backup
+  server a 10.1.0.1:8000
+  server b 10.1.0.2:8000 enabled
+  server c 10.1.0.3:8000 enabled no-backup
+backend e
+  server a 10.2.0.1:8000
+""")
+        self.assertEqual(got, {"replica": ["http://10.0.0.7:8000", "http://10.1.0.3:8000", "http://10.2.0.1:8000"]})
+        left = (("http://10.0.0.9:8000#weight=3", "disabled there: gvctl add brings it in"),
+                ("http://10.0.0.8:8000", "a backup there, and here are none: gvctl add brings it in"),
+                ("http://10.0.0.6:8000", "weight 0 there: gvctl add brings it in"),
+                ("http://10.1.0.1:8000", "disabled there: gvctl add brings it in"),
+                ("http://10.1.0.2:8000", "a backup there, and here are none: gvctl add brings it in"))
+        for url, why in left:
+            self.assertRegex(out, '\n  # - "?%s"?   # %s\n' % (url, why))
+            self.assertIn("gvctl: by hand: server: %s: %s\n" % (url, why), err)
+        self.assertIn("\n# replica-dns:\n  # - pods.internal:8000   # disabled there: uncomment it to use it\n", out)
+        self.assertIn("1 written, 0 not needed, 7 by hand, 1 without", err)  # several backends; a cookie
 
     def test_certificates_of_both_sides_and_sections_of_other_things(self):
         got, out, _ = self.of(MUTUAL)

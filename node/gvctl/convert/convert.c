@@ -31,20 +31,27 @@ static void print_value(const char *text, FILE *to)
 static void print_setting(const struct convert_state *c, const struct node_option *row, FILE *to)
 {
     const json_t *values = json_object_get(c->settings, row->name);
+    const json_t *left = json_object_get(c->left, row->name);
     size_t i;
     const json_t *value;
-    if (values == NULL)
+    if (values == NULL && left == NULL)
         return;
-    (void)fputs("# ", to);
+    (void)fputs(values != NULL ? "# " : "# nothing is in use", to);
     json_array_foreach(json_object_get(c->origins, row->name), i, value)
     {
         (void)fprintf(to, "%s%s", i > 0 ? ", " : "", json_string_value(value));
     }
-    (void)fprintf(to, "\n%s:", row->name);
+    (void)fprintf(to, "\n%s%s:", values != NULL ? "" : "# ", row->name);
     json_array_foreach(values, i, value)
     {
         (void)fputs(row->type == NODE_TYPE_LIST ? "\n  - " : " ", to);
         print_value(json_string_value(value), to);
+    }
+    json_array_foreach(left, i, value)
+    {
+        (void)fputs("\n  # - ", to);
+        print_value(fields_text(value, "value"), to);
+        (void)fprintf(to, "   # %s", fields_text(value, "why"));
     }
     (void)fputs("\n", to);
 }
@@ -52,17 +59,12 @@ static void print_setting(const struct convert_state *c, const struct node_optio
 static void print_notes(const struct convert_state *c, enum convert_kind kind, const char *title,
                         FILE *to)
 {
-    size_t i, k;
-    json_t *note, *other;
+    size_t i;
+    const json_t *note;
     bool any = false;
     json_array_foreach(c->notes, i, note)
     {
-        bool again = false;
-        json_array_foreach(c->notes, k, other)
-        {
-            again = again || (k < i && json_equal(other, note) != 0);
-        }
-        if (again || (int)fields_number(note, "kind") != (int)kind)
+        if ((int)fields_number(note, "kind") != (int)kind)
             continue;
         (void)fprintf(to, "%s#   %s: %s\n", any ? "" : title, fields_text(note, "flag"),
                       fields_text(note, "note"));
@@ -86,25 +88,44 @@ static void print_result(const struct convert_state *c, FILE *to)
     print_notes(c, CONVERT_NOT_NEEDED, "\n# Not needed:\n", to);
 }
 
-static int finish(struct convert_state *c, const struct convert_input *input, FILE *to)
+static unsigned count_notes(const struct convert_state *c, enum convert_kind kind)
 {
     size_t i;
     const json_t *note;
-    convert_finish(c);
-    print_result(c, to);
-    (void)fprintf(
-        stderr, "gvctl: of %s: %u converted, %u not needed, %u by hand, %u without a counterpart\n",
-        c->router->name, c->counts[CONVERT_DID], c->counts[CONVERT_NOT_NEEDED],
-        c->counts[CONVERT_HAND], c->counts[CONVERT_NONE]);
+    unsigned n = 0;
     json_array_foreach(c->notes, i, note)
     {
-        if ((int)fields_number(note, "kind") == CONVERT_NONE)
-            (void)fprintf(stderr, "gvctl: %s: %s\n", fields_text(note, "flag"),
+        n += (int)fields_number(note, "kind") == (int)kind ? 1 : 0;
+    }
+    return n;
+}
+
+static void tell_notes(const struct convert_state *c, enum convert_kind kind, const char *what)
+{
+    size_t i;
+    const json_t *note;
+    json_array_foreach(c->notes, i, note)
+    {
+        if ((int)fields_number(note, "kind") == (int)kind)
+            (void)fprintf(stderr, "gvctl: %s%s: %s\n", what, fields_text(note, "flag"),
                           fields_text(note, "note"));
     }
-    bool lost = c->counts[CONVERT_NONE] > 0;
+}
+
+static int finish(struct convert_state *c, const struct convert_input *input, FILE *to)
+{
+    convert_finish(c);
+    print_result(c, to);
+    unsigned hand = count_notes(c, CONVERT_HAND), none = count_notes(c, CONVERT_NONE);
+    (void)fprintf(stderr,
+                  "gvctl: of %s: %zu written, %u not needed, %u by hand, "
+                  "%u without a counterpart\n",
+                  c->router->name, json_object_size(c->settings),
+                  count_notes(c, CONVERT_NOT_NEEDED), hand, none);
+    tell_notes(c, CONVERT_HAND, "by hand: ");
+    tell_notes(c, CONVERT_NONE, "");
     convert_free(c);
-    return input->strict && lost ? EXIT_FAILURE : EXIT_SUCCESS;
+    return input->strict && hand + none > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* --- what goes in ---------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ struct convert_input {
     unsigned word_count;      /* (0) */
     struct slice text;        /* the contents of a file: one, a manifest, or a configuration */
     const char *file;         /* its name, or "standard input" */
-    bool strict;              /* what has no counterpart makes the exit status 1 */
+    bool strict;              /* what is by hand or has no counterpart makes the exit status 1 */
 };
 
 /* Prints YAML, and a summary to stderr. The exit status; 2: it is not known what that is. */

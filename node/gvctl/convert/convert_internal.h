@@ -32,6 +32,8 @@ enum convert_as {
     CONVERT_KUBERNETES_NAMESPACE,
     CONVERT_KUBERNETES_PORT,
     CONVERT_KUBERNETES_SELECTOR,
+    CONVERT_MESH, /* with all of it: gossip-listen, gossip-advertise, node-name, join */
+    CONVERT_MESH_BY_HAND,
     CONVERT_SPECIAL, /* the router's own code */
 };
 
@@ -67,17 +69,23 @@ extern const struct convert_router convert_vllm, convert_production_stack, conve
 
 enum convert_kind { CONVERT_DID, CONVERT_NOT_NEEDED, CONVERT_HAND, CONVERT_NONE };
 
+/* What default-server says, of HAProxy. */
+struct convert_servers {
+    bool tls, disabled, backup;
+};
+
 struct convert_state {
     const struct convert_router *router;
     json_t *settings; /* ours -> [value, ...] */
     json_t *origins;  /* ours -> [what it comes from, ...] */
-    json_t *notes;    /* [{kind, flag, note}, ...] */
-    unsigned counts[CONVERT_NONE + 1];
+    json_t *left;     /* ours -> [{value, why}, ...], written as comments */
+    json_t *notes;    /* [{kind, flag, note}, ...], none twice */
+    json_t *mesh;     /* their flags of it -> values */
     char host[256], port[16], admin_host[256], admin_port[16];
     bool kubernetes, listen_given;
     char ns[128], kubernetes_port[64], selector[256];
     char crt_base[256], ca_base[256]; /* of HAProxy: folders of files that have no whole path */
-    bool servers_tls;                 /* of HAProxy: default-server says ssl */
+    struct convert_servers servers;
     /* All routers, NULL behind the last: flags that one has are known of others. NULL: none are. */
     const struct convert_router *(*router_at)(unsigned i);
     json_t *beside; /* of llm-d: documents that its command line stands among; NULL: none */
@@ -88,6 +96,10 @@ void convert_free(struct convert_state *c);
 /* A value of ours; a second one is added to a list and replaces any other. */
 void convert_set(struct convert_state *c, const char *setting, const char *value,
                  const char *origin);
+/* A value of a list which is not to be in use: written as a comment, with the reason. */
+void convert_leave(struct convert_state *c, const char *setting, const char *value,
+                   const char *origin, const char *why);
+/* NULL as its note: there is nothing to say. */
 void convert_note(struct convert_state *c, enum convert_kind kind, const char *flag,
                   const char *note);
 /* By its table. */
@@ -96,7 +108,13 @@ void convert_take(struct convert_state *c, const struct convert_row *row, const 
 const struct convert_row *convert_find(const struct convert_router *router, struct slice flag);
 /* A command line, from its first flag on. */
 void convert_words(struct convert_state *c, const json_t *words);
-/* Listens, Kubernetes: what several flags say together. */
+/* "HOST:PORT"; an IPv6 host gets its brackets. */
+void convert_address(const char *host, const char *port, char *out, size_t size);
+/* Labels of engines' pods. */
+void convert_selector(struct convert_state *c, const json_t *values);
+/* Of its flags of a mesh. */
+void convert_mesh(struct convert_state *c);
+/* What several flags say together (together.c). */
 void convert_finish(struct convert_state *c);
 /* "5000", "5s", "1d", "1m30s" as a time of ours; false: it is none. */
 bool convert_duration(struct slice text, char *out, size_t size);

@@ -7,9 +7,9 @@
 
 enum { TELLS = 10 };
 
-static const struct convert_router *const routers[] = {&convert_vllm,   &convert_production_stack,
-                                                       &convert_sglang, &convert_smg,
-                                                       &convert_llmd,   &convert_haproxy};
+static const struct convert_router *const routers[] = {&convert_vllm, &convert_production_stack,
+                                                       &convert_smg,  &convert_sglang,
+                                                       &convert_llmd, &convert_haproxy};
 
 const struct convert_router *convert_router_at(unsigned i)
 {
@@ -37,10 +37,21 @@ static const struct {
                 {"sgl-router", &convert_sglang},
                 {"sglang_router", &convert_sglang},
                 {"sgl-model-gateway", &convert_smg},
+                {"smg.launch_router", &convert_smg},
                 {"smg", &convert_smg},
+                {"amg", &convert_smg},
                 {"epp", &convert_llmd},
                 {"llm-d-inference-scheduler", &convert_llmd},
                 {"llm-d-router", &convert_llmd}};
+
+/* Flags that engines have too: they tell nothing of a router. */
+static const char *const engines_have[] = {"model",
+                                           "model-path",
+                                           "tokenizer-path",
+                                           "chat-template",
+                                           "reasoning-parser",
+                                           "tool-call-parser",
+                                           "served-model-name"};
 
 /* Whether a word, or the end of a path, is this. */
 static bool is_program(struct slice word, struct slice name)
@@ -50,8 +61,22 @@ static bool is_program(struct slice word, struct slice name)
     return whole && slice_ends_with(word, name);
 }
 
-/* How many of the words are flags of the router; those that it alone has, or that say where workers
- * are, count most. */
+/* Whether one router alone has the flag, or several by one table, or it says where workers are. */
+static bool tells(struct slice name)
+{
+    unsigned tables = 0;
+    for (size_t i = 0; i < ARRAY_LEN(engines_have); i++) {
+        if (slice_equal(name, slice_of_cstr(engines_have[i])))
+            return false;
+    }
+    for (size_t k = 0; k < ARRAY_LEN(routers); k++) {
+        bool again = k > 0 && routers[k]->rows == routers[k - 1]->rows;
+        tables += !again && convert_find(routers[k], name) != NULL ? 1 : 0;
+    }
+    return tables == 1 || slice_equal(name, SLICE("worker-urls"));
+}
+
+/* How many of the words are flags of the router; those that tell count most. */
 static unsigned likeness(const struct convert_router *router, const json_t *words)
 {
     unsigned n = 0;
@@ -66,11 +91,7 @@ static unsigned likeness(const struct convert_router *router, const json_t *word
         struct slice name = slice_cut(&text, '=');
         if (slice_starts_with(name, SLICE("router-")))
             name = slice_skip(name, 7);
-        unsigned others = 0;
-        for (size_t k = 0; k < ARRAY_LEN(routers); k++)
-            others += convert_find(routers[k], name) != NULL ? 1 : 0;
-        bool tells = others == 1 || slice_equal(name, SLICE("worker-urls"));
-        n += convert_find(router, name) == NULL ? 0 : tells ? TELLS : 1;
+        n += convert_find(router, name) == NULL ? 0 : tells(name) ? TELLS : 1;
     }
     return n;
 }

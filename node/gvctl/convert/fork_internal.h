@@ -20,8 +20,10 @@
 #define NOTE_PARSER    "engines parse what they generate"
 #define NOTE_HISTORY                                                                               \
     "responses are stored by the engine that made them; the router sends what follows there"
-#define NOTE_TRACE "no spans are sent"
-#define NOTE_DP    "data-parallel ranks are found by themselves"
+#define NOTE_TRACE    "no spans are sent"
+#define NOTE_EVICTION "prefixes go by what each engine's cache holds, and after ttl"
+#define NOTE_BACKEND  "what an engine is, is found out"
+#define NOTE_DP       "data-parallel ranks are found by themselves"
 
 #define FORK_ROWS                                                                                  \
     ROW("host", ONE, HOST, NULL, NULL), ROW("port", ONE, PORT, NULL, NULL),                        \
@@ -79,65 +81,22 @@
             "one good check brings a replica back"),                                               \
         ROW("health-check-timeout-secs", ONE, SECONDS, "health-timeout", NULL),                    \
         ROW("health-check-interval-secs", ONE, SECONDS, "health-interval", NULL),                  \
-        ROW("health-check-endpoint", ONE, TEXT, "health-path", NULL)
-
-/* Of all but the vLLM Router's binary. */
-#define FORK_QUEUE_ROWS                                                                            \
-    ROW("queue-size", ONE, NUMBER, "queue-max", NULL),                                             \
+        ROW("health-check-endpoint", ONE, TEXT, "health-path", NULL),                              \
+        ROW("queue-size", ONE, NUMBER, "queue-max", NULL),                                         \
         ROW("queue-timeout-secs", ONE, SECONDS, "queue-timeout", NULL),                            \
         ROW("rate-limit-tokens-per-second", ONE, MISSING, NULL,                                    \
             "no rate of requests is limited; requests-max and queue-max limit how many there "     \
             "are"),                                                                                \
-        ROW("eviction-interval-secs", ONE, NEEDLESS, NULL,                                         \
-            "prefixes go by what each engine's cache holds, and after ttl")
-
-#define FORK_TRACE_ROWS                                                                            \
-    ROW("enable-trace", SWITCH, MISSING, NULL, NOTE_TRACE),                                        \
+        ROW("eviction-interval-secs", ONE, NEEDLESS, NULL, NOTE_EVICTION),                         \
+        ROW("eviction-interval", ONE, NEEDLESS, NULL, NOTE_EVICTION),                              \
+        ROW("enable-trace", SWITCH, MISSING, NULL, NOTE_TRACE),                                    \
         ROW("otlp-traces-endpoint", ONE, MISSING, NULL, NOTE_TRACE)
-
-/* Of the SGLang router and SMG. */
-#define FORK_GATEWAY_ROWS                                                                          \
-    FORK_QUEUE_ROWS, FORK_TRACE_ROWS, ROW("pd-disaggregation", SWITCH, MISSING, NULL, NOTE_PD),    \
-        ROW("bucket-adjust-interval-secs", ONE, MISSING, NULL, NOTE_PD),                           \
-        ROW("dp-aware", SWITCH, NEEDLESS, NULL, NOTE_DP),                                          \
-        ROW("model-path", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),                                    \
-        ROW("tokenizer-path", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),                                \
-        ROW("chat-template", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),                                 \
-        ROW("tokenizer-cache-enable-l0", SWITCH, NEEDLESS, NULL, NOTE_TOKENIZER),                  \
-        ROW("tokenizer-cache-l0-max-entries", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),                \
-        ROW("tokenizer-cache-enable-l1", SWITCH, NEEDLESS, NULL, NOTE_TOKENIZER),                  \
-        ROW("tokenizer-cache-l1-max-memory", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),                 \
-        ROW("reasoning-parser", ONE, NEEDLESS, NULL, NOTE_PARSER),                                 \
-        ROW("tool-call-parser", ONE, NEEDLESS, NULL, NOTE_PARSER),                                 \
-        ROW("mcp-config-path", ONE, MISSING, NULL, "the router calls no tools"),                   \
-        ROW("backend", ONE, NEEDLESS, NULL, "what an engine is, is found out"),                    \
-        ROW("history-backend", ONE, MISSING, NULL, NOTE_HISTORY),                                  \
-        ROW("oracle-wallet-path", ONE, MISSING, NULL, NOTE_HISTORY),                               \
-        ROW("oracle-tns-alias", ONE, MISSING, NULL, NOTE_HISTORY),                                 \
-        ROW("oracle-connect-descriptor", ONE, MISSING, NULL, NOTE_HISTORY),                        \
-        ROW("oracle-username", ONE, MISSING, NULL, NOTE_HISTORY),                                  \
-        ROW("oracle-password", ONE, MISSING, NULL, NOTE_HISTORY),                                  \
-        ROW("oracle-pool-min", ONE, MISSING, NULL, NOTE_HISTORY),                                  \
-        ROW("oracle-pool-max", ONE, MISSING, NULL, NOTE_HISTORY),                                  \
-        ROW("oracle-pool-timeout-secs", ONE, MISSING, NULL, NOTE_HISTORY),                         \
-        ROW("client-cert-path", ONE, TEXT, "replica-cert", NULL),                                  \
-        ROW("client-key-path", ONE, TEXT, "replica-key", NULL),                                    \
-        ROW("ca-cert-paths", MANY, TEXT, "replica-ca-file", "one file: put several CAs into it")
 
 #define FORK_POLICIES                                                                              \
     {"cache_aware", "cache_aware", NULL}, {"round_robin", "round_robin", NULL},                    \
         {"random", "random", NULL},                                                                \
     {                                                                                              \
         "power_of_two", "power_of_two", NULL                                                       \
-    }
-
-/* Those that the gateways have beside them. */
-#define FORK_GATEWAY_POLICIES                                                                      \
-    {"bucket", NULL, NOTE_PD},                                                                     \
-        {"manual", "session", "session-header names the header; theirs is x-smg-routing-key"},     \
-        {"consistent_hashing", "session", "session-header names the header"},                      \
-    {                                                                                              \
-        "prefix_hash", "prefix_hash", NULL                                                         \
     }
 
 #endif

@@ -16,7 +16,8 @@
 /* A directive of one word or several; the longest that fits counts. */
 static const struct convert_row rows[] = {
     ROW("bind", MANY, SPECIAL, "listen", "accept-proxy becomes proxy-protocol, crt tls-cert"),
-    ROW("server", MANY, SPECIAL, "replica", "weight becomes a label; what else it says is listed"),
+    ROW("server", MANY, SPECIAL, "replica",
+        "weight becomes a label; one that is disabled, a backup or of weight 0 becomes a comment"),
     ROW("server-template", MANY, SPECIAL, "replica-dns", NULL),
     ROW("default-server", MANY, SPECIAL, "health-interval", "inter, fall and maxconn"),
     ROW("balance", MANY, SPECIAL, "policy",
@@ -69,7 +70,7 @@ static const struct convert_row rows[] = {
     ROW("option tcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
     ROW("option clitcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
     ROW("option srvtcpka", ONE, NEEDLESS, NULL, NOTE_SILENT),
-    ROW("option allbackups", ONE, NEEDLESS, NULL, "there are no backups: all replicas serve"),
+    ROW("option allbackups", ONE, NEEDLESS, NULL, "there are no backups: they become comments"),
     ROW("option accept-invalid-http-request", ONE, MISSING, NULL, "HTTP is read strictly"),
     ROW("option accept-invalid-http-response", ONE, MISSING, NULL, "HTTP is read strictly"),
     ROW("option external-check", ONE, MISSING, NULL, "the router runs no code of others"),
@@ -202,7 +203,6 @@ static void take_check_path(struct convert_state *c, const char *flag, const jso
             break;
         }
     }
-    convert_note(c, CONVERT_DID, flag, NULL);
 }
 
 /* "200-399" is "200..399" here. */
@@ -219,14 +219,12 @@ static void take_expect(struct convert_state *c, const json_t *words)
             text[n++] = '.';
     }
     text[n] = '\0';
-    if (n > 0) {
+    if (n > 0)
         convert_set(c, "health-statuses", text, "http-check expect");
-        convert_note(c, CONVERT_DID, "http-check expect", NULL);
-    } else {
+    else
         convert_note(
             c, CONVERT_HAND, "http-check expect",
             "health-statuses: the statuses of a replica that is well; its body does not count");
-    }
 }
 
 static void set_nameserver(struct convert_state *c, const json_t *words)
@@ -237,7 +235,6 @@ static void set_nameserver(struct convert_state *c, const json_t *words)
         return;
     }
     convert_set(c, "dns-server", at, "nameserver");
-    convert_note(c, CONVERT_DID, "nameserver", NULL);
 }
 
 /* A folder in which files of that kind are. */

@@ -95,7 +95,6 @@ void convert_haproxy_bind(struct convert_state *c, const json_t *words)
             convert_note(c, CONVERT_HAND, "bind: tls-ticket-keys",
                          "tls-ticket-key-file: keys of 80 bytes in base64, a line each");
     }
-    convert_note(c, CONVERT_DID, "bind", NULL);
 }
 
 /* --- servers --------------------------------------------------------------------------------- */
@@ -115,6 +114,7 @@ static const struct {
     {"fall", true, CONVERT_DID, NULL},
     {"maxconn", true, CONVERT_DID, NULL},
     {"ssl", false, CONVERT_DID, NULL},
+    {"no-ssl", false, CONVERT_DID, NULL},
     {"ca-file", true, CONVERT_DID, NULL},
     {"crt", true, CONVERT_DID, NULL},
     {"verify", true, CONVERT_DID, NULL},
@@ -135,11 +135,12 @@ static const struct {
     {"alpn", true, CONVERT_NOT_NEEDED, "HTTP/1.1 is spoken"},
     {"proto", true, CONVERT_NOT_NEEDED, "HTTP/1.1 is spoken"},
     {"ws", true, CONVERT_NOT_NEEDED, "HTTP/1.1 is spoken"},
-    {"backup", false, CONVERT_NONE, "there are no backups: all replicas serve"},
+    {"backup", false, CONVERT_DID, NULL},
+    {"no-backup", false, CONVERT_DID, NULL},
+    {"disabled", false, CONVERT_DID, NULL},
     {"cookie", true, CONVERT_NONE,
      "stickiness is by the prompt's prefix, or policy: session with session-header"},
     {"slowstart", true, CONVERT_NOT_NEEDED, "a replica that comes back is weighed by what it does"},
-    {"disabled", false, CONVERT_NONE, "it is among the replicas: gvctl drain takes it out"},
     {"track", true, CONVERT_NOT_NEEDED, NOTE_FOUND},
     {"observe", true, CONVERT_NOT_NEEDED, NOTE_FOUND},
     {"error-limit", true, CONVERT_NOT_NEEDED, NOTE_FOUND},
@@ -239,7 +240,47 @@ static void take_rest(struct convert_state *c, const json_t *words, size_t from)
 static bool speaks_tls(const struct convert_state *c, const json_t *words, size_t from)
 {
     bool off = behind(words, from, "no-ssl") != NULL;
-    return !off && (c->servers_tls || behind(words, from, "ssl") != NULL);
+    return !off && (c->servers.tls || behind(words, from, "ssl") != NULL);
+}
+
+/* Whether it says so itself: not as the argument of something else, such as a cookie. */
+static bool says_word(const json_t *words, size_t from, const char *word)
+{
+    for (size_t i = from; i < json_array_size(words); i++) {
+        int row = find_word(convert_word(words, i));
+        if (convert_is(words, i, word))
+            return true;
+        i += row >= 0 && says[row].argument ? 1 : 0;
+    }
+    return false;
+}
+
+/* Why no requests go to it; NULL: they do. */
+static const char *out_of_use(const struct convert_state *c, const json_t *words, size_t from)
+{
+    const char *weight = behind(words, from, "weight");
+    bool disabled = c->servers.disabled || says_word(words, from, "disabled");
+    bool backup = c->servers.backup || says_word(words, from, "backup");
+    if (disabled && !says_word(words, from, "enabled"))
+        return "disabled there";
+    if (weight != NULL && strtod(weight, NULL) == 0)
+        return "weight 0 there";
+    if (backup && !says_word(words, from, "no-backup"))
+        return "a backup there, and here are none";
+    return NULL;
+}
+
+/* `how`: how one that is not in use comes into it. */
+static void set_or_leave(struct convert_state *c, const char *setting, const char *value,
+                         const char *origin, const char *why_not, const char *how)
+{
+    char why[200];
+    if (why_not == NULL) {
+        convert_set(c, setting, value, origin);
+        return;
+    }
+    (void)snprintf(why, sizeof why, "%s: %s", why_not, how);
+    convert_leave(c, setting, value, origin, why);
 }
 
 void convert_haproxy_server(struct convert_state *c, const json_t *words)
@@ -257,12 +298,8 @@ void convert_haproxy_server(struct convert_state *c, const json_t *words)
         size_t len = strlen(url);
         (void)snprintf(url + len, sizeof url - len, "#weight=%s", weight);
     }
-    if (weight != NULL && share == 0)
-        convert_note(c, CONVERT_NONE, "server: weight 0",
-                     "it is among the replicas: gvctl drain takes it out");
-    convert_set(c, "replica", url, "server");
+    set_or_leave(c, "replica", url, "server", out_of_use(c, words, 2), "gvctl add brings it in");
     take_rest(c, words, 2);
-    convert_note(c, CONVERT_DID, "server", NULL);
 }
 
 void convert_haproxy_server_template(struct convert_state *c, const json_t *words)
@@ -272,14 +309,15 @@ void convert_haproxy_server_template(struct convert_state *c, const json_t *word
     bool srv = said[0] == '_'; /* its records give the ports */
     (void)snprintf(name, sizeof name, "%s%.*s", speaks_tls(c, words, 3) ? "https://" : "",
                    srv ? (int)strcspn(said, ":") : (int)strlen(said), said);
-    convert_set(c, "replica-dns", name, "server-template");
+    set_or_leave(c, "replica-dns", name, "server-template", out_of_use(c, words, 3),
+                 "uncomment it to use it");
     take_rest(c, words, 3);
-    convert_note(c, CONVERT_DID, "server-template", NULL);
 }
 
 void convert_haproxy_default_server(struct convert_state *c, const json_t *words)
 {
-    c->servers_tls = c->servers_tls || behind(words, 0, "ssl") != NULL;
+    c->servers.tls = c->servers.tls || says_word(words, 0, "ssl");
+    c->servers.disabled = c->servers.disabled || says_word(words, 0, "disabled");
+    c->servers.backup = c->servers.backup || says_word(words, 0, "backup");
     take_rest(c, words, 0);
-    convert_note(c, CONVERT_DID, "default-server", NULL);
 }

@@ -170,7 +170,7 @@ static void take_lines(struct convert_state *c, const json_t *section, const jso
 {
     size_t i;
     const json_t *line;
-    bool tls = c->servers_tls; /* a default-server of a backend is of that one alone */
+    struct convert_servers servers = c->servers; /* a default-server of a backend is of it alone */
     bool all = convert_is(json_array_get(section, 0), 0, "defaults");
     enum use use = kinds[kind_of_section(section)].use;
     json_array_foreach(section, i, line)
@@ -192,7 +192,7 @@ static void take_lines(struct convert_state *c, const json_t *section, const jso
         json_decref(words);
     }
     if (!all)
-        c->servers_tls = tls;
+        c->servers = servers;
 }
 
 static void leave_out(struct convert_state *c, const json_t *section)
@@ -229,10 +229,8 @@ static void note_backends(struct convert_state *c, const json_t *sections, bool 
     (void)snprintf(note + len, sizeof note - len,
                    "%s: take out what is no engine. Which models each serves is asked of it",
                    count > NAMES_MAX ? " and others" : "");
-    if (count > 1) {
+    if (count > 1)
         convert_note(c, CONVERT_HAND, "server", note);
-        c->counts[CONVERT_HAND]--; /* no directive of its own */
-    }
 }
 
 void convert_haproxy_text(struct convert_state *c, struct slice text)

@@ -12,8 +12,10 @@ static const char head[] =
     "<!-- Made by `make docs` from the tables in node/gvctl/convert: change those, not this. -->\n"
     "\n"
     "`gvctl convert` reads what starts another router, and writes settings of this one, with "
-    "comments. What has\n"
-    "no counterpart it names, and why; with `--strict` it exits with 1 then.\n"
+    "comments. What is\n"
+    "to be done by hand and what has no counterpart it names, also on standard error, and why; "
+    "with `--strict` it\n"
+    "exits with 1 then.\n"
     "\n"
     "```text\n"
     "gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 http://10.0.0.2:8000 --policy "
@@ -78,7 +80,8 @@ static void print_row(const struct convert_router *r, const struct convert_row *
     else if (setting != NULL)
         (void)fprintf(to, "`%s%s%s`%s", setting, row->fixed != NULL ? ": " : "",
                       row->fixed != NULL ? row->fixed : "",
-                      row->as == CONVERT_BY_HAND ? ", by hand" : "");
+                      row->as == CONVERT_BY_HAND || row->as == CONVERT_MESH_BY_HAND ? ", by hand"
+                                                                                    : "");
     (void)fputs(" | ", to);
     print_text(row->note != NULL ? row->note : "", to);
     (void)fputs(" |\n", to);

@@ -16,7 +16,6 @@ static void special(struct convert_state *c, const struct convert_row *row, cons
     const char *value = json_string_value(json_array_get(values, 0));
     (void)row;
     c->kubernetes = value != NULL && strcmp(value, "k8s") == 0;
-    convert_note(c, CONVERT_DID, "--service-discovery", NULL);
 }
 
 static const struct convert_row rows[] = {

@@ -14,6 +14,8 @@ void convert_begin(struct convert_state *c, const struct convert_router *router)
     *c = (struct convert_state){.router = router,
                                 .settings = json_object(),
                                 .origins = json_object(),
+                                .left = json_object(),
+                                .mesh = json_object(),
                                 .notes = json_array()};
 }
 
@@ -21,16 +23,27 @@ void convert_free(struct convert_state *c)
 {
     json_decref(c->settings);
     json_decref(c->origins);
+    json_decref(c->left);
+    json_decref(c->mesh);
     json_decref(c->notes);
 }
 
 void convert_note(struct convert_state *c, enum convert_kind kind, const char *flag,
                   const char *note)
 {
-    c->counts[kind]++;
-    if (note != NULL)
-        (void)json_array_append_new(
-            c->notes, json_pack("{s:i,s:s,s:s}", "kind", (int)kind, "flag", flag, "note", note));
+    size_t i;
+    const json_t *other;
+    if (note == NULL)
+        return;
+    json_t *one = json_pack("{s:i,s:s,s:s}", "kind", (int)kind, "flag", flag, "note", note);
+    bool again = false;
+    json_array_foreach(c->notes, i, other)
+    {
+        again = again || json_equal(other, one) != 0;
+    }
+    if (!again)
+        (void)json_array_append(c->notes, one);
+    json_decref(one);
 }
 
 /* Whether the router takes it; else says what is wrong. */
@@ -56,8 +69,9 @@ static bool is_list(const char *setting)
     return row >= 0 && node_option_table(&count)[row].type == NODE_TYPE_LIST;
 }
 
-void convert_set(struct convert_state *c, const char *setting, const char *value,
-                 const char *origin)
+/* Whether it can be written; else that is noted. */
+static bool check(struct convert_state *c, const char *setting, const char *value,
+                  const char *origin)
 {
     char why[NODE_ERROR_BYTES], text[NODE_ERROR_BYTES + 512];
     if (node_option_find(slice_of_cstr(setting)) < 0) {
@@ -65,14 +79,36 @@ void convert_set(struct convert_state *c, const char *setting, const char *value
                        "would be %s: %s, which grapevine " GRAPEVINE_VERSION " does not have",
                        setting, value);
         convert_note(c, CONVERT_NONE, origin, text);
-        return;
+        return false;
     }
     if (!is_good(setting, value, why)) {
         (void)snprintf(text, sizeof text, "would be %s: %s, which is refused: %s", setting, value,
                        why);
         convert_note(c, CONVERT_HAND, origin, text);
-        return;
+        return false;
     }
+    return true;
+}
+
+void convert_leave(struct convert_state *c, const char *setting, const char *value,
+                   const char *origin, const char *why)
+{
+    char note[600];
+    if (!check(c, setting, value, origin))
+        return;
+    if (json_object_get(c->left, setting) == NULL)
+        (void)json_object_set_new(c->left, setting, json_array());
+    (void)json_array_append_new(json_object_get(c->left, setting),
+                                json_pack("{s:s,s:s}", "value", value, "why", why));
+    (void)snprintf(note, sizeof note, "%s: %s", value, why);
+    convert_note(c, CONVERT_HAND, origin, note);
+}
+
+void convert_set(struct convert_state *c, const char *setting, const char *value,
+                 const char *origin)
+{
+    if (!check(c, setting, value, origin))
+        return;
     json_t *values = json_object_get(c->settings, setting);
     if (values == NULL || !is_list(setting)) {
         (void)json_object_set_new(c->settings, setting, json_array());
@@ -202,6 +238,28 @@ static void take_urls(struct convert_state *c, const struct convert_row *row, co
     }
 }
 
+void convert_address(const char *host, const char *port, char *out, size_t size)
+{
+    bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
+    (void)snprintf(out, size, "%s%s%s:%s", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port);
+}
+
+void convert_selector(struct convert_state *c, const json_t *values)
+{
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        size_t len = strlen(c->selector);
+        (void)snprintf(c->selector + len, sizeof c->selector - len, "%s%s", i > 0 ? "," : "",
+                       json_string_value(json_array_get(values, i)));
+    }
+}
+
+static void keep_mesh(struct convert_state *c, const char *flag, const json_t *values)
+{
+    if (json_object_get(c->mesh, flag) == NULL)
+        (void)json_object_set_new(c->mesh, flag, json_array());
+    (void)json_array_extend(json_object_get(c->mesh, flag), (json_t *)values);
+}
+
 /* What several flags say together is kept until convert_finish(). */
 static void keep(struct convert_state *c, const struct convert_row *row, const char *value,
                  const json_t *values)
@@ -229,11 +287,7 @@ static void keep(struct convert_state *c, const struct convert_row *row, const c
         fill(c->kubernetes_port, sizeof c->kubernetes_port, value);
         break;
     default:
-        for (size_t i = 0; i < json_array_size(values); i++) {
-            size_t len = strlen(c->selector);
-            (void)snprintf(c->selector + len, sizeof c->selector - len, "%s%s", i > 0 ? "," : "",
-                           json_string_value(json_array_get(values, i)));
-        }
+        convert_selector(c, values);
     }
 }
 
@@ -255,6 +309,10 @@ void convert_take(struct convert_state *c, const struct convert_row *row, const 
         return;
     case CONVERT_BY_HAND:
         convert_note(c, CONVERT_HAND, flag, row->note);
+        return;
+    case CONVERT_MESH:
+    case CONVERT_MESH_BY_HAND:
+        keep_mesh(c, row->flag, values);
         return;
     case CONVERT_SPECIAL:
         c->router->special(c, row, values);
@@ -380,91 +438,4 @@ void convert_words(struct convert_state *c, const json_t *words)
             convert_take(c, row, values);
         json_decref(values);
     }
-}
-
-/* --- together -------------------------------------------------------------------------------- */
-
-static void set_listen(struct convert_state *c)
-{
-    const struct convert_router *r = c->router;
-    bool given = c->host[0] != '\0' || c->port[0] != '\0';
-    const char *host = c->host[0] != '\0' ? c->host : r->host;
-    const char *port = c->port[0] != '\0' ? c->port : r->port;
-    if (host == NULL || port == NULL || c->listen_given)
-        return;
-    char text[300];
-    bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
-    (void)snprintf(text, sizeof text, "%s%s%s:%s", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port);
-    convert_set(c, "listen", text, given ? "--host, --port" : "where it listens by default");
-}
-
-static void set_admin(struct convert_state *c)
-{
-    if (c->admin_host[0] == '\0' && c->admin_port[0] == '\0')
-        return;
-    char text[300];
-    bool ipv6 = strchr(c->admin_host, ':') != NULL && c->admin_host[0] != '[';
-    (void)snprintf(text, sizeof text, "%s%s%s:%s", ipv6 ? "[" : "",
-                   c->admin_host[0] != '\0' ? c->admin_host : "127.0.0.1", ipv6 ? "]" : "",
-                   c->admin_port[0] != '\0' ? c->admin_port : "9090");
-    convert_set(c, "admin-listen", text, "where its metrics are: /metrics is at the admin port");
-}
-
-/* What no setting shows alone: what a router would not start with is noted. */
-static void check_together(struct convert_state *c)
-{
-    struct node_options options;
-    struct node_options_error error;
-    struct node_option_origin origin = {0};
-    const char *name;
-    json_t *values;
-    if (node_options_init(&options) != 0)
-        abort();
-    json_object_foreach(c->settings, name, values)
-    {
-        size_t i;
-        const json_t *value;
-        json_array_foreach(values, i, value)
-        {
-            DISCARD(node_options_set(&options, slice_of_cstr(name),
-                                     slice_of_cstr(json_string_value(value)), origin, &error));
-        }
-    }
-    if (node_options_finish(&options, &error) != 0) {
-        convert_note(c, CONVERT_HAND, "all together", error.text);
-        c->counts[CONVERT_HAND]--; /* no flag of its own */
-    }
-    node_options_free(&options);
-}
-
-static void set_kubernetes(struct convert_state *c)
-{
-    if (!c->kubernetes)
-        return;
-    char text[300], note[600];
-    (void)snprintf(text, sizeof text, "%s%sengines%s%s", c->ns, c->ns[0] != '\0' ? "/" : "",
-                   c->kubernetes_port[0] != '\0' ? ":" : "", c->kubernetes_port);
-    convert_set(c, "replica-kubernetes", text, "discovery by Kubernetes");
-    (void)snprintf(
-        note, sizeof note,
-        "pods are found by a Service: make one of the name \"engines\" whose selector is "
-        "\"%s\", or write the name of the one that is there",
-        c->selector[0] != '\0' ? c->selector : "that of the engines' pods");
-    convert_note(c, CONVERT_HAND, "replica-kubernetes", note);
-    c->counts[CONVERT_HAND]--; /* not a flag of its own */
-}
-
-void convert_finish(struct convert_state *c)
-{
-    set_listen(c);
-    set_admin(c);
-    set_kubernetes(c);
-    if (c->router->body_bytes != NULL && json_object_get(c->settings, "body-bytes-max") == NULL)
-        convert_set(c, "body-bytes-max", c->router->body_bytes, "the greatest body by default");
-    const char *listen =
-        json_string_value(json_array_get(json_object_get(c->settings, "listen"), 0));
-    if (listen != NULL && slice_ends_with(slice_of_cstr(listen), SLICE(":9090")) &&
-        json_object_get(c->settings, "admin-listen") == NULL)
-        convert_set(c, "admin-listen", "127.0.0.1:9091", "9090, its default, is taken by listen");
-    check_together(c);
 }

@@ -4,17 +4,13 @@
 
 static const struct convert_row rows[] = {
     FORK_ROWS,
-    FORK_QUEUE_ROWS,
-    FORK_TRACE_ROWS,
-    ROW("eviction-interval", ONE, NEEDLESS, NULL,
-        "prefixes go by what each engine's cache holds, and after ttl"),
     ROW("vllm-pd-disaggregation", SWITCH, MISSING, NULL, NOTE_PD),
     ROW("vllm-discovery-address", ONE, MISSING, NULL, NOTE_PD),
     ROW("kv-connector", ONE, MISSING, NULL, NOTE_PD),
     ROW("mini-lb", SWITCH, MISSING, NULL, NOTE_PD),
     ROW("intra-node-data-parallel-size", ONE, NEEDLESS, NULL, NOTE_DP),
-    ROW("backend", ONE, NEEDLESS, NULL, "what an engine is, is found out"),
-    ROW("runtime", ONE, NEEDLESS, NULL, "what an engine is, is found out"),
+    ROW("backend", ONE, NEEDLESS, NULL, NOTE_BACKEND),
+    ROW("runtime", ONE, NEEDLESS, NULL, NOTE_BACKEND),
     ROW("history-backend", ONE, MISSING, NULL, NOTE_HISTORY),
     ROW("profile", SWITCH, MISSING, NULL, "engines are profiled by calls to them"),
     ROW("enable-program-scheduling", SWITCH, MISSING, NULL, "requests are not grouped to programs"),
@@ -33,6 +29,7 @@ static const struct convert_policy policies[] = {
     FORK_POLICIES,
     {"consistent_hash", "session", "session-header names the header; x-session-id by default"},
     {"rendezvous_hash", "session", "session-header names the header; x-session-id by default"},
+    {"sticky_least_loaded", "session", "session-header names the header; x-session-id by default"},
     {"sticky_round_robin", "session", "session-header names the header; x-session-id by default"},
     {NULL, NULL, NULL}};
 

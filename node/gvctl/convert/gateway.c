@@ -1,0 +1,127 @@
+/* SGLang router, and SMG that came of it: sgl-model-gateway in between. Their flags are one table:
+ * they have most in common, and releases of both differ more than they do. */
+#include "base/check.h"
+#include "node/gvctl/convert/fork_internal.h"
+
+#define NOTE_CONTROL                                                                               \
+    "changes need the token in admin-token-file; there are no roles beyond reading and changing"
+#define NOTE_STICKY "a session's replica follows from its key alone"
+#define NOTE_CODE   "the router runs no code of others"
+
+static const struct convert_row rows[] = {
+    FORK_ROWS,
+    ROW("pd-disaggregation", SWITCH, MISSING, NULL, NOTE_PD),
+    ROW("bucket-adjust-interval-secs", ONE, MISSING, NULL, NOTE_PD),
+    ROW("dp-aware", SWITCH, NEEDLESS, NULL, NOTE_DP),
+    ROW("model-path", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("tokenizer-path", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("chat-template", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("tokenizer-cache-enable-l0", SWITCH, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("tokenizer-cache-l0-max-entries", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("tokenizer-cache-enable-l1", SWITCH, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("tokenizer-cache-l1-max-memory", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("reasoning-parser", ONE, NEEDLESS, NULL, NOTE_PARSER),
+    ROW("tool-call-parser", ONE, NEEDLESS, NULL, NOTE_PARSER),
+    ROW("mcp-config-path", ONE, MISSING, NULL, "the router calls no tools"),
+    ROW("backend", ONE, NEEDLESS, NULL, NOTE_BACKEND),
+    ROW("history-backend", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-wallet-path", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-tns-alias", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-connect-descriptor", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-username", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-password", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-pool-min", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-pool-max", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-pool-timeout-secs", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("client-cert-path", ONE, TEXT, "replica-cert", NULL),
+    ROW("client-key-path", ONE, TEXT, "replica-key", NULL),
+    ROW("ca-cert-paths", MANY, TEXT, "replica-ca-file", "one file: put several CAs into it"),
+    ROW("load-monitor-interval", ONE, SECONDS, "scrape-interval", NULL),
+    ROW("max-idle-secs", ONE, NEEDLESS, NULL, NOTE_STICKY),
+    ROW("assignment-mode", ONE, NEEDLESS, NULL, NOTE_STICKY),
+    {"log-json", CONVERT_SWITCH, CONVERT_FIXED, "log-format", NULL, "json"},
+    ROW("prometheus-duration-buckets", MANY, NEEDLESS, NULL,
+        "histograms have fixed buckets, from 1 ms to 1000 s"),
+    ROW("shutdown-grace-period-secs", ONE, SECONDS, "drain-timeout", NULL),
+    ROW("disable-health-check", SWITCH, MISSING, NULL, "health is always checked"),
+    ROW("served-model-name", ONE, MISSING, NULL,
+        "models have the names that engines give them (vLLM: --served-model-name)"),
+    ROW("storage-hook-wasm-path", ONE, MISSING, NULL, NOTE_CODE),
+    ROW("oracle-external-auth", SWITCH, MISSING, NULL, NOTE_HISTORY),
+    ROW("postgres-db-url", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("postgres-pool-max", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("redis-url", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("redis-pool-max", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("redis-retention-days", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("tls-cert-path", ONE, TEXT, "tls-cert", NULL),
+    ROW("tls-key-path", ONE, TEXT, "tls-key", NULL),
+    ROW("control-plane-api-keys", MANY, BY_HAND, "admin-token-file", NOTE_CONTROL),
+    ROW("control-plane-audit-enabled", SWITCH, NEEDLESS, NULL, "the log has each change"),
+    ROW("jwt-issuer", ONE, MISSING, NULL, NOTE_CONTROL),
+    ROW("jwt-audience", ONE, MISSING, NULL, NOTE_CONTROL),
+    ROW("jwt-jwks-uri", ONE, MISSING, NULL, NOTE_CONTROL),
+    ROW("jwt-role-mapping", MANY, MISSING, NULL, NOTE_CONTROL),
+    ROW("enable-mesh", SWITCH, MESH_BY_HAND, "cluster-key-file",
+        "make a key with gvctl keygen --out FILE, copy it to all routers, and set "
+        "cluster-key-file: FILE at each"),
+    ROW("mesh-server-name", ONE, MESH, "node-name", NULL),
+    ROW("mesh-host", ONE, MESH, "gossip-listen", NULL),
+    ROW("mesh-port", ONE, MESH, "gossip-listen", "of UDP and TCP: theirs is of TCP alone"),
+    ROW("mesh-advertise-host", ONE, MESH, "gossip-advertise", NULL),
+    ROW("mesh-peer-urls", MANY, MESH, "join", "all of them are tried: theirs only the first"),
+    ROW("router-selector", MANY, MESH_BY_HAND, "join",
+        "make a headless Service of the routers (clusterIP: None) and set join: NAME:PORT, with "
+        "the port of gossip-listen"),
+    ROW("router-mesh-port-annotation", ONE, NEEDLESS, NULL, "join names the port"),
+    ROW("mini-lb", SWITCH, MISSING, NULL, NOTE_PD),
+    ROW("e-disaggregation", SWITCH, MISSING, NULL, NOTE_PD),
+    ROW("epd-disaggregation", SWITCH, MISSING, NULL, NOTE_PD),
+    ROW("encode", MANY, MISSING, NULL, NOTE_PD),
+    ROW("encode-policy", ONE, MISSING, NULL, NOTE_PD),
+    ROW("encode-selector", MANY, MISSING, NULL, NOTE_PD),
+    ROW("bootstrap-port-annotation", ONE, MISSING, NULL, NOTE_PD),
+    ROW("redis-key-prefix", ONE, NEEDLESS, NULL, NOTE_STICKY),
+    /* As the program in Rust has them; those above are also of the launcher in Python. */
+    ROW("model", ONE, NEEDLESS, NULL, NOTE_TOKENIZER),
+    ROW("runtime", ONE, NEEDLESS, NULL, NOTE_BACKEND),
+    ROW("oracle-dsn", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("oracle-user", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("postgres-pool-max-size", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("redis-pool-max-size", ONE, MISSING, NULL, NOTE_HISTORY),
+    ROW("jwt-role-claim", ONE, MISSING, NULL, NOTE_CONTROL),
+    ROW("disable-audit-logging", SWITCH, MISSING, NULL, "the log has each change"),
+};
+
+static const struct convert_policy policies[] = {
+    FORK_POLICIES,
+    {"least_load", "least_tokens", NULL},
+    {"passthrough", NULL, "there is no policy that always takes the first replica"},
+    {"bucket", NULL, NOTE_PD},
+    {"manual", "session", "session-header names the header; theirs is x-smg-routing-key"},
+    {"consistent_hashing", "session", "session-header names the header"},
+    {"prefix_hash", "prefix_hash", NULL},
+    {NULL, NULL, NULL}};
+
+const struct convert_router convert_sglang = {
+    .name = "sglang-router",
+    .title = "SGLang router",
+    .source = "sgl-project/sglang (router_args of sgl-router)",
+    .rows = rows,
+    .row_count = ARRAY_LEN(rows),
+    .policies = policies,
+    .host = "0.0.0.0",
+    .port = "30000",
+    .body_bytes = "512MiB",
+};
+
+const struct convert_router convert_smg = {
+    .name = "smg",
+    .title = "SMG (Shepherd Model Gateway, SGLang Model Gateway)",
+    .source = "lightseekorg/smg (router_args)",
+    .rows = rows,
+    .row_count = ARRAY_LEN(rows),
+    .policies = policies,
+    .host = "0.0.0.0",
+    .port = "30000",
+    .body_bytes = "512MiB",
+};
