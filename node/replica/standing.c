@@ -92,8 +92,8 @@ static struct node_standing trouble(const struct node_replica *k, uint64_t now_m
         return avoided(NODE_STANDING_BROKE, broken);
     if (errors > 0)
         return avoided(NODE_STANDING_ERRORS, errors);
-    if (!node_replica_in_trouble(k, now_ms))
-        return (struct node_standing){0};
+    if (!node_replica_in_trouble(k, now_ms)) /* the next request tries it */
+        return (struct node_standing){.why = on_trial ? NODE_STANDING_TRIAL : NODE_STANDING_WELL};
     bool own =
         on_trial && (node_replica_own_requests(k) > 0 || k->breaker.heard == NODE_BREAKER_CLOSED);
     return avoided(own ? NODE_STANDING_TRIAL : NODE_STANDING_ELSEWHERE, 0);

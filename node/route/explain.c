@@ -121,7 +121,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
         const struct node_replica *k = &r->replicas[i];
         enum node_health health = health_of(r, k);
         struct node_standing standing = standing_of(r, k, now_ms);
-        if (standing.why == NODE_STANDING_SLOW_START && !standing.avoided)
+        if (health == NODE_HEALTH_UP && !standing.avoided) /* slow start, or a trial to come */
             standing.why = NODE_STANDING_WELL;
         if (k->absent || is_candidate(r, i) || k->ranks > 0)
             continue;

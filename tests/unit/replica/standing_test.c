@@ -67,7 +67,7 @@ static void what_is_avoided_says_why_and_for_how_long(void **state)
     for (int i = 0; i < NODE_ERROR_ANSWERS_MAX; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, NOW);
     is(&k, NOW + 100, "errors", true, 900);
-    is(&k, NOW + 1000, "", false, 0); /* one may try it */
+    is(&k, NOW + 1000, "trial", false, 0); /* one may try it: it is not well before that did */
     k.load.requests = 1;
     is(&k, NOW + 1000, "trial", true, 0);
     k = make();
