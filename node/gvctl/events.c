@@ -52,12 +52,16 @@ static const char legend[] =
     "address. EVENT is its name in the log, which has further fields. A router keeps the\n"
     "last 256.\n";
 
-static const struct ring ring = {
-    .name = "events", .followed = "", .head = print_head, .line = print_line, .legend = legend};
+static const struct ring ring = {.name = "events",
+                                 .followed = "",
+                                 .most = ADMIN_EVENTS_MAX,
+                                 .head = print_head,
+                                 .line = print_line,
+                                 .legend = legend};
 
 /* --- of all routers -------------------------------------------------------------------------- */
 
-enum { TARGET_BYTES = 96, EVENTS_LAST = 32 /* without --last */ };
+enum { TARGET_BYTES = 96 };
 
 /* The answer to the question of all, each for its newest `count`. */
 static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms, bool quiet,
@@ -108,12 +112,20 @@ static bool is_there(const struct given *g, const struct gather *all)
     return false;
 }
 
-static int show_all(const struct given *g, struct gather *all, const json_t *answer, double now_s)
+/* The last of the first answer, of all. */
+static json_t *last_of(const struct given *g, struct gather *all, const json_t *answer,
+                       double now_s)
 {
     json_t *list = gather_take(all, answer, now_s, 0);
-    size_t count = json_array_size(list), wanted = g->last > 0 ? g->last : EVENTS_LAST;
+    size_t count = json_array_size(list), wanted = ring_wanted(g, &ring);
     while (count > wanted && json_array_remove(list, 0) == 0)
         count--;
+    return list;
+}
+
+static int show_all(const struct given *g, struct gather *all, const json_t *answer, double now_s)
+{
+    json_t *list = last_of(g, all, answer, now_s);
     gather_tell_silent(all, answer);
     gather_tell_not_asked(all, answer);
     if (!is_there(g, all)) {
@@ -146,11 +158,15 @@ static bool follow_once(const struct given *g, const struct ring *r, void *conte
     return list != NULL;
 }
 
-static int follow_all(const struct given *g, struct gather *all, const json_t *answer)
+static int follow_all(const struct given *g, struct gather *all, const json_t *answer, double now_s)
 {
+    json_t *shown = whole_of(all, answer, last_of(g, all, answer, now_s));
+    gather_tell_silent(all, answer);
     gather_tell_not_asked(all, answer);
     if (ring_is_table(g))
         ring.head(&g->show);
+    ring_print(g, &ring, shown);
+    json_decref(shown);
     return ring_follow(g, &ring, follow_once, all);
 }
 
@@ -158,18 +174,16 @@ static int of_all(const struct given *g)
 {
     struct gather all;
     double now_s = call_seconds();
-    unsigned wanted = g->last > 0 ? g->last : EVENTS_LAST;
     int status, exit_status = EXIT_FAILURE;
-    if (g->follow || wanted > ADMIN_EVENTS_MAX)
-        wanted = g->follow ? 1 : ADMIN_EVENTS_MAX;
-    json_t *answer = ask_all(g, wanted, 0, false, &status);
+    json_t *answer = ask_all(g, ring_wanted(g, &ring), 0, false, &status);
     bool begun = gather_begin(&all, g->router);
     if (answer == NULL || !begun)
         exit_status = EXIT_FAILURE;
     else if (!json_is_object(json_object_get(answer, "nodes")))
         exit_status = of_one(g, answer);
     else
-        exit_status = g->follow ? follow_all(g, &all, answer) : show_all(g, &all, answer, now_s);
+        exit_status =
+            g->follow ? follow_all(g, &all, answer, now_s) : show_all(g, &all, answer, now_s);
     gather_end(&all);
     json_decref(answer);
     return exit_status;
