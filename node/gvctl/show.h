@@ -37,6 +37,8 @@ MUST_USE int show_convergence(const struct show *how, const json_t *answer, unsi
  * it has none. */
 MUST_USE int show_names(const json_t *answer);
 
+/* Whether an /explain of one router or of all names a choice, of any. */
+bool show_explain_chooses(const json_t *answer);
 /* Whether a /convergence says that all routers hold the same, and that they are at least so many.
  */
 bool show_convergence_equal(const json_t *answer, unsigned members);

@@ -253,6 +253,31 @@ class Gvctl(Case):
         self.assertEqual(self.ask("queue", "-o", "name", says=answer_json(SHOWN[("queue",)][2])),
                          (2, "", "gvctl: queue has no output name: table, wide, json or yaml\n"))
 
+    def test_where_nothing_may_be_chosen_the_reasons_stay(self):
+        """With all drained they were dropped, and it exited with 0."""
+        said = {"policy": "cache_aware", "model": "m", "error": "no replica can be chosen now",
+                "left_out": [{"replica": "a:1", "why": "draining: an operator wishes it"}]}
+        status, out, err = self.ask("explain", says=answer_json(said), stdin=b"{}")
+        self.assertEqual((status, out, err), (1, 'policy cache_aware: no replica can be chosen now (model "m")\n'
+                                                 "- a:1  draining: an operator wishes it\n", ""))
+        status, out, err = self.ask("explain", "-o", "json", says=answer_json(said), stdin=b"{}")
+        self.assertEqual((status, json.loads(out), err), (1, said, ""))
+        chosen = SHOWN[("explain",)][2]
+        for nodes, expected in (({"r1": said, "r2": said}, 1), ({"r1": said, "r2": chosen}, 0)):
+            status, out, err = self.ask("explain", "--all", says=answer_json({"nodes": nodes}), stdin=b"{}")
+            self.assertEqual((status, err), (expected, ""))
+            self.assertIn("r1: no replica can be chosen now\n- a:1  draining: an operator wishes it\n", out)
+
+    def test_a_choice_that_is_down_is_no_choice_like_others(self):
+        said = dict(SHOWN[("explain",)][2], last_resort="down: its port refuses connections")
+        words = "a:1 is down too (its port refuses connections): it would be tried as the last resort (when-all-down try).\n"
+        self.assertIn("- c:3  it is down\n" + words, self.ask("explain", says=answer_json(said), stdin=b"{}")[1])
+        self.assertNotIn("last resort", self.ask("explain", says=answer_json(dict(said, last_resort="")), stdin=b"{}")[1])
+        for left_out, too in ((said["left_out"], " too"), ([], "")):
+            one = dict(said, left_out=left_out)
+            out = self.ask("explain", "--all", says=answer_json({"nodes": {"r1": one}}), stdin=b"{}")[1]
+            self.assertIn("r1: a:1 is down%s (its port" % too, out)
+
     def test_a_burst_does_not_fill_the_screen(self):
         rows = [{"replica": "e-%d:1" % i, "cost_s": 1, "followers": 8 if i else 0} for i in range(64)]
         out = self.ask("explain", "-", says=answer_json(dict(SHOWN[("explain",)][2], replicas=rows)), stdin=b"{}")[1]

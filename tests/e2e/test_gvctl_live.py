@@ -217,6 +217,22 @@ class Ports(Case):
         self.assertEqual((status, err), (1, ""))
         self.assertRegex(out, r"^router +not ready: \S+")
 
+    def test_what_is_explained_of_replicas_that_are_all_down_or_drained(self):
+        engines = [self.engine(), self.engine()]
+        r = self.router(engines)
+        body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
+        for e in engines:
+            self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
+        status, out, err = gvctl("explain", admin=r.admin_port, stdin=body)
+        self.assertEqual((status, err), (1, ""))
+        for e in engines:
+            self.assertIn("- %s  draining: an operator wishes it\n" % e.name, out)
+            self.assertEqual(gvctl("undrain", e.name, admin=r.admin_port)[0], 0)
+            e.refuse()
+        last = r"\n- (\S+)  down: [^\n]*\n(\S+) is down too \(its port refuses connections\): it would be tried as the last"
+        found = wait_for(lambda: re.search(last, gvctl("explain", admin=r.admin_port, stdin=body)[1]), "both are down")
+        self.assertEqual(set(found.groups()), {e.name for e in engines})
+
     def test_events_in_words(self):
         e = self.engine()
         r = self.router([e])
