@@ -73,12 +73,11 @@ static void show_left_out(const json_t *e)
 /* Where all are down, one is tried all the same. */
 static void show_last_resort(const json_t *e)
 {
-    const char *why = fields_text(e, "last_resort");
     bool others = json_array_size(json_object_get(e, "left_out")) > 0;
     if (fields_has_text(e, "last_resort"))
         printf("%s is down%s (%s): it would be tried as the last resort (when-all-down try).\n",
                fields_text(e, "choice"), others ? " too" : "",
-               strncmp(why, "down: ", 6) == 0 ? why + 6 : why);
+               show_reason(fields_text(e, "last_resort"), "down"));
 }
 
 /* What is behind the terms of one replica. */

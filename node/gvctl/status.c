@@ -98,6 +98,22 @@ static const char *why_not_counted(const struct survey *s)
     return "the others are gone";
 }
 
+/* Those that are not up, in short. */
+static json_t *not_up(const json_t *replicas)
+{
+    json_t *out = json_array(), *rows = show_replicas_not_up(replicas);
+    size_t i;
+    const json_t *r;
+    json_array_foreach(rows, i, r)
+    {
+        const char *why = fields_has_text(r, "why_text") ? fields_text(r, "why_text") : "";
+        (void)json_array_append_new(out, json_pack("{s:s,s:s,s:s}", "name", fields_text(r, "name"),
+                                                   "health", show_replica_health(r), "why", why));
+    }
+    json_decref(rows);
+    return out;
+}
+
 static json_t *gather(const struct survey *s, const char *state)
 {
     struct survey_counters sum = survey_sum(s);
@@ -116,15 +132,15 @@ static json_t *gather(const struct survey *s, const char *state)
         under_way += survey_in_flight(r);
     }
     double share = survey_share(&sum);
-    json_t *told =
-        json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o}", "router",
-                  s->routers[0].name, "version", s->routers[0].version, "policy",
-                  s->routers[0].policy, "ready", s->ready, "why", s->ready ? "" : s->why_not,
-                  "alone", s->alone_why, "routers", tally_json(&routers), "state", state,
-                  "replicas", tally_json(&replicas), "requests_in_flight", (json_int_t)under_way,
-                  "requests_waiting", (json_int_t)waiting, "requests", (json_int_t)sum.requests,
-                  "requests_refused", (json_int_t)sum.refused, "routers_counted", (int)reached,
-                  "share_from_cache", share >= 0 ? json_real(share) : json_null());
+    json_t *told = json_pack(
+        "{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o,s:o}", "router",
+        s->routers[0].name, "version", s->routers[0].version, "policy", s->routers[0].policy,
+        "ready", s->ready, "why", s->ready ? "" : s->why_not, "alone", s->alone_why, "routers",
+        tally_json(&routers), "state", state, "replicas", tally_json(&replicas),
+        "requests_in_flight", (json_int_t)under_way, "requests_waiting", (json_int_t)waiting,
+        "requests", (json_int_t)sum.requests, "requests_refused", (json_int_t)sum.refused,
+        "routers_counted", (int)reached, "share_from_cache",
+        share >= 0 ? json_real(share) : json_null(), "replicas_not_up", not_up(s->replicas));
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
     return told;
@@ -150,6 +166,24 @@ static void print_tally(const struct show *how, const char *title, json_t *tally
                                                     : "",
                json_number_value(count), word, show_plain(how));
     }
+}
+
+/* Which are not up, and why. */
+static void print_not_up(const json_t *o)
+{
+    enum { NAMED_MAX = 3 };
+    const json_t *r, *list = json_object_get(o, "replicas_not_up");
+    size_t i;
+    json_array_foreach(list, i, r)
+    {
+        if (i >= NAMED_MAX)
+            break;
+        const char *health = fields_text(r, "health"), *why = fields_text(r, "why");
+        printf("%s %s (%s)", i == 0 ? ":" : ",", fields_text(r, "name"),
+               why[0] != '\0' ? show_reason(why, health) : health);
+    }
+    if (json_array_size(list) > NAMED_MAX)
+        printf(" and %zu more: gvctl replicas", json_array_size(list) - NAMED_MAX);
 }
 
 static void print_refusing(const struct show *how, const struct survey *s, const json_t *o,
@@ -193,6 +227,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
     if (s->alone_why[0] != '\0')
         printf("%-12s %s\n", "alone", s->alone_why);
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");
+    print_not_up(o);
     printf("\n%-12s %.0f in flight, %.0f waiting; %.0f so far, %.0f refused\n", "requests",
            fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"),
            fields_number(o, "requests"), fields_number(o, "requests_refused"));

@@ -27,18 +27,19 @@ static void take_bucket(struct survey_counters *c, const char *end, double value
     c->buckets[c->bucket_count++] = value;
 }
 
-/* Adds what a router counted of a replica's answers. */
-static void take_answered(json_t *answered, const json_t *labels, bool cached, double value)
+/* Adds what a router counted of a replica. */
+static void take_answered(json_t *answered, const json_t *labels, enum survey_answered which,
+                          double value)
 {
     const char *replica = json_string_value(json_object_get(labels, "replica"));
     if (replica == NULL)
         return;
     json_t *pair = json_object_get(answered, replica);
     if (pair == NULL) {
-        (void)json_object_set_new(answered, replica, json_pack("[f,f]", 0.0, 0.0));
+        (void)json_object_set_new(answered, replica, json_pack("[f,f,f]", 0.0, 0.0, 0.0));
         pair = json_object_get(answered, replica);
     }
-    json_t *sum = json_array_get(pair, cached ? 1 : 0);
+    json_t *sum = json_array_get(pair, which);
     (void)json_real_set(sum, json_real_value(sum) + value);
 }
 
@@ -50,8 +51,13 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
     struct survey_counters *c = &r->counters;
     bool prompt = strcmp(name, "grapevine_answered_prompt_tokens_total") == 0;
     bool cached = strcmp(name, "grapevine_answered_cached_tokens_total") == 0;
-    if (prompt || cached)
-        take_answered(s->answered, labels, cached, value);
+    bool chosen = strcmp(name, "grapevine_replica_chosen_total") == 0;
+    if (prompt || cached || chosen)
+        take_answered(s->answered, labels,
+                      prompt   ? SURVEY_PROMPT
+                      : cached ? SURVEY_CACHED
+                               : SURVEY_CHOSEN,
+                      value);
     if (prompt)
         c->prompt_tokens += value;
     else if (cached)

@@ -45,8 +45,11 @@ struct survey {
     struct survey_router *routers; /* owned; the one that is asked comes first */
     unsigned router_count;
     json_t *replicas; /* owned; /replicas */
-    json_t *answered; /* owned; replica -> [prompt tokens, cached tokens] over all reached */
+    json_t *answered; /* owned; replica -> sums by survey_answered over all reached */
 };
+
+/* What routers count of a replica: tokens of answers, and requests that it was chosen for. */
+enum survey_answered { SURVEY_PROMPT, SURVEY_CACHED, SURVEY_CHOSEN };
 
 /* False after printing why; `s` has nothing to free then. With `quiet` it prints nothing. */
 bool survey_take(struct survey *s, const struct given *g, bool quiet);

@@ -322,6 +322,8 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_bool(w, standing.avoided);
     json_key(w, "why"); /* empty: nothing is wrong */
     json_cstr(w, node_standing_word(standing.why));
+    json_key(w, "why_text"); /* the same in a phrase */
+    json_cstr(w, node_standing_text(standing.why));
     json_key(w, "why_for_ms");
     if (standing.until_ms > now_ms)
         json_u64(w, standing.until_ms - now_ms);
