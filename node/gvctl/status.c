@@ -70,9 +70,9 @@ static const char *converged(const struct survey *s, const struct given *g)
 static const struct {
     const char *member, *title, *more;
 } refusals[SURVEY_FILES] = {
-    [SURVEY_SETTINGS] = {"config_refused", "settings", "gvctl config"},
-    [SURVEY_CLIENT_KEYS] = {"client_keys_refused", "client keys", "gvctl events"},
-    [SURVEY_TLS_FILES] = {"tls_files_refused", "TLS files", "gvctl events"},
+    [SURVEY_SETTINGS] = {"config_refused", "settings", "config"}, /* of that router */
+    [SURVEY_CLIENT_KEYS] = {"client_keys_refused", "client keys", "events"},
+    [SURVEY_TLS_FILES] = {"tls_files_refused", "TLS files", "events"},
 };
 
 /* The routers that refuse a file of that kind. */
@@ -84,6 +84,17 @@ static json_t *refusing(const struct survey *s, unsigned file)
             (void)json_array_append_new(names, json_string(s->routers[k].name));
     }
     return names;
+}
+
+/* Router -> how many settings wait for its restart. */
+static json_t *waiting_json(const struct survey *s)
+{
+    json_t *out = json_object();
+    for (unsigned k = 0; k < s->router_count; k++) {
+        if (s->routers[k].waits > 0)
+            (void)json_object_set_new(out, s->routers[k].name, json_integer(s->routers[k].waits));
+    }
+    return out;
 }
 
 /* Why not all were counted. */
@@ -143,6 +154,7 @@ static json_t *gather(const struct survey *s, const char *state)
         share >= 0 ? json_real(share) : json_null(), "replicas_not_up", not_up(s->replicas));
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
+    (void)json_object_set_new(told, "config_waits", waiting_json(s));
     return told;
 }
 
@@ -199,8 +211,25 @@ static void print_refusing(const struct show *how, const struct survey *s, const
         if (!s->alone)
             printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
     }
-    printf(": the file cannot be used as it is, what was in force goes on (%s)\n",
-           refusals[file].more);
+    printf(": the file cannot be used as it is, what was in force goes on (gvctl ");
+    for (unsigned k = 0; k < s->router_count && file == SURVEY_SETTINGS; k++) {
+        if (!s->routers[k].refused[file])
+            continue;
+        printf("--admin %s ", s->routers[k].admin);
+        break;
+    }
+    printf("%s)\n", refusals[file].more);
+}
+
+static void print_waiting(const struct survey *s)
+{
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        if (r->waits > 0)
+            printf("%-12s %u wait%s for a restart%s%s (gvctl --admin %s config)\n", "settings",
+                   r->waits, r->waits == 1 ? "s" : "", s->alone ? "" : " at ",
+                   s->alone ? "" : r->name, r->admin);
+    }
 }
 
 static void print_short(const struct show *how, const struct survey *s, const json_t *o)
@@ -238,6 +267,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
                100 * fields_number(o, "share_from_cache"));
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         print_refusing(how, s, o, f);
+    print_waiting(s);
     if (fields_number(o, "routers_counted") < s->router_count)
         printf("(Counted at %.0f of %u routers: %s.)\n", fields_number(o, "routers_counted"),
                s->router_count, why_not_counted(s));

@@ -78,6 +78,8 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
         r->queue_length = value;
     else if (strcmp(name, "grapevine_config_refused") == 0)
         r->refused[SURVEY_SETTINGS] = value > 0;
+    else if (strcmp(name, "grapevine_config_waits") == 0)
+        r->waits = (unsigned)value;
     else if (strcmp(name, "grapevine_client_keys_file_refused") == 0)
         r->refused[SURVEY_CLIENT_KEYS] = value > 0;
     else if (strcmp(name, "grapevine_tls_files_refused") == 0)
@@ -157,15 +159,15 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
     const char *admin = fields_text(m, "admin");
     bool lives = fields_equal(m, "state", "alive") && strchr(admin, ':') != NULL;
     if (r->self) {
+        (void)snprintf(r->admin, sizeof r->admin, "%s", g->admin);
         take_metrics(s, r, g, g->admin, ASK_TIMEOUT_S);
     } else if (lives && *asked < SURVEY_ROUTERS_MAX) {
         ++*asked;
         /* Members do not say whether theirs speak TLS: as the one that was asked. */
         bool tls = strncmp(g->admin, "https://", strlen("https://")) == 0;
-        char url[NODE_HOST_BYTES + 32];
-        (void)snprintf(url, sizeof url, "%s%s", tls ? "https://" : "http://", admin);
-        if (is_that(g, url, r->name))
-            take_metrics(s, r, g, url, 1);
+        (void)snprintf(r->admin, sizeof r->admin, "%s%s", tls ? "https://" : "http://", admin);
+        if (is_that(g, r->admin, r->name))
+            take_metrics(s, r, g, r->admin, 1);
     }
 }
 
@@ -195,6 +197,7 @@ static bool take_routers(struct survey *s, const struct given *g)
         s->router_count = 1;
         s->routers[0] = (struct survey_router){.self = true, .name = "-", .version = "-"};
         (void)snprintf(s->routers[0].state, sizeof s->routers[0].state, "alone");
+        (void)snprintf(s->routers[0].admin, sizeof s->routers[0].admin, "%s", g->admin);
         take_metrics(s, &s->routers[0], g, g->admin, ASK_TIMEOUT_S);
     }
     json_decref(answer);

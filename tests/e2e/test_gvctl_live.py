@@ -247,18 +247,15 @@ class Ports(Case):
                          [{"name": engines[5].name, "health": "down", "why": "down: its port refuses connections"}])
         for e in engines[:4]:
             self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
-        out = gvctl("status", admin=r.admin_port)[1]
-        self.assertRegex(out, r"replicas +6: 1 up, (?:4 draining, 1 down|1 down, 4 draining): %s, (\S+ \(an operator wishes it\)(, )?){2} and 2 more: gvctl replicas\n" %
-                         re.escape(down))
+        self.assertRegex(gvctl("status", admin=r.admin_port)[1],
+                         r"replicas +6: 1 up, (?:4 draining, 1 down|1 down, 4 draining): %s, (?:\S+ \(an operator wishes it\)"
+                         r"(?:, )?){2} and 2 more: gvctl replicas\n" % re.escape(down))
         self.assertRegex(gvctl("top", admin=r.admin_port)[1], r"(?m)^%s +down +refuses +0 " % re.escape(engines[5].name))
         out = gvctl("replicas", admin=r.admin_port)[1]
         self.assertEqual(out.count("  draining: an operator wishes it: gvctl undrain it"), 3)
         self.assertTrue(out.endswith("\nand 1 more\n"), out)
-        for e in engines[:2]:
-            self.assertEqual(gvctl("undrain", e.name, admin=r.admin_port)[0], 0)
-        out = gvctl("replicas", admin=r.admin_port)[1]
-        self.assertTrue(out.endswith("\n- %s  down: its port refuses connections: start the engine, or gvctl remove it\n" %
-                                     engines[5].name), out)
+        self.assertIn("\n\n- %s  down: its port refuses connections: start the engine, or gvctl remove it\n- " %
+                      engines[5].name, out)
 
     def test_events_in_words(self):
         e = self.engine()
