@@ -245,6 +245,26 @@ int show_replicas(const struct show *how, const json_t *list)
     return 0;
 }
 
+/* Those that an operator removed, which stand in no table of replicas. */
+static void show_removed(const json_t *list)
+{
+    size_t i, j;
+    const json_t *s, *name;
+    bool any = false;
+    json_array_foreach(list, i, s)
+    {
+        json_array_foreach(json_object_get(s, "removed"), j, name)
+        {
+            bool named = fields_has_text(s, "name");
+            printf("%s%s%s%s lists %s, which an operator removed: gvctl add brings it back.\n",
+                   any ? "" : "\n", fields_text(s, "kind"), named ? " " : "",
+                   named ? fields_text(s, "name") : "",
+                   json_string_value(name) != NULL ? json_string_value(name) : "-");
+            any = true;
+        }
+    }
+}
+
 int show_sources(const struct show *how, const json_t *list)
 {
     static const struct table_column columns[] = {{"SOURCE", 0},
@@ -281,6 +301,7 @@ int show_sources(const struct show *how, const json_t *list)
                        fields_number(s, "entries") > 0 ? "; its last list holds for 30 s" : "");
     }
     table_print(&t, stdout);
+    show_removed(list);
     if (how->verbose)
         printf("\n"
                "REPLICAS: in the list that the source gave last. AGE: since it was asked with\n"

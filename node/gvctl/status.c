@@ -86,6 +86,30 @@ static json_t *refusing(const struct survey *s, unsigned file)
     return names;
 }
 
+/* Those that some source lists and an operator removed, each once. */
+static json_t *removed(const struct given *g)
+{
+    int code;
+    json_t *names = json_object(), *out = json_array(),
+           *list = ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_SOURCES)->path, ASK_TIMEOUT_S,
+                               &code);
+    size_t i, j;
+    json_t *source, *name;
+    json_array_foreach(list, i, source)
+    {
+        json_array_foreach(json_object_get(source, "removed"), j, name)
+        {
+            const char *text = json_string_value(name);
+            if (text != NULL && json_object_get(names, text) == NULL &&
+                json_object_set_new(names, text, json_true()) == 0)
+                (void)json_array_append(out, name);
+        }
+    }
+    json_decref(names);
+    json_decref(list);
+    return out;
+}
+
 /* Router -> how many settings wait for its restart. */
 static json_t *waiting_json(const struct survey *s)
 {
@@ -256,6 +280,9 @@ static void print_short(const struct show *how, const struct survey *s, const js
     if (s->alone_why[0] != '\0')
         printf("%-12s %s\n", "alone", s->alone_why);
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");
+    size_t gone = json_array_size(json_object_get(o, "replicas_removed"));
+    if (gone > 0)
+        printf(" (%zu removed by an operator)", gone);
     print_not_up(o);
     printf("\n%-12s %.0f in flight, %.0f waiting; %.0f so far, %.0f refused\n", "requests",
            fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"),
@@ -280,6 +307,7 @@ int status(const struct given *g)
         return EXIT_FAILURE;
     bool ready = s.ready;
     json_t *o = gather(&s, converged(&s, g));
+    (void)json_object_set_new(o, "replicas_removed", removed(g));
     if (g->show.format == SHOW_JSON)
         print_json(o, stdout);
     else if (g->show.format == SHOW_YAML)

@@ -33,8 +33,10 @@ SHOWN = {
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
          "error": "no such file"},
-        {"kind": "dns", "name": "x.y", "entries": 0, "empty": "no address"}],
-        [r"file +3 +1 +2 +1\.5 +list\.yaml\n +no such file", r"dns +0 +0 +0 +never +x\.y\n +empty: no address\n"]),
+        {"kind": "dns", "name": "x.y", "entries": 0, "empty": "no address"},
+        {"kind": "settings", "name": "", "entries": 2, "removed": ["a:1", "b:2"]}],
+        [r"\n\nsettings lists a:1, which an operator removed: gvctl add brings it back\.\nsettings lists b:2, ",
+         r"file +3 +1 +2 +1\.5 +list\.yaml\n +no such file", r"dns +0 +0 +0 +never +x\.y\n +empty: no address\n"]),
     ("queue",): ("GET", "/queue", {
         "requests_in_flight": 12, "requests_max": 64, "queue_length": 2, "queue_max": 9, "queue_timeout_ms": 1500,
         "waiting": [{"model": "m", "requests": 2, "longest_ms": 700, "for": "a replica"}]},

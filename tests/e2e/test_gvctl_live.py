@@ -257,6 +257,20 @@ class Ports(Case):
         self.assertIn("\n\n- %s  down: its port refuses connections: start the engine, or gvctl remove it\n- " %
                       engines[5].name, out)
 
+    def test_one_that_an_operator_removed_is_not_forgotten(self):
+        """It was shown nowhere but in old events."""
+        engines = [self.engine(), self.engine()]
+        r = self.router(engines)
+        r.wait_up(2)
+        removed = engines[0].name
+        self.assertEqual(gvctl("remove", removed, admin=r.admin_port)[0], 0)
+        self.assertIn("\n\nsettings lists %s, which an operator removed: gvctl add brings it back.\n" % removed,
+                      gvctl("sources", admin=r.admin_port)[1])
+        self.assertIn("replicas     1: 1 up (1 removed by an operator)\n", gvctl("status", admin=r.admin_port)[1])
+        self.assertEqual(json.loads(gvctl("status", "-o", "json", admin=r.admin_port)[1])["replicas_removed"], [removed])
+        self.assertEqual(gvctl("add", removed, admin=r.admin_port)[0], 0)
+        self.assertNotIn("removed", gvctl("sources", admin=r.admin_port)[1] + gvctl("status", admin=r.admin_port)[1])
+
     def test_events_in_words(self):
         e = self.engine()
         r = self.router([e])
