@@ -121,6 +121,19 @@ static void show_all_behind(const json_t *e)
         printf("and so for %u more; -o json has them\n", found - SHOWN_MAX);
 }
 
+/* Of all columns, which a verbose table has. */
+static const char explain_legend[] =
+    "\n"
+    "All times are as they are believed, for this request.\n"
+    "CACHED: tokens of the prompt that it holds. FROM TIER: of them, those in slower memory.\n"
+    "QUEUE: until this prompt could begin there: the work booked and what others run there,\n"
+    "and until a slot or memory is free (QUEUE of gvctl replicas is the booked work alone).\n"
+    "UNCACHED: to compute the tokens of the prompt that it does not hold, and to bring back\n"
+    "those FROM TIER. DISPLACED: to compute again what others will still want of what has to\n"
+    "go for it. DECODE: later tokens come slower: of this request, against the fastest\n"
+    "replica and beside those that run there, and of those. ADAPTER: to load its LoRA\n"
+    "adapter, and what has to go for it.\n";
+
 int show_explain(const struct show *how, const json_t *e)
 {
     if (!json_is_object(e))
@@ -149,7 +162,9 @@ int show_explain(const struct show *how, const json_t *e)
                "had less lately than its speed deserves\n",
                fields_text(e, "choice"));
     show_all_behind(e);
-    if (tier)
+    if (how->verbose)
+        printf("%s", explain_legend);
+    else if (tier)
         printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
                "for it\n");
     return 0;

@@ -255,6 +255,16 @@ class Gvctl(Case):
         self.assertEqual(self.ask("queue", "-o", "name", says=answer_json(SHOWN[("queue",)][2])),
                          (2, "", "gvctl: queue has no output name: table, wide, json or yaml\n"))
 
+    def test_each_column_of_an_explanation_is_explained(self):
+        """-v explained nothing."""
+        plain, more = (self.ask("explain", *v, says=answer_json(SHOWN[("explain",)][2]), stdin=b"{}")[1] for v in ((), ("-v",)))
+        heads = re.sub(" s(?= |$)", "", re.search("(?m)^ *REPLICA +(.*)$", more)[1])
+        self.assertEqual(re.split("  +", heads), ["CACHED", "FROM TIER", "QUEUE", "UNCACHED", "DISPLACED", "DECODE", "ADAPTER", "COST"])
+        for head in re.split("  +", heads)[:-1]:
+            self.assertRegex(more, r"(?m)(^|\. )%s: " % head)
+            self.assertNotIn(head + ": ", plain)
+        self.assertIn("\ncost = queue + ", more)
+
     def test_where_nothing_may_be_chosen_the_reasons_stay(self):
         """With all drained they were dropped, and it exited with 0."""
         said = {"policy": "cache_aware", "model": "m", "error": "no replica can be chosen now",
