@@ -257,7 +257,8 @@ static int run(struct given *g)
         return EXIT_USAGE;
     }
     const struct command *c = find(g->argv[0]);
-    if (c == NULL || !fits(g, c) || (asks_a_router(c) && !local_find(g, c)))
+    if (c == NULL || !fits(g, c) ||
+        (asks_a_router(c) && (!local_find(g, c) || !call_address_good(g->admin))))
         return EXIT_USAGE;
     const char *argument = g->argc > 1 ? g->argv[1] : NULL;
     switch (c->run) {

@@ -416,6 +416,20 @@ class Gvctl(Case):
                             (answer(404, b"{}", (("server", "uvicorn"),)), 'is no router: it is "uvicorn" and answers 404')):
             for command in (("replicas",), ("ready",), ("drain", "a:1"), ("status",), ("convergence",)):
                 self.fails(command, says, words)
+        for command in (("replicas",), ("events",), ("status",)):  # Prometheus, which names itself nowhere
+            self.fails(command, answer(404, b"404 page not found\n"), "is no router: it answers 404\n       --admin names a router's")
+
+    def test_the_name_of_a_router_is_no_replica(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(answer_json({"members": [{"name": "r3"}]}) if asked.target == "/members" else
+                       answer_json([]) if asked.target == "/replicas" else
+                       answer_json({"error": {"message": "`x`: the port is missing"}}, 400))
+            asked.close()
+        self.port.handler = handler
+        for name, hint in (("r3", "r3 is a router: stop it with SIGTERM (systemctl stop grapevine); it drains by itself."),
+                           ("r4", "Want HOST:PORT of a replica (gvctl replicas).")):
+            self.assertEqual(self.ask("drain", name), (1, "", "gvctl: `x`: the port is missing (400)\n       %s\n" % hint))
 
     def follows(self, command, answers):
         """What it prints of one answer after another (None: none), and what it asked."""
@@ -561,7 +575,8 @@ class Gvctl(Case):
                               (("drain",), "drain takes one argument, HOST:PORT; see gvctl help drain"),
                               (("replicas", "a:1"), "replicas takes no argument"),
                               (("replicas", "--all"), "replicas has no option --all; see gvctl help replicas"),
-                              (("replicas", "--timeout", "0"), '"0" is no number from 1 on'),
+                              (("replicas", "--timeout", "0"), 'gvctl: --timeout "0": want a number from 1 on\n'),
+                              (("events", "--last", "x"), 'gvctl: --last "x": want a number from 1 on\n'),
                               (("replicas", "-o", "xml"), 'no output "xml": table, wide, json, yaml or name'),
                               (("drain", "a:1", "--members", "2"), "drain has no option --members"),
                               (("replicas", "--nothing"), "see gvctl --help"),
@@ -570,10 +585,11 @@ class Gvctl(Case):
             self.assertEqual((status, out), (2, ""), command)
             self.assertIn(word, err)
         for admin, word in (("nonsense", "is not http[s]://HOST:PORT"), ("ftp://a:1", "is not http[s]://HOST:PORT"),
-                            ("a:99999", "is not")):
-            status, out, err = gvctl("--admin", admin, "ready")
-            self.assertEqual((status, out), (1, ""))
-            self.assertIn(word, err)
+                            ("a:99999", "is not"), ("http://127.0.0.1", "is not http[s]://HOST:PORT")):
+            for command in ("ready", "status", "events", "convergence"):
+                status, out, err = gvctl("--admin", admin, command)
+                self.assertEqual((status, out), (2, ""))
+                self.assertIn(word, err)
         status, out, err = self.ask("explain", "/nowhere/request.json")
         self.assertEqual((status, out), (1, ""))
         self.assertIn('cannot read "/nowhere/request.json"', err)
