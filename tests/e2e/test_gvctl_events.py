@@ -47,6 +47,26 @@ class Events(Case):
         self.assertEqual((status, out), (1, ""))
         self.assertIn("r3 does not answer", err)
 
+    def test_what_several_routers_noticed_is_one_line(self):
+        """A death with three routers was three lines."""
+        def dead(number, ms, about="a:1", **more):
+            return dict({"id": number, "change": number, "last_ms": ms, "count": 1, "about": about,
+                         "text": "Replica %s is down." % about}, **more)
+        says = {"r%d" % n: {"since_ms": 1, "changed": 9, "events": [dead(1, 1000000 + n), dead(2, 1002000, "b:2", count=n)]}
+                for n in range(1, 4)}
+        says["r1"]["events"].append(dead(3, 1004000))
+        says["r2"]["events"].append(dead(3, 1009001))
+        answer = answer_json({"self": "r1", "nodes": says, "not_asked": {}})
+        status, out, err = self.ask("events", says=answer)
+        self.assertEqual((status, err), (0, ""))
+        rows = [re.search("^\\S+ \\S+  (.*?)  +([ab]:[12])", line).groups() for line in out.splitlines()[1:]]
+        self.assertEqual(rows, [("r1 r2 r3", "a:1"), ("r1", "b:2"), ("r2", "b:2"), ("r3", "b:2"), ("r1", "a:1"), ("r2", "a:1")])
+        self.assertEqual(self.ask("events", "--last", "6", says=answer)[1], out, "so many lines")
+        self.assertEqual(len(json.loads(self.ask("events", "-o", "json", says=answer)[1])["events"]), 8)
+        many = {"r%d" % n: {"since_ms": 1, "changed": 1, "events": [dead(1, 1000000)]} for n in range(1, 8)}
+        out = self.ask("events", says=answer_json({"self": "r1", "nodes": many, "not_asked": {}}))[1]
+        self.assertIn("  r1 r2 r3 r4 +3  a:1 ", out)
+
     def test_a_router_that_knows_no_question_to_all(self):
         says = answer_json({"router": "r1", "since_ms": 1, "changed": 2, "events": [{"text": "old"}]})
         status, out, err = self.ask("events", says=says)
