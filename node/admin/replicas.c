@@ -31,13 +31,19 @@ void admin_queue(struct admin *a, struct exchange *x, const struct http_head *he
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
 
+static bool is_removed(const void *router, struct slice name)
+{
+    return node_router_replica_removed(router, name);
+}
+
 void admin_sources(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
     struct buf out;
     buf_init(&out, 0);
     struct json_writer w = json_writer_of(&out);
-    discover_sources_write(a->config.discover, proxy_now_ms(a->proxy), &w);
+    discover_sources_write(a->config.discover, proxy_now_ms(a->proxy), is_removed, a->config.router,
+                           &w);
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
 

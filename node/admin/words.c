@@ -192,8 +192,8 @@ static void fill_in(struct text *t, const char *pattern, const struct log_field 
             size_t len = strcspn(p + 1, "}");
             lacks |= !put_field(t, field_of(fields, count, slice_of(p + 1, len)));
             p += len + 1;
-        } else {
-            put(t, slice_of(p, 1));
+        } else if (*p != '.' || t->len == 0 || strchr("?.", t->at[t->len - 1]) == NULL) {
+            put(t, slice_of(p, 1)); /* a dot ends no sentence that has ended */
         }
     }
 }

@@ -155,8 +155,12 @@ MUST_USE bool discover_told(const struct discover *d, struct slice name, struct 
 /* The sources that list the name, as one JSON value: ["settings", "dns engines.internal:8000"].
  * `d` may be NULL: there are none. */
 void discover_names_write(const struct discover *d, struct slice name, struct json_writer *w);
-/* All sources as one JSON value, an array of objects. */
-void discover_sources_write(const struct discover *d, uint64_t now_ms, struct json_writer *w);
+/* Whether an operator removed the replica of that name, so that no source brings it. */
+typedef bool discover_removed(const void *context, struct slice name);
+/* All sources as one JSON value, an array of objects. `removed` is asked of each name; NULL: nobody
+ * removed any. */
+void discover_sources_write(const struct discover *d, uint64_t now_ms, discover_removed *removed,
+                            const void *context, struct json_writer *w);
 /* Metrics of the sources. */
 void discover_metrics(const struct discover *d, uint64_t now_ms, struct prometheus *p);
 

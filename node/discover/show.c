@@ -40,7 +40,20 @@ static double age_s(const struct discover_origin *s, uint64_t now_ms)
     return now_ms > s->success_ms ? (double)(now_ms - s->success_ms) / 1000 : 0;
 }
 
-void discover_sources_write(const struct discover *d, uint64_t now_ms, struct json_writer *w)
+static void write_removed(const struct discover_origin *s, discover_removed *removed,
+                          const void *context, struct json_writer *w)
+{
+    json_array_begin(w);
+    for (unsigned i = 0; i < s->list.count; i++) {
+        struct slice name = discover_item_name(&s->list.at[i]);
+        if (removed != NULL && removed(context, name))
+            json_slice(w, name);
+    }
+    json_array_end(w);
+}
+
+void discover_sources_write(const struct discover *d, uint64_t now_ms, discover_removed *removed,
+                            const void *context, struct json_writer *w)
 {
     json_array_begin(w);
     for (unsigned i = 0; i < d->source_count; i++) {
@@ -75,6 +88,8 @@ void discover_sources_write(const struct discover *d, uint64_t now_ms, struct js
             json_cstr(w, discover_why_empty(s));
         else
             json_nil(w);
+        json_key(w, "removed"); /* listed, and removed by an operator */
+        write_removed(s, removed, context, w);
         json_object_end(w);
     }
     json_array_end(w);

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
@@ -50,7 +51,7 @@ struct line {
     struct secure *tls;
 };
 
-static bool read_address(const char *admin, const struct call *call, struct node_address *out)
+static bool read_address(const char *admin, struct node_address *out)
 {
     struct slice text = slice_of_cstr(admin);
     bool tls = slice_starts_with(text, SLICE("https://"));
@@ -60,8 +61,15 @@ static bool read_address(const char *admin, const struct call *call, struct node
         text.len--;
     bool good = node_address_parse(text, out) == 0;
     out->tls = tls;
+    return good;
+}
+
+bool call_address_good(const char *admin)
+{
+    struct node_address address;
+    bool good = read_address(admin, &address);
     if (!good)
-        complain(call, "gvctl: --admin \"%s\" is not http[s]://HOST:PORT\n", admin);
+        plain_printf(stderr, "gvctl: --admin \"%s\" is not http[s]://HOST:PORT\n", admin);
     return good;
 }
 
@@ -114,7 +122,10 @@ static bool secure(struct line *l, const char *admin, const struct node_address 
     int err = set_limit(l->fd, end_s)
                   ? secure_open(&l->tls, l->fd, address->host, &call->trust, message)
                   : ERR_TIMEOUT;
-    if (err != 0)
+    if (err == ERR_UNSUPPORTED)
+        complain(call, "gvctl: no TLS with %s\n       It answers without TLS: --admin http%s\n",
+                 admin, admin + strlen("https"));
+    else if (err != 0)
         complain(call, "gvctl: no TLS with %s: %s\n", admin,
                  err == ERR_DENIED ? message : err_text(err));
     return err == 0;
@@ -181,9 +192,10 @@ static int send_call(const struct line *l, const struct call *call, double end_s
     return err;
 }
 
-/* Whether what answers is a router's client port, or no router; tells so. */
+/* Whether what answers is a router's client port, or no router; tells so. What a router does not
+ * find it says in JSON. */
 static bool is_other_port(const char *admin, bool tls, const struct call *call,
-                          const struct http_head *head)
+                          const struct http_head *head, struct slice body)
 {
     bool client = http_head_find(head, SLICE("x-grapevine-reason")).at != NULL ||
                   http_head_find(head, SLICE("x-grapevine-replica")).at != NULL;
@@ -200,15 +212,22 @@ static bool is_other_port(const char *admin, bool tls, const struct call *call,
                  "gvctl: %s is no router: it is \"%.*s\" and answers %u\n"
                  "       --admin names a router's admin-listen address.\n",
                  admin, server.len > 60 ? 60 : (int)server.len, server.at, head->status);
-    return client || (server.at != NULL && head->status != 200);
+    bool named = server.at != NULL && head->status != 200;
+    bool unnamed = !client && !named && head->status == 404 && !slice_starts_with(body, SLICE("{"));
+    if (unnamed)
+        complain(call,
+                 "gvctl: %s is no router: it answers 404\n"
+                 "       --admin names a router's admin-listen address.\n",
+                 admin);
+    return client || named || unnamed;
 }
 
 int call_admin(const char *admin, const struct call *call, struct buf *out)
 {
     double end_s = call_seconds() + call->timeout_s;
     struct node_address address;
-    if (!read_address(admin, call, &address))
-        return CALL_FAILED;
+    if (!read_address(admin, &address))
+        return CALL_FAILED; /* as another router told it */
     struct line l = {.fd = open_connection(admin, &address, call, end_s)};
     if (l.fd < 0)
         return l.fd;
@@ -239,7 +258,8 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     if (err == 0 && !cut)
         err = buf_append_slice(out, slice_skip(buf_slice(&in), head.bytes));
     bool other = err == 0 && !cut &&
-                 is_other_port(admin, address.tls, call, &head); /* which borrows from `in` */
+                 is_other_port(admin, address.tls, call, &head, /* which borrows from `in` */
+                               slice_skip(buf_slice(&in), head.bytes));
     buf_free(&in);
     if (err != 0 || cut) {
         complain(call,

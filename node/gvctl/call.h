@@ -23,6 +23,9 @@ enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
 /* A clock that never goes back. */
 double call_seconds(void);
 
+/* Whether it is http[s]://HOST:PORT or HOST:PORT; if not, that is printed. */
+bool call_address_good(const char *admin);
+
 /* `admin` is http[s]://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns
  * the status, CALL_REFUSED, or CALL_FAILED after printing what went wrong and what to do. The
  * client port of a router counts as a failure, whatever it answers. */

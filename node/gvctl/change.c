@@ -273,6 +273,37 @@ static int call_of(const struct given *g, const struct command *c, const char *a
     }
 }
 
+/* Whether the router that is asked knows a router of that name. */
+static bool is_router(const struct given *g, const char *name)
+{
+    int status;
+    json_t *answer =
+        ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_MEMBERS)->path, ASK_TIMEOUT_S, &status);
+    size_t i;
+    const json_t *m;
+    bool is = false;
+    json_array_foreach(json_object_get(answer, "members"), i, m)
+    {
+        is = is || fields_equal(m, "name", name);
+    }
+    json_decref(answer);
+    return is;
+}
+
+/* The call was refused with 400 or 404. A router is not drained by its name, but by its process. */
+static void hint(const struct given *g, const struct command *c, const char *argument, int answer)
+{
+    bool out = c->call == ADMIN_CALL_DRAIN || c->call == ADMIN_CALL_REMOVE;
+    bool of_replica = out || c->call == ADMIN_CALL_UNDRAIN;
+    if (out && is_router(g, argument))
+        plain_printf(stderr,
+                     "       %s is a router: stop it with SIGTERM (systemctl stop grapevine); it "
+                     "drains by itself.\n",
+                     argument);
+    else if (of_replica && answer == 400)
+        (void)fputs("       Want HOST:PORT of a replica (gvctl replicas).\n", stderr);
+}
+
 int change(const struct given *g, const struct command *c, const char *argument)
 {
     bool of_replica = c->call == ADMIN_CALL_DRAIN || c->call == ADMIN_CALL_REMOVE;
@@ -299,6 +330,8 @@ int change(const struct given *g, const struct command *c, const char *argument)
         json_decref(said);
     } else if (answer > 0) {
         ask_error(answer, buf_slice(&out));
+        if (answer == 400 || answer == 404)
+            hint(g, c, argument, answer);
     }
     json_decref(before);
     buf_free(&out);

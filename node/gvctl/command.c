@@ -51,8 +51,8 @@ static const struct command rows[] = {
      .options = OF_RING | OF_EVENTS,
      .help = "what happened lately, in words; --follow",
      .more = "Deaths, joins, drains, retries, settings, keys and certificates, as all routers saw\n"
-             "them, by time; a router that does not answer is named. With --follow each is shown\n"
-             "as it happens; with -o json a line each.\n"
+             "them, by time; a router that does not answer is named. With --follow the last ones\n"
+             "are shown, then each as it happens; with -o json a line each.\n"
              "\n"
              "  gvctl events --last 10\n"
              "  gvctl events --follow --router r2"},
@@ -89,7 +89,9 @@ static const struct command rows[] = {
      .call = NO_CALL,
      .options = OF_RING,
      .help = "the last choices, why, and how they ended; --follow",
-     .more = "With --follow each is shown once its request has ended; with -o json a line each."},
+     .more =
+         "With --follow the last that have ended are shown, then each once its request has ended;\n"
+         "with -o json a line each."},
     {.name = "ready",
      .argument = "",
      .call = CALL(READYZ),
@@ -259,7 +261,8 @@ static const struct command_option options[] = {
     {'1', false, "once", NULL, OF_TOP, "one frame, then the end", NULL},
     {'i', false, "interval", "SECONDS", OF_TOP | OF_RING,
      "between two frames or two questions (default 1)", ""},
-    {'W', false, "follow", NULL, OF_RING, "and those that come from now on, until Ctrl-C", NULL},
+    {'W', false, "follow", NULL, OF_RING, "the last ones, then those that come, until Ctrl-C",
+     NULL},
     {'l', false, "last", "N", OF_RING, "so many (default 32)", ""},
     {'L', false, "local", NULL, OF_EVENTS, "as the router saw it that is asked, alone", NULL},
     {'R', false, "router", "NAME", OF_EVENTS, "as that one of the cluster saw it, alone", ""},

@@ -5,6 +5,7 @@
 
 #include "node/gvctl/fields.h"
 #include "node/gvctl/ring.h"
+#include "node/route/decisions.h"
 
 /* A number, or "-" where nothing said it. */
 static const char *number_of(const json_t *o, const char *key, double unit, int digits,
@@ -75,6 +76,7 @@ int decisions(const struct given *g)
 {
     static const struct ring ring = {.name = "decisions",
                                      .followed = "&ended=1",
+                                     .most = NODE_DECISIONS_MAX,
                                      .head = print_head,
                                      .line = print_line,
                                      .legend = legend};

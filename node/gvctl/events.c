@@ -26,12 +26,33 @@ static void print_head(const struct show *how)
     (void)puts("WHAT");
 }
 
+enum { ROUTERS_NAMED = 4, ROUTERS_BYTES = 512 };
+
+/* Who noticed it: one, or the first of several that did. */
+static const char *router_of(const json_t *answer, const json_t *e, char out[ROUTERS_BYTES])
+{
+    const json_t *of = fields_has_text(e, "router") ? e : answer; /* of all: each has its own */
+    const json_t *name, *names = json_object_get(e, "routers");
+    size_t i, len, count = json_array_size(names);
+    (void)snprintf(out, ROUTERS_BYTES, "%s",
+                   fields_has_text(of, "router") ? fields_text(of, "router") : "-");
+    json_array_foreach(names, i, name)
+    {
+        len = strlen(out);
+        if (i > 0 && i < ROUTERS_NAMED)
+            (void)snprintf(out + len, ROUTERS_BYTES - len, " %s", json_string_value(name));
+    }
+    len = strlen(out);
+    if (count > ROUTERS_NAMED)
+        (void)snprintf(out + len, ROUTERS_BYTES - len, " +%zu", count - ROUTERS_NAMED);
+    return out;
+}
+
 /* The last time, of those that happened again. */
 static void print_line(const struct show *how, const json_t *answer, const json_t *e)
 {
-    char last[RING_CLOCK_BYTES], first[RING_CLOCK_BYTES];
-    const json_t *of = fields_has_text(e, "router") ? e : answer; /* of all: each has its own */
-    const char *router = fields_has_text(of, "router") ? fields_text(of, "router") : "-";
+    char last[RING_CLOCK_BYTES], first[RING_CLOCK_BYTES], routers[ROUTERS_BYTES];
+    const char *router = router_of(answer, e, routers);
     const char *about = fields_has_text(e, "about") ? fields_text(e, "about") : "-";
     double times = fields_number(e, "count");
     printf(LINE_FORMAT, ring_clock(e, "last_ms", "%Y-%m-%d %H:%M:%S", false, last), router, about);
@@ -47,17 +68,22 @@ static void print_line(const struct show *how, const json_t *answer, const json_
 static const char legend[] =
     "\n"
     "TIME is the last, FIRST the first time: what happens again within a minute counts up\n"
-    "(TIMES). ROUTER is the one that noticed it, by whose clock these are: what all notice is\n"
-    "there once for each. ABOUT is a replica, a router, a source of replicas or a client's\n"
+    "(TIMES). ROUTER is the one that noticed it, by whose clock these are, and those that\n"
+    "noticed the same within 5 s (-o json and --follow have it once for each). ABOUT is a replica, "
+    "a router, a source of replicas or a client's\n"
     "address. EVENT is its name in the log, which has further fields. A router keeps the\n"
     "last 256.\n";
 
-static const struct ring ring = {
-    .name = "events", .followed = "", .head = print_head, .line = print_line, .legend = legend};
+static const struct ring ring = {.name = "events",
+                                 .followed = "",
+                                 .most = ADMIN_EVENTS_MAX,
+                                 .head = print_head,
+                                 .line = print_line,
+                                 .legend = legend};
 
 /* --- of all routers -------------------------------------------------------------------------- */
 
-enum { TARGET_BYTES = 96, EVENTS_LAST = 32 /* without --last */ };
+enum { TARGET_BYTES = 96 };
 
 /* The answer to the question of all, each for its newest `count`. */
 static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms, bool quiet,
@@ -108,12 +134,76 @@ static bool is_there(const struct given *g, const struct gather *all)
     return false;
 }
 
-static int show_all(const struct given *g, struct gather *all, const json_t *answer, double now_s)
+/* --- the same at several --------------------------------------------------------------------- */
+
+enum { FOLD_MS = 5000 };
+
+static json_int_t last_ms(const json_t *event)
+{
+    return json_integer_value(json_object_get(event, "last_ms"));
+}
+
+static bool has_router(const json_t *event, const char *name)
+{
+    size_t i;
+    const json_t *router;
+    json_array_foreach(json_object_get(event, "routers"), i, router)
+    {
+        if (strcmp(json_string_value(router), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The one before it that says the same, of other routers alone; NULL: none does. */
+static json_t *twin_of(const json_t *list, const json_t *event)
+{
+    for (size_t i = json_array_size(list); i > 0; i--) {
+        json_t *other = json_array_get(list, i - 1);
+        if (last_ms(event) - last_ms(other) > FOLD_MS)
+            break;
+        if (fields_equal(other, "text", fields_text(event, "text")) &&
+            fields_equal(other, "about", fields_text(event, "about")) &&
+            fields_number(other, "count") == fields_number(event, "count") &&
+            !has_router(other, fields_text(event, "router")))
+            return other;
+    }
+    return NULL;
+}
+
+/* What several routers noticed, once, with all of them; takes over the list. */
+static json_t *folded(json_t *list)
+{
+    json_t *event, *out = json_array();
+    size_t i;
+    json_array_foreach(list, i, event)
+    {
+        json_t *twin = twin_of(out, event), *to = twin != NULL ? twin : event;
+        if (twin == NULL && (json_object_set_new(event, "routers", json_array()) != 0 ||
+                             json_array_append(out, event) != 0))
+            (void)fputs("gvctl: out of memory: an event is left out\n", stderr);
+        (void)json_array_append(json_object_get(to, "routers"), json_object_get(event, "router"));
+    }
+    json_decref(list);
+    return out;
+}
+
+/* The last of the first answer, of all. */
+static json_t *last_of(const struct given *g, struct gather *all, const json_t *answer,
+                       double now_s)
 {
     json_t *list = gather_take(all, answer, now_s, 0);
-    size_t count = json_array_size(list), wanted = g->last > 0 ? g->last : EVENTS_LAST;
+    if (ring_is_table(g) && !g->follow)
+        list = folded(list);
+    size_t count = json_array_size(list), wanted = ring_wanted(g, &ring);
     while (count > wanted && json_array_remove(list, 0) == 0)
         count--;
+    return list;
+}
+
+static int show_all(const struct given *g, struct gather *all, const json_t *answer, double now_s)
+{
+    json_t *list = last_of(g, all, answer, now_s);
     gather_tell_silent(all, answer);
     gather_tell_not_asked(all, answer);
     if (!is_there(g, all)) {
@@ -146,11 +236,15 @@ static bool follow_once(const struct given *g, const struct ring *r, void *conte
     return list != NULL;
 }
 
-static int follow_all(const struct given *g, struct gather *all, const json_t *answer)
+static int follow_all(const struct given *g, struct gather *all, const json_t *answer, double now_s)
 {
+    json_t *shown = whole_of(all, answer, last_of(g, all, answer, now_s));
+    gather_tell_silent(all, answer);
     gather_tell_not_asked(all, answer);
     if (ring_is_table(g))
         ring.head(&g->show);
+    ring_print(g, &ring, shown);
+    json_decref(shown);
     return ring_follow(g, &ring, follow_once, all);
 }
 
@@ -158,18 +252,16 @@ static int of_all(const struct given *g)
 {
     struct gather all;
     double now_s = call_seconds();
-    unsigned wanted = g->last > 0 ? g->last : EVENTS_LAST;
     int status, exit_status = EXIT_FAILURE;
-    if (g->follow || wanted > ADMIN_EVENTS_MAX)
-        wanted = g->follow ? 1 : ADMIN_EVENTS_MAX;
-    json_t *answer = ask_all(g, wanted, 0, false, &status);
+    json_t *answer = ask_all(g, ring_wanted(g, &ring), 0, false, &status);
     bool begun = gather_begin(&all, g->router);
     if (answer == NULL || !begun)
         exit_status = EXIT_FAILURE;
     else if (!json_is_object(json_object_get(answer, "nodes")))
         exit_status = of_one(g, answer);
     else
-        exit_status = g->follow ? follow_all(g, &all, answer) : show_all(g, &all, answer, now_s);
+        exit_status =
+            g->follow ? follow_all(g, &all, answer, now_s) : show_all(g, &all, answer, now_s);
     gather_end(&all);
     json_decref(answer);
     return exit_status;

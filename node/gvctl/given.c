@@ -41,15 +41,27 @@ bool given_token(struct given *g, const char *path)
     return true;
 }
 
-/* A number of an option, from 1 on. */
-static bool take_number(unsigned *out, const char *text)
+/* Which option a letter is; -1: none. */
+static int option_of(int letter)
+{
+    const struct command_option *o;
+    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
+        if (o->letter == letter)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* The number of an option, from 1 on. */
+static bool take_number(unsigned *out, int letter, const char *text)
 {
     uint64_t value;
     bool good = slice_to_u64(slice_of_cstr(text), &value) == 0 && value >= 1 && value <= 1000000;
     if (good)
         *out = (unsigned)value;
     else
-        (void)fprintf(stderr, "gvctl: \"%s\" is no number from 1 on\n", text);
+        (void)fprintf(stderr, "gvctl: --%s \"%s\": want a number from 1 on\n",
+                      command_option_at((unsigned)option_of(letter))->name, text);
     return good;
 }
 
@@ -105,7 +117,7 @@ static bool take(struct given *g, int letter)
     case 'k':
         return g->trust.insecure = true;
     case 'T':
-        return take_number(&g->timeout_s, optarg);
+        return take_number(&g->timeout_s, letter, optarg);
     case 'o':
         return take_format(&g->show, optarg);
     case 'j':
@@ -123,7 +135,7 @@ static bool take(struct given *g, int letter)
     case 'w':
         return g->wait = true;
     case 'M':
-        return take_number(&g->members, optarg);
+        return take_number(&g->members, letter, optarg);
     case 'e':
         return (g->engine = optarg) != NULL;
     case '1':
@@ -131,9 +143,9 @@ static bool take(struct given *g, int letter)
     case 'W':
         return g->follow = true;
     case 'l':
-        return take_number(&g->last, optarg);
+        return take_number(&g->last, letter, optarg);
     case 'i':
-        return take_number(&g->interval_s, optarg);
+        return take_number(&g->interval_s, letter, optarg);
     case 'L':
         return g->local = true;
     case 'R':
@@ -155,17 +167,6 @@ static bool take(struct given *g, int letter)
     default:
         return key_option(&g->key, letter, optarg);
     }
-}
-
-/* Which option a letter is; -1: none. */
-static int option_of(int letter)
-{
-    const struct command_option *o;
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if (o->letter == letter)
-            return (int)i;
-    }
-    return -1;
 }
 
 const char *given_misfit(const struct given *g, const struct command *c)

@@ -28,6 +28,15 @@
 
 enum { EXIT_USAGE = 2, WAIT_S = 60 };
 
+/* It was explained that no replica may be chosen: that is shown, and is no success. */
+static bool chooses_none(const struct given *g, const struct command *c, struct slice text)
+{
+    json_t *answer = c->call == ADMIN_CALL_EXPLAIN ? ask_parse(g, text) : NULL;
+    bool none = json_is_object(answer) && !show_explain_chooses(answer);
+    json_decref(answer);
+    return none;
+}
+
 static int ask(const struct given *g, const struct command *c, const char *argument)
 {
     struct buf body;
@@ -44,6 +53,8 @@ static int ask(const struct given *g, const struct command *c, const char *argum
             status = ask_show(g, c, buf_slice(&out), NULL);
         else if (answer > 0)
             ask_error(answer, buf_slice(&out));
+        if (answer == 200 && chooses_none(g, c, buf_slice(&out)))
+            status = EXIT_FAILURE;
     }
     buf_free(&body);
     buf_free(&out);
@@ -246,7 +257,8 @@ static int run(struct given *g)
         return EXIT_USAGE;
     }
     const struct command *c = find(g->argv[0]);
-    if (c == NULL || !fits(g, c) || (asks_a_router(c) && !local_find(g, c)))
+    if (c == NULL || !fits(g, c) ||
+        (asks_a_router(c) && (!local_find(g, c) || !call_address_good(g->admin))))
         return EXIT_USAGE;
     const char *argument = g->argc > 1 ? g->argv[1] : NULL;
     switch (c->run) {

@@ -7,7 +7,7 @@
 #include "node/gvctl/ask.h"
 #include "node/gvctl/print.h"
 
-enum { FOLLOWED_MAX = 512 /* in one answer */, TARGET_BYTES = 128 };
+enum { LAST_DEFAULT = 32 /* without --last */, TARGET_BYTES = 128 };
 
 /* How far an earlier answer went. */
 struct seen {
@@ -31,6 +31,12 @@ const char *ring_clock(const json_t *entry, const char *key, const char *format,
     if (fine)
         (void)snprintf(out + n, RING_CLOCK_BYTES - n, ".%03d", (int)(ms % 1000));
     return out;
+}
+
+unsigned ring_wanted(const struct given *g, const struct ring *ring)
+{
+    unsigned wanted = g->last > 0 ? g->last : LAST_DEFAULT;
+    return wanted < ring->most ? wanted : ring->most;
 }
 
 bool ring_is_table(const struct given *g)
@@ -100,7 +106,7 @@ static int show_last(const struct given *g, const struct ring *ring)
     char target[TARGET_BYTES], count[16] = "";
     int status;
     if (g->last > 0)
-        (void)snprintf(count, sizeof count, "?n=%u", g->last);
+        (void)snprintf(count, sizeof count, "?n=%u", ring_wanted(g, ring));
     (void)snprintf(target, sizeof target, "/%s%s", ring->name, count);
     json_t *answer = ask_for(g, ring, target, false, &status);
     if (answer == NULL)
@@ -115,17 +121,17 @@ static int show_last(const struct given *g, const struct ring *ring)
 static bool follow_once(const struct given *g, const struct ring *ring, void *context, int *status)
 {
     struct seen *seen = context;
-    size_t n = FOLLOWED_MAX;
-    while (n == FOLLOWED_MAX) {
+    size_t n = ring->most;
+    while (n == ring->most) {
         char target[TARGET_BYTES];
-        (void)snprintf(target, sizeof target, "/%s?n=%d%s&changed=%lld", ring->name, FOLLOWED_MAX,
+        (void)snprintf(target, sizeof target, "/%s?n=%u%s&changed=%lld", ring->name, ring->most,
                        ring->followed, (long long)seen->changed);
         json_t *answer = ask_for(g, ring, target, true, status);
         if (answer == NULL)
             return false;
         json_int_t since = whole(answer, "since_ms");
         bool anew = seen->since_ms != 0 && since != seen->since_ms;
-        n = anew ? FOLLOWED_MAX : json_array_size(list_of(ring, answer));
+        n = anew ? ring->most : json_array_size(list_of(ring, answer));
         if (!anew)
             ring_print(g, ring, answer);
         seen->changed = anew ? 0 : whole(answer, "changed");
@@ -156,20 +162,23 @@ int ring_follow(const struct given *g, const struct ring *ring, ring_once *once,
     }
 }
 
-/* Those that are kept first, then what comes. */
+/* The last ones first, then what comes. */
 static int follow(const struct given *g, const struct ring *ring)
 {
     struct seen seen = {0};
     char target[TARGET_BYTES];
     int status;
-    (void)snprintf(target, sizeof target, "/%s?n=1", ring->name);
+    (void)snprintf(target, sizeof target, "/%s?n=%u%s", ring->name, ring_wanted(g, ring),
+                   ring->followed);
     json_t *answer = ask_for(g, ring, target, false, &status);
     if (answer == NULL)
         return EXIT_FAILURE;
     seen.since_ms = whole(answer, "since_ms");
-    json_decref(answer);
+    seen.changed = whole(answer, "changed");
     if (ring_is_table(g))
         ring->head(&g->show);
+    ring_print(g, ring, answer);
+    json_decref(answer);
     return ring_follow(g, ring, follow_once, &seen);
 }
 

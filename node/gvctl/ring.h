@@ -13,14 +13,19 @@ enum { RING_CLOCK_BYTES = 32 };
 struct ring {
     const char *name;     /* of the call and of the answer's list: "decisions" */
     const char *followed; /* further query of a call that follows, "&ended=1" or "" */
+    unsigned most;        /* that a router keeps, and tells in one answer */
     void (*head)(const struct show *how);
     /* `answer` is what the entry came in. */
     void (*line)(const struct show *how, const json_t *answer, const json_t *entry);
     const char *legend; /* below a verbose table */
 };
 
-/* By the command line: the last ones, or with --follow until it is ended. The exit status. */
+/* By the command line: the last ones, and with --follow those that come, until it is ended. The
+ * exit status. */
 MUST_USE int ring_show(const struct given *g, const struct ring *ring);
+
+/* How many of the last are wanted: --last, or 32; at most as many as there can be. */
+unsigned ring_wanted(const struct given *g, const struct ring *ring);
 
 /* The parts of that, for answers that are put together of several. */
 bool ring_is_table(const struct given *g);

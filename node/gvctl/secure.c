@@ -62,6 +62,9 @@ static int why(const struct secure *s, int answer, char *message)
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
         return ERR_TIMEOUT;
     long verified = SSL_get_verify_result(s->ssl);
+    if (verified == X509_V_OK &&
+        ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_WRONG_VERSION_NUMBER)
+        return ERR_UNSUPPORTED;
     const char *reason = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
                                                : ERR_reason_error_string(ERR_peek_last_error());
     if (reason == NULL)

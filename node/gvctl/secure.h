@@ -18,8 +18,8 @@ struct secure_trust {
 
 struct secure;
 
-/* The handshake. ERR_DENIED with a message of SECURE_MESSAGE bytes; ERR_TIMEOUT, ERR_CLOSED and
- * ERR_NOMEM without. The socket stays the caller's. */
+/* The handshake. ERR_DENIED with a message of SECURE_MESSAGE bytes; ERR_UNSUPPORTED (who answers
+ * speaks no TLS), ERR_TIMEOUT, ERR_CLOSED and ERR_NOMEM without. The socket stays the caller's. */
 MUST_USE int secure_open(struct secure **out, int fd, const char *host,
                          const struct secure_trust *trust, char *message);
 /* As send() and recv(), with errno. */

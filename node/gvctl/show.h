@@ -37,6 +37,8 @@ MUST_USE int show_convergence(const struct show *how, const json_t *answer, unsi
  * it has none. */
 MUST_USE int show_names(const json_t *answer);
 
+/* Whether an /explain of one router or of all names a choice, of any. */
+bool show_explain_chooses(const json_t *answer);
 /* Whether a /convergence says that all routers hold the same, and that they are at least so many.
  */
 bool show_convergence_equal(const json_t *answer, unsigned members);
@@ -44,5 +46,14 @@ bool show_convergence_equal(const json_t *answer, unsigned members);
 const char *show_member_state(const json_t *member);
 /* The health of a replica of /replicas in a word: "up", "avoided", "down". */
 const char *show_replica_health(const json_t *replica);
+/* The rows of those that are not up, first those that are down; the caller's. An address whose
+ * ranks are chosen instead of it is none. */
+json_t *show_replicas_not_up(const json_t *replicas);
+enum { SHOW_WHY_BYTES = 32 };
+/* What keeps it from being chosen, and for how long where that is known, in one word:
+ * "errors:4.1s"; "-": nothing. */
+const char *show_replica_why(const json_t *replica, char out[SHOW_WHY_BYTES]);
+/* "down: its port refuses connections" beside the health "down": "its port refuses connections". */
+const char *show_reason(const char *text, const char *health);
 
 #endif

@@ -58,10 +58,26 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
             table_cell(&t, "%.3f", fields_number(r, terms[j]));
     }
     table_print(&t, stdout);
+}
+
+static void show_left_out(const json_t *e)
+{
+    size_t i;
+    const json_t *r;
     json_array_foreach(json_object_get(e, "left_out"), i, r)
     {
         printf("- %s  %s\n", fields_text(r, "replica"), fields_text(r, "why"));
     }
+}
+
+/* Where all are down, one is tried all the same. */
+static void show_last_resort(const json_t *e)
+{
+    bool others = json_array_size(json_object_get(e, "left_out")) > 0;
+    if (fields_has_text(e, "last_resort"))
+        printf("%s is down%s (%s): it would be tried as the last resort (when-all-down try).\n",
+               fields_text(e, "choice"), others ? " too" : "",
+               show_reason(fields_text(e, "last_resort"), "down"));
 }
 
 /* What is behind the terms of one replica. */
@@ -105,6 +121,19 @@ static void show_all_behind(const json_t *e)
         printf("and so for %u more; -o json has them\n", found - SHOWN_MAX);
 }
 
+/* Of all columns, which a verbose table has. */
+static const char explain_legend[] =
+    "\n"
+    "All times are as they are believed, for this request.\n"
+    "CACHED: tokens of the prompt that it holds. FROM TIER: of them, those in slower memory.\n"
+    "QUEUE: until this prompt could begin there: the work booked and what others run there,\n"
+    "and until a slot or memory is free (QUEUE of gvctl replicas is the booked work alone).\n"
+    "UNCACHED: to compute the tokens of the prompt that it does not hold, and to bring back\n"
+    "those FROM TIER. DISPLACED: to compute again what others will still want of what has to\n"
+    "go for it. DECODE: later tokens come slower: of this request, against the fastest\n"
+    "replica and beside those that run there, and of those. ADAPTER: to load its LoRA\n"
+    "adapter, and what has to go for it.\n";
+
 int show_explain(const struct show *how, const json_t *e)
 {
     if (!json_is_object(e))
@@ -112,6 +141,7 @@ int show_explain(const struct show *how, const json_t *e)
     if (json_is_string(json_object_get(e, "error"))) {
         printf("policy %s: %s (model \"%s\")\n", fields_text(e, "policy"), fields_text(e, "error"),
                fields_text(e, "model"));
+        show_left_out(e);
         return 0;
     }
     printf("policy %s, about %.0f prompt tokens, %.0f expected output tokens, %.0f checkpoints\n\n",
@@ -119,6 +149,8 @@ int show_explain(const struct show *how, const json_t *e)
            fields_number(e, "output_tokens"), fields_number(e, "checkpoints"));
     bool adapter = fields_is(e, "adapter"), tier = has_tier_tokens(e);
     show_costs(how, e, tier, adapter);
+    show_left_out(e);
+    show_last_resort(e);
     if (!fields_equal(e, "policy", "cache_aware"))
         printf("\nThe choice is the policy's own; the costs are what cache_aware would weigh.");
     printf("\ncost = queue + uncached + %g x displaced + %g x decode%s; > marks the choice\n"
@@ -130,7 +162,9 @@ int show_explain(const struct show *how, const json_t *e)
                "had less lately than its speed deserves\n",
                fields_text(e, "choice"));
     show_all_behind(e);
-    if (tier)
+    if (how->verbose)
+        printf("%s", explain_legend);
+    else if (tier)
         printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
                "for it\n");
     return 0;
@@ -203,6 +237,18 @@ static void show_policies(json_t *nodes)
     }
 }
 
+bool show_explain_chooses(const json_t *answer)
+{
+    json_t *nodes = json_object_get(answer, "nodes"), *node;
+    const char *key;
+    bool any = fields_has_text(answer, "choice");
+    json_object_foreach(nodes, key, node)
+    {
+        any = any || fields_has_text(node, "choice");
+    }
+    return any;
+}
+
 int show_explain_all(const struct show *how, const json_t *answer)
 {
     json_t *nodes = json_object_get(answer, "nodes");
@@ -233,8 +279,13 @@ int show_explain_all(const struct show *how, const json_t *answer)
     json_object_foreach(nodes, key, node)
     {
         const char *error = json_string_value(json_object_get(node, "error"));
-        if (error != NULL)
+        if (error != NULL) {
             printf("%s: %s\n", key, error);
+            show_left_out(node);
+        } else if (fields_has_text(node, "last_resort")) {
+            printf("%s: ", key);
+            show_last_resort(node);
+        }
     }
     printf("\n> marks the choice of each router; CACHED is in tokens\n");
     show_policies(nodes);

@@ -84,23 +84,88 @@ const char *show_replica_health(const json_t *replica)
     return strcmp(health, "up") == 0 && fields_is(replica, "avoided") ? "avoided" : health;
 }
 
-/* What keeps it from being chosen, and for how long where that is known, in one word:
- * "errors:4.1s". */
-static const char *why_of(const json_t *r, char out[32])
+json_t *show_replicas_not_up(const json_t *replicas)
+{
+    json_t *out = json_array();
+    size_t i;
+    json_t *r;
+    for (int down = 1; down >= 0; down--) {
+        json_array_foreach(replicas, i, r)
+        {
+            const char *health = show_replica_health(r);
+            bool up = strcmp(health, "up") == 0 || fields_number(r, "ranks") > 0;
+            if (!up && (strcmp(health, "down") == 0) == (down == 1))
+                (void)json_array_append(out, r);
+        }
+    }
+    return out;
+}
+
+const char *show_reason(const char *text, const char *health)
+{
+    size_t n = strlen(health);
+    return strncmp(text, health, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
+const char *show_replica_why(const json_t *r, char out[SHOW_WHY_BYTES])
 {
     const char *why = fields_text(r, "why");
     const char *sign = strcmp(why, "stalled") == 0 ? fields_text(r, "stalled") : "";
     char left[16] = "";
     if (why[0] == '\0' && fields_number(r, "ranks") > 0) {
-        (void)snprintf(out, 32, "ranks:%.0f", fields_number(r, "ranks"));
+        (void)snprintf(out, SHOW_WHY_BYTES, "ranks:%.0f", fields_number(r, "ranks"));
         return out;
     }
     if (why[0] == '\0' || strcmp(why, show_replica_health(r)) == 0)
         return "-";
     if (json_is_number(json_object_get(r, "why_for_ms")))
         (void)snprintf(left, sizeof left, ":%.1fs", fields_number(r, "why_for_ms") / 1000);
-    (void)snprintf(out, 32, "%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left);
+    (void)snprintf(out, SHOW_WHY_BYTES, "%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left);
     return out;
+}
+
+/* What an operator may do where it does not end by itself; "": it does. */
+static const char *next_of(const json_t *r)
+{
+    static const struct {
+        const char *why, *next;
+    } rows[] = {
+        {"refuses", "start the engine, or gvctl remove it"},
+        {"checks", "the engine's log says why; start it anew, or gvctl remove it"},
+        {"requests", "the engine's log says why; start it anew, or gvctl remove it"},
+        {"tls", "gvctl events says what TLS wants"},
+        {"drained", "gvctl undrain it when it may serve again"},
+        {"stalled", "look at its GPU and its log; its requests move to others"},
+        {"errors", "the engine's log says why; gvctl drain keeps requests away"},
+        {"broke", "the engine's log says why; gvctl drain keeps requests away"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (fields_equal(r, "why", rows[i].why))
+            return rows[i].next;
+    }
+    return "";
+}
+
+/* Of the first few that are not up: why, and what to do. Routers have a sentence of their own. */
+static void show_not_up(const json_t *list)
+{
+    enum { SHOWN_MAX = 4 };
+    unsigned found = 0;
+    size_t i;
+    const json_t *r;
+    json_t *rows = show_replicas_not_up(list);
+    json_array_foreach(rows, i, r)
+    {
+        bool told = fields_has_text(r, "why_text") && !fields_equal(r, "why", "router");
+        if (!told || found++ >= SHOWN_MAX)
+            continue;
+        const char *next = next_of(r);
+        printf("%s- %s  %s%s%s\n", found == 1 ? "\n" : "", fields_text(r, "name"),
+               fields_text(r, "why_text"), next[0] != '\0' ? ": " : "", next);
+    }
+    json_decref(rows);
+    if (found > SHOWN_MAX)
+        printf("and %u more\n", found - SHOWN_MAX);
 }
 
 /* Thousands of tokens; `bytes` of prompts at what a token has there. */
@@ -153,12 +218,12 @@ int show_replicas(const struct show *how, const json_t *list)
         const json_t *load = json_object_get(r, "load");
         const json_t *learned = json_object_get(r, "learned");
         const char *health = show_replica_health(r);
-        char models[16], source[24], why[32];
+        char models[16], source[24], why[SHOW_WHY_BYTES];
         table_row(&t, ' ');
         table_cell(&t, "%s", fields_text(r, "name"));
         table_cell(&t, "%s", health);
         table_colour(&t, show_colour(how, strcmp(health, "up") == 0));
-        table_cell(&t, "%s", why_of(r, why));
+        table_cell(&t, "%s", show_replica_why(r, why));
         table_cell(&t, "%s", fields_text(r, "engine"));
         table_cell(&t, "%s", models_of(r, models));
         table_cell(&t, "%s", source_of(r, source));
@@ -173,10 +238,31 @@ int show_replicas(const struct show *how, const json_t *list)
         table_cell(&t, "%.0f", fields_number(r, "restarts"));
     }
     table_print(&t, stdout);
+    show_not_up(list);
     show_routers(list);
     show_refusing(list);
     printf("%s", how->verbose ? replicas_legend : "");
     return 0;
+}
+
+/* Those that an operator removed, which stand in no table of replicas. */
+static void show_removed(const json_t *list)
+{
+    size_t i, j;
+    const json_t *s, *name;
+    bool any = false;
+    json_array_foreach(list, i, s)
+    {
+        json_array_foreach(json_object_get(s, "removed"), j, name)
+        {
+            bool named = fields_has_text(s, "name");
+            printf("%s%s%s%s lists %s, which an operator removed: gvctl add brings it back.\n",
+                   any ? "" : "\n", fields_text(s, "kind"), named ? " " : "",
+                   named ? fields_text(s, "name") : "",
+                   json_string_value(name) != NULL ? json_string_value(name) : "-");
+            any = true;
+        }
+    }
 }
 
 int show_sources(const struct show *how, const json_t *list)
@@ -215,6 +301,7 @@ int show_sources(const struct show *how, const json_t *list)
                        fields_number(s, "entries") > 0 ? "; its last list holds for 30 s" : "");
     }
     table_print(&t, stdout);
+    show_removed(list);
     if (how->verbose)
         printf("\n"
                "REPLICAS: in the list that the source gave last. AGE: since it was asked with\n"

@@ -70,9 +70,9 @@ static const char *converged(const struct survey *s, const struct given *g)
 static const struct {
     const char *member, *title, *more;
 } refusals[SURVEY_FILES] = {
-    [SURVEY_SETTINGS] = {"config_refused", "settings", "gvctl config"},
-    [SURVEY_CLIENT_KEYS] = {"client_keys_refused", "client keys", "gvctl events"},
-    [SURVEY_TLS_FILES] = {"tls_files_refused", "TLS files", "gvctl events"},
+    [SURVEY_SETTINGS] = {"config_refused", "settings", "config"}, /* of that router */
+    [SURVEY_CLIENT_KEYS] = {"client_keys_refused", "client keys", "events"},
+    [SURVEY_TLS_FILES] = {"tls_files_refused", "TLS files", "events"},
 };
 
 /* The routers that refuse a file of that kind. */
@@ -86,6 +86,41 @@ static json_t *refusing(const struct survey *s, unsigned file)
     return names;
 }
 
+/* Those that some source lists and an operator removed, each once. */
+static json_t *removed(const struct given *g)
+{
+    int code;
+    json_t *names = json_object(), *out = json_array(),
+           *list = ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_SOURCES)->path, ASK_TIMEOUT_S,
+                               &code);
+    size_t i, j;
+    json_t *source, *name;
+    json_array_foreach(list, i, source)
+    {
+        json_array_foreach(json_object_get(source, "removed"), j, name)
+        {
+            const char *text = json_string_value(name);
+            if (text != NULL && json_object_get(names, text) == NULL &&
+                json_object_set_new(names, text, json_true()) == 0)
+                (void)json_array_append(out, name);
+        }
+    }
+    json_decref(names);
+    json_decref(list);
+    return out;
+}
+
+/* Router -> how many settings wait for its restart. */
+static json_t *waiting_json(const struct survey *s)
+{
+    json_t *out = json_object();
+    for (unsigned k = 0; k < s->router_count; k++) {
+        if (s->routers[k].waits > 0)
+            (void)json_object_set_new(out, s->routers[k].name, json_integer(s->routers[k].waits));
+    }
+    return out;
+}
+
 /* Why not all were counted. */
 static const char *why_not_counted(const struct survey *s)
 {
@@ -96,6 +131,22 @@ static const char *why_not_counted(const struct survey *s)
             return "the other admin ports are not reached from here";
     }
     return "the others are gone";
+}
+
+/* Those that are not up, in short. */
+static json_t *not_up(const json_t *replicas)
+{
+    json_t *out = json_array(), *rows = show_replicas_not_up(replicas);
+    size_t i;
+    const json_t *r;
+    json_array_foreach(rows, i, r)
+    {
+        const char *why = fields_has_text(r, "why_text") ? fields_text(r, "why_text") : "";
+        (void)json_array_append_new(out, json_pack("{s:s,s:s,s:s}", "name", fields_text(r, "name"),
+                                                   "health", show_replica_health(r), "why", why));
+    }
+    json_decref(rows);
+    return out;
 }
 
 static json_t *gather(const struct survey *s, const char *state)
@@ -116,17 +167,18 @@ static json_t *gather(const struct survey *s, const char *state)
         under_way += survey_in_flight(r);
     }
     double share = survey_share(&sum);
-    json_t *told =
-        json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o}", "router",
-                  s->routers[0].name, "version", s->routers[0].version, "policy",
-                  s->routers[0].policy, "ready", s->ready, "why", s->ready ? "" : s->why_not,
-                  "alone", s->alone_why, "routers", tally_json(&routers), "state", state,
-                  "replicas", tally_json(&replicas), "requests_in_flight", (json_int_t)under_way,
-                  "requests_waiting", (json_int_t)waiting, "requests", (json_int_t)sum.requests,
-                  "requests_refused", (json_int_t)sum.refused, "routers_counted", (int)reached,
-                  "share_from_cache", share >= 0 ? json_real(share) : json_null());
+    json_t *told = json_pack(
+        "{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o,s:o}", "router",
+        s->routers[0].name, "version", s->routers[0].version, "policy", s->routers[0].policy,
+        "ready", s->ready, "why", s->ready ? "" : s->why_not, "alone", s->alone_why, "routers",
+        tally_json(&routers), "state", state, "replicas", tally_json(&replicas),
+        "requests_in_flight", (json_int_t)under_way, "requests_waiting", (json_int_t)waiting,
+        "requests", (json_int_t)sum.requests, "requests_refused", (json_int_t)sum.refused,
+        "routers_counted", (int)reached, "share_from_cache",
+        share >= 0 ? json_real(share) : json_null(), "replicas_not_up", not_up(s->replicas));
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
+    (void)json_object_set_new(told, "config_waits", waiting_json(s));
     return told;
 }
 
@@ -152,6 +204,24 @@ static void print_tally(const struct show *how, const char *title, json_t *tally
     }
 }
 
+/* Which are not up, and why. */
+static void print_not_up(const json_t *o)
+{
+    enum { NAMED_MAX = 3 };
+    const json_t *r, *list = json_object_get(o, "replicas_not_up");
+    size_t i;
+    json_array_foreach(list, i, r)
+    {
+        if (i >= NAMED_MAX)
+            break;
+        const char *health = fields_text(r, "health"), *why = fields_text(r, "why");
+        printf("%s %s (%s)", i == 0 ? ":" : ",", fields_text(r, "name"),
+               why[0] != '\0' ? show_reason(why, health) : health);
+    }
+    if (json_array_size(list) > NAMED_MAX)
+        printf(" and %zu more: gvctl replicas", json_array_size(list) - NAMED_MAX);
+}
+
 static void print_refusing(const struct show *how, const struct survey *s, const json_t *o,
                            unsigned file)
 {
@@ -165,8 +235,25 @@ static void print_refusing(const struct show *how, const struct survey *s, const
         if (!s->alone)
             printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
     }
-    printf(": the file cannot be used as it is, what was in force goes on (%s)\n",
-           refusals[file].more);
+    printf(": the file cannot be used as it is, what was in force goes on (gvctl ");
+    for (unsigned k = 0; k < s->router_count && file == SURVEY_SETTINGS; k++) {
+        if (!s->routers[k].refused[file])
+            continue;
+        printf("--admin %s ", s->routers[k].admin);
+        break;
+    }
+    printf("%s)\n", refusals[file].more);
+}
+
+static void print_waiting(const struct survey *s)
+{
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        if (r->waits > 0)
+            printf("%-12s %u wait%s for a restart%s%s (gvctl --admin %s config)\n", "settings",
+                   r->waits, r->waits == 1 ? "s" : "", s->alone ? "" : " at ",
+                   s->alone ? "" : r->name, r->admin);
+    }
 }
 
 static void print_short(const struct show *how, const struct survey *s, const json_t *o)
@@ -193,6 +280,10 @@ static void print_short(const struct show *how, const struct survey *s, const js
     if (s->alone_why[0] != '\0')
         printf("%-12s %s\n", "alone", s->alone_why);
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");
+    size_t gone = json_array_size(json_object_get(o, "replicas_removed"));
+    if (gone > 0)
+        printf(" (%zu removed by an operator)", gone);
+    print_not_up(o);
     printf("\n%-12s %.0f in flight, %.0f waiting; %.0f so far, %.0f refused\n", "requests",
            fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"),
            fields_number(o, "requests"), fields_number(o, "requests_refused"));
@@ -203,6 +294,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
                100 * fields_number(o, "share_from_cache"));
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         print_refusing(how, s, o, f);
+    print_waiting(s);
     if (fields_number(o, "routers_counted") < s->router_count)
         printf("(Counted at %.0f of %u routers: %s.)\n", fields_number(o, "routers_counted"),
                s->router_count, why_not_counted(s));
@@ -215,6 +307,7 @@ int status(const struct given *g)
         return EXIT_FAILURE;
     bool ready = s.ready;
     json_t *o = gather(&s, converged(&s, g));
+    (void)json_object_set_new(o, "replicas_removed", removed(g));
     if (g->show.format == SHOW_JSON)
         print_json(o, stdout);
     else if (g->show.format == SHOW_YAML)

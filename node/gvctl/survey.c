@@ -27,18 +27,19 @@ static void take_bucket(struct survey_counters *c, const char *end, double value
     c->buckets[c->bucket_count++] = value;
 }
 
-/* Adds what a router counted of a replica's answers. */
-static void take_answered(json_t *answered, const json_t *labels, bool cached, double value)
+/* Adds what a router counted of a replica. */
+static void take_answered(json_t *answered, const json_t *labels, enum survey_answered which,
+                          double value)
 {
     const char *replica = json_string_value(json_object_get(labels, "replica"));
     if (replica == NULL)
         return;
     json_t *pair = json_object_get(answered, replica);
     if (pair == NULL) {
-        (void)json_object_set_new(answered, replica, json_pack("[f,f]", 0.0, 0.0));
+        (void)json_object_set_new(answered, replica, json_pack("[f,f,f]", 0.0, 0.0, 0.0));
         pair = json_object_get(answered, replica);
     }
-    json_t *sum = json_array_get(pair, cached ? 1 : 0);
+    json_t *sum = json_array_get(pair, which);
     (void)json_real_set(sum, json_real_value(sum) + value);
 }
 
@@ -50,8 +51,13 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
     struct survey_counters *c = &r->counters;
     bool prompt = strcmp(name, "grapevine_answered_prompt_tokens_total") == 0;
     bool cached = strcmp(name, "grapevine_answered_cached_tokens_total") == 0;
-    if (prompt || cached)
-        take_answered(s->answered, labels, cached, value);
+    bool chosen = strcmp(name, "grapevine_replica_chosen_total") == 0;
+    if (prompt || cached || chosen)
+        take_answered(s->answered, labels,
+                      prompt   ? SURVEY_PROMPT
+                      : cached ? SURVEY_CACHED
+                               : SURVEY_CHOSEN,
+                      value);
     if (prompt)
         c->prompt_tokens += value;
     else if (cached)
@@ -72,6 +78,8 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
         r->queue_length = value;
     else if (strcmp(name, "grapevine_config_refused") == 0)
         r->refused[SURVEY_SETTINGS] = value > 0;
+    else if (strcmp(name, "grapevine_config_waits") == 0)
+        r->waits = (unsigned)value;
     else if (strcmp(name, "grapevine_client_keys_file_refused") == 0)
         r->refused[SURVEY_CLIENT_KEYS] = value > 0;
     else if (strcmp(name, "grapevine_tls_files_refused") == 0)
@@ -151,15 +159,15 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
     const char *admin = fields_text(m, "admin");
     bool lives = fields_equal(m, "state", "alive") && strchr(admin, ':') != NULL;
     if (r->self) {
+        (void)snprintf(r->admin, sizeof r->admin, "%s", g->admin);
         take_metrics(s, r, g, g->admin, ASK_TIMEOUT_S);
     } else if (lives && *asked < SURVEY_ROUTERS_MAX) {
         ++*asked;
         /* Members do not say whether theirs speak TLS: as the one that was asked. */
         bool tls = strncmp(g->admin, "https://", strlen("https://")) == 0;
-        char url[NODE_HOST_BYTES + 32];
-        (void)snprintf(url, sizeof url, "%s%s", tls ? "https://" : "http://", admin);
-        if (is_that(g, url, r->name))
-            take_metrics(s, r, g, url, 1);
+        (void)snprintf(r->admin, sizeof r->admin, "%s%s", tls ? "https://" : "http://", admin);
+        if (is_that(g, r->admin, r->name))
+            take_metrics(s, r, g, r->admin, 1);
     }
 }
 
@@ -189,6 +197,7 @@ static bool take_routers(struct survey *s, const struct given *g)
         s->router_count = 1;
         s->routers[0] = (struct survey_router){.self = true, .name = "-", .version = "-"};
         (void)snprintf(s->routers[0].state, sizeof s->routers[0].state, "alone");
+        (void)snprintf(s->routers[0].admin, sizeof s->routers[0].admin, "%s", g->admin);
         take_metrics(s, &s->routers[0], g, g->admin, ASK_TIMEOUT_S);
     }
     json_decref(answer);

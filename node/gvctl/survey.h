@@ -7,11 +7,13 @@
 #include <stdbool.h>
 
 #include "node/gvctl/given.h"
+#include "node/settings/address.h"
 
 enum {
     SURVEY_ROUTERS_MAX = 16, /* whose counters are asked for; of others their state alone counts */
     SURVEY_BUCKETS_MAX = 32, /* of a histogram */
     SURVEY_NAME_BYTES = 128,
+    SURVEY_ADMIN_BYTES = NODE_HOST_BYTES + 32,
 };
 
 /* Counters since a start; all may be added up over routers. */
@@ -33,6 +35,8 @@ struct survey_router {
     bool self;
     bool reached; /* its counters count */
     bool refused[SURVEY_FILES];
+    unsigned waits;                 /* settings that wait for a restart */
+    char admin[SURVEY_ADMIN_BYTES]; /* the URL of its admin port, as far as it is known */
     double lag_ms, in_flight, queue_length;
     struct survey_counters counters;
 };
@@ -45,8 +49,11 @@ struct survey {
     struct survey_router *routers; /* owned; the one that is asked comes first */
     unsigned router_count;
     json_t *replicas; /* owned; /replicas */
-    json_t *answered; /* owned; replica -> [prompt tokens, cached tokens] over all reached */
+    json_t *answered; /* owned; replica -> sums by survey_answered over all reached */
 };
+
+/* What routers count of a replica: tokens of answers, and requests that it was chosen for. */
+enum survey_answered { SURVEY_PROMPT, SURVEY_CACHED, SURVEY_CHOSEN };
 
 /* False after printing why; `s` has nothing to free then. With `quiet` it prints nothing. */
 bool survey_take(struct survey *s, const struct given *g, bool quiet);

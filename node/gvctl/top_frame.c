@@ -7,7 +7,7 @@
 #include "node/gvctl/fields.h"
 #include "node/gvctl/table.h"
 
-enum { BAR_WIDTH = 10 };
+enum { BAR_WIDTH = 6 };
 
 static double seconds_between(const struct survey *now, const struct survey *before)
 {
@@ -158,17 +158,21 @@ static void routers(const struct given *g, const struct survey *now, const struc
     (void)fputc('\n', to);
 }
 
+/* What all that were reached counted of a replica; `s` may be NULL. */
+static double answered(const struct survey *s, const char *replica, enum survey_answered which)
+{
+    const json_t *sums = s != NULL ? json_object_get(s->answered, replica) : NULL;
+    return json_number_value(json_array_get(sums, which));
+}
+
 /* The share of a replica's prompts that came from its cache since `before`. */
 static double hit_rate(const struct survey *now, const struct survey *before, const char *replica)
 {
-    double sums[2];
-    for (unsigned i = 0; i < 2; i++) {
-        const json_t *a = json_array_get(json_object_get(now->answered, replica), i);
-        const json_t *b =
-            before != NULL ? json_array_get(json_object_get(before->answered, replica), i) : NULL;
-        sums[i] = json_number_value(a) - json_number_value(b);
-    }
-    return sums[0] > 0 ? sums[1] / sums[0] : -1;
+    double prompt =
+        answered(now, replica, SURVEY_PROMPT) - answered(before, replica, SURVEY_PROMPT);
+    double cached =
+        answered(now, replica, SURVEY_CACHED) - answered(before, replica, SURVEY_CACHED);
+    return prompt > 0 ? cached / prompt : -1;
 }
 
 /* How full its cache is believed to be. */
@@ -186,16 +190,18 @@ static const char *bar(const json_t *replica, char out[BAR_WIDTH + 1])
     return out;
 }
 
-static double chosen_before(const struct survey *before, const char *name)
+/* Whether the same routers were counted both times: sums of others say no rate. */
+static bool same_routers(const struct survey *now, const struct survey *before)
 {
-    size_t i;
-    const json_t *r;
-    json_array_foreach(before != NULL ? before->replicas : NULL, i, r)
-    {
-        if (fields_equal(r, "name", name))
-            return fields_number(r, "chosen");
+    unsigned here = 0, both = 0, then = 0;
+    for (unsigned i = 0; i < now->router_count; i++) {
+        const struct survey_router *r = &now->routers[i];
+        here += r->reached ? 1 : 0;
+        both += r->reached && router_before(before, r->name) != NULL ? 1 : 0;
     }
-    return 0;
+    for (unsigned i = 0; before != NULL && i < before->router_count; i++)
+        then += before->routers[i].reached ? 1 : 0;
+    return both == here && both == then;
 }
 
 static void replicas(const struct given *g, const struct survey *now, const struct survey *before,
@@ -204,6 +210,7 @@ static void replicas(const struct given *g, const struct survey *now, const stru
     static const struct table_column columns[] = {
         {"REPLICA", 0},
         {"HEALTH", 0},
+        {"WHY", 0},
         {"IN FLIGHT", TABLE_RIGHT},
         {"QUEUE s", TABLE_RIGHT},
         {"REQ/s", TABLE_RIGHT},
@@ -211,9 +218,8 @@ static void replicas(const struct given *g, const struct survey *now, const stru
         {"FILLED", 0},
         {"PREFILL/s", TABLE_RIGHT | TABLE_WIDE},
         {"STEP ms", TABLE_RIGHT | TABLE_WIDE},
-        {"WHY", TABLE_WIDE},
     };
-    double s = seconds_between(now, before);
+    double s = same_routers(now, before) ? seconds_between(now, before) : 0;
     struct table t;
     size_t i;
     const json_t *r;
@@ -222,12 +228,13 @@ static void replicas(const struct given *g, const struct survey *now, const stru
     {
         const json_t *learned = json_object_get(r, "learned");
         const char *name = fields_text(r, "name"), *health = show_replica_health(r);
-        double chosen = fields_number(r, "chosen") - chosen_before(before, name);
-        char text[16], marks[BAR_WIDTH + 1];
+        double chosen = answered(now, name, SURVEY_CHOSEN) - answered(before, name, SURVEY_CHOSEN);
+        char text[16], marks[BAR_WIDTH + 1], why[SHOW_WHY_BYTES];
         table_row(&t, ' ');
         table_cell(&t, "%s", name);
         table_cell(&t, "%s", health);
         table_colour(&t, show_colour(&g->show, strcmp(health, "up") == 0));
+        table_cell(&t, "%s", show_replica_why(r, why));
         table_cell(&t, "%.0f", survey_in_flight(r));
         table_cell(&t, "%.3f", fields_number(json_object_get(r, "load"), "queue_s"));
         table_cell(&t, "%s", rate(chosen > 0 ? chosen : 0, s, text));
@@ -235,14 +242,14 @@ static void replicas(const struct given *g, const struct survey *now, const stru
         table_cell(&t, "%s", bar(r, marks));
         table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
         table_cell(&t, "%.1f", fields_number(learned, "decode_step_ms"));
-        table_cell(&t, "%s", fields_has_text(r, "why") ? fields_text(r, "why") : "-");
     }
     table_print(&t, to);
     if (g->show.verbose)
-        (void)fputs("\nREQ/s of a replica: those that the router asked chose it for. CACHE %: of "
-                    "prompts' tokens\nthat were answered since the last frame. FIRST: time to the "
-                    "first token, on average.\n",
-                    to);
+        (void)fputs(
+            "\nREQ/s of a replica: those that all routers that are counted chose it for. "
+            "WHY: gvctl\nreplicas. CACHE %: of prompts' tokens that were answered since the "
+            "last frame. FIRST: time\nto the first token, on average.\n",
+            to);
 }
 
 void top_frame(const struct given *g, const struct survey *now, const struct survey *before,

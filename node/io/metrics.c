@@ -32,6 +32,8 @@ static void write_process(const struct shell *shell, struct prometheus *p)
         {"config_refused", PROMETHEUS_GAUGE,
          "1 if the file of settings cannot be used as it is now: those of before hold.",
          reload_refused(shell->reload)},
+        {"config_waits", PROMETHEUS_GAUGE, "Settings of the file that wait for a restart.",
+         reload_waiting(shell->reload)},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
     prometheus_family(p, "build_info", PROMETHEUS_GAUGE, "Version.");

@@ -48,6 +48,7 @@ struct reload {
     bool began;                     /* the first reading is over */
     struct node_options *wanted;    /* what was loaded last; NULL: nothing since the start */
     char refused[NODE_ERROR_BYTES]; /* what is wrong with the file as it is; empty: nothing */
+    unsigned waiting;               /* settings that wait for a restart */
     uint64_t due_ms;
 };
 
@@ -187,6 +188,11 @@ bool reload_refused(const struct reload *r)
     return r != NULL && r->refused[0] != '\0';
 }
 
+unsigned reload_waiting(const struct reload *r)
+{
+    return r != NULL ? r->waiting : 0;
+}
+
 static void take(struct reload *r)
 {
     struct log *log = r->shell->log;
@@ -205,6 +211,8 @@ static void take(struct reload *r)
                   LOG_UINT("changed", changes.changed),
                   LOG_UINT("restart_needed", changes.waiting));
     keep_refused(r, refused ? r->error.text : r->err != 0 ? err_text(r->err) : "");
+    if (r->err == 0)
+        r->waiting = changes.waiting;
     if (refused)
         node_options_free(&r->fresh);
     else

@@ -32,6 +32,8 @@ bool reload_ask(struct shell *shell);
 void reload_tick(struct shell *shell, uint64_t now_ms);
 /* Whether the file as it was read last cannot be used: what was in force goes on. NULL: no file. */
 bool reload_refused(const struct reload *r);
+/* How many settings of the file as it was last used wait for a restart. NULL: no file. */
+unsigned reload_waiting(const struct reload *r);
 /* No more reading; one under way ends with the loop. */
 void reload_stop(struct reload *r);
 /* The loop has ended, or never ran. NULL is fine. */

@@ -112,6 +112,16 @@ static enum node_health health_of(const struct node_router *r, const struct node
     return health == NODE_HEALTH_UP && k->draining ? NODE_HEALTH_DRAINING : health;
 }
 
+/* Why one is left out that is well. */
+static const char *why_not_asked(const struct node_router *r, const struct node_replica *k)
+{
+    if (node_replica_own_requests(&r->replicas[k->server]) >= r->config.replica_requests_max)
+        return "at replica-requests-max";
+    return node_models_listed(r->models, k->server)
+               ? "does not serve the model"
+               : "answered lately that it does not know the model";
+}
+
 /* Replicas that were not weighed, and why. */
 static void explain_left_out(struct json_writer *w, const struct node_router *r, uint64_t now_ms)
 {
@@ -130,9 +140,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
         json_key(w, "why");
         json_cstr(w, standing.why != NODE_STANDING_WELL ? node_standing_text(standing.why)
                      : health != NODE_HEALTH_UP         ? node_health_text(health)
-                     : node_models_listed(r->models, k->server)
-                         ? "does not serve the model"
-                         : "answered lately that it does not know the model");
+                                                        : why_not_asked(r, k));
         json_object_end(w);
     }
     json_array_end(w);
@@ -151,6 +159,13 @@ static unsigned would_choose(struct node_router *r, const struct node_request *r
     return r->candidates[index].replica;
 }
 
+static const char *why_last_resort(const struct node_router *r, unsigned choice, uint64_t now_ms)
+{
+    const struct node_replica *k = &r->replicas[choice];
+    bool down = r->replicas[k->server].health == NODE_HEALTH_DOWN;
+    return down ? node_standing_text(standing_of(r, k, now_ms).why) : "";
+}
+
 int node_router_explain(struct node_router *r, const struct node_request *request, uint64_t now_ms,
                         struct buf *out)
 {
@@ -164,6 +179,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
     put_double(&w, "displaced_weight", r->config.displaced_weight);
     put_double(&w, "decode_weight", r->config.decode_weight);
     if (err != ERR_OK) {
+        r->candidate_count = 0;
         json_key(&w, "error");
         json_cstr(&w, err == ERR_NOT_FOUND ? "no replica serves the model"
                       : err == ERR_AGAIN   ? "every replica is at replica-requests-max"
@@ -174,14 +190,17 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
         json_key(&w, "adapter");
         json_bool(&w, size.adapter != 0);
         json_put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
-        put_text(&w, "choice", node_replica_name(&r->replicas[would_choose(r, request)]));
+        unsigned choice = would_choose(r, request);
+        put_text(&w, "choice", node_replica_name(&r->replicas[choice]));
+        json_key(&w, "last_resort"); /* it is down, as all are, and why; empty: it is not */
+        json_cstr(&w, why_last_resort(r, choice, now_ms));
         json_key(&w, "replicas");
         json_array_begin(&w);
         for (unsigned i = 0; i < r->candidate_count; i++)
             explain_candidate(&w, r, &r->candidates[i]);
         json_array_end(&w);
-        explain_left_out(&w, r, now_ms);
     }
+    explain_left_out(&w, r, now_ms);
     json_object_end(&w);
     return json_writer_finish(&w);
 }
@@ -303,6 +322,8 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_bool(w, standing.avoided);
     json_key(w, "why"); /* empty: nothing is wrong */
     json_cstr(w, node_standing_word(standing.why));
+    json_key(w, "why_text"); /* the same in a phrase */
+    json_cstr(w, node_standing_text(standing.why));
     json_key(w, "why_for_ms");
     if (standing.until_ms > now_ms)
         json_u64(w, standing.until_ms - now_ms);

@@ -261,6 +261,13 @@ void node_router_unname(struct node_router *r, struct slice name)
     node_router_presence_update(r);
 }
 
+bool node_router_replica_removed(const struct node_router *r, struct slice name)
+{
+    int slot = node_router_replica_find(r, name);
+    const struct crdt_replica *row = slot >= 0 ? node_router_row(r, (unsigned)slot) : NULL;
+    return row && row->wish == CRDT_WISH_REMOVED;
+}
+
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);

@@ -154,6 +154,8 @@ void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 void node_router_unname(struct node_router *r, struct slice name);
 /* Whether requests of this router are under way there. */
 bool node_router_replica_busy(const struct node_router *r, unsigned replica);
+/* Whether an operator removed the replica of that name, whatever sources say. */
+bool node_router_replica_removed(const struct node_router *r, struct slice name);
 /* Whether it is in use although no living router names it and no operator added it. */
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);

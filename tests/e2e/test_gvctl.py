@@ -33,8 +33,10 @@ SHOWN = {
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
          "error": "no such file"},
-        {"kind": "dns", "name": "x.y", "entries": 0, "empty": "no address"}],
-        [r"file +3 +1 +2 +1\.5 +list\.yaml\n +no such file", r"dns +0 +0 +0 +never +x\.y\n +empty: no address\n"]),
+        {"kind": "dns", "name": "x.y", "entries": 0, "empty": "no address"},
+        {"kind": "settings", "name": "", "entries": 2, "removed": ["a:1", "b:2"]}],
+        [r"\n\nsettings lists a:1, which an operator removed: gvctl add brings it back\.\nsettings lists b:2, ",
+         r"file +3 +1 +2 +1\.5 +list\.yaml\n +no such file", r"dns +0 +0 +0 +never +x\.y\n +empty: no address\n"]),
     ("queue",): ("GET", "/queue", {
         "requests_in_flight": 12, "requests_max": 64, "queue_length": 2, "queue_max": 9, "queue_timeout_ms": 1500,
         "waiting": [{"model": "m", "requests": 2, "longest_ms": 700, "for": "a replica"}]},
@@ -253,6 +255,41 @@ class Gvctl(Case):
         self.assertEqual(self.ask("queue", "-o", "name", says=answer_json(SHOWN[("queue",)][2])),
                          (2, "", "gvctl: queue has no output name: table, wide, json or yaml\n"))
 
+    def test_each_column_of_an_explanation_is_explained(self):
+        """-v explained nothing."""
+        plain, more = (self.ask("explain", *v, says=answer_json(SHOWN[("explain",)][2]), stdin=b"{}")[1] for v in ((), ("-v",)))
+        heads = re.sub(" s(?= |$)", "", re.search("(?m)^ *REPLICA +(.*)$", more)[1])
+        self.assertEqual(re.split("  +", heads), ["CACHED", "FROM TIER", "QUEUE", "UNCACHED", "DISPLACED", "DECODE", "ADAPTER", "COST"])
+        for head in re.split("  +", heads)[:-1]:
+            self.assertRegex(more, r"(?m)(^|\. )%s: " % head)
+            self.assertNotIn(head + ": ", plain)
+        self.assertIn("\ncost = queue + ", more)
+
+    def test_where_nothing_may_be_chosen_the_reasons_stay(self):
+        """With all drained they were dropped, and it exited with 0."""
+        said = {"policy": "cache_aware", "model": "m", "error": "no replica can be chosen now",
+                "left_out": [{"replica": "a:1", "why": "draining: an operator wishes it"}]}
+        status, out, err = self.ask("explain", says=answer_json(said), stdin=b"{}")
+        self.assertEqual((status, out, err), (1, 'policy cache_aware: no replica can be chosen now (model "m")\n'
+                                                 "- a:1  draining: an operator wishes it\n", ""))
+        status, out, err = self.ask("explain", "-o", "json", says=answer_json(said), stdin=b"{}")
+        self.assertEqual((status, json.loads(out), err), (1, said, ""))
+        chosen = SHOWN[("explain",)][2]
+        for nodes, expected in (({"r1": said, "r2": said}, 1), ({"r1": said, "r2": chosen}, 0)):
+            status, out, err = self.ask("explain", "--all", says=answer_json({"nodes": nodes}), stdin=b"{}")
+            self.assertEqual((status, err), (expected, ""))
+            self.assertIn("r1: no replica can be chosen now\n- a:1  draining: an operator wishes it\n", out)
+
+    def test_a_choice_that_is_down_is_no_choice_like_others(self):
+        said = dict(SHOWN[("explain",)][2], last_resort="down: its port refuses connections")
+        words = "a:1 is down too (its port refuses connections): it would be tried as the last resort (when-all-down try).\n"
+        self.assertIn("- c:3  it is down\n" + words, self.ask("explain", says=answer_json(said), stdin=b"{}")[1])
+        self.assertNotIn("last resort", self.ask("explain", says=answer_json(dict(said, last_resort="")), stdin=b"{}")[1])
+        for left_out, too in ((said["left_out"], " too"), ([], "")):
+            one = dict(said, left_out=left_out)
+            out = self.ask("explain", "--all", says=answer_json({"nodes": {"r1": one}}), stdin=b"{}")[1]
+            self.assertIn("r1: a:1 is down%s (its port" % too, out)
+
     def test_a_burst_does_not_fill_the_screen(self):
         rows = [{"replica": "e-%d:1" % i, "cost_s": 1, "followers": 8 if i else 0} for i in range(64)]
         out = self.ask("explain", "-", says=answer_json(dict(SHOWN[("explain",)][2], replicas=rows)), stdin=b"{}")[1]
@@ -379,6 +416,20 @@ class Gvctl(Case):
                             (answer(404, b"{}", (("server", "uvicorn"),)), 'is no router: it is "uvicorn" and answers 404')):
             for command in (("replicas",), ("ready",), ("drain", "a:1"), ("status",), ("convergence",)):
                 self.fails(command, says, words)
+        for command in (("replicas",), ("events",), ("status",)):  # Prometheus, which names itself nowhere
+            self.fails(command, answer(404, b"404 page not found\n"), "is no router: it answers 404\n       --admin names a router's")
+
+    def test_the_name_of_a_router_is_no_replica(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(answer_json({"members": [{"name": "r3"}]}) if asked.target == "/members" else
+                       answer_json([]) if asked.target == "/replicas" else
+                       answer_json({"error": {"message": "`x`: the port is missing"}}, 400))
+            asked.close()
+        self.port.handler = handler
+        for name, hint in (("r3", "r3 is a router: stop it with SIGTERM (systemctl stop grapevine); it drains by itself."),
+                           ("r4", "Want HOST:PORT of a replica (gvctl replicas).")):
+            self.assertEqual(self.ask("drain", name), (1, "", "gvctl: `x`: the port is missing (400)\n       %s\n" % hint))
 
     def follows(self, command, answers):
         """What it prints of one answer after another (None: none), and what it asked."""
@@ -524,7 +575,8 @@ class Gvctl(Case):
                               (("drain",), "drain takes one argument, HOST:PORT; see gvctl help drain"),
                               (("replicas", "a:1"), "replicas takes no argument"),
                               (("replicas", "--all"), "replicas has no option --all; see gvctl help replicas"),
-                              (("replicas", "--timeout", "0"), '"0" is no number from 1 on'),
+                              (("replicas", "--timeout", "0"), 'gvctl: --timeout "0": want a number from 1 on\n'),
+                              (("events", "--last", "x"), 'gvctl: --last "x": want a number from 1 on\n'),
                               (("replicas", "-o", "xml"), 'no output "xml": table, wide, json, yaml or name'),
                               (("drain", "a:1", "--members", "2"), "drain has no option --members"),
                               (("replicas", "--nothing"), "see gvctl --help"),
@@ -533,10 +585,11 @@ class Gvctl(Case):
             self.assertEqual((status, out), (2, ""), command)
             self.assertIn(word, err)
         for admin, word in (("nonsense", "is not http[s]://HOST:PORT"), ("ftp://a:1", "is not http[s]://HOST:PORT"),
-                            ("a:99999", "is not")):
-            status, out, err = gvctl("--admin", admin, "ready")
-            self.assertEqual((status, out), (1, ""))
-            self.assertIn(word, err)
+                            ("a:99999", "is not"), ("http://127.0.0.1", "is not http[s]://HOST:PORT")):
+            for command in ("ready", "status", "events", "convergence"):
+                status, out, err = gvctl("--admin", admin, command)
+                self.assertEqual((status, out), (2, ""))
+                self.assertIn(word, err)
         status, out, err = self.ask("explain", "/nowhere/request.json")
         self.assertEqual((status, out), (1, ""))
         self.assertIn('cannot read "/nowhere/request.json"', err)

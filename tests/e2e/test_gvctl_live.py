@@ -79,9 +79,9 @@ class Live(Clustered):
         status, out, err = gvctl("status", admin=nodes[0].admin_port)
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"^router +r1: ready\nrouters +3: 3 alive; (?:all hold the same state|their states differ \(gvctl convergence\))\n"
-                              r"version +grapevine \S+, policy cache_aware\nreplicas +2: 1 up, 1 draining\n"
+                              r"version +grapevine \S+, policy cache_aware\nreplicas +2: 1 up, 1 draining: %s \(an operator wishes it\)\n"
                               r"requests +0 in flight, 0 waiting; 6 so far, 0 refused\n"
-                              r"from cache +\d+\.\d % of prompts' tokens so far\n$")
+                              r"from cache +\d+\.\d %% of prompts' tokens so far\n$" % re.escape(sims[1].name))
         for form in ("json", "yaml"):
             status, out, err = gvctl("status", "-o", form, admin=nodes[0].admin_port)
             self.assertEqual((status, err), (0, ""))
@@ -148,7 +148,8 @@ class Live(Clustered):
         self.assertIn("warning: that was the last replica that was up", err)
 
     def test_top_in_a_terminal(self):
-        nodes = self.cluster(2, [self.sim(*FAST)])
+        sim = self.sim(*FAST)
+        nodes = self.cluster(2, [sim])
         talk = Talk(self, 1)
         for turn in range(2):
             talk.ask(nodes[turn])
@@ -165,6 +166,8 @@ class Live(Clustered):
         talk.ask(nodes[1])  # at the other router: it is seen in the rates
         wait_for(lambda: any(re.search(r"\nrequests (0\.[1-9]|[1-9])\S*/s", f) for f in t.frames()), "its rate")
         self.assertRegex("\n".join(t.frames()), r"\n  r2 +alive +\d\.\d +(0\.[1-9]|[1-9]\.\d) ")
+        wait_for(lambda: any(re.search(r"\n%s +up +- +\d+ +\S+ +(0\.[1-9]|[1-9])" % re.escape(sim.name), f) for f in t.frames()),
+                 "the rate of the replica, which was of the router alone that is asked")
         n = len(t.frames())
         t.resize(6, 30)
         wait_for(lambda: len(t.frames()) > n and all(len(line) <= 30 for line in t.frames()[-1].split("\n")),
@@ -198,7 +201,7 @@ class Live(Clustered):
             status, out, err = gvctl(*args, admin=r.admin_port)
             self.assertEqual((status, err), (0, ""))
             self.assertNotIn("\x1b", out)
-            self.assertRegex(out, r"(?m)^REPLICA +HEALTH +IN FLIGHT ")
+            self.assertRegex(out, r"(?m)^REPLICA +HEALTH +WHY +IN FLIGHT ")
             self.assertEqual("PREFILL/s" in out, "wide" in args)
 
 
@@ -216,6 +219,57 @@ class Ports(Case):
         status, out, err = gvctl("status", admin=r.admin_port)
         self.assertEqual((status, err), (1, ""))
         self.assertRegex(out, r"^router +not ready: \S+")
+
+    def test_what_is_explained_of_replicas_that_are_all_down_or_drained(self):
+        engines = [self.engine(), self.engine()]
+        r = self.router(engines)
+        body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
+        for e in engines:
+            self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
+        status, out, err = gvctl("explain", admin=r.admin_port, stdin=body)
+        self.assertEqual((status, err), (1, ""))
+        for e in engines:
+            self.assertIn("- %s  draining: an operator wishes it\n" % e.name, out)
+            self.assertEqual(gvctl("undrain", e.name, admin=r.admin_port)[0], 0)
+            e.refuse()
+        last = r"\n- (\S+)  down: [^\n]*\n(\S+) is down too \(its port refuses connections\): it would be tried as the last"
+        found = wait_for(lambda: re.search(last, gvctl("explain", admin=r.admin_port, stdin=body)[1]), "both are down")
+        self.assertEqual(set(found.groups()), {e.name for e in engines})
+
+    def test_which_replicas_are_not_up_and_what_to_do(self):
+        engines = [self.engine() for _ in range(6)]
+        r = self.router(engines)
+        engines[5].refuse()
+        down = "%s (its port refuses connections)" % engines[5].name
+        said = wait_for(lambda: re.search("replicas +6: 5 up, 1 down: .*\n", gvctl("status", admin=r.admin_port)[1]), "it is down")
+        self.assertTrue(said[0].endswith(": %s\n" % down), said[0])
+        self.assertEqual(json.loads(gvctl("status", "-o", "json", admin=r.admin_port)[1])["replicas_not_up"],
+                         [{"name": engines[5].name, "health": "down", "why": "down: its port refuses connections"}])
+        for e in engines[:4]:
+            self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
+        self.assertRegex(gvctl("status", admin=r.admin_port)[1],
+                         r"replicas +6: 1 up, (?:4 draining, 1 down|1 down, 4 draining): %s, (?:\S+ \(an operator wishes it\)"
+                         r"(?:, )?){2} and 2 more: gvctl replicas\n" % re.escape(down))
+        self.assertRegex(gvctl("top", admin=r.admin_port)[1], r"(?m)^%s +down +refuses +0 " % re.escape(engines[5].name))
+        out = gvctl("replicas", admin=r.admin_port)[1]
+        self.assertEqual(out.count("  draining: an operator wishes it: gvctl undrain it"), 3)
+        self.assertTrue(out.endswith("\nand 1 more\n"), out)
+        self.assertIn("\n\n- %s  down: its port refuses connections: start the engine, or gvctl remove it\n- " %
+                      engines[5].name, out)
+
+    def test_one_that_an_operator_removed_is_not_forgotten(self):
+        """It was shown nowhere but in old events."""
+        engines = [self.engine(), self.engine()]
+        r = self.router(engines)
+        r.wait_up(2)
+        removed = engines[0].name
+        self.assertEqual(gvctl("remove", removed, admin=r.admin_port)[0], 0)
+        self.assertIn("\n\nsettings lists %s, which an operator removed: gvctl add brings it back.\n" % removed,
+                      gvctl("sources", admin=r.admin_port)[1])
+        self.assertIn("replicas     1: 1 up (1 removed by an operator)\n", gvctl("status", admin=r.admin_port)[1])
+        self.assertEqual(json.loads(gvctl("status", "-o", "json", admin=r.admin_port)[1])["replicas_removed"], [removed])
+        self.assertEqual(gvctl("add", removed, admin=r.admin_port)[0], 0)
+        self.assertNotIn("removed", gvctl("sources", admin=r.admin_port)[1] + gvctl("status", admin=r.admin_port)[1])
 
     def test_events_in_words(self):
         e = self.engine()

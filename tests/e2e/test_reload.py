@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import tempfile
 import threading
 
-from lib import LIMIT, SSE_HEAD, Case, chunk, request, wait_for
+from lib import HOST, LIMIT, SSE_HEAD, Case, chunk, request, wait_for
 from lib_cluster import Clustered, gvctl
 from test_time import TCP_USER_TIMEOUT, sockets_of
 
@@ -87,7 +88,8 @@ class File(Reloading):
             self.assertNotIn("\x1b", gvctl("config", admin=r.admin_port)[1])
             status, out, err = gvctl("status", admin=r.admin_port)
             self.assertEqual((status, err), (0, ""))
-            self.assertIn("settings     refused: the file cannot be used as it is", out)
+            self.assertRegex(out, r"settings     refused: the file cannot be used as it is, .* \(gvctl --admin http://%s:%d config\)\n" %
+                             (re.escape(HOST), r.admin_port))
         self.reloaded(r, "policy: random")
         self.assertEqual((r.metric("config_refused"), self.policy(r)), (0, "random"))
         self.assertNotIn("config-refused", self.config(r))
@@ -152,8 +154,12 @@ class File(Reloading):
         self.assertEqual(status, 0)
         said = json.loads(out)
         self.assertEqual((said["ttl"]["value"], said["waits for a restart"]["ttl"]["value"]), ("1h", "2h"))
+        self.assertEqual(r.metric("config_waits"), 1)
+        admin = "http://%s:%d" % (HOST, r.admin_port)
+        self.assertIn("settings     1 waits for a restart (gvctl --admin %s config)\n" % admin, gvctl("status", admin=r.admin_port)[1])
         self.assertEqual(self.reloaded(r, "queue-max: 9", n=2)["restart_needed"], 0)
         self.assertNotIn("wait for a restart", self.config(r))
+        self.assertEqual((r.metric("config_waits"), "settings" in gvctl("status", admin=r.admin_port)[1]), (0, False))
 
     def test_replicas_come_and_go(self):
         one, two = self.engine(), self.engine()
@@ -242,3 +248,11 @@ class Told(Clustered):
             f.write("policy: random\n")
         one.signal(signal.SIGHUP)
         wait_for(lambda: self.members(other)["r1"].get("policy") == "random", "the policy of r1")
+        for line, words in (("ttl: 2h", "1 waits for a restart at r1 \\(gvctl"),
+                            ("policy: none", "refused at r1: .* \\(gvctl")):
+            with open(path, "w") as f:
+                f.write(line + "\n")
+            one.signal(signal.SIGHUP)
+            words = "settings +%s --admin http://%s:%d config\\)\n" % (words, re.escape(HOST), one.admin_port)
+            wait_for(lambda: re.search(words, gvctl("status", admin=other.admin_port)[1]), words)
+        self.assertEqual(json.loads(gvctl("status", "-o", "json", admin=other.admin_port)[1])["config_waits"], {"r1": 1})

@@ -179,7 +179,7 @@ class Cluster(Clustered):
         self.assertEqual([e["text"] for e in shown("--local")["events"]], texts(nodes[0]))
         table = gvctl("events", "--last", "2", admin=nodes[0].admin_port)[1].splitlines()
         self.assertEqual(len(table), 3)
-        self.assertRegex(table[1], r"^\d{4}-\S+ \S+  r\d  ")
+        self.assertRegex(table[1], r"^\d{4}-\S+ \S+  r\d( r\d)*  ")
         status, out, err = gvctl("events", "--router", "r9", admin=nodes[0].admin_port)
         self.assertEqual((status, out), (1, ""))
         self.assertIn('no router "r9" lives', err)

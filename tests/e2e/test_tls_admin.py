@@ -74,7 +74,8 @@ class Admin(TlsCase):
         status, _, err = self.gvctl("--admin", "https://localhost:%d" % plain.admin_port, "--ca-file", self.ca.cert,
                                     "--timeout", "5", "replicas")
         self.assertEqual(status, 1)
-        self.assertIn("no TLS with", err)
+        url = "localhost:%d" % plain.admin_port
+        self.assertEqual(err, "gvctl: no TLS with https://%s\n       It answers without TLS: --admin http://%s\n" % (url, url))
         clients = self.router([self.e], *self.pair.flags(), wait_up=False)
         status, _, err = self.gvctl("--admin", "https://localhost:%d" % clients.port, "--ca-file", self.ca.cert, "replicas")
         self.assertEqual(status, 1)

@@ -11,11 +11,12 @@ function whyOf(e) {
 }
 
 function one(e, caption) {
-  if (e.error || !e.replicas) return [h('p', { class: 'sentence' }, `Nowhere: ${e.error || 'no answer'}.`)];
-  const d = whyOf(e);
   const left = (e.left_out || []).map((x) => h('li', {}, `${x.replica}: ${x.why}`));
-  return [h('p', { class: 'sentence' }, `It would go to ${d.choice}. ${explained(d)}`), table(d, caption), legend(d),
-    left.length ? h('p', { class: 'hint' }, 'Not weighed:') : null, left.length ? h('ul', { class: 'hint' }, ...left) : null];
+  const leftOut = left.length ? [h('p', { class: 'hint' }, 'Not weighed:'), h('ul', { class: 'hint' }, ...left)] : [];
+  if (e.error || !e.replicas) return [h('p', { class: 'sentence' }, `Nowhere: ${e.error || 'no answer'}.`), ...leftOut];
+  const d = whyOf(e);
+  const last = e.last_resort ? [h('p', { class: 'sentence bad' }, `It is the last resort, as all are down: ${e.last_resort}.`)] : [];
+  return [h('p', { class: 'sentence' }, `It would go to ${d.choice}. ${explained(d)}`), ...last, table(d, caption), legend(d), ...leftOut];
 }
 
 function all(nodes) {

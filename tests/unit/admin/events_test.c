@@ -85,6 +85,9 @@ static void events_of_the_log_are_said_in_words(void **state)
     expect_last("death", "r2",
                 "Router r2 is taken for dead: it is not heard any more, and its load no longer "
                 "counts.");
+    log_event(&log, LOG_WARN, "config_refused", LOG_CSTR("error", "did you mean queue-timeout?"));
+    expect_last("config", "",
+                "The settings are refused, and nothing changed: did you mean queue-timeout?");
     log_event(&log, LOG_INFO, "cluster_ready", LOG_CSTR("from", "r1"), LOG_INT("ms", 4));
     expect_last("join", "r1", "This router is ready: it took over the state of r1.");
     log_event(&log, LOG_WARN, "upstream_failed", LOG_CSTR("id", "secret-id"),

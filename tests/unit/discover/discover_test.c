@@ -224,6 +224,11 @@ static void the_same_source_twice_is_refused(void **state)
     (void)source("kubernetes", "ns/x:8000");
 }
 
+static bool is_removed(const void *context, struct slice name)
+{
+    return slice_equal(name, slice_of_cstr(context));
+}
+
 static void sources_are_limited_and_shown(void **state)
 {
     (void)state;
@@ -244,14 +249,16 @@ static void sources_are_limited_and_shown(void **state)
     buf_clear(&out);
     discover_failed(d, b, "timeout", now);
     w = json_writer_of(&out);
-    discover_sources_write(d, now + 2500, &w);
+    discover_sources_write(d, now + 2500, is_removed, "y:1", &w);
     assert_int_equal(json_writer_finish(&w), ERR_OK);
     assert_slice_equal(
         buf_slice(&out),
         "[{\"kind\":\"settings\",\"name\":\"\",\"entries\":1,\"draining\":0,"
-        "\"failures\":0,\"age_s\":2.5,\"error\":null,\"lacks\":null,\"empty\":null},"
+        "\"failures\":0,\"age_s\":2.5,\"error\":null,\"lacks\":null,\"empty\":null,"
+        "\"removed\":[]},"
         "{\"kind\":\"dns\",\"name\":\"engines:1\",\"entries\":2,\"draining\":1,"
-        "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\",\"lacks\":null,\"empty\":null}]");
+        "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\",\"lacks\":null,\"empty\":null,"
+        "\"removed\":[\"y:1\"]}]");
     buf_free(&out);
     for (unsigned i = 2; i < DISCOVER_SOURCES_MAX; i++) {
         char more[16];

@@ -48,6 +48,59 @@ static void only_those_that_were_not_weighed_are_left_out(void **state)
     alone_destroy(r);
 }
 
+/* Where none may be chosen is where the list is wanted most. */
+static void where_none_may_be_chosen_each_is_left_out(void **state)
+{
+    (void)state;
+    struct node_config config = config_of("cache_aware");
+    config.router.replica_requests_max = 1;
+    struct node_router *r = alone_router(&config);
+    assert_int_equal(node_router_name(r, SLICE("a:80"), NODE_ENGINE_VLLM), 0);
+    assert_int_equal(node_router_name(r, SLICE("b:80"), NODE_ENGINE_VLLM), 1);
+    for (unsigned k = 0; k < 2; k++)
+        node_router_probed(r, k, true, false, START_MS);
+    node_router_replica_drain(r, 1, true);
+    struct node_request request = request_of(prompt(1, 4000));
+    struct node_decision d = choose(r, prompt(1, 4000), START_MS);
+    json_t *root = explain(r, &request, START_MS);
+    assert_string_equal(json_string_value(json_object_get(root, "error")),
+                        "every replica is at replica-requests-max");
+    assert_string_equal(left_out(root, "a:80"), "at replica-requests-max");
+    assert_string_equal(left_out(root, "b:80"), "draining: an operator wishes it");
+    json_decref(root);
+    done(r, d, START_MS);
+    node_router_replica_drain(r, 0, true);
+    root = explain(r, &request, START_MS);
+    assert_string_equal(json_string_value(json_object_get(root, "error")),
+                        "no replica can be chosen now");
+    assert_string_equal(left_out(root, "a:80"), "draining: an operator wishes it");
+    assert_int_equal(json_array_size(json_object_get(root, "left_out")), 2);
+    json_decref(root);
+    alone_destroy(r);
+}
+
+/* It looked like any other choice. */
+static void a_choice_that_is_down_is_said_to_be(void **state)
+{
+    (void)state;
+    struct node_config config = config_of("cache_aware");
+    config.router.all_down_refuse = false;
+    struct node_router *r = alone_router(&config);
+    assert_int_equal(node_router_name(r, SLICE("a:80"), NODE_ENGINE_VLLM), 0);
+    node_router_probed(r, 0, true, false, START_MS);
+    struct node_request request = request_of(prompt(1, 4000));
+    json_t *root = explain(r, &request, START_MS);
+    assert_string_equal(json_string_value(json_object_get(root, "last_resort")), "");
+    json_decref(root);
+    node_router_probed(r, 0, false, true, START_MS);
+    root = explain(r, &request, START_MS);
+    assert_string_equal(json_string_value(json_object_get(root, "choice")), "a:80");
+    assert_string_equal(json_string_value(json_object_get(root, "last_resort")),
+                        "down: its port refuses connections");
+    json_decref(root);
+    alone_destroy(r);
+}
+
 static void expect_refused(const struct node_router *r, const char *path, unsigned count)
 {
     json_t *root = replicas_json(r, START_MS);
@@ -81,6 +134,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_those_that_were_not_weighed_are_left_out),
+        cmocka_unit_test(where_none_may_be_chosen_each_is_left_out),
+        cmocka_unit_test(a_choice_that_is_down_is_said_to_be),
         cmocka_unit_test(each_probe_is_refused_by_its_path),
     };
     return cmocka_run_group_tests_name("route/explain", tests, NULL, NULL);
