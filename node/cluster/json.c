@@ -138,6 +138,7 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
     put_bool(w, "self", m->self);
     put_text(w, "state", gossip_state_text(m->state));
     put_bool(w, "ready", m->self ? n->ready : p && p->ready);
+    put_bool(w, "draining", m->self ? n->draining : p && p->draining);
     json_put_u64(w, "incarnation", m->incarnation);
     json_put_u64(w, "epoch_ms", m->incarnation >> 16);
     char address[NODE_ADDRESS_MAX];
@@ -223,6 +224,7 @@ int node_replication_members_brief_json(const struct node_replication *n, uint64
         put_bool(&w, "self", m.self);
         put_text(&w, "state", gossip_state_text(m.state));
         put_bool(&w, "ready", m.self ? n->ready : p && p->ready);
+        put_bool(&w, "draining", m.self ? n->draining : p && p->draining);
         put_text(&w, "admin", m.self ? n->admin : p ? p->admin : "");
         put_text(&w, "version", m.self ? GRAPEVINE_VERSION : p ? p->version : "");
         json_put_u64(&w, "started_ms", m.incarnation >> 16);

@@ -219,6 +219,7 @@ enum {
     META_ID_RANGES,
     META_POLICY,
     META_NAMES_MAX,
+    META_DRAINING, /* only where it does */
 };
 
 static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
@@ -248,6 +249,8 @@ struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSI
     put_number(&w, META_TTL, agreement.ttl_ms);
     put_number(&w, META_ID_RANGES, agreement.id_ranges);
     put_number(&w, META_NAMES_MAX, node_state_config_of(n->state)->names_max);
+    if (n->draining)
+        put_number(&w, META_DRAINING, 1);
     size_t policy = n->config.policy ? strlen(n->config.policy) : 0;
     if (policy > 0 && policy <= NODE_POLICY_MAX)
         put_field(&w, META_POLICY, n->config.policy, policy);
@@ -264,6 +267,7 @@ static void text_read(char *out, size_t size, struct slice bytes)
 int node_meta_read(struct node_peer *p, struct slice meta)
 {
     struct wire_reader r = wire_reader_of(meta.at, meta.len);
+    p->draining = false;
     while (wire_left(&r) > 0) {
         uint8_t tag = wire_read_u8(&r);
         struct slice bytes = wire_read_bytes(&r, wire_read_u8(&r));
@@ -282,6 +286,8 @@ int node_meta_read(struct node_peer *p, struct slice meta)
             p->agreement.hash = wire_read_u64(&number);
         else if (tag == META_READY)
             p->ready = wire_read_u64(&number) != 0;
+        else if (tag == META_DRAINING)
+            p->draining = wire_read_u64(&number) != 0;
         else if (tag == META_GENERATION)
             p->agreement.generation_ms = (uint32_t)wire_read_u64(&number);
         else if (tag == META_TTL)

@@ -243,6 +243,12 @@ const char *node_replication_admin_is(const struct node_replication *n)
     return n->admin;
 }
 
+void node_replication_draining(struct node_replication *n, uint64_t now_us)
+{
+    n->draining = true;
+    node_replication_meta(n, now_us);
+}
+
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us)
 {
     n->config.policy = policy;

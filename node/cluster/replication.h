@@ -147,6 +147,8 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
 void node_replication_admin(struct node_replication *n, const char *admin, uint64_t now_us);
 /* What was set there. */
 const char *node_replication_admin_is(const struct node_replication *n);
+/* It takes no new requests any more, and will leave: for people who ask another router. */
+void node_replication_draining(struct node_replication *n, uint64_t now_us);
 /* This node has another policy from now on; a literal. */
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us);
 /* A member's name by its id, or NULL. Valid until the next call. */

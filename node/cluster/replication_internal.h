@@ -25,7 +25,7 @@ struct node_peer {
     uint64_t node;
     uint64_t epoch;
     enum gossip_state state;
-    bool ready;
+    bool ready, draining;
     bool mismatch;
     bool understood; /* as in struct gossip_member */
     bool quarantined;
@@ -135,6 +135,7 @@ struct node_replication {
     uint64_t now_us; /* the latest that was given */
 
     bool ready;
+    bool draining;
     uint64_t started_us, ready_us;
     uint64_t started_ms;    /* cluster time at the start */
     uint64_t join_due_us;   /* the next try */

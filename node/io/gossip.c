@@ -374,6 +374,12 @@ static void describe_admin(struct io_gossip *g)
     node_replication_admin(g->replication, admin, io_now_us());
 }
 
+void io_gossip_draining(struct shell *shell)
+{
+    if (shell->gossip != NULL)
+        node_replication_draining(shell->gossip->replication, io_now_us());
+}
+
 int io_gossip_start(struct shell *shell)
 {
     struct io_gossip *g = shell->gossip;

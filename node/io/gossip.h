@@ -50,6 +50,8 @@ struct node_replication *io_gossip_replication(const struct shell *shell);
 void io_gossip_tick(struct shell *shell);
 /* Reads the key file again. Where there is none that is logged, unless `more` is read. */
 void io_gossip_reload(struct shell *shell, bool more);
+/* Tells the others that it drains; nobody where it runs alone. */
+void io_gossip_draining(struct shell *shell);
 /* Announces that this router leaves; `done` is called when all members have that, or after a moment
  * (IO_GOSSIP_LEAVE_US). At once where there is nothing to leave. */
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));

@@ -189,6 +189,7 @@ void shell_drain(struct shell *shell, bool delayed)
     if (!shell->draining) {
         shell->draining = true;
         proxy_drain(shell->proxy, false, now);
+        io_gossip_draining(shell);
         log_event(shell->log, LOG_INFO, "draining",
                   LOG_UINT("requests_open", proxy_stats(shell->proxy)->requests_open),
                   LOG_UINT("delay_ms", delay_ms));

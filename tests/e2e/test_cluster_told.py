@@ -159,6 +159,20 @@ class Shown(Clustered):
         self.assertIn("r2: " + hint["differs"], shown)
 
 
+    def test_one_that_drains(self):
+        """It looked well at all others for as long as its answers took."""
+        e = self.engine()
+        first = self.node("r1", [e])
+        other = self.node("r2", [e], "--drain-delay", "60s", join=first)
+        self.wait_alive(first, ["r1", "r2"])
+        self.assertEqual(self.members(first)["r2"]["draining"], False)
+        other.signal(signal.SIGTERM)
+        wait_for(lambda: self.members(first)["r2"]["draining"], "it is seen to drain")
+        self.assertEqual(self.members(first)["r2"]["state"], "alive")
+        self.assertRegex(gvctl("members", admin=first.admin_port)[1], r"(?m)^ *r2 +draining ")
+        self.assertIn("routers      2: 1 alive, 1 draining", gvctl("status", admin=first.admin_port)[1])
+
+
 class Names(Clustered):
     def test_two_of_one_name(self):
         e = self.engine()

@@ -73,6 +73,14 @@ test('pairs are looked at once', () => {
   assert.equal(words.cuts(snap), words.cuts(snap));
 });
 
+test('a router that drains, and several replicas that take nothing', () => {
+  const down = ['e1', 'e2', 'e3', 'e4', 'e5'].map((name) => replica(name, { health: 'down', text: 'down' }));
+  const snap = snapshot(three, undefined, { replicas: down, replica_count: 6, replicas_well: 1 });
+  snap.members.find((m) => m.name === 'r3').draining = true;
+  assert.equal(words.headline(snap).text, 'r3 drains, and will leave; all 3 routers agree; 1 of 6 replicas take requests, e1, e2, e3 and 2 more do not.');
+  assert.match(words.disagreement(snap).join(), /r3 drains: it takes no new requests, and leaves when/);
+});
+
 test('a thousand replicas, of which some are shown', () => {
   const shown = Array.from({ length: 128 }, (_, i) => replica(`e${i}`));
   const of = (well, list, answered) => snapshot(three, undefined, { replicas: list, replica_count: 1000, replicas_well: well, answered });

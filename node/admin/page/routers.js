@@ -74,8 +74,8 @@ function fillRow(row, m, snap) {
   const [name, state, heard, behind, digest] = row.children;
   const node = snap.agreement.nodes[m.name];
   nameCell(name, m);
-  say(state, m.self ? 'this one' : lives(m) && !m.ready ? 'joins' : STATES[m.state] || m.state);
-  mark(state, 'class', m.state === 'dead' ? 'bad' : m.state === 'suspect' ? 'warn' : null);
+  say(state, m.self ? 'this one' : lives(m) && m.draining ? 'drains' : lives(m) && !m.ready ? 'joins' : STATES[m.state] || m.state);
+  mark(state, 'class', m.state === 'dead' ? 'bad' : m.state === 'suspect' || (lives(m) && m.draining) ? 'warn' : null);
   say(heard, m.self ? '' : m.heard_ms === null ? 'never' : m.heard_ms < 1000 ? 'now' : ago(m.heard_ms));
   say(behind, m.self || !lives(m) ? '' : m.lag_deltas > 0 ? `${m.lag_deltas} (${seconds(m.lag_ms / 1000)})` : 'no');
   say(digest, node && node.error ? node.error : digestCode(node) || (lives(m) ? '…' : ''));

@@ -1,7 +1,7 @@
 // What the figures mean, in sentences.
 import { ago, clock, count, list, seconds, whole } from './dom.js';
 
-const PAIRS_MAX = 6; // in sentences
+const PAIRS_MAX = 6, NAMED_MAX = 3; // in sentences
 
 const CLASSES = {
   registry: 'which replicas there are',
@@ -118,6 +118,7 @@ export function disagreement(snap) {
     if (m.state === 'dead') out.push(`${m.name} is not heard any more, since ${ago(m.heard_ms)}: it died, or the network in between is cut. Its load no longer counts, and requests go on without it.`);
     else if (m.state === 'suspect') out.push(`${m.name} is silent for ${ago(m.heard_ms)}: it is suspected, and asked through others.`);
     else if (m.state === 'left') out.push(`${m.name} said that it leaves.`);
+    else if (m.draining) out.push(`${m.name} drains: it takes no new requests, and leaves when those that it has are done.`);
     else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
     if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. They are asked for again.`);
   }
@@ -149,9 +150,11 @@ export function headline(snap) {
     const gone = snap.members.filter((m) => m.state === 'dead').map((m) => m.name);
     const suspect = snap.members.filter((m) => m.state === 'suspect').map((m) => m.name);
     const alive = snap.members.filter(lives).length;
+    const drains = snap.members.filter((m) => lives(m) && m.draining && !m.self).map((m) => m.name);
     const cut = cuts(snap), one_way = deaf(snap);
     if (gone.length) out.push(`${list(gone)} ${gone.length > 1 ? 'are' : 'is'} not heard any more: dead, or cut off`);
     if (suspect.length) out.push(`${list(suspect)} ${suspect.length > 1 ? 'are' : 'is'} silent`);
+    if (drains.length) out.push(`${list(drains)} ${drains.length > 1 ? 'drain' : 'drains'}, and will leave`);
     if (cut.length) out.push(`${list(cut[0])} do not hear each other`);
     else if (one_way.length) out.push(`${one_way[0][0]} does not hear ${one_way[0][1]}`);
     bad = gone.length + suspect.length + cut.length + one_way.length > 0;
@@ -175,8 +178,9 @@ export function headline(snap) {
   if (all === 0) out.push('there are no replicas');
   else if (well === all) out.push(all === 1 ? 'the only replica takes requests' : `all ${all} replicas take requests`);
   else {
-    const first = snap.replicas.find((r) => !takes(r));
-    out.push(`${well} of ${all} replicas take requests, ${all - well === 1 && first ? `${first.name} is ${first.text || first.health}` : `${all - well} do not`}`);
+    const not = snap.replicas.filter((r) => !takes(r)), shown = not.slice(0, NAMED_MAX).map((r) => r.name), more = all - well - shown.length;
+    const others = list(more > 0 && shown.length ? [...shown, `${whole(more)} more`] : shown) || whole(more);
+    out.push(`${well} of ${all} replicas take requests, ${all - well === 1 && not[0] ? `${others} is ${not[0].text || not[0].health}` : `${others} do not`}`);
   }
   bad = bad || well === 0;
   if (!snap.router.ready) {
