@@ -222,8 +222,10 @@ class Stranger(TokensCase):
             got = ask(r, outside)
             self.assertEqual((got.status, got.get("www-authenticate")), (401, "Bearer"))
             self.assertEqual(ask(r, outside, bearer("change")).status, 200)
-            self.assertEqual(run("gvctl", "--admin", "http://%s:%d" % (outside, r.admin_port), "--token-file",
-                                 self.files[1], "explain", f.name)[0], 0)
+            code, out, err = run("gvctl", "--admin", "http://%s:%d" % (outside, r.admin_port), "--token-file",
+                                 self.files[1], "explain", f.name)
+            self.assertEqual((code, err), (1, ""))
+            self.assertIn("no replica serves the model", out)  # of this router
             self.assertEqual(r.events("admin_refused")[0]["path"], "/explain")
 
     def test_with_both_tokens_nothing_is_shown(self):
