@@ -35,7 +35,7 @@ const char *show_member_state(const json_t *m)
     if (json_is_false(json_object_get(m, "session")))
         return "unmet"; /* others say that it is alive; the router asked has no session with it */
     if (json_is_true(json_object_get(m, "draining")))
-        return "draining"; /* it takes no new requests, and leaves when those that it has are done */
+        return "draining"; /* it leaves when the requests that it has are done */
     return json_is_true(json_object_get(m, "ready")) ? "alive" : "joining";
 }
 

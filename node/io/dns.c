@@ -220,8 +220,8 @@ static struct question *question_begin(struct dns *dns)
     return q;
 }
 
-/* The asker has heard. A question is open until then: what the asker asks from within must not renew
- * the channel that is calling. */
+/* The asker has heard. A question is open until then: what the asker asks from within must not
+ * renew the channel that is calling. */
 static void question_end(struct question *q)
 {
     q->dns->open--;

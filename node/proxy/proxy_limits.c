@@ -4,8 +4,8 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/proxy_internal.h"
 
-/* Of a queue that is kept even where the limit is off: for its order, or because the limit counts for
- * what is under way when it is set. */
+/* Of a queue that is kept even where the limit is off: for its order, or because the limit counts
+ * for what is under way when it is set. */
 static uint64_t or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX / 4;

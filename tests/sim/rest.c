@@ -198,8 +198,8 @@ static void calm_check(struct sim_world *w)
     }
 }
 
-/* Distance alone kills nobody, whatever it loses of packets: a suspicion, for which a ping and all that
- * was asked for it have to be lost, is one in many runs, and refuted. */
+/* Distance alone kills nobody, whatever it loses of packets: a suspicion, for which a ping and all
+ * that was asked for it have to be lost, is one in many runs, and refuted. */
 static void wan_check(struct sim_world *w)
 {
     for (unsigned i = 0; w->config.quiet && i < w->config.nodes; i++) {

@@ -135,7 +135,8 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
         return err;
     struct http_head *head = &c->proxy->head;
     while ((err = http_response_parse(head, c->in.at, c->in.len, false,
-                                      &c->proxy->engines.limits)) == 0 && head->status < 200)
+                                      &c->proxy->engines.limits)) == 0 &&
+           head->status < 200)
         buf_consume(&c->in, head->bytes);
     if (err != 0)
         return err;

@@ -134,24 +134,11 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
     buf_free(&event);
 }
 
-/* The terminal event of its API is there: only the end of the framing is missing. */
-static bool is_whole(const struct exchange *x)
-{
-    bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
-    return open && x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE &&
-           x->usage.done && http_usage_place(&x->usage) == HTTP_USAGE_BETWEEN;
-}
-
-void exchange_note_told(struct exchange *x)
-{
-    x->told |= is_whole(x) && x->client->broken == CLIENT_END_DONE && x->client->out_bytes == 0;
-}
-
 const char *exchange_error_word(const struct exchange *x)
 {
     if (!x->answering)
         return x->alive ? "error_event" : "error";
-    return is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
+    return exchange_is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
 }
 
 /* In the words of the metrics: grapevine_upstream_errors_total, and the outcome of what hangs. */
@@ -173,7 +160,7 @@ static const char *cause_of(enum upstream_failure failure)
 
 void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
 {
-    if (is_whole(x)) {
+    if (exchange_is_whole(x)) {
         flush(x, true);
         exchange_finish(x);
         return;

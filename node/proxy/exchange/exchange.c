@@ -224,6 +224,19 @@ static void note_timing(const struct exchange *x)
     proxy_timing_add(&x->proxy->timing, &answer);
 }
 
+bool exchange_is_whole(const struct exchange *x)
+{
+    bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
+    return open && x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE &&
+           x->usage.done && http_usage_place(&x->usage) == HTTP_USAGE_BETWEEN;
+}
+
+void exchange_note_told(struct exchange *x)
+{
+    x->told |=
+        exchange_is_whole(x) && x->client->broken == CLIENT_END_DONE && x->client->out_bytes == 0;
+}
+
 /* The one way out of every exchange. */
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {

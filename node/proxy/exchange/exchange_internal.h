@@ -27,6 +27,10 @@
 
 /* --- exchange.c ------------------------------------------------------------------------------ */
 
+/* The terminal event of its API is there: only the end of the framing is missing. */
+bool exchange_is_whole(const struct exchange *x);
+/* Bytes of the answer went out, or may have: is that event with the client? */
+void exchange_note_told(struct exchange *x);
 /* NULL without memory. */
 struct exchange *exchange_new(struct client *c);
 /* The end of an exchange whose answer the client has, or has queued. */
@@ -72,8 +76,6 @@ bool exchange_unfinished(const struct exchange *x);
 bool exchange_was_aborted(const struct exchange *x);
 /* Counts the error that the engine says in it, once. */
 void exchange_count_event(struct exchange *x);
-/* Bytes of the answer went out, or may have: is its terminal event with the client? */
-void exchange_note_told(struct exchange *x);
 /* The answer is whole: if the engine says an error in it, that is its outcome. */
 void exchange_judge_error(struct exchange *x);
 /* What the client gets if the answer fails now, in a word: "error", "error_event", "cut", "whole"

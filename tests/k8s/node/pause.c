@@ -1,4 +1,4 @@
-/* Holds the network of a pod until it is told to end. */
+/* Holds the network of a pod until a signal ends it. */
 #include <signal.h>
 #include <unistd.h>
 
