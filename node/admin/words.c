@@ -15,7 +15,9 @@ static const struct words {
     {"upstream_failed", ADMIN_EVENT_RETRY,
      "Requests failed at replica {replica}[ ({what})] and went to another.", "moved"},
     {"upstream_failed", ADMIN_EVENT_TROUBLE,
-     "Requests failed at replica {replica}[ ({what})], and no other was asked.", NULL},
+     "Requests failed at replica {replica}[ ({what})], and no other was asked: their clients got "
+     "an error, or a cut answer.",
+     NULL},
     {"start", ADMIN_EVENT_JOIN, "This router started[, version {version}].", NULL},
     {"member_alive", ADMIN_EVENT_JOIN, "Router {member} is there.", NULL},
     {"member_dead", ADMIN_EVENT_DEATH,
@@ -23,7 +25,8 @@ static const struct words {
      NULL},
     {"member_left", ADMIN_EVENT_LEAVE, "Router {member} said that it leaves.", NULL},
     {"cluster_ready", ADMIN_EVENT_JOIN,
-     "This router is ready[: it took over the state of {from}][, but knows no other: {why}].",
+     "This router is ready[: it took over the state of {from}][, with nothing to take over: "
+     "{why}].",
      NULL},
     {"cluster_alone", ADMIN_EVENT_TROUBLE, "This router knows no other[: {why}].", NULL},
     {"snapshot_failed", ADMIN_EVENT_TROUBLE,

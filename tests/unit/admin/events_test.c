@@ -96,7 +96,8 @@ static void events_of_the_log_are_said_in_words(void **state)
     log_event(&log, LOG_WARN, "upstream_failed", LOG_CSTR("replica", "h:1"),
               LOG_CSTR("what", "broken"), LOG_CSTR("then", "error"));
     expect_last("trouble", "h:1",
-                "Requests failed at replica h:1 (broken), and no other was asked.");
+                "Requests failed at replica h:1 (broken), and no other was asked: their clients "
+                "got an error, or a cut answer.");
     log_event(&log, LOG_INFO, "config_read", LOG_CSTR("file", "a.yaml"), LOG_UINT("changed", 2));
     expect_last("config", "", "config read: file a.yaml, changed 2");
     log_event(&log, LOG_INFO, "setting_changed", LOG_CSTR("setting", "policy"),
