@@ -405,7 +405,9 @@ test-vllm: all tools ## two real vLLM processes on the CPU behind it (needs a Py
 test-sglang: all tools ## two real SGLang processes, likewise
 	@./tests/real/run.sh sglang $(TEST)
 
-.PHONY: test-k8s
+.PHONY: test-k8s test-k8s-node
+test-k8s-node: all tools ## the manifests on a real node: kubelet, containerd, kube-proxy (needs Go's module proxy, root, containerd, buildah)
+	@NODE=1 ./tests/k8s/run.sh
 test-k8s: all ## a real kube-apiserver and etcd (needs Go's module proxy and root)
 	@./tests/k8s/run.sh
 

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# `make test-k8s`: grapevine against a real kube-apiserver with etcd, in a network of its own.
+# `make test-k8s`: grapevine against a real kube-apiserver with etcd, in a network of its own. With NODE=1 (`make
+# test-k8s-node`) the manifests as they stand, on a node: kubelet, containerd, kube-proxy, scheduler and controllers.
 #
-# Needs Go and its module proxy (kube-apiserver is built below build/k8s, once: about five minutes),
-# etcd (Debian: etcd-server) and a right to make network namespaces; it is no part of the ordinary
-# run, and says what is missing.
+# Needs Go and its module proxy (the parts of Kubernetes are built below build/k8s, once: five to ten minutes), etcd
+# (Debian: etcd-server) and a right to make network namespaces; a node needs root, containerd, buildah,
+# containernetworking-plugins and kubectl (make deploy-tools), too. It is no part of the ordinary run, and says what is
+# missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/lib.sh
 need "$BUILD/grapevine"
 KUBERNETES=1.34.4
 HOME_DIR=$(realpath -m "$BUILD/k8s")
-API=$HOME_DIR/kube-apiserver-$KUBERNETES
+PARTS=(kube-apiserver)
 LIMIT=1200 # seconds, to build it
 
 skip() {
@@ -31,30 +33,69 @@ print("require k8s.io/kubernetes v%s\n" % version)
 for name in sorted(set(re.findall(r"^\s*(k8s\.io/\S+) v0\.0\.0$", text, re.M))):
     print("replace %s => %s v0%s" % (name, name, version[1:]))
 PY
-    printf '//go:build tools\n\npackage scratch\n\nimport _ "k8s.io/kubernetes/cmd/kube-apiserver"\n' >tools.go
+    printf '//go:build tools\n\npackage scratch\n\n' >tools.go
+    printf 'import _ "k8s.io/kubernetes/cmd/%s"\n' "${PARTS[@]}" >>tools.go
 }
 
-build() {
+build() { # build PART
     mkdir -p "$HOME_DIR/module" && cd "$HOME_DIR/module" && rm -f go.mod go.sum &&
         go mod init scratch && go mod download "k8s.io/kubernetes@v$KUBERNETES" &&
         write_module "$(go env GOMODCACHE)/k8s.io/kubernetes@v$KUBERNETES/go.mod" >go.mod.new &&
         mv go.mod.new go.mod &&
-        GOFLAGS=-mod=mod nice -n 19 timeout "$LIMIT" go build -o "$API.new" k8s.io/kubernetes/cmd/kube-apiserver &&
-        mv "$API.new" "$API"
+        GOFLAGS=-mod=mod nice -n 19 timeout "$LIMIT" go build -o "$HOME_DIR/$1.new" "k8s.io/kubernetes/cmd/$1" &&
+        mv "$HOME_DIR/$1.new" "$HOME_DIR/$1-$KUBERNETES"
 }
 
 command -v etcd >/dev/null || skip "etcd is not here (Debian: etcd-server)"
 unshare -n true 2>/dev/null || skip "no network namespace can be made here (root may)"
-if [ ! -x "$API" ]; then
-    command -v go >/dev/null || skip "Go is not here, to build kube-apiserver with"
-    step "Building kube-apiserver $KUBERNETES (some minutes, once) ..."
+if [ -n "${NODE:-}" ]; then
+    PARTS+=(kubelet kube-proxy kube-scheduler kube-controller-manager)
+    [ "$(id -u)" -eq 0 ] || skip "a node wants root"
+    for program in containerd ctr runc buildah nft; do
+        command -v $program >/dev/null || skip "$program is not here (Debian: containerd, buildah, nftables)"
+    done
+    [ -x /usr/lib/cni/ptp ] || skip "/usr/lib/cni/ptp is not here (Debian: containernetworking-plugins)"
+    PATH=$PATH:${DEPLOY_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/grapevine}/bin
+    command -v kubectl >/dev/null || skip "kubectl is not here (make deploy-tools)"
+fi
+for part in "${PARTS[@]}"; do
+    [ ! -x "$HOME_DIR/$part-$KUBERNETES" ] || continue
+    command -v go >/dev/null || skip "Go is not here, to build $part with"
+    step "Building $part $KUBERNETES (some minutes, once) ..."
     mkdir -p "$HOME_DIR"
-    if ! (build) >"$HOME_DIR/build.log" 2>&1; then
+    if ! (build "$part") >"$HOME_DIR/build.log" 2>&1; then
         tail -n 5 "$HOME_DIR/build.log"
-        skip "kube-apiserver cannot be built here (see $HOME_DIR/build.log)"
+        skip "$part cannot be built here (see $HOME_DIR/build.log)"
     fi
+done
+export KUBE_APISERVER=$HOME_DIR/kube-apiserver-$KUBERNETES BUILD PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=tests/e2e:tests/k8s:tests/k8s/node
+if [ -n "${NODE:-}" ]; then
+    step "Making the images"
+    IMAGES=$(mktemp -d)
+    export IMAGES
+    groups=$(for g in /sys/fs/cgroup/*/tasks; do echo "${g%/tasks}/grapevine-node"; done)
+    [ -e /sys/fs/cgroup/cpu/tasks ] || groups=/sys/fs/cgroup/grapevine-node
+    # What the kubelet made there is left when its processes are gone.
+    ended() {
+        rm -rf "$IMAGES"
+        for g in $groups; do
+            find "$g" -depth -type d -exec rmdir {} + 2>/dev/null || true
+        done
+    }
+    trap ended EXIT
+    tests/k8s/node/images.sh "$BUILD" "$IMAGES"
+    mkdir -p $groups
+    step "Checking"
+    # The default route is that of kube-proxy's addresses: it leads to nobody. All that runs ends with the namespace of
+    # processes.
+    unshare --net --mount --pid --fork --kill-child --mount-proc sh -c '
+        ! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified
+        ip link set lo up && ip addr add 192.0.2.1/32 dev lo && sysctl -qw net.ipv4.ip_forward=1 &&
+        ip link add out type veth peer name nobody && ip link set out up && ip link set nobody up &&
+        ip route add default dev out src 192.0.2.1 && exec python3 tests/k8s/node/check_node.py -v'
+    exit
 fi
 step "Checking"
 # Endpoints may not be loopback addresses: here is another one, on an interface of this network alone.
-KUBE_APISERVER=$API BUILD=$BUILD PYTHONPATH=tests/e2e PYTHONDONTWRITEBYTECODE=1 unshare -n sh -c \
-    'ip link set lo up && ip addr add 192.0.2.1/32 dev lo && exec python3 tests/k8s/check.py -v'
+unshare -n sh -c 'ip link set lo up && ip addr add 192.0.2.1/32 dev lo && exec python3 tests/k8s/check.py -v'

@@ -9,7 +9,8 @@ import sys
 from check import POD as NODE
 from check import Cluster, running
 from lib import wait_for
-from lib_k8s import openssl, write
+from lib_deploy import tool
+from lib_k8s import write
 
 PODS, SERVICES = "10.244.0.0/24", "10.0.0.0/24"
 API = "https://%s:6443" % NODE
@@ -36,7 +37,7 @@ KUBELET = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfig
            "authorization": {"mode": "AlwaysAllow"}, "cgroupDriver": "cgroupfs", "failSwapOn": False,
            "clusterDNS": [NODE], "clusterDomain": "cluster.local", "readOnlyPort": 0,
            "evictionHard": {"memory.available": "1Mi"}, "imageGCHighThresholdPercent": 100,
-           "enforceNodeAllocatable": [], "serializeImagePulls": True, "cpuManagerPolicy": "none"}
+           "enforceNodeAllocatable": [], "cgroupRoot": "/grapevine-node"}
 PROXY = {"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "nftables",
          "clusterCIDR": PODS, "hostnameOverride": "node", "conntrack": {"maxPerCore": 0},
          "healthzBindAddress": "127.0.0.1:10256", "metricsBindAddress": "127.0.0.1:10249"}
@@ -47,8 +48,7 @@ class Node(Cluster):
              "--kubelet-preferred-address-types", "InternalIP"]
     reconciler = "lease"
 
-    def __init__(self, folder, programs, images):
-        self.programs = programs
+    def __init__(self, folder, images):
         super().__init__(folder)
         at = self.at
         self.kubeconfig = at("kubeconfig")
@@ -63,12 +63,13 @@ class Node(Cluster):
         self.kubelet()
 
     def part(self, name, *args, env=None):
-        log = open(self.at(name + ".log"), "w")
-        self.parts.append(subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                           env={**os.environ, **(env or {})}))
+        with open(self.at(name + ".log"), "w") as log:
+            self.parts.append(subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                               env={**os.environ, **(env or {})}))
 
     def program(self, name):
-        return os.path.join(self.programs, name)
+        """Beside kube-apiserver, under a name like its own."""
+        return os.environ["KUBE_APISERVER"].replace("kube-apiserver", name)
 
     def container_runtime(self, images):
         os.makedirs(self.at("cni"))
@@ -80,10 +81,9 @@ class Node(Cluster):
         for image in images:
             p = self.ctr("images", "import", image)
             assert p.returncode == 0, p.stderr
-        made = self.ctr("images", "ls", "-q").stdout
-        if "localhost/grapevine" in made:  # the name of the manifests, as a registry would have it
-            name = [n for n in made.split() if n.startswith("localhost/grapevine")][0]
-            self.ctr("images", "tag", name, name.replace("localhost/", "docker.io/library/"))
+        for name in self.ctr("images", "ls", "-q").stdout.split():  # under the names of a registry's, as manifests have them
+            if name.startswith("localhost/"):
+                self.ctr("images", "tag", name, name.replace("localhost/", "docker.io/library/"))
 
     def ctr(self, *args):
         return subprocess.run(["ctr", "-a", self.at("containerd.sock"), "-n", "k8s.io", *args], capture_output=True,
@@ -114,8 +114,14 @@ class Node(Cluster):
         nodes = self.call("GET", "/api/v1/nodes")["items"]
         return any(c["type"] == "Ready" and c["status"] == "True" for n in nodes for c in n["status"]["conditions"])
 
+    def end(self):
+        for part in reversed(self.parts):
+            part.kill()
+            part.wait()
+        super().end()
+
     def pods(self, namespace, label=""):
         return self.call("GET", "/api/v1/namespaces/%s/pods?labelSelector=%s" % (namespace, label))["items"]
 
     def kubectl(self, *args, **more):
-        return subprocess.run(["kubectl", "--kubeconfig", self.kubeconfig, *args], capture_output=True, text=True, **more)
+        return subprocess.run([tool("kubectl"), "--kubeconfig", self.kubeconfig, *args], capture_output=True, text=True, **more)

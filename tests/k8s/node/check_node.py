@@ -1,0 +1,174 @@
+"""The plain manifests of deploy/kubernetes as they stand, on a real node: the image, the Job that makes the key, probes, the
+service, rollouts, evictions. Run by tests/k8s/run.sh with NODE=1, in namespaces of its own."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+
+from lib import wait_for
+from lib_deploy import path
+from node import Node
+
+ENGINES = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: vllm, namespace: inference}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: vllm}}
+  template:
+    metadata: {labels: {app: vllm}}
+    spec:
+      automountServiceAccountToken: false
+      securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+      terminationGracePeriodSeconds: 2
+      containers:
+        - name: engine
+          image: test:1
+          command: [/engine-sim, --listen, "0.0.0.0:8000"]
+          readinessProbe: {httpGet: {path: /health, port: 8000}, periodSeconds: 1}
+          securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: vllm, namespace: inference}
+spec:
+  selector: {app: vllm}
+  ports: [{name: http, port: 8000}]
+"""
+MINE = ("-n", "grapevine")
+
+
+class Load:
+    """Clients that ask at a service, each time by another connection, and never twice."""
+
+    def __init__(self, host, clients=6):
+        self.host, self.stopping, self.good, self.bad = host, False, 0, []
+        self.threads = [threading.Thread(target=self.ask, args=(i,)) for i in range(clients)]
+        for t in self.threads:
+            t.start()
+
+    def ask(self, number):
+        turn = 0
+        while not self.stopping:
+            turn += 1
+            body = {"model": "sim", "max_tokens": 20, "stream": turn % 2 == 0,
+                    "messages": [{"role": "user", "content": "client %d, turn %d " % (number, turn) * 20}]}
+            try:
+                c = http.client.HTTPConnection(self.host, 80, timeout=20)
+                c.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
+                answer = c.getresponse()
+                text = answer.read()
+                c.close()
+                if answer.status != 200 or (b"[DONE]" if turn % 2 == 0 else b'"usage"') not in text:
+                    self.bad.append((answer.status, text[:200]))
+                self.good += 1
+            except (OSError, http.client.HTTPException) as error:
+                self.bad.append(repr(error))
+            time.sleep(0.05)
+
+    def end(self):
+        self.stopping = True
+        for t in self.threads:
+            t.join()
+        return self.bad
+
+
+class RealNode(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.node = Node(cls.folder, [os.path.join(os.environ["IMAGES"], n) for n in ("grapevine.tar", "test.tar")])
+        cls.addClassCleanup(cls.node.end)
+        for name in ("inference", "grapevine"):
+            cls.kubectl("create", "namespace", name)
+            cls.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+        cls.kubectl("apply", "-f", "-", input=ENGINES)
+        for name in ("key", "rbac", "router"):
+            cls.kubectl("apply", "-f", path("deploy", "kubernetes", name + ".yaml"))
+        cls.rolled()
+        cls.service = cls.kubectl(*MINE, "get", "service", "grapevine", "-o", "jsonpath={.spec.clusterIP}")
+
+    @classmethod
+    def kubectl(cls, *args, **more):
+        p = cls.node.kubectl(*args, **more)
+        if p.returncode != 0:
+            raise AssertionError("kubectl %s: %s%s" % (" ".join(args), p.stdout, p.stderr))
+        return p.stdout
+
+    @classmethod
+    def rolled(cls):
+        cls.kubectl(*MINE, "rollout", "status", "deployment/grapevine", "--timeout", "120s")
+
+    def gvctl(self, *args):
+        return self.kubectl(*MINE, "exec", "deployment/grapevine", "--", "gvctl", *args)
+
+    def routers(self):
+        return [p for p in self.node.pods("grapevine", "app.kubernetes.io/name%3Dgrapevine")
+                if "deletionTimestamp" not in p["metadata"]]
+
+    def ready(self):
+        return [p["metadata"]["name"] for p in self.routers()
+                if any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", []))]
+
+    def evict(self, name):
+        """The status: 201, or 429 where the budget is used up."""
+        try:
+            self.node.call("POST", "/api/v1/namespaces/grapevine/pods/%s/eviction" % name, {
+                "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "grapevine"}})
+            return 201
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def test_1_it_runs_as_the_manifests_stand(self):
+        self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))
+        self.assertIn("replicas     2: 2 up", self.gvctl("status"))
+        self.assertEqual([p["status"].get("containerStatuses", [{}])[0].get("restartCount") for p in self.routers()], [0] * 3)
+
+    def test_2_engines_come_and_go(self):
+        for count in (3, 2):
+            self.kubectl("-n", "inference", "scale", "deployment/vllm", "--replicas", str(count))
+            wait_for(lambda: "replicas     %d: %d up" % (count, count) in self.gvctl("status"), "%d engines" % count, limit=60)
+
+    def test_3_a_rollout_under_load(self):
+        load = Load(self.service)
+        self.kubectl(*MINE, "rollout", "restart", "deployment/grapevine")
+        self.rolled()
+        wait_for(lambda: len(self.routers()) == 3, "the old ones are gone", limit=60)
+        time.sleep(6)  # drain-delay: the last of them serves on
+        self.assertEqual(load.end(), [])
+        print("\n    %d requests, none failed" % load.good)
+        self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))
+
+    def test_4_evictions(self):
+        """One at a time, as where a node is drained; those that are not ready hold up nobody."""
+        names = self.ready()
+        self.assertEqual([self.evict(n) for n in names[:2]], [201, 429])
+        wait_for(lambda: len(self.ready()) == 3, "another one in its place", limit=60)
+        self.kubectl("-n", "inference", "scale", "deployment/vllm", "--replicas", "0")
+        wait_for(lambda: not self.ready(), "without engines no router is ready", limit=60)
+        self.assertEqual([self.evict(p["metadata"]["name"]) for p in self.routers()], [201] * 3)
+        self.kubectl("-n", "inference", "scale", "deployment/vllm", "--replicas", "2")
+        wait_for(lambda: len(self.ready()) == 3, "all are ready again", limit=90)
+
+    def test_5_one_that_hangs_is_started_again(self):
+        pids = subprocess.run(["pgrep", "-x", "grapevine"], capture_output=True, text=True, check=True).stdout.split()
+        os.kill(int(pids[0]), signal.SIGSTOP)
+
+        def restarts():
+            return sum(s["restartCount"] for p in self.routers() for s in p["status"].get("containerStatuses", []))
+        wait_for(lambda: restarts() == 1, "the liveness probe fails", limit=120)
+        wait_for(lambda: len(self.ready()) == 3, "it is back", limit=60)
+
+
+if __name__ == "__main__":
+    unittest.main()
