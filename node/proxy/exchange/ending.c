@@ -126,8 +126,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
         flush(x, false);
     /* Of the answer behind a sign of life the client has whole events. */
     bool sign = x->alive && !x->answering && x->client->broken == CLIENT_END_DONE;
-    struct slice end = sign ? SLICE("") : event_end(x);
-    if ((sign || takes_event(x)) && buf_append_slice(&event, end) == 0 &&
+    if ((sign || (takes_event(x) && buf_append_slice(&event, event_end(x)) == 0)) &&
         http_error_event_write(&event, &error) == 0)
         client_gather(x->client, buf_slice(&event));
     flush(x, false);
