@@ -75,11 +75,12 @@ class File(Reloading):
         self.assertEqual(r.metric("config_refused"), 0)
         status, out, err = gvctl("status", "-o", "json", admin=r.admin_port)
         self.assertEqual((status, json.loads(out)["config_refused"]), (0, []))
-        for said, lines in (("such", ['policy: "no\x1b[31m such"']),
+        for said, lines in (("not allowed", ['policy: "no\x1b[31m such"']),
                             ("nothing", ["policy: random", "nothing: 1"]), ("No such file", None)):
             self.write(*lines) if lines else os.remove(self.file)
             r.signal(signal.SIGHUP)  # besides, the file is watched: either may be first, and both may tell of it
-            wrong = wait_for(lambda: [e["error"] for e in r.events("config_refused") if said in e["error"]], said)[0]
+            wrong = wait_for(lambda: [e["error"] for e in r.events("config_refused") if said in e["error"]],
+                             said)[0]
             self.assertEqual(r.metric("config_refused"), 1)
             self.assertEqual(self.policy(r), "round_robin")
             self.assertTrue(self.config(r).startswith("# config-refused: "), self.config(r))
