@@ -33,7 +33,8 @@
      .max = DAY_MS,                                                                                \
      .group = "Front door",                                                                        \
      .help = "for a client that does not read",                                                    \
-     .more = "0 turns it off."},                                                                   \
+     .more = "Who takes less than 64 KiB of what waits in that time counts as one. 0 turns it "  \
+             "off."},                                                                   \
     {.name = "client-body-rate-min",                                                               \
      .type = NODE_TYPE_BYTES,                                                                      \
      LIVE(client_body_rate_min),                                                                   \
