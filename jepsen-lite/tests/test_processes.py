@@ -78,6 +78,12 @@ class Processes(unittest.TestCase):
         self.s.event(10, "r1", "log", text="grapevine: bug: crdt/index.c:7: CHECK(a == b) failed")
         self.assertEqual(self.rules(), ["said"])
 
+    def test_another_proxy_logs_as_it_likes(self):
+        self.s.event(10, "r1", "log", text="[WARNING]  (32) : Server engines/10.77.2.2-8000 is DOWN, reason: Layer7 timeout")
+        self.assertEqual(self.rules(), ["said"])
+        self.s.rows[0]["value"]["proxy"] = "haproxy {port} {folder} {engines}"
+        self.assertEqual(self.rules(), [])
+
 
 if __name__ == "__main__":
     unittest.main()
