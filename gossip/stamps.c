@@ -55,6 +55,13 @@ void gossip_stamps_met(struct gossip_stamps *s, uint64_t node)
         entry->met = true;
 }
 
+void gossip_stamps_forgotten(struct gossip_stamps *s, uint64_t node)
+{
+    struct gossip_stamps_entry *entry = entry_find(s, node);
+    if (entry != NULL)
+        entry->met = false;
+}
+
 uint64_t gossip_stamp_next(uint64_t last, uint64_t epoch_ms)
 {
     uint64_t first = epoch_ms * 1000;

@@ -56,6 +56,9 @@ MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t
 /* There is a session with it from now on. */
 void gossip_stamps_met(struct gossip_stamps *s, uint64_t node);
 
+/* Nothing is known of it any more, so no session begins from this side: as if it was not met. */
+void gossip_stamps_forgotten(struct gossip_stamps *s, uint64_t node);
+
 /* The stamp of this node's next hello; `last` is the previous one, 0 at first. `epoch_ms` is the
  * epoch of its life as it is now. */
 uint64_t gossip_stamp_next(uint64_t last, uint64_t epoch_ms);

@@ -184,6 +184,7 @@ static uint64_t judge(struct gossip *g, struct gossip_peer *p)
 static uint64_t call_lost(struct gossip *g, struct gossip_peer *p)
 {
     if (g->now_us - p->since_us >= g->config.forget_us) {
+        gossip_stamps_forgotten(&g->stamps, p->node);
         gossip_peer_remove(g, p);
         return 0;
     }

@@ -65,6 +65,23 @@ static void test_an_earlier_life_begins_where_no_session_followed(void **state)
     free(s);
 }
 
+/* A router whose clock was ahead stays away until the others have forgotten it, and comes back
+ * with the time of everybody: none answered it, none called it (simulation, long, 695290055). */
+static void test_an_earlier_life_begins_of_one_that_was_forgotten(void **state)
+{
+    (void)state;
+    struct gossip_stamps *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    const uint64_t later = NOW + GOSSIP_STAMPS_EARLIER_US;
+    gossip_stamps_forgotten(s, 7); /* who was never there */
+    assert_int_equal(gossip_stamps_take(s, 7, 3600, true, NOW), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 10, false, later), ERR_STALE);
+    gossip_stamps_forgotten(s, 7);
+    assert_int_equal(gossip_stamps_take(s, 7, 3600, false, later), ERR_STALE); /* not twice */
+    assert_int_equal(gossip_stamps_take(s, 7, 10, false, later), ERR_OK);
+    free(s);
+}
+
 static void test_next(void **state)
 {
     (void)state;
@@ -80,6 +97,7 @@ int main(void)
         cmocka_unit_test(test_only_rising),
         cmocka_unit_test(test_eviction),
         cmocka_unit_test(test_an_earlier_life_begins_where_no_session_followed),
+        cmocka_unit_test(test_an_earlier_life_begins_of_one_that_was_forgotten),
         cmocka_unit_test(test_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
