@@ -6,10 +6,10 @@
  * different nodes may differ by any amount.
  *
  * Invariant: of the nodes in the table that were met, none is taken below one that was taken. Of
- * one with which there was no session yet an earlier life may begin after a while, below all that
- * was taken: a hello that was replayed may have brought that, of a life whose clock was ahead, and
- * then the node itself would never be answered. What was taken of the later life is kept, so no
- * stamp is taken twice (but where a third life comes).
+ * one with which there was no session yet, or that was forgotten since, an earlier life may begin
+ * after a while, below all that was taken: a hello that was replayed may have brought that, or a
+ * life whose clock was ahead, and then the node itself would never be answered. What was taken of
+ * the later life is kept, so no stamp is taken twice (but where a third life comes).
  *
  * The table holds GOSSIP_STAMPS_MAX nodes, twice what a cluster may have; only a holder of the key
  * gets into it. When it is full the node whose last hello is the oldest goes. A replayed hello of a

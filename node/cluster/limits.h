@@ -38,7 +38,7 @@ _Static_assert(3 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT
                "any request can be explained by another router");
 _Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");
 /* admin, version, policy, seven numbers, each with tag and length */
-_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + NODE_POLICY_MAX + 7 * 8 + 10 * 2 <=
+_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + NODE_POLICY_MAX + 8 * 8 + 11 * 2 <=
                    (int)GOSSIP_META_MAX,
                "what a router says of itself fits");
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 import urllib.error
 
@@ -51,14 +50,14 @@ class Load:
     """Clients that ask at a service, each time by another connection, and never twice."""
 
     def __init__(self, host, clients=6):
-        self.host, self.stopping, self.good, self.bad = host, False, 0, []
+        self.host, self.stopping, self.good, self.bad = host, threading.Event(), 0, []
         self.threads = [threading.Thread(target=self.ask, args=(i,)) for i in range(clients)]
         for t in self.threads:
             t.start()
 
     def ask(self, number):
         turn = 0
-        while not self.stopping:
+        while not self.stopping.wait(0.05):
             turn += 1
             body = {"model": "sim", "max_tokens": 20, "stream": turn % 2 == 0,
                     "messages": [{"role": "user", "content": "client %d, turn %d " % (number, turn) * 20}]}
@@ -73,10 +72,9 @@ class Load:
                 self.good += 1
             except (OSError, http.client.HTTPException) as error:
                 self.bad.append(repr(error))
-            time.sleep(0.05)
 
     def end(self):
-        self.stopping = True
+        self.stopping.set()
         for t in self.threads:
             t.join()
         return self.bad
@@ -112,9 +110,12 @@ class RealNode(unittest.TestCase):
     def gvctl(self, *args):
         return self.kubectl(*MINE, "exec", "deployment/grapevine", "--", "gvctl", *args)
 
+    def pods(self):
+        return self.node.pods("grapevine", "app.kubernetes.io/name%3Dgrapevine")
+
     def routers(self):
-        return [p for p in self.node.pods("grapevine", "app.kubernetes.io/name%3Dgrapevine")
-                if "deletionTimestamp" not in p["metadata"]]
+        """Those that are to stay."""
+        return [p for p in self.pods() if "deletionTimestamp" not in p["metadata"]]
 
     def ready(self):
         return [p["metadata"]["name"] for p in self.routers()
@@ -143,8 +144,7 @@ class RealNode(unittest.TestCase):
         load = Load(self.service)
         self.kubectl(*MINE, "rollout", "restart", "deployment/grapevine")
         self.rolled()
-        wait_for(lambda: len(self.routers()) == 3, "the old ones are gone", limit=60)
-        time.sleep(6)  # drain-delay: the last of them serves on
+        wait_for(lambda: len(self.pods()) == 3, "the old ones have drained and are gone", limit=60)
         self.assertEqual(load.end(), [])
         print("\n    %d requests, none failed" % load.good)
         self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))

@@ -53,7 +53,23 @@ C breaks
     close 1c
     log request end=client_gone
     release C at 1
+D connects
+D posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1d
+    book D at 1
+1d accepts
+    to 1d: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1d streams
+1d says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
+    to D: HTTP/1.1 200 OK; Transfer-Encoding: chunked "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
+1d says "data: [DONE]\n\n"
+    to D: "e\r\ndata: [DONE]\n\n\r\n"
+D is deaf
+1d is done
+    log request
+    reset D
+    release D at 1
 counters
-    requests 3, 2xx 3, clients gone 2, cut: gone 2
+    requests 4, 2xx 4, clients gone 2, cut: gone 2
 outcomes
-    1: ok 1 client gone 2
+    1: ok 2 client gone 2
