@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # `make test-k8s`: grapevine against a real kube-apiserver with etcd, in a network of its own. With NODE=1 (`make
-# test-k8s-node`) the manifests as they stand, on a node: kubelet, containerd, kube-proxy, scheduler and controllers.
+# test-k8s-node`) the manifests as they stand, on a node: kubelet, containerd, kube-proxy, scheduler, controllers, and
+# kube-router for the policies.
 #
 # Needs Go and its module proxy (the parts of Kubernetes are built below build/k8s, once: five to ten minutes), etcd
 # (Debian: etcd-server) and a right to make network namespaces; a node needs root, containerd, buildah,
-# containernetworking-plugins and kubectl (make deploy-tools), too. It is no part of the ordinary run, and says what is
-# missing.
+# containernetworking-plugins, iptables, ipset, and kubectl and Helm (make deploy-tools), too. It is no part of the
+# ordinary run, and says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/lib.sh
 need "$BUILD/grapevine"
 KUBERNETES=1.34.4
+POLICIES=2.1.0 # of kube-router, which enforces network policies on a node
 HOME_DIR=$(realpath -m "$BUILD/k8s")
 PARTS=(kube-apiserver)
 LIMIT=1200 # seconds, to build it
@@ -51,8 +53,8 @@ unshare -n true 2>/dev/null || skip "no network namespace can be made here (root
 if [ -n "${NODE:-}" ]; then
     PARTS+=(kubelet kube-proxy kube-scheduler kube-controller-manager)
     [ "$(id -u)" -eq 0 ] || skip "a node wants root"
-    for program in containerd ctr runc buildah nft; do
-        command -v $program >/dev/null || skip "$program is not here (Debian: containerd, buildah, nftables)"
+    for program in containerd ctr runc buildah nft iptables ipset; do
+        command -v $program >/dev/null || skip "$program is not here (Debian: containerd, buildah, nftables, iptables, ipset)"
     done
     [ -x /usr/lib/cni/ptp ] || skip "/usr/lib/cni/ptp is not here (Debian: containernetworking-plugins)"
     PATH=$PATH:${DEPLOY_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/grapevine}/bin
@@ -68,6 +70,17 @@ for part in "${PARTS[@]}"; do
         skip "$part cannot be built here (see $HOME_DIR/build.log)"
     fi
 done
+if [ -n "${NODE:-}" ] && [ ! -x "$HOME_DIR/kube-router-$POLICIES" ]; then
+    command -v go >/dev/null || skip "Go is not here, to build kube-router with"
+    step "Building kube-router $POLICIES (some minutes, once) ..."
+    if ! GOBIN=$HOME_DIR/new nice -n 19 timeout "$LIMIT" go install \
+        "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v$POLICIES" >"$HOME_DIR/build.log" 2>&1; then
+        tail -n 5 "$HOME_DIR/build.log"
+        skip "kube-router cannot be built here (see $HOME_DIR/build.log)"
+    fi
+    mv "$HOME_DIR/new/kube-router" "$HOME_DIR/kube-router-$POLICIES"
+fi
+export KUBE_ROUTER=$HOME_DIR/kube-router-$POLICIES
 export KUBE_APISERVER=$HOME_DIR/kube-apiserver-$KUBERNETES BUILD PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH=tests/e2e:tests/k8s:tests/k8s/node
 if [ -n "${NODE:-}" ]; then
@@ -93,9 +106,9 @@ if [ -n "${NODE:-}" ]; then
         ! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified
         ip link set lo up && ip addr add 192.0.2.1/32 dev lo && sysctl -qw net.ipv4.ip_forward=1 &&
         ip link add out type veth peer name nobody && ip link set out up && ip link set nobody up &&
-        ip route add default dev out src 192.0.2.1 && exec python3 tests/k8s/node/check_node.py -v'
+        ip route add default dev out src 192.0.2.1 && exec python3 tests/k8s/node/check_node.py -v '"${TEST:-}"
     exit
 fi
 step "Checking"
 # Endpoints may not be loopback addresses: here is another one, on an interface of this network alone.
-unshare -n sh -c 'ip link set lo up && ip addr add 192.0.2.1/32 dev lo && exec python3 tests/k8s/check.py -v'
+unshare -n sh -c 'ip link set lo up && ip addr add 192.0.2.1/32 dev lo && exec python3 tests/k8s/check.py -v '"${TEST:-}"

@@ -1,19 +1,21 @@
 """The plain manifests of deploy/kubernetes as they stand, on a real node: the image, the Job that makes the key, probes, the
-service, rollouts, evictions. Run by tests/k8s/run.sh with NODE=1, in namespaces of its own."""
+service, rollouts, evictions, policies. Run by tests/k8s/run.sh with NODE=1, in namespaces of its own."""
 
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
 import urllib.error
 
 from lib import wait_for
-from lib_deploy import path
+from lib_deploy import path, text, tool
 from node import Node
 
 ENGINES = """
@@ -42,6 +44,20 @@ metadata: {name: vllm, namespace: inference}
 spec:
   selector: {app: vllm}
   ports: [{name: http, port: 8000}]
+"""
+STRANGER = """
+apiVersion: v1
+kind: Pod
+metadata: {name: stranger, labels: {app: stranger}}
+spec:
+  automountServiceAccountToken: false
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: stranger
+      image: test:1
+      command: [/engine-sim, --listen, "0.0.0.0:8000"]
+      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 """
 MINE = ("-n", "grapevine")
 
@@ -168,6 +184,48 @@ class RealNode(unittest.TestCase):
             return sum(s["restartCount"] for p in self.routers() for s in p["status"].get("containerStatuses", []))
         wait_for(lambda: restarts() == 1, "the liveness probe fails", limit=120)
         wait_for(lambda: len(self.ready()) == 3, "it is back", limit=60)
+
+    def address(self, namespace, label, which=0):
+        return self.node.pods(namespace, label)[which]["status"]["podIP"]
+
+    def reaches(self, caller, address, port):
+        """Whether a pod is let in where somebody listens. Policies may refuse, or drop."""
+        script = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
+        return self.node.inside(caller, sys.executable, "-c", script, address, str(port)).returncode == 0
+
+    def test_6_who_reaches_which_port(self):
+        self.kubectl("create", "namespace", "monitoring")
+        for namespace in ("grapevine", "monitoring"):
+            self.kubectl("-n", namespace, "apply", "-f", "-", input=STRANGER)
+            self.kubectl("-n", namespace, "wait", "--for=condition=Ready", "pod/stranger", "--timeout", "60s")
+        routers = [p["status"]["podIP"] for p in self.routers()]
+        callers = {"of its namespace": self.address("grapevine", "app%3Dstranger"), "another router": routers[1],
+                   "Prometheus": self.address("monitoring", "app%3Dstranger"),
+                   "an engine": self.address("inference", "app%3Dvllm")}
+        ports = {"client": 8080, "admin": 9090, "probe": 9091, "gossip": 7490}
+        found = {c: [p for p in ports if self.reaches(callers[c], routers[0], ports[p])] for c in callers}
+        self.assertEqual(found, {
+            "of its namespace": ["client", "admin", "probe"], "another router": ["client", "admin", "probe", "gossip"],
+            "Prometheus": ["client", "probe"], "an engine": ["client"]})
+
+    def test_7_a_policy_for_what_routers_call(self):
+        """That of docs/deployment.md: enough for new pods to get ready, and nothing else is reached."""
+        values = os.path.join(self.folder, "egress.yaml")
+        with open(values, "w") as f:
+            f.write(re.search(r"(?ms)^```yaml\n(# egress\.yaml\n.*?)^```", text("docs", "deployment.md"))[1])
+        p = subprocess.run([tool("helm"), "template", "grapevine", path("deploy", "helm", "grapevine"), "-n", "grapevine", "-f",
+                            values, "-s", "templates/networkpolicy.yaml"], capture_output=True, text=True, check=True)
+        self.kubectl("apply", "-f", "-", input=p.stdout)
+        self.kubectl(*MINE, "rollout", "restart", "deployment/grapevine")
+        self.rolled()
+        wait_for(lambda: len(self.pods()) == 3, "the old ones have drained and are gone", limit=60)
+        self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))
+        self.assertIn("replicas     2: 2 up", self.gvctl("status"))
+        router = self.routers()[0]["status"]["podIP"]
+        engine, other = self.address("inference", "app%3Dvllm"), self.address("monitoring", "app%3Dstranger")
+        self.assertTrue(self.reaches(router, engine, 8000))
+        self.assertFalse(self.reaches(router, other, 8000))
+        self.assertTrue(self.reaches(engine, other, 8000))  # no policy stands between these
 
 
 if __name__ == "__main__":

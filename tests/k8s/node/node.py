@@ -1,5 +1,6 @@
 """One node of Kubernetes in a network and a mount namespace of its own: containerd, kubelet, kube-proxy, the scheduler and
-the controllers, beside the API server of the tests. Pods are routed (ptp); services are kube-proxy's, of nftables."""
+the controllers, beside the API server of the tests. Pods are routed (ptp); services are kube-proxy's, of nftables; policies
+are kube-router's."""
 
 import json
 import os
@@ -109,6 +110,9 @@ class Node(Cluster):
         write(self.at("proxy.json"), json.dumps({**PROXY, "clientConnection": {"kubeconfig": self.kubeconfig}}))
         self.part("proxy", self.program("kube-proxy"), "--config", self.at("proxy.json"))
         wait_for(self.node_ready, "the node is ready", limit=60, step=0.5)
+        self.part("policies", os.environ["KUBE_ROUTER"], "--kubeconfig", self.kubeconfig, "--hostname-override", "node",
+                  "--run-router=false", "--run-service-proxy=false", "--enable-cni=false", "--health-port", "0",
+                  "--service-cluster-ip-range", SERVICES)
 
     def node_ready(self):
         nodes = self.call("GET", "/api/v1/nodes")["items"]
@@ -118,7 +122,17 @@ class Node(Cluster):
         for part in reversed(self.parts):
             part.kill()
             part.wait()
+        if os.environ.get("LOGS"):
+            subprocess.run("cp %s/*.log %s" % (self.folder, os.environ["LOGS"]), shell=True)
         super().end()
+
+    def inside(self, address, *command):
+        """Runs a command in the network of the pod with this address."""
+        for pid in subprocess.run(["pgrep", "-x", "pause"], capture_output=True, text=True).stdout.split():
+            enter = ["nsenter", "-t", pid, "-n"]
+            if " %s/" % address in subprocess.run([*enter, "ip", "-4", "addr"], capture_output=True, text=True).stdout:
+                return subprocess.run([*enter, *command], capture_output=True, text=True)
+        raise AssertionError("no pod has " + address)
 
     def pods(self, namespace, label=""):
         return self.call("GET", "/api/v1/namespaces/%s/pods?labelSelector=%s" % (namespace, label))["items"]
