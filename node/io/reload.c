@@ -208,6 +208,7 @@ static void take(struct reload *r)
         log_event(log, LOG_ERROR, "config_refused", LOG_CSTR("error", err_text(r->err)));
     else if (tells || changes.changed + changes.waiting > 0)
         log_event(log, LOG_INFO, "config_reloaded", LOG_CSTR("file", r->in_force->config),
+                  LOG_CSTR("by", r->answers ? "signal" : "change"),
                   LOG_UINT("changed", changes.changed),
                   LOG_UINT("restart_needed", changes.waiting));
     keep_refused(r, refused ? r->error.text : r->err != 0 ? err_text(r->err) : "");

@@ -66,8 +66,8 @@ class Journal(SimCase):
                 ("f5", "error", "failed", 200), ("f6", "garbage", "failed", 200)):
             self.fail_by(mode, count=1, after_chunks=1)
             c = self.client(self.one)
-            c.send(request("POST", "/v1/chat/completions", json.dumps(chat(stream=True)).encode(),
-                           [JSON, ("x-jepsen-op", op)]))
+            ask = chat(stream=True, max_tokens=100000)  # so many that no pause of the engine makes them one piece
+            c.send(request("POST", "/v1/chat/completions", json.dumps(ask).encode(), [JSON, ("x-jepsen-op", op)]))
             end = self.end(op)
             self.assertEqual((end["how"], end["status"]), (how, status), op)
         self.assertEqual(self.c.post("/v1/chat/completions", {}, [("x-jepsen-op", "f7")]).status, 400)

@@ -418,7 +418,7 @@ class Failures(SimCase):
         streamed, whole = self.client(self.one), self.client(self.one)
         for c, stream in ((streamed, True), (whole, False)):
             c.send(request("POST", "/v1/chat/completions",
-                           json.dumps(chat(stream=stream)).encode(), [JSON]))
+                           json.dumps(chat(stream=stream, max_tokens=500 if stream else 5)).encode(), [JSON]))
         wait_for(lambda: self.stats()["running"] == 0 and self.stats()["requests"] == 2, "the end")
         time.sleep(0.1)
         self.assertTrue(whole.is_open())
