@@ -192,12 +192,30 @@ static void tell_refused(struct admin *a, const struct exchange *x, const struct
     a->refusals_unsaid = 0;
 }
 
+/* Whether a program on this machine asks, and not a proxy there for somebody elsewhere. */
+static bool is_from_here(const struct exchange *x, const struct http_head *head)
+{
+    static const struct slice proxied[] = {SLICE("forwarded"), SLICE("x-forwarded-for"),
+                                           SLICE("x-real-ip"), SLICE("via")};
+    for (size_t i = 0; i < ARRAY_LEN(proxied); i++) {
+        if (http_head_find(head, proxied[i]).at != NULL)
+            return false;
+    }
+    return node_host_is_loopback(x->client->peer);
+}
+
+/* For a message: where a call comes from that is_from_here() denies. */
+static const char *elsewhere(const struct exchange *x, const struct admin_who *who)
+{
+    return node_host_is_loopback(x->client->peer) ? "a proxy on this machine" : who->from;
+}
+
 /* A call that changes something needs the token, where one is configured: 401 if it is wrong. Where
  * none is, it must come from this machine, else 403: one that can add a replica gets prompts. */
 bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct admin_who who;
-    if (a->config.token != NULL ? has_token(a, head) : node_host_is_loopback(x->client->peer))
+    if (a->config.token != NULL ? has_token(a, head) : is_from_here(x, head))
         return true;
     admin_who(a, x, head, &who);
     tell_refused(a, x, &who);
@@ -211,7 +229,7 @@ bool admin_may_change(struct admin *a, struct exchange *x, const struct http_hea
             "This call changes state and comes from %s. A router without an admin token takes "
             "changes from loopback alone%s start it with admin-token-file and give the token "
             "(gvctl --token-file FILE).",
-            who.from,
+            elsewhere(x, &who),
             a->on_loopback
                 ? ": call it on its own machine by 127.0.0.1, or"
                 : ", and the admin port of this one does not listen there, so it takes no changes "
@@ -224,7 +242,7 @@ bool admin_may_change(struct admin *a, struct exchange *x, const struct http_hea
 bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct admin_who who;
-    if (node_host_is_loopback(x->client->peer) || has_any_token(a, head))
+    if (is_from_here(x, head) || has_any_token(a, head))
         return true;
     admin_who(a, x, head, &who);
     tell_refused(a, x, &who);
@@ -239,7 +257,7 @@ bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *
             "This call tells whether a text was served, and comes from %s. A router without a "
             "token takes it from loopback alone%s start it with admin-token-file or "
             "admin-read-token-file and give a token (gvctl --token-file FILE).",
-            who.from,
+            elsewhere(x, &who),
             a->on_loopback ? ": call it on its own machine by 127.0.0.1, or"
                            : ", and the admin port of this one does not listen there:");
     return false;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,6 +46,16 @@ static void prepare_memory(const struct node *node)
     (void)madvise(at + skip, len, MADV_HUGEPAGE);
     if (len <= POPULATE_BYTES_MAX)
         (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
+}
+
+/* A core would hold prompts and keys. For one to debug with: prlimit --core=unlimited --pid PID. */
+static void forbid_core_dumps(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+        limit.rlim_cur = 0;
+        (void)setrlimit(RLIMIT_CORE, &limit);
+    }
 }
 
 static void on_random(void *context, void *out, size_t len)
@@ -259,6 +270,7 @@ int main(int argc, char **argv)
 {
     /* A peer that has gone is an error of write(), not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
+    forbid_core_dumps();
     io_random_init();
 #ifdef GRAPEVINE_BUGS
     if (!bug_choose(getenv("BUG"))) {

@@ -3,24 +3,33 @@
 #include "base/check.h"
 #include "base/err.h"
 
-void io_secret_watch_read(struct io_secret_watch *w)
+static void reading(struct io_secret_watch *w, bool at_once)
 {
     w->others_read = false;
     w->err = io_secret_read(&w->file, &w->text, &w->others_read, w->message);
-    if (w->read != NULL)
+    struct slice said = w->err == 0 ? buf_slice(&w->text) : slice_of_cstr(w->message);
+    struct access_digest now = access_digest_of(said);
+    w->settled = at_once || access_digest_equal(&now, &w->seen);
+    w->seen = now;
+    if (w->settled && w->read != NULL)
         w->read(w->context);
+}
+
+void io_secret_watch_read(struct io_secret_watch *w)
+{
+    reading(w, true);
 }
 
 static void on_work(uv_work_t *work)
 {
-    io_secret_watch_read(work->data);
+    reading(work->data, false);
 }
 
 static void on_worked(uv_work_t *work, int status)
 {
     struct io_secret_watch *w = work->data;
     w->busy = false;
-    if (status == 0 && !w->stopped)
+    if (status == 0 && w->settled && !w->stopped)
         w->taken(w->context);
     io_secret_free(&w->text);
 }

@@ -426,8 +426,7 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     p->engines.expired = upstream_expired;
     p->exchanges.expired = request_expired;
     queue_init(&p->exchanges.queue, config->options->queue_max);
-    p->exchanges.id_high = config->random[0];
-    p->exchanges.id_low = config->random[1];
+    memcpy(p->exchanges.id_key, config->random, sizeof p->exchanges.id_key);
     (void)snprintf(p->via, sizeof p->via, HTTP_VIA_ROUTER "%016" PRIx64, config->random[2]);
     (void)snprintf(p->identity, sizeof p->identity, "%s%s%s", p->via,
                    config->name != NULL ? " " : "", config->name != NULL ? config->name : "");

@@ -113,6 +113,23 @@ class AdminOffLoopback(Case):
                 self.assertEqual(self.call(host, r, "POST", path, key).status, 200)
         self.assertEqual(r.events("admin_without_token"), [])
 
+    def test_what_a_proxy_hands_on_is_not_from_here(self):
+        """A proxy beside the router made every caller local: a replica could be added, which gets prompts."""
+        e = self.engine()
+        r = self.router([e])
+        for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"):
+            for path in ("/replicas?replica=127.0.0.1:1", "/explain"):
+                got = self.call(HOST, r, "POST", path, [(name, "203.0.113.7")])
+                self.assertEqual(got.status, 403, (name, path))
+                self.assertIn("comes from a proxy on this machine.", got.json["error"]["message"])
+        self.assertEqual([x["name"] for x in r.admin("GET", "/replicas").json], [e.name])
+
+    def test_it_leaves_no_core(self):
+        """Prompts and keys would be in it; only systemd's unit forbade that."""
+        pid = self.router([self.engine()]).pid
+        with open("/proc/%d/limits" % pid) as f:
+            self.assertRegex(f.read(), r"Max core file size +0 ")
+
     def test_a_port_on_loopback_needs_no_warning(self):
         r = self.router([self.engine()])
         self.assertEqual(r.admin("POST", "/log-level?level=info", b"").status, 200)

@@ -360,6 +360,12 @@ class Helm(unittest.TestCase):
             self.assertIn(name, o.config)
         self.assertEqual(len(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule")), 3)
 
+    def test_the_token_of_the_api_server_is_there_if_it_is_used(self):
+        for values, token in (("engines.kubernetes={a/x:8000}", True), ("engines.kubernetes=null,config.replica=http://x:1", False)):
+            o = Objects(self, documents(template("--set", values)))
+            pod = o.one("Deployment")["spec"]["template"]["spec"]
+            self.assertEqual(pod.get("automountServiceAccountToken", True), token)
+
     def test_labels_may_have_a_slash(self):
         o = Objects(self, documents(template("--set", "engines.kubernetes={vllm:8000#model=meta-llama/Llama-3,"
                                              "https://b/y:http#model=x/y#engine=vllm}")))

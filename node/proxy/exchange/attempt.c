@@ -319,7 +319,7 @@ static void start(struct exchange *x)
         send_now(x);
         return;
     }
-    uint64_t random = hash_mix(p->exchanges.id_high + p->exchanges.back_offs++);
+    uint64_t random = hash_mix(p->exchanges.id_key[0] + p->exchanges.back_offs++);
     x->deadline.expired = send_later;
     proxy_arm(p, PROXY_RETRY_FIRST + (enum proxy_limit)(random % PROXY_RETRY_WAITS), &x->deadline);
 }

@@ -35,10 +35,10 @@ struct proxy_exchanges {
     struct queue queue; /* those that wait for room at a replica */
     bool queue_due;     /* there may be some now */
     struct suspect_queue suspects;
-    struct budget budget; /* of retries */
-    uint64_t back_offs;   /* so far */
-    uint64_t id_high;     /* random; ids are high + counter */
-    uint64_t id_low;
+    struct budget budget;                /* of retries */
+    uint64_t back_offs;                  /* so far */
+    uint64_t id_key[2];                  /* secret: ids are the counter, hashed with it */
+    uint64_t ids;                        /* so far */
     uint64_t loop_logged_ms;             /* 0: never */
     unsigned loops_unlogged;             /* since then */
     void (*expired)(struct deadline *d); /* request-timeout: what proxy.c has for it */

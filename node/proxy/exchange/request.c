@@ -1,6 +1,7 @@
 /* The request of an exchange: its head (which path, what matters for routing) and its body. */
 #include "node/proxy/exchange/exchange_internal.h"
 
+#include <sodium.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -23,7 +24,9 @@ static bool is_safe_id(struct slice id)
     return true;
 }
 
-/* The client's X-Request-Id, or one of our own: 32 hex digits. */
+/* The client's X-Request-Id, or one of our own: 32 hex digits that nobody can tell beforehand. An
+ * engine refuses an id that is under way (vLLM), so a client that knew the next ones could have
+ * others' requests fail. */
 static void name_request(struct exchange *x, struct slice given)
 {
     struct proxy *p = x->proxy;
@@ -33,9 +36,12 @@ static void name_request(struct exchange *x, struct slice given)
         return;
     }
     static const char digits[] = "0123456789abcdef";
-    uint64_t words[2] = {p->exchanges.id_high, hash_mix(p->exchanges.id_low++)};
-    for (unsigned i = 0; i < 32; i++)
-        x->request_id_text[i] = digits[(words[i / 16] >> (60 - 4 * (i % 16))) & 15];
+    uint64_t number = p->exchanges.ids++;
+    unsigned char id[crypto_shorthash_siphashx24_BYTES];
+    (void)crypto_shorthash_siphashx24(id, (const unsigned char *)&number, sizeof number,
+                                      (const unsigned char *)p->exchanges.id_key);
+    for (unsigned i = 0; i < 2 * sizeof id; i++)
+        x->request_id_text[i] = digits[(id[i / 2] >> (i % 2 == 0 ? 4 : 0)) & 15];
     x->request_id = slice_of(x->request_id_text, 32);
 }
 

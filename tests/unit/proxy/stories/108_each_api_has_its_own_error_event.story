@@ -14,7 +14,7 @@ A posts /v1/messages {"model":"m","stream":true,"messages":[]}
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "58\r\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"hel\"}}\n\n\r\n"
 1a is done
     log upstream_failed then=error_event
-    to A: "a5\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"The replica failed: its answer is cut.\"},\"request_id\":\"5a5a5a5a5a5a5a5a39f5494ce9f80435\"}\n\n\r\n"
+    to A: "a5\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"The replica failed: its answer is cut.\"},\"request_id\":\"6502eeb65069f8d139474e71d99d99b2\"}\n\n\r\n"
     log request end=engine_failed reason=no_terminal
     close A
     release A at 1

@@ -12,7 +12,7 @@ A posts /v1/chat/completions {"model":"m","messages":[{"role":"user","content":"
     finish A
 B connects
 B sends "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: gv-eve\r\nContent-Length: 13\r\n\r\n{\"model\":\"m\"}"
-    to B: HTTP/1.1 401 Unauthorized; Content-Length: 227; www-authenticate: Bearer; Connection: close "{\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"This API key is not known here: it is mistyped, or was taken back. Who runs this router gives out another one.\"},\"request_id\":\"5a5a5a5a5a5a5a5ac5bcda0ee103e0ed\"}"
+    to B: HTTP/1.1 401 Unauthorized; Content-Length: 227; www-authenticate: Bearer; Connection: close "{\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"This API key is not known here: it is mistyped, or was taken back. Who runs this router gives out another one.\"},\"request_id\":\"6a604477f0713a2517889798c4e59b5d\"}"
     log request
     finish B
 C connects

@@ -37,7 +37,7 @@ A sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-al
     to A: HTTP/1.1 404 Not Found; Content-Length: 135 "{\"error\":{\"message\":\"The model `n` does not exist, or this API key may not use it.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
     log request
 A sends "POST /v1/messages HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\nContent-Length: 10\r\n\r\nno json at"
-    to A: HTTP/1.1 404 Not Found; Content-Length: 172 "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"The model `` does not exist, or this API key may not use it.\"},\"request_id\":\"5a5a5a5a5a5a5a5a5053691a8947614b\"}"
+    to A: HTTP/1.1 404 Not Found; Content-Length: 172 "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"The model `` does not exist, or this API key may not use it.\"},\"request_id\":\"be3d8f4fb1895b4ba47ca58cd25a9c30\"}"
     log request
 B connects
 B sends "POST /generate HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\nContent-Length: 12\r\n\r\n{\"text\":\"x\"}"

@@ -30,7 +30,7 @@ A sends "GET /version HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\n\
     to A: HTTP/1.1 429 Too Many Requests; Content-Length: 160; retry-after: 41 "{\"error\":{\"message\":\"Rate limit reached for the API key `alice`: requests-per-minute is 3. Try again in 41 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 A sends "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: gv-alice\r\nContent-Length: 0\r\n\r\n"
-    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 201; retry-after: 41 "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"Rate limit reached for the API key `alice`: requests-per-minute is 3. Try again in 41 s.\"},\"request_id\":\"5a5a5a5a5a5a5a5aaa35bb06dc7591c9\"}"
+    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 201; retry-after: 41 "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"Rate limit reached for the API key `alice`: requests-per-minute is 3. Try again in 41 s.\"},\"request_id\":\"5f75cc2171fd810b35d3b2339aeb5c57\"}"
     log request
 wait 60000
     close 1a
