@@ -270,7 +270,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libtest
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^all:.*## /{printf "  make %-14s %s\n", "", $$2; next} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^all:.*## /{printf "  make %-14s %s\n", "", $$2; next} /^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: deps deps-build deps-check deps-bench
 deps-build:

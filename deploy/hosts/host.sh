@@ -20,13 +20,12 @@ restart= changed=
 
 say() { echo "$(uname -n): $*"; }
 
-# put FILE MODE: into place in one step. False if it was there as it is.
+# put FILE MODE: into place in one step. False if it was there as it is. `set -e` does not reach in here: callers say `||`.
 put() {
     to=$etc/${1##*/}
     [ -e "$from/$1" ] || return 1
     ! cmp -s "$from/$1" "$to" || return 1
-    install -m "$2" -o root -g grapevine "$from/$1" "$to.new"
-    mv "$to.new" "$to"
+    install -m "$2" -o root -g grapevine "$from/$1" "$to.new" && mv "$to.new" "$to" || { say "$to cannot be written" >&2; exit 1; }
     say "$to is new"
     changed=yes
 }

@@ -72,7 +72,23 @@ static int check(const char *path, struct slice line, bool *ends_open)
     return EXIT_FAILURE;
 }
 
-/* One write: a router that reads it meanwhile sees the file with the line or without. */
+/* All or nothing, in one write: a router that reads it meanwhile sees the file with the line or
+ * without, and would refuse one with half of it. Sets errno. */
+static bool append_to(int fd, struct slice text)
+{
+    off_t end = lseek(fd, 0, SEEK_END);
+    if (end < 0)
+        return false;
+    errno = ENOSPC; /* what a short write does not say */
+    if (write(fd, text.at, text.len) == (ssize_t)text.len && fsync(fd) == 0)
+        return true;
+    int why = errno;
+    if (ftruncate(fd, end) != 0)
+        why = errno;
+    errno = why;
+    return false;
+}
+
 static int append(const char *path, struct slice line)
 {
     bool ends_open;
@@ -84,8 +100,7 @@ static int append(const char *path, struct slice line)
     if (fd < 0 && errno == EEXIST)
         fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     bool good = fd >= 0 && (!ends_open || buf_append_char(&text, '\n') == 0) &&
-                buf_append_slice(&text, line) == 0 &&
-                write(fd, text.at, text.len) == (ssize_t)text.len && fsync(fd) == 0;
+                buf_append_slice(&text, line) == 0 && append_to(fd, buf_slice(&text));
     int why = errno;
     if (fd >= 0)
         (void)close(fd);

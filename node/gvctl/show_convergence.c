@@ -151,12 +151,13 @@ static void show_digests(const struct show *how, json_t *nodes)
         {"REGISTRY", 0},
         {"INDEX", 0},
         {"LOG", 0},
+        {"POISON", 0},
         {"REPORTS", 0},
         {"GENERATIONS", TABLE_RIGHT | TABLE_WIDE},
         {"OBSERVATIONS", TABLE_RIGHT | TABLE_WIDE},
         {"", 0},
     };
-    static const char *const digests[] = {"registry", "whole_index", "log", "reports"};
+    static const char *const digests[] = {"registry", "whole_index", "log", "poison", "reports"};
     const int digits = how->wide || how->verbose ? 16 : 8;
     struct table t;
     const char *name;
@@ -192,8 +193,10 @@ int show_convergence(const struct show *how, const json_t *answer, unsigned memb
         show_differ(answer);
     show_verdict(how, answer, members);
     if (how->verbose)
-        printf("\n"
-               "Digests of what each router holds: of the names of replicas, the prefix index,\n"
-               "operators' wishes and poison (LOG), and reports of load and learned rates.\n");
+        printf(
+            "\n"
+            "Digests of what each router holds. REGISTRY: names of replicas, operators' wishes.\n"
+            "INDEX: which replica holds which prefix. LOG: engines' events. POISON: requests that\n"
+            "killed replicas. REPORTS: load and learned rates.\n");
     return 0;
 }

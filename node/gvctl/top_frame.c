@@ -58,21 +58,21 @@ static const struct survey_router *router_before(const struct survey *before, co
 /* What the routers that were reached both times have counted since. */
 static struct survey_counters all_since(const struct survey *now, const struct survey *before)
 {
-    struct survey a = *now, b = {0};
-    struct survey_router then[SURVEY_ROUTERS_MAX + 1], here[SURVEY_ROUTERS_MAX + 1];
-    a.routers = here;
-    a.router_count = 0;
-    b.routers = then;
-    for (unsigned i = 0; i < now->router_count && a.router_count < ARRAY_LEN(here); i++) {
-        const struct survey_router *r = router_before(before, now->routers[i].name);
-        if (!now->routers[i].reached || (before != NULL && r == NULL))
+    struct survey since = *now;
+    struct survey_router routers[SURVEY_ROUTERS_MAX + 1];
+    since.routers = routers;
+    since.router_count = 0;
+    for (unsigned i = 0; i < now->router_count && since.router_count < ARRAY_LEN(routers); i++) {
+        struct survey_router *r = &routers[since.router_count];
+        const struct survey_router *then = router_before(before, now->routers[i].name);
+        if (!now->routers[i].reached || (before != NULL && then == NULL))
             continue;
-        here[a.router_count++] = now->routers[i];
-        if (r != NULL)
-            then[b.router_count++] = *r;
+        *r = now->routers[i];
+        if (then != NULL) /* each by itself: one that was restarted begins anew */
+            r->counters = survey_since(&r->counters, &then->counters);
+        since.router_count++;
     }
-    struct survey_counters sum = survey_sum(&a), earlier = survey_sum(&b);
-    return survey_since(&sum, &earlier);
+    return survey_sum(&since);
 }
 
 static void head(const struct given *g, const struct survey *now, const struct survey *before,

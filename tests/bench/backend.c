@@ -306,7 +306,11 @@ int main(int argc, char **argv)
     poller = epoll_create1(0);
     CHECK(poller >= 0);
     answers_build();
-    for (int i = 1; i + 1 < argc; i += 2) {
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc) {
+            (void)fprintf(stderr, "usage: backend [--pace-us N] --listen HOST:PORT ...\n");
+            return 2;
+        }
         if (strcmp(argv[i], "--listen") == 0) {
             listen_on(argv[i + 1]);
         } else if (strcmp(argv[i], "--pace-us") == 0) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [tls] [instructions] [micro] [quality] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all by default)
+#   tests/bench/run.sh [cpu] [tls] [instructions] [micro] [quality] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all but agree by default)
 # QUICK=1 makes it short. Results also under build/bench/. A program that crashes or finds a result wrong,
 # or a promise of routing that is broken, fails the whole at its end; a speed that was missed does not: the machine may be busy.
 set -euo pipefail
@@ -87,7 +87,7 @@ for section in "$@"; do
             echo "beside: a target was missed"
         ;;
     *)
-        echo "unknown section $section: cpu, micro, quality, processes, agree, cluster, gossip, soak or beside" >&2
+        echo "unknown section $section: cpu, tls, instructions, micro, quality, processes, agree, cluster, gossip, soak, beside or sizing" >&2
         exit 2
         ;;
     esac

@@ -2,11 +2,13 @@
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from lib import Case, answer_json, chunk, request, wait_for
+from lib import Case, answer_json, binary, chunk, request, wait_for
 from test_daemon import run
 
 CHAT = "/v1/chat/completions"
@@ -245,6 +247,20 @@ class TheFile(KeysCase):
                             (("new", "x", "--wait"), "key has no option --wait")):
             code, out, err = run("gvctl", "key", *args)
             self.assertEqual((code, out, wrong in err), (2, "", True), err)
+
+    def test_a_full_disk_leaves_no_half_of_a_line(self):
+        """Every router refused the file then, and what was said was that it exists."""
+        self.new("alice")
+        before = self.read()
+
+        def full():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10,) * 2)
+        p = subprocess.run([binary("gvctl"), "key", "new", "bob", "--file", self.keys], capture_output=True, text=True,
+                           preexec_fn=full)
+        self.assertEqual((p.returncode, p.stdout), (1, ""))
+        self.assertIn("No space left", p.stderr)
+        self.assertEqual(self.read(), before)
 
     def test_gvctl_takes_the_options_of_all_commands(self):
         """Who has an alias with --admin and --token-file got `unrecognized option`."""

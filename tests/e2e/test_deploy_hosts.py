@@ -121,6 +121,12 @@ def story_rollout(fleet):
         raise SystemExit("a router that is not ready: %s%s" % (out, err))
     expect([fleet.asked(a) for a in all_hosts], [["start grapevine"], [], []], "only the first was started")
     write(fleet.at("replicas"), engines)
+    # A file that cannot be put there stops it, too.
+    fleet.hosts[first].run("mkdir", "-p", "/etc/grapevine/replicas.new/replicas")
+    status, out, err = fleet.rollout(*all_hosts)
+    if status != 1 or "/etc/grapevine/replicas cannot be written" not in err or "stopped at " + first not in err:
+        raise SystemExit("a file that cannot be written: %s%s" % (out, err))
+    fleet.hosts[first].run("rm", "-r", "/etc/grapevine/replicas.new")
     # All three.
     status, out, err = fleet.rollout("root@" + first, *others)
     if status != 0 or "equal: all 3 living routers" not in out:

@@ -1,7 +1,9 @@
 """gvctl convert, given configurations as people have them."""
 
+import tempfile
 import unittest
 
+from lib_cluster import gvctl
 from test_gvctl_convert import Converts
 
 DEBIAN = r"""# Debian's head, a page of statistics first, plain HTTP that redirects
@@ -293,6 +295,14 @@ class HAProxy(Converts):
                   "bind: [2001:db8::5]:443: clients connect at one address, 10.0.0.5:443",
                   "server: rise: a replica is back with its first good answer",
                   "http-check expect: health-statuses: the statuses of a replica that is well; its body does not count")
+
+    def test_half_of_a_file_is_not_converted(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write(DEBIAN + "# more\n" * 200000)
+            f.flush()
+            status, out, err = gvctl("convert", "--from", "haproxy", "--", "haproxy", "-f", f.name)
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("or it is above 1 MiB", err)
 
     def test_names_of_dns_with_tls_and_a_service_that_is_off(self):
         got, out, _ = self.of(DNS)

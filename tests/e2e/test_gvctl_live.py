@@ -1,6 +1,7 @@
 """gvctl at routers that run: status, top in a terminal, a drain that waits, and ports that are others."""
 
 import fcntl
+import http.server
 import json
 import os
 import pty
@@ -10,6 +11,7 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import unittest
 
 from lib import HOST, LIMIT, SSE_HEAD, Case, binary, chunk, wait_for
@@ -62,6 +64,23 @@ class Terminal:
         self.p.wait()
         os.close(self.ours)
         os.close(self.theirs)
+
+
+class Through(http.server.BaseHTTPRequestHandler):
+    """An admin port that hands GET on to that of `router`, and has counted `more` requests than that."""
+    router, more = None, 0
+
+    def do_GET(self):
+        got = self.router.admin("GET", self.path)
+        body = re.sub(rb"(?m)^grapevine_requests_total (\d+)$",
+                      lambda m: b"grapevine_requests_total %d" % (int(m[1]) + self.more), got.body)
+        self.send_response(got.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
 
 
 class Live(Clustered):
@@ -182,6 +201,29 @@ class Live(Clustered):
         self.assertEqual(t.ends(), 0)
         self.assertTrue(t.read().endswith("\x1b[?25h\x1b[?1049l"), "the screen is as before")
         self.assertEqual(termios.tcgetattr(t.theirs), t.before)
+
+    def test_top_where_one_is_restarted(self):
+        """All that the others had counted in their lives was shown as the rate of one second."""
+        sim = self.sim(*FAST)
+        handler = type("Of2", (Through,), {"more": 1000000})
+        door = http.server.ThreadingHTTPServer((HOST, 0), handler)
+        threading.Thread(target=door.serve_forever, daemon=True).start()
+        self.addCleanup(lambda: (door.shutdown(), door.server_close()))
+        one = self.node("r1", [sim])
+        handler.router = self.node("r2", [sim], "--admin-advertise", "%s:%d" % (HOST, door.server_port), join=one)
+        self.wait_alive(one, ["r1", "r2"])
+        talk = Talk(self, 1)
+        for _ in range(5):
+            talk.ask(one)
+        t = Terminal(self, ["--admin", "http://%s:%d" % (HOST, one.admin_port), "top"], rows=16, columns=80)
+
+        def rates():
+            return [float(r) for f in t.frames() for r in re.findall(r"\nrequests ([\d.]+)\S*/s", f)]
+        wait_for(lambda: rates()[-2:] == [0, 0], "nobody asks")
+        handler.more = 0
+        n = len(t.frames())
+        wait_for(lambda: len(t.frames()) > n + 2, "more frames")
+        self.assertEqual(max(rates()[-3:]), 0)
 
     def test_top_ends_by_signals_and_does_without_colour(self):
         r = self.router([self.engine()])

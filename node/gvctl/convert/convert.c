@@ -150,7 +150,7 @@ static int of_haproxy_words(const struct convert_input *input, const json_t *wor
         const char *word = json_string_value(json_array_get(words, i));
         const char *path = json_string_value(json_array_get(words, i + 1));
         if (strcmp(word, "-f") == 0 && !convert_file(path, &text)) {
-            (void)fprintf(stderr, "gvctl: cannot read \"%s\"\n", path);
+            (void)fprintf(stderr, "gvctl: cannot read \"%s\", or it is above 1 MiB\n", path);
             buf_free(&text);
             convert_free(&c);
             return EXIT_FAILURE;

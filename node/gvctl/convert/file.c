@@ -16,5 +16,5 @@ bool convert_file(const char *path, struct buf *text)
         err = buf_append(text, chunk, n);
     if (f != NULL)
         (void)fclose(f);
-    return err == 0;
+    return err == 0 && text->len < FILE_MAX; /* half of a file is not what it says */
 }
