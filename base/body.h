@@ -18,6 +18,7 @@ struct body {
     bool complete;
 };
 
+/* The first reference is the caller's. NULL: no memory. */
 struct body *body_new(void);
 struct body *body_ref(struct body *b);
 void body_unref(struct segment_pool *pool, struct body *b);

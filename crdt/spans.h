@@ -83,11 +83,6 @@ static inline struct crdt_mark crdt_spans_mark(const struct crdt_spans *s, uint6
     return crdt_symbol_mark(&symbol);
 }
 
-static inline struct crdt_sketch *crdt_spans_at(const struct crdt_spans *s, uint32_t generation)
-{
-    return &s->ring[generation / s->length % s->count];
-}
-
 /* Whether its span is alive. */
 static inline bool crdt_spans_alive(const struct crdt_spans *s, uint32_t generation)
 {

@@ -82,12 +82,8 @@ class Caches:
         first, last = bisect.bisect_right(times, begin), bisect.bisect_right(times, end)
         return (sums[last - 1] if last else 0) - (sums[first - 1] if first else 0)
 
-    def lost_after(self, engine, t, until):
-        """The first loss of its cache after t, until then; None: there was none."""
-        return next((at for at in self.lost.get(engine, []) if t < at <= until), None)
-
     def shown_after(self, engine, t, until):
-        """The same of those that routers can tell from the one before."""
+        """The first loss of its cache after t, until then, that routers can tell from the one before; None: there was none."""
         return next((at for at in self.lost.get(engine, []) if t < at <= until and (engine, at) not in self.at_once), None)
 
     def has_journal(self, engine):

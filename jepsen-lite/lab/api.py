@@ -48,9 +48,3 @@ def has_token(event):
         if choice.get("text") or delta.get("content") or delta.get("tool_calls"):
             return True
     return False
-
-
-def id_of(event):
-    """The id of the answer, where the event has it."""
-    inner = event.get("response") or event.get("message") or event
-    return inner.get("id", "") if isinstance(inner, dict) else ""

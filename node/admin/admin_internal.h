@@ -116,6 +116,8 @@ void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind
 /* For node_replication_events(); the context is the admin. */
 MUST_USE int admin_events_answer(void *admin, struct slice request, struct buf *out);
 uint64_t admin_unix_ms(const struct admin *a);
+/* The event's time, which is in milliseconds, or the replication's, if that is ahead. */
+uint64_t admin_now_us(const struct admin *a, const struct node_replication *n);
 /* Makes events of what changed; does so every ADMIN_WATCH_MS. */
 void admin_watch(struct admin *a, uint64_t now_ms);
 void admin_asks_free(struct admin *a);

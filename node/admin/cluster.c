@@ -20,8 +20,7 @@ static struct node_replication *replication_of(struct admin *a, struct exchange 
     return a->config.replication;
 }
 
-/* The event's time, which is in milliseconds, or the replication's, if that is ahead. */
-static uint64_t now_us(const struct admin *a, const struct node_replication *n)
+uint64_t admin_now_us(const struct admin *a, const struct node_replication *n)
 {
     uint64_t event_us = proxy_now_ms(a->proxy) * 1000, known_us = node_replication_now_us(n);
     return event_us > known_us ? event_us : known_us;
@@ -39,7 +38,7 @@ void admin_members(struct admin *a, struct exchange *x, const struct http_head *
     buf_init(&members, 0);
     buf_init(&stats, 0);
     buf_init(&out, 0);
-    uint64_t now = now_us(a, n);
+    uint64_t now = admin_now_us(a, n);
     int err = node_replication_members_json(n, now, &members);
     if (err == 0)
         err = node_replication_stats_json(n, now, &stats);
@@ -119,12 +118,7 @@ static int write_answers(const struct admin_ask *ask, struct slice nodes, struct
         json_key(&w, "equal");
         json_bool(&w, differ == 0);
         json_key(&w, "differ");
-        json_array_begin(&w);
-        for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++) {
-            if ((differ & 1u << i) != 0)
-                json_cstr(&w, node_digest_class_text(i));
-        }
-        json_array_end(&w);
+        node_digests_differ_write(differ, &w);
         json_key(&w, "joining");
         json_bool(&w, (differ & NODE_DIGESTS_JOINING) != 0);
         json_key(&w, "comparable");
@@ -165,7 +159,7 @@ void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind
     a->asks = ask;
     /* The answer may come from within the call: a cluster of one. */
     exchange_wait(x, on_forget, ask);
-    uint64_t now = now_us(a, n);
+    uint64_t now = admin_now_us(a, n);
     int err = node_replication_not_asked_json(n, now, &ask->not_asked);
     if (err == 0)
         err = node_replication_ask(n, (uint8_t)kind, request, timeout_us, now, on_answers, ask);

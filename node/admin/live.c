@@ -151,10 +151,9 @@ static void ask_digests(struct admin_live *live, uint64_t now_ms)
     }
     a->asked_ms = now_ms;
     a->asking = true;
-    uint64_t now_us = now_ms * 1000, known_us = node_replication_now_us(n);
     /* The answer may come from within the call. */
     if (node_replication_ask(n, NODE_CALL_DIGESTS, slice_of("", 0), LIVE_ASK_TIMEOUT_US,
-                             now_us > known_us ? now_us : known_us, on_digests, live) != 0)
+                             admin_now_us(live->admin, n), on_digests, live) != 0)
         a->asking = false;
 }
 
@@ -166,12 +165,7 @@ static void put_agreement(struct admin_live *live, struct json_writer *w)
     put_text(w, "state", agree_text(a->state));
     json_put_u64(w, "since_ms", a->since_ms);
     json_key(w, "differ");
-    json_array_begin(w);
-    for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++) {
-        if ((a->differ & 1u << i) != 0)
-            json_cstr(w, node_digest_class_text(i));
-    }
-    json_array_end(w);
+    node_digests_differ_write(a->differ, w);
     json_key(w, "nodes");
     json_raw(w, a->nodes.len > 0 ? buf_slice(&a->nodes) : SLICE("{}"));
     json_object_end(w);

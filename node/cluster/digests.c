@@ -9,7 +9,7 @@
 enum { TEXT_BYTES = GOSSIP_NAME_MAX, INDEX_BIT = 1 << NODE_DIGEST_INDEX };
 enum { ALL_BITS = (1 << NODE_DIGEST_CLASSES) - 1 };
 
-const char *node_digest_class_text(enum node_digest_class class)
+static const char *class_text(enum node_digest_class class)
 {
     static const char *const texts[] = {
         [NODE_DIGEST_REGISTRY] = "registry", [NODE_DIGEST_LOG] = "log",
@@ -151,7 +151,7 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
         struct slice key = text(r);
         int class = -1;
         for (int i = 0; i < NODE_DIGEST_CLASSES; i++)
-            class = slice_equal(key, slice_of_cstr(node_digest_class_text(i))) ? i : class;
+            class = slice_equal(key, slice_of_cstr(class_text(i))) ? i : class;
         bool is_floor = slice_equal(key, SLICE("floor"));
         bool is_now = slice_equal(key, SLICE("now"));
         bool is_ready = slice_equal(key, SLICE("ready"));
@@ -209,6 +209,16 @@ unsigned node_digests_differ(struct slice nodes)
     (void)compare(nodes, 0, &floor);
     uint64_t again = 0;
     return compare(nodes, floor, &again);
+}
+
+void node_digests_differ_write(unsigned differ, struct json_writer *w)
+{
+    json_array_begin(w);
+    for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++) {
+        if ((differ & 1u << i) != 0)
+            json_cstr(w, class_text(i));
+    }
+    json_array_end(w);
 }
 
 /* --- in few words ---------------------------------------------------------------------------- */

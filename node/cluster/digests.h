@@ -33,12 +33,13 @@ enum {
     NODE_DIGESTS_JOINING = 1 << NODE_DIGEST_CLASSES,
     NODE_DIGESTS_INCOMPARABLE = NODE_DIGESTS_JOINING << 1,
 };
-const char *node_digest_class_text(enum node_digest_class class);
 
 /* `nodes`: a JSON object, member name -> digests, as node_replication_ask() gives it. Bits
  * 1 << class of what is not the same everywhere; 0: all is equal. A member that did not answer, or
  * left a class out, differs in it. */
 unsigned node_digests_differ(struct slice nodes);
+/* Writes an array of the names of the classes in such bits. */
+void node_digests_differ_write(unsigned differ, struct json_writer *w);
 /* Writes an object of the same members, each with its digests, `whole_index`, `ready` and, if they
  * are wanted, `hears` alone, or with the `error` that stands in their place. `silent`: how many
  * have one. False: it is no such object, and what was written is none either. */

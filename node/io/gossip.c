@@ -410,11 +410,6 @@ int io_gossip_start(struct shell *shell)
     return io_seeds_start(g);
 }
 
-struct node_replication *io_gossip_replication(const struct shell *shell)
-{
-    return shell->gossip != NULL ? shell->gossip->replication : NULL;
-}
-
 /* --- the end -------------------------------------------------------------------------------- */
 
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell))

@@ -43,9 +43,6 @@ MUST_USE int io_gossip_config(struct io_gossip *g, struct node_config *config,
  * each with a line in the log. */
 MUST_USE int io_gossip_start(struct shell *shell);
 
-/* NULL: it runs alone. */
-struct node_replication *io_gossip_replication(const struct shell *shell);
-
 /* Called by the shell's tick. */
 void io_gossip_tick(struct shell *shell);
 /* Reads the key file again. Where there is none that is logged, unless `more` is read. */

@@ -206,11 +206,6 @@ uint64_t node_decisions_newest(const struct node_decisions *d)
     return d->newest;
 }
 
-uint64_t node_decisions_change(const struct node_decisions *d)
-{
-    return d->change;
-}
-
 uint64_t node_decisions_made(const struct node_decisions *d)
 {
     return d->made;

@@ -62,9 +62,8 @@ void node_router_decisions(struct node_router *r, struct node_decisions *d);
 void node_decisions_end(struct node_decisions *d, uint64_t number,
                         const struct node_decision_end *end, uint64_t now_ms);
 
-/* The greatest number so far, and the greatest change; 0: none. */
+/* The greatest number so far; 0: none. */
 uint64_t node_decisions_newest(const struct node_decisions *d);
-uint64_t node_decisions_change(const struct node_decisions *d);
 /* How many were made, kept or not. */
 uint64_t node_decisions_made(const struct node_decisions *d);
 /* Whether the entry of that number is here, and has ended. */

@@ -18,7 +18,6 @@ goes on when the cut is healed. `capture` gets every payload, cut or not, if it 
 import heapq
 import os
 import random
-import re
 import selectors
 import socket
 import threading

@@ -6,7 +6,7 @@ import os
 import tempfile
 import unittest
 
-from lib import Case, Client, Engine, answer, answer_json, chunk, request, slow_ms, wait_for
+from lib import Case, Engine, answer, answer_json, chunk, request, slow_ms, wait_for
 from test_daemon import run
 
 CHAT = "/v1/chat/completions"

@@ -8,7 +8,6 @@ import os
 import signal
 import struct
 import subprocess
-import tempfile
 import threading
 import time
 import unittest

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from lib import HOST, LIMIT, Case, Client, Engine, answer, closed_port, wait_for
+from lib import HOST, LIMIT, Case, Client, answer, closed_port, wait_for
 from lib_dns import Dns
 from lib_cluster import Clustered, gvctl, run_grapevine
 

@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from lib import (LIMIT, SSE_HEAD, Case, Client, Cut, answer, answer_json, chunk, request, slow_ms, wait_for)
+from lib import LIMIT, SSE_HEAD, Case, Cut, answer, answer_json, chunk, request, slow_ms, wait_for
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"

@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from lib import Case, Client, Cut, Router, Sim, request, wait_for
+from lib import Case, Client, Cut, request, wait_for
 
 CHAT = "/v1/chat/completions"
 FAST = ("--speed-up", "50", "--output-tokens", "5")

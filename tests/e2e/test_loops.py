@@ -6,8 +6,7 @@ import socket
 import subprocess
 import threading
 
-from lib import (HOST, LIMIT, Case, Client, Engine, Router, answer, answer_json, binary, closed_port,
-                 wait_for)
+from lib import HOST, LIMIT, Case, Client, Engine, answer, answer_json, binary, closed_port, wait_for
 from lib_dns import Dns
 from lib_cluster import Clustered, gvctl
 

@@ -3,8 +3,7 @@
 import json
 import unittest
 
-from lib import (SSE_HEAD, Case, Client, Engine, Router, answer, answer_json, chunk, chunked,
-                 request, wait_for)
+from lib import SSE_HEAD, Case, Engine, Router, answer, answer_json, chunk, request, wait_for
 
 CHAT = "/v1/chat/completions"
 JSON = [("Content-Type", "application/json")]

@@ -9,8 +9,7 @@ import threading
 import time
 import unittest
 
-from lib import (LIMIT, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, chunk, chunked, request,
-                 wait_for)
+from lib import LIMIT, SSE_HEAD, Case, Engine, Router, answer, chunk, chunked, request, wait_for
 
 CHAT = "/v1/chat/completions"
 

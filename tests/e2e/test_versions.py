@@ -12,7 +12,7 @@ import threading
 import unittest
 
 import lib
-from lib import HOST, Client, Cut, wait_for
+from lib import Client, Cut, wait_for
 from lib_cluster import Clustered, Talk, gvctl
 from test_engines import CHAT, FAST, chat, message, words
 

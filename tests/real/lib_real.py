@@ -3,7 +3,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time

@@ -14,7 +14,6 @@ struct regret {
     double ratio[MEASURES];     /* times the best; of MEASURE_CACHED: points less than the best */
     const char *best[MEASURES]; /* policy */
     struct figures own, perfect;
-    double best_ttft_s;
 };
 
 struct regrets {

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from check import POD as NODE
-from check import Cluster, running
+from check import Cluster
 from lib import wait_for
 from lib_deploy import tool
 from lib_k8s import write

@@ -100,8 +100,7 @@ size_t service_end_take(struct service_end *e, char *out, size_t max);
 void service_end_read(struct service_end *e, bool on);
 void service_end_finish(struct service_end *e);
 void service_end_close(struct service_end *e, bool reset);
-/* All ends of a router or an engine whose process is gone: reset. */
-void service_ends_of_engine_drop(struct service *s, unsigned engine);
+/* All ends of a router whose process is gone: reset. */
 void service_ends_of_router_drop(struct service *s, unsigned router);
 /* It may have something to do again: it was stopped. */
 void service_ends_kick(struct service *s, unsigned engine);
