@@ -89,7 +89,7 @@ void node_signs_answering(struct node_signs *s, uint64_t now_ms)
     s->first_ms = now_ms;
 }
 
-bool node_signs_move(const struct node_signs *s, uint64_t now_ms)
+bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms)
 {
     return s->moved_ms != 0 && now_ms < s->moved_ms + NODE_MOVES_MS;
 }

@@ -110,7 +110,7 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
                       uint64_t now_ms);
 /* Whether the engine is at work, by its tokens and counters. */
-bool node_signs_move(const struct node_signs *s, uint64_t now_ms);
+bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 
 /* In a word: "silent", "counters", "starved"; "" for none. */
 const char *node_stall_name(enum node_stall stall);

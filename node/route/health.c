@@ -88,7 +88,7 @@ bool node_router_replica_errs(const struct node_router *r, unsigned replica)
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     return !node_router_rank_stalled(r, replica) &&
-           node_signs_move(&node_router_process_at(r, replica)->signs, now_ms);
+           node_signs_are_moving(&node_router_process_at(r, replica)->signs, now_ms);
 }
 
 uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica)

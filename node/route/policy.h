@@ -19,7 +19,7 @@ struct node_candidate {
     uint64_t tokens;        /* prompt tokens in flight; those still in prefill count twice */
     uint64_t cached_tokens; /* of this prompt, predicted */
     uint64_t tier_tokens;   /* of these, to be brought back from a tier */
-    unsigned owner;         /* the rank of the router that prefers it among equals */
+    unsigned owner;         /* the place of the router that prefers it among equals */
     double weight;          /* its share of the work, against the others'; > 0 */
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */
     struct node_cost cost;  /* only if the policy wants costs, */
@@ -38,7 +38,7 @@ struct node_policy_input {
     uint64_t session_key; /* keyed hash of the session; 0: none */
     uint64_t prefix_key;  /* hash of the first blocks of the prompt; 0: none */
     unsigned routers;     /* that choose among them at the same time, this one included */
-    unsigned rank;        /* of this one among these */
+    unsigned place;       /* of this one among these */
     double unseen_s;      /* work that the others may have placed lately, unknown yet */
     double near_tie;      /* share of the least cost within which costs count as equal */
     double load_bound;    /* times the mean of requests in flight */

@@ -411,7 +411,7 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
         .prefix_key = prefix_key(request->chain),
         .near_tie = r->config.near_tie,
         .routers = r->routers,
-        .rank = r->rank,
+        .place = r->place,
         .unseen_s = node_router_unseen_s(r),
         .load_bound = r->config.load_bound,
         .prng = &r->prng,
@@ -571,7 +571,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     node_router_presence_update(r);
     node_router_slots_leave(r);
     node_router_ranks_tick(r, now_ms);
-    node_router_ranks_find(r);
+    node_router_shares_find(r);
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;

@@ -81,7 +81,7 @@ struct node_router {
     struct node_replica_set backing_off; /* what is reported of them changes by time alone */
 
     /* Of the routers that are alive: how many, and the place of this one in their order. */
-    unsigned routers, rank;
+    unsigned routers, place;
     uint16_t places[NODE_REPLICAS_MAX]; /* of replicas in use, in the order of their hashes */
     unsigned placed;                    /* how many */
     struct node_fading placed_s;        /* work that this one placed, until others hear of it */
@@ -271,8 +271,8 @@ void node_router_horizon_follow(struct node_router *r);
 /* --- ties.c --- */
 
 /* The order of replicas and routers, which shares follow. Once a second. */
-void node_router_ranks_find(struct node_router *r);
-/* The rank of the router whose share it is now; as many as there are routers: nobody's. */
+void node_router_shares_find(struct node_router *r);
+/* The place of the router whose share it is now; as many as there are routers: nobody's. */
 unsigned node_router_owner(const struct node_router *r, unsigned k);
 /* This one placed so much work. */
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);

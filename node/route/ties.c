@@ -31,7 +31,7 @@ unsigned node_router_owner(const struct node_router *r, unsigned k)
     unsigned turned = r->places[k] + r->generation;
     if (r->placed >= r->routers || r->placed == 0)
         return r->routers > 0 ? turned % r->routers : 0;
-    return turned % r->placed == r->rank % r->placed ? r->rank : r->routers;
+    return turned % r->placed == r->place % r->placed ? r->place : r->routers;
 }
 
 struct by_hash {
@@ -47,7 +47,7 @@ static int compare_hash(const void *a, const void *b)
 
 /* All routers have the same order of replicas, and of each other, but for a moment after a change.
  */
-void node_router_ranks_find(struct node_router *r)
+void node_router_shares_find(struct node_router *r)
 {
     struct by_hash order[NODE_REPLICAS_MAX];
     unsigned count = 0;
@@ -65,6 +65,6 @@ void node_router_ranks_find(struct node_router *r)
     r->routers = r->common->replicated ? crdt_reports_routers(reports) : 1;
     for (unsigned i = 0; i < r->routers && r->routers > 1; i++) {
         if (crdt_reports_is_self(reports, crdt_reports_router_at(reports, i).router))
-            r->rank = i;
+            r->place = i;
     }
 }

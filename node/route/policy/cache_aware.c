@@ -45,7 +45,7 @@ static double level_of(const struct node_policy_input *in, double least)
 
 static bool is_ours(const struct node_policy_input *in, const struct node_candidate *c)
 {
-    return c->owner == in->rank;
+    return c->owner == in->place;
 }
 
 /* What the request costs there that has nothing to do with what is under way. */

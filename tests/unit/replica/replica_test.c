@@ -232,21 +232,21 @@ static void an_engine_that_moves_is_seen_to(void **state)
     (void)state;
     struct node_replica k = make();
     struct node_scrape s = scrape_of(1000, 500);
-    assert_false(node_signs_move(&k.signs, 1000));
+    assert_false(node_signs_are_moving(&k.signs, 1000));
     (void)node_replica_scraped(&k, &s, 1000); /* what was before nobody knows */
     (void)node_replica_scraped(&k, &s, 2000);
-    assert_false(node_signs_move(&k.signs, 2000));
+    assert_false(node_signs_are_moving(&k.signs, 2000));
     s.generation_tokens = 10;
     (void)node_replica_scraped(&k, &s, 3000); /* not known before */
-    assert_false(node_signs_move(&k.signs, 3000));
+    assert_false(node_signs_are_moving(&k.signs, 3000));
     s.generation_tokens = 11;
     (void)node_replica_scraped(&k, &s, 4000);
-    assert_true(node_signs_move(&k.signs, 4000));
+    assert_true(node_signs_are_moving(&k.signs, 4000));
     (void)node_replica_scraped(&k, &s, 5000);
-    assert_true(node_signs_move(&k.signs, 8999));
-    assert_false(node_signs_move(&k.signs, 9000));
+    assert_true(node_signs_are_moving(&k.signs, 8999));
+    assert_false(node_signs_are_moving(&k.signs, 9000));
     node_replica_answering(&k, 10000, 10000);
-    assert_true(node_signs_move(&k.signs, 14999));
+    assert_true(node_signs_are_moving(&k.signs, 14999));
 }
 
 static void draining_is_a_wish_beside_health(void **state)

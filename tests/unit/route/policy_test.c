@@ -329,22 +329,22 @@ static void routers_share_out_what_is_equal(void **state)
     in.routers = 4;
     for (unsigned i = 0; i < 8; i++)
         candidates[i].owner = i % 4;
-    for (in.rank = 0; in.rank < 4; in.rank++) {
+    for (in.place = 0; in.place < 4; in.place++) {
         for (int i = 0; i < 20; i++)
-            assert_int_equal(choose("cache_aware", &in) % 4, in.rank);
+            assert_int_equal(choose("cache_aware", &in) % 4, in.place);
     }
-    in.rank = 4; /* has no share: any */
+    in.place = 4; /* has no share: any */
     unsigned seen = 0;
     for (int i = 0; i < 200; i++)
         seen |= 1u << choose("cache_aware", &in);
     assert_int_equal(seen, 0xff);
-    in.rank = 2;
+    in.place = 2;
     for (unsigned i = 0; i < 8; i++)
         candidates[i].cost = (struct node_cost){.queue_s = 0.1 * i, .total_s = 0.1 * i};
     assert_int_equal(choose("cache_aware", &in), 0); /* none of its share is as good */
     in.unseen_s = 0.4;                               /* the first three are filled up to 0.23 */
     assert_int_equal(choose("cache_aware", &in), 2);
-    in.rank = 3;
+    in.place = 3;
     assert_true(choose("cache_aware", &in) < 3); /* any of those */
     in.routers = 1;                              /* alone it sees all */
     assert_int_equal(choose("cache_aware", &in), 0);
@@ -362,7 +362,7 @@ static void unseen_work_moves_nothing_from_its_cache(void **state)
         candidates[i].cost = (struct node_cost){.uncached_s = i == 5 ? 0.01 : 1, .queue_s = 0.2};
         candidates[i].cost.total_s = candidates[i].cost.uncached_s + candidates[i].cost.queue_s;
     }
-    for (in.rank = 0; in.rank < 8; in.rank++)
+    for (in.place = 0; in.place < 8; in.place++)
         assert_int_equal(choose("cache_aware", &in), 5);
 }
 
