@@ -517,8 +517,13 @@ class Sniffer(Faulty):
                        if line.split()[:1] in (["key"], ["hash"])]
         seen = b"\n".join(self.net.capture)
         self.assertGreater(len(seen), 20000)
-        self.assertEqual([s for s in secret if s in seen], [])
-        self.assertIn(secret[0], seen + secret[0])
+
+        def found(text):
+            return [s for s in secret if s in text]
+        self.assertEqual(found(seen), [])
+        middle = len(seen) // 2
+        for planted in (secret[0], secret[-1]):
+            self.assertEqual(found(seen[:middle] + planted + seen[middle:]), [planted])
 
     def ids(self, talks):
         tool = compile_c(os.path.join(self.folder.name, "prompt_ids"), "-O1",

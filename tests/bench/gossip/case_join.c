@@ -31,7 +31,7 @@ static double join(struct group *g, uint64_t *server_max, uint64_t *joiner_max)
     double seconds = (double)(e.at_us - g->children[1].started_us) / 1e6;
     struct group_counts have = group_counts_of(g, 1), want = group_counts_of(g, 0);
     if (have.digest.index != want.digest.index)
-        printf("  the digests differ at once after the join\n");
+        bench_must("digests at once after the join", false, "differ", "= equal");
     group_kill(g, 1);
     return seconds;
 }
