@@ -213,8 +213,8 @@ class RealNode(unittest.TestCase):
         values = os.path.join(self.folder, "egress.yaml")
         with open(values, "w") as f:
             f.write(re.search(r"(?ms)^```yaml\n(# egress\.yaml\n.*?)^```", text("docs", "deployment.md"))[1])
-        p = subprocess.run([tool("helm"), "template", "grapevine", path("deploy", "helm", "grapevine"), "-n", "grapevine", "-f",
-                            values, "-s", "templates/networkpolicy.yaml"], capture_output=True, text=True, check=True)
+        p = subprocess.run([tool("helm"), "template", "grapevine", path("deploy", "helm", "grapevine"), "-n", "grapevine",
+                            "--kube-version", "1.34.4", "-f", values, "-s", "templates/networkpolicy.yaml"], capture_output=True, text=True, check=True)
         self.kubectl("apply", "-f", "-", input=p.stdout)
         self.kubectl(*MINE, "rollout", "restart", "deployment/grapevine")
         self.rolled()
