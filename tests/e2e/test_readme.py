@@ -1,5 +1,6 @@
 """README.md as a reader uses it: every ```sh block pasted into one shell, in order, from the top of
-a checkout.
+a checkout; and before the last one, which stops all, those of "Try it" in docs/replication.md, but for
+their last one, which comes after it.
 
 The checkout is a copy with the programs of this build, so nothing is compiled and nothing is left
 here. The ports are those of the page, in a network namespace of their own where one can be made.
@@ -70,6 +71,8 @@ class Readme(unittest.TestCase):
     def setUpClass(cls):
         with open(os.path.join(TOP, "README.md")) as f:
             cls.page = f.read()
+        with open(os.path.join(TOP, "docs", "replication.md")) as f:
+            cls.more = re.search(r"^## Try it\n(.*?)^## ", f.read(), re.M | re.S).group(1)
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="grapevine-readme-")
@@ -158,6 +161,8 @@ class Readme(unittest.TestCase):
         blocks = [text for language, text in fenced(self.page) if language == "sh"]
         pasted = [b for b in blocks if not all(map(LEFT_OUT.match, commands(b)))]
         self.assertEqual(len(blocks) - len(pasted), 1, "one block is left out")
+        more = [text for language, text in fenced(self.more) if language == "sh"]
+        pasted[-1:] = more[:-1] + pasted[-1:] + more[-1:]
         self.copy()
         files = self.files()
         results = self.paste(pasted)
