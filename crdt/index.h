@@ -5,10 +5,11 @@
  *     (id48, weight code, replica) -> generation
  *
  * where the id is a checkpoint of a prompt (base/chain.h) cut to its low 48 bits, and the
- * generation is a slice of cluster time (10 to 15 s). Observing joins: each entry is the maximum
- * of all observations, so their order does not matter and repeating one changes nothing. What is
- * older than the *floor* is absent at once, and the floor only rises. The weight code is part of
- * the key (honest peers always give the same one for the same id), so no tie is ever broken.
+ * generation is a slice of cluster time (8 s by default). Observing joins: each entry is the
+ * maximum of all observations, so their order does not matter and repeating one changes nothing.
+ * What is older than the *floor* is absent at once, and the floor only rises. The weight code is
+ * part of the key (honest peers always give the same one for the same id), so no tie is ever
+ * broken.
  *
  * As memory it is one preallocated table of 64-byte buckets with 7 entries of 8 bytes each, sets
  * for ids that many replicas hold, and counters of blocks per replica and generation, which are

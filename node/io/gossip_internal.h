@@ -1,6 +1,6 @@
 /* What the files of the gossip's shell share among themselves (node/io/gossip.h). */
-#ifndef NODE_IO_GOSSIP_PARTS_H
-#define NODE_IO_GOSSIP_PARTS_H
+#ifndef NODE_IO_GOSSIP_INTERNAL_H
+#define NODE_IO_GOSSIP_INTERNAL_H
 
 #include "base/err.h"
 #include "node/io/gossip.h"

@@ -1,6 +1,6 @@
-/* Reads a file that holds a secret: the cluster's key, the replicas' API key. It logs nothing and
- * its messages name the file and never what is in it. Blocks as reading a file does.
- */
+/* Reads a file that holds a secret, or may: keys of the cluster, of replicas, of clients and of
+ * TLS, certificates, tokens, the list of replicas. It logs nothing and its messages name the file
+ * and never what is in it. Blocks as reading a file does. */
 #ifndef NODE_IO_SECRET_FILE_H
 #define NODE_IO_SECRET_FILE_H
 

@@ -1,6 +1,6 @@
 /* Which replica serves which model, and what is learned of a model.
  *
- * A replica has *listed* its models once the router has read its list (_told in the names below). A
+ * A replica has *listed* its models once the router has read its list (_listed in names below). A
  * replica that has not (not asked yet, or it refuses the router's questions) may serve everything.
  * Clients' requests teach what it serves:
  *   - A successful answer for a model: it serves that one. It may still serve all others.

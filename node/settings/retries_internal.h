@@ -22,8 +22,9 @@
      .unit = "SHARE", \
      .group = "Replicas", \
      .help = "retries for each request, on average", \
-     .more = "20 more may come at once. Beyond, failures go to the client as they are. What costs " \
-             "the engines nothing (a refused connection) is free. 0: no request is sent again."}, \
+     .more = "20 more may come at once, with two routers 10 at each, with more 7. Beyond, failures go " \
+             "to the client as they are. What costs the engines nothing (a refused connection) is " \
+             "free. 0: no request is sent again."}, \
     {.name = "stream-hold", \
      LIVE_TIME(stream_hold_ms), \
      .fallback = "10s", \

@@ -164,7 +164,7 @@ static const struct node_option table[] = {
      .more = "Made by `gvctl keygen --out FILE`. A router that has it is a member. A relative path "
              "is taken "
              "from the directory that grapevine was started in. It is read again once a second, "
-             "and on SIGHUP: that is how a key is changed without a pause (`gvctl --help`)."},
+             "and on SIGHUP: that is how a key is changed without a pause (`gvctl help keygen`)."},
     {.name = "insecure-gossip",
      .type = NODE_TYPE_BOOL,
      FIELD(insecure_gossip),
@@ -308,7 +308,8 @@ static const struct node_option table[] = {
      .unit = "SHARE",
      .group = "Routing",
      .help = "costs this close count as equal",
-     .more = "A share of the least cost. Of equal ones the one with the fewest requests is taken."},
+     .more = "A share of the least cost, or 1 ms, if that is more. Of equal ones the one with the "
+             "fewest requests is taken."},
     {.name = "cache-tokens",
      .type = NODE_TYPE_INTEGER,
      LIVE(cache_tokens),
@@ -378,7 +379,7 @@ static const struct node_option table[] = {
      .choices = node_allowed_paths,
      .unit = "pass|refuse",
      .group = "Front door",
-     .help = "sleep, reset, LoRA loading, ...",
+     .help = "sleep, reset, LoRA loading and the like",
      .more = "They change the engine for everybody: let clients pass only if you trust them all."},
     {.name = "replica-header",
      .type = NODE_TYPE_BOOL,

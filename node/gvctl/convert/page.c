@@ -30,8 +30,8 @@ static const char head[] =
     "--check-config\n"
     "```\n"
     "\n"
-    "What it is of is seen by its names; `--from ROUTER` says so where it is not. Four kinds of "
-    "what is said there:\n"
+    "The names in it show which router it is of; `--from ROUTER` says so otherwise. Each flag is "
+    "one of four kinds:\n"
     "\n"
     "- **converted**: a setting says the same;\n"
     "- **not needed**: the router does so by itself, or without;\n"
@@ -43,7 +43,7 @@ static const char head[] =
     "each the same\n"
     "`cluster-key-file` and one another's name in `join` "
     "([operations.md](operations.md#several-routers)).\n"
-    "And clients' API keys pass through to the engines.\n";
+    "And clients' API keys pass through to the engines, unless `client-keys-file` is set.\n";
 
 static void print_text(const char *text, FILE *to)
 {

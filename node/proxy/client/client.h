@@ -36,7 +36,7 @@ struct client {
     enum proxy_limit armed; /* the limit that `deadline` waits for, while it does */
     bool reading;
     bool writing;
-    bool waiting;           /* it stands in proxy->waiting */
+    bool waiting;           /* it stands in proxy->clients.waiting */
     bool asked;             /* a request came, so it is known what the client did last */
     bool taking;            /* between client_feed() and client_rest() */
     bool begun;             /* `window` began with a part of a head */
@@ -76,7 +76,7 @@ struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy
                           const char *peer);
 /* After the stream's last event. */
 void client_free(struct client *c);
-/* Its next request is looked at: it stands in proxy->waiting no more. */
+/* Its next request is looked at: it stands in proxy->clients.waiting no more. */
 void client_stop_waiting(struct client *c);
 /* Arms the limit that the present state asks for. */
 void client_arm(struct client *c);

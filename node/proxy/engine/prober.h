@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "node/proxy/proxy_internal.h"
 
-/* Begins to probe all replicas of proxy->pools. ERR_NOMEM. */
+/* Begins to probe all replicas of proxy->engines.pools. ERR_NOMEM. */
 MUST_USE int prober_start(struct proxy *proxy);
 /* A replica appeared (its pool is open) or went. Both may be called again. */
 void prober_begin(struct proxy *proxy, unsigned replica);

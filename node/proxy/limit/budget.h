@@ -1,8 +1,9 @@
-/* How many requests may be sent again: a share of the traffic, so that an outage of all replicas is
- * not made worse by the routers. A bucket: each request adds `share`, each retry takes 1, and all
- * routers together hold BUDGET_BURST at most. Two kinds move also where it is empty (attempt.c):
- * what was under way at a replica that died, once in BUDGET_SPARED_MS for each replica; and what a
- * full replica turned away, where another one is well and not full. */
+/* How many requests may be sent again: a share of the traffic, so that an outage of all replicas
+ * is not made worse by the routers. A bucket: each request adds `share`, each retry takes 1. It
+ * holds BUDGET_BURST with one router, half of that with two, BUDGET_BURST_LEAST each with three
+ * or more. Two kinds move also where it is empty (attempt.c): what was under way at a replica
+ * that died, once in BUDGET_SPARED_MS for each replica; and what a full replica turned away,
+ * where another one is well and not full. */
 #ifndef NODE_PROXY_LIMIT_BUDGET_H
 #define NODE_PROXY_LIMIT_BUDGET_H
 
