@@ -30,7 +30,7 @@ def module(path):
 
 class Examples(unittest.TestCase):
     def test_each_is_short(self):
-        self.assertEqual(set(BLOCKS), {"workloads/models", "checkers/models", "nemeses/blink"})
+        self.assertEqual(set(BLOCKS), {"workloads/models.py", "checkers/models.py", "nemeses/blink.py"})
         for path, text in BLOCKS.items():
             self.assertLessEqual(len([line for line in text.splitlines() if line.strip()]), 24, path)
 
@@ -41,8 +41,8 @@ class Examples(unittest.TestCase):
             answer = types.SimpleNamespace(finished=error is None, status=status, body=body, error=error)
             with unittest.mock.patch.object(client, "ask", lambda *_: answer):
                 self.step(rows)
-        self.assertEqual([a.ids for a in module("checkers/models").check(History(rows))], [[2]])
-        self.assertEqual(module("checkers/models").figures(History(rows)), {"lists": 3})
+        self.assertEqual([a.ids for a in module("checkers/models.py").check(History(rows))], [[2]])
+        self.assertEqual(module("checkers/models.py").figures(History(rows)), {"lists": 3})
 
     def step(self, rows):
         class Recorder:
@@ -58,7 +58,7 @@ class Examples(unittest.TestCase):
                 rows.append(dict(self.row, t=len(rows), type="info", value=value))
 
         service = types.SimpleNamespace(anyone=lambda rng: ("r1", "10.77.1.1", 8080))
-        module("workloads/models").Workload(service, Recorder(), None).step(types.SimpleNamespace(name="c1"), None)
+        module("workloads/models.py").Workload(service, Recorder(), None).step(types.SimpleNamespace(name="c1"), None)
 
     def test_the_nemesis_mends_what_it_did(self):
         said = []
@@ -69,7 +69,7 @@ class Examples(unittest.TestCase):
             pass
 
         service = types.SimpleNamespace(engines=engines, routers=[], recorder=Recorder())
-        nemesis = module("nemeses/blink").Blink()
+        nemesis = module("nemeses/blink.py").Blink()
         about = nemesis.start(service, random.Random(1))
         nemesis.stop(service)
         self.assertEqual(len(about["hosts"]), 1)
