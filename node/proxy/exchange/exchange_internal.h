@@ -6,6 +6,8 @@
  *   answer.c     answers of the router's own, refusals
  *   ending.c     answers that end badly: counted, and said to the client
  *   overload.c   the wait for room at a replica
+ *   pin.c        the data-parallel rank that was chosen, put into the request; it alone calls
+ *                one below, exchange_behind_brace() of ask_usage.c
  *   choose.c     which replica
  *   key.c        whose request it is, and what that client may use
  *   ask.c        the question who has a stored response
