@@ -65,7 +65,7 @@ THIRD_PARTY = {
     "yaml.h": ["node/io/yaml_line.h", "node/io/config_yaml.c", "node/io/replica_yaml.c", "node/gvctl/convert/yaml.c"],
     "ares.h": ["node/io/dns.c"],
     "curl/curl.h": ["node/io/kubernetes_secret.c", "node/io/replica_kubernetes.c"],
-    "sodium.h": ["gossip/", "node/access/digest.c", "node/io/random.c"],
+    "sodium.h": ["gossip/", "node/access/digest.c", "node/io/random.c", "node/proxy/exchange/request.c"],
     "xxhash.h": ["base/"],
     "jansson.h": ["node/gvctl/"],
     "cmocka.h": [],
