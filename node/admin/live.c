@@ -10,6 +10,8 @@
 #include "node/cluster/digests.h"
 #include "node/route/brief.h"
 
+_Static_assert(LIVE_VIEWERS_MAX <= PROXY_ADMIN_CONNECTIONS_MAX - 32, "others get through");
+
 struct viewer {
     struct exchange *x; /* NULL: nobody */
     struct admin_live *live;

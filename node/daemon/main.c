@@ -73,6 +73,7 @@ static int create_node(struct shell *shell, struct node **out)
     struct node_replication_io io = {.random = on_random};
     node_config_of(&config, options);
     shell_config(shell, &config);
+    config.proxy.admin_connections_max = shell->files->admin_max;
     if (gossip != NULL && io_gossip_config(gossip, &config, &io) != 0)
         return EXIT_FAILURE;
     struct timespec wall;

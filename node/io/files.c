@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include "node/proxy/proxy.h"
+
 enum {
     RESERVE = 256, /* at most half of all */
     SURPLUS = 16,  /* a 16th more than connections-max hear that they are too many */
@@ -30,6 +32,7 @@ void io_files_fit(struct node_options *o, struct io_files *out)
                                   (left - 1) % (2 * SURPLUS + 1) * SURPLUS / (2 * SURPLUS + 1)
                             : 1;
     out->client_max = out->max - reserve / 2;
+    out->admin_max = (unsigned)(reserve * PROXY_ADMIN_CONNECTIONS_MAX / RESERVE);
     out->is_short = fit < o->connections_max;
     if (out->is_short)
         o->connections_max = fit;

@@ -12,6 +12,7 @@ struct io_files {
     uint64_t max;               /* the limit of this process */
     uint64_t client_max;        /* clients' connections have lower numbers than this */
     uint64_t connections_asked; /* connections-max as it was set */
+    unsigned admin_max;         /* connections on the admin port and the probe port */
     bool is_short;              /* the setting was lowered */
 };
 

@@ -7,16 +7,17 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
-        {"connections_accepted_total", PROMETHEUS_COUNTER, "Connections accepted, both ports.",
+        {"connections_accepted_total", PROMETHEUS_COUNTER, "Connections accepted, all ports.",
          (double)s->connections_accepted},
         {"connections_open", PROMETHEUS_GAUGE, "Connections open now.",
          (double)s->connections_open},
-        {"connections_refused_total", PROMETHEUS_COUNTER, "Connections beyond connections-max.",
+        {"connections_refused_total", PROMETHEUS_COUNTER,
+         "Connections beyond connections-max, or beyond those of the admin and probe ports.",
          (double)s->connections_refused},
         {"client_connections_refused_total", PROMETHEUS_COUNTER,
          "Connections beyond connections-per-client-max.", (double)s->client_connections_refused},
         {"connections_evicted_total", PROMETHEUS_COUNTER,
-         "Idle connections closed for new ones at connections-max.",
+         "Idle connections closed for new ones, of the client port or the admin and probe ports.",
          (double)s->connections_evicted},
         {"proxy_headers_refused_total", PROMETHEUS_COUNTER,
          "Connections closed for a missing or malformed PROXY header.",

@@ -137,8 +137,7 @@ int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port por
     c->upload.total.expired = slow_upload_expired;
     p->stats.connections_accepted++;
     p->config.net->read(stream, true);
-    if (port == PROXY_PORT_CLIENT)
-        door_enter(c);
+    door_enter(c);
     if (c->state == CLIENT_HEAD)
         client_arm(c);
     return 0;

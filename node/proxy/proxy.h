@@ -42,6 +42,7 @@ enum {
     PROXY_TICK_MS = 50,
     PROXY_READ_BYTES = 65536,   /* what the network reads at once, at most */
     PROXY_IDENTITY_BYTES = 192, /* how a router names itself to the probes of another, with NUL */
+    PROXY_ADMIN_CONNECTIONS_MAX = 160, /* on the admin port and the probe port together */
 };
 
 /* Which side of the node a connection came in on. */
@@ -69,6 +70,8 @@ struct proxy_config {
      * they carry none. With `access`, clients' requests carry it too. */
     struct slice (*replica_key)(void *context, unsigned *version);
     void *replica_key_context;
+    /* Fewer than PROXY_ADMIN_CONNECTIONS_MAX, where files are short. 0: that many. */
+    unsigned admin_connections_max;
     /* Answers a whole request of the admin port with exchange_answer(), now or later. */
     void (*admin)(void *context, struct exchange *x, const struct http_head *head);
     void *admin_context;

@@ -22,7 +22,10 @@ enum {
 enum proxy_limit {
     PROXY_CLIENT_HEAD,
     PROXY_CLIENT_IDLE, /* on the client port: in order of how long they are idle */
-    PROXY_ADMIN_IDLE,
+    /* On the admin port and the probe port, by what they keep the router waiting for: */
+    PROXY_ADMIN_IDLE, /* a whole head, or their end */
+    PROXY_ADMIN_BODY,
+    PROXY_ADMIN_WRITE,
     PROXY_CLIENT_BODY,
     PROXY_CLIENT_BODY_TOTAL, /* the list of all uploads too (node/proxy/client/upload.h) */
     PROXY_CLIENT_WRITE,

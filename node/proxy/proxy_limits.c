@@ -18,7 +18,9 @@ static void read_waits(const struct node_options *o, uint64_t *out)
     const uint64_t wait_ms[PROXY_LIMITS] = {
         [PROXY_CLIENT_HEAD] = o->client_head_timeout_ms,
         [PROXY_CLIENT_IDLE] = or_never(o->client_idle_timeout_ms),
-        [PROXY_ADMIN_IDLE] = o->client_idle_timeout_ms,
+        [PROXY_ADMIN_IDLE] = PROXY_ADMIN_IDLE_MS,
+        [PROXY_ADMIN_BODY] = or_never(o->client_body_timeout_ms),
+        [PROXY_ADMIN_WRITE] = or_never(o->client_write_timeout_ms),
         [PROXY_CLIENT_BODY] = o->client_body_timeout_ms,
         [PROXY_CLIENT_BODY_TOTAL] = or_never(o->client_body_total_timeout_ms),
         [PROXY_CLIENT_WRITE] = o->client_write_timeout_ms,

@@ -47,6 +47,7 @@ struct proxy_world_config {
     const char *client_keys;     /* as in client-keys-file; NULL: everybody may call */
     bool quiet;                  /* no trace */
     bool joins;                  /* it is one of several routers, none of which it has met */
+    unsigned admin_connections;  /* as in proxy_config; 0: as many as ever */
     const char *const *settings; /* pairs of name and value, NULL-terminated; NULL: none */
     uint64_t seed;
 };

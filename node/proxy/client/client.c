@@ -104,10 +104,25 @@ void client_close(struct client *c, bool reset)
     c->proxy->config.net->close(c->stream, reset);
 }
 
+/* The same on the admin port and the probe port. */
+static enum proxy_limit admin_limit(enum proxy_limit limit)
+{
+    switch (limit) {
+    case PROXY_CLIENT_SHORT:
+        return limit;
+    case PROXY_CLIENT_WRITE:
+        return PROXY_ADMIN_WRITE;
+    case PROXY_CLIENT_BODY:
+        return PROXY_ADMIN_BODY;
+    default:
+        return PROXY_ADMIN_IDLE;
+    }
+}
+
 static void arm(struct client *c, enum proxy_limit limit)
 {
     c->armed = limit;
-    proxy_arm(c->proxy, limit, &c->deadline);
+    proxy_arm(c->proxy, c->port == PROXY_PORT_CLIENT ? limit : admin_limit(limit), &c->deadline);
 }
 
 /* FIN after what is queued, then the peer may finish talking: closing with unread bytes would be
@@ -115,7 +130,7 @@ static void arm(struct client *c, enum proxy_limit limit)
  * nothing before all of their body is sent. */
 static void linger(struct client *c)
 {
-    bool hurry = c->standing != CLIENT_IN || c->proxy->closed;
+    bool hurry = c->standing == CLIENT_SURPLUS || c->proxy->closed;
     c->state = CLIENT_LINGER;
     c->in.len = 0;
     c->proxy->config.net->finish(c->stream);
@@ -133,8 +148,6 @@ bool client_linger(struct client *c, size_t bytes)
  * sent before the peer heard of it. */
 static enum proxy_limit idle_limit(const struct client *c)
 {
-    if (c->port != PROXY_PORT_CLIENT)
-        return PROXY_ADMIN_IDLE;
     if (!c->proxy->closed)
         return PROXY_CLIENT_IDLE;
     return c->asked ? PROXY_CLIENT_PARTING : PROXY_CLIENT_FRESH;

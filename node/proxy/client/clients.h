@@ -14,19 +14,21 @@ enum {
     PROXY_LINGER_MS = 30000, /* after an error answer: how long a client may still send */
     PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* and how much */
     PROXY_LINGER_SHORT_MS = 2000, /* the same where connections are scarce, or the port is closed */
+    PROXY_ADMIN_IDLE_MS = 20000,  /* without a whole head on the admin port and the probe port */
 };
 
 /* Where a connection stands at the door (node/proxy/guard/door.h). */
 enum client_standing {
-    CLIENT_OUTSIDE, /* it is closed, or on the admin port */
+    CLIENT_OUTSIDE, /* it is closed */
     CLIENT_IN,
+    CLIENT_ADMIN,   /* on the admin port or the probe port */
     CLIENT_SURPLUS, /* refused, and hears so */
     CLIENT_STANDINGS,
 };
 
 struct client_door {
     unsigned standing[CLIENT_STANDINGS]; /* how many; OUTSIDE means nothing */
-    unsigned surplus_max;
+    unsigned surplus_max, admin_max;
     struct peers peers;
     struct ip_net *balancers; /* owned: whose connections begin with a PROXY header */
     unsigned balancer_count;  /* 0: all of them do, if any */

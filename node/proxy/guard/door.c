@@ -21,6 +21,8 @@ int door_init(struct proxy *p)
     const struct node_options *o = p->config.options;
     struct client_door *d = &p->clients.door;
     d->surplus_max = (unsigned)(o->connections_max / PROXY_SURPLUS_SHARE) + 1;
+    d->admin_max = p->config.admin_connections_max > 0 ? p->config.admin_connections_max
+                                                       : PROXY_ADMIN_CONNECTIONS_MAX;
     d->balancers = calloc(o->proxy_protocol_from.count + 1, sizeof d->balancers[0]);
     if (d->balancers == NULL)
         return ERR_NOMEM;
@@ -64,9 +66,9 @@ static void stand(struct client *c, enum client_standing standing)
 
 /* The one that has been idle longest. A request may be on its way to one that has just come, or was
  * just answered. NULL: none but those. */
-static struct deadline *longest_idle(const struct proxy *p)
+static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit limit)
 {
-    const struct deadline_queue *idle = &p->limit[PROXY_CLIENT_IDLE];
+    const struct deadline_queue *idle = &p->limit[limit];
     struct deadline *d = deadline_first(idle);
     bool rests = d != NULL && d->at_ms + PROXY_EVICT_IDLE_MS <= p->now_ms + idle->wait_ms;
     return rests ? d : NULL;
@@ -75,7 +77,7 @@ static struct deadline *longest_idle(const struct proxy *p)
 /* False: there is none to go. */
 static bool evict(struct proxy *p)
 {
-    struct deadline *d = longest_idle(p);
+    struct deadline *d = longest_idle(p, PROXY_CLIENT_IDLE);
     if (d == NULL)
         d = deadline_first(&p->limit[PROXY_CLIENT_LINGER]);
     if (d == NULL)
@@ -127,6 +129,33 @@ static enum entry enter(struct client *c)
     return COMES_IN;
 }
 
+/* What a stranger sends there costs him nothing, so nothing keeps a connection but a whole request.
+ * False: there is none to go. */
+static bool evict_admin(struct proxy *p)
+{
+    static const enum proxy_limit then[] = {PROXY_ADMIN_BODY, PROXY_ADMIN_WRITE, PROXY_ADMIN_IDLE};
+    struct deadline *d = longest_idle(p, PROXY_ADMIN_IDLE);
+    for (size_t i = 0; d == NULL && i < ARRAY_LEN(then); i++)
+        d = deadline_first(&p->limit[then[i]]);
+    if (d == NULL)
+        return false;
+    p->stats.connections_evicted++;
+    exchange_drop(CONTAINER_OF(d, struct client, deadline), CLIENT_END_SLOW, false);
+    return true;
+}
+
+static void enter_admin(struct client *c)
+{
+    struct proxy *p = c->proxy;
+    const struct client_door *d = &p->clients.door;
+    if (d->standing[CLIENT_ADMIN] < d->admin_max || evict_admin(p)) {
+        stand(c, CLIENT_ADMIN);
+        return;
+    }
+    p->stats.connections_refused++;
+    client_close(c, true);
+}
+
 /* --- what they hear ------------------------------------------------------------------------- */
 
 /* It came in, or hears why not. */
@@ -168,7 +197,10 @@ void door_refuse_stranger(struct client *c)
 
 void door_enter(struct client *c)
 {
-    judge(c, enter(c));
+    if (c->port == PROXY_PORT_CLIENT)
+        judge(c, enter(c));
+    else
+        enter_admin(c);
 }
 
 void door_identify(struct client *c)

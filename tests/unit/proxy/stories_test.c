@@ -5,8 +5,9 @@
  *
  *   replicas 2 | probes | set NAME VALUE         before the first event
  *   engines ENGINE | names | key KEY             what replicas are; the probes' API key
+ *   admin-connections N                          on the admin port and the probe port
  *   client NAME KEY OPTIONS                      one more that may call (node/access/line.h)
- *   A connects | A connects to the admin port | A connects from ADDRESS
+ *   A connects | A connects from ADDRESS | A connects to the admin port | ... the probe port
  *   A posts PATH BODY | A gets PATH | A sends "BYTES" | A ends | A breaks
  *   A takes N | A takes nothing | A takes all    how much its kernel takes
  *   1a accepts | 1a refuses | 1a answers STATUS BODY | 1a streams | 1a says "CHUNK" | 1a is done
@@ -227,7 +228,9 @@ static void act(struct story *s, struct slice name, struct slice verb, struct sl
 {
     if (slice_equal(verb, SLICE("connects"))) {
         bool from = slice_starts_with(rest, SLICE("from "));
-        enum proxy_port port = rest.len > 0 && !from ? PROXY_PORT_ADMIN : PROXY_PORT_CLIENT;
+        enum proxy_port port = slice_equal(rest, SLICE("to the admin port"))   ? PROXY_PORT_ADMIN
+                               : slice_equal(rest, SLICE("to the probe port")) ? PROXY_PORT_PROBE
+                                                                               : PROXY_PORT_CLIENT;
         struct slice peer = from ? slice_skip(rest, strlen("from ")) : slice_of("", 0);
         assert_true(slice_to_cstr(peer, s->world->peer, sizeof s->world->peer));
         assert_non_null(proxy_world_connect(s->world, port));
@@ -443,6 +446,8 @@ static void set_up(struct story *s, struct slice line)
     } else if (slice_equal(first, SLICE("key"))) {
         assert_true(slice_to_cstr(rest, s->key, sizeof s->key));
         s->config.key = s->key;
+    } else if (slice_equal(first, SLICE("admin-connections"))) {
+        s->config.admin_connections = (unsigned)number(rest);
     } else if (slice_equal(first, SLICE("client"))) {
         add_client(s, rest);
     } else {
@@ -458,8 +463,8 @@ static void set_up(struct story *s, struct slice line)
 
 static bool is_set_up(struct slice line)
 {
-    static const char *const words[] = {"replicas", "probes", "set",   "names",
-                                        "engines",  "key",    "client"};
+    static const char *const words[] = {"replicas", "probes", "set",    "names",
+                                        "engines",  "key",    "client", "admin-connections"};
     struct slice first = slice_cut(&line, ' ');
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (slice_equal(first, slice_of_cstr(words[i])))
