@@ -170,6 +170,7 @@ static int front_create(struct node *n, const struct node_config *config,
     p.replication = n->replication;
     p.secret = node_state_config_of(n->state)->secret;
     p.name = name;
+    p.admin_head = admin_head;
     p.admin = admin_handle;
     p.admin_context = n->admin;
     io->random(io->context, p.random, sizeof p.random);

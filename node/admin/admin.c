@@ -175,41 +175,64 @@ static bool has_joined(const struct admin *a, struct exchange *x)
     return false;
 }
 
-void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
+/* What a request asks for, and may have: one of the two. */
+struct asked {
+    const struct call *call;
+    const struct admin_page_file *file;
+};
+
+/* By its head alone. False: it was answered why not. */
+static bool judge(const struct admin *a, struct exchange *x, const struct http_head *head,
+                  struct asked *out)
 {
-    struct admin *a = admin;
     char methods[64];
     const struct call *call = find_call(head, methods, sizeof methods);
+    *out = (struct asked){.call = call};
     bool probed = call != NULL && (call->flags & ADMIN_PROBED) != 0;
     if (x->client->port == PROXY_PORT_PROBE && !probed) {
         exchange_answer_error(
             x, 404, slice_of("", 0),
             "This port has GET /healthz, /readyz and /metrics, and nothing else.");
-        return;
+        return false;
     }
     bool changes = call == NULL || (call->flags & ADMIN_CHANGES) != 0;
-    const struct admin_page_file *file = admin_page_find(head);
-    if (file != NULL) {
-        if (admin_may_call(a, x, head, false))
-            admin_page_answer(x, file);
-        return;
-    }
+    out->file = admin_page_find(head);
+    if (out->file != NULL)
+        return admin_may_call(a, x, head, false);
     if (call == NULL && methods[0] == '\0') {
         exchange_answer_error(x, 404, slice_of("", 0), "No such admin call; GET / lists them.");
-        return;
+        return false;
     }
     if (!probed && !admin_may_call(a, x, head, changes))
-        return;
+        return false;
     if (call == NULL) {
         exchange_answer_not_allowed(x, head->path, methods);
-        return;
+        return false;
     }
     bool asks = (call->flags & ADMIN_ASKS) != 0;
     bool may =
         probed || (admin_may_read(a, x, head) && (!changes || admin_may_change(a, x, head)) &&
                    (!asks || admin_may_ask(a, x, head)));
-    if (may && ((call->flags & ADMIN_SHARED) == 0 || has_joined(a, x)))
-        call->handle(a, x, head);
+    return may && ((call->flags & ADMIN_SHARED) == 0 || has_joined(a, x));
+}
+
+void admin_head(void *admin, struct exchange *x, const struct http_head *head)
+{
+    struct asked asked;
+    if (judge(admin, x, head, &asked) && asked.file == NULL &&
+        (asked.call->flags & ADMIN_BODY) != 0)
+        exchange_skim_begin(x);
+}
+
+void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
+{
+    struct asked asked;
+    if (!judge(admin, x, head, &asked))
+        return;
+    if (asked.file != NULL)
+        admin_page_answer(x, asked.file);
+    else
+        asked.call->handle(admin, x, head);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */

@@ -1,5 +1,6 @@
 /* The admin port: what operators, probes and gvctl ask of one router, or of all of them through it.
- * Pure: requests come from the proxy whole, and are answered through it, now or later.
+ * Pure: requests come from the proxy, are judged by their heads, and answered through it when they
+ * are whole, now or later. No body is held.
  *
  * It owns the table of calls (calls.h), the questions to all routers that wait for answers, and the
  * replicas that are being added.
@@ -53,7 +54,8 @@ void admin_stop(struct admin *a);
 void admin_viewers_end(struct admin *a);
 void admin_destroy(struct admin *a);
 
-/* For proxy_config.admin; the context is the admin. */
+/* For proxy_config.admin_head and .admin; the context is the admin. */
+void admin_head(void *admin, struct exchange *x, const struct http_head *head);
 void admin_handle(void *admin, struct exchange *x, const struct http_head *head);
 
 #endif

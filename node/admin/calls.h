@@ -13,7 +13,7 @@
 enum {
     ADMIN_CHANGES = 1, /* it changes something: asks for the token, or must come from loopback */
     ADMIN_PROBED = 2,  /* for probes and scrapers: any name in Host will do */
-    ADMIN_BODY = 4,    /* it reads a body */
+    ADMIN_BODY = 4,    /* it reads a body, a request; the bodies of others are dropped */
     ADMIN_STREAM = 8,  /* its answer has no end */
     ADMIN_SHARED =
         16,          /* what it changes is all routers': not before this one has taken that over */

@@ -164,16 +164,14 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
     struct slice session = http_head_find(head, SLICE("x-grapevine-session"));
     if (session.at != NULL) /* gvctl does not know the name of the header */
         exchange_session_set(x, session);
-    exchange_skim_begin(x);
-    for (const struct segment *s = x->request.body->first; s != NULL; s = s->next)
-        http_skim_feed(&x->skim, s->data, s->len);
+    if (!x->skimming) /* there was no body */
+        exchange_skim_begin(x);
     http_skim_finish(&x->skim);
     if (!x->skim.understood) {
         exchange_answer_error(x, 400, slice_of("", 0),
                               "The body is not a JSON request; such a request is routed by load.");
         return false;
     }
-    x->skimming = true;
     exchange_describe(x, out);
     out->unpinned = 0; /* as on the paths of chat: a body does not say where it would be sent */
     return true;

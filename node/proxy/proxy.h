@@ -72,6 +72,9 @@ struct proxy_config {
     void *replica_key_context;
     /* Fewer than PROXY_ADMIN_CONNECTIONS_MAX, where files are short. 0: that many. */
     unsigned admin_connections_max;
+    /* Answers a request of the admin port by its head, if it may not be made, while its body comes;
+     * else begins to read that body (exchange_skim_begin()), or it is dropped. */
+    void (*admin_head)(void *context, struct exchange *x, const struct http_head *head);
     /* Answers a whole request of the admin port with exchange_answer(), now or later. */
     void (*admin)(void *context, struct exchange *x, const struct http_head *head);
     void *admin_context;

@@ -10,7 +10,8 @@
 /* What was taken from the client: a new request, and pieces of its body. True: it is whole now, and
  * the router answers it itself. */
 bool exchange_request(struct client *c, const struct client_input *in);
-/* Room to read a body into directly (empty at the memory limit), and how much was read there. */
+/* Room to read a body into directly (empty at the memory limit, and where it is not held), and how
+ * much was read there. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected);
 bool exchange_body_read(struct exchange *x, size_t n, bool end);
 /* The client has read what was queued for it. */

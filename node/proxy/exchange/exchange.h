@@ -201,7 +201,7 @@ static inline void exchange_wait(struct exchange *x, void (*forget)(void *contex
 void exchange_read_session(struct exchange *x, const struct http_head *head);
 void exchange_session_set(struct exchange *x, struct slice value);
 
-/* Begins to read the prompt, as the router's policy wants it. */
+/* Begins to read the prompt, as the router's policy wants it, in what comes of the body. */
 void exchange_skim_begin(struct exchange *x);
 /* What a policy may know of the request, from the finished skim. */
 void exchange_describe(const struct exchange *x, struct node_request *out);

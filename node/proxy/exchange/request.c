@@ -166,6 +166,7 @@ void exchange_read_session(struct exchange *x, const struct http_head *head)
 
 void exchange_skim_begin(struct exchange *x)
 {
+    x->skimming = true;
     http_skim_init(&x->skim, &x->proxy->config.secret);
     if (node_router_wants_chunks(x->proxy->config.router))
         http_skim_by_chunks(&x->skim);
@@ -233,6 +234,11 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return false;
     }
+    if (c->port != PROXY_PORT_CLIENT && has_body) {
+        x->proxy->config.admin_head(x->proxy->config.admin_context, x, head);
+        if (c->exchange != x)
+            return false;
+    }
     /* What must be whole first is judged then: a client that sends hears what is wrong. */
     if (!x->local && !x->whole && exchange_key_begin(x))
         return false;
@@ -265,6 +271,10 @@ static bool body_grew(struct exchange *x, struct slice added)
 static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
+    if (x->local) { /* nobody needs a key for most of it: nothing is held */
+        x->request.body->bytes += bytes.len;
+        return body_grew(x, bytes);
+    }
     uint64_t expected = c->framing == HTTP_BODY_LENGTH ? c->remaining : 0;
     uint64_t came = x->request.body->bytes + bytes.len;
     if (body_append(&x->proxy->segments, x->request.body, bytes,
@@ -318,6 +328,8 @@ bool exchange_request(struct client *c, const struct client_input *in)
 /* Memory is held for what came: what is promised gets no more than that again, or ROOM_BYTES. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected)
 {
+    if (x->local)
+        return slice_of(NULL, 0);
     uint64_t came = x->request.body->bytes;
     size_t hint = came < ROOM_BYTES         ? ROOM_BYTES
                   : came < PROXY_READ_BYTES ? (size_t)came

@@ -86,7 +86,8 @@ void slow_follow(struct client *c, size_t bytes)
 }
 
 /* The upload that needs longest, at its present pace, for what it holds; at least `least_ms`. Not
- * `newcomer`, which has just sent something, and none that streams through. NULL: none. */
+ * `newcomer`, which has just sent something, and none that streams through or is dropped. NULL:
+ * none. */
 static struct client *slowest_upload(struct proxy *p, const struct client *newcomer,
                                      uint64_t least_ms)
 {
@@ -95,7 +96,7 @@ static struct client *slowest_upload(struct proxy *p, const struct client *newco
     for (struct deadline *d = deadline_first(list); d != NULL; d = deadline_behind(list, d)) {
         struct upload *u = CONTAINER_OF(d, struct upload, total);
         struct client *c = CONTAINER_OF(u, struct client, upload);
-        if (c == newcomer || c->exchange == NULL || !(c->exchange->whole || c->exchange->local))
+        if (c == newcomer || c->exchange == NULL || !c->exchange->whole)
             continue;
         uint64_t takes_ms = upload_takes_ms(u, c->exchange->request.body->bytes, p->now_ms);
         if (takes_ms >= least_ms) {

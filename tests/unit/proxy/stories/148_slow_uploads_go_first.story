@@ -1,7 +1,7 @@
 # Uploads that are not whole share buffered-bytes-max with all others. Where three quarters of it are
 # held, the one that needs longest for what it holds goes, not whoever sends next: B, which sent as
 # much as A and then no more than a trickle; the next time A, which is slower than it was. What is held
-# for a request that is whole is not touched.
+# for a request that is whole is not touched, nor is C, of which nothing is held.
 replicas 1
 set buffered-bytes-max 256KiB
 set client-body-timeout 10m
@@ -11,47 +11,52 @@ A connects
 A sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 100000\r\n\r\n{\"model\":\"m\",\"prompt\":\""
 B connects
 B sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 100000\r\n\r\n{\"model\":\"m\",\"prompt\":\""
+C connects to the admin port
+C sends "POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{"
+C sends "x"*90000
 A sends "x"*60000
 B sends "x"*60000
 wait 6000
 A sends "x"*6000
 B sends "x"
+C sends "x"
 wait 6000
 A sends "x"*6000
 B sends "x"
-C connects
-C posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1200
+C sends "x"
+D connects
+D posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1200
     connect 1a
-    book C at 1
+    book D at 1
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 46800 "{\"model\":\"m\",\"prompt\":\"x... 46800 bytes"
-D connects
-D gets /nowhere
+E connects
+E gets /nowhere
     to B: HTTP/1.1 503 Service Unavailable; Content-Length: 142; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     finish B
-    to D: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
+    to E: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
     log request
 B ends
     close B
 wait 2000
-E connects
-E posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
-    connect 1b
-    book E at 1
 F connects
-F gets /nowhere
+F posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
+    connect 1b
+    book F at 1
+G connects
+G gets /nowhere
     to A: HTTP/1.1 503 Service Unavailable; Content-Length: 142; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     finish A
-    to F: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
+    to G: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
     log request
 A ends
     close A
-C ends
-    close C
+D ends
+    close D
     close 1a
     log request end=client_gone
-    release C at 1
+    release D at 1
 counters
     requests 6, 4xx 2, 5xx 2, refused slow upload 2, clients gone 1

@@ -1,4 +1,5 @@
-# The admin port answers itself, whatever the path, and is no part of a drain.
+# The admin port answers itself, whatever the path, and is no part of a drain. What may not be asked is
+# refused before its body is read: that connection closes.
 replicas 1
 
 A connects to the admin port
@@ -7,11 +8,13 @@ A gets /metrics
 drain
 the port closes
 A posts /replicas {"add":"http://10.0.0.2:8000"}
-    to A: HTTP/1.1 403 Forbidden; Content-Length: 254 "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: grapevine): use its address, localhost or the name in admin-listen or admin-advertise, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
-A sends "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 104; allow: GET, HEAD "{\"error\":{\"message\":\"/metrics takes GET, HEAD.\",\"type\":\"MethodNotAllowedError\",\"param\":null,\"code\":405}}"
-A sends "nonsense\r\n\r\n"
-    to A: HTTP/1.1 400 Bad Request; Content-Length: 89; Connection: close "{\"error\":{\"message\":\"malformed method\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}"
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 235; Connection: close "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: grapevine): use its address, localhost or the name in admin-listen, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     finish A
+B connects to the admin port
+B sends "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    to B: HTTP/1.1 405 Method Not Allowed; Content-Length: 104; allow: GET, HEAD "{\"error\":{\"message\":\"/metrics takes GET, HEAD.\",\"type\":\"MethodNotAllowedError\",\"param\":null,\"code\":405}}"
+B sends "nonsense\r\n\r\n"
+    to B: HTTP/1.1 400 Bad Request; Content-Length: 89; Connection: close "{\"error\":{\"message\":\"malformed method\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}"
+    finish B
 counters
     none

@@ -1,0 +1,65 @@
+# Nothing is held of the body of a request that the router answers itself: neither what needs no key
+# or token, nor what reads its body (/explain), which does so as it comes. So strangers leave the memory
+# to those who have a key. Who may not call hears so at the head.
+replicas 1
+set buffered-bytes-max 128KiB
+set body-bytes-max 100KiB
+set scrape-interval 1h
+set health-interval 1h
+client alice secret
+probes
+
+start
+    connect 1a
+1a accepts
+    to 1a: GET /health HTTP/1.1
+1a answers 200 ok
+    log replica_up
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 200 {"object":"list","data":[{"id":"m","object":"model","owned_by":"vllm"}]}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 vllm:num_requests_running 0
+A connects
+A sends "POST /ping HTTP/1.1\r\nHost: g\r\nContent-Length: 80000\r\n\r\n"
+A sends "x"*79999
+B connects to the probe port
+B sends "GET /healthz HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n13880\r\n"
+B sends "x"*80000
+C connects to the admin port
+C sends "POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 80000\r\nExpect: 100-continue\r\n\r\n"
+    to C: HTTP/1.1 100 Continue
+C sends "{\"model\":\"m\",\"prompt\":\""
+C sends "x"*79975
+D connects to the admin port
+D sends "POST /explain HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 80000\r\nExpect: 100-continue\r\n\r\n"
+    to D: HTTP/1.1 403 Forbidden; Content-Length: 235; Connection: close "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: elsewhere): use its address, localhost or the name in admin-listen, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    finish D
+D sends "x"*80000
+E connects to the probe port
+E sends "POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 80000\r\n\r\n{"
+    to E: HTTP/1.1 404 Not Found; Content-Length: 138; Connection: close "{\"error\":{\"message\":\"This port has GET /healthz, /readyz and /metrics, and nothing else.\",\"type\":\"NotFoundError\",\"param\":null,\"code\":404}}"
+    finish E
+F connects
+F sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer secret\r\nContent-Length: 39000\r\n\r\n{\"model\":\"m\",\"prompt\":\""
+F sends "x"*38975
+F sends "\"}"
+    connect 1b
+    book F at 1
+1b accepts
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 39000 "{\"model\":\"m\",\"prompt\":\"x... 39000 bytes"
+A sends "x"
+    to A: HTTP/1.1 200 OK; Content-Length: 0
+B sends "\r\n0\r\n\r\n"
+    to B: HTTP/1.1 200 OK; Content-Length: 3 "ok\n"
+C sends "\"}"
+    to C: HTTP/1.1 200 OK; Content-Length: 465 "{\"policy\":\"cache_aware\",... 465 bytes"
+A sends "POST /ping HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n1d4c0\r\n"
+A sends "x"*110000
+    to A: HTTP/1.1 413 Content Too Large; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
+    finish A
+1b answers 200 {}
+    to F: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release F at 1
+counters
+    requests 3, 2xx 2, 4xx 1
