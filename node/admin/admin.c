@@ -182,7 +182,7 @@ struct asked {
 };
 
 /* By its head alone. False: it was answered why not. */
-static bool judge(const struct admin *a, struct exchange *x, const struct http_head *head,
+static bool judge(struct admin *a, struct exchange *x, const struct http_head *head,
                   struct asked *out)
 {
     char methods[64];

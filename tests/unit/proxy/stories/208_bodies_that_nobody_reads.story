@@ -33,7 +33,7 @@ C sends "{\"model\":\"m\",\"prompt\":\""
 C sends "x"*79975
 D connects to the admin port
 D sends "POST /explain HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 80000\r\nExpect: 100-continue\r\n\r\n"
-    to D: HTTP/1.1 403 Forbidden; Content-Length: 235; Connection: close "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: elsewhere): use its address, localhost or the name in admin-listen, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to D: HTTP/1.1 403 Forbidden; Content-Length: 254; Connection: close "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: elsewhere): use its address, localhost or the name in admin-listen or admin-advertise, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     finish D
 D sends "x"*80000
 E connects to the probe port
@@ -53,7 +53,7 @@ A sends "x"
 B sends "\r\n0\r\n\r\n"
     to B: HTTP/1.1 200 OK; Content-Length: 3 "ok\n"
 C sends "\"}"
-    to C: HTTP/1.1 200 OK; Content-Length: 465 "{\"policy\":\"cache_aware\",... 465 bytes"
+    to C: HTTP/1.1 200 OK; Content-Length: 482 "{\"policy\":\"cache_aware\",... 482 bytes"
 A sends "POST /ping HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n1d4c0\r\n"
 A sends "x"*110000
     to A: HTTP/1.1 413 Content Too Large; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
