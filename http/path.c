@@ -48,7 +48,7 @@ static const struct known known_paths[] = {
     PATH("/v1/messages/render", PROMPT, POST),
     PATH("/v1/responses/render", PROMPT, POST),
     PATH("/v1/chat/completions/batch", PROMPT, POST),
-    PATH("/invocations", PROMPT, POST),
+    PATH("/invocations", INVOCATIONS, POST),
     PATH("/v2/embed", PROMPT, POST),
     PATH("/pooling", PROMPT, POST),
     PATH("/classify", PROMPT, POST),

@@ -23,6 +23,8 @@ enum http_path_kind {
     HTTP_PATH_TOKENS,          /* /inference/v1/generate: token ids in, token ids out */
     HTTP_PATH_PROMPT,          /* any other JSON body, which names a model and may hold a prompt:
                                   render, tokenize, embeddings, pooling, score, detokenize, ... */
+    HTTP_PATH_INVOCATIONS,     /* SageMaker's: a body as of PROMPT, but a header may name another
+                                  model, and the engine's operator another handler */
     HTTP_PATH_MULTIPART,       /* audio */
     HTTP_PATH_PLAIN,           /* proxied by load, nothing to read in a body */
     HTTP_PATH_MODELS,          /* merged over the replicas */

@@ -19,6 +19,7 @@ bool exchange_carries_prompt(enum http_path_kind kind)
     case HTTP_PATH_GENERATE:
     case HTTP_PATH_TOKENS:
     case HTTP_PATH_PROMPT:
+    case HTTP_PATH_INVOCATIONS:
         return true;
     default:
         return false;
@@ -33,7 +34,8 @@ bool exchange_computes(enum http_path_kind kind)
 
 bool exchange_answers_tokens(enum http_path_kind kind)
 {
-    return exchange_carries_prompt(kind) && kind != HTTP_PATH_PROMPT;
+    return exchange_carries_prompt(kind) && kind != HTTP_PATH_PROMPT &&
+           kind != HTTP_PATH_INVOCATIONS;
 }
 
 /* --- the choice ----------------------------------------------------------------------------- */

@@ -42,8 +42,9 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
 static bool model_is_read(enum http_path_kind kind)
 {
     switch (kind) {
-    case HTTP_PATH_GENERATE:  /* names no model */
-    case HTTP_PATH_MULTIPART: /* a file may look like the field that names one */
+    case HTTP_PATH_GENERATE:    /* names no model */
+    case HTTP_PATH_MULTIPART:   /* a file may look like the field that names one */
+    case HTTP_PATH_INVOCATIONS: /* X-Amzn-SageMaker-Adapter-Identifier replaces it (vLLM) */
     case HTTP_PATH_OTHER:
     case HTTP_PATH_STATUS:
     case HTTP_PATH_CONTROL:

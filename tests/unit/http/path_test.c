@@ -35,6 +35,7 @@ static void known_paths(void **state)
         {"/v1/embeddings", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
         {"/v2/rerank", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
         {"/v1/chat/completions/render", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
+        {"/invocations", HTTP_METHOD_POST, HTTP_PATH_INVOCATIONS},
         {"/v1/audio/transcriptions", HTTP_METHOD_POST, HTTP_PATH_MULTIPART},
         {"/version", HTTP_METHOD_GET, HTTP_PATH_PLAIN},
         {"/v1/models", HTTP_METHOD_GET, HTTP_PATH_MODELS},
@@ -65,7 +66,6 @@ static void paths_that_name_a_model(void **state)
                                         "/v1/chat/completions/derender",
                                         "/v1/completions/derender",
                                         "/v1/chat/completions/batch",
-                                        "/invocations",
                                         "/api/chat",
                                         "/api/generate",
                                         "/api/show"};

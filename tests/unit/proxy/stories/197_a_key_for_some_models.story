@@ -49,5 +49,10 @@ C sends "POST /v1/audio/transcriptions HTTP/1.1\r\nHost: g\r\nAuthorization: Bea
     to C: HTTP/1.1 403 Forbidden; Content-Length: 179; Connection: close "{\"error\":{\"message\":\"This API key is for certain models only, and which one a request to this path is for cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     log request
     finish C
+D connects
+D sends "POST /invocations HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\nX-Amzn-SageMaker-Adapter-Identifier: n\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    to D: HTTP/1.1 403 Forbidden; Content-Length: 179; Connection: close "{\"error\":{\"message\":\"This API key is for certain models only, and which one a request to this path is for cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    log request
+    finish D
 counters
-    requests 11, 2xx 2, 4xx 9, refused key's model 9, upstream reused 1
+    requests 12, 2xx 2, 4xx 10, refused key's model 10, upstream reused 1
