@@ -12,6 +12,7 @@ enum http_slot {
     HTTP_SLOT_INTEGER,
     HTTP_SLOT_BOOLEAN,
     HTTP_SLOT_NOTED,   /* it is there; its value is not read */
+    HTTP_SLOT_GIVEN,   /* it is there, and neither false nor null */
     HTTP_SLOT_OBJECT,  /* holds further members of the body: metadata, ... */
     HTTP_SLOT_LIST,    /* a segment: messages, tools, texts or token ids */
     HTTP_SLOT_CONTENT, /* a segment: text or content parts */

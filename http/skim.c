@@ -196,10 +196,10 @@ static void end_key(struct http_skim *s)
     if (f->kind == IN_BODY || f->kind == IN_OBJECT) {
         s->member = http_member_find((enum http_member_parent)f->rank, name);
         s->slot = s->member == NULL ? HTTP_SLOT_SKIP : s->member->slot;
-        if (s->slot == HTTP_SLOT_NOTED) {
+        if (s->slot == HTTP_SLOT_NOTED || s->slot == HTTP_SLOT_GIVEN)
             s->flags[s->member->index] = true;
+        if (s->slot == HTTP_SLOT_NOTED)
             s->slot = HTTP_SLOT_SKIP;
-        }
         return;
     }
     s->slot = (uint8_t)prompt_slot(f, name);
@@ -217,6 +217,7 @@ static void begin_string(struct http_skim *s)
     case HTTP_SLOT_NOTED: /* became SKIP */
     case HTTP_SLOT_INTEGER:
     case HTTP_SLOT_BOOLEAN:
+    case HTTP_SLOT_GIVEN:
     case HTTP_SLOT_OBJECT:
         s->text = HTTP_SKIM_TO_NOWHERE;
         break;
@@ -315,6 +316,7 @@ static void begin_container(struct http_skim *s, bool is_object)
     case HTTP_SLOT_FIELD:
     case HTTP_SLOT_INTEGER:
     case HTTP_SLOT_BOOLEAN:
+    case HTTP_SLOT_GIVEN:
     case HTTP_SLOT_ROLE:
         s->skip_depth = 1;
         break;
@@ -382,7 +384,8 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
             tag == 'n' && http_number_to_i64(text, &s->numbers[s->member->index]);
         break;
     case HTTP_SLOT_BOOLEAN:
-        s->flags[s->member->index] = tag == 'l' && text.at[0] == 't';
+    case HTTP_SLOT_GIVEN:
+        s->flags[s->member->index] = tag == 'l' ? text.at[0] == 't' : s->slot == HTTP_SLOT_GIVEN;
         break;
     case HTTP_SLOT_LIST:
     case HTTP_SLOT_CONTENT:

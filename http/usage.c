@@ -19,6 +19,7 @@ static void count_token(struct http_usage *u)
         return;
     u->first_token = true;
     u->token_events++;
+    u->text_bytes += u->seen_text;
 }
 
 /* --- server-sent events ---------------------------------------------------- */
@@ -153,8 +154,9 @@ static bool has_known_shape(const struct http_usage *u, struct slice event)
            is_plain_text(event.at + head, event.len - head - tail);
 }
 
-/* The event was read and counts as one with tokens: keeps what is around its text. */
-static void learn_shape(struct http_usage *u, struct slice event)
+/* The event was read and counts as one with tokens: keeps what is around its text, of which it has
+ * that many bytes in all. */
+static void learn_shape(struct http_usage *u, struct slice event, uint64_t text_bytes)
 {
     static const struct slice before[] = {SLICE("\"content\":\""), SLICE("\"text\":\"")};
     u->shape_head = 0;
@@ -165,12 +167,14 @@ static void learn_shape(struct http_usage *u, struct slice event)
         size_t head = (size_t)(at - event.at) + before[i].len;
         size_t text = slice_find(slice_skip(event, head), '"');
         size_t tail = event.len - head - text;
-        if (head + tail > HTTP_USAGE_SHAPE_MAX || !is_plain_text(event.at + head, text))
+        if (head + tail > HTTP_USAGE_SHAPE_MAX || !is_plain_text(event.at + head, text) ||
+            text > text_bytes)
             return;
         memcpy(u->shape, event.at, head);
         memcpy(u->shape + head, event.at + head + text, tail);
         u->shape_head = (uint16_t)head;
         u->shape_tail = (uint16_t)tail;
+        u->shape_text = text_bytes - text;
         return;
     }
 }
@@ -198,14 +202,32 @@ static void sse_feed(struct http_usage *u, struct slice in)
         in = slice_skip(in, len);
         if (has_known_shape(u, event)) {
             u->token_events++;
+            u->text_bytes += len - u->shape_head - u->shape_tail + u->shape_text;
             continue;
         }
         unsigned before = u->token_events;
+        uint64_t text_before = u->text_bytes;
         event_read(u, event);
         if (u->token_events == before + 1 && !u->done && !u->error)
-            learn_shape(u, event);
+            learn_shape(u, event, u->text_bytes - text_before);
     }
     sse_read(u, in);
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+static void lines_feed(struct http_usage *u, struct slice in)
+{
+    while (in.len > 0) {
+        size_t n = slice_find(in, '\n');
+        http_usage_json_feed(u, slice_of(in.at, n));
+        if (n < in.len) {
+            count_token(u);
+            http_usage_json_start(u);
+            n++;
+        }
+        in = slice_skip(in, n);
+    }
 }
 
 /* --- driving --------------------------------------------------------------- */
@@ -230,6 +252,8 @@ void http_usage_feed(struct http_usage *u, const void *bytes, size_t len)
         return;
     if (u->form == HTTP_USAGE_JSON)
         http_usage_json_feed(u, slice_of(bytes, len));
+    else if (u->form == HTTP_USAGE_LINES)
+        lines_feed(u, slice_of(bytes, len));
     else
         sse_feed(u, slice_of(bytes, len));
 }
@@ -244,9 +268,10 @@ void http_usage_finish(struct http_usage *u)
         event_end(u); /* engines may forget the last blank line */
         return;
     }
-    u->done = http_json_finish(&u->json);
+    bool lines = u->form == HTTP_USAGE_LINES;
+    u->done = http_json_finish(&u->json) || lines;
     u->error_whole = u->error;
-    u->carries_token |= u->completion_tokens > 0;
+    u->carries_token |= !lines && u->completion_tokens > 0;
     count_token(u);
 }
 
@@ -254,7 +279,7 @@ bool http_usage_unfinished(const struct http_usage *u)
 {
     if (u->done || u->error)
         return false;
-    if (u->form == HTTP_USAGE_JSON)
+    if (u->form != HTTP_USAGE_SSE)
         return u->understood && !http_json_failed(&u->json);
     /* What is no event, but lines of something else, has begun a name that no event ended. */
     return u->understood || (u->line == IN_NAME && u->name_len == 0 && u->mark_len == 0);

@@ -9,8 +9,8 @@
  * body, goes through the JSON tokenizer as it comes, so no event is too large. Data that is no JSON
  * is ignored. In a stream nearly all events differ in their text only: an event that equals the
  * last token event but for its text is not read again, which saves seven eighths of the cost. It
- * understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's generate and
- * SGLang's native form, single or as an array (figures are added up).
+ * understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's generate,
+ * Ollama's and SGLang's native form, single or as an array (figures are added up).
  *
  * A stream ends with its API's terminal event, with an error event, or with neither, which means
  * that it was cut (http_usage_unfinished). An answer that finishes with "abort" is an error as
@@ -26,7 +26,11 @@
 #include "base/slice.h"
 #include "http/json.h"
 
-enum http_usage_form { HTTP_USAGE_SSE, HTTP_USAGE_JSON };
+enum http_usage_form {
+    HTTP_USAGE_SSE,
+    HTTP_USAGE_JSON,
+    HTTP_USAGE_LINES, /* a JSON value on each: Ollama's streams */
+};
 
 enum {
     HTTP_USAGE_LEVELS = 8,
@@ -44,7 +48,8 @@ struct http_usage {
     int64_t completion_tokens;
     int64_t media_tokens[CHAIN_MEDIA]; /* of the prompt's */
     bool first_token; /* text, reasoning or a tool call has arrived, not just a role */
-    bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole */
+    bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole;
+                         lines: the body ended */
     bool error;       /* an error object in the stream or in place of the answer */
     bool error_whole; /* and the event that holds it is complete */
     bool aborted;     /* the error is the finish reason "abort": the engine gave the request up */
@@ -52,6 +57,7 @@ struct http_usage {
     unsigned error_status;   /* of the error, as HTTP has it: by its code or its type; 0: unknown */
     int64_t sequence_number; /* the last one of the events, which OpenAI's responses have; -1 */
     unsigned token_events;   /* events that carried tokens */
+    uint64_t text_bytes;     /* of text in them; SGLang's native events repeat what came before */
     char response_id[HTTP_USAGE_ID_MAX + 1]; /* empty while unknown, or too long to be kept */
 
     /* Private to usage.c and usage_json.c. */
@@ -76,10 +82,12 @@ struct http_usage {
     uint8_t enters;   /* the level of an object or array in that place */
     uint8_t scratch_len;
     uint8_t levels[HTTP_USAGE_LEVELS]; /* what each open container is */
-    int64_t seen[6 + CHAIN_MEDIA];     /* figures of the answer or event being read */
+    int64_t seen[6 + CHAIN_MEDIA];     /* figures of the answer or event being read, */
+    uint64_t seen_text;                /* and bytes of its text */
     char name[8];
     uint16_t shape_head; /* bytes of the last token event before its text, 0: none */
     uint16_t shape_tail; /* and behind it */
+    uint64_t shape_text; /* bytes of other text in it */
     struct http_json json;
     char scratch[HTTP_USAGE_SCRATCH + HTTP_JSON_SLACK];
     char shape[HTTP_USAGE_SHAPE_MAX];

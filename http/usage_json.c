@@ -78,20 +78,20 @@ static const struct known of_answer[] = {
     {ENTER, FIGURES, NAME("usage")},
     {ENTER, FIGURES, NAME("meta_info")},
     {ENTER, CHOICES, NAME("choices")},
-    {ENTER, RESPONSE, NAME("response")},
+    {TOKEN, RESPONSE, NAME("response")}, /* Ollama's is the text */
     {ENTER, RESPONSE, NAME("message")},
     {TOKEN, DELTA, NAME("delta")},
     {TOKEN, 0, NAME("text")},
     {TOKEN, 0, NAME("output_ids")},
     {SEQUENCE, 0, NAME("sequence_number")},
+    {FIGURE + PROMPT, 0, NAME("prompt_eval_count")},
+    {FIGURE + COMPLETION, 0, NAME("eval_count")},
     {STOP, 0, NAME("stop_reason")},
     {STATUS, 0, NAME("status")},
 };
 static const struct known of_response[] = {
-    {ID, 0, NAME("id")},
-    {FAILURE, TROUBLE, NAME("error")},
-    {ENTER, FIGURES, NAME("usage")},
-    {STATUS, 0, NAME("status")},
+    {ID, 0, NAME("id")},         {FAILURE, TROUBLE, NAME("error")}, {ENTER, FIGURES, NAME("usage")},
+    {STATUS, 0, NAME("status")}, {TOKEN, 0, NAME("content")}, /* of Ollama's message */
 };
 static const struct known of_trouble[] = {
     {CODE, 0, NAME("code")},
@@ -363,14 +363,16 @@ static void on_token(struct http_usage *u, enum http_json_token token)
 
 static void draw_text(struct http_usage *u, struct slice *in)
 {
+    bool is_text = u->slot == TOKEN && !u->json.is_key;
     while (http_json_in_text(&u->json) && in->len > 0) {
         if (u->scratch_len == HTTP_USAGE_SCRATCH) {
             u->scratch_full = true;
             u->scratch_len = 1; /* not empty, but no longer whole */
         }
-        u->scratch_len =
-            (uint8_t)(u->scratch_len + http_json_text(&u->json, in, u->scratch + u->scratch_len,
-                                                      (size_t)HTTP_USAGE_SCRATCH - u->scratch_len));
+        size_t n = http_json_text(&u->json, in, u->scratch + u->scratch_len,
+                                  (size_t)HTTP_USAGE_SCRATCH - u->scratch_len);
+        u->scratch_len = (uint8_t)(u->scratch_len + n);
+        u->seen_text += is_text ? n : 0;
     }
 }
 
@@ -408,6 +410,7 @@ void http_usage_json_start(struct http_usage *u)
 {
     http_json_init(&u->json);
     answer_start(u);
+    u->seen_text = 0;
     u->slot = SKIP;
     u->watches = false;
     u->repeats = false;

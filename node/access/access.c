@@ -111,9 +111,9 @@ enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_
     return v;
 }
 
-void access_other_model(struct access_key *k)
+void access_note_refusal(struct access_key *k, enum access_verdict v)
 {
-    k->use->refused[ACCESS_OTHER_MODEL]++;
+    k->use->refused[v]++;
 }
 
 void access_tokens(struct access *a, struct access_key *k, const struct access_tokens *tokens,

@@ -42,8 +42,9 @@ struct access_key *access_find(const struct access *a, struct slice secret);
  */
 enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_t now_ms,
                                  unsigned *wait_s);
-/* It is for a model that the key may not use. */
-void access_other_model(struct access_key *k);
+/* The same of a request that was not even asked about: it is for a model that the key may not use,
+ * or its like. */
+void access_note_refusal(struct access_key *k, enum access_verdict v);
 /* What a request used. */
 struct access_tokens {
     uint64_t prompt, cached, completion;

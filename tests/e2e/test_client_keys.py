@@ -338,6 +338,33 @@ class WhatTheyMay(KeysCase):
             self.assertEqual(got.status, status)
         self.assertEqual(got.get("x-grapevine-limit"), "tokens-per-minute")
 
+    def test_tokens_are_read_on_every_path(self):
+        """Answers that were not read counted nothing: by path, or as their client had them compressed."""
+        e = self.engine_of()
+        key = self.new("alice", "--tokens-per-minute", "100")
+        r = self.start([e])
+        label = 'grapevine_key_tokens_total{key="alice",kind="completion"}'
+        zipped = bearer(key) + [("Accept-Encoding", "gzip")]
+        for status, path in ((200, "/api/chat"), (200, "/invocations"), (200, CHAT), (429, CHAT)):
+            got = self.client(r).post(path, body(), zipped)
+            self.assertEqual(got.status, status, path)
+            self.assertIsNone(e.requests[-1].get("accept-encoding"))
+        self.assertEqual(r.metrics()[label], 36)
+
+    def test_nothing_in_the_background(self):
+        """It is answered at once, and used tokens and a place at the engine that nobody counted."""
+        e = self.engine_of({"id": "resp_1", "status": "queued", "usage": None})
+        alice = self.new("alice", "--tokens-per-minute", "100")
+        bob = self.new("bob", "--in-flight", "1")
+        r = self.start([e])
+        for key, limit in ((alice, "tokens-per-minute"), (bob, "in-flight")):
+            asked = {"model": "m", "input": "x", "background": True}
+            got = self.ask(r, key, asked, "/v1/responses")
+            self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit"),
+                              got.json["error"]["param"]), (403, "key_limit", limit, "background"))
+            asked["background"] = False
+            self.assertEqual(self.ask(r, key, asked, "/v1/responses").status, 200)
+
     def test_in_flight(self):
         key = self.new("alice", "--in-flight", "2")
         e = self.engine()

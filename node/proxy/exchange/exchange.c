@@ -211,7 +211,7 @@ static void log_access(const struct exchange *x, enum client_end why)
 /* It has ended, whole. */
 static void note_timing(const struct exchange *x)
 {
-    if (x->scan == EXCHANGE_SCAN_NONE || x->status / 100 != 2)
+    if (x->scan != EXCHANGE_SCAN_USAGE || x->status / 100 != 2)
         return;
     const struct proxy_timed answer = {
         .stream = x->usage.form == HTTP_USAGE_SSE,

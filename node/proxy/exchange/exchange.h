@@ -65,7 +65,9 @@ struct exchange_doubt {
     uint32_t life; /* of that replica then */
 };
 
-enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
+/* What is read of an answer: nothing; its tokens, errors and end; or tokens alone, for a client's
+ * key. */
+enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
 
 struct exchange {
     struct proxy *proxy;

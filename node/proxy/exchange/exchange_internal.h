@@ -1,6 +1,7 @@
 /* What the files of an exchange share among themselves, and nobody else uses; what others do with
  * one stands in drive.h. Each calls only those before it in this list:
  *
+ *   kind.c       what kind of work it is
  *   spent.c      what it used, for its key
  *   exchange.c   life: made, finished, logged
  *   answer.c     answers of the router's own, refusals
@@ -26,6 +27,13 @@
 #include "http/error.h"
 #include "node/proxy/exchange/drive.h"
 #include "node/proxy/limit/verdict.h"
+
+/* --- kind.c ---------------------------------------------------------------------------------- */
+
+/* Whether the body of such a path carries a prompt. */
+bool exchange_carries_prompt(enum http_path_kind kind);
+/* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
+bool exchange_computes(enum http_path_kind kind);
 
 /* --- exchange.c ------------------------------------------------------------------------------ */
 
@@ -113,10 +121,6 @@ bool exchange_may_leave_silent(const struct exchange *x);
 
 /* --- choose.c -------------------------------------------------------------------------------- */
 
-/* Whether the body of such a path carries a prompt. */
-bool exchange_carries_prompt(enum http_path_kind kind);
-/* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
-bool exchange_computes(enum http_path_kind kind);
 /* The stored response that the request asks for or continues: only its maker has it. Empty: none.
  */
 struct slice exchange_stored_response(const struct exchange *x);
@@ -143,8 +147,8 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 bool exchange_key_refuse_path(struct exchange *x);
 /* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
 bool exchange_key_begin(struct exchange *x);
-/* Its body is whole. True: it is for a model that the key may not use, which was answered. */
-bool exchange_key_refuse_model(struct exchange *x);
+/* Its body is whole. True: it asks for what the key may not, which was answered. */
+bool exchange_key_refuse_body(struct exchange *x);
 /* The key that goes to engines in place of the client's; empty: none. Good for the call. */
 struct slice exchange_key_of_engines(const struct proxy *p);
 

@@ -56,7 +56,7 @@ static bool model_is_read(enum http_path_kind kind)
 
 static void refuse_model(struct exchange *x, struct slice model)
 {
-    access_other_model(x->key);
+    access_note_refusal(x->key, ACCESS_OTHER_MODEL);
     x->refusal = PROXY_REFUSED_KEY_MODEL;
     x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
     exchange_answer_error(x, 404, SLICE("model"),
@@ -83,7 +83,7 @@ bool exchange_key_refuse_path(struct exchange *x)
 {
     if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind))
         return false;
-    access_other_model(x->key);
+    access_note_refusal(x->key, ACCESS_OTHER_MODEL);
     x->refusal = PROXY_REFUSED_KEY_MODEL;
     x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
     exchange_answer_error(x, 403, slice_of("", 0),
@@ -105,9 +105,9 @@ bool exchange_key_begin(struct exchange *x)
     return v != ACCESS_GOOD;
 }
 
-bool exchange_key_refuse_model(struct exchange *x)
+static bool refuse_model_of_body(struct exchange *x)
 {
-    if (x->key == NULL || x->key->models == NULL || !exchange_carries_prompt(x->route.kind))
+    if (x->key->models == NULL || !exchange_carries_prompt(x->route.kind))
         return false;
     struct node_request request;
     exchange_describe(x, &request);
@@ -118,6 +118,35 @@ bool exchange_key_refuse_model(struct exchange *x)
         return false;
     refuse_model(x, adapter ? request.model : request.lora);
     return true;
+}
+
+/* An answer in the background is there at once and empty: what it uses later, and that it is still
+ * under way, no limit would see. */
+static bool refuse_background(struct exchange *x)
+{
+    const struct access_limits *l = &x->key->limits;
+    if ((l->tokens == 0 && l->in_flight == 0) || !x->skimming)
+        return false;
+    bool read = x->skim.understood || x->route.kind != HTTP_PATH_RESPONSES;
+    if (read && !x->skim.flags[HTTP_SKIM_BACKGROUND])
+        return false;
+    enum access_verdict v = l->tokens != 0 ? ACCESS_OVER_TOKENS : ACCESS_OVER_IN_FLIGHT;
+    access_note_refusal(x->key, v);
+    x->refusal = PROXY_REFUSED_KEY_LIMIT;
+    x->limit = access_verdict_name(v);
+    exchange_answer_error(x, 403, read ? SLICE("background") : slice_of("", 0),
+                          read ? "This API key has a limit (%s), so it may not ask for answers in "
+                                 "the background: what they use is not counted."
+                               : "This API key has a limit (%s), and the request could not be "
+                                 "read: whether it asks for an answer in the background cannot "
+                                 "be told.",
+                          x->limit);
+    return true;
+}
+
+bool exchange_key_refuse_body(struct exchange *x)
+{
+    return x->key != NULL && (refuse_model_of_body(x) || refuse_background(x));
 }
 
 struct slice exchange_key_of_engines(const struct proxy *p)

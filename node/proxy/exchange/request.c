@@ -141,9 +141,10 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
     struct http_line authorization = {SLICE("Authorization"), engines_authorization(x->proxy)};
     if (head->framing == HTTP_BODY_LENGTH)
         how.framing = HTTP_BODY_LENGTH;  /* "Content-Length: 0" of a POST stays */
-    if (x->proxy->config.access != NULL) /* what the client showed was for this router */
+    if (x->proxy->config.access != NULL) /* what the client showed was for this router, and who */
         how.drop = HTTP_FIELD_BIT(HTTP_AUTHORIZATION) | HTTP_FIELD_BIT(HTTP_X_API_KEY) |
-                   HTTP_FIELD_BIT(HTTP_API_KEY);
+                   HTTP_FIELD_BIT(HTTP_API_KEY) | /* counts tokens must read the answer */
+                   HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
     how.extra = &authorization;
     how.extra_count = authorization.value.len > 0;
     return http_forward_request_write(&x->request.head, head, &how);
@@ -304,7 +305,7 @@ static bool complete(struct exchange *x)
         if (x->request.streams_tokens)
             exchange_usage_ask(x);
     }
-    if (exchange_key_refuse_model(x) || (x->whole && exchange_key_begin(x)))
+    if (exchange_key_refuse_body(x) || (x->whole && exchange_key_begin(x)))
         return false;
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);

@@ -5,20 +5,36 @@
 #include "node/proxy/exchange/suspect.h"
 #include "node/proxy/exchange/suspect_wait.h"
 
+/* What it is read as: -1: nothing that tells tokens. */
+static int form_of(const struct http_head *head)
+{
+    static const struct {
+        struct slice type;
+        enum http_usage_form form;
+    } forms[] = {
+        {SLICE("text/event-stream"), HTTP_USAGE_SSE},
+        {SLICE("application/json"), HTTP_USAGE_JSON},
+        {SLICE("application/x-ndjson"), HTTP_USAGE_LINES},
+    };
+    struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        if (type.len >= forms[i].type.len &&
+            slice_equal_nocase(slice_of(type.at, forms[i].type.len), forms[i].type))
+            return (int)forms[i].form;
+    return -1;
+}
+
 static void choose_scan(struct exchange *x, const struct http_head *head)
 {
+    int form = form_of(head);
+    bool all = exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES;
+    bool counts = x->key_counts && exchange_computes(x->route.kind);
     x->scan = EXCHANGE_SCAN_NONE;
-    if (!exchange_answers_tokens(x->route.kind) ||
-        http_head_find(head, SLICE("content-encoding")).at != NULL)
-        return; /* nor are bytes that are packed read */
-    struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
-    if (type.len >= 17 && slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream")))
-        http_usage_init(&x->usage, HTTP_USAGE_SSE);
-    else if (type.len >= 16 && slice_equal_nocase(slice_of(type.at, 16), SLICE("application/json")))
-        http_usage_init(&x->usage, HTTP_USAGE_JSON);
-    else
+    bool packed = http_head_find(head, SLICE("content-encoding")).at != NULL;
+    if (form < 0 || packed || (!all && !counts))
         return;
-    x->scan = EXCHANGE_SCAN_USAGE;
+    http_usage_init(&x->usage, (enum http_usage_form)form);
+    x->scan = all ? EXCHANGE_SCAN_USAGE : EXCHANGE_SCAN_TOKENS;
 }
 
 static void note_first_token(struct exchange *x)
@@ -75,7 +91,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
         x->outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
     x->first_byte_ms = p->now_ms;
     choose_scan(x, head);
-    if (x->scan == EXCHANGE_SCAN_NONE || x->usage.form == HTTP_USAGE_JSON)
+    if (x->scan != EXCHANGE_SCAN_USAGE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
     exchange_hold_begin(x, head);
     if (x->alive) { /* a head is with the client */
@@ -167,9 +183,10 @@ static bool pass_body(struct exchange *x, struct slice bytes)
             return false;
         exchange_hold_pass(x);
     }
+    if (x->scan != EXCHANGE_SCAN_NONE)
+        http_usage_feed(&x->usage, bytes.at, bytes.len);
     if (x->scan != EXCHANGE_SCAN_USAGE)
         return true;
-    http_usage_feed(&x->usage, bytes.at, bytes.len);
     if (!x->first_token && x->usage.first_token)
         note_first_token(x);
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
@@ -228,9 +245,10 @@ static bool judge_end(struct exchange *x)
 {
     if (is_judged_away(x))
         return false;
+    if (x->scan != EXCHANGE_SCAN_NONE)
+        http_usage_finish(&x->usage);
     if (x->scan != EXCHANGE_SCAN_USAGE)
         return true;
-    http_usage_finish(&x->usage);
     if (exchange_hold_judge_event(x))
         return false;
     if (exchange_unfinished(x)) {

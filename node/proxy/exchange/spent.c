@@ -1,26 +1,72 @@
-/* What a request used, counted for its client's key. */
+/* What a request used, counted for its client's key (docs/operations.md, "Who may call"). */
 #include "node/proxy/exchange/exchange_internal.h"
 
-/* What it used. Where the engine did not say, the prompt is worked out from its bytes; and so it is
- * where the client left before the answer began, for by then the engine may have read it. */
+/* What an engine is taken to make of an answer that comes at once and does not tell. */
+enum { UNTOLD_TOKENS_PER_S = 100 };
+
+/* By the limit that the request sets, or by the time that it was at the engine: whichever is less.
+ * Where requests may ask for anything but text (embeddings) only those that set a limit count. */
+static int64_t untold_tokens(const struct exchange *x)
+{
+    int64_t most = x->skimming ? http_skim_output_max(&x->skim) : -1;
+    if (most < 0 && !exchange_answers_tokens(x->route.kind))
+        return 0;
+    int64_t tokens = (int64_t)((x->proxy->now_ms - x->began_ms) * UNTOLD_TOKENS_PER_S / 1000);
+    return most >= 0 && most < tokens ? most : tokens;
+}
+
+static int64_t tokens_of(const struct exchange *x, uint64_t text_bytes)
+{
+    return (int64_t)((double)text_bytes / x->proxy->config.options->bytes_per_token);
+}
+
+static int64_t greater(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Pictures and sounds in it are not text. */
+static uint64_t prompt_bytes(const struct exchange *x)
+{
+    const struct chain *chain = http_skim_chain(&x->skim);
+    bool media = x->skim.understood && chain_media(&chain->content) > 0;
+    return media ? chain->bytes : x->request.body->bytes;
+}
+
+/* `u`: what was read of the answer; NULL: nothing. Where the engine did not come to tell (its
+ * client left, or it never does), what came of a stream counts, by events or by text, as an event
+ * may have several tokens. */
+static int64_t completion_of(const struct exchange *x, const struct http_usage *u)
+{
+    bool stream =
+        u != NULL ? u->form != HTTP_USAGE_JSON : x->skimming && x->skim.flags[HTTP_SKIM_STREAM];
+    if (u != NULL && u->done && u->completion_tokens >= 0)
+        return u->completion_tokens;
+    int64_t tokens = stream ? 0 : untold_tokens(x);
+    if (u == NULL)
+        return tokens;
+    tokens = greater(tokens, greater(u->completion_tokens, u->token_events));
+    /* SGLang's native events repeat what came before, and say how many tokens that is. */
+    return x->route.kind == HTTP_PATH_GENERATE ? tokens
+                                               : greater(tokens, tokens_of(x, u->text_bytes));
+}
+
+/* Where the engine did not say, the prompt is worked out from its bytes; and so it is where the
+ * client left before the answer began, for by then the engine may have read it. */
 static void count_tokens(struct exchange *x)
 {
     bool answered = x->status / 100 == 2;
-    bool left = x->status == 0 && x->reached;
+    bool left = x->status == 0 && x->reached && !x->asking;
     if (x->attempts == 0 || (!answered && !left))
         return;
-    bool read = answered && x->scan == EXCHANGE_SCAN_USAGE;
-    int64_t prompt = read ? x->usage.prompt_tokens : -1;
-    int64_t completion = read ? x->usage.completion_tokens : 0;
+    const struct http_usage *u = answered && x->scan != EXCHANGE_SCAN_NONE ? &x->usage : NULL;
+    int64_t prompt = u != NULL ? u->prompt_tokens : -1;
     if (prompt < 0 && x->skimming)
-        prompt =
-            (int64_t)((double)x->request.body->bytes / x->proxy->config.options->bytes_per_token);
-    if (read && completion < 0)
-        completion = x->usage.token_events;
+        prompt = tokens_of(x, prompt_bytes(x));
     const struct access_tokens tokens = {
         .prompt = prompt > 0 ? (uint64_t)prompt : 0,
-        .cached = read && x->usage.cached_tokens > 0 ? (uint64_t)x->usage.cached_tokens : 0,
-        .completion = completion > 0 ? (uint64_t)completion : 0};
+        .cached = u != NULL && u->cached_tokens > 0 ? (uint64_t)u->cached_tokens : 0,
+        .completion = (uint64_t)greater(completion_of(x, u), 0)};
     access_tokens(x->proxy->config.access, x->key, &tokens, x->proxy->now_ms);
 }
 

@@ -239,6 +239,33 @@ static void fields(void **state)
     assert_int_equal(http_skim_output_max(&skim), -1);
 }
 
+/* Engines take more than true for true: only what is surely not is not. */
+static void given(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        bool given;
+    } cases[] = {
+        {"{\"background\":true}", true},
+        {"{\"background\":false}", false},
+        {"{\"background\":null}", false},
+        {"{}", false},
+        {"{\"metadata\":{\"background\":true}}", false},
+        {"{\"background\":1}", true},
+        {"{\"background\":\"yes\"}", true},
+        {"{\"background\":[false],\"x\":null}", true},
+        {"{\"background\":{\"a\":false}}", true},
+        {"{\"background\":true,\"background\":false}", false},
+        {"{\"back\\u0067round\":false,\"background\":\"on\"}", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        skim_whole(cases[i].body);
+        assert_true(skim.understood);
+        assert_int_equal(skim.flags[HTTP_SKIM_BACKGROUND], cases[i].given);
+    }
+}
+
 static void long_fields(void **state)
 {
     (void)state;
@@ -339,10 +366,15 @@ static void what_a_prompt_is_made_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(namespaces),     cmocka_unit_test(growth),
-        cmocka_unit_test(forms),          cmocka_unit_test(token_ids),
-        cmocka_unit_test(fields),         cmocka_unit_test(long_fields),
-        cmocka_unit_test(not_understood), cmocka_unit_test(what_a_prompt_is_made_of),
+        cmocka_unit_test(namespaces),
+        cmocka_unit_test(growth),
+        cmocka_unit_test(forms),
+        cmocka_unit_test(token_ids),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(given),
+        cmocka_unit_test(long_fields),
+        cmocka_unit_test(not_understood),
+        cmocka_unit_test(what_a_prompt_is_made_of),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

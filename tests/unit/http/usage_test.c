@@ -281,6 +281,64 @@ static void events_of_a_known_shape(void **state)
           told);
 }
 
+/* Bytes of text, read in pieces of each size: what an event has of it besides its tokens' count. */
+static void says(enum http_usage_form form, const char *text, uint64_t text_bytes)
+{
+    size_t len = strlen(text);
+    for (size_t step = 1; step <= len + 1; step++) {
+        struct http_usage u;
+        http_usage_init(&u, form);
+        for (size_t at = 0; at < len; at += step)
+            http_usage_feed(&u, text + at, len - at < step ? len - at : step);
+        http_usage_finish(&u);
+        assert_int_equal(u.text_bytes, text_bytes);
+    }
+}
+
+static void bytes_of_text(void **state)
+{
+    (void)state;
+    says(HTTP_USAGE_SSE,
+         CHUNK "{\"content\":\"one\"}" CHUNK_END CHUNK "{\"content\":\" two\"}" CHUNK_END CHUNK
+               "{\"content\":\"a \\\" b\"}" CHUNK_END CHUNK "{\"content\":\"\"}" CHUNK_END,
+         3 + 4 + 5);
+    /* more than one text in each, all of them of one shape */
+    says(HTTP_USAGE_SSE,
+         "data: {\"choices\":[{\"delta\":{\"reasoning\":\"ab\",\"content\":\"c\"}}]}\n\n"
+         "data: {\"choices\":[{\"delta\":{\"reasoning\":\"ab\",\"content\":\"cd\"}}]}\n\n"
+         "data: {\"choices\":[{\"delta\":{\"reasoning\":\"ab\",\"content\":\"cde\"}}]}\n\n",
+         3 + 4 + 5);
+    says(HTTP_USAGE_SSE, /* what is done is said again */
+         "data: {\"type\":\"response.output_text.delta\",\"delta\":\"abcd\"}\n\n"
+         "data: {\"text\":\"abcd\",\"type\":\"response.output_text.done\"}\n\n",
+         4);
+    says(HTTP_USAGE_JSON, "{\"choices\":[{\"message\":{\"content\":\"abc\"}},{\"text\":\"d\"}]}",
+         4);
+    says(HTTP_USAGE_JSON, "{\"text\":\"a transcript\",\"usage\":{\"seconds\":3}}", 12);
+    says(HTTP_USAGE_JSON, "{\"data\":[{\"embedding\":\"abcdefgh\"}],\"model\":\"m\"}", 0);
+}
+
+/* As SGLang 0.5 has them. */
+static void ollama(void **state)
+{
+    (void)state;
+    static const char chat[] =
+        "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"ab\"},\"done\":false}\n"
+        "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"c\"},\"done\":false}\n"
+        "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,"
+        "\"prompt_eval_count\":9,\"eval_count\":2}\n";
+    check(HTTP_USAGE_LINES, chat, (struct wanted){9, -1, 2, 2, true, false, ""});
+    says(HTTP_USAGE_LINES, chat, 3);
+    static const char generate[] = "{\"response\":\"ab\",\"done\":false}\n"
+                                   "{\"response\":\"\",\"done\":true,\"prompt_eval_count\":9,"
+                                   "\"eval_count\":1}";
+    check(HTTP_USAGE_LINES, generate, (struct wanted){9, -1, 1, 1, true, false, ""});
+    check(HTTP_USAGE_JSON,
+          "{\"message\":{\"content\":\"ab\"},\"done\":true,\"prompt_eval_count\":9,"
+          "\"eval_count\":1}",
+          (struct wanted){9, -1, 1, 1, true, false, ""});
+}
+
 /* How a body ended, read in pieces of each size. */
 static void ends(enum http_usage_form form, const char *text, bool unfinished,
                  enum http_usage_place place, unsigned error_status, int64_t sequence_number)
@@ -494,6 +552,8 @@ int main(void)
         cmocka_unit_test(framing),
         cmocka_unit_test(figures_beyond_belief),
         cmocka_unit_test(events_of_a_known_shape),
+        cmocka_unit_test(bytes_of_text),
+        cmocka_unit_test(ollama),
         cmocka_unit_test(ends_of_streams),
         cmocka_unit_test(ends_of_whole_answers),
         cmocka_unit_test(statuses_of_errors),

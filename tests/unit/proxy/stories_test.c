@@ -20,6 +20,7 @@
  *   the key becomes KEY
  *   counters                                     those that are not 0
  *   outcomes                                     the same, of the work at each replica
+ *   tokens                                       the same, of each client's key
  *
  * "BYTES"*1000 is a thousand times the bytes; a BODY may be written so too.
  *
@@ -34,6 +35,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "http/chunked.h"
+#include "node/access/access_internal.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/proxy_world.h"
 
@@ -352,6 +354,17 @@ static void show_outcomes(struct proxy_world *w)
     }
 }
 
+static void show_tokens(struct proxy_world *w)
+{
+    const struct access_table *t = w->access->table;
+    for (unsigned i = 0; i < t->keys_count; i++) {
+        const struct access_use *u = t->keys[i]->use;
+        CHECK(buf_printf(&w->trace, "%s: prompt %llu, completion %llu\n", u->name,
+                         (unsigned long long)u->prompt_tokens,
+                         (unsigned long long)u->completion_tokens) == 0);
+    }
+}
+
 /* "goes", "comes"; or how many addresses a name has. False: it is neither. */
 static bool replica_event(struct story *s, struct slice line)
 {
@@ -393,6 +406,8 @@ static bool world_event(struct story *s, struct slice line)
         show_counters(w);
     else if (slice_equal(line, SLICE("outcomes")))
         show_outcomes(w);
+    else if (slice_equal(line, SLICE("tokens")))
+        show_tokens(w);
     else if (slice_equal(line, SLICE("the next connect fails")))
         w->connect_error = ERR_UNREACHABLE;
     else if (slice_equal(line, SLICE("the next connect is refused")))
