@@ -18,6 +18,7 @@ static const struct http_member members[] = {
     {MEMBER_OF(HTTP_IN_BODY, "lora_name", HTTP_SLOT_FIELD, HTTP_SKIM_LORA), .rank = 1},
     {MEMBER_OF(HTTP_IN_BODY, "previous_response_id", HTTP_SLOT_FIELD,
                HTTP_SKIM_PREVIOUS_RESPONSE_ID)},
+    {MEMBER_OF(HTTP_IN_BODY, "request_id", HTTP_SLOT_FIELD, HTTP_SKIM_REQUEST_ID)},
     {MEMBER_OF(HTTP_IN_BODY, "max_completion_tokens", HTTP_SLOT_INTEGER,
                HTTP_SKIM_MAX_COMPLETION_TOKENS)},
     {MEMBER_OF(HTTP_IN_BODY, "max_output_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_OUTPUT_TOKENS)},

@@ -58,6 +58,7 @@ enum http_skim_name {
     HTTP_SKIM_EXTRA_KEY, /* SGLang: also of the namespace */
     HTTP_SKIM_LORA,      /* lora_path or lora_name */
     HTTP_SKIM_PREVIOUS_RESPONSE_ID,
+    HTTP_SKIM_REQUEST_ID,
     HTTP_SKIM_NAMES,
 };
 

@@ -21,6 +21,7 @@ const char *access_verdict_name(enum access_verdict v)
         [ACCESS_OVER_TOKENS] = "tokens-per-minute",
         [ACCESS_OVER_IN_FLIGHT] = "in-flight",
         [ACCESS_OTHER_MODEL] = "models",
+        [ACCESS_OTHER_RESPONSE] = "responses",
     };
     return names[v];
 }

@@ -24,9 +24,10 @@ enum access_verdict {
     ACCESS_OVER_TOKENS,
     ACCESS_OVER_IN_FLIGHT,
     ACCESS_OTHER_MODEL,
+    ACCESS_OTHER_RESPONSE,
     ACCESS_VERDICTS,
 };
-/* As the file calls the limit: "requests-per-minute", ...; "models". */
+/* As the file calls the limit: "requests-per-minute", ...; "models"; and "responses". */
 const char *access_verdict_name(enum access_verdict v);
 
 struct access_row;

@@ -11,6 +11,7 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
         [PROXY_REFUSED_CLIENT_KEY] = "client_key",
         [PROXY_REFUSED_KEY_MODEL] = "key_model",
         [PROXY_REFUSED_KEY_LIMIT] = "key_limit",
+        [PROXY_REFUSED_KEY_RESPONSE] = "key_response",
         [PROXY_REFUSED_NO_REPLICA] = "no_replica",
         [PROXY_REFUSED_MEMORY] = "memory",
         [PROXY_REFUSED_TIMEOUT] = "timeout",

@@ -17,6 +17,7 @@ enum proxy_refusal {
     PROXY_REFUSED_CLIENT_KEY,   /* 401: no key of a client (client-keys-file), */
     PROXY_REFUSED_KEY_MODEL,    /* 403, 404: not for that model, */
     PROXY_REFUSED_KEY_LIMIT,    /* 429, 403: not so much */
+    PROXY_REFUSED_KEY_RESPONSE, /* 403, 404: not that stored response */
     PROXY_REFUSED_NO_REPLICA,   /* 503 */
     PROXY_REFUSED_MEMORY,       /* 503, buffered_bytes_max */
     PROXY_REFUSED_TIMEOUT,      /* 408 */

@@ -3,7 +3,8 @@
  *
  * A fixed table of the last `capacity` ids; the oldest entry of a set of eight gives way. An id
  * that is not in it may be in the shared state, by any router (node_router_bind). An unknown id is
- * no error: the caller asks the replicas in turn.
+ * no error: the caller asks the replicas in turn. Whose key made it stands in further ids
+ * (node/proxy/exchange/owner.c).
  */
 #ifndef NODE_ROUTE_AFFINITY_H
 #define NODE_ROUTE_AFFINITY_H

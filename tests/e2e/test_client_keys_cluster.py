@@ -61,6 +61,28 @@ class OverAllRouters(Clustered):
         wait_for(lambda: self.client(second).post(CHAT, body(), bearer(key)).status == 200,
                  "what the dead one had is gone")
 
+    def test_a_stored_response_is_its_makers_at_every_router(self):
+        sims = [self.sim("--speed-up", "50", "--model", "m") for _ in range(2)]
+        alice, bob = self.new_client("alice", "--models", "m"), self.new_client("bob")
+        first, second = self.cluster(2, sims, "--client-keys-file", self.keys)
+        for r in (first, second):
+            r.wait_up(2)
+        asked = {"model": "m", "input": "x", "max_output_tokens": 2}
+        made = self.client(first).post("/v1/responses", asked, bearer(alice)).json["id"]
+        self.converge(first, 2)
+        for r in (second, first):
+            self.assertEqual(self.client(r).post("/v1/responses", asked, bearer(bob)).status, 200)
+            got = self.client(r).ask("GET", "/v1/responses/" + made, headers=bearer(bob))
+            self.assertEqual((got.status, got.get("x-grapevine-reason")), (404, "key_response"))
+            self.assertIn("Response with id '%s' not found." % made, got.json["error"]["message"])
+            goes_on = dict(asked, previous_response_id=made)
+            self.assertEqual(self.client(r).post("/v1/responses", goes_on, bearer(bob)).status, 404)
+            self.assertEqual(self.client(r).post("/v1/responses", goes_on, bearer(alice)).status, 200)
+            got = self.client(r).ask("GET", "/v1/responses/" + made, headers=bearer(alice))
+            self.assertEqual((got.status, got.json["id"]), (200, made))
+            label = '{key="bob",limit="responses"}'
+            self.assertEqual(r.metrics()["grapevine_key_refused_total" + label], 2)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -144,6 +144,7 @@ struct exchange {
     bool first_token;
     bool last_asked; /* client->last, before this answer's head */
     enum exchange_scan scan;
+    bool id_told; /* of the response that it is, and noted */
     unsigned status;
     enum http_framing out_framing;
     bool usage_asked; /* of the engine, though the client did not ask for it (ask_usage.c) */

@@ -10,6 +10,7 @@
  *   pin.c        the data-parallel rank that was chosen, put into the request; it alone calls
  *                one below, exchange_behind_brace() of ask_usage.c
  *   choose.c     which replica
+ *   owner.c      whose stored response it is for
  *   key.c        whose request it is, and what that client may use
  *   ask.c        the question who has a stored response
  *   patience.c   limits of time
@@ -138,6 +139,16 @@ void exchange_exclude_other_engines(struct exchange *x);
 void exchange_no_answer(struct exchange *x, const char *text);
 /* Answers why there is no replica: `err` of the choice, and what was tried. */
 void exchange_no_replica(struct exchange *x, int err);
+
+/* --- owner.c --------------------------------------------------------------------------------- */
+
+/* Of a request with a key: the stored response of this id is not its own, or nobody can tell.
+ * True: answered so. */
+bool exchange_owner_refuse(struct exchange *x, struct slice id, struct slice param);
+/* The same of the stored response that its body names. */
+bool exchange_owner_refuse_body(struct exchange *x);
+/* The answer has told the id of the response that it is: where it is, and whose, is known now. */
+void exchange_owner_put(struct exchange *x);
 
 /* --- key.c ----------------------------------------------------------------------------------- */
 

@@ -81,6 +81,8 @@ static void refuse_more(struct exchange *x, enum access_verdict v, unsigned wait
 
 bool exchange_key_refuse_path(struct exchange *x)
 {
+    if (x->key != NULL && x->route.kind == HTTP_PATH_RESPONSE_STORED)
+        return exchange_owner_refuse(x, x->route.id, SLICE("response_id"));
     if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind))
         return false;
     access_note_refusal(x->key, ACCESS_OTHER_MODEL);
@@ -125,28 +127,24 @@ static bool refuse_model_of_body(struct exchange *x)
 static bool refuse_background(struct exchange *x)
 {
     const struct access_limits *l = &x->key->limits;
-    if ((l->tokens == 0 && l->in_flight == 0) || !x->skimming)
-        return false;
-    bool read = x->skim.understood || x->route.kind != HTTP_PATH_RESPONSES;
-    if (read && !x->skim.flags[HTTP_SKIM_BACKGROUND])
+    if ((l->tokens == 0 && l->in_flight == 0) || !x->skimming ||
+        !x->skim.flags[HTTP_SKIM_BACKGROUND])
         return false;
     enum access_verdict v = l->tokens != 0 ? ACCESS_OVER_TOKENS : ACCESS_OVER_IN_FLIGHT;
     access_note_refusal(x->key, v);
     x->refusal = PROXY_REFUSED_KEY_LIMIT;
     x->limit = access_verdict_name(v);
-    exchange_answer_error(x, 403, read ? SLICE("background") : slice_of("", 0),
-                          read ? "This API key has a limit (%s), so it may not ask for answers in "
-                                 "the background: what they use is not counted."
-                               : "This API key has a limit (%s), and the request could not be "
-                                 "read: whether it asks for an answer in the background cannot "
-                                 "be told.",
+    exchange_answer_error(x, 403, SLICE("background"),
+                          "This API key has a limit (%s), so it may not ask for answers in the "
+                          "background: what they use is not counted.",
                           x->limit);
     return true;
 }
 
 bool exchange_key_refuse_body(struct exchange *x)
 {
-    return x->key != NULL && (refuse_model_of_body(x) || refuse_background(x));
+    return x->key != NULL &&
+           (refuse_model_of_body(x) || exchange_owner_refuse_body(x) || refuse_background(x));
 }
 
 struct slice exchange_key_of_engines(const struct proxy *p)

@@ -30,6 +30,7 @@ static void choose_scan(struct exchange *x, const struct http_head *head)
     bool all = exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES;
     bool counts = x->key_counts && exchange_computes(x->route.kind);
     x->scan = EXCHANGE_SCAN_NONE;
+    x->id_told = false;
     bool packed = http_head_find(head, SLICE("content-encoding")).at != NULL;
     if (form < 0 || packed || (!all && !counts))
         return;
@@ -171,6 +172,15 @@ static void gather_without_usage(struct exchange *x, struct slice bytes)
         gather(x, out);
 }
 
+/* Its client may ask for the response as soon as it has read the id. */
+static void note_id(struct exchange *x)
+{
+    if (x->id_told || x->route.kind != HTTP_PATH_RESPONSES || x->usage.response_id[0] == '\0')
+        return;
+    x->id_told = true;
+    exchange_owner_put(x);
+}
+
 /* False: an error came in place of the first token, and the answer is let go. */
 static bool pass_body(struct exchange *x, struct slice bytes)
 {
@@ -187,6 +197,7 @@ static bool pass_body(struct exchange *x, struct slice bytes)
         http_usage_feed(&x->usage, bytes.at, bytes.len);
     if (x->scan != EXCHANGE_SCAN_USAGE)
         return true;
+    note_id(x);
     if (!x->first_token && x->usage.first_token)
         note_first_token(x);
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
@@ -256,9 +267,6 @@ static bool judge_end(struct exchange *x)
         return false;
     }
     exchange_judge_error(x);
-    if (x->route.kind == HTTP_PATH_RESPONSES && x->usage.response_id[0] != '\0')
-        node_affinity_put(x->proxy->config.affinity, slice_of_cstr(x->usage.response_id),
-                          x->decision.replica);
     return true;
 }
 

@@ -282,6 +282,7 @@ static void show_counters(struct proxy_world *w)
         {"refused client key", t->requests_refused[PROXY_REFUSED_CLIENT_KEY]},
         {"refused key's model", t->requests_refused[PROXY_REFUSED_KEY_MODEL]},
         {"refused key's limit", t->requests_refused[PROXY_REFUSED_KEY_LIMIT]},
+        {"refused key's response", t->requests_refused[PROXY_REFUSED_KEY_RESPONSE]},
         {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
         {"refused queue full", t->requests_refused[PROXY_REFUSED_QUEUE_FULL]},
         {"refused queue time", t->requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]},

@@ -143,7 +143,7 @@ F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\
     to F: HTTP/1.1 403 Forbidden; Content-Length: 203 "{\"error\":{\"message\":\"This API key has a limit (in-flight), so it may not ask for answers in the background: what they use is not counted.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
     log request
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\nContent-Length: 7\r\n\r\nno json"
-    to F: HTTP/1.1 403 Forbidden; Content-Length: 215 "{\"error\":{\"message\":\"This API key has a limit (in-flight), and the request could not be read: whether it asks for an answer in the background cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to F: HTTP/1.1 403 Forbidden; Content-Length: 158 "{\"error\":{\"message\":\"The request could not be read: whether this API key may send it cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     log request
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\nContent-Length: 44\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"background\":false}"
     connect 1f
@@ -164,4 +164,4 @@ tokens
     l: prompt 0, completion 0
     f: prompt 3, completion 4
 counters
-    requests 13, 2xx 7, 4xx 3, refused key's limit 3, clients gone 5, cut: gone 2, upstream reused 4
+    requests 13, 2xx 7, 4xx 3, refused key's limit 2, refused key's response 1, clients gone 5, cut: gone 2, upstream reused 4

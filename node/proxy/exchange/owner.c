@@ -1,0 +1,113 @@
+/* Whose stored response it is. Engines give, continue, cancel and delete one for whoever knows its
+ * id: for a key of a client only those that it made may be asked for.
+ *
+ * Who made it stands where the replica does (node/route/affinity.h), in two entries more: one says
+ * that the response is somebody's, the other whose. So routers share it as they share replicas, and
+ * those of a build without this hand it on. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+enum owner {
+    OWNER_UNKNOWN, /* made without a key, before that was known, or forgotten */
+    OWNER_SAME,
+    OWNER_OTHER,
+};
+
+enum { MARK_MAX = HTTP_USAGE_ID_MAX + 1 + ACCESS_NAME_MAX };
+
+/* No id has the NUL between them. An empty name stands for any. */
+static struct slice mark(char *out, struct slice id, const char *name)
+{
+    size_t len = strlen(name);
+    memcpy(out, id.at, id.len);
+    out[id.len] = '\0';
+    memcpy(out + id.len + 1, name, len);
+    return slice_of(out, id.len + 1 + len);
+}
+
+static bool is_marked(const struct exchange *x, struct slice id, const char *name)
+{
+    char text[MARK_MAX];
+    return node_affinity_get(x->proxy->config.affinity, mark(text, id, name)) >= 0;
+}
+
+static void put_mark(const struct exchange *x, struct slice id, const char *name)
+{
+    char text[MARK_MAX];
+    node_affinity_put(x->proxy->config.affinity, mark(text, id, name), x->decision.replica);
+}
+
+static enum owner owner_of(const struct exchange *x, struct slice id)
+{
+    if (id.len > HTTP_USAGE_ID_MAX)
+        return OWNER_UNKNOWN;
+    if (is_marked(x, id, x->key->use->name))
+        return OWNER_SAME;
+    return is_marked(x, id, "") ? OWNER_OTHER : OWNER_UNKNOWN;
+}
+
+static void note_refusal(struct exchange *x)
+{
+    access_note_refusal(x->key, ACCESS_OTHER_RESPONSE);
+    x->refusal = PROXY_REFUSED_KEY_RESPONSE;
+}
+
+/* As an engine says it that does not have it. */
+static bool refuse(struct exchange *x, struct slice id, struct slice param)
+{
+    note_refusal(x);
+    exchange_answer_error(x, 404, param, "Response with id '%.*s' not found.",
+                          id.len > 256 ? 256 : (int)id.len, id.at);
+    return true;
+}
+
+bool exchange_owner_refuse(struct exchange *x, struct slice id, struct slice param)
+{
+    enum owner owner = owner_of(x, id);
+    bool any_model = x->key->models == NULL; /* of which one it is cannot be told then, either */
+    if (owner == OWNER_SAME || (owner == OWNER_UNKNOWN && any_model))
+        return false;
+    return refuse(x, id, param);
+}
+
+/* The id that the client chose for the response (vLLM, SGLang). */
+static struct slice chosen_id(const struct exchange *x)
+{
+    bool chooses = x->route.kind == HTTP_PATH_RESPONSES && x->skimming;
+    return chooses ? http_skim_field(&x->skim, HTTP_SKIM_REQUEST_ID) : slice_of("", 0);
+}
+
+bool exchange_owner_refuse_body(struct exchange *x)
+{
+    bool stored = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_PROMPT ||
+                  x->route.kind == HTTP_PATH_INVOCATIONS;
+    if (!x->skimming || !stored)
+        return false;
+    if (!x->skim.understood) {
+        note_refusal(x);
+        exchange_answer_error(x, 403, slice_of("", 0),
+                              "The request could not be read: whether this API key may send it "
+                              "cannot be told.");
+        return true;
+    }
+    struct slice previous = http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID);
+    if (previous.len > 0 && exchange_owner_refuse(x, previous, SLICE("previous_response_id")))
+        return true;
+    struct slice chosen = chosen_id(x);
+    if (chosen.len > 0 && owner_of(x, chosen) == OWNER_OTHER) /* it would take its place */
+        return refuse(x, chosen, SLICE("request_id"));
+    return false;
+}
+
+/* An id that the client chose may be one that was forgotten here and not at the engine: it would
+ * become its own by asking for it. */
+void exchange_owner_put(struct exchange *x)
+{
+    struct slice id = slice_of_cstr(x->usage.response_id);
+    if (x->key != NULL && owner_of(x, id) == OWNER_OTHER)
+        return;
+    node_affinity_put(x->proxy->config.affinity, id, x->decision.replica);
+    if (x->key == NULL || chosen_id(x).len > 0)
+        return;
+    put_mark(x, id, x->key->use->name);
+    put_mark(x, id, "");
+}
