@@ -2,7 +2,7 @@
 #include "tests/lib/test.h"
 
 #include "base/err.h"
-#include "gossip/session.h"
+#include "gossip/gossip_internal.h"
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000 };
@@ -336,6 +336,45 @@ static void test_vectors_are_known_to_all(void **state)
 
 /* --- and always ------------------------------------------------------------------------------ */
 
+static uint64_t announced(const struct net *net, uint64_t epoch)
+{
+    uint64_t known = 0, seq = 0;
+    assert_int_equal(gossip_vector_of(net->nodes[0].gossip, net_node(1), net_node(2), &known, &seq),
+                     ERR_OK);
+    assert_int_equal(known, epoch);
+    return seq;
+}
+
+/* 1 announces to 0 what it has of 2. */
+static void announce(struct net *net, uint64_t epoch, uint64_t seq)
+{
+    uint8_t body[64];
+    struct wire_writer w = wire_writer_of(body, sizeof body);
+    wire_write_u64(&w, net_node(2));
+    wire_write_u48(&w, epoch);
+    wire_write_varint(&w, seq);
+    struct gossip *g = net->nodes[0].gossip;
+    gossip_vector_take(g, gossip_peer_find(g, net_node(1)),
+                       slice_of((const char *)body, wire_written(&w)));
+}
+
+/* What all have had is settled for good: a vector that was overtaken takes nothing back. */
+static void test_a_vector_that_was_overtaken_lowers_nothing(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 17);
+    uint64_t epoch = gossip_epoch(net->nodes[2].gossip);
+    announce(net, epoch, 9);
+    assert_int_equal(announced(net, epoch), 9);
+    announce(net, epoch, 7);
+    assert_int_equal(announced(net, epoch), 9);
+    announce(net, epoch + 1, 1); /* of a later life, which begins anew */
+    assert_int_equal(announced(net, epoch + 1), 1);
+    announce(net, epoch, 10);
+    assert_int_equal(announced(net, epoch + 1), 1);
+    net_finish(net);
+}
+
 static void test_the_same_seed_gives_the_same_packets(void **state)
 {
     (void)state;
@@ -391,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_settled_is_false_while_something_is_on_its_way),
         cmocka_unit_test(test_a_joiner_adopts_a_vector),
         cmocka_unit_test(test_vectors_are_known_to_all),
+        cmocka_unit_test(test_a_vector_that_was_overtaken_lowers_nothing),
         cmocka_unit_test(test_the_same_seed_gives_the_same_packets),
         cmocka_unit_test(test_wrong_settings_are_refused),
     };

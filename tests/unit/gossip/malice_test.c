@@ -73,6 +73,88 @@ static void test_replayed_and_forged_packets_change_nothing_and_get_no_answer(vo
     net_finish(net);
 }
 
+/* A hello of an earlier life, and 0 has not heard of that life since it began anew. Only that there
+ * was a session keeps the hello from being the beginning of an earlier life (stamps.h). */
+static void test_a_hello_of_before_the_session_is_refused_after_it(void **state)
+{
+    (void)state;
+    struct captured c = {.max = 100};
+    c.at = calloc(c.max, sizeof *c.at);
+    assert_non_null(c.at);
+    struct net *net = net_new(2, 28);
+    net->seeds = NET_SEEDS_ONE; /* 1 dials, 0 answers */
+    net->world.net.tap = capture;
+    net->world.net.context = &c;
+    net_start_all(net);
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
+    net->world.net.tap = NULL;
+    unsigned hello = 0;
+    while (c.at[hello].to != 0 || c.at[hello].bytes[0] != GOSSIP_PACKET_HELLO ||
+           gossip_address_equal(&c.at[hello].from, &net->nodes[0].at->address))
+        assert_true(++hello < c.count);
+    net_kill(net, 0);
+    net_kill(net, 1);
+    net_start(net, 0, 1800000000000, true);
+    net_start(net, 1, 1800000000001, true);
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
+    net_kill(net, 1);
+    net_for(net, GOSSIP_SESSION_REJECT_US + GOSSIP_STAMPS_EARLIER_US);
+    assert_int_equal(gossip_peer_find(net->nodes[0].gossip, net_node(1))->session.sending, 0);
+    struct gossip_stats before = net_stats(net, 0);
+    net_inject(net, 0, &c.at[hello].from, c.at[hello].bytes, c.at[hello].len);
+    assert_int_equal(net_stats(net, 0).refused_replay, before.refused_replay + 1);
+    assert_int_equal(net_stats(net, 0).packets_out, before.packets_out);
+    free(c.at);
+    net_finish(net);
+}
+
+static struct {
+    unsigned count;
+    size_t len[2];
+    uint8_t bytes[2][GOSSIP_DATAGRAM_MAX];
+} welcomes;
+
+static bool keep_welcomes(void *context, unsigned from, unsigned to, const uint8_t *bytes,
+                          size_t len)
+{
+    (void)context;
+    (void)from;
+    if (to != 1 || bytes[0] != GOSSIP_PACKET_WELCOME)
+        return false;
+    assert_true(welcomes.count < 2);
+    welcomes.len[welcomes.count] = len;
+    memcpy(welcomes.bytes[welcomes.count++], bytes, len);
+    return true;
+}
+
+/* 1 dials 0 as a seed and as a member, and the later welcome overtakes the other. The keys of the
+ * earlier one are void by then: 0 has those of the later hello. */
+static void test_a_welcome_that_was_overtaken_changes_nothing(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(2, 29);
+    struct gossip *g = net->nodes[1].gossip;
+    struct gossip_peer *p = gossip_peer_find(g, net_node(0));
+    const struct gossip_address *at = &net->nodes[0].at->address;
+    uint64_t rekeys = net_stats(net, 1).rekeys;
+    welcomes.count = 0;
+    net->world.net.block = keep_welcomes;
+    assert_true(gossip_link_dial(g, &g->seeds[0].dial, at, GOSSIP_SLOTS, 0));
+    net_for(net, MS);
+    p->dialled = *at;
+    assert_true(gossip_link_dial(g, &p->dial, at, p->slot, 0));
+    net_for(net, MS);
+    net->world.net.block = NULL;
+    assert_int_equal(welcomes.count, 2);
+    for (unsigned i = 2; i-- > 0;)
+        net_inject(net, 1, at, welcomes.bytes[i], welcomes.len[i]);
+    assert_int_equal(net_stats(net, 1).rekeys, rekeys + 1);
+    net_item(net, 0);
+    net_item(net, 1);
+    assert_true(net_run(net, net->world.now_us + 100 * MS, net_converged));
+    net_finish(net);
+}
+
 static void test_another_key_gets_no_answer(void **state)
 {
     (void)state;
@@ -286,6 +368,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replayed_and_forged_packets_change_nothing_and_get_no_answer),
+        cmocka_unit_test(test_a_hello_of_before_the_session_is_refused_after_it),
+        cmocka_unit_test(test_a_welcome_that_was_overtaken_changes_nothing),
         cmocka_unit_test(test_another_key_gets_no_answer),
         cmocka_unit_test(test_keys_rotate_without_losing_anybody),
         cmocka_unit_test(test_one_common_key_is_enough),

@@ -69,6 +69,15 @@ static void hop_by_hop_request(void **state)
                   "Transfer-Encoding: chunked\r\n\r\n");
 }
 
+/* Each line of Connection names what ends here, not the first one alone. */
+static void several_lines_of_connection(void **state)
+{
+    (void)state;
+    check_request("GET / HTTP/1.1\r\nHost: a\r\nConnection: x-a\r\nX-A: 1\r\nX-B: 1\r\n"
+                  "X-C: 1\r\nConnection: x-b\r\n\r\n",
+                  &as_is, "GET / HTTP/1.1\r\nHost: a\r\nX-C: 1\r\n\r\n");
+}
+
 static void connection_cannot_strip_what_counts(void **state)
 {
     (void)state;
@@ -357,6 +366,7 @@ int main(void)
         cmocka_unit_test(a_length_that_finds_no_room_leaves_the_head),
         cmocka_unit_test(nothing_to_drop),
         cmocka_unit_test(hop_by_hop_request),
+        cmocka_unit_test(several_lines_of_connection),
         cmocka_unit_test(connection_cannot_strip_what_counts),
         cmocka_unit_test(length_instead_of_chunks),
         cmocka_unit_test(hosts),
