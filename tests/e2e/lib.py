@@ -26,6 +26,10 @@ import unittest
 from lib_http import (HOST, LIMIT, SLOW, SSE_HEAD, Client, Cut, Head, Reader, Response, answer, answer_json,
                       chunk, chunked, request, reset, slow_ms)
 
+# A shell has what it runs in the background ignore SIGINT, and the programs of the tests would, too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 BUILD = os.environ.get("BUILD", "build")
 BAD_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error", "CHECK(", "Sanitizer")
 

@@ -121,10 +121,11 @@ class WhoMayCall(KeysCase):
             self.assertEqual(e.requests[-1].all("authorization"), ["Bearer " + ENGINE_KEY])
             self.assertIsNone(e.requests[-1].get("x-api-key"))
             self.assertNotIn(key.encode(), e.requests[-1].raw)
-        self.write("engine.key", "sk-other\n")
-        wait_for(lambda: len(r.events("replica_key_read")) >= 2, "the new key")
-        self.assertEqual(self.client(r).post(CHAT, body(), bearer(key)).status, 200)
-        self.assertEqual(e.requests[-1].get("authorization"), "Bearer sk-other")
+        for times, other in enumerate((ENGINE_KEY + "x", "sk-other"), 2):  # the first begins with the one of before
+            self.write("engine.key", other + "\n")
+            r.wait_event("replica_key_read", times)
+            self.assertEqual(self.client(r).post(CHAT, body(), bearer(key)).status, 200)
+            self.assertEqual(e.requests[-1].get("authorization"), "Bearer " + other)
         self.quiet(r, key, ENGINE_KEY)
 
     def test_without_client_keys_clients_keys_pass(self):
@@ -169,6 +170,7 @@ class TheFile(KeysCase):
     def test_it_is_followed(self):
         e = self.engine_of()
         alice = self.new("alice")
+        first = self.read()
         r = self.start([e])
         bob = self.new("bob")
         c = self.client(r)
@@ -190,8 +192,15 @@ class TheFile(KeysCase):
         self.write("keys", "".join(x for x in good.splitlines(True) if x.startswith("bob")))
         r.wait_event("client_keys_read", 3)
         self.assertEqual(len(r.events("client_keys_refused")), 2)
+        self.assertEqual(r.metric("client_keys_file_refused"), 0)
+        said = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "status")[1]
+        self.assertNotIn("client keys  refused", said)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 401)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 200)
+        self.write("keys", first)  # what was read once is new again
+        r.wait_event("client_keys_read", 4)
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 200)
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 401)
 
     def test_one_that_was_away_is_told_in_whole_words(self):
         """"Clients' keys were read:  of  names." was what an operator read."""

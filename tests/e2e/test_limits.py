@@ -416,6 +416,33 @@ class Files(Case):
         resource.prlimit(r.pid, resource.RLIMIT_NOFILE, limits)
         self.assertEqual(c.read().status, 200)
 
+    def test_connections_into_the_reserve_are_closed(self):
+        r = self.router([self.e], wrap=["sh", "-c", 'ulimit -n 100; exec "$@"', "sh"])
+        files = lambda: len(os.listdir("/proc/%d/fd" % r.pid))
+        ask = lambda c: c.ask("GET", "/metrics", None, [("Host", HOST)]).body.decode()
+        while files() < 80:  # clients' have numbers below 75
+            admin = self.client(r.admin_port)
+            ask(admin)
+        before = files()
+        for n in range(1, 6):
+            self.assertTrue(self.client(r).is_closed())
+            self.assertIn("\ngrapevine_accept_pauses_total %d\n" % n, ask(admin))
+        wait_for(lambda: files() <= before, "no file is left open")  # probes have one now and then
+
+    def test_no_file_for_a_connection_to_a_replica_is_no_failure_of_it(self):
+        r = self.router([self.e])
+        c = self.client(r)
+        self.assertEqual(c.ask("GET", "/health").status, 200)  # it is accepted
+        limits = resource.prlimit(r.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(r.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        for _ in range(10):
+            got = c.post("/v1/completions", {"model": "m", "prompt": "x"})
+            self.assertEqual((got.status, got.json["error"]["message"]), (503, "Too many connections are open."))
+        resource.prlimit(r.pid, resource.RLIMIT_NOFILE, limits)
+        self.assertEqual(c.post("/v1/completions", {"model": "m", "prompt": "x"}).status, 200)
+        self.assertEqual(r.metric("replica_probe_failures_total"), 0)
+        self.assertEqual(r.events("replica_down"), [])
+
 
 if __name__ == "__main__":
     unittest.main()
