@@ -1,5 +1,6 @@
 """What the service manager is told (node/io/service.h): a test in its place at the end of NOTIFY_SOCKET."""
 
+import fcntl
 import os
 import select
 import signal
@@ -117,6 +118,46 @@ class Notify(Case):
             r.signal(signal.SIGHUP)
             wait_for(lambda: m.read()[-1:] and [n for n, _ in m.told if n in ("RELOADING", "READY")][-1] == "READY",
                      "READY=1 is last")
+
+    def test_one_that_is_asked_for_while_another_is_read(self):
+        """READY=1 comes when both are over. Who has a lease on the file lets others wait in open()."""
+        m = self.manager()
+        opens = []
+        self.addCleanup(signal.signal, signal.SIGIO, signal.signal(signal.SIGIO, lambda *_: opens.append(1)))
+
+        def told():
+            return [n for n, _ in m.read() if n in ("RELOADING", "READY")]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "grapevine.yaml")
+            with open(path, "w") as f:
+                f.write("log-level: info\n")
+            r = self.router([self.engine()], "--config", path, env=m.env())
+            m.wait("STATUS", "Ready")
+            self.told_of_a_reload(m, r)  # the file is not looked at for a second now
+            before, read = len(told()), len(r.events("config_reloaded"))
+            with open(path) as f:
+                fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+                r.signal(signal.SIGHUP)
+                wait_for(lambda: opens, "it opens the file")
+                r.signal(signal.SIGHUP)
+                wait_for(lambda: len(told()) == before + 2, "it has heard both")
+                over = lambda: len(r.events("config_reloaded")) >= read + 2
+                while wait_for(lambda: opens or over(), "both are read") and not over():
+                    r.admin("GET", "/readyz")  # what it tells before this open() is told by now
+                    if not over():
+                        self.assertEqual(told()[before:], ["RELOADING", "RELOADING"])
+                    opens.clear()
+                    fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+                    wait_for(lambda: self.lease(f), "nobody has the file open")
+            wait_for(lambda: told()[-1] == "READY", "READY=1 again")
+            self.assertEqual(told()[before:], ["RELOADING", "RELOADING", "READY"])
+
+    @staticmethod
+    def lease(f):
+        try:
+            return fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK) == 0
+        except BlockingIOError:
+            return False
 
     def test_a_reload_without_a_file_ends_too(self):
         """Else systemd would wait for it, and give up."""
