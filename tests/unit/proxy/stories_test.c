@@ -17,7 +17,7 @@
  *   the name of 1 has N addresses                the look-up of its name ends
  *   replica 1 goes | replica 3 comes             by an operator
  *   wait MS | the process stands still MS | drain | the port closes | the node stops
- *   the key becomes KEY
+ *   the key becomes KEY | no retry is left      the budget is empty now
  *   counters                                     those that are not 0
  *   outcomes                                     the same, of the work at each replica
  *   tokens                                       the same, of each client's key
@@ -36,6 +36,7 @@
 #include "base/err.h"
 #include "http/chunked.h"
 #include "node/access/access_internal.h"
+#include "node/proxy/proxy_internal.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/proxy_world.h"
 
@@ -409,6 +410,8 @@ static bool world_event(struct story *s, struct slice line)
         show_outcomes(w);
     else if (slice_equal(line, SLICE("tokens")))
         show_tokens(w);
+    else if (slice_equal(line, SLICE("no retry is left")))
+        w->proxy->exchanges.budget.level = 0;
     else if (slice_equal(line, SLICE("the next connect fails")))
         w->connect_error = ERR_UNREACHABLE;
     else if (slice_equal(line, SLICE("the next connect is refused")))

@@ -1,0 +1,30 @@
+/* A replica that was removed is forgotten, with its pool, as soon as nothing of it is under way. */
+#include "tests/lib/proxy_world.h"
+#include "tests/lib/test.h"
+
+static struct proxy_world world;
+
+/* Its check is given up with it: nobody waits for an answer that never comes. */
+static void a_check_that_is_under_way_holds_up_nothing(void **state)
+{
+    (void)state;
+    proxy_world_open(
+        &world, &(struct proxy_world_config){.replicas = 2, .probes = true, .quiet = true});
+    struct wire *check = proxy_world_find(&world, SLICE("1a"));
+    assert_non_null(check);
+    proxy_world_accept(&world, check, 0);
+    assert_true(check->out.len > 0 && !check->closing); /* it was asked, and is silent */
+    proxy_world_wish(&world, 0, false);
+    assert_true(check->closing);
+    proxy_world_wait(&world, PROXY_TICK_MS);
+    assert_true(proxy_replica_forgotten(world.proxy, 0));
+    proxy_world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_check_that_is_under_way_holds_up_nothing),
+    };
+    return cmocka_run_group_tests_name("forgotten", tests, NULL, NULL);
+}
