@@ -89,11 +89,23 @@ static void other_labels_are_refused_in_words(void **state)
     proxy_world_close(&world);
 }
 
+/* Only what is under way counts. */
+static void any_number_one_after_the_other(void **state)
+{
+    (void)state;
+    char answer[2048];
+    proxy_world_open(&world, &(struct proxy_world_config){.replicas = 1, .quiet = true, .seed = 1});
+    for (unsigned i = 0; i <= ADMIN_ADDS_MAX; i++)
+        assert_int_equal(ask("POST", "/replicas", "10.0.1.2:8000", answer), 200);
+    proxy_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_engine_can_be_said),
         cmocka_unit_test(other_labels_are_refused_in_words),
+        cmocka_unit_test(any_number_one_after_the_other),
     };
     return cmocka_run_group_tests_name("labels", tests, NULL, NULL);
 }

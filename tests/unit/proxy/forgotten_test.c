@@ -8,8 +8,8 @@ static struct proxy_world world;
 static void a_check_that_is_under_way_holds_up_nothing(void **state)
 {
     (void)state;
-    proxy_world_open(
-        &world, &(struct proxy_world_config){.replicas = 2, .probes = true, .quiet = true});
+    proxy_world_open(&world,
+                     &(struct proxy_world_config){.replicas = 2, .probes = true, .quiet = true});
     struct wire *check = proxy_world_find(&world, SLICE("1a"));
     assert_non_null(check);
     proxy_world_accept(&world, check, 0);

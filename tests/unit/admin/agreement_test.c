@@ -1,0 +1,47 @@
+/* Since when the routers agree, of the digests that they answer: what is on its way to some of them
+ * makes no difference, though it comes with each second. */
+#include "node/admin/live.c" // NOLINT(bugprone-suspicious-include)
+#include "tests/lib/proxy_world.h"
+#include "tests/lib/test.h"
+
+#define R1                                                                                         \
+    "{\"r1\":{\"registry\":\"1\",\"log\":\"2\",\"reports\":\"3\",\"floor\":1,\"now\":2,\"index\":" \
+    "[]}"
+#define OTHER(registry)                                                                            \
+    ",\"r2\":{\"registry\":\"" registry                                                            \
+    "\",\"log\":\"2\",\"reports\":\"3\",\"floor\":1,\"now\":2,\"index\":[]}}"
+
+static struct proxy_world world;
+
+static void answered(struct slice nodes, enum agree expected)
+{
+    struct admin_live *live = world.node->admin->live;
+    on_digests(live, nodes);
+    assert_int_equal(live->agreement.state, expected);
+    proxy_world_wait(&world, 1000);
+}
+
+static void what_is_on_its_way_is_no_change(void **state)
+{
+    (void)state;
+    proxy_world_open(&world, &(struct proxy_world_config){.replicas = 1, .quiet = true, .seed = 1});
+    const struct agreement *a = &world.node->admin->live->agreement;
+    uint64_t began_ms = admin_unix_ms(world.node->admin);
+    for (unsigned i = 0; i < 3; i++) {
+        answered(SLICE(R1 OTHER("1")), AGREE_EQUAL);
+        answered(SLICE(R1 OTHER("7")), AGREE_MOVING);
+    }
+    answered(SLICE(R1 OTHER("1")), AGREE_EQUAL);
+    assert_int_equal(a->since_ms, began_ms);
+    answered(SLICE("{\"r1\":{\"error\":\"timeout\"}}"), AGREE_SILENT);
+    assert_true(a->since_ms > began_ms);
+    proxy_world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_on_its_way_is_no_change),
+    };
+    return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
+}
