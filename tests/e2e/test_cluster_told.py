@@ -213,21 +213,20 @@ class Signals(Clustered):
     def test_a_pause_is_not_the_fault_of_a_replica(self):
         """Answers of probes that came while the process stood still are read, not timed out."""
         engines = [self.engine() for _ in range(3)]
-
-        def slowly(asked):
-            time.sleep(0.3)
-            asked.send(answer(200, b""))
         r = self.router(engines, "--health-interval", "100ms", "--health-timeout", slow_ms(1500),
                         "--health-failures", "1")
         r.wait_up(3)
+        checks = []  # that wait for their answers
         for e in engines:
-            e.probes["/health"] = slowly
-        for _ in range(3):
-            time.sleep(0.4)
+            e.probes["/health"] = checks.append
+        for _ in range(2):
+            wait_for(lambda: len(checks) == 3, "a check under way at each")
             r.signal(signal.SIGSTOP)
+            while checks:
+                checks.pop().send(answer(200, b""))
             time.sleep(2 * SLOW)  # longer than the timeout
             r.signal(signal.SIGCONT)
-        time.sleep(0.5)
+        wait_for(lambda: len(checks) == 3, "the answers were read: the next checks")
         self.assertEqual(r.events("replica_down"), [])
 
 

@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import tempfile
-import time
 import unittest
 
 from lib import HOST, Case, answer, answer_json, closed_port, wait_for
@@ -114,10 +113,12 @@ class Health(Case):
         self.assertEqual(len(r.events("replica_down")), 1)
 
     def test_a_replica_that_never_was_up_is_told_to_be_down_once(self):
-        gone = "http://%s:%d" % (HOST, closed_port())
-        r = self.router([gone], "--health-interval", "100ms")
+        gone = "%s:%d" % (HOST, closed_port())
+        r = self.router(["http://" + gone], "--health-interval", "100ms")
         self.assertEqual(r.wait_event("replica_down")["error"], "connection refused")
-        time.sleep(0.4)
+        failures = 'replica_probe_failures_total{replica="%s"}' % gone
+        first = r.metric(failures)
+        wait_for(lambda: r.metric(failures) >= first + 4, "it goes on to fail")
         self.assertEqual(len(r.events("replica_down")), 1)
 
     def test_a_check_that_cannot_even_begin_is_told(self):
@@ -142,18 +143,22 @@ class Health(Case):
         self.assertEqual(len(r.events("replica_probe_too_large")), 2)
 
     def test_probes_that_hang_or_lie_do_no_harm(self):
-        e = self.engine()
-        r = self.router([e], "--health-interval", "100ms", "--scrape-interval", "100ms",
-                        "--health-timeout", "200ms", "--health-failures", "100")
+        odd = (lambda a: a.wait_gone(5), lambda a: a.send(b"nonsense\r\n\r\n"),
+               lambda a: a.send(answer(200, b"\xff\x00{[" * 1000)), lambda a: a.reset(),
+               lambda a: a.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n"))
+        met, engines = [], [self.engine()]
+
+        def notes(what, handler):
+            return lambda asked: (met.append(what), handler(asked))
         for path in ("/metrics", "/v1/models", "/health"):
-            for handler in (lambda a: a.wait_gone(5), lambda a: a.send(b"nonsense\r\n\r\n"),
-                            lambda a: a.send(answer(200, b"\xff\x00{[" * 1000)),
-                            lambda a: a.reset(),
-                            lambda a: a.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
-                                             b"\r\n5\r\nhello\r\nzz\r\n")):
-                e.probes[path] = handler
-                time.sleep(0.12)
-            del e.probes[path]
+            for i, handler in enumerate(odd):
+                engines.append(self.engine())
+                engines[-1].probes[path] = notes((path, i), handler)
+        r = self.router(engines, "--health-interval", "100ms", "--scrape-interval", "100ms",
+                        "--health-timeout", "200ms", "--health-failures", "100", wait_up=False)
+        for path, times in (("/metrics", 2), ("/v1/models", 1), ("/health", 2)):  # a list is asked for seldom
+            for i in range(len(odd)):
+                wait_for(lambda: met.count((path, i)) >= times, "%s met %d" % (path, i))
         self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
 
 

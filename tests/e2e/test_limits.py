@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -158,7 +159,7 @@ class Limits(Case):
         silent = [self.client(r) for _ in range(2)]
         used = self.client(r)
         self.assertEqual(used.ask("GET", "/a").status, 200)
-        time.sleep(0.3)  # what has just come stays
+        time.sleep(0.3 * SLOW)  # what has just come stays
         late = self.client(r)
         self.assertEqual(late.ask("GET", "/a").status, 200)
         self.assertTrue(silent[0].is_closed())
@@ -206,8 +207,11 @@ class Limits(Case):
     def test_a_client_that_reads_after_its_whole_upload_sees_the_error(self):
         c = self.client(self.r)
         size = 65 << 20  # beyond body-bytes-max, and all the kernels' buffers
+        reason = 'requests_refused_total{reason="body_limit"}'
+        before = self.r.metric(reason)
         c.send(request("POST", "/v1/completions", None, [("Content-Length", str(size))]))
-        time.sleep(2.2)  # so long it was that the router listened
+        wait_for(lambda: self.r.metric(reason) > before, "it is refused")
+        time.sleep(2.2 * SLOW)  # longer than the router once listened after that
         piece = b"x" * (1 << 20)
         for _ in range(size // len(piece)):
             c.send(piece)
@@ -218,9 +222,8 @@ class Limits(Case):
     def test_a_body_that_trickles_gets_408(self):
         r = self.router([self.e], "--client-body-total-timeout", "900ms")
         c = self.client(r)
-        c.send(request("POST", "/v1/completions", None, [("Content-Length", "100")]))
-        for _ in range(12):
-            time.sleep(0.1)
+        c.send(request("POST", "/v1/completions", None, [("Content-Length", "100000")]))
+        while not select.select([c.sock], [], [], 0.1)[0]:
             c.send(b"x")
         got = c.read()
         self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
@@ -235,7 +238,7 @@ class Limits(Case):
                    b'{"model":"m","prompt":"' + b"x" * (3900 << 10))
             slow.append(c)
         wait_for(lambda: r.metric("body_bytes_held") > 15 << 20, "all of it held")
-        time.sleep(1.1)
+        time.sleep(1.1 * SLOW)
         body = b'{"model":"m","prompt":"' + b"x" * (3 << 20) + b'"}'
         self.assertEqual(self.client(r).ask("POST", "/v1/completions", body).status, 200)
         refused = [c for c in slow if not c.is_open()]
