@@ -345,7 +345,7 @@ bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
     if (pool->proxy == NULL)
         return true;
     upstream_flush_pool(pool);
-    if (pool->open_count > 0 || pool->fetches > 0)
+    if (pool->open_count > 0)
         return false;
     pool_close(pool);
     return true;

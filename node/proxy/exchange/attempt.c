@@ -213,7 +213,6 @@ void exchange_asked(struct exchange *x)
     exchange_hang_up(x);
     x->asking = false;
     x->asked = true;
-    x->retries = 0;
     x->attempts = 0;
     memset(x->excluded, 0, sizeof x->excluded);
     exchange_route(x);

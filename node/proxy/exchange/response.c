@@ -102,7 +102,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     x->last_asked = x->client->last;
     x->out_framing = http_forward_response_framing(head, x->minor);
     exchange_usage_begin(x, head);
-    if (x->out_framing == HTTP_BODY_UNTIL_CLOSE || p->draining ||
+    if (x->out_framing == HTTP_BODY_UNTIL_CLOSE ||
         x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
         x->client->last = true;
     gather_head(x, head);
