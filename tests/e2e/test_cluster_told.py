@@ -211,7 +211,7 @@ class Signals(Clustered):
             self.assertEqual(r.admin("GET", "/healthz").status, 200)
 
     def test_a_pause_is_not_the_fault_of_a_replica(self):
-        """Answers of probes that came while the process stood still are read, not timed out."""
+        """Answers of probes that came while the process stood still, or come after that, are read, not timed out."""
         engines = [self.engine() for _ in range(3)]
         r = self.router(engines, "--health-interval", "100ms", "--health-timeout", slow_ms(1500),
                         "--health-failures", "1")
@@ -219,13 +219,22 @@ class Signals(Clustered):
         checks = []  # that wait for their answers
         for e in engines:
             e.probes["/health"] = checks.append
-        for _ in range(2):
-            wait_for(lambda: len(checks) == 3, "a check under way at each")
-            r.signal(signal.SIGSTOP)
+
+        def answer_all():
             while checks:
                 checks.pop().send(answer(200, b""))
+        for meanwhile in (True, False):
+            wait_for(lambda: len(checks) == 3, "a check under way at each")
+            r.signal(signal.SIGSTOP)
+            if meanwhile:
+                answer_all()
             time.sleep(2 * SLOW)  # longer than the timeout
             r.signal(signal.SIGCONT)
+            for _ in range(2):  # between the two it has looked at its clock
+                self.assertEqual(r.admin("GET", "/healthz").status, 200)
+            self.assertEqual(r.events("replica_down"), [])
+            if not meanwhile:
+                answer_all()
         wait_for(lambda: len(checks) == 3, "the answers were read: the next checks")
         self.assertEqual(r.events("replica_down"), [])
 
