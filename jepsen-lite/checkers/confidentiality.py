@@ -21,8 +21,8 @@ Rules:
   changed   at a calm rest a router's state was another one after an injection; but for what ages, in long runs (AGES),
             and names that sources said and no longer say (naming.py)
   accepted  at a calm rest a router refused fewer packets than were injected
-  blind     nothing was captured while two routers ran, or a control did not find what was there: the searches prove
-            nothing
+  blind     nothing was captured for BLIND_S while two routers ran, or a control did not find what was there: the searches
+            prove nothing
 """
 
 from checkers.lives import Lives
@@ -43,6 +43,8 @@ AGES = {"poison": 590, "registry": 230}
 
 # Who was silent for long is suspected, says that it lives, and has another number from then on.
 MACHINE_S = 10
+
+BLIND_S = 5  # routers say that they live once a second
 
 WELCOME_BYTES = 50  # a length of two bytes, 48, and so many that only who made the hello can open
 
@@ -65,7 +67,7 @@ class Judge:
 
     def searches(self):
         seen = set()
-        last = 0
+        last = since = 0
         for e in self.history.events(f="confidentiality.searched"):
             hashes = {}
             for hit in e.value["hits"]:
@@ -78,9 +80,12 @@ class Judge:
                     seen.add((hit["kind"], hit["needle"]))
                     self.broken("clear", "%s %s stands in a packet from %s to %s, at byte %d" % (
                         hit["kind"], hit["needle"], hit["from"], hit["to"], hit["at"]), [], e.t)
-            if e.value["packets"] == 0 and sum(self.lives.all_along(r, last, e.t) for r in self.routers) > 1:
-                self.broken("blind", "nothing was captured since %.1f s, and routers ran" % last, [], e.t)
             last = e.t
+            if e.value["packets"] == 0 and sum(self.lives.all_along(r, since, e.t) for r in self.routers) > 1:
+                if e.t < since + BLIND_S:
+                    continue  # the next search tells
+                self.broken("blind", "nothing was captured since %.1f s, and routers ran" % since, [], e.t)
+            since = e.t
         controls = self.history.events(f="confidentiality.control")
         if self.calm and last > 0 and not controls:
             self.broken("blind", "there was a rest, and no control of the search", [], last)

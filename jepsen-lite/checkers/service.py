@@ -10,7 +10,8 @@ What each rule forbids:
     refused        a request that is right got a 4xx
     twice          a deed (a POST that is no computation) ran twice; or one engine had a request twice, or more engines
                    had it than there are retries, but for those that drain and said so: that is no retry
-    still running  an engine works for a client that left, at a request that was answered, or that went elsewhere
+    still running  an engine works for a client that left, at a request that was answered, or that went elsewhere; or begins
+                   to when that is over
     avoidable      a request failed, nothing of it had gone to its client, and an engine was well and within reach
     waited         a router waits for an engine that says nothing, or for a client that reads nothing, for longer than
                    its option allows
@@ -213,18 +214,24 @@ class Service:
         for i, r in enumerate(mine):
             # Nobody wants it once its operation is over, or another engine has it.
             since = max(min([o.ended.t] + [n.t for n in mine[i + 1:]]), r.t)
-            limit = since + GONE_S + (2.8 if self.is_sglang(r.engine) and not o.value.get("stream") else 0)
             end = self.history.end if r.end is None else r.end
-            if end <= limit:
-                continue
-            ways = [[o.process, router, r.engine] for router in self.asked(o)]
-            if o.value.get("at") not in self.routers:
-                ways.append([o.process, o.value.get("at", "lb"), r.engine])
-            if any(self.trouble.slow(w, since - 1, limit) for w in ways):
-                limit = max([since] + [self.trouble.healed(w, limit) for w in ways]) + LOST_S
-            if end > limit:
+            if r.t > self.given_up(o, r, o.ended.t, GONE_S):
+                self.broken("still running", o, "%s: %r begins %.1f s after its operation ended" % (
+                    told(o), r, r.t - o.ended.t))
+            elif end > self.given_up(o, r, since, GONE_S + (
+                    2.8 if self.is_sglang(r.engine) and not o.value.get("stream") else 0)):
                 self.broken("still running", o, "%s: %r runs on %.1f s after %s" % (
                     told(o), r, end - since, "its operation ended" if since == o.ended.t else "another engine had it"))
+
+    def given_up(self, o, r, since, seconds):
+        """When the engine must know what was so since then: so many seconds later, or when faults let it."""
+        limit = since + seconds
+        ways = [[o.process, router, r.engine] for router in self.asked(o)]
+        if o.value.get("at") not in self.routers:
+            ways.append([o.process, o.value.get("at", "lb"), r.engine])
+        if any(self.trouble.slow(w, since - 1, limit) for w in ways):
+            return max([since] + [self.trouble.healed(w, limit) for w in ways]) + LOST_S
+        return limit
 
     def patient(self, o):
         """With a limit of its own choice a router gives up an engine that says nothing, and its client hears of it."""

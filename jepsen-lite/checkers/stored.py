@@ -144,7 +144,7 @@ class Stored:
             before = last.get(o.value["key"])
             last[o.value["key"]] = (o, mine[-1].engine)
             moved = before and before[1] != mine[-1].engine
-            if moved and not self.trouble.during(before[0].t - CALM_S, o.ended.t, harmless=True):
+            if moved and not self.trouble.anything(before[0].t - CALM_S, o.ended.t):
                 self.broken("session", o, "%s moved from %s to %s" % (o.value["key"], before[1], mine[-1].engine))
 
 

@@ -61,6 +61,10 @@ class Trouble:
         return [v for begin, end, v in self.faults
                 if begin <= t1 and end >= t0 and (harmless or not v.get("harmless"))]
 
+    def anything(self, t0, t1):
+        """Whether any fault was there, or any process was not."""
+        return bool(self.during(t0, t1, harmless=True)) or any(d.touches(t0, t1) for d in self.downs)
+
     def ill(self, host, t0, t1, harmless=False, checked=False):
         """Whether the machine itself is touched."""
         if any(d.process == host and d.touches(t0, t1, checked) for d in self.downs):

@@ -117,6 +117,15 @@ class Confidentiality(unittest.TestCase):
         t.searched(20, packets=0)
         self.expect(t, "blind")
 
+    def test_nothing_comes_between_two_searches_at_once(self):
+        t = Told()
+        t.searched(10)
+        t.searched(10.2, packets=0)
+        self.expect(t)
+        for i in range(1, 7):
+            t.searched(10.2 + i, packets=0)
+        self.expect(t, "blind")
+
     def test_nothing_was_there_to_be_captured(self):
         t = Told()
         t.event(5, "r1", "exit", status=-9)

@@ -383,6 +383,31 @@ class StillRunning(Case):
         self.expect()
 
 
+    def test_it_begins_long_after_its_client_left(self):
+        op = self.t.ask(10, 10.5, nothing("left"))
+        self.t.run(op, "e1", 70, 71)
+        self.expect("still running")
+
+    def test_it_is_computed_anew_after_its_answer(self):
+        op = self.t.ask(10, 11, whole())
+        self.t.run(op, "e1", 10.1, 10.9)
+        self.t.run(op, "e2", 60, 61.4)
+        self.expect("still running")
+
+    def test_it_begins_as_its_client_leaves(self):
+        op = self.t.ask(10, 10.5, nothing("left"))
+        self.t.run(op, "e1", 10.6, 11.6, "left")
+        self.expect()
+
+    def test_it_begins_late_at_an_engine_that_was_stopped(self):
+        for end, expected in ((60, []), (20, ["still running"])):
+            self.t = Told()
+            self.t.trouble(9, end, "pause-engine", "e1")
+            op = self.t.ask(10, 10.5, nothing("left"))
+            self.t.run(op, "e1", 60.1, 60.2, "left")
+            self.expect(*expected)
+
+
 class Avoidable(Case):
     def test_a_failure_out_of_nothing(self):
         self.t.ask(10, 11, wrong(503, reason="no_replica"))

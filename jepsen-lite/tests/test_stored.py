@@ -278,6 +278,17 @@ class Session(Case):
         self.ask(50, "e2")
         self.expect()
 
+    def test_it_moves_because_its_engine_ended(self):
+        """A kill excuses nothing as a fault; what it did to the process does."""
+        self.t.trouble(41, 42, "kill-engine", "e1", excuses=False)
+        self.t.restart(41, "e1")
+        self.ask(40, "e1")
+        self.ask(60, "e2")
+        self.expect()
+        self.ask(100, "e1")
+        self.ask(110, "e2")
+        self.expect("session")
+
     def test_it_moves_long_after_it(self):
         self.t.trouble(41, 42, "kill", "e1")
         self.ask(100, "e2")
