@@ -80,9 +80,9 @@ def failed(v):
 class Service:
     """A history, and what its checks share."""
 
-    def __init__(self, history):
+    def __init__(self, history, workload="service"):
         self.history, self.trouble = history, Trouble(history)
-        self.runs = by_op(history, "service")
+        self.runs = by_op(history, workload)
         self.engines = engines(history)
         self.routers = [r["name"] for r in history.meta.get("routers", [])]
         options = history.meta.get("options", {})

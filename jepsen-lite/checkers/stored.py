@@ -3,20 +3,22 @@
 The maker of an id is the engine whose journal has the answer that named it; what a process kept is gone with it.
 
     lost        a router said 404 to an id whose maker lives and was within reach
-    avoidable   a request for such an id failed, and its maker was well and within reach
+    avoidable   a request for such an id failed, and its maker was well and within reach; or it was told that it is wrong,
+                and its maker did not say so; or one that needs no id failed, and checkers/service.py knows no excuse
     another     an answer to an id came whole, and not from its maker
-    changed     an answer that was read is not the one that was made
+    changed     an answer that was read is not the one that was made, or an answer came whole that no engine sent so
     twice       a cancel, which is a deed, ran twice
     session     two routers at rest would send a session to different replicas; or, of clients, a session moved while
-                for CALM_S nothing was wrong anywhere. Both with the policy `session` alone
+                for CALM_S nothing was wrong anywhere. Both with the policy `session` alone. Or a router at rest does not go
+                by that policy, and was told to
 
 A 404 that the maker itself gave is none of the router's: an answer that is still queued cannot be continued. What else
 excuses is what excuses in checkers/service.py: the way to the router, START_S longer; and that the maker, or the
 way from the router to it, was touched, WELL_S longer. Another engine's trouble is an excuse for a failure (not for a
 404) while it lasts and WELL_S longer: a router that does not know the maker asks one replica after the other."""
 
-from checkers.journal import by_op, engines
-from checkers.service import START_S, WELL_S, failed, left, told, told_off, what, whole
+from checkers.journal import engines
+from checkers.service import START_S, WELL_S, Service, failed, left, told, told_off, what, whole
 from checkers.trouble import Trouble
 from history import Anomaly
 
@@ -36,7 +38,8 @@ class Answer:
 class Stored:
     def __init__(self, history):
         self.history, self.trouble = history, Trouble(history)
-        self.runs, self.engines = by_op(history, "stored"), engines(history)
+        self.service = Service(history, "stored")
+        self.runs, self.engines = self.service.runs, engines(history)
         self.kept, self.made = {}, {e: [] for e in self.engines}
         self.ends = {e: [x.t for x in history.entries if x.type == "event" and x.process == e
                          and x.f in ("start", "begin", "exit", "restart")] for e in self.engines}
@@ -50,8 +53,12 @@ class Stored:
         for o in operations:
             self.learn(o)
         for o in operations:
+            if o.f != "stored.choose":
+                self.sent(o, o.ended.value)
             if o.f in ("stored.read", "stored.continue", "stored.cancel"):
                 self.judge(o, o.ended.value)
+            elif o.f in ("stored.make", "stored.session"):
+                self.plain(o, o.ended.value)
         self.sessions(operations)
         return self.anomalies
 
@@ -68,28 +75,49 @@ class Stored:
                 a.output = v.get("output") if v.get("state") in ("completed", "incomplete") else None
                 self.made[r.engine].append(a.t)
 
+    def mine(self, o):
+        return [r for r in self.runs.get(o.id, []) if r.path == o.value.get("path")]
+
+    def sent(self, o, v):
+        """A whole answer is one that an engine sent so. One that was killed may not have written that down."""
+        mine = self.mine(o)
+        if not whole(v) or any(r.how == "whole" and r.hash == v["hash"] for r in mine):
+            return
+        if not any(r.how == "died" and r.end > o.ended.t - 1 or r.how is None and self.history.end < o.ended.t + 1
+                   for r in mine):
+            self.broken("changed", o, "no engine sent the answer so: %s" % (mine or "none had the request"))
+
+    def plain(self, o, v):
+        """A request that any engine can answer."""
+        why = None if told_off(v) else self.service.excuse(o, v)
+        if why is None and (failed(v) or told_off(v)):
+            self.broken("avoidable", o, "%s after %.1f s; %s" % (
+                what(v), o.ended.t - o.t, self.mine(o) or "no engine had it"))
+        elif not whole(v) and not left(v):
+            self.excused[why] = self.excused.get(why, 0) + 1
+
     def judge(self, o, v):
         a = self.kept.get(o.value.get("of"))
         if a is None:
             return  # the process was killed before it said who made it
         self.asked += 1
-        mine = [r for r in self.runs.get(o.id, []) if r.path == o.value.get("path")]
+        mine = self.mine(o)
         if o.f == "stored.cancel" and len([r for r in mine if r.method == "POST"]) > 1:
             self.broken("twice", o, "a cancel ran %d times: %s" % (len(mine), mine))
         if whole(v):
             self.same(o, v, a, mine)
             return
-        if left(v) or (o.f == "stored.cancel" and v.get("status") == 400):
+        if left(v):
             return
         missing = told_off(v) and v["status"] == 404
-        why = "itself" if missing and any(r.engine == a.engine and r.status == 404 for r in mine) else \
-            self.excuse(o, a, missing)
+        itself = told_off(v) and any(r.engine == a.engine and r.status == v["status"] for r in mine)
+        why = "itself" if itself else None if told_off(v) and not missing else self.excuse(o, a, missing)
         if why is not None:
             self.excused[why] = self.excused.get(why, 0) + 1
         elif missing:
             self.broken("lost", o, "%s made %s %.1f s before and lives, and the answer is 404" % (
                 a.engine, o.value["of"], o.t - a.t))
-        elif failed(v):
+        else:
             self.broken("avoidable", o, "%s made it and was well: %s after %.1f s; %s" % (
                 a.engine, what(v), o.ended.t - o.t, mine or "no engine had it"))
 
@@ -97,8 +125,6 @@ class Stored:
         gave = [r for r in mine if r.how == "whole" and r.hash == v["hash"]]
         if gave and not any(r.engine == a.engine for r in gave):
             self.broken("another", o, "%s made it, %s answered" % (a.engine, gave[0].engine))
-        if not gave and mine and all(r.how == "whole" for r in mine):
-            self.broken("changed", o, "no engine sent the answer so: %s" % mine)
         if o.f == "stored.read" and v.get("state") in ("completed", "incomplete"):
             if a.output is not None and v.get("output") != a.output:
                 self.broken("changed", o, "%s is not what was made or read before" % o.value["of"])
@@ -120,19 +146,24 @@ class Stored:
         return None
 
     def sessions(self, operations):
+        told_to = self.history.meta.get("options", {}).get("policy") == "session"
         rests = [(begin, end) for _, begin, end, calm in self.history.rests() if calm]
         for begin, end in rests:
             chosen = {}
             for o in operations:
                 v = o.ended.value
-                if o.f == "stored.choose" and begin <= o.t <= end and v.get("policy") == "session" and v.get("replica"):
+                if o.f != "stored.choose" or not begin <= o.t <= end:
+                    continue
+                if told_to and v.get("policy", "session") != "session":
+                    self.broken("session", o, "its policy is %s, and it was told another" % v["policy"])
+                elif v.get("policy") == "session" and v.get("replica"):
                     chosen.setdefault(o.value["key"], []).append((v["replica"], o))
             for key, seen in chosen.items():
                 if len({replica for replica, _ in seen}) > 1:
                     self.anomalies.append(Anomaly("session", "%s at rest: %s" % (
                         key, ", ".join("%s of %s" % (replica, o.value["at"]) for replica, o in seen)),
                         [o.id for _, o in seen], seen[0][1].t))
-        if self.history.meta.get("options", {}).get("policy") == "session":
+        if told_to:
             self.moved(operations)
 
     def moved(self, operations):

@@ -69,7 +69,7 @@ class Lost(Case):
     def test_not_found_and_the_answer_that_made_it_was_another_than_was_sent(self):
         self.t.make(hash="mangled")
         self.t.read(20, missing())
-        self.expect("lost")
+        self.expect("changed", "lost")
 
     def test_found_and_no_engine_sent_it_so(self):
         self.t.make()
@@ -174,7 +174,50 @@ class Avoidable(Case):
         self.expect("avoidable")
 
 
+    def test_it_is_told_that_it_is_wrong(self):
+        """The maker may say so of what is queued; a router knows nothing of that."""
+        for status in (400, 401, 403, 409, 413, 422):
+            for engine, expected in ((None, ["avoidable"]), ("e1", []), ("e2", ["avoidable"])):
+                for f in ("read", "continue"):
+                    self.setUp()
+                    self.t.make()
+                    self.t.read(20, broken(status), f=f, engine=engine, hash="ff", how="refused", status=status)
+                    self.expect(*expected)
+
+    def test_to_make_one(self):
+        for fault, status, expected in (((), 503, ["avoidable"]), (("r1",), 503, []), (("r2",), 503, ["avoidable"]),
+                                        (("e1", "e2", "e3"), 503, []), (("r1",), 403, ["avoidable"])):
+            self.setUp()
+            self.t.trouble(5, 20, "pause", *fault)
+            self.t.operation(10, 10.5, "make", {"path": MAKE, "at": "r1"}, "info", broken(status))
+            self.expect(*expected)
+
+    def test_whoever_leaves_was_not_failed(self):
+        left = dict(broken(0), finished=False, error="left")
+        self.t.operation(10, 10.5, "make", {"path": MAKE, "at": "r1"}, "info", left)
+        self.expect()
+
+
 class Same(Case):
+    def test_a_whole_answer_that_no_engine_had(self):
+        self.t.make()
+        self.t.read(20, given(hash="zz", output=None, state=None))
+        self.expect("changed")
+
+    def test_one_that_no_engine_made(self):
+        self.t.operation(10, 10.5, "make", {"path": MAKE, "at": "r1"}, "ok", given())
+        self.t.read(20, missing())
+        self.expect("changed")
+
+    def test_its_maker_was_killed_before_it_said_so(self):
+        for t, expected in ((20.3, []), (25, ["changed"])):
+            self.setUp()
+            self.t.make()
+            op = self.t.read(20, given(hash="bb", output=None, state=None), end=0.2 if t < 21 else 6)
+            self.t.event(20.05, "e1", "request", request=77, op="stored-%d" % op, method="GET", path=MAKE + "/resp_1")
+            self.t.restart(t - 1 if t > 21 else t, "e1")
+            self.expect(*expected)
+
     def test_another_engine_answers(self):
         self.t.make()
         self.t.read(20, given(hash="bb", id="resp_2"), f="continue", engine="e2", hash="bb")
@@ -248,7 +291,19 @@ class Session(Case):
         self.choose(20.2, "r2", "b:1")
         self.expect("session")
 
+    def test_a_policy_that_nobody_wished(self):
+        self.t.rest(20)
+        self.choose(20.1, "r1", "a:1", "prefix")
+        self.choose(20.2, "r2", "b:1", "prefix")
+        self.expect("session", "session")
+
+    def test_one_that_does_not_say_its_policy(self):
+        self.t.rest(20)
+        self.t.operation(20.1, 23.1, "choose", {"key": "s1", "at": "r1"}, "info", {"error": "timed out"})
+        self.expect()
+
     def test_two_minds_under_another_policy(self):
+        self.t = Told(policy="cache_aware")
         self.t.rest(20)
         self.choose(20.1, "r1", "a:1", "cache_aware")
         self.choose(20.2, "r2", "b:1", "cache_aware")
