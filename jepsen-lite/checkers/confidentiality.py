@@ -15,11 +15,12 @@ In the history (workloads/confidentiality.py writes it):
 
 Rules:
 
-  clear     a needle was found; of the hashes, which are six bytes and so stand anywhere by chance in some hours, two
-            between the same routers in one search
+  clear     a needle was found; of the hashes, which are six bytes and so stand anywhere by chance in some hours, two, or
+            one OFTEN times, between the same routers in one search
   answered  an intruder got an answer; but for the welcome, and no more, to a call's hello (gossip/call.h)
   changed   at a calm rest a router's state was another one after an injection; but for what ages, in long runs (AGES),
-            and names that sources said and no longer say (naming.py)
+            and names that sources said and no longer say (naming.py). A newer time slice is no change
+  silent    at a calm rest a router that lives does not answer after an injection
   accepted  at a calm rest a router refused fewer packets than were injected
   blind     nothing was captured for BLIND_S while two routers ran, or a control did not find what was there: the searches
             prove nothing
@@ -30,10 +31,13 @@ from checkers.naming import host, lately, lied
 from history import Anomaly
 
 
-def same(was, now):
-    """Of what is kept by time slices: where both have it."""
+def same(was, now, ttl):
+    """Of what is kept by time slices, of which the newest is told: a newer one may have begun, and with a `ttl` of its own
+    the last one may have ended."""
     if isinstance(was, dict) and isinstance(now, dict):
-        return all(was[key] == now[key] for key in was if key in now)
+        if was and not now:
+            return ttl
+        return all(int(key) > int(old) or was.get(key) == now[key] for key in now for old in was)
     return was == now
 
 
@@ -44,13 +48,16 @@ AGES = {"poison": 590, "registry": 230}
 # Who was silent for long is suspected, says that it lives, and has another number from then on.
 MACHINE_S = 10
 
+OFTEN = 10  # what stood somewhere by chance is sent again by faults, and by the intruder, but not so often
+
 BLIND_S = 5  # routers say that they live once a second
 
 WELCOME_BYTES = 50  # a length of two bytes, 48, and so many that only who made the hello can open
 
 
-def is_welcome(answer):
-    return len(answer) == 2 * WELCOME_BYTES and answer.startswith("3000")
+def is_welcome(answer, how):
+    """Nobody hits a hello by chance."""
+    return how != "random" and len(answer) == 2 * WELCOME_BYTES and answer.startswith("3000")
 
 
 class Judge:
@@ -60,6 +67,7 @@ class Judge:
         self.lives = Lives(history, self.routers)
         self.faults = history.faults()
         self.calm = [(begin, end) for _, begin, end, calm in history.rests() if calm]
+        self.ttl = "ttl" in history.meta.get("options", {})
         self.anomalies = []
 
     def broken(self, rule, text, ids, t):
@@ -72,9 +80,10 @@ class Judge:
             hashes = {}
             for hit in e.value["hits"]:
                 if hit["kind"] == "hash":
-                    hashes.setdefault((hit["from"], hit["to"]), set()).add(hit["needle"])
+                    hashes.setdefault((hit["from"], hit["to"]), []).append(hit["needle"])
             for hit in e.value["hits"]:
-                if hit["kind"] == "hash" and len(hashes[hit["from"], hit["to"]]) == 1:
+                found = hashes.get((hit["from"], hit["to"]), ())
+                if hit["kind"] == "hash" and len(set(found)) == 1 and len(found) < OFTEN:
                     continue
                 if (hit["kind"], hit["needle"]) not in seen:
                     seen.add((hit["kind"], hit["needle"]))
@@ -101,7 +110,7 @@ class Judge:
     def answers(self):
         for e in self.ended("inject") + self.ended("call"):
             v = e.ended.value
-            call = [v["answer"]] if v.get("answer") and not is_welcome(v["answer"]) else []
+            call = [v["answer"]] if v.get("answer") and not is_welcome(v["answer"], e.value["how"]) else []
             answers = v.get("answers") or call
             if answers:
                 self.broken("answered", "%s answered what was %s (by %s), %d times: %s" % (
@@ -116,6 +125,18 @@ class Judge:
         return [(injection, router, m["before"], m["after"]) for (injection, router), m in moments.items()
                 if len(m) == 2 and self.lives.all_along(router, m["before"].t, m["after"].ended.t)
                 and not self.stood_still(m["before"].t - MACHINE_S, m["after"].ended.t)]
+
+    def silences(self):
+        answered = {(e.value["injection"], e.value["router"]): e for e in self.ended("state") if e.value["moment"] == "before"}
+        for e in self.history.operations("confidentiality.state"):
+            before = answered.get((e.value["injection"], e.value["router"]))
+            if e.value["moment"] != "after" or before is None or e.ended is None or e.ended.type == "ok":
+                continue
+            t0, t1 = before.t, e.ended.t
+            if any(begin <= t0 and e.t <= end for begin, end in self.calm) and \
+                    self.lives.all_along(e.value["router"], t0, t1) and not self.stood_still(t0 - MACHINE_S, t1):
+                self.broken("silent", "%s does not answer after an injection: %s" % (
+                    e.value["router"], e.ended.value), [before.id, e.id], e.t)
 
     def stood_still(self, t0, t1):
         return any(v["fault"] == "machine" and begin <= t1 and end >= t0 for begin, end, v in self.faults)
@@ -139,7 +160,7 @@ class Judge:
             ids = [before.id, after.id]
             for what in sorted((set(was) | set(now)) - {"refused"}):
                 ages = after.t >= AGES.get(what, after.t + 1)
-                if not ages and not same(was.get(what), now.get(what)):
+                if not ages and not same(was.get(what), now.get(what), self.ttl):
                     self.broken("changed", "%s of %s: %s before an injection, %s after it" % (
                         what, router, was.get(what), now.get(what)), ids, after.t)
             sent = [e for e in self.ended("inject") if e.value["to"] == router and before.ended.t <= e.t <= after.t]
@@ -153,6 +174,7 @@ class Judge:
         self.searches()
         self.answers()
         self.changes()
+        self.silences()
         return sorted(self.anomalies, key=lambda a: a.t)
 
 

@@ -1,5 +1,7 @@
 """When which router ran. Pure."""
 
+from history import Anomaly
+
 
 class Lives:
     """When which router ran."""
@@ -25,3 +27,12 @@ class Lives:
         """When it ended, if it did not run at t and did before; None: it runs, or never ran."""
         ends = [end for _, end in self.spans.get(name, ()) if end <= t]
         return max(ends) if ends and not self.alive(name, t) else None
+
+
+def unread(history, routers, reads):
+    """[Anomaly] of calm rests in which a router ran all along, and that have none of these entries: they prove nothing."""
+    lives = Lives(history, routers)
+    return [Anomaly("blind", "nothing was read at the rest from %.1f to %.1f s" % (begin, end), t=end)
+            for _, begin, end, calm in history.rests()
+            if calm and any(lives.all_along(r, begin, end) for r in routers)
+            and not any(begin <= e.t <= end for e in reads)]

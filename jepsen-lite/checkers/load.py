@@ -16,6 +16,7 @@ Rules:
   stale     it counts more for another router than were under way there for that one in the last `gone_s`
   sum       at a quiet moment at rest (no request began or ended at the engine for `settle_s`) the sum of all routers'
             own gauges is not what the engine's journal says, or one counts for another what that one does not
+  blind     at a calm rest no router was read
 
 What a fault touched is not judged, until as long after it as it lasted, and at most `lost_s`: until then TCP may still
 be sending again what was lost. A rest that is calm needs no such excuse: there all routers counted nothing and agreed,
@@ -27,7 +28,7 @@ import bisect
 
 from checkers.journal import runs
 from checkers.latency import summary
-from checkers.lives import Lives
+from checkers.lives import Lives, unread
 from checkers.trouble import Trouble, touches
 from history import Anomaly
 
@@ -256,6 +257,8 @@ class Judge:
             text, read = found[0]
             more = "; seen %d times until %.1f s" % (len(found), found[-1][1].t) if len(found) > 1 else ""
             out.append(Anomaly(rule, text + more, [e.id for _, e in found[:20]], read.t))
+        out += unread(self.history, self.routers, [
+            e for e in self.history.operations("load.gauges") if e.value.get("round") is not None])
         return sorted(out, key=lambda a: a.t)
 
 

@@ -15,15 +15,17 @@ before the next begins. One whose change nobody knows the end of is let be: the 
 Rules:
 
   silent     at rest a router that lives does not answer
+  blind      at a calm rest no router was asked
   members    at rest a router holds one for alive that is not, or one for dead that lives, or has no session with it
   digests    at rest routers do not agree on what they hold
   replicas   at rest routers have other replicas than each other, or drain others; but for what a lying name server named
              a moment ago: who asked it keeps the name for 30 s, and sends nothing there
   dead       a router holds another for dead that it could have heard all along: both ran, and no fault touched either,
              or the way between them, in the `heard_s` before
-  late       what was added, removed or drained is not so at a router `told_s` after it was taken; `agree_s` after the
+  late       what was added, removed or drained, or was called so already, is not so at a router `told_s` after it was taken; `agree_s` after the
              end of what disturbed the router, or the one that took it, meanwhile
   returned   a wish that another one has replaced holds again at a router that knew better
+  refused    a replica is there that nobody added but by calls that were refused
 
 At rest a router may need a moment: of the rounds of a rest the best one counts.
 A wish may be lost with the router that took it, if that one ends before `told_s` have passed without a fault.
@@ -32,7 +34,7 @@ A wish may be lost with the router that took it, if that one ends before `told_s
 import bisect
 
 from checkers.latency import by_group, faults_between
-from checkers.lives import Lives
+from checkers.lives import Lives, unread
 from checkers.naming import host, lied
 from checkers.trouble import Trouble, touches
 from history import Anomaly
@@ -68,9 +70,12 @@ class Judge:
         self.routers = [r["name"] for r in meta.get("routers", [])]
         self.lives = Lives(history, self.routers)
         self.looks = [e for e in history.operations("membership.look")]
-        self.wishes = {}
-        for e in history.operations("membership.change"):
-            if e.ended is None or e.ended.type == "info" or e.ended.type == "ok" and not e.ended.value.get("already"):
+        self.wishes, self.sayings = {}, []
+        self.changes = history.operations("membership.change")
+        for e in self.changes:
+            if e.ended is not None and e.ended.type == "ok" and e.ended.value.get("already"):
+                self.sayings.append(e)
+            elif e.ended is None or e.ended.type != "fail":
                 self.wishes.setdefault(e.value["replica"], []).append(Wish(e))
         self.anomalies = []
 
@@ -240,6 +245,31 @@ class Judge:
                 router, replica, words[register, said], e.t - self.wished_at(ids, e.t), len(looks), looks[-1][0].t)
             self.broken(rule, text, ids + [e.id for e, _, _ in looks[:10]], e.t)
 
+    def said_already(self):
+        """A router says that something is so already: it must be what somebody wished."""
+        for e in self.sayings:
+            wish, replica = Wish(e), e.value["replica"]
+            for register in ("there",) if wish.what in ("add", "remove") else ("drained",):
+                said = wish.sets(register)
+                if said not in self.possible(self.wishes.get(replica, ()), register, wish.router, e.t, e.ended.t):
+                    self.broken("late", "%s says that %s of %s is so already, and nobody wished it" % (
+                        wish.router, wish.what, replica), [e.id], e.t)
+
+    def refused(self):
+        """Of replicas whose addition was refused: nothing may be seen of them until another call adds them."""
+        refused, taken = set(), {}
+        for e in self.changes:
+            if e.value["what"] == "add" and e.ended is not None and e.ended.type == "fail":
+                refused.add(e.value["replica"])
+            elif e.value["what"] == "add":
+                taken.setdefault(e.value["replica"], e.t)
+        for replica in sorted(refused):
+            looks = [e for e in self.looks if e.ended is not None and e.ended.type == "ok"
+                     and e.ended.t < taken.get(replica, float("inf")) and replica in e.ended.value.get("replicas", ())]
+            if looks:
+                self.broken("refused", "at %s replica %s is there, which was refused, seen %d times" % (
+                    looks[0].value["router"], replica, len(looks)), [e.id for e in looks[:10]], looks[0].t)
+
     def wished_at(self, ids, default):
         ends = [self.history.by_id[i].ended.t for i in ids if self.history.by_id[i].ended]
         return max(ends) if ends else default
@@ -258,6 +288,9 @@ class Judge:
         self.at_rest()
         self.deaths()
         self.wished()
+        self.said_already()
+        self.refused()
+        self.anomalies += unread(self.history, self.routers, [e for e in self.looks if e.value.get("round") is not None])
         return sorted(self.anomalies, key=lambda a: a.t)
 
 

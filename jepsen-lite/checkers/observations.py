@@ -19,10 +19,12 @@ Rules:
             aftermath_s before the prompt on (or what was at other engines alone), no process ended, and the way between that
             router and the engine was well. One that is given up counts where it had already lasted longer
   silent    at rest a router that lives does not say what it believes
+  blind     at a calm rest no router was asked
 """
 
 from checkers.caches import Caches
 from checkers.latency import by_group, faults_between, percentile
+from checkers.lives import unread
 from checkers.options import seconds
 from history import Anomaly
 
@@ -151,7 +153,8 @@ class Judge:
                 if calm and begin <= e.t <= end:
                     self.read_at_rest(e, end)
         self.judge_healing()
-        return sorted((self.anomaly(rule, *shown) for (rule, _, _), shown in self.shown.items()), key=lambda a: a.t)
+        found = [self.anomaly(rule, *shown) for (rule, _, _), shown in self.shown.items()]
+        return sorted(found + unread(self.history, self.caches.routers, reads), key=lambda a: a.t)
 
     # --- after partitions
 

@@ -4,10 +4,12 @@ The lab writes at each rest, of each router: event `holds`: `descriptors`, how m
 sockets its machine has.
 
     descriptors    it has more open than sockets, a few files and LIMIT
+    blind          at a calm rest nobody looked
     sockets        its machine has more than SOCKETS, which is several times what clients, engines, the balancer and other
                    routers have to do with it at rest (25)
 """
 
+from checkers.lives import unread
 from history import Anomaly
 
 LIMIT = 20  # the loop, pipes, the log, UDP: eleven; and connections that open at that moment
@@ -27,7 +29,8 @@ def check(history):
                            (router, e.value["descriptors"], e.value["sockets"]), t=e.t))
     for router, (count, e) in sockets.items():
         out.append(Anomaly("sockets", "the machine of %s has %d sockets at rest" % (router, count), t=e.t))
-    return out
+    routers = [r["name"] for r in history.meta.get("routers", [])]
+    return out + unread(history, routers, [e for e in history.events(f="holds") if "descriptors" in e.value])
 
 
 def figures(history):

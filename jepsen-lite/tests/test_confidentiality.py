@@ -200,6 +200,43 @@ class Confidentiality(unittest.TestCase):
             t.injected(20, members=[["r1", 2]])
             self.expect(t, *found)
 
+    def test_a_hash_stands_there_often(self):
+        for times, expected in ((9, []), (10, ["clear"])):
+            t = Told()
+            t.searched(10, *["aa"] * times)
+            t.searched(20, *["aa"] * times)
+            self.expect(t, *expected)
+
+    def test_a_router_does_not_answer_after_it(self):
+        for stood, how, ended, expected in (((), "fail", False, ["silent"]), ((17, 19), "fail", False, []),
+                                            ((), "fail", True, []), ((), "ok", False, [])):
+            t = Told()
+            t.rest(20)
+            if stood:
+                t.fault(*stood, "machine", "r1", "r2")
+            t.state(20.1, "before", 7)
+            t.operation(21, 21.1, "state", {"router": "r1", "injection": 1, "moment": "after"}, how,
+                        {"members": ["r1", "r2"], "refused": 7} if how == "ok" else {"error": "timed out"})
+            if ended:
+                t.event(20.9, "r1", "exit", status=-9)
+            self.expect(t, *expected)
+
+    def test_a_welcome_is_for_who_says_hello(self):
+        t = Told()
+        t.operation(11, 12, "call", {"to": "r1", "how": "random"}, "ok", {"sent": 300, "answer": "3000" + 48 * "18"})
+        self.expect(t, "answered")
+
+    def test_time_slices_go(self):
+        for after, ttl, expected in (({}, False, ["changed"]), ({"6": 10}, False, ["changed"]), ({"8": 1}, False, []),
+                                     ({}, True, [])):
+            t = Told()
+            if ttl:
+                t.rows[0]["value"]["options"] = {"ttl": "1m"}
+            t.rest(20)
+            t.state(20.1, "before", entries={"7": 10})
+            t.state(21, "after", entries=after)
+            self.expect(t, *expected)
+
     def test_a_time_slice_began(self):
         t = Told()
         t.rest(20)

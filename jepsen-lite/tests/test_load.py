@@ -141,6 +141,13 @@ class Loads(unittest.TestCase):
         t.all(20, (0, {}), (0, {}))
         self.expect(t)
 
+    def test_nobody_was_read_at_a_rest(self):
+        for calm, expected in ((True, ["blind"]), (False, [])):
+            t = Told()
+            t.rest(12, seconds=5, calm=calm)
+            t.gauges(13, "r1")
+            self.expect(t, *expected)
+
     # --- stuck
 
     def test_nothing_is_left(self):

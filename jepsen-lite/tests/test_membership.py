@@ -99,6 +99,57 @@ class Rests(unittest.TestCase):
         t.resting(20, {"r1": {"states": {"r3": "suspect"}}}, {"r2": {"states": {"r3": "dead"}}}, {})
         self.expect(t)
 
+    def test_nobody_was_asked(self):
+        for calm, expected in ((True, ["blind"]), (False, [])):
+            t = Told()
+            t.rest(20, 3, calm=calm)
+            t.look(20.5, "r1")
+            self.expect(t, *expected)
+
+    def test_nobody_was_there_to_be_asked(self):
+        t = Told()
+        for name in t.names:
+            t.kill(10, name)
+        t.rest(20, 3)
+        self.expect(t)
+
+    def test_refused_and_there(self):
+        t = Told()
+        t.change(10, "add", how="fail")
+        t.look(20, "r1")
+        self.expect(t)
+        t.look(21, "r2", there=["x:9"])
+        self.expect(t, "refused")
+        t.change(22, "add", "r2")
+        self.expect(t, "refused")
+
+    def test_refused_and_taken_elsewhere_or_nobody_knows(self):
+        for how in ("ok", "info", None):
+            t = Told()
+            t.change(10, "add", how="fail")
+            t.change(11, "add", "r2", how=how)
+            t.look(20, "r1", there=["x:9"])
+            self.expect(t)
+
+    def already(self, told, t, what, router="r1"):
+        told.operation(t, t + 0.01, "change", {"router": router, "replica": "x:9", "what": what, "by": "admin"}, "ok",
+                       {"already": True})
+
+    def test_it_was_so_already(self):
+        for before, what, expected in ((None, "add", ["late"]), ("add", "add", []), ("add", "remove", ["late"]),
+                                       (None, "remove", []), (None, "undrain", [])):
+            t = Told()
+            if before:
+                t.change(10, before)
+            self.already(t, 20, what)
+            self.expect(t, *expected)
+
+    def test_it_is_already_so_by_a_wish_nobody_knows_the_end_of(self):
+        t = Told()
+        t.change(10, "add", "r2", how="info")
+        self.already(t, 20, "add")
+        self.expect(t)
+
     def test_digests_differ(self):
         t = Told()
         t.resting(20, {"r1": {"equal": False, "differ": "index"}}, {"r2": {"equal": False}})

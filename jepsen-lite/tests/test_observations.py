@@ -325,7 +325,7 @@ class Observations(unittest.TestCase):
         t = Told()
         t.rest(10)
         t.read(5, "r1", {}, how="fail")
-        self.expect(t)
+        self.expect(t, "blind")
         t.read(10.5, "r1", {}, how="info")
         self.expect(t, "silent")
 

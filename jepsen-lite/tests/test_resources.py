@@ -20,6 +20,14 @@ class Resources(unittest.TestCase):
         story.event(9, "r1", "holds", descriptors=412, sockets=398)
         self.assertEqual(rules(check(story.history())), ["sockets"])
 
+    def test_nobody_looked(self):
+        for look, expected in ((False, ["blind"]), (True, [])):
+            story = Story("service")
+            story.rest(10, 2)
+            if look:
+                story.event(10.1, "r1", "holds", descriptors=22, sockets=8)
+            self.assertEqual(rules(check(story.history())), expected)
+
     def test_descriptors_without_connections(self):
         story = Story("service")
         for t, n in ((1, 28), (5, 30), (9, 90)):

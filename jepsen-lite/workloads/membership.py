@@ -26,6 +26,13 @@ CALLS = {"add": ("POST", "/replicas"), "remove": ("DELETE", "/replicas"), "drain
 UNKNOWN = b'{"error":{"message":"The model does not exist.","type":"NotFoundError","param":"model","code":404}}'
 
 
+def was_so(said):
+    """Whether the router had nothing to change: as it says itself, or in the words of gvctl (node/gvctl/change.c)."""
+    if isinstance(said, dict):
+        return said.get("already") is True
+    return str(said).endswith((" is among the replicas already", " was removed before"))
+
+
 class Nobody(http.server.BaseHTTPRequestHandler):
     """What stands behind those replicas: it is well, and serves a model that nobody asks for."""
 
@@ -109,7 +116,7 @@ class Workload:
         taken, said = (self.by_gvctl if by == "gvctl" else self.by_admin)(router, what, own.name)
         if taken:
             own.took(what)
-            operation.ok({"said": said, "already": "already" in str(said)})
+            operation.ok({"said": said, "already": was_so(said)})
         elif taken is False:
             operation.fail({"said": said})
         else:
