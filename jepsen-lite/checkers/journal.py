@@ -31,6 +31,15 @@ def engines(history):
     return named or sorted({e.process for e in history.events(f="request")})
 
 
+def addresses(history):
+    """{address: name} of machines with a journal, of all addresses that they ever had."""
+    out = {e["address"]: e["name"] for e in history.meta.get("engines", [])}
+    for e in history.events(f="start"):
+        if e.process in out.values() and e.value.get("address"):
+            out[e.value["address"].rpartition(":")[0] or e.value["address"]] = e.process
+    return out
+
+
 def runs(history):
     """All, by the time at which they began."""
     names, out, under_way, lives = set(engines(history)), [], {}, {}

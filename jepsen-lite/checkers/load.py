@@ -26,7 +26,7 @@ and what began since then met no fault; an engine that is still at something old
 
 import bisect
 
-from checkers.journal import runs
+from checkers.journal import addresses, runs
 from checkers.latency import summary
 from checkers.lives import Lives, unread
 from checkers.trouble import Trouble, touches
@@ -77,10 +77,7 @@ class Judge:
         self.limits = {**LIMITS, **meta.get("limits", {})}
         self.routers = [r["name"] for r in meta.get("routers", [])]
         self.lives = Lives(history, self.routers)
-        self.names = {e["address"]: e["name"] for e in meta.get("engines", [])}
-        for e in history.events(f="start"):
-            if e.process in self.names.values() and e.value.get("address"):
-                self.names[e.value["address"].rpartition(":")[0] or e.value["address"]] = e.process
+        self.names = addresses(history)
         at = {}
         for r in runs(history):
             at.setdefault(r.engine, []).append(r)

@@ -37,7 +37,7 @@ def check(history):
     for e in history.events(f="log"):
         text = e.value.get("text", "").strip()
         # A full disk cuts a line; what is left of it begins like one.
-        if "proxy" not in history.meta and e.process in routers and "event" not in e.value and text and not text.startswith("{"):
+        if not history.meta.get("proxy") and e.process in routers and "event" not in e.value and text and not text.startswith("{"):
             out.append(Anomaly("said", "%s: %s" % (e.process, text[:300]), t=e.t))
     return out
 

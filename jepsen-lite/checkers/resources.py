@@ -30,6 +30,8 @@ def check(history):
     for router, (count, e) in sockets.items():
         out.append(Anomaly("sockets", "the machine of %s has %d sockets at rest" % (router, count), t=e.t))
     routers = [r["name"] for r in history.meta.get("routers", [])]
+    if history.meta.get("proxy"):
+        return out  # nobody asks what another one holds
     return out + unread(history, routers, [e for e in history.events(f="holds") if "descriptors" in e.value])
 
 

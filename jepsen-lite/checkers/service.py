@@ -2,14 +2,17 @@
 
 What each rule forbids:
 
-    bytes          a client takes an answer for whole that no engine sent so, byte for byte, for that request
+    bytes          a client takes an answer for whole that no engine sent so, byte for byte, for that request; or has tokens
+                   that no engine began to send
     stale answer   it is the answer to another request
+    misnamed       an answer names an engine that never had the request
     one answer     bytes came that nobody asked for
     malformed      what came is no HTTP
     unfinished     a stream of events ends like a whole one and lacks the last event of its API
     refused        a request that is right got a 4xx
     twice          a deed (a POST that is no computation) ran twice; or one engine had a request twice, or more engines
-                   had it than there are retries, but for those that drain and said so: that is no retry
+                   had it than there are retries, but for those that drain and said so: that is no retry; or one had it
+                   when its client had tokens, or when another had answered whole and nothing was between that and a router
     still running  an engine works for a client that left, at a request that was answered, or that went elsewhere; or begins
                    to when that is over
     avoidable      a request failed, nothing of it had gone to its client, and an engine was well and within reach
@@ -25,11 +28,12 @@ A failure is excused for these reasons alone, each for as long as it says:
                START_S alone, until its check has failed. A router that drains ends what it has begun, and behind the
                balancer nobody sees it
     none well  every engine was touched, WELL_S longer
-    many       more engines than there are retries were touched, WELL_S longer, and the router tried some
+    many       more engines than there are retries were touched, WELL_S longer, and the router tried some: an engine had
+               the request, or the answer says so
     begun      tokens were with the client, and an engine that had the request was touched
     no repeat  it is no computation, and an engine was touched
     suspect    the answer says `suspect` or `poison`, and two engines were touched, or one alone was well
-    budget     the answer says `retry_budget`, and an engine was touched
+    budget     the answer says `retry_budget`, and an engine was touched and had the request, or was START_S before
     limit      the answer names a setting (`x-grapevine-limit`), and an engine was touched
     asleep     the client read nothing for longer than `client-write-timeout`
     blame      two engines said 500 to it
@@ -38,7 +42,7 @@ A failure is excused for these reasons alone, each for as long as it says:
                ask again
 """
 
-from checkers.journal import by_op, engines
+from checkers.journal import addresses, by_op, engines
 from checkers.options import seconds
 from checkers.trouble import Trouble
 from history import Anomaly
@@ -46,6 +50,7 @@ from history import Anomaly
 START_S = 3.0   # until a router that was touched serves as ever
 WELL_S = 8.0    # until an engine that was touched counts as well
 GONE_S = 1.5    # until an engine knows that nobody wants a request any more: a second, and half of one for the machine
+CLOCK_S = 0.05  # between what a client and an engine say of the same moment
 OVERTAKEN_S = 0.01  # what was sent so shortly before a reset may never arrive
 LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
 IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
@@ -53,11 +58,12 @@ HELD = 350000   # bytes of an answer that are not with its client, and that sock
 CUT_S = 1.5     # beyond its limit, until a router has cut off a client that reads nothing
 WAITED_S = 5.0  # beyond the limit: the next engine may have to wait for a moment in which it is alone
 RETRIES = 2     # retries-max
+MODELS = "/v1/models"
 COMPUTE = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate", "/v1/embeddings")
 
 
 def is_deed(path):
-    return path not in COMPUTE and path != "/v1/models"
+    return path not in COMPUTE and path != MODELS
 
 
 def whole(v):
@@ -83,7 +89,8 @@ class Service:
     def __init__(self, history, workload="service"):
         self.history, self.trouble = history, Trouble(history)
         self.runs = by_op(history, workload)
-        self.engines = engines(history)
+        self.engines, self.names = engines(history), addresses(history)
+        self.answers = {(r.bytes, r.hash): r.op for runs in self.runs.values() for r in runs if r.path != MODELS and r.hash}
         self.routers = [r["name"] for r in history.meta.get("routers", [])]
         options = history.meta.get("options", {})
         self.retries = int(options.get("retries-max", RETRIES))
@@ -139,12 +146,30 @@ class Service:
             self.broken("unfinished", o, "%s: a stream without its last event passes for whole" % told(o))
         if told_off(v) and not self.knows_no_deeds(o, v):
             self.broken("refused", o, "%s: %s" % (told(o), v.get("text", "")[:200]))
-        if whole(v) and o.value["path"] != "/v1/models":
+        if whole(v) and o.value["path"] == MODELS:
+            if (v["bytes"], v["hash"]) in self.answers:
+                self.broken("stale answer", o, "%s: the answer to %s" % (told(o), self.answers[v["bytes"], v["hash"]]))
+        elif whole(v):
             self.bytes(o, v)
+            self.named(o, v)
+        elif v.get("tokens") and not any(r.first is not None for r in self.runs.get(o.id, [])):
+            self.broken("bytes", o, "%s: %d events with tokens, and no engine sent any; %s" % (
+                told(o), v["tokens"], self.runs.get(o.id) or "none had the request"))
+
+    def engine(self, v):
+        """The engine with a journal that the answer names; None: it names none."""
+        return self.names.get((v.get("replica") or "").rpartition(":")[0])
+
+    def named(self, o, v):
+        engine = self.engine(v)
+        if engine is not None and not any(r.engine == engine for r in self.runs.get(o.id, [])):
+            self.broken("misnamed", o, "%s: it names %s, which never had it; %s" % (
+                told(o), engine, self.runs.get(o.id) or "none had it"))
 
     def knows_no_deeds(self, o, v):
         """Whether an engine said so: one of another workload, which has no journal, or one whose journal says it."""
-        return is_deed(o.value["path"]) and (v.get("replica") or any(r.status == 404 for r in self.runs.get(o.id, [])))
+        return is_deed(o.value["path"]) and (v.get("replica") and self.engine(v) is None or any(
+            r.status == v["status"] for r in self.runs.get(o.id, [])))
 
     def bytes(self, o, v):
         bodies = [(v["bytes"], v["hash"])] + [(a["bytes"], a["hash"]) for a in v.get("also", ())]
@@ -192,8 +217,27 @@ class Service:
                 return
             else:
                 tries.append(r)
-        if sum(not self.drains(r) for r in tries) > 1 + self.retries:
+        late = self.needless(o, mine)
+        if late:
+            self.broken("twice", o, "%s: %s: %s" % (told(o), late, mine))
+        elif sum(not self.drains(r) for r in tries) > 1 + self.retries:
             self.broken("twice", o, "%s: %d engines had it: %s" % (told(o), len(tries), mine))
+
+    def needless(self, o, mine):
+        """Why one of these should not have been; None: each may have been. What is sent may be late by a fault."""
+        for i, r in enumerate(mine[1:], 1):
+            # Its client began before any engine had it.
+            token_s = o.ended.value.get("token_s")
+            if token_s is not None and r.t > mine[0].t + token_s + CLOCK_S and not self.slow(o, r.engine, o.t, r.t):
+                return "%s had it when its client had tokens" % r.engine
+            for n in mine[:i]:
+                if n.how == "whole" and 200 <= n.status < 300 and n.end < r.t and \
+                        not any(self.slow(o, e, n.t - WELL_S, r.t) for e in (n.engine, r.engine)):
+                    return "%s had it when %s had answered" % (r.engine, n.engine)
+        return None
+
+    def slow(self, o, engine, t0, t1):
+        return any(self.trouble.slow([router, engine], t0 - 1, t1) for router in self.asked(o))
 
     def drains(self, r):
         """Whether it was refused by an engine that was told to drain."""
@@ -307,13 +351,15 @@ class Service:
             return "begun" if met & ill else None
         if len(ill) == len(self.engines):
             return "none well"
-        if len(ill) > self.retries and v.get("reason") != "no_replica":
+        tried = met or v.get("reason") or v.get("limit") or v.get("status") in (502, 503, 504)
+        if len(ill) > self.retries and tried and v.get("reason") != "no_replica":
             return "many"
         if is_deed(o.value["path"]):
             return "no repeat"
         if v.get("reason") in ("suspect", "poison") and (len(ill) > 1 or len(self.engines) - len(ill) == 1):
             return "suspect"
-        if v.get("reason") == "retry_budget":
+        if v.get("reason") == "retry_budget" and (met & ill or any(
+                t.ill(e, t0 - START_S, t1) or any(t.cut(r, e, t0 - START_S, t1) for r in routers) for e in ill)):
             return "budget"
         if v.get("limit"):
             return "limit"

@@ -27,6 +27,8 @@ class Resources(unittest.TestCase):
             if look:
                 story.event(10.1, "r1", "holds", descriptors=22, sockets=8)
             self.assertEqual(rules(check(story.history())), expected)
+            story.rows[0]["value"]["proxy"] = "haproxy {port} {folder} {engines}"
+            self.assertEqual(rules(check(story.history())), [])
 
     def test_descriptors_without_connections(self):
         story = Story("service")
