@@ -4,6 +4,7 @@ import bisect
 
 from checkers.trouble import faults, touches
 
+NEARLY, GAPS = 0.75, 3
 TOLD_S = 10  # a refusal is known everywhere then
 EMPTY = ("begin", "restart")  # the engine says that nothing is cached
 # Start times nearer than 2 s are one to a router (node/replica/scrape.h, NODE_START_GRAIN_S): no engine that loads a model
@@ -19,6 +20,7 @@ class Caches:
         self.arrived = {}  # (op, engine) -> when a request with it came there
         self.refused = {}  # (op, engine) -> when it was last refused there, and nothing computed
         self.lost = {}     # engine -> when its cache was lost; its first beginning is none
+        self.tokens = {}   # op -> of its prompt, as engines count them
         self.at_once = set()  # (engine, when) of losses that came too soon after it began to be told from that
         self._used = {}    # engine -> (when, tokens that its cache took in until then)
         self._disturbed = faults(history)
@@ -59,6 +61,7 @@ class Caches:
         self._disturbed += [(t, history.end, {"hosts": [host]}) for host, t in gone.items()]
 
     def _take(self, e):
+        self.tokens[e.value.get("op")] = e.value.get("prompt_tokens", 0)
         used = self._used.setdefault(e.process, ([], []))
         tokens = e.value.get("prompt_tokens", 0) - e.value.get("cached_tokens", 0)
         used[0].append(e.t)
@@ -102,9 +105,14 @@ class Caches:
         return self.quiet_since(lost, (engine, router), within) + within
 
     def quiet_since(self, t, pair, within):
-        """When trouble with these was over that began at t, or within so many seconds of the end of other trouble."""
+        """When trouble with these was over that began at t, or within so many seconds of the end of other trouble. Of times
+        between that were nearly as long the third is as good as one that was long enough."""
+        gaps = 0
         for begin, end, value in self._disturbed:
             if end > t and begin < t + within and touches(value, pair):
+                gaps += begin - t >= NEARLY * within
+                if gaps == GAPS:
+                    break
                 t = end
         return t
 

@@ -10,18 +10,22 @@ Operations in the history (workloads/load.py writes them):
 
 Rules:
 
-  negative  a gauge is below zero, or above all requests that there ever were: it went below zero and wrapped
+  negative  a gauge is below zero, or above all requests that there ever were: it went below zero and wrapped; or of tokens
+            there are more than requests can have
   dead      a router that died `gone_s` ago still has a share in what another counts
+  missing   it counts fewer of its own than were under way there for clients that waited, all the time since they asked, and
+            nothing was touched since
   stuck     a router counts more requests at an engine than were under way there for it; or tokens without a request
   stale     it counts more for another router than were under way there for that one in the last `gone_s`
   sum       at a quiet moment at rest (no request began or ended at the engine for `settle_s`) the sum of all routers'
             own gauges is not what the engine's journal says, or one counts for another what that one does not
   blind     at a calm rest no router was read
+  silent    at a calm rest a router that lives does not answer
 
 What a fault touched is not judged, until as long after it as it lasted, and at most `lost_s`: until then TCP may still
 be sending again what was lost. A rest that is calm needs no such excuse: there all routers counted nothing and agreed,
 and what began since then met no fault; an engine that is still at something older is passed over. Nothing excuses
-`negative`. `dead` is excused at a router that was itself touched.
+`negative`. `dead` is excused at a router that was itself touched, as long again and AGREE_S.
 """
 
 import bisect
@@ -37,6 +41,8 @@ LIMITS = {
     "settle_s": 0.5,  # news of loads goes around in milliseconds
     "lost_s": 32,    # the kernel gives up after 30 s (TCP_USER_TIMEOUT), and two
 }
+AGREE_S = 10  # until routers that a fault held apart have found each other
+TOKENS_MAX = 1000000  # of a request
 LATE_S = 0.5  # a request is booked before it is in the engine's journal
 
 
@@ -78,9 +84,10 @@ class Judge:
         self.routers = [r["name"] for r in meta.get("routers", [])]
         self.lives = Lives(history, self.routers)
         self.names = addresses(history)
-        at = {}
+        at, self.last = {}, {}
         for r in runs(history):
             at.setdefault(r.engine, []).append(r)
+            self.last[r.op] = r
         self.at = {engine: Runs(some) for engine, some in at.items()}
         self.most = len(history.operations()) + sum(map(len, at.values()))
         self.unsettled = {}
@@ -157,7 +164,8 @@ class Judge:
             engine = self.engine(replica)
             by = g.get("by", {})
             numbers = [g.get("own", 0), g.get("others", 0), *by.values()]
-            if any(n < 0 or n > self.most for n in numbers) or any(n < 0 for n in g.get("tokens", ())):
+            if any(n < 0 or n > self.most for n in numbers) or \
+                    any(not 0 <= n <= TOKENS_MAX * max(1, *numbers) for n in g.get("tokens", ())):
                 self.broken("negative", (router, engine), "%s says of %s: %s; there were %d requests in all" %
                             (router, engine, g, self.most), e)
                 continue
@@ -170,12 +178,46 @@ class Judge:
         gone, limit = self.lives.dead_since(other, e.t), self.limits["gone_s"]
         if n <= 0 or gone is None or e.t <= gone + limit or not self.lives.all_along(router, e.t - limit, e.t):
             return
-        if not self.trouble.ill(router, gone, e.ended.t, harmless=True) and not self.cut_off(router, gone, e.t):
+        if not self.held_up(router, gone, e.ended.t):
             self.broken("dead", (router, other), "%s counts %d requests of %s at %s, %.1f s after that one ended" %
                         (router, n, other, engine, e.t - gone), e)
 
-    def cut_off(self, router, t0, t1):
-        return any(self.trouble.cut(router, other, t0, t1, harmless=True) for other in self.routers)
+    def held_up(self, router, t0, t1):
+        """Whether something kept it from hearing of a death at t0, as late as t1."""
+        def at(v):
+            return touches(v, [router]) or any(touches(v, (router, other)) for other in self.routers if v.get("links"))
+        return any(begin <= t1 and end >= t0 and end + max(min(end - begin, self.limits["lost_s"]), AGREE_S) >= t1
+                   for begin, end, v in self.trouble.faults if at(v)) or \
+            any(d.process == router and d.touches(max(t0, t1 - AGREE_S), t1) for d in self.trouble.downs)
+
+    def missing(self, e):
+        """What the router must count, and does not. A request counts from before its engine has it to the answer's end."""
+        router, since, until = e.value["router"], e.t - self.limits["settle_s"], e.ended.t + LATE_S
+        shown = self.shown(e)
+        for engine, some in self.at.items():
+            must = [r for r in some.during(since, until) if r.t <= since and (r.end is None or r.end > until)
+                    and self.via(r) == router and self.waits(r, router, until)]
+            if len(must) > shown.get(engine, 0):
+                self.broken("missing", (router, engine), "%s counts %d requests of its own at %s, where %d were under way "
+                            "for it: %s" % (router, shown.get(engine, 0), engine, len(must), must), e)
+
+    def shown(self, e):
+        out = {}
+        for replica, g in e.ended.value.get("replicas", {}).items():
+            out[self.engine(replica)] = out.get(self.engine(replica), 0) + g.get("own", 0)
+        return out
+
+    def waits(self, run, router, until):
+        """Whether its client waits until then for this engine, and no other had it later. Nothing was touched since."""
+        o = self.history.by_id[int(run.op.rpartition("-")[2])]
+        if o.ended is None or o.ended.t <= until or self.last.get(run.op) is not run or run.method != "POST":
+            return False
+        key = frozenset((router, run.engine, o.process))
+        if key not in self.unsettled:
+            self.unsettled[key] = self.troubled(key)
+        spans = self.unsettled[key]
+        at = bisect.bisect_right(spans, (until, float("inf"))) - 1
+        return (at < 0 or spans[at][1] <= run.t) and self.lives.all_along(router, o.t, until)
 
     def bounds(self, e, router, engine, g):
         own, late, gone_s = g.get("own", 0), e.ended.t + LATE_S, self.limits["gone_s"]
@@ -193,6 +235,13 @@ class Judge:
                 if n > most:
                     self.broken("stale", (router, other, engine), "%s counts %d requests of %s at %s, where %d were "
                                 "under way for it" % (router, n, other, engine, most), e)
+
+    def silent(self, e):
+        if e.value.get("round") is not None and self.calm_since(e.t) and e.ended is not None and e.ended.type != "ok" and \
+                self.lives.all_along(e.value["router"], e.t, e.ended.t) and \
+                not self.trouble.ill(e.value["router"], e.t - AGREE_S, e.ended.t):
+            self.broken("silent", (e.value["router"],), "%s does not say what it counts: %s" % (
+                e.value["router"], e.ended.value), e)
 
     def rounds(self):
         """{number: {router: read}} of those that have an answer from each router that lives."""
@@ -248,6 +297,9 @@ class Judge:
     def check(self):
         for e in self.reads:
             self.read(e)
+            self.missing(e)
+        for e in self.history.operations("load.gauges"):
+            self.silent(e)
         self.sums()
         out = []
         for (rule, *_), found in self.found.items():

@@ -11,9 +11,12 @@ Rules:
 
   invented  a prompt is believed to be somewhere before anybody sent it
   phantom   it is believed to be at an engine that it never reached. While the engine, or the router that sent it, is
-            disturbed, it may have been sent there and lost on its way: a choice counts at once
+            disturbed, it may have been sent there and lost on its way: a choice counts at once, until its ttl ends
   lost      at rest a router weighs the engine that answered a prompt and believes that it holds nothing of it; but for
             ttl, what the cache took in since, a restart, and knowledge that died with the only router that had it
+  tokens    a router believes MORE times as many tokens as its prompt has, or at rest, of what it must not have lost, MORE
+            times fewer. It counts bytes, and engines count tokens
+  misnamed  an answer names an engine that never had its prompt
   late      after partitions between routers healed, more than one in a hundred of the waits until a router knew what was
             taught meanwhile, and more than one in all, lasted longer than observation_s. A wait counts if nothing but partitions was there from
             aftermath_s before the prompt on (or what was at other engines alone), no process ended, and the way between that
@@ -36,6 +39,9 @@ LIMITS = {
     "aftermath_s": 8,         # connections that a fault broke are still found broken
     "observation_s": 2,       # until a router knows what was taught during a partition that is over, p99
 }
+
+
+MORE = 4
 
 
 def limits_of(history):
@@ -84,7 +90,8 @@ class Judge:
         if self.caches.arrivals(op, engine) and not self.caches.never_held(op, engine, t):
             return
         end = min(taught.end, t) + self.limits["aftermath_s"]
-        if not self.caches.disturbed(taught.t - self.limits["aftermath_s"], end, (engine, taught.router)):
+        old = t > min(taught.end, t) + self.limits["ttl_s"] + 2 * self.limits["generation_s"]
+        if old or not self.caches.disturbed(taught.t - self.limits["aftermath_s"], end, (engine, taught.router)):
             self.found("phantom", router, engine, "%s believes that %s holds %s, which never came there" %
                        (router, engine, op), [taught.id, id], t)
 
@@ -96,8 +103,12 @@ class Judge:
 
     def read(self, e):
         for op, replicas in e.ended.value["beliefs"].items():
-            for replica in replicas:
-                self.belief(op, self.caches.engine(replica), e.ended.t, e.value["router"], e.id)
+            for replica, tokens in replicas.items():
+                engine, most = self.caches.engine(replica), self.caches.tokens.get(op, 0) * MORE
+                self.belief(op, engine, e.ended.t, e.value["router"], e.id)
+                if 0 < most < tokens:
+                    self.found("tokens", e.value["router"], engine, "%s believes that %s holds %d tokens of %s, which has %d" %
+                               (e.value["router"], engine, tokens, op, most // MORE), [e.id], e.ended.t)
 
     # --- what is believed at rest
 
@@ -109,15 +120,28 @@ class Judge:
         listed = {self.caches.engine(r) for r in e.ended.value["listed"]}
         for op in e.value["ops"]:
             taught = self.taught.get(op)
-            believed = {self.caches.engine(r) for r in e.ended.value["beliefs"].get(op, {})}
-            if taught and taught.acknowledged and taught.engine in listed - believed:
-                self.kept(op, taught, router, e, end)
+            believed = {}
+            for r, tokens in e.ended.value["beliefs"].get(op, {}).items():
+                believed[self.caches.engine(r)] = believed.get(self.caches.engine(r), 0) + tokens
+            if taught and taught.acknowledged and taught.engine in listed:
+                self.kept(op, taught, router, e, end, believed.get(taught.engine, 0))
 
-    def kept(self, op, taught, router, e, end):
-        arrivals = self.caches.arrivals(op, taught.engine, e.t)
-        if arrivals and not self.may_be_gone(op, taught, arrivals[-1], end):
+    def kept(self, op, taught, router, e, end, tokens):
+        arrivals, least = self.caches.arrivals(op, taught.engine, e.t), self.caches.tokens.get(op, 0) / MORE
+        if tokens > 0 and tokens >= least or not arrivals or self.may_be_gone(op, taught, arrivals[-1], end):
+            return
+        if tokens > 0:
+            self.found("tokens", router, taught.engine, "%s believes that %s holds %d tokens of %s, which has %d" %
+                       (router, taught.engine, tokens, op, least * MORE), [taught.id, e.id], e.t)
+        else:
             self.found("lost", router, taught.engine, "%s does not believe that %s holds %s, which it has answered" %
                        (router, taught.engine, op), [taught.id, e.id], e.t)
+
+    def named(self):
+        for op, taught in self.taught.items():
+            if taught.acknowledged and self.caches.has_journal(taught.engine) and not self.caches.arrivals(op, taught.engine):
+                self.found("misnamed", taught.router, taught.engine, "%s says that %s answered %s, which never came there" %
+                           (taught.router, taught.engine, op), [taught.id], taught.end)
 
     def may_be_gone(self, op, taught, arrived, t):
         limits, engine = self.limits, taught.engine
@@ -152,6 +176,7 @@ class Judge:
             for e in reads:
                 if calm and begin <= e.t <= end:
                     self.read_at_rest(e, end)
+        self.named()
         self.judge_healing()
         found = [self.anomaly(rule, *shown) for (rule, _, _), shown in self.shown.items()]
         return sorted(found + unread(self.history, self.caches.routers, reads), key=lambda a: a.t)

@@ -4,6 +4,7 @@ The lab writes at each rest, of each router: event `holds`: `descriptors`, how m
 sockets its machine has.
 
     descriptors    it has more open than sockets, a few files and LIMIT
+    growing        that number grew at GROWS rests one after another, by GROWN in all
     blind          at a calm rest nobody looked
     sockets        its machine has more than SOCKETS, which is several times what clients, engines, the balancer and other
                    routers have to do with it at rest (25)
@@ -14,11 +15,17 @@ from history import Anomaly
 
 LIMIT = 20  # the loop, pipes, the log, UDP: eleven; and connections that open at that moment
 SOCKETS = 100
+GROWS, GROWN = 6, 30
 
 
 def check(history):
-    worst, sockets, out = {}, {}, []
+    worst, sockets, grows, growing, out = {}, {}, {}, {}, []
     for e in history.events(f="holds"):
+        if "sockets" in e.value:
+            some = grows.get(e.process, [])
+            some = grows[e.process] = (some if some and e.value["sockets"] > some[-1] else []) + [e.value["sockets"]]
+            if len(some) > GROWS and some[-1] - some[0] >= GROWN:
+                growing.setdefault(e.process, (some, e.t))
         more = e.value.get("descriptors", 0) - e.value.get("sockets", 0)
         if more > max(LIMIT, worst.get(e.process, (0,))[0]):
             worst[e.process] = more, e
@@ -29,6 +36,8 @@ def check(history):
                            (router, e.value["descriptors"], e.value["sockets"]), t=e.t))
     for router, (count, e) in sockets.items():
         out.append(Anomaly("sockets", "the machine of %s has %d sockets at rest" % (router, count), t=e.t))
+    for router, (some, t) in growing.items():
+        out.append(Anomaly("growing", "the machine of %s has ever more sockets at rest: %s" % (router, some), t=t))
     routers = [r["name"] for r in history.meta.get("routers", [])]
     if history.meta.get("proxy"):
         return out  # nobody asks what another one holds

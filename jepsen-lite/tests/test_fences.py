@@ -111,6 +111,16 @@ class Fences(unittest.TestCase):
         t.read(35, "r2", "1", "e1", before=35)
         self.expect(t)
 
+    def test_moments_of_trouble_again_and_again(self):
+        """Between two of them there is time enough to ask the engine; or there is not."""
+        for every, expected in ((5, ["late"]), (3, [])):
+            t = self.known()
+            t.restart(10, "e1")
+            for i in range(100 // every):
+                t.fault(11 + every * i, 11.1 + every * i, "delay", "e1", "r1", links=[["e1", "r1"]], harmless=True)
+            t.read(105, "r1", "1", "e1", before=104.9)
+            self.expect(t, *expected)
+
     def test_a_fault_that_began_when_it_was_late_already(self):
         t = self.known()
         t.fault(17, 30, "pause", "r2")

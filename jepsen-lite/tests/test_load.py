@@ -63,7 +63,7 @@ class Loads(unittest.TestCase):
     def test_one_is_not_counted(self):
         t = self.held()
         t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
-        self.expect(t, "sum")
+        self.expect(t, "missing", "sum")
 
     def test_another_is_not_told(self):
         t = self.held()
@@ -92,7 +92,7 @@ class Loads(unittest.TestCase):
         t = self.held()
         t.stream(14.9, 30, engine="e2")
         t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
-        self.expect(t, "sum")
+        self.expect(t, "missing", "sum")
 
     def test_a_router_that_does_not_live_is_not_waited_for(self):
         t = self.held()
@@ -147,6 +147,48 @@ class Loads(unittest.TestCase):
             t.rest(12, seconds=5, calm=calm)
             t.gauges(13, "r1")
             self.expect(t, *expected)
+
+    def test_one_does_not_answer_at_rest(self):
+        for calm, life, expected in ((True, True, ["silent"]), (False, True, []), (True, False, [])):
+            t = Told()
+            t.stream(12.5, 30)
+            t.rest(12, seconds=5, calm=calm)
+            t.operation(15, 15.1, "gauges", {"router": "r2", "round": 1}, "fail", {"error": "timed out"})
+            t.gauges(15, "r1", 1, e1=(1, {}))
+            if not life:
+                t.kill(15.05, "r2")
+            self.expect(t, *expected)
+
+    # --- missing
+
+    def test_what_is_under_way_is_not_counted(self):
+        t = Told()
+        t.stream(10, 30)
+        t.stream(10, 30)
+        t.gauges(20, "r2", e1=(0, {"r1": 2}))
+        t.gauges(20, "r1", e1=(2, {}))
+        self.expect(t)
+        t.gauges(20, "r1", e1=(1, {}))
+        self.expect(t, "missing")
+
+    def test_it_is_not_counted_where_it_need_not_be(self):
+        for story in (lambda t: t.stream(19.8, 30), lambda t: t.stream(10, 20.4), lambda t: t.stream(10, 30, told=20.4),
+                      lambda t: t.stream(10, 30, router="lb"), lambda t: t.stream(10, None),
+                      lambda t: [t.stream(10, 30), t.fault(11, 12, "black-hole", "e1")],
+                      lambda t: [t.stream(10, 30), t.fault(11, 12, "loss", "c1", "r1", links=[["c1", "r1"]], harmless=True)],
+                      lambda t: [t.stream(10, 30), t.kill(11, "r1", again=12)]):
+            t = Told()
+            story(t)
+            t.gauges(20, "r1")
+            self.expect(t)
+
+    def test_another_engine_has_it_by_now(self):
+        t = Told()
+        op = t.stream(10, 30)
+        t.event(12, "e2", "request", op=str(op), request=99, method="POST", path="/v1/chat/completions")
+        t.event(30, "e2", "end", op=str(op), request=99, how="whole", status=200, bytes=10, hash="")
+        t.gauges(20, "r1", e2=(1, {}))
+        self.expect(t)
 
     # --- stuck
 
@@ -308,6 +350,25 @@ class Loads(unittest.TestCase):
         t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
         self.expect(t)
 
+    def test_a_moment_of_delay_is_no_excuse_for_long(self):
+        for t_read, expected in ((20, []), (60, ["dead"])):
+            t = Told()
+            t.stream(10, 12)
+            t.kill(12, "r1")
+            t.fault(13, 13.1, "delay", "r2", harmless=True)
+            t.gauges(t_read, "r2", e1=(0, {"r1": 1}))
+            self.expect(t, *expected)
+
+    def test_routers_that_were_apart_for_long(self):
+        t = Told()
+        t.stream(10, 12)
+        t.kill(12, "r1")
+        t.fault(13, 33, "partition", "r1", "r2", links=[["r1", "r2"]])
+        t.gauges(50, "r2", e1=(0, {"r1": 1}))
+        self.expect(t)
+        t.gauges(60, "r2", e1=(0, {"r1": 1}))
+        self.expect(t, "dead")
+
     def test_an_engine_that_is_ill_is_no_excuse_for_the_dead(self):
         t = Told()
         t.stream(10, 12)
@@ -324,6 +385,13 @@ class Loads(unittest.TestCase):
             t.fault(1, None, "partition")  # nothing excuses it
             t.gauges(15.5, "r2", e1=(wrapped, {}))
             self.expect(t, "negative")
+
+    def test_more_tokens_than_there_can_be(self):
+        for tokens, expected in ((10 ** 12, ["negative"]), (200000, []), (0, [])):
+            t = Told()
+            t.stream(10, 30)
+            t.gauges(15.5, "r1", e1=(1, {}, 0, tokens))
+            self.expect(t, *expected)
 
     def test_many_are_not_below_zero(self):
         t = Told()

@@ -119,6 +119,48 @@ class Observations(unittest.TestCase):
         t.learn(1.05, "1", "r2", "e2", 1.2)
         self.expect(t)
 
+    def test_an_attempt_that_a_fault_swallowed_is_not_believed_for_ever(self):
+        for t_read, expected in ((70, []), (90, ["phantom"])):
+            t = Told(options={"ttl": "1m"})
+            t.fault(0.5, 9, "partition", "e2")
+            t.chat(1, "1", engine="e1")
+            t.rest(t_read)
+            t.read(t_read + 0.5, "r2", {"1": "e2"}, listed=["e2"])
+            self.expect(t, *expected)
+
+    # --- tokens, misnamed
+
+    def test_how_many_tokens(self):
+        for tokens, expected in ((1, ["tokens"]), (80, []), (256, []), (1100, []), (10 ** 9, ["tokens"])):
+            t = Told()
+            t.chat(1, "1")
+            t.rest(10)
+            id = t.read(10.5, "r1", {"1": "e1"})
+            next(r for r in t.rows if r.get("id") == id and r["type"] == "ok")["value"]["beliefs"]["1"] = {t.replica("e1"): tokens}
+            self.expect(t, *expected)
+
+    def test_few_tokens_may_be_left_where_all_may_be_gone(self):
+        t = Told(ttl_s=60)
+        t.chat(1, "1")
+        t.rest(70)
+        id = t.read(70.5, "r1", {"1": "e1"})
+        next(r for r in t.rows if r.get("id") == id and r["type"] == "ok")["value"]["beliefs"]["1"] = {t.replica("e1"): 1}
+        self.expect(t)
+
+    def test_an_answer_names_another_engine(self):
+        t = Told()
+        t.arrives(1.01, "1", "e2")
+        t.operation(1, 1.1, "chat", {"router": "r1"}, "ok", {"replica": t.replica("e1")}, id=1)
+        self.expect(t, "misnamed")
+
+    def test_it_names_the_first_of_two_or_none(self):
+        for replica in ("e1", None):
+            t = Told()
+            t.arrives(1.01, "1", "e1")
+            t.arrives(1.05, "1", "e2")
+            t.operation(1, 1.1, "chat", {"router": "r1"}, "ok", {"replica": replica and t.replica(replica)}, id=1)
+            self.expect(t)
+
     # --- lost
 
     def test_acknowledged_and_lost(self):

@@ -20,6 +20,14 @@ class Resources(unittest.TestCase):
         story.event(9, "r1", "holds", descriptors=412, sockets=398)
         self.assertEqual(rules(check(story.history())), ["sockets"])
 
+    def test_more_at_each_rest(self):
+        for counts, expected in ((range(7, 100, 5), ["growing"]), ([11, 60, 60, 60, 60, 60, 60, 60, 60], []),
+                                 ([11, 12, 13, 14, 15, 16, 17, 18], []), ([7, 17, 27, 37, 47, 11, 21, 31, 41], [])):
+            story = Story("service")
+            for i, n in enumerate(counts):
+                story.event(10 * i + 10, "r1", "holds", descriptors=n + 10, sockets=n)
+            self.assertEqual(rules(check(story.history())), expected)
+
     def test_nobody_looked(self):
         for look, expected in ((False, ["blind"]), (True, [])):
             story = Story("service")
