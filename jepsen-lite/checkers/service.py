@@ -259,23 +259,25 @@ class Service:
             # Nobody wants it once its operation is over, or another engine has it.
             since = max(min([o.ended.t] + [n.t for n in mine[i + 1:]]), r.t)
             end = self.history.end if r.end is None else r.end
-            if r.t > self.given_up(o, r, o.ended.t, GONE_S):
+            if self.beyond(r.t, o, r, o.ended.t, GONE_S):
                 self.broken("still running", o, "%s: %r begins %.1f s after its operation ended" % (
                     told(o), r, r.t - o.ended.t))
-            elif end > self.given_up(o, r, since, GONE_S + (
+            elif self.beyond(end, o, r, since, GONE_S + (
                     2.8 if self.is_sglang(r.engine) and not o.value.get("stream") else 0)):
                 self.broken("still running", o, "%s: %r runs on %.1f s after %s" % (
                     told(o), r, end - since, "its operation ended" if since == o.ended.t else "another engine had it"))
 
-    def given_up(self, o, r, since, seconds):
-        """When the engine must know what was so since then: so many seconds later, or when faults let it."""
+    def beyond(self, t, o, r, since, seconds):
+        """Whether the engine must know at t what was so since then: so many seconds later, or when faults let it."""
         limit = since + seconds
+        if t <= limit:
+            return False
         ways = [[o.process, router, r.engine] for router in self.asked(o)]
         if o.value.get("at") not in self.routers:
             ways.append([o.process, o.value.get("at", "lb"), r.engine])
         if any(self.trouble.slow(w, since - 1, limit) for w in ways):
-            return max([since] + [self.trouble.healed(w, limit) for w in ways]) + LOST_S
-        return limit
+            limit = max([since] + [self.trouble.healed(w, limit) for w in ways]) + LOST_S
+        return t > limit
 
     def patient(self, o):
         """With a limit of its own choice a router gives up an engine that says nothing, and its client hears of it."""
