@@ -22,8 +22,8 @@ Rules:
              a moment ago: who asked it keeps the name for 30 s, and sends nothing there
   dead       a router holds another for dead that it could have heard all along: both ran, and no fault touched either,
              or the way between them, in the `heard_s` before
-  late       what was added, removed or drained, or was called so already, is not so at a router `told_s` after it was taken; `agree_s` after the
-             end of what disturbed the router, or the one that took it, meanwhile
+  late       what was added, removed or drained, or was called so already, is not so at a router `told_s` after it was
+             taken; `agree_s` after the end of what disturbed the router, or the one that took it, meanwhile
   returned   a wish that another one has replaced holds again at a router that knew better
   refused    a replica is there that nobody added but by calls that were refused
 

@@ -25,8 +25,8 @@ A failure is excused for these reasons alone, each for as long as it says:
 
     way        a fault touched the client, the router that it asked, or the way between them; START_S longer. Of a
                request by the balancer: the balancer or any router; but a router that is not there excuses it for
-               START_S alone, until its check has failed. A router that drains ends what it has begun, and behind the
-               balancer nobody sees it
+               START_S alone, until its check has failed, and not an answer that says what is wrong: that one is of
+               another. A router that drains ends what it has begun, and behind the balancer nobody sees it
     none well  every engine was touched, WELL_S longer
     many       more engines than there are retries were touched, WELL_S longer, and the router tried some: an engine had
                the request, or the answer says so
@@ -322,16 +322,19 @@ class Service:
         self.broken("needless cut" if begun else "avoidable", o, "%s: %s after %.1f s, %d events with tokens; %s" % (
             told(o), what(v), o.ended.t - o.t, v.get("tokens", 0), met or "no engine had it"))
 
-    def way_is_ill(self, o, routers, direct, begun):
+    def way_is_ill(self, o, routers, direct):
         """Whether a fault was on it. A router that drains ends what it has begun, as if its client checked its health."""
         t, since, end = self.trouble, o.t - START_S, o.ended.t
+        begun = o.ended.value.get("status", 0) != 0
         if direct:
             router = routers[0]
             return t.ill(o.process, since, end) or t.cut(o.process, router, since, end) or \
                 t.ill(router, since, end, checked=begun) or t.started(router, since, o.t)
         balancer = o.value.get("at", "lb")
-        return t.way([o.process, balancer], since, end) or \
-            any(t.cut(balancer, r, since, end) or t.ill(r, since, end, checked=True) for r in routers)
+        told_why = o.ended.value.get("finished") and o.ended.value.get("reason")
+        return t.way([o.process, balancer], since, end) or any(
+            t.cut(balancer, r, since, end) or t.touched(r, since, end) or
+            not told_why and t.ill(r, since, end, checked=True) for r in routers)
 
     def excuse(self, o, v):
         """Its name, or None."""
@@ -342,7 +345,7 @@ class Service:
             return "asleep"
         routers = self.asked(o)
         direct = len(routers) == 1 and o.value.get("at") == routers[0]
-        if self.way_is_ill(o, routers, direct, v.get("status", 0) != 0):
+        if self.way_is_ill(o, routers, direct):
             return "way"
         ill = {e for e in self.engines
                if t.ill(e, t0 - WELL_S, t1) or any(t.cut(r, e, t0 - WELL_S, t1) for r in routers)}

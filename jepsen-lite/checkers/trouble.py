@@ -69,6 +69,10 @@ class Trouble:
         """Whether the machine itself is touched."""
         if any(d.process == host and d.touches(t0, t1, checked) for d in self.downs):
             return True
+        return self.touched(host, t0, t1, harmless)
+
+    def touched(self, host, t0, t1, harmless=False):
+        """The same by faults alone."""
         return any(host in v.get("hosts", ()) and not v.get("links") for v in self.during(t0, t1, harmless))
 
     def started(self, process, t0, t1):

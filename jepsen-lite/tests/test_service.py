@@ -348,6 +348,13 @@ class Avoidable(Case):
         self.t.ask(10.5, 11, nothing("reset"), at="lb")
         self.expect()
 
+    def test_by_the_balancer_who_says_what_is_wrong_has_not_ended(self):
+        for value, expected in ((wrong(503, reason="no_replica"), ["avoidable"]), (nothing("reset"), [])):
+            self.t = Told()
+            self.ends("r2", 10, 20, "SIGKILL", -9)
+            self.t.ask(10.2, 10.5, value, at="lb")
+            self.expect(*expected)
+
     def ends(self, router, t, back, asked, status):
         self.t.event(t, router, "exit", asked=asked, status=status)
         self.t.event(back, router, "start", life=2)
