@@ -4,6 +4,7 @@ import unittest
 
 from story import Story, rules
 from checkers.membership import check, figures
+from workloads.membership import was_so
 
 
 class Told(Story):
@@ -48,6 +49,16 @@ class Told(Story):
 
     def dead(self, t, router, member):
         self.event(t, router, "log", event="member_dead", member=member)
+
+
+class Words(unittest.TestCase):
+    def test_whether_it_was_so(self):
+        for said, so in (({"ok": True, "replica": "10.0.4.1:9100", "already": True}, True),
+                         ({"ok": True, "replica": "already.example:9100"}, False),
+                         ("10.0.4.1:9100 is among the replicas already", True), ("10.0.4.1:9100 was removed before", True),
+                         ("10.0.4.1:9100 is removed for all routers; nothing is under way there", False),
+                         ("already:9100 is added for all routers", False)):
+            self.assertEqual(was_so(said), so, said)
 
 
 class Rests(unittest.TestCase):
