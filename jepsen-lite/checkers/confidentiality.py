@@ -151,6 +151,7 @@ class Judge:
                 sorted(r for name, r in now.items() if name not in come), gone | come)
 
     def changes(self):
+        injected = self.ended("inject")
         for injection, router, before, after in self.states():
             was, now = dict(before.ended.value), dict(after.ended.value)
             if "replicas" in was:
@@ -163,7 +164,7 @@ class Judge:
                 if not ages and not same(was.get(what), now.get(what), self.ttl):
                     self.broken("changed", "%s of %s: %s before an injection, %s after it" % (
                         what, router, was.get(what), now.get(what)), ids, after.t)
-            sent = [e for e in self.ended("inject") if e.value["to"] == router and before.ended.t <= e.t <= after.t]
+            sent = [e for e in injected if e.value["to"] == router and before.ended.t <= e.t <= after.t]
             count = sum(e.ended.value["sent"] for e in sent)
             refused = now["refused"] - was["refused"]
             if refused < count:
