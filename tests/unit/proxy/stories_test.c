@@ -38,6 +38,7 @@
 #include "node/access/access_internal.h"
 #include "node/proxy/proxy_internal.h"
 #include "node/route/router_internal.h"
+#include "tests/lib/files.h"
 #include "tests/lib/proxy_world.h"
 
 enum { SETTINGS_MAX = 16, STORIES_MAX = 256 };
@@ -533,17 +534,6 @@ static void tell(struct slice text, struct buf *out)
     proxy_world_close(&world);
 }
 
-static void read_file(const char *path, struct buf *out)
-{
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    char piece[4096];
-    size_t n;
-    while ((n = fread(piece, 1, sizeof piece, f)) > 0)
-        CHECK(buf_append(out, piece, n) == 0);
-    (void)fclose(f);
-}
-
 static void show_difference(struct slice wanted, struct slice got)
 {
     unsigned number = 1;
@@ -563,7 +553,7 @@ static void run_story(void **state)
     char path[512];
     (void)snprintf(path, sizeof path, "%s/%s", folder, (const char *)*state);
     struct buf wanted = {0}, got = {0};
-    read_file(path, &wanted);
+    assert_int_equal(file_read(path, &wanted), 0);
     tell(buf_slice(&wanted), &got);
     bool same = slice_equal(buf_slice(&wanted), buf_slice(&got));
     const char *update = getenv("STORIES");
