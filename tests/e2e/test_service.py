@@ -143,7 +143,7 @@ class Notify(Case):
                 wait_for(lambda: len(told()) == before + 2, "it has heard both")
                 over = lambda: len(r.events("config_reloaded")) >= read + 2
                 while wait_for(lambda: opens or over(), "both are read") and not over():
-                    r.admin("GET", "/readyz")  # what it tells before this open() is told by now
+                    r.admin("GET", "/readyz")  # what it said before this open() has come by now
                     if not over():
                         self.assertEqual(told()[before:], ["RELOADING", "RELOADING"])
                     opens.clear()
