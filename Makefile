@@ -406,7 +406,7 @@ test-sglang: all tools ## two real SGLang processes, likewise
 	@./tests/real/run.sh sglang $(TEST)
 
 .PHONY: test-k8s test-k8s-node
-test-k8s-node: all tools ## the manifests on a real node: kubelet, containerd, kube-proxy (needs Go's module proxy, root, containerd, buildah)
+test-k8s-node: all tools ## the manifests on a real node: kubelet, containerd, kube-proxy, policies (needs Go's module proxy, root, containerd, buildah) [TEST=RealNode.test_x] [LOGS=folder]
 	@NODE=1 ./tests/k8s/run.sh
 test-k8s: all ## a real kube-apiserver and etcd (needs Go's module proxy and root)
 	@./tests/k8s/run.sh
