@@ -336,7 +336,7 @@ struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port)
         n += w->wires[i].replica < 0;
     (void)snprintf(wire->name, sizeof wire->name, n < 26 ? "%c" : "%c%u", 'A' + (int)(n % 26),
                    n / 26);
-    const char *peer = w->peer[0] != '\0'         ? w->peer
+    const char *peer = w->peer[0] != '\0'          ? w->peer
                        : port != PROXY_PORT_CLIENT ? "127.0.0.1"
                                                    : "192.0.2.7";
     if (proxy_accept(w->proxy, &wire->stream, port, peer, w->now_ms) != 0) {
