@@ -12,6 +12,7 @@
 #include "node/io/gossip.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
+#include "node/io/tls.h"
 #include "node/route/share.h"
 #include "tests/bench/gossip/bench.h"
 
@@ -104,6 +105,8 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     shell.log = &sink.log;
     node_config_of(&config, &options);
     shell_config(&shell, &config);
+    if (tls_open(&shell.tls, &options, &sink.log, message) != 0)
+        fail("tls", message);
     if (io_gossip_config(shell.gossip, &config, &io) != 0)
         exit(1);
     config.state.wall_ms = bench_wall_ms();
