@@ -10,7 +10,12 @@
 #include "node/cluster/digests.h"
 #include "node/route/brief.h"
 
-_Static_assert(LIVE_VIEWERS_MAX <= PROXY_ADMIN_CONNECTIONS_MAX - 32, "others get through");
+/* A fifth of the admin port's connections is left to others: to probes, and to gvctl. */
+static unsigned viewers_max(const struct admin *a)
+{
+    unsigned most = proxy_admin_connections_max(a->proxy) / 5 * 4;
+    return most < LIVE_VIEWERS_MAX ? most : LIVE_VIEWERS_MAX;
+}
 
 struct viewer {
     struct exchange *x; /* NULL: nobody */
@@ -395,14 +400,14 @@ void admin_live(struct admin *a, struct exchange *x, const struct http_head *hea
                                              {SLICE("X-Accel-Buffering"), SLICE("no")}};
     struct admin_live *live = a->live;
     uint64_t now_ms = proxy_now_ms(a->proxy);
-    unsigned at = 0;
-    while (at < LIVE_VIEWERS_MAX && live->viewers[at].x != NULL)
+    unsigned at = 0, most = viewers_max(a);
+    while (at < most && live->viewers[at].x != NULL)
         at++;
-    if (at == LIVE_VIEWERS_MAX) {
+    if (at == most) {
         exchange_answer_error(x, 503, slice_of("", 0),
                               "%u look at this router already, which is the limit. Look at another "
                               "one: all show the same cluster.",
-                              (unsigned)LIVE_VIEWERS_MAX);
+                              most);
         return;
     }
     if (live->count == 0)

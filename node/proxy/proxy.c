@@ -345,7 +345,7 @@ bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
     if (pool->proxy == NULL)
         return true;
     upstream_flush_pool(pool);
-    if (pool->open_count > 0)
+    if (pool->open_count > 0 || pool->fetches > 0)
         return false;
     pool_close(pool);
     return true;
@@ -505,6 +505,11 @@ void proxy_destroy(struct proxy *p)
     buf_free(&p->scratch);
     free(p->engines.pools);
     free(p);
+}
+
+unsigned proxy_admin_connections_max(const struct proxy *p)
+{
+    return p->clients.door.admin_max;
 }
 
 uint64_t proxy_now_ms(const struct proxy *p)

@@ -116,6 +116,8 @@ void proxy_stop(struct proxy *p, uint64_t now_ms);
 
 /* The time of the present event. */
 uint64_t proxy_now_ms(const struct proxy *p);
+/* Connections that the admin port and the probe port have together. */
+unsigned proxy_admin_connections_max(const struct proxy *p);
 /* Why this node should get no requests now; NULL: it should. */
 const char *proxy_not_ready(const struct proxy *p);
 

@@ -89,16 +89,30 @@ uint64_t node_affinity_evicted(const struct node_affinity *a)
     return a->evicted;
 }
 
-int node_affinity_get(struct node_affinity *a, struct slice id)
+static int kept(const struct node_affinity *a, uint64_t key)
 {
-    uint64_t key = key_of(a, id);
     const struct entry *set = &a->entries[(key & (a->sets - 1)) * WAYS];
     for (int i = 0; i < WAYS; i++) {
         if (set[i].key == key && set[i].era == era_of(a, set[i].replica))
             return (int)set[i].replica;
     }
-    int told = a->router ? node_router_bound(a->router, id) : -1;
-    if (told >= 0)
-        keep(a, key, (unsigned)told);
-    return told;
+    return -1;
+}
+
+int node_affinity_peek(const struct node_affinity *a, struct slice id)
+{
+    int replica = kept(a, key_of(a, id));
+    return replica >= 0 || a->router == NULL ? replica : node_router_bound(a->router, id);
+}
+
+int node_affinity_get(struct node_affinity *a, struct slice id)
+{
+    uint64_t key = key_of(a, id);
+    int replica = kept(a, key);
+    if (replica >= 0)
+        return replica;
+    replica = node_affinity_peek(a, id);
+    if (replica >= 0)
+        keep(a, key, (unsigned)replica);
+    return replica;
 }

@@ -32,7 +32,9 @@ void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replic
 /* Ids that gave way to newer ones so far. */
 uint64_t node_affinity_evicted(const struct node_affinity *a);
 
-/* The replica, or -1. */
+/* The replica, or -1. What another router told is kept here from now on. */
 MUST_USE int node_affinity_get(struct node_affinity *a, struct slice id);
+/* The same, and nothing is kept. */
+MUST_USE int node_affinity_peek(const struct node_affinity *a, struct slice id);
 
 #endif

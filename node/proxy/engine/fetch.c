@@ -55,6 +55,7 @@ static void fail(struct fetch *f, int err, bool refused)
     if (!f->busy)
         return;
     f->busy = false;
+    f->pool->fetches--;
     f->done(f->context, err, refused, 0, slice_of("", 0));
 }
 
@@ -68,6 +69,7 @@ static void succeed(struct fetch_connection *c, bool leftover)
     c->in.len = 0;
     c->in_body = false;
     f->busy = false;
+    f->pool->fetches--;
     if (!c->keep_alive || leftover || c->framing == HTTP_BODY_UNTIL_CLOSE)
         drop(f);
     f->done(f->context, 0, false, status, buf_slice(&body));
@@ -309,6 +311,7 @@ void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned 
 {
     CHECK(!f->busy);
     f->busy = true;
+    f->pool->fetches++;
     f->router[0] = '\0';
     f->pace = pace;
     f->addresses = 0;
@@ -330,6 +333,8 @@ void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned 
 
 void fetch_cancel(struct fetch *f)
 {
+    if (f->busy)
+        f->pool->fetches--;
     f->busy = false;
     drop(f);
 }

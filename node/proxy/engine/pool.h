@@ -34,6 +34,7 @@ struct pool {
     struct upstream *walked; /* the next one of a walk over all that may close some */
     struct upstream *idle;
     unsigned open_count;
+    unsigned fetches; /* questions under way (node/proxy/engine/fetch.h) */
     /* What shows that the replica lives (node/proxy/guard/watch.h); 0: never. A data-parallel rank,
      * which has no connections of its own, has these but the first. */
     uint64_t heard_ms; /* its last byte, of whatever */

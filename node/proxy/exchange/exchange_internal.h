@@ -155,7 +155,7 @@ void exchange_owner_put(struct exchange *x);
 /* By its head: whose it is. True: nobody's, which was answered. */
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 /* By its path: whether the key may have it sent to a replica. True: no, which was answered. */
-bool exchange_key_refuse_path(struct exchange *x);
+bool exchange_key_refuse_path(struct exchange *x, struct slice path);
 /* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
 bool exchange_key_begin(struct exchange *x);
 /* Its body is whole. True: it asks for what the key may not, which was answered. */

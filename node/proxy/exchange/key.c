@@ -79,8 +79,24 @@ static void refuse_more(struct exchange *x, enum access_verdict v, unsigned wait
                           x->key->use->name, limit, (unsigned long long)most, wait_s);
 }
 
-bool exchange_key_refuse_path(struct exchange *x)
+/* Whether it is what it looks like to whatever stands before an engine, too. */
+static bool is_plain(struct slice path)
 {
+    for (size_t i = 0; i < path.len; i++) {
+        bool segment = i > 0 && path.at[i - 1] == '/';
+        if (strchr("%\\;", path.at[i]) != NULL || (segment && strchr("/.", path.at[i]) != NULL))
+            return false;
+    }
+    return true;
+}
+
+bool exchange_key_refuse_path(struct exchange *x, struct slice path)
+{
+    if (x->key != NULL && x->route.kind == HTTP_PATH_OTHER && !is_plain(path)) {
+        /* It may be another key's stored response in disguise. */
+        exchange_answer(x, 404, SLICE("application/json"), SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
+        return true;
+    }
     if (x->key != NULL && x->route.kind == HTTP_PATH_RESPONSE_STORED)
         return exchange_owner_refuse(x, x->route.id, SLICE("response_id"));
     if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind))
@@ -127,7 +143,8 @@ static bool refuse_model_of_body(struct exchange *x)
 static bool refuse_background(struct exchange *x)
 {
     const struct access_limits *l = &x->key->limits;
-    if ((l->tokens == 0 && l->in_flight == 0) || !x->skimming ||
+    bool may = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_INVOCATIONS;
+    if ((l->tokens == 0 && l->in_flight == 0) || !x->skimming || !may ||
         !x->skim.flags[HTTP_SKIM_BACKGROUND])
         return false;
     enum access_verdict v = l->tokens != 0 ? ACCESS_OVER_TOKENS : ACCESS_OVER_IN_FLIGHT;

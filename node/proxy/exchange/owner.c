@@ -40,9 +40,13 @@ static enum owner owner_of(const struct exchange *x, struct slice id)
 {
     if (id.len > HTTP_USAGE_ID_MAX)
         return OWNER_UNKNOWN;
-    if (is_marked(x, id, x->key->use->name))
+    if (is_marked(x, id, x->key->use->name)) {
+        (void)is_marked(x, id, ""); /* both are kept here, or none: one alone would lie */
         return OWNER_SAME;
-    return is_marked(x, id, "") ? OWNER_OTHER : OWNER_UNKNOWN;
+    }
+    char text[MARK_MAX];
+    bool any = node_affinity_peek(x->proxy->config.affinity, mark(text, id, "")) >= 0;
+    return any ? OWNER_OTHER : OWNER_UNKNOWN;
 }
 
 static void note_refusal(struct exchange *x)

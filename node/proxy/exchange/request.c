@@ -226,7 +226,7 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         enum http_path_kind kind = x->route.kind;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
-        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x)))
+        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head->path)))
             return false;
     }
     int err = read_head(x, head, has_body);

@@ -1,4 +1,7 @@
 /* A replica that was removed is forgotten, with its pool, as soon as nothing of it is under way. */
+#include "node/proxy/engine/fetch.h"
+#include "node/proxy/engine/pool.h"
+#include "node/proxy/proxy_internal.h"
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"
 
@@ -21,10 +24,35 @@ static void a_check_that_is_under_way_holds_up_nothing(void **state)
     proxy_world_close(&world);
 }
 
+static void on_fetched(void *context, int err, bool refused, unsigned status, struct slice body)
+{
+    (void)context;
+    (void)err;
+    (void)refused;
+    (void)status;
+    (void)body;
+}
+
+/* A client's question for models goes by a connection that is neither a check's nor a request's: the
+ * pool was closed below it. */
+static void a_question_that_is_under_way_is_waited_for(void **state)
+{
+    (void)state;
+    struct fetch fetch;
+    proxy_world_open(&world, &(struct proxy_world_config){.replicas = 2, .quiet = true});
+    fetch_init(&fetch, &world.proxy->engines.pools[0], on_fetched, NULL);
+    fetch_get(&fetch, SLICE("/v1/models"), SLICE(""), 0);
+    assert_false(proxy_replica_forgotten(world.proxy, 0));
+    fetch_cancel(&fetch);
+    assert_true(proxy_replica_forgotten(world.proxy, 0));
+    proxy_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_check_that_is_under_way_holds_up_nothing),
+        cmocka_unit_test(a_question_that_is_under_way_is_waited_for),
     };
     return cmocka_run_group_tests_name("forgotten", tests, NULL, NULL);
 }
