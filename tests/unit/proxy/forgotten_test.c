@@ -33,8 +33,8 @@ static void on_fetched(void *context, int err, bool refused, unsigned status, st
     (void)body;
 }
 
-/* A client's question for models goes by a connection that is neither a check's nor a request's: the
- * pool was closed below it. */
+/* A client's question for models goes by a connection that is neither a check's nor a
+ * request's: the pool was closed below it. */
 static void a_question_that_is_under_way_is_waited_for(void **state)
 {
     (void)state;
