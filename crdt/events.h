@@ -1,5 +1,5 @@
-/* Engines' events: what a replica itself says that its cache holds. Nothing feeds
- * this class yet: routers do not read engines' events (crdt/README.md).
+/* Engines' events: what a replica itself says that its cache holds. Nothing feeds this class yet:
+ * routers do not read engines' events (crdt/README.md).
  *
  *   rkey -> (version, ids)     the ids that events 1 .. version of this cache have left
  *

@@ -93,15 +93,20 @@ static void touch(struct access *a, struct access_use *u)
     a->news = a->news || u->limited;
 }
 
+static void show(struct access *a, struct access_use *u)
+{
+    if (!u->shown && a->shown < ACCESS_SHOWN_MAX) {
+        u->shown = true;
+        a->shown++;
+    }
+}
+
 enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_t now_ms,
                                  unsigned *wait_s)
 {
     struct access_use *u = k->use;
     uint64_t cluster_ms = access_cluster_ms(a, now_ms);
-    if (!u->shown && a->shown < ACCESS_SHOWN_MAX) {
-        u->shown = true;
-        a->shown++;
-    }
+    show(a, u);
     enum access_verdict v = access_use_judge(u, &k->limits, cluster_ms, wait_s);
     u->refused[v] += v != ACCESS_GOOD;
     if (v == ACCESS_GOOD) {
@@ -111,8 +116,9 @@ enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_
     return v;
 }
 
-void access_note_refusal(struct access_key *k, enum access_verdict v)
+void access_note_refusal(struct access *a, struct access_key *k, enum access_verdict v)
 {
+    show(a, k->use);
     k->use->refused[v]++;
 }
 

@@ -44,7 +44,7 @@ enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_
                                  unsigned *wait_s);
 /* The same of a request that was not even asked about: it is for a model that the key may not use,
  * or its like. */
-void access_note_refusal(struct access_key *k, enum access_verdict v);
+void access_note_refusal(struct access *a, struct access_key *k, enum access_verdict v);
 /* What a request used. */
 struct access_tokens {
     uint64_t prompt, cached, completion;

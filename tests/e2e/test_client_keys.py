@@ -311,6 +311,13 @@ class WhatTheyMay(KeysCase):
         self.assertEqual({json.loads(x.body)["model"] for x in e.requests},
                          {"m", "llama-7b", "secret"})
 
+    def test_a_key_of_which_nothing_was_served_has_its_name_in_metrics(self):
+        """Its refusals counted among those of keys beyond the first thousand."""
+        key = self.new("alice", "--models", "m")
+        r = self.start([self.engine()])
+        self.assertEqual(self.ask(r, key, body("secret")).status, 404)
+        self.assertEqual(r.metrics()['grapevine_key_refused_total{key="alice",limit="models"}'], 1)
+
     def test_requests_a_minute(self):
         e = self.engine_of()
         key, other = self.new("alice", "--requests-per-minute", "3"), self.new("bob")

@@ -56,7 +56,7 @@ static bool model_is_read(enum http_path_kind kind)
 
 static void refuse_model(struct exchange *x, struct slice model)
 {
-    access_note_refusal(x->key, ACCESS_OTHER_MODEL);
+    access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_MODEL);
     x->refusal = PROXY_REFUSED_KEY_MODEL;
     x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
     exchange_answer_error(x, 404, SLICE("model"),
@@ -101,7 +101,7 @@ bool exchange_key_refuse_path(struct exchange *x, struct slice path)
         return exchange_owner_refuse(x, x->route.id, SLICE("response_id"));
     if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind))
         return false;
-    access_note_refusal(x->key, ACCESS_OTHER_MODEL);
+    access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_MODEL);
     x->refusal = PROXY_REFUSED_KEY_MODEL;
     x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
     exchange_answer_error(x, 403, slice_of("", 0),
@@ -148,7 +148,7 @@ static bool refuse_background(struct exchange *x)
         !x->skim.flags[HTTP_SKIM_BACKGROUND])
         return false;
     enum access_verdict v = l->tokens != 0 ? ACCESS_OVER_TOKENS : ACCESS_OVER_IN_FLIGHT;
-    access_note_refusal(x->key, v);
+    access_note_refusal(x->proxy->config.access, x->key, v);
     x->refusal = PROXY_REFUSED_KEY_LIMIT;
     x->limit = access_verdict_name(v);
     exchange_answer_error(x, 403, SLICE("background"),

@@ -61,6 +61,22 @@ static void each_gets_a_hello_and_then_the_same(void **state)
     proxy_world_close(&world); /* with one that looks */
 }
 
+/* Where files are short, those who look would have taken all of the port's connections. */
+static void a_fifth_of_the_port_is_left_to_others(void **state)
+{
+    (void)state;
+    proxy_world_open(
+        &world,
+        &(struct proxy_world_config){
+            .replicas = 1, .probes = true, .quiet = true, .admin_connections = 10, .seed = 1});
+    for (unsigned i = 0; i < 8; i++)
+        (void)view();
+    assert_int_equal(viewers(), 8);
+    assert_int_equal(count(view(), "8 look at this router already"), 1);
+    assert_int_equal(viewers(), 8);
+    proxy_world_close(&world);
+}
+
 /* What waits for it is never more than one text, and it is cut by the setting. */
 static void who_reads_nothing_is_skipped_and_then_cut(void **state)
 {
@@ -220,6 +236,7 @@ int main(void)
         cmocka_unit_test(who_reads_nothing_is_skipped_and_then_cut),
         cmocka_unit_test(who_reads_again_goes_on_with_whole_events),
         cmocka_unit_test(the_limit_has_words),
+        cmocka_unit_test(a_fifth_of_the_port_is_left_to_others),
         cmocka_unit_test(quantiles_lie_between_bounds),
         cmocka_unit_test(digests_in_few_words),
         cmocka_unit_test(digests_of_routers_with_long_names),

@@ -279,6 +279,10 @@ static void stored_responses_are_found_by_other_routers(void **state)
     node_affinity_put(a[1], SLICE("resp_42"), (unsigned)slot);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
     world_run(&c, 50 * MS);
+    assert_true(node_affinity_peek(a[2], SLICE("resp_42")) >= 0);
+    node_affinity_share(a[2], NULL); /* now it has no more than what it kept: nothing */
+    assert_int_equal(node_affinity_get(a[2], SLICE("resp_42")), -1);
+    node_affinity_share(a[2], c.nodes[2].node->router);
     for (unsigned i = 0; i < 3; i++) {
         int found = node_affinity_get(a[i], SLICE("resp_42"));
         assert_true(found >= 0);
