@@ -16,6 +16,8 @@ POLICIES=2.1.0 # of kube-router, which enforces network policies on a node
 HOME_DIR=$(realpath -m "$BUILD/k8s")
 PARTS=(kube-apiserver)
 LIMIT=1200 # seconds, to build it
+# Charts ask which version a cluster has; a build from the module does not know.
+NAMED="-X k8s.io/component-base/version.gitVersion=v$KUBERNETES"
 
 skip() {
     say "skipped: $1"
@@ -44,7 +46,8 @@ build() { # build PART
         go mod init scratch && go mod download "k8s.io/kubernetes@v$KUBERNETES" &&
         write_module "$(go env GOMODCACHE)/k8s.io/kubernetes@v$KUBERNETES/go.mod" >go.mod.new &&
         mv go.mod.new go.mod &&
-        GOFLAGS=-mod=mod nice -n 19 timeout "$LIMIT" go build -o "$HOME_DIR/$1.new" "k8s.io/kubernetes/cmd/$1" &&
+        GOFLAGS=-mod=mod nice -n 19 timeout "$LIMIT" go build -ldflags "$NAMED" -o "$HOME_DIR/$1.new" \
+            "k8s.io/kubernetes/cmd/$1" &&
         mv "$HOME_DIR/$1.new" "$HOME_DIR/$1-$KUBERNETES"
 }
 
