@@ -31,6 +31,8 @@ enum {
     X(QUEUE, GET, "/queue", NULL, admin_queue, 0, "requests in flight, and those that wait")       \
     X(DECISIONS, GET, "/decisions", NULL, admin_decisions, 0,                                      \
       "the last decisions, each with its costs")                                                   \
+    X(FIGURES, GET, "/figures", NULL, admin_figures_answer, ADMIN_PROBED,                          \
+      "what this router did in each of the last seconds")                                          \
     X(EVENTS, GET, "/events", NULL, admin_happened, 0, "what happened lately, in words")           \
     X(EVENTS_ALL, GET, "/events", "all=1", admin_happened, 0, "the same, as all routers saw it")   \
     X(LIVE, GET, "/live", NULL, admin_live, ADMIN_STREAM,                                          \

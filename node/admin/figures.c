@@ -1,5 +1,7 @@
 #include "node/admin/figures.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "node/proxy/timing.h"
 #include "node/route/brief.h"
@@ -28,10 +30,11 @@ static void look(struct proxy *proxy, const struct node_router *router,
 {
     const struct proxy_stats *s = proxy_stats(proxy);
     *out = (struct admin_figures_seen){.requests = s->requests,
+                                       .hidden = s->hidden,
                                        .first_token = proxy_timing(proxy)->first_token};
     for (unsigned i = 1; i < ARRAY_LEN(s->responses); i++)
         out->answers += s->responses[i];
-    out->errors = s->responses[4] + s->responses[5];
+    memcpy(out->results, s->results, sizeof out->results);
     for (unsigned i = 0; i < RETRY_REASONS; i++)
         out->retries += s->retries[i];
     node_router_answered(router, &out->prompt_tokens, &out->cached_tokens);
@@ -51,11 +54,11 @@ static struct admin_figures_second second_of(const struct admin_figures_seen *be
     uint64_t counts[HISTOGRAM_BOUNDS + 1];
     for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
         counts[i] = now->first_token.counts[i] - before->first_token.counts[i];
-    return (struct admin_figures_second){
+    struct admin_figures_second s = {
         .requests = (uint32_t)(now->requests - before->requests),
         .answers = (uint32_t)(now->answers - before->answers),
-        .errors = (uint32_t)(now->errors - before->errors),
         .retries = (uint32_t)(now->retries - before->retries),
+        .hidden = (uint32_t)(now->hidden - before->hidden),
         .in_flight = node_router_booked(router),
         .queued = (uint32_t)proxy_waiting(proxy),
         .prompt_tokens = risen(before->prompt_tokens, now->prompt_tokens),
@@ -64,6 +67,9 @@ static struct admin_figures_second second_of(const struct admin_figures_seen *be
         .ttft_p50 = (float)admin_figures_quantile(counts, 0.5),
         .ttft_p95 = (float)admin_figures_quantile(counts, 0.95),
     };
+    for (unsigned i = 0; i < NODE_RESULTS; i++)
+        s.results[i] = (uint32_t)(now->results[i] - before->results[i]);
+    return s;
 }
 
 void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
@@ -94,6 +100,18 @@ static void put_seconds(struct json_writer *w, const char *key, float value)
         json_double(w, (double)(int64_t)((double)value * 1e4 + 0.5) / 1e4);
 }
 
+/* By reason, in the words of grapevine_requests_failed_total. */
+static void put_failed(struct json_writer *w, const struct admin_figures_second *s)
+{
+    json_key(w, "failed");
+    json_object_begin(w);
+    for (unsigned i = 0; i < NODE_RESULTS; i++) {
+        if (node_result_failed((enum node_result)i))
+            json_put_u64(w, node_result_text((enum node_result)i), s->results[i]);
+    }
+    json_object_end(w);
+}
+
 static void put_second(struct json_writer *w, const struct admin_figures_second *s)
 {
     json_object_begin(w);
@@ -101,8 +119,11 @@ static void put_second(struct json_writer *w, const struct admin_figures_second 
     json_put_u64(w, "ms", s->ms);
     json_put_u64(w, "requests", s->requests);
     json_put_u64(w, "answers", s->answers);
-    json_put_u64(w, "errors", s->errors);
+    put_failed(w, s);
+    json_put_u64(w, "client_errors", s->results[NODE_RESULT_CLIENT_ERROR]);
+    json_put_u64(w, "client_gone", s->results[NODE_RESULT_CLIENT_GONE]);
     json_put_u64(w, "retries", s->retries);
+    json_put_u64(w, "hidden", s->hidden);
     json_put_u64(w, "in_flight", s->in_flight);
     json_put_u64(w, "queued", s->queued);
     json_put_u64(w, "prompt_tokens", s->prompt_tokens);
@@ -121,10 +142,11 @@ void admin_figures_last_write(const struct admin_figures *f, struct json_writer 
         json_nil(w);
 }
 
-void admin_figures_write(const struct admin_figures *f, struct json_writer *w)
+void admin_figures_write(const struct admin_figures *f, unsigned most, struct json_writer *w)
 {
+    unsigned count = f->count < most ? f->count : most;
     json_array_begin(w);
-    for (unsigned i = 0; i < f->count; i++)
-        put_second(w, &f->seconds[(f->at + FIGURES_SECONDS - f->count + i) % FIGURES_SECONDS]);
+    for (unsigned i = 0; i < count; i++)
+        put_second(w, &f->seconds[(f->at + FIGURES_SECONDS - count + i) % FIGURES_SECONDS]);
     json_array_end(w);
 }

@@ -1,5 +1,5 @@
-/* What a router did in each of the last seconds: requests, errors, retries, tokens, times to the
- * first token. Differences of the counters that /metrics shows, so nothing is counted twice.
+/* What a router did in each of the last seconds: requests, how they ended, retries, tokens, times
+ * to the first token. Differences of the counters that /metrics shows, so nothing is counted twice.
  */
 #ifndef NODE_ADMIN_FIGURES_H
 #define NODE_ADMIN_FIGURES_H
@@ -13,7 +13,9 @@ enum { FIGURES_SECONDS = 180 };
 struct admin_figures_second {
     uint64_t unix_ms;
     uint32_t ms; /* how long it was */
-    uint32_t requests, answers, errors, retries, in_flight, queued;
+    uint32_t requests, answers, retries, in_flight, queued;
+    uint32_t results[NODE_RESULTS]; /* of requests that ended */
+    uint32_t hidden; /* of NODE_RESULT_OK, those after a failed attempt */
     uint64_t prompt_tokens, cached_tokens; /* of answers that told both */
     uint32_t first_tokens;                 /* of streams that ended; below, in seconds: */
     float ttft_p50, ttft_p95;              /* -1: there were none */
@@ -21,7 +23,8 @@ struct admin_figures_second {
 
 /* The counters at the last look. */
 struct admin_figures_seen {
-    uint64_t requests, answers, errors, retries, prompt_tokens, cached_tokens;
+    uint64_t requests, answers, retries, prompt_tokens, cached_tokens, hidden;
+    uint64_t results[NODE_RESULTS];
     struct histogram first_token;
 };
 
@@ -40,7 +43,7 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
 double admin_figures_quantile(const uint64_t *counts, double share);
 /* The last second as an object, or null. */
 void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
-/* All of them, the oldest first. */
-void admin_figures_write(const struct admin_figures *f, struct json_writer *w);
+/* The last `most` of them at most, the oldest first. */
+void admin_figures_write(const struct admin_figures *f, unsigned most, struct json_writer *w);
 
 #endif

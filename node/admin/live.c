@@ -362,7 +362,7 @@ static bool make_hello(struct admin_live *live, uint64_t now_ms)
     struct json_writer w = text_begin(live, "hello");
     int err = put_snapshot(live, now_ms, &w);
     json_key(&w, "history");
-    admin_figures_write(&live->figures, &w);
+    admin_figures_write(&live->figures, FIGURES_SECONDS, &w);
     json_key(&w, "decisions");
     (void)node_decisions_write(a->config.decisions, a->config.router, &decisions, now_ms,
                                admin_unix_ms(a), &w);
@@ -419,6 +419,11 @@ void admin_live(struct admin *a, struct exchange *x, const struct http_head *hea
     exchange_wait(x, on_gone, &live->viewers[at]);
     if (make_hello(live, now_ms))
         (void)exchange_endless_write(x, buf_slice(&live->text));
+}
+
+const struct admin_figures *admin_live_figures(const struct admin_live *live)
+{
+    return &live->figures;
 }
 
 unsigned admin_live_viewers(const struct admin_live *live)

@@ -36,6 +36,7 @@ enum {
     LIVE_MOVING_MS = 10000, /* digests that were equal so lately differ by what is on its way */
 };
 
+struct admin_figures;
 struct admin_live;
 
 /* ERR_NOMEM. */
@@ -45,6 +46,8 @@ void admin_live_destroy(struct admin_live *live);
 void admin_live_tick(struct admin_live *live, uint64_t now_ms);
 /* Ends all streams. */
 void admin_live_stop(struct admin_live *live);
+/* What was done in each of the last seconds. */
+const struct admin_figures *admin_live_figures(const struct admin_live *live);
 /* How many look. */
 unsigned admin_live_viewers(const struct admin_live *live);
 

@@ -1,4 +1,4 @@
-/* What was decided and what happened lately: /decisions and /events. */
+/* What was decided, done and what happened lately: /decisions, /figures and /events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +6,8 @@
 #include "base/json_write.h"
 #include "base/wire.h"
 #include "node/admin/admin_internal.h"
+#include "node/admin/figures.h"
+#include "node/admin/live.h"
 
 enum { COUNT_DEFAULT = 32 };
 
@@ -92,6 +94,26 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
     uint64_t told =
         node_decisions_write(d, a->config.router, &q, proxy_now_ms(a->proxy), admin_unix_ms(a), &w);
     json_put_u64(&w, "changed", told);
+    json_object_end(&w);
+    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+}
+
+void admin_figures_answer(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    uint64_t count = FIGURES_SECONDS;
+    bool given;
+    struct buf out;
+    if (!read_number(head, "n", &given, &count) || count == 0 || count > FIGURES_SECONDS) {
+        exchange_answer_error(x, 400, SLICE("n"), "Want n=1 to %d, seconds, a whole number.",
+                              FIGURES_SECONDS);
+        return;
+    }
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    json_object_begin(&w);
+    put_who(a, &w);
+    json_key(&w, "figures");
+    admin_figures_write(admin_live_figures(a->live), (unsigned)count, &w);
     json_object_end(&w);
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }

@@ -32,6 +32,12 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
         {"requests_open", PROMETHEUS_GAUGE, "Requests under way.", (double)s->requests_open},
         {"client_gone_total", PROMETHEUS_COUNTER, "Requests whose client disconnected first.",
          (double)s->client_gone},
+        {"requests_client_errors_total", PROMETHEUS_COUNTER,
+         "Requests that ended by their client's own error: 4xx other than queue_full, too slow.",
+         (double)s->results[NODE_RESULT_CLIENT_ERROR]},
+        {"requests_hidden_total", PROMETHEUS_COUNTER,
+         "Requests answered well after an attempt failed: a retry hid it from the client.",
+         (double)s->hidden},
         {"client_timeouts_total", PROMETHEUS_COUNTER, "Clients that sent or read too slowly.",
          (double)s->client_timeouts},
     };
@@ -110,6 +116,11 @@ static const char *class_name(unsigned class)
     return names[class];
 }
 
+static const char *result_name(unsigned result)
+{
+    return node_result_text((enum node_result)result);
+}
+
 static const char *end_name(unsigned end)
 {
     return client_end_name((enum client_end)end);
@@ -128,6 +139,8 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
     } families[] = {
         {"requests_refused_total", "Requests that the router answered with an error of its own.",
          "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused), 1},
+        {"requests_failed_total", "Requests that failed: 5xx, queue_full, cut.", "reason", result_name,
+         s->results, NODE_RESULTS, NODE_RESULT_STATUS_5XX},
         {"responses_total", "Answers by status class.", "class", class_name, s->responses,
          ARRAY_LEN(s->responses), 1},
         {"answers_cut_total", "Answers that began and did not reach their end.", "reason", end_name,

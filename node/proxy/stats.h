@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "node/proxy/limit/verdict.h"
+#include "node/route/result.h"
 
 /* Why the router answered an error of its own. */
 enum proxy_refusal {
@@ -73,7 +74,9 @@ struct proxy_stats {
     uint64_t requests;
     uint64_t requests_open;
     uint64_t requests_refused[PROXY_REFUSALS];
-    uint64_t responses[6]; /* by class: 1xx..5xx, index 0 unused */
+    uint64_t responses[6];          /* by class: 1xx..5xx, index 0 unused */
+    uint64_t results[NODE_RESULTS]; /* of requests that ended */
+    uint64_t hidden;                /* of those that are NODE_RESULT_OK, after a failed attempt */
     uint64_t client_gone;
     uint64_t answers_cut[CLIENT_ENDS]; /* begun and not finished */
     uint64_t client_timeouts;          /* slow heads, bodies, readers */

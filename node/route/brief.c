@@ -121,10 +121,11 @@ static bool is_shown(const struct node_replica *k)
     return !k->absent && k->ranks == 0;
 }
 
-struct node_router_brief node_router_brief_write(const struct node_router *r, unsigned most,
+struct node_router_brief node_router_brief_write(struct node_router *r, unsigned most,
                                                  uint64_t now_ms, struct json_writer *w)
 {
     struct node_router_brief all = {0};
+    node_router_beliefs_now(r, now_ms);
     for (unsigned i = 0; i < r->replica_count; i++) {
         if (is_shown(&r->replicas[i])) {
             all.count++;

@@ -18,8 +18,8 @@ struct node_router_brief {
 
 /* An array of the replicas that may be chosen, at most so many, in the order of their slots: where
  * there are more, those that are not well, and then as many others as there is room for. The counts
- * are of all. */
-struct node_router_brief node_router_brief_write(const struct node_router *r, unsigned most,
+ * are of all, and the beliefs those of now. */
+struct node_router_brief node_router_brief_write(struct node_router *r, unsigned most,
                                                  uint64_t now_ms, struct json_writer *w);
 
 #endif

@@ -33,6 +33,8 @@ struct entry {
     struct text id, model;
     char id_text[NODE_DECISION_ID_BYTES], model_text[NODE_DECISION_NAME_BYTES];
     bool ended;
+    bool last; /* of its request, which ended with that result */
+    enum node_result result;
     uint64_t ended_ms;
     struct node_decision_end end;
     struct row table[NODE_DECISION_ROWS_MAX];
@@ -181,6 +183,7 @@ void node_router_decision_keep(struct node_router *r, const struct node_request 
     e->id = copy(request->id, e->id_text, sizeof e->id_text);
     e->model = copy(request->model, e->model_text, sizeof e->model_text);
     e->ended = false;
+    e->last = false;
     for (unsigned i = 0; i < count; i++) {
         e->table[i] = row_of(r, &r->candidates[rows[i]]);
         if (rows[i] == chosen)
@@ -198,6 +201,16 @@ void node_decisions_end(struct node_decisions *d, uint64_t number,
     e->ended = true;
     e->ended_ms = now_ms;
     e->end = *end;
+    e->change = ++d->change;
+}
+
+void node_decisions_result(struct node_decisions *d, uint64_t number, enum node_result result)
+{
+    struct entry *e = d ? entry_at(d, number) : NULL;
+    if (!e || !e->ended || e->last)
+        return;
+    e->last = true;
+    e->result = result;
     e->change = ++d->change;
 }
 
@@ -312,6 +325,8 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
     json_object_begin(w);
     json_key(w, "end");
     json_cstr(w, node_outcome_text(end->outcome));
+    json_key(w, "result");
+    json_cstr(w, e->last ? node_result_text(e->result) : "retried");
     put_told(w, "status", end->status != 0 ? (int64_t)end->status : -1);
     put_told(w, "ttft_ms",
              e->stream && end->first_token_ms >= e->at_ms

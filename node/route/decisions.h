@@ -16,6 +16,7 @@
 #define NODE_ROUTE_DECISIONS_H
 
 #include "base/json_write.h"
+#include "node/route/result.h"
 #include "node/route/router.h"
 
 enum {
@@ -61,6 +62,10 @@ void node_router_decisions(struct node_router *r, struct node_decisions *d);
 /* The attempt of that number ended; does nothing for one that is not kept. */
 void node_decisions_end(struct node_decisions *d, uint64_t number,
                         const struct node_decision_end *end, uint64_t now_ms);
+
+/* The request itself ended so with the attempt of that number, its last; after
+ * node_decisions_end(). Of an attempt of which that is never said the request was retried. */
+void node_decisions_result(struct node_decisions *d, uint64_t number, enum node_result result);
 
 /* The greatest number so far; 0: none. */
 uint64_t node_decisions_newest(const struct node_decisions *d);

@@ -448,8 +448,9 @@ static void put_ranks(struct json_writer *w, const struct node_router *r, unsign
     }
 }
 
-int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out)
+int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf *out)
 {
+    node_router_beliefs_now(r, now_ms);
     struct json_writer w = json_writer_of(out);
     json_array_begin(&w);
     for (unsigned i = 0; i < r->replica_count; i++) {

@@ -38,6 +38,12 @@ void node_router_beliefs_refresh(struct node_router *r)
     }
 }
 
+void node_router_beliefs_now(struct node_router *r, uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    node_router_beliefs_refresh(r);
+}
+
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain)
 {
     enum { POINTS = 8 };

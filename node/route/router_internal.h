@@ -212,6 +212,8 @@ double node_router_block_tokens(const struct node_replica *replica);
 /* Counts again where something has changed. Requests without a chain need it as much as others:
  * what they displace is reckoned from the same counters. */
 void node_router_beliefs_refresh(struct node_router *r);
+/* The same at that time: what is shown is what a request would find (node_router_evaluate()). */
+void node_router_beliefs_now(struct node_router *r, uint64_t now_ms);
 /* Asks for the memory that node_router_match() reads first, while there is other work to do. */
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain);
 /* What every replica holds of the prompt: lengths and generations. */

@@ -81,6 +81,7 @@ static void end_stream(struct exchange *x, const struct http_error *error)
     struct buf event;
     buf_init(&event, 0);
     x->status = 200;
+    x->event_status = error->status;
     x->answering = true;
     if (http_error_event_write(&event, error) == 0) {
         client_gather(x->client, buf_slice(&event));

@@ -222,6 +222,7 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
 {
     struct proxy *p = x->proxy;
     p->stats.retries[why]++;
+    x->failed_before |= why != RETRY_STORED; /* that one asks who has it */
     if (is_charged(why)) {
         x->retries++;
         budget_take(&p->exchanges.budget); /* what was lost may take it where it is empty */
@@ -258,6 +259,7 @@ static void send_now(struct exchange *x)
             return;
         }
         p->stats.retries[RETRY_CONNECT]++;
+        x->failed_before = true;
         if (!x->booked) {
             wait_for_replica(x);
             return;

@@ -77,6 +77,34 @@ void exchange_pool_free(struct proxy *p)
     p->exchanges.free_count = 0;
 }
 
+/* The request itself has ended, not only an attempt at it. */
+static enum node_result result_of(const struct exchange *x, enum client_end why)
+{
+    static const enum node_answer_end ends[CLIENT_ENDS] = {
+        [CLIENT_END_DONE] = NODE_ANSWER_WHOLE,      [CLIENT_END_GONE] = NODE_ANSWER_LEFT,
+        [CLIENT_END_SLOW] = NODE_ANSWER_BY_CLIENT,  [CLIENT_END_ENGINE] = NODE_ANSWER_CUT,
+        [CLIENT_END_NO_MEMORY] = NODE_ANSWER_CUT,   [CLIENT_END_REFUSED] = NODE_ANSWER_BY_CLIENT,
+        [CLIENT_END_STOPPED] = NODE_ANSWER_CUT,     [CLIENT_END_LATE] = NODE_ANSWER_CUT,
+    };
+    struct node_ending ending = {
+        .answer = ends[why],
+        .status = x->status,
+        .event_status = x->event_status,
+        .queue_full = x->refused && x->refusal == PROXY_REFUSED_QUEUE_FULL,
+        .health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed,
+    };
+    bool by_engine = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
+    if (x->event_status != 0 && why == CLIENT_END_ENGINE) {
+        ending.answer = NODE_ANSWER_ERROR_EVENT;
+    } else if (by_engine && why == CLIENT_END_DONE) {
+        ending.answer = NODE_ANSWER_ERROR_EVENT;
+        ending.event_status = x->usage.error_status;
+    } else if (why == CLIENT_END_REFUSED && x->refusal == PROXY_REFUSED_MEMORY) {
+        ending.answer = NODE_ANSWER_CUT;
+    }
+    return node_result_of(&ending);
+}
+
 /* For who asks later why it went there. */
 static void tell_end(const struct exchange *x, enum node_outcome outcome,
                      const struct node_usage *usage)
@@ -241,9 +269,13 @@ void exchange_note_told(struct exchange *x)
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {
     struct proxy_stats *stats = &x->proxy->stats;
-    if (x->status >= 100 && x->status < 600 && !x->client->surplus &&
-        x->client->port == PROXY_PORT_CLIENT)
-        stats->responses[x->status / 100]++;
+    enum node_result result = result_of(x, why);
+    if (!x->client->surplus && x->client->port == PROXY_PORT_CLIENT) {
+        if (x->status >= 100 && x->status < 600)
+            stats->responses[x->status / 100]++;
+        stats->results[result]++;
+        stats->hidden += result == NODE_RESULT_OK && x->failed_before;
+    }
     if (why == CLIENT_END_GONE && !x->endless)
         stats->client_gone++;
     if ((x->answering || x->alive) && why != CLIENT_END_DONE)
@@ -261,6 +293,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     exchange_hold_drop(x);
     exchange_usage_drop(x);
     exchange_release_booking(x, outcome);
+    node_decisions_result(x->proxy->config.decisions, x->decision.number, result);
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
         exchange_blame(x);
     suspect_gone(x);

@@ -114,6 +114,7 @@ struct exchange {
     unsigned retries; /* of them, those that count against retries-max and the budget */
     unsigned judged;  /* the status that this attempt's answer was judged by; 0: it was not */
     unsigned said;    /* the error status of the last answer that was let go; 0: none */
+    bool failed_before; /* an attempt failed, and another was made */
     struct exchange_doubt doubt;
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
     struct upstream_request question; /* a GET of the stored response */
@@ -146,6 +147,7 @@ struct exchange {
     enum exchange_scan scan;
     bool id_told; /* of the response that it is, and noted */
     unsigned status;
+    unsigned event_status; /* of the error event of ours in a begun stream; 0: none */
     enum http_framing out_framing;
     bool usage_asked; /* of the engine, though the client did not ask for it (ask_usage.c) */
     bool cuts_usage;  /* this answer has it, and it is taken out */
