@@ -220,6 +220,24 @@ static void show_row(json_t *nodes, const char *replica)
     printf("\n");
 }
 
+/* How long each router takes the prompt to be: it goes by what it has learned, so CACHED of one is
+ * to be held against its own figure. */
+static void show_prompts(json_t *nodes)
+{
+    printf("%-*s", NAME_WIDTH, "(the prompt)");
+    const char *key;
+    json_t *node;
+    json_object_foreach(nodes, key, node)
+    {
+        char cell[64] = "-";
+        if (json_is_number(json_object_get(node, "prompt_tokens")))
+            (void)snprintf(cell, sizeof cell, "%10s %10.0f", "",
+                           fields_number(node, "prompt_tokens"));
+        printf(" %*s", COLUMN_WIDTH, cell);
+    }
+    printf("\n");
+}
+
 /* A policy other than cache_aware may mark a replica that costs more: who uses which. */
 static void show_policies(json_t *nodes)
 {
@@ -268,6 +286,7 @@ int show_explain_all(const struct show *how, const json_t *answer)
         printf(" %*s", COLUMN_WIDTH, "COST s     CACHED");
     }
     printf("\n");
+    show_prompts(nodes);
     json_t *replicas = all_replicas(nodes);
     json_t *unused;
     const char *name;
@@ -287,7 +306,8 @@ int show_explain_all(const struct show *how, const json_t *answer)
             show_last_resort(node);
         }
     }
-    printf("\n> marks the choice of each router; CACHED is in tokens\n");
+    printf("\n> marks the choice of each router; CACHED is in tokens, of those that the\n"
+           "prompt is believed to have there\n");
     show_policies(nodes);
     return 0;
 }

@@ -149,6 +149,70 @@ static json_t *not_up(const json_t *replicas)
     return out;
 }
 
+/* All that tell. Nothing is added up that counts since a start: when a router dies the sum of what
+ * is left would be less, and say nothing of what clients got. */
+static struct survey_minute minute_of_all(const struct survey *s, unsigned *told)
+{
+    struct survey_minute sum = {0};
+    *told = 0;
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_minute *m = &s->routers[k].minute;
+        if (!m->known)
+            continue;
+        ++*told;
+        sum.requests += m->requests;
+        sum.hidden += m->hidden;
+        for (unsigned i = 0; i < NODE_RESULTS; i++)
+            sum.results[i] += m->results[i];
+    }
+    return sum;
+}
+
+/* By reason. */
+static json_t *failed_json(const double results[NODE_RESULTS])
+{
+    json_t *out = json_object();
+    for (unsigned i = 0; i < NODE_RESULTS; i++) {
+        if (node_result_failed((enum node_result)i))
+            (void)json_object_set_new(out, node_result_text((enum node_result)i),
+                                      json_integer((json_int_t)results[i]));
+    }
+    return out;
+}
+
+static json_t *minute_json(const struct survey *s)
+{
+    unsigned told;
+    struct survey_minute m = minute_of_all(s, &told);
+    return json_pack("{s:I,s:I,s:o,s:I,s:I,s:I,s:i}", "requests", (json_int_t)m.requests, "failed",
+                     (json_int_t)survey_failed(m.results), "failed_by_reason",
+                     failed_json(m.results), "client_errors",
+                     (json_int_t)m.results[NODE_RESULT_CLIENT_ERROR], "client_gone",
+                     (json_int_t)m.results[NODE_RESULT_CLIENT_GONE], "hidden", (json_int_t)m.hidden,
+                     "routers_counted", (int)told);
+}
+
+/* Router -> what it has counted since its own start. */
+static json_t *counters_json(const struct survey *s)
+{
+    json_t *out = json_object();
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        const struct survey_counters *c = &r->counters;
+        if (!r->reached)
+            continue;
+        json_t *one = json_pack("{s:I,s:I,s:I}", "requests", (json_int_t)c->requests, "refused",
+                                (json_int_t)c->refused, "client_errors",
+                                (json_int_t)c->results[NODE_RESULT_CLIENT_ERROR]);
+        (void)json_object_set_new(one, "failed",
+                                  r->tells_failed
+                                      ? json_integer((json_int_t)survey_failed(c->results))
+                                      : json_null());
+        (void)json_object_set_new(out, r->name, one);
+    }
+    return out;
+}
+
 static json_t *gather(const struct survey *s, const char *state)
 {
     struct survey_counters sum = survey_sum(s);
@@ -168,12 +232,12 @@ static json_t *gather(const struct survey *s, const char *state)
     }
     double share = survey_share(&sum);
     json_t *told = json_pack(
-        "{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:I,s:I,s:i,s:o,s:o}", "router",
+        "{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:o,s:o,s:i,s:o,s:o}", "router",
         s->routers[0].name, "version", s->routers[0].version, "policy", s->routers[0].policy,
         "ready", s->ready, "why", s->ready ? "" : s->why_not, "alone", s->alone_why, "routers",
         tally_json(&routers), "state", state, "replicas", tally_json(&replicas),
         "requests_in_flight", (json_int_t)under_way, "requests_waiting", (json_int_t)waiting,
-        "requests", (json_int_t)sum.requests, "requests_refused", (json_int_t)sum.refused,
+        "last_minute", minute_json(s), "since_start", counters_json(s),
         "routers_counted", (int)reached, "share_from_cache",
         share >= 0 ? json_real(share) : json_null(), "replicas_not_up", not_up(s->replicas));
     for (unsigned f = 0; f < SURVEY_FILES; f++)
@@ -256,6 +320,40 @@ static void print_waiting(const struct survey *s)
     }
 }
 
+/* Some counts with their words, those that are not 0, in brackets or behind commas. */
+static void print_counts(const json_t *counts, const char *const words[][2], unsigned n,
+                         const char *before, const char *after)
+{
+    bool any = false;
+    for (unsigned i = 0; i < n; i++) {
+        double count = fields_number(counts, words[i][0]);
+        if (count > 0)
+            printf("%s%.0f %s", any ? ", " : before, count, words[i][1]);
+        any = any || count > 0;
+    }
+    printf("%s", any ? after : "");
+}
+
+/* What failed comes first: an outage shall not look like none. */
+static void print_minute(const struct show *how, const json_t *m)
+{
+    static const char *const failed[][2] = {
+        {"cut", "cut"}, {"status_5xx", "with a 5xx"}, {"queue_full", "for a full queue"}};
+    static const char *const others[][2] = {{"client_errors", "by their clients' own error"},
+                                            {"client_gone", "left by their clients"},
+                                            {"hidden", "failures hidden by a retry"}};
+    if (fields_number(m, "routers_counted") == 0) {
+        printf("%-12s not told (an older router)\n", "last minute");
+        return;
+    }
+    printf("%-12s %.0f requests, %s%.0f failed%s", "last minute", fields_number(m, "requests"),
+           show_colour(how, fields_number(m, "failed") == 0), fields_number(m, "failed"),
+           show_plain(how));
+    print_counts(json_object_get(m, "failed_by_reason"), failed, ARRAY_LEN(failed), " (", ")");
+    print_counts(m, others, ARRAY_LEN(others), "; ", "");
+    printf("\n");
+}
+
 static void print_short(const struct show *how, const struct survey *s, const json_t *o)
 {
     const char *state = fields_text(o, "state");
@@ -284,9 +382,9 @@ static void print_short(const struct show *how, const struct survey *s, const js
     if (gone > 0)
         printf(" (%zu removed by an operator)", gone);
     print_not_up(o);
-    printf("\n%-12s %.0f in flight, %.0f waiting; %.0f so far, %.0f refused\n", "requests",
-           fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"),
-           fields_number(o, "requests"), fields_number(o, "requests_refused"));
+    printf("\n%-12s %.0f in flight, %.0f waiting\n", "requests",
+           fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"));
+    print_minute(how, json_object_get(o, "last_minute"));
     if (json_is_null(json_object_get(o, "share_from_cache")))
         printf("%-12s no answer has told\n", "from cache");
     else
@@ -305,6 +403,7 @@ int status(const struct given *g)
     struct survey s;
     if (!survey_take(&s, g, false))
         return EXIT_FAILURE;
+    survey_minutes_take(&s, g);
     bool ready = s.ready;
     json_t *o = gather(&s, converged(&s, g));
     (void)json_object_set_new(o, "replicas_removed", removed(g));

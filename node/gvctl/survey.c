@@ -10,7 +10,8 @@
 #include "node/gvctl/parse.h"
 #include "node/settings/address.h"
 
-#define SURVEY_READY "/readyz?format=json"
+#define SURVEY_READY  "/readyz?format=json"
+#define SURVEY_MINUTE "/figures?n=60" /* seconds */
 
 /* --- one router ------------------------------------------------------------------------------ */
 
@@ -36,11 +37,35 @@ static void take_answered(json_t *answered, const json_t *labels, enum survey_an
         return;
     json_t *pair = json_object_get(answered, replica);
     if (pair == NULL) {
-        (void)json_object_set_new(answered, replica, json_pack("[f,f,f]", 0.0, 0.0, 0.0));
+        (void)json_object_set_new(answered, replica, json_pack("[f,f,f,f]", 0.0, 0.0, 0.0, 0.0));
         pair = json_object_get(answered, replica);
     }
     json_t *sum = json_array_get(pair, which);
     (void)json_real_set(sum, json_real_value(sum) + value);
+}
+
+/* The result of that name, which the other side counts; NODE_RESULTS: there is none. */
+static unsigned result_named(const char *name)
+{
+    unsigned i = 0;
+    while (i < NODE_RESULTS && strcmp(node_result_text((enum node_result)i), name) != 0)
+        i++;
+    return i;
+}
+
+/* How requests ended badly. */
+static void take_result(struct survey_router *r, const char *name, const json_t *labels,
+                        double value)
+{
+    double *results = r->counters.results;
+    unsigned result = result_named(fields_text(labels, "reason"));
+    if (strcmp(name, "grapevine_requests_client_errors_total") == 0)
+        results[NODE_RESULT_CLIENT_ERROR] = value;
+    if (strcmp(name, "grapevine_requests_failed_total") != 0)
+        return;
+    r->tells_failed = true;
+    if (result < NODE_RESULTS)
+        results[result] = value;
 }
 
 static void take_sample(struct survey *s, struct survey_router *r, const json_t *sample)
@@ -52,12 +77,15 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
     bool prompt = strcmp(name, "grapevine_answered_prompt_tokens_total") == 0;
     bool cached = strcmp(name, "grapevine_answered_cached_tokens_total") == 0;
     bool chosen = strcmp(name, "grapevine_replica_chosen_total") == 0;
-    if (prompt || cached || chosen)
+    bool errors = strcmp(name, "grapevine_upstream_errors_total") == 0;
+    if (prompt || cached || chosen || errors)
         take_answered(s->answered, labels,
                       prompt   ? SURVEY_PROMPT
                       : cached ? SURVEY_CACHED
-                               : SURVEY_CHOSEN,
+                      : chosen ? SURVEY_CHOSEN
+                               : SURVEY_ERRORS,
                       value);
+    take_result(r, name, labels, value);
     if (prompt)
         c->prompt_tokens += value;
     else if (cached)
@@ -238,6 +266,36 @@ bool survey_take(struct survey *s, const struct given *g, bool quiet)
     return false;
 }
 
+/* One second of its figures. */
+static void add_second(struct survey_minute *m, const json_t *second)
+{
+    const json_t *failed = json_object_get(second, "failed");
+    m->requests += fields_number(second, "requests");
+    m->hidden += fields_number(second, "hidden");
+    m->results[NODE_RESULT_CLIENT_ERROR] += fields_number(second, "client_errors");
+    m->results[NODE_RESULT_CLIENT_GONE] += fields_number(second, "client_gone");
+    for (unsigned i = 0; i < NODE_RESULTS; i++)
+        m->results[i] += fields_number(failed, node_result_text((enum node_result)i));
+}
+
+void survey_minutes_take(struct survey *s, const struct given *g)
+{
+    for (unsigned i = 0; i < s->router_count; i++) {
+        struct survey_router *r = &s->routers[i];
+        if (!r->reached)
+            continue;
+        json_t *answer = told_openly(g, r->admin, SURVEY_MINUTE);
+        const json_t *second, *seconds = json_object_get(answer, "figures");
+        size_t k;
+        r->minute.known = json_is_array(seconds);
+        json_array_foreach(seconds, k, second)
+        {
+            add_second(&r->minute, second);
+        }
+        json_decref(answer);
+    }
+}
+
 void survey_free(struct survey *s)
 {
     json_decref(s->replicas);
@@ -256,6 +314,8 @@ static void add(struct survey_counters *sum, const struct survey_counters *c, do
     sum->cached_tokens += sign * c->cached_tokens;
     sum->first_tokens += sign * c->first_tokens;
     sum->first_seconds += sign * c->first_seconds;
+    for (unsigned i = 0; i < NODE_RESULTS; i++)
+        sum->results[i] += sign * c->results[i];
     for (unsigned i = 0; i < c->bucket_count; i++) {
         sum->bucket_ends[i] = c->bucket_ends[i];
         sum->buckets[i] += sign * c->buckets[i];
@@ -278,6 +338,14 @@ struct survey_counters survey_since(const struct survey_counters *now,
     if (now->requests >= before->requests && now->first_tokens >= before->first_tokens)
         add(&since, before, -1);
     return since;
+}
+
+double survey_failed(const double results[NODE_RESULTS])
+{
+    double sum = 0;
+    for (unsigned i = 0; i < NODE_RESULTS; i++)
+        sum += node_result_failed((enum node_result)i) ? results[i] : 0;
+    return sum;
 }
 
 double survey_share(const struct survey_counters *c)

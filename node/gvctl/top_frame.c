@@ -75,13 +75,29 @@ static struct survey_counters all_since(const struct survey *now, const struct s
     return survey_sum(&since);
 }
 
+/* What clients noticed: first what is ours, then what is their own. */
+static void failed(const struct given *g, const struct survey_counters *since, double s, FILE *to)
+{
+    const double *results = since->results;
+    char text[5][16];
+    (void)fprintf(to,
+                  "\n%sfailed %s/s%s: cut %s/s, 5xx %s/s, queue full %s/s; clients' own errors "
+                  "%s/s",
+                  show_colour(&g->show, survey_failed(results) == 0),
+                  rate(survey_failed(results), s, text[0]), show_plain(&g->show),
+                  rate(results[NODE_RESULT_CUT], s, text[1]),
+                  rate(results[NODE_RESULT_STATUS_5XX], s, text[2]),
+                  rate(results[NODE_RESULT_QUEUE_FULL], s, text[3]),
+                  rate(results[NODE_RESULT_CLIENT_ERROR], s, text[4]));
+}
+
 static void head(const struct given *g, const struct survey *now, const struct survey *before,
                  FILE *to)
 {
     struct survey_counters since = all_since(now, before);
     double s = seconds_between(now, before), flying = 0, waiting = 0;
     unsigned reached = 0;
-    char clock[16] = "", text[5][16];
+    char clock[16] = "", text[4][16];
     time_t wall = time(NULL);
     struct tm tm;
     if (localtime_r(&wall, &tm) != NULL)
@@ -99,14 +115,14 @@ static void head(const struct given *g, const struct survey *now, const struct s
     (void)fprintf(
         to, "gvctl top  %s  %s  %s%s%s%s\n", g->admin, clock, show_colour(&g->show, now->ready),
         now->ready ? "ready" : "not ready: ", now->ready ? "" : now->why_not, show_plain(&g->show));
-    (void)fprintf(to, "requests %s/s, %.0f in flight, %.0f waiting, %s/s refused",
-                  rate(since.requests, s, text[0]), flying, waiting,
-                  rate(since.refused, s, text[1]));
+    (void)fprintf(to, "requests %s/s, %.0f in flight, %.0f waiting",
+                  rate(since.requests, s, text[0]), flying, waiting);
     if (reached < now->router_count)
         (void)fprintf(to, " (counted at %u of %u routers)", reached, now->router_count);
+    failed(g, &since, s, to);
     (void)fprintf(to, "\nfrom cache %s %%, first token %s s on average, %s s for 99 %%%s\n\n",
-                  percent(survey_share(&since), text[2]), seconds(mean(&since), text[3]),
-                  seconds(survey_quantile(&since, 0.99), text[4]),
+                  percent(survey_share(&since), text[1]), seconds(mean(&since), text[2]),
+                  seconds(survey_quantile(&since, 0.99), text[3]),
                   before == NULL ? " (since the start)" : "");
 }
 
@@ -119,6 +135,7 @@ static void routers(const struct given *g, const struct survey *now, const struc
         {"VERSION", TABLE_WIDE},
         {"LAG ms", TABLE_RIGHT},
         {"REQ/s", TABLE_RIGHT},
+        {"FAILED/s", TABLE_RIGHT},
         {"IN FLIGHT", TABLE_RIGHT},
         {"WAITING", TABLE_RIGHT},
         {"CACHE %", TABLE_RIGHT},
@@ -144,11 +161,15 @@ static void routers(const struct given *g, const struct survey *now, const struc
         else
             table_cell(&t, "%.1f", r->lag_ms);
         if (!r->reached) {
-            for (unsigned c = 0; c < 5; c++)
+            for (unsigned c = 0; c < 6; c++)
                 table_cell(&t, "-");
             continue;
         }
         table_cell(&t, "%s", rate(since.requests, then != NULL ? s : 0, text));
+        double failed_s = then != NULL && r->tells_failed && then->tells_failed ? s : 0;
+        table_cell(&t, "%s", rate(survey_failed(since.results), failed_s, text));
+        if (failed_s > 0)
+            table_colour(&t, show_colour(&g->show, survey_failed(since.results) == 0));
         table_cell(&t, "%.0f", r->in_flight);
         table_cell(&t, "%.0f", r->queue_length);
         table_cell(&t, "%s", percent(survey_share(&since), text));
@@ -214,6 +235,7 @@ static void replicas(const struct given *g, const struct survey *now, const stru
         {"IN FLIGHT", TABLE_RIGHT},
         {"QUEUE s", TABLE_RIGHT},
         {"REQ/s", TABLE_RIGHT},
+        {"ERR/s", TABLE_RIGHT},
         {"CACHE %", TABLE_RIGHT},
         {"FILLED", 0},
         {"PREFILL/s", TABLE_RIGHT | TABLE_WIDE},
@@ -229,6 +251,7 @@ static void replicas(const struct given *g, const struct survey *now, const stru
         const json_t *learned = json_object_get(r, "learned");
         const char *name = fields_text(r, "name"), *health = show_replica_health(r);
         double chosen = answered(now, name, SURVEY_CHOSEN) - answered(before, name, SURVEY_CHOSEN);
+        double errors = answered(now, name, SURVEY_ERRORS) - answered(before, name, SURVEY_ERRORS);
         char text[16], marks[BAR_WIDTH + 1], why[SHOW_WHY_BYTES];
         table_row(&t, ' ');
         table_cell(&t, "%s", name);
@@ -238,6 +261,7 @@ static void replicas(const struct given *g, const struct survey *now, const stru
         table_cell(&t, "%.0f", survey_in_flight(r));
         table_cell(&t, "%.3f", fields_number(json_object_get(r, "load"), "queue_s"));
         table_cell(&t, "%s", rate(chosen > 0 ? chosen : 0, s, text));
+        table_cell(&t, "%s", rate(errors > 0 ? errors : 0, s, text));
         table_cell(&t, "%s", percent(hit_rate(now, before, name), text));
         table_cell(&t, "%s", bar(r, marks));
         table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
@@ -247,8 +271,10 @@ static void replicas(const struct given *g, const struct survey *now, const stru
     if (g->show.verbose)
         (void)fputs(
             "\nREQ/s of a replica: those that all routers that are counted chose it for. "
-            "WHY: gvctl\nreplicas. CACHE %: of prompts' tokens that were answered since the "
-            "last frame. FIRST: time\nto the first token, on average.\n",
+            "ERR/s: attempts\nthat went wrong there, also where a retry hid it from the client; "
+            "FAILED/s has what clients\nnoticed. WHY: gvctl replicas. CACHE %: of prompts' tokens "
+            "that were answered since the last\nframe. FIRST: time to the first token, on "
+            "average.\n",
             to);
 }
 

@@ -15,6 +15,8 @@ enum {
     NODE_MODEL_ID_MAX = 255,       /* bytes of one that an engine lists */
     NODE_HEALTH_PATH_MAX = 127,    /* bytes of the path that a health check asks for */
     NODE_MODELS_DENIALS = 4096,    /* pairs of replica and model that is not there; 64 KiB */
+    NODE_USAGE_TOKENS_MAX = 1 << 28, /* tokens of one answer that an engine may tell: 25 times the
+                                      * longest context of any model; more is no count */
     NODE_ANSWERED_ROWS_MAX = 4096, /* pairs of replica and model whose tokens are counted */
 };
 

@@ -210,6 +210,7 @@ struct node_replica {
     struct node_others others;
 
     uint64_t chosen;
+    uint64_t usage_impossible; /* answers whose usage cannot be true (node/replica/usage.h) */
     uint64_t outcomes[NODE_OUTCOMES];
     uint64_t failed[NODE_ERRORS];
     uint64_t restarts;

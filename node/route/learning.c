@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/speed.h"
+#include "node/replica/usage.h"
 #include "node/route/router_internal.h"
 
 /* Samples that are too small say more about overheads than about what is to be learned. */
@@ -403,13 +404,15 @@ static void tally(struct node_router *r, struct node_replica *k, bool failed, ui
         node_breaker_trip(k, now_ms);
 }
 
-/* Some engines leave cached tokens out where they are none. Once a replica has reported them, none
- * reported means zero, in answers of the same kind that were whole enough to report their tokens.
- */
+/* What cannot be true is corrected, and `*sane` is false. Some engines leave cached tokens out where they are none. Once a
+ * replica has reported them, none reported means zero, in answers of the same kind that were whole
+ * enough to report their tokens. */
 static struct node_usage usage_read(struct node_replica *k, const struct node_booking_entry *e,
-                                    const struct node_usage *reported)
+                                    const struct node_usage *reported, bool *sane)
 {
     struct node_usage usage = *reported;
+    *sane = node_usage_clean(&usage);
+    k->usage_impossible += !*sane;
     bool *tells = &k->tells_cached[e->work.answer_whole];
     *tells = *tells || usage.cached_tokens >= 0;
     if (*tells && usage.cached_tokens < 0 && usage.prompt_tokens > 0 && usage.completion_tokens > 0)
@@ -437,13 +440,17 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         tally(r, process, broke, now_ms);
     node_router_touch(r, e->work.replica);
     node_router_touch(r, replica->server);
-    node_router_recorded_end(r, &e->work, reported ? reported->completion_tokens : -1,
+    struct node_usage usage = {.completion_tokens = -1};
+    bool sane = true;
+    if (reported)
+        usage = usage_read(replica, e, reported, &sane);
+    node_router_recorded_end(r, &e->work, usage.completion_tokens,
                              !in_line && (reported || outcome == NODE_OUTCOME_CLIENT_GONE));
-    struct node_usage usage;
     if (reported) {
-        usage = usage_read(replica, e, reported);
         count_answered(r, &e->work, &usage);
         compare_ttft(replica, e);
+        if (!sane) /* it shows in what was answered, and teaches nothing */
+            usage.cached_tokens = -1;
     } else {
         prediction_take_back(replica, e);
     }

@@ -81,6 +81,9 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(chosen_total, PROMETHEUS_COUNTER, "Requests sent to the replica.", (double)k->chosen)        \
     X(restarts_total, PROMETHEUS_COUNTER, "Restarts of the engine that were noticed.",             \
       (double)k->restarts)                                                                         \
+    X(usage_impossible_total, PROMETHEUS_COUNTER,                                                  \
+      "Answers whose usage cannot be true, such as more cached than prompt tokens.",               \
+      (double)k->usage_impossible)                                                                 \
     X(prompt_tokens_total, PROMETHEUS_COUNTER, "Estimated prompt tokens sent to the replica.",     \
       (double)k->prompt_tokens)
 

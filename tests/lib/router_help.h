@@ -104,7 +104,7 @@ static inline double explained(const json_t *root, unsigned candidate, const cha
     return json_number_value(json_object_get(row, key));
 }
 
-static inline json_t *replicas_json(const struct node_router *r, uint64_t now_ms)
+static inline json_t *replicas_json(struct node_router *r, uint64_t now_ms)
 {
     struct buf text = {0};
     assert_int_equal(node_router_replicas_json(r, now_ms, &text), ERR_OK);

@@ -1,7 +1,7 @@
 // When the page asks for /live, and what it says meanwhile.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { World, modules, snapshot } from './world.mjs';
+import { World, modules, second, snapshot } from './world.mjs';
 
 const world = new World();
 const hello = snapshot(['r1', 'r2']);
@@ -76,4 +76,22 @@ test('a token given twice makes one stream', async () => {
     await world.pass(1000);
   }
   assert.equal(world.live().length, before + 2);
+});
+
+test('the first tile counts answers that were cut, over the last minute', async () => {
+  const cut = (time_ms, n) => second({ time_ms, requests: 10, failed: { status_5xx: 0, queue_full: 0, cut: n } });
+  answer = (call) => {
+    call.respond();
+    call.send('hello', snapshot(['r1', 'r2'], undefined, { history: [cut(1000, 100), ...Array.from({ length: 59 }, (_, i) => cut(2000 + 1000 * i, 0))] }));
+  };
+  document.getElementById('token-form').listeners.submit({ preventDefault() {} });
+  await world.pass(0);
+  assert.equal(world.text('f-requests-foot'), 'here; 100 failed (100 cut) in a minute');
+  assert.equal(document.getElementById('f-requests-foot').getAttribute('data-state'), 'bad');
+  const call = world.live().at(-1);
+  call.send('snap', snapshot(['r1', 'r2'], undefined, { frame: 2, figures: { ...cut(61000, 3), client_errors: 2 } })); // the first one is out
+  await world.pass(0);
+  assert.equal(world.text('f-requests-foot'), 'here; 3 failed (3 cut) in a minute');
+  assert.equal(world.text('f-requests-others'), '2 client errors');
+  assert.match(world.text('headline'), /^All 2 routers agree; the only replica takes requests\.$/);
 });

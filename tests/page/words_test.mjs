@@ -1,7 +1,7 @@
 // What the page says of a snapshot.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { World, modules, replica, snapshot } from './world.mjs';
+import { World, modules, replica, second, snapshot } from './world.mjs';
 
 new World();
 const [words, replicas] = await modules('words.js', 'replicas.js');
@@ -93,4 +93,46 @@ test('a thousand replicas, of which some are shown', () => {
   const lead = document.getElementById('replicas-lead').textContent;
   assert.match(lead, /^1,000 replicas; 75\s% of all prompt tokens/);
   assert.match(lead, /128 are shown/);
+});
+
+test('an outage that looks like none: streams are cut, with status 200', () => {
+  const cut = (n) => second({ requests: 50, answers: 50, failed: { status_5xx: 0, queue_full: 0, cut: n } });
+  const e = words.endings([cut(0), cut(30), cut(20)]);
+  assert.deepEqual([e.requests, e.failed, e.cut], [150, 50, 50]);
+  assert.equal(words.failedText(e), '50 failed (50 cut)');
+  assert.deepEqual(words.headline(snapshot(three), e), { text: 'All 3 routers agree; the only replica takes requests; 50 of 150 requests failed here in the last minute.', bad: true });
+});
+
+test('each kind of failure has its word, and what is none stands apart', () => {
+  const e = words.endings([
+    second({ requests: 1000, failed: { status_5xx: 2, queue_full: 3, cut: 0 }, client_errors: 31, client_gone: 4, hidden: 1 }),
+    second({ failed: { status_5xx: 0, queue_full: 0, cut: 1 }, client_errors: 0, hidden: 6 }),
+  ]);
+  assert.equal(words.failedText(e), '6 failed (1 cut, 2 with a 5xx, 3 for a full queue)');
+  assert.equal(words.othersText(e), '31 client errors, 4 left by clients, 7 failures hidden by a retry');
+});
+
+test('clients\' own errors are no failures', () => {
+  const e = words.endings([second({ requests: 50, client_errors: 50 })]);
+  assert.equal(words.failedText(e), '0 failed');
+  assert.equal(words.othersText(e), '50 client errors');
+  assert.equal(words.headline(snapshot(three), e).bad, false);
+  assert.equal(words.othersText(words.endings([])), '');
+});
+
+test('one failure of very many makes no alarm', () => {
+  const of = (n) => words.endings([second({ requests: 1000, failed: { status_5xx: n, queue_full: 0, cut: 0 } })]);
+  assert.equal(words.headline(snapshot(three), of(9)).bad, false);
+  assert.equal(words.headline(snapshot(three), of(10)).bad, true);
+});
+
+test('how a request ended is said of its last attempt', () => {
+  const d = (outcome) => ({ ttft_s: null, cached_tokens: 0, outcome: { end: 'ok', result: 'ok', status: 200, ms: 100, ttft_ms: null, cached_tokens: null, ...outcome } });
+  assert.match(words.ended(d({})), /^It was answered with 200 after 100\sms\.$/);
+  assert.match(words.ended(d({ end: 'broken', result: 'cut' })), /^The connection broke .*The request failed: its answer was cut\.$/);
+  assert.match(words.ended(d({ status: 404, result: 'client_error' })), /The error is the client's own\.$/);
+  assert.match(words.ended(d({ end: 'engine_error', status: 500, result: 'retried' })), /The request went on, and was tried again\.$/);
+  for (const [result, is] of [['ok', false], ['client_error', false], ['client_gone', false], ['retried', false], ['cut', true], ['status_5xx', true], ['queue_full', true]]) {
+    assert.equal(words.failed({ result }), is, result);
+  }
 });

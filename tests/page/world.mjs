@@ -132,6 +132,12 @@ export const replica = (name, more) => ({
   held_tokens: 0, prompt_tokens: 0, cached_tokens: 0, usage: null, ...more,
 });
 
+// One of `figures`.
+export const second = (more) => ({
+  time_ms: 100000, ms: 1000, requests: 0, answers: 0, failed: { status_5xx: 0, queue_full: 0, cut: 0 }, client_errors: 0, client_gone: 0, retries: 0, hidden: 0, in_flight: 0, queued: 0,
+  prompt_tokens: 0, cached_tokens: 0, first_tokens: 0, ttft_p50_s: null, ttft_p95_s: null, ...more,
+});
+
 // `hears`: [a, b] -> milliseconds, or undefined where it is not told.
 export function snapshot(names, hears = () => 50, more = {}) {
   const digests = { registry: 'a', log: 'b', poison: 'c', reports: 'd', whole_index: 'e' };

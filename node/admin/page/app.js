@@ -6,9 +6,9 @@ import { replicas } from './replicas.js';
 import { routers } from './routers.js';
 import { spark } from './spark.js';
 import { follow } from './stream.js';
-import { headline, readers } from './words.js';
+import { endings, failedText, headline, othersText, readers } from './words.js';
 
-const SECONDS = 180, EVENTS = 100, SILENT_MS = 2500;
+const SECONDS = 180, LATELY = 60, EVENTS = 100, SILENT_MS = 2500;
 let token = ''; // in this memory alone
 let history = [], events = new Map(), snap = null, frame = 0, made = null;
 let heard = 0, refused = '', wanting = false; // wanting: a token
@@ -31,7 +31,11 @@ function figures() {
   const per = (x) => (x.requests * 1000) / x.ms;
   const sum = (key, n) => history.slice(-n).reduce((a, x) => a + x[key], 0);
   say($('f-requests'), number(per(last)));
-  say($('f-requests-foot'), `here; ${count(sum('errors', 60), 'error')}, ${count(sum('retries', 60), 'retry', 'retries')} in a minute`);
+  const lately = endings(history.slice(-LATELY));
+  say($('f-requests-foot'), `here; ${failedText(lately)} in a minute`);
+  mark($('f-requests-foot'), 'data-state', lately.failed > 0 ? 'bad' : null);
+  say($('f-requests-others'), othersText(lately));
+  mark($('f-requests-others'), 'hidden', othersText(lately) ? null : '');
   const cached = sum('cached_tokens', 10), prompt = sum('prompt_tokens', 10);
   say($('f-cached'), percent(cached, prompt));
   say($('f-cached-foot'), prompt > 0 ? `of ${number(prompt)} tokens in 10 s` : 'no answer told, in 10 s');
@@ -72,7 +76,7 @@ function advise(text, links) {
 function show(next) {
   snap = next;
   if (snap.figures && (!history.length || snap.figures.time_ms > history[history.length - 1].time_ms)) history = [...history, snap.figures].slice(-SECONDS);
-  const { text, bad } = headline(snap);
+  const { text, bad } = headline(snap, endings(history.slice(-LATELY)));
   say($('headline'), text);
   mark($('headline'), 'data-state', bad ? 'bad' : 'well');
   say($('router-name'), `${snap.router.name ? snap.router.name + ' · ' : ''}${snap.router.policy} · ${snap.router.version}`);

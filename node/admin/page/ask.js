@@ -30,7 +30,7 @@ function all(nodes) {
     : [...choices].map(([where, who]) => `${list(who)} would choose ${where}`).join('; ') + '. Near equals are drawn, so this need not mean that they believe differently: compare what they think it costs.';
   const rows = names.map((name) => {
     const e = nodes[name], r = (e.replicas || []).find((x) => x.replica === e.choice);
-    return h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, e.choice || e.error || '–'), h('td', { class: 'n' }, r ? seconds(r.cost_s) : '–'), h('td', { class: 'n' }, r ? whole(r.cached_tokens) : '–'));
+    return h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, e.choice || e.error || '–'), h('td', { class: 'n' }, r ? seconds(r.cost_s) : '–'), h('td', { class: 'n' }, r ? `${whole(r.cached_tokens)} of ${whole(Math.round(e.prompt_tokens))}` : '–'));
   });
   const head = ['Router', 'Would choose', 'Cost', 'Holds'].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : null }, t));
   const each = names.filter((n) => nodes[n].replicas).map((name) => h('details', {}, h('summary', {}, `As ${name} sees it`), ...one(nodes[name], `What each replica would cost, as ${name} sees it`)));

@@ -1,6 +1,6 @@
 // Decisions: a line each, which opens into the table that it was made by.
 import { $, clock, h, keep, mark, number, say, seconds, whole, width } from './dom.js';
-import { TERMS, because, ended, explained, parts } from './words.js';
+import { TERMS, because, ended, explained, failed, parts } from './words.js';
 
 const LINES = 14;
 let lines = [];
@@ -80,8 +80,8 @@ function update(node, d) {
   const [to, when, why] = node.firstChild.firstChild.children;
   const o = d.outcome;
   say(to, `${d.choice}${d.model ? ' · ' + d.model : ''}`);
-  say(when, clock(d.time_ms) + (o ? ` · ${o.status && o.status !== 200 ? o.status + ' · ' : ''}${seconds((o.ttft_ms !== null ? o.ttft_ms : o.ms) / 1000)}` : ' · …'));
-  mark(when, 'class', o && o.end !== 'ok' && o.end !== 'client_gone' ? 'when bad' : 'when');
+  say(when, clock(d.time_ms) + (o ? ` · ${o.status && o.status !== 200 ? o.status + ' · ' : ''}${o.result === 'cut' ? 'cut · ' : o.result === 'retried' ? 'retried · ' : ''}${seconds((o.ttft_ms !== null ? o.ttft_ms : o.ms) / 1000)}` : ' · …'));
+  mark(when, 'class', o && (failed(o) || o.result === 'retried') ? 'when bad' : 'when');
   say(why, because(d));
   const end = node.querySelector('.end');
   if (end) say(end, ended(d));

@@ -2,6 +2,7 @@
 import { ago, clock, count, list, seconds, whole } from './dom.js';
 
 const PAIRS_MAX = 6, NAMED_MAX = 3; // in sentences
+const FAILED_SHARE = 0.01; // of requests, from which on the page warns: as the alert GrapevineRequestsFail does
 
 const CLASSES = {
   registry: 'which replicas there are',
@@ -142,8 +143,32 @@ export function disagreement(snap) {
 
 export const takes = (r) => (r.health === 'up' || r.health === 'unknown') && !r.avoided && r.why !== 'asleep';
 
-// The whole cluster in a sentence or two, and whether something is wrong.
-export function headline(snap) {
+// How requests ended in some seconds of figures: one definition for all that shows it (docs/glossary.md).
+export function endings(seconds) {
+  const sum = (of) => seconds.reduce((a, x) => a + of(x), 0);
+  const out = { requests: sum((x) => x.requests), client_errors: sum((x) => x.client_errors), client_gone: sum((x) => x.client_gone), hidden: sum((x) => x.hidden) };
+  for (const reason of ['cut', 'status_5xx', 'queue_full']) out[reason] = sum((x) => x.failed[reason]);
+  out.failed = out.cut + out.status_5xx + out.queue_full;
+  return out;
+}
+
+// What failed, and why.
+export function failedText(e) {
+  const why = [[e.cut, 'cut'], [e.status_5xx, 'with a 5xx'], [e.queue_full, 'for a full queue']].filter(([n]) => n > 0).map(([n, word]) => `${whole(n)} ${word}`);
+  return `${whole(e.failed)} failed${why.length ? ` (${why.join(', ')})` : ''}`;
+}
+
+// What is no failure, or none that a client saw; empty: there was nothing of it.
+export function othersText(e) {
+  const other = [];
+  if (e.client_errors > 0) other.push(count(e.client_errors, 'client error'));
+  if (e.client_gone > 0) other.push(`${whole(e.client_gone)} left by clients`);
+  if (e.hidden > 0) other.push(`${count(e.hidden, 'failure')} hidden by a retry`);
+  return other.join(', ');
+}
+
+// The whole cluster in a sentence or two, and whether something is wrong. `lately`: endings() here in the last minute.
+export function headline(snap, lately) {
   const out = [];
   let bad = false;
   if (snap.members) {
@@ -183,6 +208,10 @@ export function headline(snap) {
     out.push(`${well} of ${all} replicas take requests, ${all - well === 1 && not[0] ? `${others} is ${not[0].text || not[0].health}` : `${others} do not`}`);
   }
   bad = bad || well === 0;
+  if (lately && lately.failed > 0 && lately.failed >= FAILED_SHARE * lately.requests) {
+    out.push(`${whole(lately.failed)} of ${count(lately.requests, 'request')} failed here in the last minute`);
+    bad = true;
+  }
   if (!snap.router.ready) {
     out.unshift(`this router is not ready (${snap.router.why})`);
     bad = true;
@@ -285,6 +314,15 @@ const ENDS = {
   slow: 'Time was up', stalled: 'The replica stood still', not_sent: 'It was not sent',
 };
 
+// How the request ended with this attempt; an attempt that was not its last: retried.
+const RESULTS = {
+  client_error: 'The error is the client\'s own.', status_5xx: 'The request failed: its client got a 5xx.',
+  queue_full: 'The request failed: the queue was full when it was to be tried again.', cut: 'The request failed: its answer was cut.',
+  retried: 'The request went on, and was tried again.',
+};
+
+export const failed = (o) => o.result === 'status_5xx' || o.result === 'queue_full' || o.result === 'cut';
+
 export function ended(d) {
   const o = d.outcome;
   if (!o) return 'It is under way.';
@@ -294,6 +332,7 @@ export function ended(d) {
   let text = bits.join(' ');
   if (o.ttft_ms !== null) text += `, the first token after ${seconds(o.ttft_ms / 1000)}${d.ttft_s ? ` (${seconds(d.ttft_s)} was foreseen)` : ''}`;
   text += '.';
+  if (RESULTS[o.result]) text += ' ' + RESULTS[o.result];
   if (o.cached_tokens !== null) text += ` The engine took ${whole(o.cached_tokens)} of ${whole(o.prompt_tokens)} prompt tokens from its cache; ${whole(d.cached_tokens)} were foreseen.`;
   return text;
 }

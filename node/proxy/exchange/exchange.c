@@ -6,6 +6,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "node/proxy/exchange/suspect_wait.h"
+#include "node/replica/usage.h"
 
 enum { EXCHANGES_KEPT = 256 };
 
@@ -107,16 +108,18 @@ static enum node_result result_of(const struct exchange *x, enum client_end why)
 
 /* For who asks later why it went there. */
 static void tell_end(const struct exchange *x, enum node_outcome outcome,
-                     const struct node_usage *usage)
+                     const struct node_usage *told)
 {
     struct proxy *p = x->proxy;
+    struct node_usage usage = *told;
+    (void)node_usage_clean(&usage); /* node_router_finish() counts it */
     const struct node_decision_end end = {
         .outcome = outcome,
         .status = x->status != 0 ? x->status : x->judged,
         .first_token_ms = x->first_token ? x->first_byte_ms : 0,
-        .prompt_tokens = usage->prompt_tokens,
-        .cached_tokens = usage->cached_tokens,
-        .completion_tokens = usage->completion_tokens,
+        .prompt_tokens = usage.prompt_tokens,
+        .cached_tokens = usage.cached_tokens,
+        .completion_tokens = usage.completion_tokens,
     };
     node_decisions_end(p->config.decisions, x->decision.number, &end, p->now_ms);
 }

@@ -1,5 +1,6 @@
 /* What a request used, counted for its client's key (docs/operations.md, "Who may call"). */
 #include "node/proxy/exchange/exchange_internal.h"
+#include "node/replica/usage.h"
 
 /* What an engine is taken to make of an answer that comes at once and does not tell. */
 enum { UNTOLD_TOKENS_PER_S = 100 };
@@ -33,19 +34,19 @@ static uint64_t prompt_bytes(const struct exchange *x)
     return media ? chain->bytes : x->request.body->bytes;
 }
 
-/* `u`: what was read of the answer; NULL: nothing. Where the engine did not come to tell (its
+/* `u`: what was read of the answer; NULL: nothing; `told`: the tokens that it says. Where the engine did not come to tell (its
  * client left, or it never does), what came of a stream counts, by events or by text, as an event
  * may have several tokens. */
-static int64_t completion_of(const struct exchange *x, const struct http_usage *u)
+static int64_t completion_of(const struct exchange *x, const struct http_usage *u, int64_t told)
 {
     bool stream =
         u != NULL ? u->form != HTTP_USAGE_JSON : x->skimming && x->skim.flags[HTTP_SKIM_STREAM];
-    if (u != NULL && u->done && u->completion_tokens >= 0)
-        return u->completion_tokens;
+    if (u != NULL && u->done && told >= 0)
+        return told;
     int64_t tokens = stream ? 0 : untold_tokens(x);
     if (u == NULL)
         return tokens;
-    tokens = greater(tokens, greater(u->completion_tokens, u->token_events));
+    tokens = greater(tokens, greater(told, u->token_events));
     /* SGLang's native events repeat what came before, and say how many tokens that is. */
     return x->route.kind == HTTP_PATH_GENERATE ? tokens
                                                : greater(tokens, tokens_of(x, u->text_bytes));
@@ -60,13 +61,17 @@ static void count_tokens(struct exchange *x)
     if (x->attempts == 0 || (!answered && !left))
         return;
     const struct http_usage *u = answered && x->scan != EXCHANGE_SCAN_NONE ? &x->usage : NULL;
-    int64_t prompt = u != NULL ? u->prompt_tokens : -1;
+    struct node_usage told = {-1, -1, -1, {0}};
+    if (u != NULL)
+        told = (struct node_usage){u->prompt_tokens, u->cached_tokens, u->completion_tokens, {0}};
+    (void)node_usage_clean(&told); /* counted where it is learned from */
+    int64_t prompt = told.prompt_tokens;
     if (prompt < 0 && x->skimming)
         prompt = tokens_of(x, prompt_bytes(x));
     const struct access_tokens tokens = {
-        .prompt = prompt > 0 ? (uint64_t)prompt : 0,
-        .cached = u != NULL && u->cached_tokens > 0 ? (uint64_t)u->cached_tokens : 0,
-        .completion = (uint64_t)greater(completion_of(x, u), 0)};
+        .prompt = (uint64_t)greater(prompt, 0),
+        .cached = (uint64_t)greater(told.cached_tokens, 0),
+        .completion = (uint64_t)greater(completion_of(x, u, told.completion_tokens), 0)};
     access_tokens(x->proxy->config.access, x->key, &tokens, x->proxy->now_ms);
 }
 

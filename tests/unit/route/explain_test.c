@@ -101,7 +101,7 @@ static void a_choice_that_is_down_is_said_to_be(void **state)
     alone_destroy(r);
 }
 
-static void expect_refused(const struct node_router *r, const char *path, unsigned count)
+static void expect_refused(struct node_router *r, const char *path, unsigned count)
 {
     json_t *root = replicas_json(r, START_MS);
     const json_t *refused = json_object_get(json_array_get(root, 0), "probes_refused");
@@ -130,6 +130,85 @@ static void each_probe_is_refused_by_its_path(void **state)
     alone_destroy(r);
 }
 
+/* Tokens that /replicas says to be held by the first one: HELD of gvctl. */
+static double held_tokens(struct node_router *r, uint64_t now_ms)
+{
+    json_t *root = replicas_json(r, now_ms);
+    const json_t *one = json_array_get(root, 0);
+    double bytes =
+        json_number_value(json_object_get(json_object_get(one, "cache"), "present_bytes"));
+    double per_token =
+        json_number_value(json_object_get(json_object_get(one, "learned"), "bytes_per_token"));
+    json_decref(root);
+    return bytes / per_token;
+}
+
+/* What is held was counted when the last request was weighed, and shown so until the next one. */
+static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    assert_near(held_tokens(r, START_MS), 0, 0);
+    for (unsigned i = 1; i < 4; i++) {
+        struct chain chain = *prompt(i, 4000);
+        done(r, choose(r, &chain, START_MS + i), START_MS + i);
+        double held = held_tokens(r, START_MS + i); /* before another request is weighed */
+        struct node_request request = request_of(&chain);
+        json_t *root = explain(r, &request, START_MS + i);
+        assert_near(explained(root, 0, "cached_tokens"), 4000, 0.05);
+        json_decref(root);
+        assert_near(held, 4000 * i, 0.05);
+        assert_near(held_tokens(r, START_MS + i), held, 0);
+    }
+    node_router_probed(r, 0, false, true, START_MS + 10); /* its process is gone */
+    node_router_probed(r, 0, true, false, START_MS + 20);
+    assert_near(held_tokens(r, START_MS + 20), 0, 0);
+    alone_destroy(r);
+}
+
+/* An engine that told of more cached tokens than the prompt had: all of it went into the metric, and
+ * what was learned of it was nonsense, too. */
+static void what_cannot_be_true_is_counted_and_teaches_nothing(void **state)
+{
+    (void)state;
+    static const char *const compared = "grapevine_prediction_cached_tokens_total";
+    static const char *const impossible = "grapevine_replica_usage_impossible_total";
+    struct node_router *r = make("cache_aware", 1);
+    struct node_usage usage = {4000, 3984, 10, {0}};
+    for (unsigned i = 0; i < 2; i++)
+        done_with(r, choose(r, prompt(1, 4000), START_MS + i), &usage, START_MS + i);
+    double before = metric(r, compared), held = held_tokens(r, START_MS + 2);
+    assert_true(before > 0);
+    assert_near(metric(r, impossible), 0, 0);
+    usage.cached_tokens = 1000000;
+    done_with(r, choose(r, prompt(1, 4000), START_MS + 2), &usage, START_MS + 2);
+    assert_near(metric(r, impossible), 1, 0);
+    assert_near(metric(r, compared), before, 0);
+    assert_near(held_tokens(r, START_MS + 2), held, 0);
+    assert_near(metric(r, "grapevine_answered_prompt_tokens_total"), 12000, 0);
+    assert_near(metric(r, "grapevine_answered_cached_tokens_total"), 3984 * 2 + 4000, 0);
+    alone_destroy(r);
+}
+
+/* Whatever was learned of its tokens: of prompts that are shorter than all that is held, too. */
+static void no_more_is_believed_cached_than_the_prompt_has(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    for (unsigned i = 0; i < 60; i++) {
+        unsigned tokens = 40 + (i * 977) % 9000;
+        struct node_usage usage = {tokens * (1 + i % 3), tokens, 10, {0}};
+        struct chain chain = *prompt(i % 4, tokens);
+        struct node_request request = request_of(&chain);
+        json_t *root = explain(r, &request, START_MS + i);
+        assert_true(explained(root, 0, "cached_tokens") <=
+                    json_number_value(json_object_get(root, "prompt_tokens")));
+        json_decref(root);
+        done_with(r, choose(r, &chain, START_MS + i), &usage, START_MS + i);
+    }
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +216,9 @@ int main(void)
         cmocka_unit_test(where_none_may_be_chosen_each_is_left_out),
         cmocka_unit_test(a_choice_that_is_down_is_said_to_be),
         cmocka_unit_test(each_probe_is_refused_by_its_path),
+        cmocka_unit_test(what_is_held_is_the_same_in_both_just_after_a_change),
+        cmocka_unit_test(what_cannot_be_true_is_counted_and_teaches_nothing),
+        cmocka_unit_test(no_more_is_believed_cached_than_the_prompt_has),
     };
     return cmocka_run_group_tests_name("route/explain", tests, NULL, NULL);
 }

@@ -1,0 +1,57 @@
+#include "node/replica/usage.h"
+
+#include "node/replica/limits.h"
+#include "tests/lib/test.h"
+
+static struct node_usage of(int64_t prompt, int64_t cached, int64_t completion, int64_t media)
+{
+    return (struct node_usage){prompt, cached, completion, {media}};
+}
+
+static void expect(struct node_usage u, bool good, struct node_usage cleaned)
+{
+    assert_int_equal(node_usage_clean(&u), good);
+    assert_int_equal(u.prompt_tokens, cleaned.prompt_tokens);
+    assert_int_equal(u.cached_tokens, cleaned.cached_tokens);
+    assert_int_equal(u.completion_tokens, cleaned.completion_tokens);
+    assert_int_equal(u.media_tokens[0], cleaned.media_tokens[0]);
+    assert_true(node_usage_clean(&u)); /* once is enough */
+}
+
+static void what_can_be_true_stays(void **state)
+{
+    (void)state;
+    expect(of(4052, 4052, 12, 100), true, of(4052, 4052, 12, 100));
+    expect(of(0, 0, 0, 0), true, of(0, 0, 0, 0));
+    expect(of(-1, -1, -1, -1), true, of(-1, -1, -1, -1));
+    expect(of(-1, 4224, 12, 0), true, of(-1, 4224, 12, 0)); /* of nobody knows how many */
+    expect(of(NODE_USAGE_TOKENS_MAX, 0, 1, 0), true, of(NODE_USAGE_TOKENS_MAX, 0, 1, 0));
+}
+
+/* An engine that counts a request's cached tokens each time that it recomputes it. */
+static void more_cached_than_there_is_is_all_of_it(void **state)
+{
+    (void)state;
+    expect(of(4052, 4224, 12, 100), false, of(4052, 4052, 12, 100));
+    expect(of(0, 1, 12, 0), false, of(0, 0, 12, 0));
+    expect(of(100, 16, 12, 101), false, of(100, 16, 12, 0));
+}
+
+static void what_is_beyond_any_context_was_not_told(void **state)
+{
+    (void)state;
+    const int64_t most = NODE_USAGE_TOKENS_MAX;
+    expect(of(most + 1, 16, 12, 0), false, of(-1, 16, 12, 0));
+    expect(of(-1, INT64_MAX, 12, 0), false, of(-1, -1, 12, 0));
+    expect(of(100, 16, INT64_MAX, 0), false, of(100, 16, -1, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_can_be_true_stays),
+        cmocka_unit_test(more_cached_than_there_is_is_all_of_it),
+        cmocka_unit_test(what_is_beyond_any_context_was_not_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
