@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/ring.h"
 #include "node/route/decisions.h"
@@ -18,15 +19,21 @@ static const char *number_of(const json_t *o, const char *key, double unit, int 
     return out;
 }
 
-/* An engine that answers a request with 400 has served it well, and refused it. */
+/* An engine that answers a request with 400 has served it well, and refused it. How the request
+ * itself ended is said where the status does not: "200 broken, cut". */
 static const char *end_of(const json_t *outcome, char out[48])
 {
+    static const char *const said[] = {"cut", "queue_full", "retried"};
     char status[32];
+    const char *result = "";
     if (!json_is_object(outcome))
         return "under way";
     bool refused = fields_number(outcome, "status") >= 400 && fields_equal(outcome, "end", "ok");
-    (void)snprintf(out, 48, "%s %s", number_of(outcome, "status", 1, 0, status),
-                   refused ? "refused" : fields_text(outcome, "end"));
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        result = fields_equal(outcome, "result", said[i]) ? said[i] : result;
+    (void)snprintf(out, 48, "%s %s%s%s", number_of(outcome, "status", 1, 0, status),
+                   refused ? "refused" : fields_text(outcome, "end"), result[0] != '\0' ? ", " : "",
+                   result);
     return out;
 }
 
@@ -34,7 +41,7 @@ static void print_head(const struct show *how)
 {
     bool wide = how->wide || how->verbose;
     printf("%-12s  %-21s  %-7s  %6s  %6s  %7s  %s", "TIME", "REPLICA", "WHY", "PROMPT", "CACHED",
-           "FIRST s", wide ? "END             " : "END");
+           "FIRST s", wide ? "END                     " : "END");
     if (wide)
         printf("  %6s  %9s  %8s  %7s  %-12s  %s", "TOLD", "EXPECTED", "TOTAL s", "ATTEMPT", "MODEL",
                "REQUEST");
@@ -56,7 +63,7 @@ static void print_line(const struct show *how, const json_t *answer, const json_
         printf("%s\n", end);
         return;
     }
-    printf("%-16s  %6s  %9s  %8s  %7s  %-12s  %s\n", end,
+    printf("%-24s  %6s  %9s  %8s  %7s  %-12s  %s\n", end,
            number_of(outcome, "cached_tokens", 1, 0, text[1]),
            number_of(d, "ttft_s", 1, 3, text[2]), number_of(outcome, "ms", 0.001, 3, text[3]),
            number_of(d, "attempt", 1, 0, text[5]), fields_text(d, "model"),
@@ -69,7 +76,8 @@ static const char legend[] =
     "busier), cold (nobody holds any), due (slow, and had less than its speed deserves),\n"
     "only, load (no prompt) or maker (of the stored response). PROMPT and CACHED are tokens\n"
     "as predicted, TOLD those from the cache as the engine reports them. FIRST: until the\n"
-    "first token, EXPECTED: as it was predicted.\n"
+    "first token, EXPECTED: as it was predicted. END: how the attempt ended; cut or\n"
+    "queue_full, the request failed so; retried, it went on without this attempt.\n"
     "gvctl explain, and -o json here, have the costs term by term.\n";
 
 int decisions(const struct given *g)

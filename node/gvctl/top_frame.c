@@ -75,11 +75,18 @@ static struct survey_counters all_since(const struct survey *now, const struct s
     return survey_sum(&since);
 }
 
-/* What clients noticed: first what is ours, then what is their own. */
-static void failed(const struct given *g, const struct survey_counters *since, double s, FILE *to)
+/* What clients noticed: first what is ours, then what is their own. Older routers count neither. */
+static void failed(const struct given *g, const struct survey *now,
+                   const struct survey_counters *since, double s, FILE *to)
 {
     const double *results = since->results;
+    unsigned tell = 0, older = 0;
     char text[5][16];
+    for (unsigned i = 0; i < now->router_count; i++) {
+        tell += now->routers[i].tells_failed ? 1 : 0;
+        older += now->routers[i].reached && !now->routers[i].tells_failed ? 1 : 0;
+    }
+    s = tell > 0 ? s : 0;
     (void)fprintf(to,
                   "\n%sfailed %s/s%s: cut %s/s, 5xx %s/s, queue full %s/s; clients' own errors "
                   "%s/s",
@@ -89,6 +96,8 @@ static void failed(const struct given *g, const struct survey_counters *since, d
                   rate(results[NODE_RESULT_STATUS_5XX], s, text[2]),
                   rate(results[NODE_RESULT_QUEUE_FULL], s, text[3]),
                   rate(results[NODE_RESULT_CLIENT_ERROR], s, text[4]));
+    if (older > 0)
+        (void)fprintf(to, " (%u older router%s not tell)", older, older == 1 ? " does" : "s do");
 }
 
 static void head(const struct given *g, const struct survey *now, const struct survey *before,
@@ -119,7 +128,7 @@ static void head(const struct given *g, const struct survey *now, const struct s
                   rate(since.requests, s, text[0]), flying, waiting);
     if (reached < now->router_count)
         (void)fprintf(to, " (counted at %u of %u routers)", reached, now->router_count);
-    failed(g, &since, s, to);
+    failed(g, now, &since, s, to);
     (void)fprintf(to, "\nfrom cache %s %%, first token %s s on average, %s s for 99 %%%s\n\n",
                   percent(survey_share(&since), text[1]), seconds(mean(&since), text[2]),
                   seconds(survey_quantile(&since, 0.99), text[3]),

@@ -99,7 +99,7 @@ class Live(Clustered):
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"^router +r1: ready\nrouters +3: 3 alive; (?:all hold the same state|their states differ \(gvctl convergence\))\n"
                               r"version +grapevine \S+, policy cache_aware\nreplicas +2: 1 up, 1 draining: %s \(an operator wishes it\)\n"
-                              r"requests +0 in flight, 0 waiting; 6 so far, 0 refused\n"
+                              r"requests +0 in flight, 0 waiting\nlast minute +6 requests, 0 failed\n"
                               r"from cache +\d+\.\d %% of prompts' tokens so far\n$" % re.escape(sims[1].name))
         for form in ("json", "yaml"):
             status, out, err = gvctl("status", "-o", form, admin=nodes[0].admin_port)
@@ -108,7 +108,7 @@ class Live(Clustered):
             told = json.loads(gvctl("status", "-o", "json", admin=nodes[0].admin_port)[1])
             return told if told["state"] == "equal" else None
         told = wait_for(status_json, "equal")
-        self.assertEqual((told["routers"], told["replicas"], told["state"], told["requests"], told["routers_counted"]),
+        self.assertEqual((told["routers"], told["replicas"], told["state"], told["last_minute"]["requests"], told["routers_counted"]),
                          ({"alive": 3}, {"up": 1, "draining": 1}, "equal", 6, 3))
         cached, prompt = sum(talk.cached), sum(talk.prompt)
         self.assertAlmostEqual(told["share_from_cache"], cached / prompt, 5)
@@ -117,6 +117,10 @@ class Live(Clustered):
         nodes[2].wait()
         wait_for(lambda: "2 alive, 1 dead" in gvctl("status", admin=nodes[0].admin_port)[1], "r3 is dead")
         self.assertIn("(Counted at 2 of 3 routers: the others are gone.)", gvctl("status", admin=nodes[0].admin_port)[1])
+        told = json.loads(gvctl("status", "-o", "json", admin=nodes[0].admin_port)[1])
+        # Each has its own counters: there is no total that falls when one is gone.
+        self.assertEqual({name: c["requests"] for name, c in told["since_start"].items()}, {"r1": 2, "r2": 2})
+        self.assertNotIn("requests", told)
 
     def test_a_drain_waits_for_requests_of_other_routers(self):
         """One stream through the router that is asked and one through another: it waits for both."""

@@ -1,0 +1,218 @@
+"""One definition of a failed request (docs/glossary.md): 5xx, queue_full, cut. What a client saw is what /metrics, /figures, /live,
+/decisions, gvctl and the page's figures say."""
+
+import json
+import signal
+import unittest
+
+from lib import SSE_HEAD, Case, Cut, answer_json, chunk, request, wait_for
+from lib_cluster import Clustered, gvctl
+from lib_live import Viewer
+
+CHAT = "/v1/chat/completions"
+MESSAGES = "/v1/messages"
+TOKEN = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+ERROR = b'data: {"error":{"message":"out of memory","type":"InternalServerError","code":500}}\n\n'
+ORDERS = {"whole": TOKEN + DONE, "error event": TOKEN + ERROR + DONE, "cut": TOKEN}
+REASONS = ("status_5xx", "queue_full", "cut")
+
+
+def chat(what, **more):
+    return json.dumps(dict({"model": "m", "messages": [{"role": "user", "content": what}]}, **more)).encode()
+
+
+def obey(asked):
+    """An engine that does what its prompt says: "whole", "cut", "error event" (streams), a status, or "silence"."""
+    what = asked.json["messages"][0]["content"]
+    if what in ORDERS:
+        asked.send(SSE_HEAD + chunk(ORDERS[what]) + (b"" if what == "cut" else b"0\r\n\r\n"))
+        if what == "cut":
+            asked.close()
+    elif what == "silence":
+        asked.send(SSE_HEAD + chunk(TOKEN))
+        asked.wait_gone()
+    else:
+        asked.send(answer_json({"error": {"message": what}}, int(what)))
+
+
+class Told(Case):
+    def setUp(self):
+        super().setUp()
+        self.e = self.engine()
+        self.e.handler = obey
+
+    def do(self, r, what, times=1, path=CHAT):
+        """Asks so often, to the end whatever it is."""
+        for _ in range(times):
+            c = self.client(r)
+            try:
+                c.ask("POST", path, chat(what, stream=what in ORDERS, max_tokens=8))
+            except (Cut, OSError, AssertionError):
+                pass
+            c.close()
+
+    def counted(self, r):
+        """{reason: how many failed}, and of the others, as each of those that tell says."""
+        metrics = r.metrics()
+        by_metrics = {n: metrics['grapevine_requests_failed_total{reason="%s"}' % n] for n in REASONS}
+        by_metrics.update(client_errors=metrics["grapevine_requests_client_errors_total"],
+                          hidden=metrics["grapevine_requests_hidden_total"])
+
+        def summed(seconds):
+            out = {n: sum(s["failed"][n] for s in seconds) for n in REASONS}
+            out.update({n: sum(s[n] for s in seconds) for n in ("client_errors", "hidden")})
+            return out
+
+        def all_say_so():
+            told = json.loads(gvctl("status", "-o", "json", admin=r.admin_port)[1])["last_minute"]
+            v = Viewer(r).begin()
+            history = v.next()[1]["history"]
+            v.close()
+            by = {"figures": summed(r.admin("GET", "/figures").json["figures"]), "live": summed(history),
+                  "status": dict(told["failed_by_reason"], client_errors=told["client_errors"], hidden=told["hidden"])}
+            return all(x == by_metrics for x in by.values()) and told["failed"] == sum(by_metrics[n] for n in REASONS)
+        wait_for(all_say_so, "the same everywhere: %r" % by_metrics, step=0.3)
+        return {n: x for n, x in by_metrics.items() if x}
+
+    def results(self, r, n):
+        """Of all decisions, in their order."""
+        def all_ended():
+            made = r.admin("GET", "/decisions?n=512").json["decisions"]
+            return len(made) == n and all(d["outcome"] for d in made) and made
+        return [d["outcome"]["result"] for d in wait_for(all_ended, "their ends")]
+
+    def test_answers_that_are_cut_failed_though_their_status_is_200(self):
+        r = self.router([self.e])
+        self.do(r, "whole", 3)
+        self.assertEqual(self.counted(r), {})
+        self.do(r, "cut", 3)
+        self.do(r, "error event")  # and then [DONE], as vLLM 0.33 sends it: an error, and no end
+        self.do(r, "cut", path=MESSAGES)
+        self.assertEqual(self.counted(r), {"cut": 5})
+        self.assertEqual(r.metric('responses_total{class="5xx"}'), 0)  # nothing of it shows there
+        self.assertEqual(self.results(r, 8), ["ok"] * 3 + ["cut"] * 5)
+        said = gvctl("status", admin=r.admin_port)[1]
+        self.assertRegex(said, r"\nlast minute  \d+ requests, 5 failed \(5 cut\)\n")
+        self.assertEqual(gvctl("decisions", admin=r.admin_port)[1].count(", cut\n"), 5)
+
+    def test_what_clients_do_stands_apart(self):
+        r = self.router([self.e])
+        self.do(r, "404", 2)
+        self.do(r, "422")
+        self.do(r, "429")  # of the engine: a 4xx, not our queue
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat("silence", stream=True)))
+        c.head()
+        c.reader.until(TOKEN)
+        c.close()  # a client that leaves
+        wait_for(lambda: r.metric("client_gone_total") == 1, "it left")
+        self.assertEqual(self.counted(r), {"client_errors": 4})
+        self.assertEqual(self.results(r, 5)[-1], "client_gone")
+        self.assertIn(" requests, 0 failed; 4 by their clients' own error, 1 left by their clients\n",
+                      gvctl("status", admin=r.admin_port)[1])
+
+    def test_a_5xx_failed_and_one_that_a_retry_hid_did_not(self):
+        other = self.engine()
+        other.handler = lambda asked: asked.send(answer_json({"choices": []}))
+        r = self.router([self.e])
+        self.do(r, "500", 2)
+        self.do(r, "503")
+        self.assertEqual(self.counted(r), {"status_5xx": 3})
+        self.assertEqual(r.admin("POST", "/replicas?replica=" + other.name).status, 200)
+        r.wait_up(2)
+        hidden = 0
+        while hidden == 0:  # until the bad one is chosen first
+            self.do(r, "503")
+            hidden = r.metric("requests_hidden_total")
+        self.assertEqual(self.counted(r), {"status_5xx": 3, "hidden": hidden})
+        made = r.admin("GET", "/decisions?n=512").json["decisions"]
+        last = [d for d in made if d["attempt"] > 1][-1]
+        both = [d["outcome"]["result"] for d in made if d["request"] == last["request"]]
+        self.assertEqual(both, ["retried", "ok"])
+
+    def test_a_full_queue_failed_whatever_its_status(self):
+        r = self.router([self.e], "--replica-requests-max", "1", "--queue-max", "1")
+        held = [self.client(r) for _ in range(2)]
+        for i, c in enumerate(held):
+            c.send(request("POST", CHAT, chat("silence", stream=True)))
+            wait_for(lambda: r.metric("queue_length") == i and r.metric("requests_in_flight") == 1, "it is there")
+        self.do(r, "whole", 2)
+        for c in held:
+            c.close()
+        self.assertEqual(self.counted(r), {"queue_full": 2})
+
+    def test_a_probe_of_a_router_that_is_not_ready_is_no_failed_request(self):
+        self.e.stop()
+        r = self.router([self.e], wait_up=False)
+        wait_for(lambda: self.client(r).ask("GET", "/health").status == 503, "not ready")
+        self.assertEqual(self.counted(r), {})
+        self.do(r, "whole")
+        self.assertEqual(self.counted(r), {"status_5xx": 1})
+
+    def test_usage_that_cannot_be_true(self):
+        """More cached tokens than the prompt has went into the metrics as they came."""
+        def nonsense(asked):
+            asked.send(answer_json({"choices": [{"message": {"content": "a"}}], "usage": {
+                "prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1000000}}}))
+        self.e.handler = nonsense
+        r = self.router([self.e])
+        self.do(r, "x" * 400)
+        label = '{replica="%s"}' % self.e.name
+        self.assertEqual(r.metric("replica_usage_impossible_total" + label), 1)
+        told = [v for n, v in r.metrics().items() if n.startswith("grapevine_prediction_cached_tokens_")]
+        self.assertTrue(told and max(told) <= 100, told)
+        self.assertEqual(sum(v for n, v in r.metrics().items() if n.startswith("grapevine_answered_cached_tokens_")), 100)
+        self.assertEqual(r.admin("GET", "/decisions").json["decisions"][0]["outcome"]["cached_tokens"], 100)
+
+
+class Cluster(Clustered):
+    def test_nothing_falls_when_a_router_dies(self):
+        e = self.engine()
+        e.handler = obey
+        nodes = self.cluster(3, [e])
+        for r in nodes:
+            for _ in range(2):
+                try:
+                    self.client(r).ask("POST", CHAT, chat("cut", stream=True))
+                except (Cut, OSError, AssertionError):
+                    pass
+
+        def status():
+            return json.loads(gvctl("status", "-o", "json", admin=nodes[0].admin_port)[1])
+        wait_for(lambda: status()["last_minute"]["failed_by_reason"]["cut"] == 6, "all of them", step=0.3)
+        before = status()["since_start"]
+        nodes[2].signal(signal.SIGKILL)
+        nodes[2].stopped = True
+        nodes[2].wait()
+        wait_for(lambda: status()["routers"].get("dead") == 1, "it is dead", step=0.3)
+        after = status()["since_start"]
+        self.assertEqual(sorted(after), ["r1", "r2"])
+        for name, counters in after.items():
+            for what, value in counters.items():
+                self.assertGreaterEqual(value, before[name][what])
+        self.assertEqual(status()["last_minute"]["routers_counted"], 2)
+
+    def test_held_and_explain_are_of_the_same_moment(self):
+        """HELD was counted when the last request was weighed."""
+        sims = [self.sim("--output-tokens", "3")]
+        nodes = self.cluster(3, sims)
+        prompt = {"model": "sim", "messages": [{"role": "user", "content": "some words " * 2000}], "max_tokens": 3}
+        self.assertEqual(self.client(nodes[0]).post(CHAT, prompt).status, 200)
+
+        def same(r):
+            replica = r.admin("GET", "/replicas").json[0]  # first: explain would count it anew
+            held = replica["cache"]["present_bytes"] / replica["learned"]["bytes_per_token"]
+            told = r.admin("POST", "/explain", json.dumps(prompt).encode()).json
+            cached = told["replicas"][0]["cached_tokens"]
+            self.assertLessEqual(cached, told["prompt_tokens"])
+            return cached > 1000 and abs(held - cached) < 0.1 * cached
+        self.assertTrue(same(nodes[0]))  # at once
+        for r in nodes[1:]:
+            wait_for(lambda: same(r), "it heard of it")
+        said = gvctl("explain", "--all", "-", stdin=json.dumps(prompt).encode(), admin=nodes[0].admin_port)[1]
+        self.assertRegex(said, r"(?m)^\(the prompt\) +\d{4} +\d{4} +\d{4}$")
+
+
+if __name__ == "__main__":
+    unittest.main()
