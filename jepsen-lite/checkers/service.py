@@ -80,6 +80,8 @@ def told_off(v):
 
 
 def failed(v):
+    """As docs/glossary.md has a failed request (5xx, queue_full, cut), seen by the client: no client of a run is over a limit or slow
+    on purpose, so a 429 is the queue's, and a 408 is no fault of its own."""
     return not left(v) and not whole(v) and not told_off(v)
 
 
