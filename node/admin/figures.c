@@ -142,11 +142,31 @@ void admin_figures_last_write(const struct admin_figures *f, struct json_writer 
         json_nil(w);
 }
 
-void admin_figures_write(const struct admin_figures *f, unsigned most, struct json_writer *w)
+static void put_last(const struct admin_figures *f, unsigned most, struct json_writer *w)
 {
     unsigned count = f->count < most ? f->count : most;
-    json_array_begin(w);
     for (unsigned i = 0; i < count; i++)
         put_second(w, &f->seconds[(f->at + FIGURES_SECONDS - count + i) % FIGURES_SECONDS]);
+}
+
+void admin_figures_now_write(const struct admin_figures *f, unsigned most, struct proxy *proxy,
+                             const struct node_router *router, uint64_t now_ms, uint64_t unix_ms,
+                             struct json_writer *w)
+{
+    struct admin_figures_seen now;
+    look(proxy, router, &now);
+    struct admin_figures_second s = second_of(&f->seen, &now, proxy, router);
+    s.unix_ms = unix_ms;
+    s.ms = f->looked_ms > 0 ? (uint32_t)(now_ms - f->looked_ms) : 0;
+    json_array_begin(w);
+    put_last(f, most, w);
+    put_second(w, &s);
+    json_array_end(w);
+}
+
+void admin_figures_write(const struct admin_figures *f, struct json_writer *w)
+{
+    json_array_begin(w);
+    put_last(f, FIGURES_SECONDS, w);
     json_array_end(w);
 }

@@ -43,7 +43,12 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
 double admin_figures_quantile(const uint64_t *counts, double share);
 /* The last second as an object, or null. */
 void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
-/* The last `most` of them at most, the oldest first. */
-void admin_figures_write(const struct admin_figures *f, unsigned most, struct json_writer *w);
+/* All of them, the oldest first. */
+void admin_figures_write(const struct admin_figures *f, struct json_writer *w);
+/* The last `most` of them at most, and behind them what came since the last look, so that nothing
+ * is missing. */
+void admin_figures_now_write(const struct admin_figures *f, unsigned most, struct proxy *proxy,
+                             const struct node_router *router, uint64_t now_ms, uint64_t unix_ms,
+                             struct json_writer *w);
 
 #endif

@@ -362,7 +362,7 @@ static bool make_hello(struct admin_live *live, uint64_t now_ms)
     struct json_writer w = text_begin(live, "hello");
     int err = put_snapshot(live, now_ms, &w);
     json_key(&w, "history");
-    admin_figures_write(&live->figures, FIGURES_SECONDS, &w);
+    admin_figures_write(&live->figures, &w);
     json_key(&w, "decisions");
     (void)node_decisions_write(a->config.decisions, a->config.router, &decisions, now_ms,
                                admin_unix_ms(a), &w);

@@ -113,7 +113,8 @@ void admin_figures_answer(struct admin *a, struct exchange *x, const struct http
     json_object_begin(&w);
     put_who(a, &w);
     json_key(&w, "figures");
-    admin_figures_write(admin_live_figures(a->live), (unsigned)count, &w);
+    admin_figures_now_write(admin_live_figures(a->live), (unsigned)count, a->proxy,
+                            a->config.router, proxy_now_ms(a->proxy), admin_unix_ms(a), &w);
     json_object_end(&w);
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }

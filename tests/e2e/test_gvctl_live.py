@@ -184,7 +184,7 @@ class Live(Clustered):
         self.assertEqual(len(first), 16)
         self.assertLessEqual(max(map(len, first)), 80)
         self.assertRegex(first[0], r"^gvctl top  http\S+  \d\d:\d\d:\d\d  ready")
-        self.assertRegex("\n".join(first), r"\n\* r1 +alive +- +- +0 +0 +\d.*\n  r2 +alive +\d\.\d +- +0 +0 ")
+        self.assertRegex("\n".join(first), r"\n\* r1 +alive +- +- +- +0 +0 +\d.*\n  r2 +alive +\d\.\d +- +- +0 +0 ")
         self.assertEqual(first[-1], "q quits")
         talk.ask(nodes[1])  # at the other router: it is seen in the rates
         wait_for(lambda: any(re.search(r"\nrequests (0\.[1-9]|[1-9])\S*/s", f) for f in t.frames()), "its rate")
