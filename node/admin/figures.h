@@ -14,8 +14,8 @@ struct admin_figures_second {
     uint64_t unix_ms;
     uint32_t ms; /* how long it was */
     uint32_t requests, answers, retries, in_flight, queued;
-    uint32_t results[NODE_RESULTS]; /* of requests that ended */
-    uint32_t hidden; /* of NODE_RESULT_OK, those after a failed attempt */
+    uint32_t results[NODE_RESULTS];        /* of requests that ended */
+    uint32_t hidden;                       /* of NODE_RESULT_OK, those after a failed attempt */
     uint64_t prompt_tokens, cached_tokens; /* of answers that told both */
     uint32_t first_tokens;                 /* of streams that ended; below, in seconds: */
     float ttft_p50, ttft_p95;              /* -1: there were none */

@@ -176,3 +176,8 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
     out->unpinned = 0; /* as on the paths of chat: a body does not say where it would be sent */
     return true;
 }
+
+uint64_t admin_unix_ms(const struct admin *a)
+{
+    return a->config.log->clock_ms(a->config.log->context);
+}

@@ -63,11 +63,6 @@ static bool read_query(struct exchange *x, const struct http_head *head, unsigne
     return false;
 }
 
-uint64_t admin_unix_ms(const struct admin *a)
-{
-    return a->config.log->clock_ms(a->config.log->context);
-}
-
 /* Who answers, and since when its numbers count: after a restart they begin anew. */
 static void put_who(const struct admin *a, struct json_writer *w)
 {

@@ -204,10 +204,9 @@ static json_t *counters_json(const struct survey *s)
         json_t *one = json_pack("{s:I,s:I,s:I}", "requests", (json_int_t)c->requests, "refused",
                                 (json_int_t)c->refused, "client_errors",
                                 (json_int_t)c->results[NODE_RESULT_CLIENT_ERROR]);
-        (void)json_object_set_new(one, "failed",
-                                  r->tells_failed
-                                      ? json_integer((json_int_t)survey_failed(c->results))
-                                      : json_null());
+        (void)json_object_set_new(
+            one, "failed",
+            r->tells_failed ? json_integer((json_int_t)survey_failed(c->results)) : json_null());
         (void)json_object_set_new(out, r->name, one);
     }
     return out;
@@ -237,9 +236,9 @@ static json_t *gather(const struct survey *s, const char *state)
         "ready", s->ready, "why", s->ready ? "" : s->why_not, "alone", s->alone_why, "routers",
         tally_json(&routers), "state", state, "replicas", tally_json(&replicas),
         "requests_in_flight", (json_int_t)under_way, "requests_waiting", (json_int_t)waiting,
-        "last_minute", minute_json(s), "since_start", counters_json(s),
-        "routers_counted", (int)reached, "share_from_cache",
-        share >= 0 ? json_real(share) : json_null(), "replicas_not_up", not_up(s->replicas));
+        "last_minute", minute_json(s), "since_start", counters_json(s), "routers_counted",
+        (int)reached, "share_from_cache", share >= 0 ? json_real(share) : json_null(),
+        "replicas_not_up", not_up(s->replicas));
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
     (void)json_object_set_new(told, "config_waits", waiting_json(s));

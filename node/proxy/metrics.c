@@ -139,8 +139,8 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
     } families[] = {
         {"requests_refused_total", "Requests that the router answered with an error of its own.",
          "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused), 1},
-        {"requests_failed_total", "Requests that failed: 5xx, queue_full, cut.", "reason", result_name,
-         s->results, NODE_RESULTS, NODE_RESULT_STATUS_5XX},
+        {"requests_failed_total", "Requests that failed: 5xx, queue_full, cut.", "reason",
+         result_name, s->results, NODE_RESULTS, NODE_RESULT_STATUS_5XX},
         {"responses_total", "Answers by status class.", "class", class_name, s->responses,
          ARRAY_LEN(s->responses), 1},
         {"answers_cut_total", "Answers that began and did not reach their end.", "reason", end_name,

@@ -8,9 +8,9 @@
 
 #include "node/replica/terms.h"
 
-/* Corrects what cannot be true. A count beyond NODE_USAGE_TOKENS_MAX reads as not told (-1; of media
- * 0). More cached tokens than the prompt has are all of it; more media tokens are not told. False:
- * there was something. */
+/* Corrects what cannot be true. A count beyond NODE_USAGE_TOKENS_MAX reads as not reported (-1; of
+ * media 0). More cached tokens than the prompt has are all of it; more media tokens read as not
+ * reported. False: there was something. */
 bool node_usage_clean(struct node_usage *usage);
 
 #endif

@@ -149,9 +149,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     struct node_grip grip = node_router_grip(r, k, request->chain);
     struct node_held held = node_router_held(r, k, &grip, size);
     double held_blocks = grip.blocks * grip.present;
-    double cached_tokens = number_min(
-        node_reuse_predict(node_router_reuse(r, size->model, request->answer_whole), &held),
-        size->prompt_tokens);
+    const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
+    double cached_tokens = number_min(node_reuse_predict(reuse, &held), size->prompt_tokens);
     struct node_room_amount booked = node_load_booked(&replica->load);
     c->name_hash = replica->name_hash;
     c->owner = node_router_owner(r, k);

@@ -393,8 +393,7 @@ struct node_standing node_router_replica_standing(const struct node_router *r, u
                                                   uint64_t now_ms);
 /* Everything believed of the replicas as a JSON array: as of now, as a request that came now would
  * find it. */
-MUST_USE int node_router_replicas_json(struct node_router *r, uint64_t now_ms,
-                                       struct buf *out);
+MUST_USE int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf *out);
 /* Metrics of replicas, predictions, models and the index. */
 void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p);
 

@@ -82,10 +82,10 @@ void exchange_pool_free(struct proxy *p)
 static enum node_result result_of(const struct exchange *x, enum client_end why)
 {
     static const enum node_answer_end ends[CLIENT_ENDS] = {
-        [CLIENT_END_DONE] = NODE_ANSWER_WHOLE,      [CLIENT_END_GONE] = NODE_ANSWER_LEFT,
-        [CLIENT_END_SLOW] = NODE_ANSWER_BY_CLIENT,  [CLIENT_END_ENGINE] = NODE_ANSWER_CUT,
-        [CLIENT_END_NO_MEMORY] = NODE_ANSWER_CUT,   [CLIENT_END_REFUSED] = NODE_ANSWER_BY_CLIENT,
-        [CLIENT_END_STOPPED] = NODE_ANSWER_CUT,     [CLIENT_END_LATE] = NODE_ANSWER_CUT,
+        [CLIENT_END_DONE] = NODE_ANSWER_WHOLE,     [CLIENT_END_GONE] = NODE_ANSWER_LEFT,
+        [CLIENT_END_SLOW] = NODE_ANSWER_BY_CLIENT, [CLIENT_END_ENGINE] = NODE_ANSWER_CUT,
+        [CLIENT_END_NO_MEMORY] = NODE_ANSWER_CUT,  [CLIENT_END_REFUSED] = NODE_ANSWER_BY_CLIENT,
+        [CLIENT_END_STOPPED] = NODE_ANSWER_CUT,    [CLIENT_END_LATE] = NODE_ANSWER_CUT,
     };
     struct node_ending ending = {
         .answer = ends[why],

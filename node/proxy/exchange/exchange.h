@@ -111,9 +111,9 @@ struct exchange {
     bool stale;         /* a reused connection to the replica ended at once in this attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
-    unsigned retries; /* of them, those that count against retries-max and the budget */
-    unsigned judged;  /* the status that this attempt's answer was judged by; 0: it was not */
-    unsigned said;    /* the error status of the last answer that was let go; 0: none */
+    unsigned retries;   /* of them, those that count against retries-max and the budget */
+    unsigned judged;    /* the status that this attempt's answer was judged by; 0: it was not */
+    unsigned said;      /* the error status of the last answer that was let go; 0: none */
     bool failed_before; /* an attempt failed, and another was made */
     struct exchange_doubt doubt;
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */

@@ -166,8 +166,8 @@ static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
     alone_destroy(r);
 }
 
-/* An engine that told of more cached tokens than the prompt had: all of it went into the metric, and
- * what was learned of it was nonsense, too. */
+/* An engine that told of more cached tokens than the prompt had: all of it went into the metric,
+ * and what was learned of it was nonsense, too. */
 static void what_cannot_be_true_is_counted_and_teaches_nothing(void **state)
 {
     (void)state;

@@ -26,10 +26,8 @@ static void a_full_queue_is_a_failure_whatever_its_status(void **state)
     assert_int_equal(node_result_of(&e), NODE_RESULT_QUEUE_FULL);
     e.status = 503;
     assert_int_equal(node_result_of(&e), NODE_RESULT_QUEUE_FULL);
-    e = (struct node_ending){.answer = NODE_ANSWER_ERROR_EVENT,
-                             .status = 200,
-                             .event_status = 429,
-                             .queue_full = true};
+    e = (struct node_ending){
+        .answer = NODE_ANSWER_ERROR_EVENT, .status = 200, .event_status = 429, .queue_full = true};
     assert_int_equal(node_result_of(&e), NODE_RESULT_QUEUE_FULL);
 }
 
