@@ -405,8 +405,8 @@ static void tally(struct node_router *r, struct node_replica *k, bool failed, ui
 }
 
 /* What cannot be true is corrected, and `*sane` is false. Some engines leave cached tokens out
- * where they are none. Once a replica has reported them, none reported means zero, in answers of the same
- * kind that were whole enough to report their tokens. */
+ * where they are none. Once a replica has reported them, none reported means zero, in answers of
+ * the same kind that were whole enough to report their tokens. */
 static struct node_usage usage_read(struct node_replica *k, const struct node_booking_entry *e,
                                     const struct node_usage *reported, bool *sane)
 {

@@ -35,8 +35,8 @@ static uint64_t prompt_bytes(const struct exchange *x)
 }
 
 /* `u`: what was read of the answer; NULL: nothing. `told`: the tokens that it says. Where the
- * engine did not come to tell (its client left, or it never does), what came of a stream counts, by events
- * or by text, as an event may have several tokens. */
+ * engine did not come to tell (its client left, or it never does), what came of a stream counts,
+ * by events or by text, as an event may have several tokens. */
 static int64_t completion_of(const struct exchange *x, const struct http_usage *u, int64_t told)
 {
     bool stream =
