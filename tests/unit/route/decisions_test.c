@@ -106,7 +106,16 @@ static void a_decision_has_its_table_and_its_end(void **state)
     assert_int_equal(number(outcome, "ms"), 90);
     assert_int_equal(number(outcome, "cached_tokens"), 3900);
     assert_int_equal(number(json_array_get(array, 0), "time_ms"), UNIX_MS + 10);
+    assert_string_equal(text(outcome, "result"), "retried"); /* as long as nothing else is said */
     json_decref(array);
+    node_decisions_result(d, 2, NODE_RESULT_CUT);
+    node_decisions_result(d, 2, NODE_RESULT_OK); /* it ended once */
+    node_decisions_result(d, 1, NODE_RESULT_OK); /* under way */
+    array = read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
+    outcome = json_object_get(json_array_get(array, 0), "outcome");
+    assert_string_equal(text(outcome, "result"), "cut");
+    json_decref(array);
+    assert_false(node_decisions_ended(d, 1));
     done(r, made, START_MS + 100);
     node_decisions_check(d);
     alone_destroy(r);
