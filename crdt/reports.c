@@ -34,8 +34,7 @@ struct reporter {
 
 struct crdt_reports {
     const struct crdt_registry *registry;
-    uint64_t self;
-    uint64_t load_version, version;
+    uint64_t self, load_version, version;
     unsigned routers_max; /* this one too */
     unsigned count;
     struct reporter **reporter; /* by router; own one too */
@@ -71,6 +70,7 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.sight.asleep = in->sight.asleep;
         out.sight.breaker = in->sight.breaker;
         out.sight.cured = in->sight.cured;
+        out.sight.rejects = in->sight.rejects;
     } else {
         crdt_learned_copy(&out.learned, &in->learned);
     }

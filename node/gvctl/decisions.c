@@ -19,8 +19,7 @@ static const char *number_of(const json_t *o, const char *key, double unit, int 
     return out;
 }
 
-/* An engine that answers a request with 400 has served it well, and refused it. How the request
- * itself ended is said where the status does not: "200 broken, cut". */
+/* How the request itself ended is said where the status does not: "200 broken, cut". */
 static const char *end_of(const json_t *outcome, char out[48])
 {
     static const char *const said[] = {"cut", "queue_full", "retried"};
@@ -28,12 +27,10 @@ static const char *end_of(const json_t *outcome, char out[48])
     const char *result = "";
     if (!json_is_object(outcome))
         return "under way";
-    bool refused = fields_number(outcome, "status") >= 400 && fields_equal(outcome, "end", "ok");
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         result = fields_equal(outcome, "result", said[i]) ? said[i] : result;
     (void)snprintf(out, 48, "%s %s%s%s", number_of(outcome, "status", 1, 0, status),
-                   refused ? "refused" : fields_text(outcome, "end"), result[0] != '\0' ? ", " : "",
-                   result);
+                   fields_text(outcome, "end"), result[0] != '\0' ? ", " : "", result);
     return out;
 }
 

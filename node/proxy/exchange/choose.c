@@ -38,6 +38,13 @@ bool exchange_only_there(const struct exchange *x)
     return x->route.kind == HTTP_PATH_RESPONSE_STORED && !x->asking_around;
 }
 
+bool exchange_reject_again(const struct exchange *x)
+{
+    return exchange_computes(x->route.kind) && !x->dropped && x->request.body->complete &&
+           x->suspect.deaths == 0 && x->retries < x->proxy->config.options->retries_max &&
+           exchange_stored_response(x).len == 0;
+}
+
 void exchange_describe(const struct exchange *x, struct node_request *out)
 {
     *out = (struct node_request){.session = session_of(x),
@@ -47,6 +54,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .sent = x->attempts > 0 && x->reached,
                                  .id = x->request_id,
                                  .attempt = x->attempts + 1,
+                                 .kind = exchange_reject_kind(x),
+                                 .again = exchange_reject_again(x),
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);
