@@ -15,6 +15,7 @@ enum {
     NODE_MODEL_ID_MAX = 255,       /* bytes of one that an engine lists */
     NODE_HEALTH_PATH_MAX = 127,    /* bytes of the path that a health check asks for */
     NODE_MODELS_DENIALS = 4096,    /* pairs of replica and model that is not there; 64 KiB */
+    NODE_CONTEXT_TOKENS_MAX = 1000000000, /* a context length; a longer one counts as not told */
     NODE_ANSWERED_ROWS_MAX = 4096, /* pairs of replica and model whose tokens are counted */
 };
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "http/multipart.h"
+#include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/suspect_wait.h"
 
 static struct slice session_of(const struct exchange *x)
@@ -47,6 +48,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .sent = x->attempts > 0 && x->reached,
                                  .id = x->request_id,
                                  .attempt = x->attempts + 1,
+                                 .too_long = x->too_long,
+                                 .context_over = x->context_over,
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);
@@ -62,6 +65,17 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
     struct slice stored = exchange_stored_response(x);
     if (stored.len > 0)
         out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
+}
+
+bool exchange_look(struct exchange *x, void (*over)(struct deadline *d))
+{
+    if (x->looked || !prober_look(x->proxy))
+        return false;
+    x->looked = x->looking = true;
+    x->choice = ERR_NOT_FOUND;
+    x->deadline.expired = over;
+    proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
+    return true;
 }
 
 static void model_unknown(struct exchange *x)
@@ -96,8 +110,12 @@ void exchange_no_answer(struct exchange *x, const char *text)
 
 void exchange_no_replica(struct exchange *x, int err)
 {
-    if (err == ERR_NOT_FOUND && x->attempts == 0) {
+    if (err == ERR_NOT_FOUND && (x->attempts == 0 || x->looked_after)) {
         model_unknown(x);
+        return;
+    }
+    if (err == ERR_UNREACHABLE && x->looked_after) {
+        exchange_answer_error(x, 503, slice_of("", 0), "No replica that may serve this model is up.");
         return;
     }
     if (x->attempts == 0 || err == ERR_FULL) {
