@@ -50,6 +50,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .attempt = x->attempts + 1,
                                  .too_long = x->too_long,
                                  .context_over = x->context_over,
+                                 .kind = exchange_reject_kind(x),
+                                 .again = exchange_reject_again(x),
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);

@@ -132,7 +132,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
     x->model_likely = true;
     int err = ERR_NOT_FOUND;
     if (may_ask_another(x, node_router_model_known(router, request->model)))
-        err = exchange_rebook(x, NODE_OUTCOME_OK);
+        err = exchange_rebook(x, NODE_OUTCOME_REJECTED);
     if (err == 0) {
         exchange_begin_anew(x, RETRY_MODEL);
         return true;
@@ -169,7 +169,7 @@ static bool judge_adapter(struct exchange *x)
     if (request.lora.len == 0)
         return is_denied(x, &request);
     prober_ask_models(x->proxy, x->decision.server);
-    if (exchange_rebook(x, NODE_OUTCOME_OK) != 0)
+    if (exchange_rebook(x, NODE_OUTCOME_REJECTED) != 0)
         return false;
     exchange_begin_anew(x, RETRY_MODEL);
     return true;
@@ -189,7 +189,7 @@ static bool judge_context(struct exchange *x)
         return false;
     x->too_long = true;
     x->context_over = node_router_context(router, x->decision.replica);
-    int err = exchange_rebook(x, NODE_OUTCOME_OK);
+    int err = exchange_rebook(x, NODE_OUTCOME_REJECTED);
     if (err == 0) {
         exchange_begin_anew(x, RETRY_CONTEXT);
         return true;
@@ -241,8 +241,8 @@ bool exchange_hold_judge(struct exchange *x)
     bool whole = !exchange_hold_is_long(x);
     if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, SIZE_MAX))
         return false;
-    if (x->status == 404)
-        return whole && judge_404(x);
+    if (x->status == 404 && whole && judge_404(x))
+        return true;
     struct node_engine_error error;
     node_error_read(held_body(x), &error);
     struct slice message = slice_of_cstr(error.message);
@@ -253,6 +253,8 @@ bool exchange_hold_judge(struct exchange *x)
     if (x->status == 400 && whole && is_judged_400(x, &error, message))
         return true;
     struct verdict_judgement j = verdict_of_answer(x->status, message);
+    if (j.verdict == VERDICT_CLIENT && exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
+        return true;
     return exchange_judge_answer(x, &j, x->status);
 }
 
@@ -304,7 +306,8 @@ bool exchange_hold_judge_event(struct exchange *x)
         return true;
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
-    if (exchange_judge_answer(x, &j, status))
+    if ((j.verdict == VERDICT_CLIENT && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
+        exchange_judge_answer(x, &j, status))
         return true;
     if (x->alive) /* the client has a 200: it gets the event */
         return false;

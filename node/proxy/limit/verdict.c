@@ -13,7 +13,7 @@ const char *verdict_reason_name(enum verdict_reason reason)
         [RETRY_ERROR] = "error",         [RETRY_DRAINS] = "drains",
         [RETRY_MODEL] = "model",         [RETRY_STORED] = "stored_response",
         [RETRY_ABORTED] = "aborted",     [RETRY_RANK] = "rank",
-        [RETRY_CONTEXT] = "context"};
+        [RETRY_CONTEXT] = "context",     [RETRY_REJECTED] = "rejected"};
     return names[reason];
 }
 
@@ -124,7 +124,7 @@ struct verdict_judgement verdict_of_answer(unsigned status, struct slice message
     }
     if (status == 0 || status >= 500)
         return judge_error(message);
-    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR, false};
+    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_REJECTED, RETRY_ERROR, false};
 }
 
 struct verdict_judgement verdict_of_abort(void)

@@ -30,6 +30,7 @@ enum verdict_reason {
     RETRY_ABORTED,   /* the engine gave the request up (finish reason "abort") */
     RETRY_CONTEXT,   /* its context is too short for the request */
     RETRY_RANK,      /* it has no rank of the number that was asked for, any more */
+    RETRY_REJECTED,  /* 4xx that may be the replica's own fault */
     RETRY_REASONS,
 };
 /* In a word: "connect", ... */
