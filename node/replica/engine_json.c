@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/err.h"
 #include "http/json.h"
 
@@ -149,11 +150,19 @@ static bool contains(struct slice text, struct slice word)
     return memmem(text.at, text.len, word.at, word.len) != NULL;
 }
 
-/* Of a text, as much as the reader keeps; the words stand behind the model's name. */
+/* Of a text, as much as the reader keeps; the words stand behind the model's name. It begins with
+ * what is missing: an engine repeats what the client wrote, such as the id of a response. */
 static bool says_unknown(struct slice text)
 {
-    bool missing = contains(text, SLICE("does not exist")) || contains(text, SLICE("not found"));
-    return missing && (contains(text, SLICE("model")) || contains(text, SLICE("Model")));
+    static const struct slice begins[] = {{"The model", 9}, {"the model", 9}, {"Model", 5},
+                                          {"model", 5},     {"No model", 8},  {"no model", 8}};
+    bool missing = contains(text, SLICE("does not exist")) || contains(text, SLICE("not found")) ||
+                   slice_starts_with(text, SLICE("model: ")); /* Anthropic's "model: NAME" */
+    for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
+        if (slice_starts_with(text, begins[i]))
+            return missing;
+    }
+    return false;
 }
 
 bool node_error_model_unknown(struct slice json)

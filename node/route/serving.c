@@ -69,8 +69,6 @@ static bool may_come(const struct node_router *r, unsigned replica, struct slice
 {
     const struct node_replica *k = &r->replicas[replica];
     struct node_replica_set surely;
-    if (k->health == NODE_HEALTH_ROUTER)
-        return false;
     node_models_surely(r->models, model, &surely);
     return k->health != NODE_HEALTH_DOWN || node_models_listed(r->models, replica) ||
            node_replica_set_has(&surely, replica) ||
@@ -82,7 +80,7 @@ bool node_router_is_unknown(const struct node_router *r, const struct node_reque
 {
     bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].absent)
+        if (r->replicas[k].absent || r->replicas[k].health == NODE_HEALTH_ROUTER)
             continue;
         if (node_replica_set_has(serving, k) && may_come(r, k, request->model, now_ms))
             return false;
@@ -170,8 +168,8 @@ enum node_fit node_router_fit(const struct node_router *r, unsigned replica,
                               const struct node_need *need)
 {
     uint32_t context = context_of(r, replica);
-    if (context == 0)
-        return need->most > 0 ? NODE_FIT_UNKNOWN : NODE_FIT_WELL;
+    if (context == 0) /* believed to be no shorter than any that is known */
+        return need->most > r->context_least ? NODE_FIT_UNKNOWN : NODE_FIT_WELL;
     if (context <= need->over || need->least > context)
         return NODE_FIT_NOT;
     return need->most > context ? NODE_FIT_MAYBE : NODE_FIT_WELL;
@@ -201,7 +199,7 @@ void node_router_candidates_fit(struct node_router *r, const struct node_need *n
     enum node_fit best = NODE_FIT_NOT;
     uint32_t longest = 0;
     unsigned left = 0;
-    if (need->most == 0)
+    if (need->most <= r->context_least && need->over == 0)
         return;
     for (unsigned i = 0; i < r->candidate_count; i++) {
         enum node_fit fit = node_router_fit(r, r->candidates[i].replica, need);

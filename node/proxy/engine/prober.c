@@ -313,7 +313,7 @@ void prober_process_gone(struct proxy *proxy, unsigned replica)
         return;
     node_router_models_stale(proxy->config.router, replica, true);
     prober_ask_health(proxy, replica);
-    prober_ask_models(proxy, replica);
+    due_by(&proxy->engines.prober->probes[replica], NODE_PROBE_MODELS, proxy->now_ms);
 }
 
 void prober_hung_up(struct proxy *proxy, unsigned replica)

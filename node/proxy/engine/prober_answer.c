@@ -297,11 +297,8 @@ static void server_info_done(struct prober_probe *p, int err, unsigned status, s
     struct proxy *proxy = p->prober->proxy;
     struct node_scrape scrape;
     uint32_t context_tokens = 0;
-    if (err == 0 && status == 404) {
+    if (err == 0 && status == 404)
         p->older_server_info = !p->older_server_info;
-        if (p->older_server_info)
-            p->due_ms[NODE_PROBE_SERVER_INFO] = proxy->now_ms;
-    }
     if (err != 0 || status != 200 || node_server_info_parse(body, &scrape, &context_tokens) != 0)
         return;
     node_router_context_told(proxy->config.router, p->replica, context_tokens);

@@ -331,11 +331,18 @@ static void start(struct exchange *x)
     proxy_arm(p, PROXY_RETRY_FIRST + (enum proxy_limit)(random % PROXY_RETRY_WAITS), &x->deadline);
 }
 
+static void follow_choice(struct exchange *x, int err);
+
 static void look_over(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
     x->looking = false;
-    exchange_route(x);
+    if (exchange_refuse_suspect(x))
+        return;
+    int err = exchange_choose(x);
+    if (err == 0 && x->looked_after)
+        count_retry(x, RETRY_MODEL);
+    follow_choice(x, err);
 }
 
 bool exchange_look_after(struct exchange *x)
@@ -344,7 +351,8 @@ bool exchange_look_after(struct exchange *x)
         return false;
     x->looked_after = true;
     exchange_hang_up(x);
-    exchange_forget_answer(x);
+    exchange_forget_answer(x); /* with what waits of it, and its limit of time */
+    proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
     return true;
 }
 

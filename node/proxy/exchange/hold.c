@@ -221,11 +221,18 @@ static bool judge_rank(struct exchange *x)
     return true;
 }
 
+/* That is no question for any other replica, but for one with a longer context. */
+static bool says_too_long(unsigned status, const struct node_engine_error *error,
+                          struct slice message)
+{
+    return status == 400 && (error->too_long || verdict_context_is_short(message));
+}
+
 /* True: another answer comes in place of this one, or has. */
 static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
                           struct slice message)
 {
-    if (error->too_long || verdict_context_is_short(message))
+    if (says_too_long(400, error, message))
         return judge_context(x);
     return verdict_adapter_is_unknown(message) && judge_adapter(x);
 }
@@ -253,7 +260,8 @@ bool exchange_hold_judge(struct exchange *x)
     if (x->status == 400 && whole && is_judged_400(x, &error, message))
         return true;
     struct verdict_judgement j = verdict_of_answer(x->status, message);
-    if (j.verdict == VERDICT_CLIENT && exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
+    if (j.verdict == VERDICT_CLIENT && !says_too_long(x->status, &error, message) &&
+        exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
         return true;
     return exchange_judge_answer(x, &j, x->status);
 }
@@ -306,7 +314,9 @@ bool exchange_hold_judge_event(struct exchange *x)
         return true;
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
-    if ((j.verdict == VERDICT_CLIENT && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
+    bool rejected = j.verdict == VERDICT_CLIENT &&
+                !says_too_long(error.status, &error, slice_of_cstr(error.message));
+    if ((rejected && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
         exchange_judge_answer(x, &j, status))
         return true;
     if (x->alive) /* the client has a 200: it gets the event */
