@@ -12,7 +12,8 @@ enum {
     PING_INTERVAL_MS = 1000,
     AWAITED_MIN_MS = 250, /* between two checks of one that is down, and as much more at random */
     HELD_UP_MS = 500,     /* a probe that takes longer does not hold up the others */
-    MODELS_MIN_MS = 1000, /* between two questions for models: clients can make up names */
+    MODELS_MIN_MS = 250,  /* between two questions for models: clients can make up names */
+    HUNG_UP_MIN_MS = 1000, /* the same, of an engine that closes connections */
     RANKS_MIN_MS = 1000,  /* between two questions for ranks: clients can have a pin refused, too */
 };
 
@@ -135,7 +136,7 @@ static bool lists_soon(const struct prober_probe *p)
 {
     return p->active && p->was_up &&
            (is_under_way(p, NODE_PROBE_MODELS) ||
-            p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms);
+            p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms + MODELS_MIN_MS);
 }
 
 /* Requests that wait for lists are looked at when all have come. */
@@ -285,7 +286,7 @@ void prober_ask_models(struct proxy *proxy, unsigned replica)
     uint64_t now = proxy->now_ms;
     if (p == NULL || !p->active || !p->was_up)
         return;
-    if (p->models_ms != 0 && now < p->models_ms + MODELS_MIN_MS)
+    if (now < p->models_ms + MODELS_MIN_MS)
         due_by(p, NODE_PROBE_MODELS, p->models_ms + MODELS_MIN_MS);
     else
         ask_models_now(p, now);
@@ -294,14 +295,13 @@ void prober_ask_models(struct proxy *proxy, unsigned replica)
 bool prober_look(struct proxy *proxy)
 {
     struct prober *prober = proxy->engines.prober;
-    uint64_t now = proxy->now_ms;
     bool any = false;
     for (unsigned i = 0; prober != NULL && i < proxy->engines.pool_count; i++) {
         struct prober_probe *p = &prober->probes[i];
         if (!p->active || !p->was_up)
             continue;
-        if (now >= p->models_ms + MODELS_MIN_MS)
-            ask_models_now(p, now);
+        if (!is_under_way(p, NODE_PROBE_MODELS))
+            prober_ask_models(proxy, i);
         any |= lists_soon(p);
     }
     return any;
@@ -322,8 +322,9 @@ void prober_hung_up(struct proxy *proxy, unsigned replica)
         proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
     if (p == NULL || !p->active || !p->was_up)
         return;
-    if (proxy->now_ms >= p->models_ms + MODELS_MIN_MS)
-        prober_ask_health(proxy, replica);
+    if (proxy->now_ms < p->models_ms + HUNG_UP_MIN_MS)
+        return;
+    prober_ask_health(proxy, replica);
     prober_ask_models(proxy, replica);
 }
 

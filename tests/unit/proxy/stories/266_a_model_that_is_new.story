@@ -39,6 +39,11 @@ A posts /v1/completions {"model":"new","prompt":"x"}
     to A: HTTP/1.1 200 X; Content-Length: 10 "{\"from\":2}"
     release A at 2
 A posts /v1/completions {"model":"typo","prompt":"x"}
+wait 250
+    to 1a: GET /v1/models HTTP/1.1
+    to 2a: GET /v1/models HTTP/1.1
+1a answers 200 {"object":"list","data":[{"id":"m"}]}
+2a answers 200 {"object":"list","data":[{"id":"m"},{"id":"new"}]}
     to A: HTTP/1.1 404 Not Found; Content-Length: 106 "{\"error\":{\"message\":\"The model `typo` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
     log request
 counters

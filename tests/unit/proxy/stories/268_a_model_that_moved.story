@@ -48,8 +48,13 @@ A posts /v1/completions {"model":"o","prompt":"x"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"o\",\"prompt\":\"x\"}"
     book A at 1
 1b answers 404 {"error":{"message":"The model `o` does not exist.","type":"NotFoundError","param":"model","code":404}}
-    to A: HTTP/1.1 404 X; Content-Length: 103 "{\"error\":{\"message\":\"The model `o` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
     release A at 1
+wait 250
+    to 1a: GET /v1/models HTTP/1.1
+    to 2a: GET /v1/models HTTP/1.1
+1a answers 200 {"object":"list","data":[]}
+2a answers 200 {"object":"list","data":[{"id":"m"}]}
+    to A: HTTP/1.1 404 Not Found; Content-Length: 103 "{\"error\":{\"message\":\"The model `o` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
+    log request
 counters
-    requests 2, retries 1, 2xx 1, 4xx 1, upstream reused 1
+    requests 2, retries 1, 2xx 1, 4xx 1, refused model 1, upstream reused 1
