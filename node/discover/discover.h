@@ -152,9 +152,9 @@ bool discover_lists(const struct discover *d, unsigned source, struct slice name
 bool discover_pending(const struct discover *d);
 /* Whether any source lists the name now. */
 bool discover_listed(const struct discover *d, struct slice name);
-/* Whether a label names the model: of a source, whether it lists a replica now or not, or of one that
- * it lists. Of SGLang's "base:adapter" the base is enough. `denied`: a replica said that it does not
- * serve the model, so labels of those that are listed count no more. */
+/* Whether a label names the model: of a source, whether it lists a replica now or not, or of one
+ * that it lists. Of SGLang's "base:adapter" the base is enough. `denied`: a replica said that it
+ * does not serve the model, so labels of those that are listed count no more. */
 bool discover_names_model(const struct discover *d, struct slice model, bool denied);
 /* Whether some source may have replicas of a model that no label names: it has had no list yet and
  * its setting names no model, or what it has loads adapters on demand and it lists nothing now. */

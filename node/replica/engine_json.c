@@ -206,9 +206,9 @@ void node_error_read(struct slice json, struct node_engine_error *out)
         else if (token == HTTP_JSON_STRING && key_is(&r, SLICE("type")))
             keep_text(&r, out->type, sizeof out->type);
         else if (token == HTTP_JSON_STRING && key_is(&r, SLICE("code")))
-            out->too_long |= r.text_len <= NODE_MODEL_ID_MAX &&
-                             slice_equal(slice_of(r.text, r.text_len),
-                                         SLICE("context_length_exceeded"));
+            out->too_long |=
+                r.text_len <= NODE_MODEL_ID_MAX &&
+                slice_equal(slice_of(r.text, r.text_len), SLICE("context_length_exceeded"));
         if (token == HTTP_JSON_NUMBER &&
             (key_is(&r, SLICE("code")) || key_is(&r, SLICE("status_code")))) {
             double status = number_of(&r);

@@ -29,12 +29,12 @@
 struct node_labels {
     enum node_engine engine; /* AUTO: not said */
     bool adapters_on_demand;
-    double weight;         /* 0 counts as 1, so that a zeroed struct says nothing */
-    uint64_t cache_tokens; /* of each rank; 0: not said */
+    double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
+    uint64_t cache_tokens;   /* of each rank; 0: not said */
     uint32_t context_tokens; /* 0: not said */
-    unsigned ranks;        /* 0: not said */
-    struct slice model;    /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
-    struct slice health;   /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
+    unsigned ranks;          /* 0: not said */
+    struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
+    struct slice health;     /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
 };
 
 /* `text` is what stands behind the first '#'; empty: no labels. `model` and `health` borrow from

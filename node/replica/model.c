@@ -347,8 +347,7 @@ void node_models_deny(struct node_models *m, unsigned replica, struct slice name
     }
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
     bool on_demand = node_replica_set_has(&m->on_demand, replica);
-    enum denial_state state =
-        denial_after(place, place->key == key, listed && !on_demand, now_ms);
+    enum denial_state state = denial_after(place, place->key == key, listed && !on_demand, now_ms);
     *place = (struct denial){.key = key,
                              .until_ms = m->denied_until_ms & 0xffffffffffff,
                              .replica = replica,

@@ -190,15 +190,15 @@ struct node_replica {
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
-    unsigned answer_failures;     /* in a row, for want of a connection or of its end */
-    unsigned error_answers;       /* 5xx in a row */
-    unsigned probes_refused;      /* bit 1 << enum node_probe: its last answer was 401 or 403 */
-    bool models_stale;            /* its list of models may be that of another process */
-    bool gone;                    /* its port refused, and no probe succeeded since */
-    bool refuses, tls_fails;      /* so its last probe failed */
-    uint32_t context_said;   /* tokens of a prompt with its answer, by the settings; 0: nothing */
-    uint32_t context_listed; /* by its list of models, and */
-    uint32_t context_told;   /* by SGLang's /server_info; 0: they do not say */
+    unsigned answer_failures; /* in a row, for want of a connection or of its end */
+    unsigned error_answers;   /* 5xx in a row */
+    unsigned probes_refused;  /* bit 1 << enum node_probe: its last answer was 401 or 403 */
+    bool models_stale;        /* its list of models may be that of another process */
+    bool gone;                /* its port refused, and no probe succeeded since */
+    bool refuses, tls_fails;  /* so its last probe failed */
+    uint32_t context_said;    /* tokens of a prompt with its answer, by the settings; 0: nothing */
+    uint32_t context_listed;  /* by its list of models, and */
+    uint32_t context_told;    /* by SGLang's /server_info; 0: they do not say */
     uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
     uint64_t cache_tokens;        /* by the engine itself; 0: unknown */
     uint64_t cache_tokens_heard;  /* the same, reported by another router; 0: by none */
@@ -333,8 +333,8 @@ static inline bool node_replica_spare(const struct node_replica *k, uint64_t now
 /* In a back-off, or on trial since; leaving, or stalled; or for some requests. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
-    return k->reject.kinds != 0 || k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
-           k->broken.until_ms > now_ms || k->signs.stalls.trial ||
+    return k->reject.kinds != 0 || k->errors.trial || k->broken.trial ||
+           k->errors.until_ms > now_ms || k->broken.until_ms > now_ms || k->signs.stalls.trial ||
            node_signs_avoided(&k->signs, now_ms);
 }
 

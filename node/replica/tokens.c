@@ -97,8 +97,8 @@ static void widen(struct node_tokens *t)
             t->variance[i][k] *= grows[i] * grows[k];
 }
 
-/* Of what a prompt of these amounts, `sum` tokens as believed, has: its variance as a share, and how
- * much each factor has to do with that. */
+/* Of what a prompt of these amounts, `sum` tokens as believed, has: its variance as a share, and
+ * how much each factor has to do with that. */
 static double variance_of(const struct node_tokens *t, const double amount[NODE_KINDS], double sum,
                           double moves[NODE_KINDS])
 {

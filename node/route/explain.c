@@ -141,7 +141,7 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
     if (node_router_fit(r, replica, &need) != NODE_FIT_WELL) {
         bool not = node_router_fit(r, replica, &need) == NODE_FIT_NOT;
         (void)snprintf(room, WHY_BYTES, "its context of %" PRIu32 " tokens %s too short",
-                       node_router_context(r, replica), not? "is" : "may be");
+                       node_router_context(r, replica), not ? "is" : "may be");
         return node_router_context(r, replica) > 0 ? room : "its context length is not known";
     }
     if (node_replica_own_requests(&r->replicas[k->server]) >= r->config.replica_requests_max)
@@ -170,7 +170,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
         json_key(w, "why");
         json_cstr(w, standing.why != NODE_STANDING_WELL ? node_standing_text(standing.why)
                      : health != NODE_HEALTH_UP         ? node_health_text(health)
-                                                        : why_not_asked(r, i, request, now_ms, room));
+                                                : why_not_asked(r, i, request, now_ms, room));
         json_object_end(w);
     }
     json_array_end(w);

@@ -133,8 +133,8 @@ enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 static bool is_taken(const struct node_router *r, const struct node_replica *k,
                      const struct node_replica *rank, enum takes takes, uint64_t now_ms)
 {
-    if (takes != TAKES_ALL && (node_replica_stands_still(rank, now_ms) ||
-                               node_router_reject_avoids(r, rank->server)))
+    if (takes != TAKES_ALL &&
+        (node_replica_stands_still(rank, now_ms) || node_router_reject_avoids(r, rank->server)))
         return false;
     switch (takes) {
     case TAKES_GOOD:
@@ -281,7 +281,8 @@ static int candidates_find(struct node_router *r, const struct node_request *req
         err = candidates_among(r, &serving, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
-    bool unknown = request->replica_wanted < 0 && node_router_is_unknown(r, request, &serving, now_ms);
+    bool unknown =
+        request->replica_wanted < 0 && node_router_is_unknown(r, request, &serving, now_ms);
     return unknown ? ERR_NOT_FOUND : ERR_UNREACHABLE;
 }
 

@@ -2,9 +2,9 @@
  * long enough (docs/adr/0052).
  *
  * The router does not have the tokenizer. It knows how many tokens a prompt has about, and how sure
- * that is (node/replica/tokens.h). So there are three cases for each replica whose context length is
- * known: the request fits; it may fit; it is too long even if it has as few tokens as it may have
- * at all. */
+ * that is (node/replica/tokens.h). So there are three cases for each replica whose context length
+ * is known: the request fits; it may fit; it is too long even if it has as few tokens as it may
+ * have at all. */
 #include <math.h>
 
 #include "base/number.h"
@@ -46,7 +46,7 @@ static void takers_of_any_name(const struct node_router *r, struct node_replica_
 }
 
 void node_router_asked_find(const struct node_router *r, const struct node_request *request,
-                       uint64_t now_ms, struct node_replica_set *out)
+                            uint64_t now_ms, struct node_replica_set *out)
 {
     struct node_replica_set serving, any;
     serving_find(r, request->model, &serving);
@@ -61,9 +61,9 @@ void node_router_asked_find(const struct node_router *r, const struct node_reque
         *out = serving;
 }
 
-/* One that has never told its models may serve any. One that is down is believed to for as long as it
- * is awaited (node/route/health.c): then it is of no use to make clients wait for a name that they
- * may have misspelt. */
+/* One that has never told its models may serve any. One that is down is believed to for as long as
+ * it is awaited (node/route/health.c): then it is of no use to make clients wait for a name that
+ * they may have misspelt. */
 static bool may_come(const struct node_router *r, unsigned replica, struct slice model,
                      uint64_t now_ms)
 {

@@ -10,11 +10,11 @@ enum {
     SERVER_INFO_INTERVAL_MS = 60000,
     SGLANG_HEALTH_FACTOR = 5,
     PING_INTERVAL_MS = 1000,
-    AWAITED_MIN_MS = 250, /* between two checks of one that is down, and as much more at random */
-    HELD_UP_MS = 500,     /* a probe that takes longer does not hold up the others */
-    MODELS_MIN_MS = 250,  /* between two questions for models: clients can make up names */
+    AWAITED_MIN_MS = 250,  /* between two checks of one that is down, and as much more at random */
+    HELD_UP_MS = 500,      /* a probe that takes longer does not hold up the others */
+    MODELS_MIN_MS = 250,   /* between two questions for models: clients can make up names */
     HUNG_UP_MIN_MS = 1000, /* the same, of an engine that closes connections */
-    RANKS_MIN_MS = 1000,  /* between two questions for ranks: clients can have a pin refused, too */
+    RANKS_MIN_MS = 1000, /* between two questions for ranks: clients can have a pin refused, too */
 };
 
 /* Its version, and the key itself if it is wanted; 0: there is none. */

@@ -33,13 +33,14 @@ void prober_renew(struct proxy *proxy);
 void prober_ask(struct proxy *proxy, unsigned replica);
 /* It has other ranks than was believed: whatever tells how many, at most once a second. */
 void prober_ask_ranks(struct proxy *proxy, unsigned replica);
-/* Its list of models may have changed: it is asked for it now, but not more than four times a second.
- */
+/* Its list of models may have changed: it is asked for it now, but not more than four times a
+ * second. / */
 void prober_ask_models(struct proxy *proxy, unsigned replica);
-/* All that are up are asked so for their lists. False: none is up. Else proxy->exchanges.lists_due is set when all have come. */
+/* All that are up are asked so for their lists. False: none is up. Else proxy->exchanges.lists_due
+ * is set when all have come. */
 bool prober_look(struct proxy *proxy);
-/* It closed a connection sooner than a server does that is only tired of waiting: its process may be
- * another. It is asked for its health and its models, but not more than once a second. */
+/* It closed a connection sooner than a server does that is only tired of waiting: its process may
+ * be another. It is asked for its health and its models, but not more than once a second. */
 void prober_hung_up(struct proxy *proxy, unsigned replica);
 /* Its port refused a request: what answers there next may be another engine. It is avoided until it
  * has listed its models. */

@@ -117,7 +117,8 @@ void exchange_no_replica(struct exchange *x, int err)
         return;
     }
     if (err == ERR_UNREACHABLE && x->looked_after) {
-        exchange_answer_error(x, 503, slice_of("", 0), "No replica that may serve this model is up.");
+        exchange_answer_error(x, 503, slice_of("", 0),
+                              "No replica that may serve this model is up.");
         return;
     }
     if (x->attempts == 0 || err == ERR_FULL) {

@@ -122,8 +122,8 @@ static bool may_ask_another(const struct exchange *x, bool known)
                            x->attempts <= x->proxy->config.options->retries_max);
 }
 
-/* It does not know the model: another one is asked. True: another answer comes in place of this one,
- * or has. */
+/* It does not know the model: another one is asked. True: another answer comes in place of this
+ * one, or has. */
 static bool is_denied(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
@@ -315,7 +315,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
     bool rejected = j.verdict == VERDICT_CLIENT &&
-                !says_too_long(error.status, &error, slice_of_cstr(error.message));
+                    !says_too_long(error.status, &error, slice_of_cstr(error.message));
     if ((rejected && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
         exchange_judge_answer(x, &j, status))
         return true;

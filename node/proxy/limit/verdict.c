@@ -59,14 +59,14 @@ bool verdict_context_is_short(struct slice message)
     static const char *const words[] = {
         /* vLLM 0.9 to 0.33, OpenAI; SGLang ("Requested token count exceeds the model's ...") */
         "maximum context length",
-        "longer than the maximum model length",    /* vLLM, of a prompt alone */
-        "max_model_len",                           /* vLLM, of max_tokens, and in /v1/responses */
-        "longer than the model's context length",  /* SGLang, of a prompt alone */
-        "exceeds the maximum allowed length",      /* SGLang, where its cache is smaller */
-        "max_completion_tokens is too large",      /* SGLang; vLLM since 0.10 */
-        "exceeds the available context size",      /* llama.cpp */
-        "prompt is too long",                      /* Anthropic */
-        "context_length_exceeded",                 /* OpenAI's code */
+        "longer than the maximum model length",   /* vLLM, of a prompt alone */
+        "max_model_len",                          /* vLLM, of max_tokens, and in /v1/responses */
+        "longer than the model's context length", /* SGLang, of a prompt alone */
+        "exceeds the maximum allowed length",     /* SGLang, where its cache is smaller */
+        "max_completion_tokens is too large",     /* SGLang; vLLM since 0.10 */
+        "exceeds the available context size",     /* llama.cpp */
+        "prompt is too long",                     /* Anthropic */
+        "context_length_exceeded",                /* OpenAI's code */
     };
     return says_any(message, words, sizeof words / sizeof words[0]);
 }

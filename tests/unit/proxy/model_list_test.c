@@ -110,9 +110,12 @@ static void test_one_context_for_all_models(void **state)
         const char *json;
         uint32_t context;
     } cases[] = {
-        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"a\",\"parent\":\"m\"}]}", 4096},
-        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"n\",\"max_model_len\":4096}]}", 4096},
-        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"n\",\"max_model_len\":1}]}", 0},
+        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"a\",\"parent\":\"m\"}]}",
+         4096},
+        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"n\",\"max_model_len\":4096}]}",
+         4096},
+        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"n\",\"max_model_len\":1}]}",
+         0},
         {"{\"data\":[{\"id\":\"m\"}]}", 0},
         {"{\"data\":[]}", 0},
     };

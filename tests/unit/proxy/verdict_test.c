@@ -53,7 +53,8 @@ static void a_context_that_is_short_is_known_by_its_words(void **state)
 {
     (void)state;
     static const char *const too_long[] = {
-        "This model's maximum context length is 8192 tokens. However, your prompt contains at least "
+        "This model's maximum context length is 8192 tokens. However, your prompt contains at "
+        "least "
         "8193 input tokens",
         "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens "
         "(4000 in the messages, 1000 in the completion).",
@@ -69,7 +70,9 @@ static void a_context_that_is_short_is_known_by_its_words(void **state)
         "the request exceeds the available context size, try increasing it",
     };
     static const char *const other[] = {
-        "", "temperature must be non-negative", "max_tokens must be at least 1, got 0.",
+        "",
+        "temperature must be non-negative",
+        "max_tokens must be at least 1, got 0.",
         "As of transformers v4.44, default chat template is no longer allowed",
     };
     for (size_t i = 0; i < ARRAY_LEN(too_long); i++)

@@ -49,7 +49,8 @@ static void what_is_no_list_is_refused(void **state)
     for (size_t len = 0; len < whole.len; len++) {
         s.count = 0;
         assert_int_equal(node_models_parse(slice_of(whole.at, len), see, &s), ERR_SYNTAX);
-        assert_int_equal(node_server_info_parse(slice_of(whole.at, len), &scrape, &context), ERR_SYNTAX);
+        assert_int_equal(node_server_info_parse(slice_of(whole.at, len), &scrape, &context),
+                         ERR_SYNTAX);
         assert_false(node_error_model_unknown(slice_of(whole.at, len)));
         assert_int_equal(node_models_owner(slice_of(whole.at, len)), NODE_ENGINE_AUTO);
     }
@@ -92,7 +93,8 @@ static void a_404_says_what_is_unknown(void **state)
         "{\"error\":{\"message\":\"Response 'resp_1' not found.\",\"param\":\"response_id\"}}",
         "{\"error\":{\"message\":\"The model is busy\"}}",
         "{\"error\":{\"message\":\"Response 'my-model' not found.\",\"param\":\"response_id\"}}",
-        "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"batch: model\"}}",
+        "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"batch: "
+        "model\"}}",
         "{\"error\":{\"param\":\"model\"}", /* cut */
         "The model `nope` does not exist.",
         "",
@@ -120,9 +122,11 @@ static void server_info_tells_the_cache(void **state)
     assert_int_equal(context, 0);
     assert_true(s.cache_tokens == 123456 && s.block_tokens == 1 && s.running == -1);
     assert_int_equal(s.ranks, 0);
-    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":8,\"page_size\":1}"), &s, &context), 0);
+    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":8,\"page_size\":1}"), &s, &context),
+                     0);
     assert_int_equal(s.ranks, 8);
-    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":1e9,\"page_size\":1}"), &s, &context), 0);
+    assert_int_equal(
+        node_server_info_parse(SLICE("{\"dp_size\":1e9,\"page_size\":1}"), &s, &context), 0);
     assert_int_equal(s.ranks, 0);
     assert_int_equal(node_server_info_parse(SLICE("{}"), &s, &context), ERR_NOT_FOUND);
     assert_int_equal(node_server_info_parse(SLICE("{"), &s, &context), ERR_SYNTAX);
@@ -178,7 +182,8 @@ static void a_code_says_that_it_is_too_long(void **state)
     node_error_read(SLICE("{\"error\":{\"message\":\"no\",\"code\":\"context_length_exceeded\"}}"),
                     &error);
     assert_true(error.too_long);
-    node_error_read(SLICE("{\"error\":{\"message\":\"context_length_exceeded\",\"code\":400}}"), &error);
+    node_error_read(SLICE("{\"error\":{\"message\":\"context_length_exceeded\",\"code\":400}}"),
+                    &error);
     assert_false(error.too_long);
 }
 

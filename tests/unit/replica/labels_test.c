@@ -10,9 +10,10 @@ static void labels_are_read(void **state)
     struct node_labels l = {0};
     assert_null(node_labels_parse(SLICE(""), &l));
     assert_true(l.engine == NODE_ENGINE_AUTO && l.model.len == 0 && node_labels_weight(&l) == 1);
-    assert_null(node_labels_parse(SLICE("weight=2.5#role=any#adapters=on-demand#cache-tokens="
-                                        "2000000#context=8192#model=org/a-model:8b@x&y=z#engine=sglang"),
-                                  &l));
+    assert_null(
+        node_labels_parse(SLICE("weight=2.5#role=any#adapters=on-demand#cache-tokens="
+                                "2000000#context=8192#model=org/a-model:8b@x&y=z#engine=sglang"),
+                          &l));
     assert_int_equal(l.engine, NODE_ENGINE_SGLANG);
     assert_true(node_labels_weight(&l) == 2.5 && l.cache_tokens == 2000000);
     assert_int_equal(l.context_tokens, 8192);

@@ -1,8 +1,8 @@
 /* Which replicas are asked: by the length of their contexts, and by what is known of a model that
  * none of them serves. */
-#include "node/route/router_internal.h"
 #include "base/check.h"
 #include "node/route/discovered.h"
+#include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
 enum { SHORT = 4096, LONG = 131072 };
@@ -54,8 +54,8 @@ static void a_long_request_goes_where_it_fits(void **state)
         uint32_t output;
         unsigned among;
     } cases[] = {
-        {100, 0, 7},    {1000, 0, 7},  {1000, 700, 7},   {2000, 0, 6},
-        {1000, 4000, 6}, {100, 8000, 6}, {40000, 0, 6}, {400000, 0, 6},
+        {100, 0, 7},     {1000, 0, 7},   {1000, 700, 7}, {2000, 0, 6},
+        {1000, 4000, 6}, {100, 8000, 6}, {40000, 0, 6},  {400000, 0, 6},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct node_request request = long_request(cases[i].tokens, cases[i].output);
@@ -239,7 +239,8 @@ static void who_never_listed_is_awaited_for_a_minute(void **state)
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_UNREACHABLE);
     assert_int_equal(asked_for(r, "typo", START_MS + 59999), ERR_UNREACHABLE);
     assert_int_equal(asked_for(r, "typo", START_MS + 60000), ERR_NOT_FOUND);
-    /* What it listed, or answered for, or what its label says, counts for as long as it is there. */
+    /* What it listed, or answered for, or what its label says, counts for as long as it is there.
+     */
     node_router_model_served(r, 1, SLICE("learned"));
     assert_int_equal(asked_for(r, "learned", START_MS + 600000), ERR_UNREACHABLE);
     struct node_labels labels = {.model = SLICE("label")};
