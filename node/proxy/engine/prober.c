@@ -298,7 +298,8 @@ bool prober_look(struct proxy *proxy)
     bool any = false;
     for (unsigned i = 0; prober != NULL && i < proxy->engines.pool_count; i++) {
         struct prober_probe *p = &prober->probes[i];
-        if (!p->active || !p->was_up)
+        unsigned refused = node_router_probes_refused(proxy->config.router, i);
+        if (!p->active || !p->was_up || (refused >> NODE_PROBE_MODELS & 1) != 0)
             continue;
         if (!is_under_way(p, NODE_PROBE_MODELS))
             prober_ask_models(proxy, i);

@@ -36,7 +36,7 @@ void prober_ask_ranks(struct proxy *proxy, unsigned replica);
 /* Its list of models may have changed: it is asked for it now, but not more than four times a
  * second. / */
 void prober_ask_models(struct proxy *proxy, unsigned replica);
-/* All that are up are asked so for their lists. False: none is up. Else proxy->exchanges.lists_due
+/* All that are up and do not refuse are asked so for their lists. False: there is none. Else proxy->exchanges.lists_due
  * is set when all have come. */
 bool prober_look(struct proxy *proxy);
 /* It closed a connection sooner than a server does that is only tired of waiting: its process may
