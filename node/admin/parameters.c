@@ -71,7 +71,8 @@ static const char *cut_labels(struct slice *name, enum node_engine *engine)
     const char *wrong = rest.len > 0 ? node_labels_parse(rest, &labels)
                                      : "after # want a label, such as engine=vllm";
     bool more = labels.weight > 0 || labels.model.len > 0 || labels.health.len > 0 ||
-                labels.cache_tokens > 0 || labels.ranks > 0 || labels.adapters_on_demand;
+                labels.cache_tokens > 0 || labels.context_tokens > 0 || labels.ranks > 0 ||
+                labels.adapters_on_demand;
     if (wrong == NULL && more)
         wrong = "no label but #engine= can be said at run time, for labels are not sent to the "
                 "other routers: want the others in the settings";

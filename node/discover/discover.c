@@ -25,6 +25,7 @@ void discover_destroy(struct discover *d)
     for (unsigned i = 0; i < d->source_count; i++) {
         discover_items_free(&d->sources[i].list);
         free(d->sources[i].name);
+        free(d->sources[i].model);
     }
     free(d->rows);
     free(d);
@@ -206,6 +207,22 @@ int discover_source(struct discover *d, const char *kind, struct slice name)
     (void)slice_to_cstr(name, copy, name.len + 1);
     d->sources[d->source_count] = (struct discover_origin){.kind = kind, .name = copy};
     return (int)d->source_count++;
+}
+
+int discover_source_labels(struct discover *d, unsigned source, const struct node_labels *labels)
+{
+    CHECK(source < d->source_count);
+    struct discover_origin *s = &d->sources[source];
+    s->adapters_on_demand = labels->adapters_on_demand;
+    if (labels->model.len == 0)
+        return ERR_OK;
+    char *copy = malloc(labels->model.len + 1);
+    if (copy == NULL)
+        return ERR_NOMEM;
+    (void)slice_to_cstr(labels->model, copy, labels->model.len + 1);
+    free(s->model);
+    s->model = copy;
+    return ERR_OK;
 }
 
 static void log_works(const struct discover *d, const struct discover_origin *s)
@@ -431,6 +448,39 @@ bool discover_listed(const struct discover *d, struct slice name)
 {
     const struct discover_row *row = discover_row_find(d, name);
     return row != NULL && row->vanished_ms == 0;
+}
+
+static bool is_model(struct slice label, struct slice model)
+{
+    struct slice rest = model;
+    return label.len > 0 &&
+           (slice_equal(label, model) || slice_equal(label, slice_cut(&rest, ':')));
+}
+
+bool discover_names_model(const struct discover *d, struct slice model, bool denied)
+{
+    for (unsigned i = 0; i < d->source_count; i++) {
+        const struct discover_origin *s = &d->sources[i];
+        bool counts = s->list.count == 0 || !denied;
+        if (counts && s->model != NULL && is_model(slice_of_cstr(s->model), model))
+            return true;
+        for (unsigned k = 0; k < s->list.count && !denied; k++) {
+            if (is_model(discover_item_labels(&s->list.at[k]).model, model))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool discover_may_have(const struct discover *d)
+{
+    for (unsigned i = 0; i < d->source_count; i++) {
+        const struct discover_origin *s = &d->sources[i];
+        bool unheard = !s->listed && s->model == NULL;
+        if (unheard || (s->adapters_on_demand && s->list.count == 0))
+            return true;
+    }
+    return false;
 }
 
 bool discover_told(const struct discover *d, struct slice name, struct node_labels *labels,

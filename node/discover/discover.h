@@ -117,6 +117,11 @@ void discover_check(const struct discover *d);
  * or ERR_NOMEM. */
 MUST_USE int discover_source(struct discover *d, const char *kind, struct slice name);
 
+/* What the setting of the source says of all its replicas: of these labels the model counts, and
+ * whether they load adapters on demand. Copied. ERR_NOMEM. */
+MUST_USE int discover_source_labels(struct discover *d, unsigned source,
+                                    const struct node_labels *labels);
+
 /* The whole list as it is now; a name that stands there twice counts as its first entry. ERR_LIMIT:
  * more than DISCOVER_ENTRIES_MAX; ERR_RANGE: a name that is empty or longer than NODE_NAME_MAX, or
  * a model longer than NODE_MODEL_ID_MAX; ERR_NOMEM. After an error the old list holds, and the
@@ -147,6 +152,13 @@ bool discover_lists(const struct discover *d, unsigned source, struct slice name
 bool discover_pending(const struct discover *d);
 /* Whether any source lists the name now. */
 bool discover_listed(const struct discover *d, struct slice name);
+/* Whether a label names the model: of a source, whether it lists a replica now or not, or of one
+ * that it lists. Of SGLang's "base:adapter" the base is enough. `denied`: a replica said that it
+ * does not serve the model, so labels of those that are listed count no more. */
+bool discover_names_model(const struct discover *d, struct slice model, bool denied);
+/* Whether some source may have replicas of a model that no label names: it has had no list yet and
+ * its setting names no model, or what it has loads adapters on demand and it lists nothing now. */
+bool discover_may_have(const struct discover *d);
 /* What the host was told last of a name that it was to use and is not to forget yet: the labels,
  * borrowed until the next list or tick, and whether it drains. False: nothing. */
 MUST_USE bool discover_told(const struct discover *d, struct slice name, struct node_labels *labels,

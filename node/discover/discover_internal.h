@@ -11,6 +11,7 @@ struct discover_item {
     enum node_engine engine;
     double weight;
     uint64_t cache_tokens;
+    uint32_t context_tokens;
     bool adapters_on_demand;
     uint8_t ranks;
     uint16_t name_len, model_len, health_len;
@@ -45,6 +46,7 @@ static inline struct node_labels discover_item_labels(const struct discover_item
     return (struct node_labels){.engine = item->engine,
                                 .weight = item->weight,
                                 .cache_tokens = item->cache_tokens,
+                                .context_tokens = item->context_tokens,
                                 .adapters_on_demand = item->adapters_on_demand,
                                 .ranks = item->ranks,
                                 .model = slice_of(item->model, item->model_len),
@@ -55,7 +57,9 @@ MUST_USE int discover_name_compare(struct slice a, struct slice b);
 
 struct discover_origin {
     const char *kind;
-    char *name; /* owned */
+    char *name;              /* owned */
+    char *model;             /* by the label of its setting; owned; NULL: it names none */
+    bool adapters_on_demand; /* by the same */
     struct discover_items list;
     bool listed, failing;
     bool said_empty; /* the last list that it gave, taken or not */

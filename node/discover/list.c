@@ -23,6 +23,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
         .engine = labels->engine,
         .weight = node_labels_weight(labels),
         .cache_tokens = labels->cache_tokens,
+        .context_tokens = labels->context_tokens,
         .ranks = (uint8_t)labels->ranks,
         .adapters_on_demand = labels->adapters_on_demand,
         .name_len = (uint16_t)entry->name.len,
@@ -96,8 +97,8 @@ bool discover_item_same(const struct discover_item *a, const struct discover_ite
 {
     struct slice model = slice_of(a->model, a->model_len);
     return a->state == b->state && a->engine == b->engine && a->weight == b->weight &&
-           a->cache_tokens == b->cache_tokens && a->ranks == b->ranks &&
-           a->adapters_on_demand == b->adapters_on_demand &&
+           a->cache_tokens == b->cache_tokens && a->context_tokens == b->context_tokens &&
+           a->ranks == b->ranks && a->adapters_on_demand == b->adapters_on_demand &&
            slice_equal(discover_item_name(a), discover_item_name(b)) &&
            slice_equal(model, slice_of(b->model, b->model_len)) &&
            slice_equal(slice_of(a->health, a->health_len), slice_of(b->health, b->health_len));

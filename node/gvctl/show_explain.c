@@ -147,6 +147,10 @@ int show_explain(const struct show *how, const json_t *e)
     printf("policy %s, about %.0f prompt tokens, %.0f expected output tokens, %.0f checkpoints\n\n",
            fields_text(e, "policy"), fields_number(e, "prompt_tokens"),
            fields_number(e, "output_tokens"), fields_number(e, "checkpoints"));
+    if (fields_number(e, "tokens_most") > 0)
+        printf("With its answer, the prompt has %.0f to %.0f tokens: not all contexts may be long "
+               "enough.\n\n",
+               fields_number(e, "tokens_least"), fields_number(e, "tokens_most"));
     bool adapter = fields_is(e, "adapter"), tier = has_tier_tokens(e);
     show_costs(how, e, tier, adapter);
     show_left_out(e);

@@ -189,7 +189,8 @@ static const char replicas_legend[] =
     "router that names it, or unnamed: no living router names it, and it goes in 16\n"
     "minutes at most. CHOSEN: by this router alone. REQUESTS: under way there, of all\n"
     "routers; OTHERS': of these, those of other routers. QUEUE: until what waits there is\n"
-    "computed. CACHE and HELD are thousands of tokens: the size of the replica's KV cache,\n"
+    "computed. CONTEXT: the longest prompt with its answer that it takes, in tokens; -: not\n"
+    "known. CACHE and HELD are thousands of tokens: the size of the replica's KV cache,\n"
     "and how much of it this router believes to be filled.\n";
 
 int show_replicas(const struct show *how, const json_t *list)
@@ -205,6 +206,7 @@ int show_replicas(const struct show *how, const json_t *list)
                                                   {"OTHERS'", TABLE_RIGHT | TABLE_WIDE},
                                                   {"QUEUE s", TABLE_RIGHT},
                                                   {"PREFILL/s", TABLE_RIGHT | TABLE_WIDE},
+                                                  {"CONTEXT", TABLE_RIGHT | TABLE_WIDE},
                                                   {"CACHE", TABLE_RIGHT | TABLE_WIDE},
                                                   {"HELD", TABLE_RIGHT},
                                                   {"RESTARTS", TABLE_RIGHT | TABLE_WIDE}};
@@ -234,6 +236,8 @@ int show_replicas(const struct show *how, const json_t *list)
         table_cell(&t, "%.0f", fields_number(load, "requests_of_others"));
         table_cell(&t, "%.3f", fields_number(load, "queue_s"));
         table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
+        table_cell(&t, json_is_number(json_object_get(r, "context_tokens")) ? "%.0f" : "-",
+                   fields_number(r, "context_tokens"));
         table_cell(&t, "%.0fk", fields_number(json_object_get(r, "cache"), "tokens") / 1000);
         table_cell(&t, "%.0fk", held_of(r));
         table_cell(&t, "%.0f", fields_number(r, "restarts"));

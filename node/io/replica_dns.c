@@ -317,6 +317,8 @@ int replica_dns_open(struct replica_dns **out, uv_loop_t *loop, const struct nod
         CHECK(node_dns_parse(slice_of_cstr(list->at[i]), &n->option) == NULL);
         err = discover_source(d, "dns", n->option.name);
         n->source = (unsigned)err;
+        if (err >= 0)
+            err = discover_source_labels(d, n->source, &n->option.labels);
     }
     if (err >= 0)
         err = dns_open(&r->dns, loop, &options->dns_server);

@@ -435,6 +435,9 @@ static int add_source(struct replica_kubernetes *r, const char *text)
     s->number = discover_source(r->discover, "kubernetes", slice_of_cstr(name));
     if (s->number < 0)
         return s->number == ERR_EXISTS ? refuse_twice(r, text) : s->number;
+    err = discover_source_labels(r->discover, (unsigned)s->number, &service.labels);
+    if (err != 0)
+        return err;
     uint64_t seed;
     io_random_bytes(&seed, sizeof seed);
     err = discover_kubernetes_create(&s->kubernetes, &service, seed, now_of(r));

@@ -222,6 +222,8 @@ static void on_upstream_ended(void *owner, int err, uint64_t now_ms)
         return;
     u->proxy->now_ms = now_ms;
     struct exchange *x = u->exchange;
+    if (u->state == UPSTREAM_IDLE && now_ms - u->active_ms < UPSTREAM_EARLY_MS)
+        prober_hung_up(u->proxy, (unsigned)(u->pool - u->proxy->engines.pools));
     if (err == 0 && upstream_ended(u))
         exchange_ended(x);
     else
@@ -373,6 +375,9 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
         if (c->state == CLIENT_HEAD)
             take_requests(c, slice_of(NULL, 0));
     }
+    if (p->exchanges.lists_due)
+        deadline_run(&p->limit[PROXY_LISTS], UINT64_MAX);
+    p->exchanges.lists_due = false;
     bool look = p->exchanges.queue_due && p->exchanges.queue.length > 0;
     p->exchanges.queue_due = false;
     if (look)

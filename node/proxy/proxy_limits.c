@@ -42,6 +42,7 @@ static void read_waits(const struct node_options *o, uint64_t *out)
         [PROXY_RETRY_LAST] = 150,
         [PROXY_REQUEST] = or_never(o->request_timeout_ms),
         [PROXY_QUEUE] = or_never(o->queue_timeout_ms),
+        [PROXY_LISTS] = PROXY_LISTS_MS,
         [PROXY_FETCH] = o->health_timeout_ms,
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
         [PROXY_FETCH_CONNECT] =

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/err.h"
 #include "http/json.h"
 
@@ -49,6 +50,20 @@ static enum http_json_token next(struct reader *r)
 static bool key_is(const struct reader *r, struct slice name)
 {
     return r->key_len <= 64 && slice_equal(slice_of(r->key, r->key_len), name);
+}
+
+static double number_of(const struct reader *r)
+{
+    char text[HTTP_JSON_NUMBER_MAX + 1];
+    (void)slice_to_cstr(http_json_number(&r->json), text, sizeof text);
+    return strtod(text, NULL);
+}
+
+/* A context length; 0: it is none. */
+static uint32_t context_of(const struct reader *r)
+{
+    double tokens = number_of(r);
+    return tokens >= 1 && tokens <= NODE_CONTEXT_TOKENS_MAX ? (uint32_t)tokens : 0;
 }
 
 /* Depths: 1 the list's object, 2 the array "data", 3 a model. */
@@ -118,16 +133,36 @@ struct slice node_models_parent(struct slice object, char room[NODE_MODEL_ID_MAX
     return SLICE("");
 }
 
+uint32_t node_models_context(struct slice object)
+{
+    struct reader r = {.in = object};
+    http_json_init(&r.json);
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token == HTTP_JSON_NUMBER && r.depth == 1 && key_is(&r, SLICE("max_model_len")))
+            return context_of(&r);
+    }
+    return 0;
+}
+
 static bool contains(struct slice text, struct slice word)
 {
     return memmem(text.at, text.len, word.at, word.len) != NULL;
 }
 
-/* Of a text, as much as the reader keeps; the words stand behind the model's name. */
+/* Of a text, as much as the reader keeps; the words stand behind the model's name. It begins with
+ * what is missing: an engine repeats what the client wrote, such as the id of a response. */
 static bool says_unknown(struct slice text)
 {
-    bool missing = contains(text, SLICE("does not exist")) || contains(text, SLICE("not found"));
-    return missing && (contains(text, SLICE("model")) || contains(text, SLICE("Model")));
+    static const struct slice begins[] = {{"The model", 9}, {"the model", 9}, {"Model", 5},
+                                          {"model", 5},     {"No model", 8},  {"no model", 8}};
+    bool missing = contains(text, SLICE("does not exist")) || contains(text, SLICE("not found")) ||
+                   slice_starts_with(text, SLICE("model: ")); /* Anthropic's "model: NAME" */
+    for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
+        if (slice_starts_with(text, begins[i]))
+            return missing;
+    }
+    return false;
 }
 
 bool node_error_model_unknown(struct slice json)
@@ -156,13 +191,6 @@ static void keep_text(const struct reader *r, char *out, size_t size)
     out[kept] = '\0';
 }
 
-static double number_of(const struct reader *r)
-{
-    char text[HTTP_JSON_NUMBER_MAX + 1];
-    (void)slice_to_cstr(http_json_number(&r->json), text, sizeof text);
-    return strtod(text, NULL);
-}
-
 /* The type of a flat one or of the error object stands deeper than that of an event. */
 void node_error_read(struct slice json, struct node_engine_error *out)
 {
@@ -177,6 +205,10 @@ void node_error_read(struct slice json, struct node_engine_error *out)
             keep_text(&r, out->message, sizeof out->message);
         else if (token == HTTP_JSON_STRING && key_is(&r, SLICE("type")))
             keep_text(&r, out->type, sizeof out->type);
+        else if (token == HTTP_JSON_STRING && key_is(&r, SLICE("code")))
+            out->too_long |=
+                r.text_len <= NODE_MODEL_ID_MAX &&
+                slice_equal(slice_of(r.text, r.text_len), SLICE("context_length_exceeded"));
         if (token == HTTP_JSON_NUMBER &&
             (key_is(&r, SLICE("code")) || key_is(&r, SLICE("status_code")))) {
             double status = number_of(&r);
@@ -195,9 +227,17 @@ static unsigned count_of(const struct reader *r)
     return number >= 0 && number <= NODE_RANKS_MAX ? (unsigned)number : 0;
 }
 
-int node_server_info_parse(struct slice json, struct node_scrape *out)
+/* SGLang takes no prompt that its cache cannot hold. */
+static uint32_t within(uint32_t context_tokens, double cache_tokens)
+{
+    bool holds = cache_tokens <= 0 || cache_tokens >= context_tokens;
+    return holds ? context_tokens : (uint32_t)cache_tokens;
+}
+
+int node_server_info_parse(struct slice json, struct node_scrape *out, uint32_t *context_tokens)
 {
     struct node_scrape s = node_scrape_unknown;
+    uint32_t context = 0;
     s.sglang = true;
     struct reader r = {.in = json};
     http_json_init(&r.json);
@@ -211,11 +251,14 @@ int node_server_info_parse(struct slice json, struct node_scrape *out)
             s.block_tokens = number_of(&r);
         else if (key_is(&r, SLICE("dp_size")))
             s.ranks = count_of(&r);
+        else if (key_is(&r, SLICE("context_length")))
+            context = context_of(&r);
     }
     if (!http_json_finish(&r.json))
         return ERR_SYNTAX;
     if (s.cache_tokens <= 0 && s.block_tokens <= 0)
         return ERR_NOT_FOUND;
     *out = s;
+    *context_tokens = within(context, s.cache_tokens);
     return 0;
 }

@@ -24,6 +24,10 @@ enum node_engine node_models_owner(struct slice object);
  * or the name is longer. */
 struct slice node_models_parent(struct slice object, char room[NODE_MODEL_ID_MAX]);
 
+/* The context length in tokens that an object of that list tells (max_model_len, of vLLM and
+ * SGLang); 0: none, as of most adapters. */
+uint32_t node_models_context(struct slice object);
+
 /* Whether the body of a 404 says that the model is unknown, rather than a path or something stored:
  * {"error":{"message":"The model `x` does not exist.","param":"model",...}} of vLLM, the flat
  * form of older ones, `"code":"model_not_found"` of OpenAI, and others of like words. */
@@ -34,6 +38,7 @@ struct node_engine_error {
     unsigned status;                     /* the one that it names; 0: none */
     char message[NODE_MODEL_ID_MAX + 1]; /* its beginning; empty: none */
     char type[64];                       /* empty: none */
+    bool too_long;                       /* its code: the context is too short */
 };
 
 /* Reads an error in any of the engines' forms: OpenAI's, the flat one of SGLang, Anthropic's, a
@@ -41,8 +46,10 @@ struct node_engine_error {
 void node_error_read(struct slice json, struct node_engine_error *out);
 
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens, of one rank), block_tokens (page_size)
- * and ranks (dp_size); all else of `out` is unknown. ERR_SYNTAX; ERR_NOT_FOUND if neither is
- * there. */
-MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out);
+ * and ranks (dp_size); all else of `out` is unknown. `context_tokens`: how long a prompt with its
+ * answer may be there, which is context_length, or the cache where that is smaller; 0: it does not
+ * say. ERR_SYNTAX; ERR_NOT_FOUND if none of the first two is there. */
+MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out,
+                                    uint32_t *context_tokens);
 
 #endif

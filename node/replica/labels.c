@@ -88,6 +88,15 @@ static const char *cache_tokens_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+static const char *context_set(struct node_labels *out, struct slice value)
+{
+    uint64_t tokens = 0;
+    if (slice_to_u64(value, &tokens) != ERR_OK || tokens == 0 || tokens > NODE_CONTEXT_TOKENS_MAX)
+        return "after # want context= and a number of tokens, such as context=131072";
+    out->context_tokens = (uint32_t)tokens;
+    return NULL;
+}
+
 static const char *ranks_set(struct node_labels *out, struct slice value)
 {
     uint64_t ranks = 0;
@@ -126,6 +135,7 @@ static const struct {
     {SLICE("model"), model_set},
     {SLICE("health"), health_set},
     {SLICE("cache-tokens"), cache_tokens_set},
+    {SLICE("context"), context_set},
     {SLICE("ranks"), ranks_set},
     {SLICE("adapters"), adapters_set},
     {SLICE("role"), role_set},
@@ -142,7 +152,7 @@ static unsigned label_find(struct slice name)
 }
 
 static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                              "ranks=, adapters= or role=, each behind its own #";
+                              "context=, ranks=, adapters= or role=, each behind its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {

@@ -9,6 +9,7 @@
  *   health   the path of its health check, where it is not that of the settings
  *   cache-tokens  size of its cache, of each rank, with all its tiers (memory of the host, disks);
  *            else what the engine says of its own memory counts
+ *   context  the longest prompt with its answer that it takes, in tokens, whatever its lists say
  *   ranks    how many data-parallel ranks it has (node/replica/rank.h), where its metrics do not
  *            say so; 1: it is one cache, whatever they show
  *   adapters on-demand: it loads adapters that its /v1/models does not list when it is asked for
@@ -28,11 +29,12 @@
 struct node_labels {
     enum node_engine engine; /* AUTO: not said */
     bool adapters_on_demand;
-    double weight;         /* 0 counts as 1, so that a zeroed struct says nothing */
-    uint64_t cache_tokens; /* of each rank; 0: not said */
-    unsigned ranks;        /* 0: not said */
-    struct slice model;    /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
-    struct slice health;   /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
+    double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
+    uint64_t cache_tokens;   /* of each rank; 0: not said */
+    uint32_t context_tokens; /* 0: not said */
+    unsigned ranks;          /* 0: not said */
+    struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
+    struct slice health;     /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
 };
 
 /* `text` is what stands behind the first '#'; empty: no labels. `model` and `health` borrow from

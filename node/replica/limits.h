@@ -5,16 +5,17 @@
 #include "crdt/limits.h"
 
 enum {
-    NODE_REPLICAS_MAX = 2048,        /* slots */
-    NODE_NAME_MAX = 256,             /* bytes of a replica's name */
-    NODE_RANKS_MAX = 64,             /* data-parallel ranks of one address */
-    NODE_ROUTER_NAME_MAX = 160,      /* bytes; of a router that was found in place of an engine */
-    NODE_BOOKINGS_MAX = 65536,       /* requests in flight */
-    NODE_MODELS_MAX = 8192,          /* names of models and adapters, listed or learned */
-    NODE_MODEL_NAME_MAX = 256,       /* bytes of one that a request names */
-    NODE_MODEL_ID_MAX = 255,         /* bytes of one that an engine lists */
-    NODE_HEALTH_PATH_MAX = 127,      /* bytes of the path that a health check asks for */
-    NODE_MODELS_DENIALS = 4096,      /* pairs of replica and model that is not there; 64 KiB */
+    NODE_REPLICAS_MAX = 2048,   /* slots */
+    NODE_NAME_MAX = 256,        /* bytes of a replica's name */
+    NODE_RANKS_MAX = 64,        /* data-parallel ranks of one address */
+    NODE_ROUTER_NAME_MAX = 160, /* bytes; of a router that was found in place of an engine */
+    NODE_BOOKINGS_MAX = 65536,  /* requests in flight */
+    NODE_MODELS_MAX = 8192,     /* names of models and adapters, listed or learned */
+    NODE_MODEL_NAME_MAX = 256,  /* bytes of one that a request names */
+    NODE_MODEL_ID_MAX = 255,    /* bytes of one that an engine lists */
+    NODE_HEALTH_PATH_MAX = 127, /* bytes of the path that a health check asks for */
+    NODE_MODELS_DENIALS = 4096, /* pairs of replica and model that is not there; 64 KiB */
+    NODE_CONTEXT_TOKENS_MAX = 1000000000, /* a context length; a longer one counts as not told */
     NODE_USAGE_TOKENS_MAX = 1 << 28, /* tokens of one answer that an engine may tell: 25 times the
                                       * longest context of any model; more is no count */
     NODE_ANSWERED_ROWS_MAX = 4096,   /* pairs of replica and model whose tokens are counted */

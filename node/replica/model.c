@@ -19,11 +19,21 @@ static const double ratio_weight = 2000, ratio_horizon = 1e6;
 static const double output_weight = 4, output_horizon = 200;
 static const double ratio_trust = 2; /* how far from the present ratio one prompt is believed */
 
+/* What a denial of a replica that lists its models is worth. */
+enum denial_state {
+    DENIAL_HOLDS,  /* until its time is over, whatever the replica lists */
+    DENIAL_FRESH,  /* until the replica lists its models again */
+    DENIAL_LIFTED, /* it did; another one holds */
+};
+
 struct denial {
     uint64_t key; /* of replica and model; 0: none */
     uint64_t until_ms : 48;
-    uint64_t replica : 16;
+    uint64_t replica : 13;
+    uint64_t state : 3; /* enum denial_state */
 };
+
+_Static_assert(NODE_REPLICAS_MAX <= 1 << 13, "a denial has the number of the replica");
 
 struct node_models {
     struct hash_secret secret;
@@ -278,7 +288,7 @@ static bool is_denied(const struct node_models *m, uint64_t key, uint64_t now_ms
     const struct denial *set = &m->denials[denial_at(key)];
     for (unsigned i = 0; i < DENIAL_WAYS; i++) {
         if (set[i].key == key)
-            return set[i].until_ms > now_ms;
+            return set[i].until_ms > now_ms && set[i].state != DENIAL_LIFTED;
     }
     return false;
 }
@@ -308,10 +318,18 @@ void node_models_learn_listed(struct node_models *m, unsigned replica, struct sl
         m->rows[number].listed = true;
 }
 
+/* An engine that lists a model and denies it by turns is not asked at each turn. */
+static enum denial_state denial_after(const struct denial *before, bool again, bool listed,
+                                      uint64_t now_ms)
+{
+    bool repeats = again && before->until_ms > now_ms && before->state != DENIAL_FRESH;
+    return listed && !repeats ? DENIAL_FRESH : DENIAL_HOLDS;
+}
+
 void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
 {
     bool listed = node_models_listed(m, replica);
-    if ((listed && !node_replica_set_has(&m->on_demand, replica)) || name.len == 0)
+    if (name.len == 0)
         return;
     unsigned number = row_find(m, name);
     if (number != ROW_NONE && !listed)
@@ -328,8 +346,24 @@ void node_models_deny(struct node_models *m, unsigned replica, struct slice name
             place = &set[i];
     }
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
-    *place = (struct denial){
-        .key = key, .until_ms = m->denied_until_ms & 0xffffffffffff, .replica = replica};
+    bool on_demand = node_replica_set_has(&m->on_demand, replica);
+    enum denial_state state = denial_after(place, place->key == key, listed && !on_demand, now_ms);
+    *place = (struct denial){.key = key,
+                             .until_ms = m->denied_until_ms & 0xffffffffffff,
+                             .replica = replica,
+                             .state = state};
+}
+
+void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t asked_ms)
+{
+    if (asked_ms >= m->denied_until_ms)
+        return;
+    for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++) {
+        struct denial *d = &m->denials[i];
+        bool before = d->until_ms <= asked_ms + NODE_MODELS_DENIED_MS;
+        if (d->key != 0 && d->replica == replica && d->state == DENIAL_FRESH && before)
+            d->state = DENIAL_LIFTED;
+    }
 }
 
 void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
@@ -339,10 +373,16 @@ void node_models_denied_remove(const struct node_models *m, struct slice name, u
         return;
     uint64_t hash = name_hash(m, name);
     for (unsigned k = 0; k < count; k++) {
-        bool sure = node_replica_set_has(&m->told, k) && !node_replica_set_has(&m->on_demand, k);
-        if (node_replica_set_has(set, k) && !sure && is_denied(m, denial_key(hash, k), now_ms))
+        if (node_replica_set_has(set, k) && is_denied(m, denial_key(hash, k), now_ms))
             node_replica_set_remove(set, k);
     }
+}
+
+bool node_models_denied(const struct node_models *m, unsigned replica, struct slice name,
+                        uint64_t now_ms)
+{
+    return now_ms < m->denied_until_ms &&
+           is_denied(m, denial_key(name_hash(m, name), replica), now_ms);
 }
 
 /* --- who serves what ------------------------------------------------------------------------- */

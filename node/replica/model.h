@@ -6,7 +6,10 @@
  *   - A successful answer for a model: it serves that one. It may still serve all others.
  *   - A 404 that names the model as unknown: it does not serve it, for NODE_MODELS_DENIED_MS.
  *
- * This counts only while the replica has not listed its models.
+ * The first counts only while the replica has not listed its models. A list is as old as it is: a
+ * 404 of a replica that has listed the model counts until the replica has listed its models again,
+ * as an answer to a question that came after the 404. If it then denies the model once more within
+ * that time, this counts for NODE_MODELS_DENIED_MS whatever it lists.
  *
  * A replica may load adapters on demand. It may be asked for adapters of its base that others list,
  * and for names that nobody lists; a 404 counts there as well.
@@ -114,11 +117,17 @@ void node_models_forget(struct node_models *m, unsigned replica);
 void node_models_unlist(struct node_models *m, unsigned replica);
 bool node_models_listed(const struct node_models *m, unsigned replica);
 
-/* What a client's request taught of a replica that has not listed its models; else ignored. */
+/* What a client's request taught of a replica. What went well is ignored of one that has listed its
+ * models. */
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name);
 /* The same of a list that the replica gave a client. */
 void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name);
 void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
+/* The replica has listed its models, asked at that time: what it denied before counts no more. */
+void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t asked_ms);
+/* Whether it lately denied the model. */
+bool node_models_denied(const struct node_models *m, unsigned replica, struct slice name,
+                        uint64_t now_ms);
 /* Takes those of `count` replicas that lately denied the model out of the set. */
 void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
                                uint64_t now_ms, struct node_replica_set *set);

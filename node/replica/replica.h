@@ -190,11 +190,15 @@ struct node_replica {
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
-    unsigned answer_failures;     /* in a row, for want of a connection or of its end */
-    unsigned error_answers;       /* 5xx in a row */
-    unsigned probes_refused;      /* bit 1 << enum node_probe: its last answer was 401 or 403 */
-    bool gone;                    /* its port refused, and no probe succeeded since */
-    bool refuses, tls_fails;      /* so its last probe failed */
+    unsigned answer_failures; /* in a row, for want of a connection or of its end */
+    unsigned error_answers;   /* 5xx in a row */
+    unsigned probes_refused;  /* bit 1 << enum node_probe: its last answer was 401 or 403 */
+    bool models_stale;        /* its list of models may be that of another process */
+    bool gone;                /* its port refused, and no probe succeeded since */
+    bool refuses, tls_fails;  /* so its last probe failed */
+    uint32_t context_said;    /* tokens of a prompt with its answer, by the settings; 0: nothing */
+    uint32_t context_listed;  /* by its list of models, and */
+    uint32_t context_told;    /* by SGLang's /server_info; 0: they do not say */
     uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
     uint64_t cache_tokens;        /* by the engine itself; 0: unknown */
     uint64_t cache_tokens_heard;  /* the same, reported by another router; 0: by none */
@@ -258,6 +262,16 @@ struct node_replica_config {
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
                        uint64_t name_hash, const struct node_replica_config *config);
 struct slice node_replica_name(const struct node_replica *k);
+
+/* Its context length: of a prompt with its answer, in tokens; 0: nobody knows. */
+static inline uint32_t node_replica_context(const struct node_replica *k)
+{
+    if (k->context_said > 0)
+        return k->context_said;
+    bool told_less =
+        k->context_told > 0 && (k->context_listed == 0 || k->context_told < k->context_listed);
+    return told_less ? k->context_told : k->context_listed;
+}
 
 /* How many adapters the engine holds at a time; 0: nobody knows. */
 static inline uint32_t node_replica_adapter_slots(const struct node_replica *k)

@@ -97,24 +97,45 @@ static void widen(struct node_tokens *t)
             t->variance[i][k] *= grows[i] * grows[k];
 }
 
-/* One step of the filter: these amounts had so many tokens. */
-static void step(struct node_tokens *t, const double amount[NODE_KINDS], double tokens)
+/* Of what a prompt of these amounts, `sum` tokens as believed, has: its variance as a share, and
+ * how much each factor has to do with that. */
+static double variance_of(const struct node_tokens *t, const double amount[NODE_KINDS], double sum,
+                          double moves[NODE_KINDS])
 {
-    double share[NODE_KINDS], moves[NODE_KINDS] = {0}, sum = 0;
-    for (unsigned i = 0; i < NODE_KINDS; i++)
-        sum += amount[i] * node_tokens_each(t, (enum node_kind)i);
-    if (sum <= 0 || tokens <= 0)
-        return;
+    double share[NODE_KINDS];
     double variance = noise * noise + noise_tokens / sum * noise_tokens / sum;
-    for (unsigned i = 0; i < NODE_KINDS; i++)
+    for (unsigned i = 0; i < NODE_KINDS; i++) {
         share[i] = amount[i] * t->first[i] / sum;
+        moves[i] = 0;
+    }
     for (unsigned k = 0; k < NODE_KINDS; k++) {
         for (unsigned i = 0; share[k] > 0 && i < NODE_KINDS; i++)
             moves[i] += t->variance[k][i] * share[k];
     }
     for (unsigned i = 0; i < NODE_KINDS; i++)
         variance += moves[i] * share[i];
-    double deviation = sqrt(variance), most = trust_deviations * deviation;
+    return variance;
+}
+
+double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
+                             const struct chain_content *content)
+{
+    double amount[NODE_KINDS], moves[NODE_KINDS];
+    double sum = node_tokens_of(t, bytes, content, NULL);
+    amounts_of(bytes, content, amount);
+    return sum > 0 ? sqrt(variance_of(t, amount, sum, moves)) : 0;
+}
+
+/* One step of the filter: these amounts had so many tokens. */
+static void step(struct node_tokens *t, const double amount[NODE_KINDS], double tokens)
+{
+    double moves[NODE_KINDS], sum = 0;
+    for (unsigned i = 0; i < NODE_KINDS; i++)
+        sum += amount[i] * node_tokens_each(t, (enum node_kind)i);
+    if (sum <= 0 || tokens <= 0)
+        return;
+    double deviation = sqrt(variance_of(t, amount, sum, moves));
+    double most = trust_deviations * deviation;
     double off = number_min(number_max(tokens / sum, 1 / trust_factor), trust_factor) - 1;
     bool surprises = fabs(off) > most;
     off = number_min(number_max(off, -most), most) / deviation;

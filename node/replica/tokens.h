@@ -42,6 +42,11 @@ void node_tokens_init(struct node_tokens *t, double bytes_per_token);
 double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
                       const struct chain_content *content, double *media);
 
+/* How far off that may be: a standard deviation as a share of it, of the kind whose logarithm is
+ * normal. */
+double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
+                             const struct chain_content *content);
+
 /* An engine counted so many (> 0) tokens in it; of which its media had so many, where these are
  * above 0. */
 void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_content *content,

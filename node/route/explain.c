@@ -57,11 +57,23 @@ static void put_text(struct json_writer *w, const char *key, struct slice text)
     json_slice(w, text);
 }
 
+/* null: nobody knows. */
+static void put_context(struct json_writer *w, const struct node_router *r, unsigned replica)
+{
+    uint32_t context = node_router_context(r, replica);
+    json_key(w, "context_tokens");
+    if (context > 0)
+        json_u64(w, context);
+    else
+        json_nil(w);
+}
+
 static void explain_candidate(struct json_writer *w, const struct node_router *r,
                               const struct node_candidate *c)
 {
     json_object_begin(w);
     put_text(w, "replica", node_replica_name(&r->replicas[c->replica]));
+    put_context(w, r, c->replica);
     json_put_u64(w, "cached_tokens", c->cached_tokens);
     json_put_u64(w, "tier_tokens", c->tier_tokens);
     json_put_u64(w, "requests", c->requests);
@@ -112,19 +124,37 @@ static enum node_health health_of(const struct node_router *r, const struct node
     return health == NODE_HEALTH_UP && k->draining ? NODE_HEALTH_DRAINING : health;
 }
 
-/* Why one is left out that is well. */
-static const char *why_not_asked(const struct node_router *r, const struct node_replica *k)
+enum { WHY_BYTES = 96 };
+
+/* Why one is left out that is well: a literal, or written to so many bytes at `room`. */
+static const char *why_not_asked(const struct node_router *r, unsigned replica,
+                                 const struct node_request *request, uint64_t now_ms, char *room)
 {
+    const struct node_replica *k = &r->replicas[replica];
+    struct node_need need = node_router_need(r, request);
+    struct node_replica_set asked;
+    node_router_asked_find(r, request, now_ms, &asked);
+    if (!node_replica_set_has(&asked, k->server))
+        return node_models_denied(r->models, k->server, request->model, now_ms)
+                   ? "answered lately that it does not know the model"
+                   : "does not serve the model";
+    if (node_router_fit(r, replica, &need) != NODE_FIT_WELL) {
+        bool not = node_router_fit(r, replica, &need) == NODE_FIT_NOT;
+        (void)snprintf(room, WHY_BYTES, "its context of %" PRIu32 " tokens %s too short",
+                       node_router_context(r, replica), not ? "is" : "may be");
+        return node_router_context(r, replica) > 0 ? room : "its context length is not known";
+    }
     if (node_replica_own_requests(&r->replicas[k->server]) >= r->config.replica_requests_max)
         return "at replica-requests-max";
-    return node_models_listed(r->models, k->server)
-               ? "does not serve the model"
-               : "answered lately that it does not know the model";
+    return r->replicas[k->server].models_stale ? "is asked for its models: it may be another engine"
+                                               : "another is preferred";
 }
 
 /* Replicas that were not weighed, and why. */
-static void explain_left_out(struct json_writer *w, const struct node_router *r, uint64_t now_ms)
+static void explain_left_out(struct json_writer *w, const struct node_router *r,
+                             const struct node_request *request, uint64_t now_ms)
 {
+    char room[WHY_BYTES];
     json_key(w, "left_out");
     json_array_begin(w);
     for (unsigned i = 0; i < r->replica_count; i++) {
@@ -140,7 +170,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
         json_key(w, "why");
         json_cstr(w, standing.why != NODE_STANDING_WELL ? node_standing_text(standing.why)
                      : health != NODE_HEALTH_UP         ? node_health_text(health)
-                                                        : why_not_asked(r, k));
+                                                : why_not_asked(r, i, request, now_ms, room));
         json_object_end(w);
     }
     json_array_end(w);
@@ -176,6 +206,9 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
     json_key(&w, "policy");
     json_cstr(&w, r->policy->name);
     put_text(&w, "model", request->model);
+    struct node_need need = node_router_need(r, request);
+    json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: it fits all contexts, or */
+    json_put_u64(&w, "tokens_most", need.most);   /* none is known */
     put_double(&w, "displaced_weight", r->config.displaced_weight);
     put_double(&w, "decode_weight", r->config.decode_weight);
     if (err != ERR_OK) {
@@ -200,7 +233,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
             explain_candidate(&w, r, &r->candidates[i]);
         json_array_end(&w);
     }
-    explain_left_out(&w, r, now_ms);
+    explain_left_out(&w, r, request, now_ms);
     json_object_end(&w);
     return json_writer_finish(&w);
 }
@@ -417,6 +450,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     replica_standing(w, r, k, now_ms);
     json_key(w, "engine");
     json_cstr(w, node_engine_text(k->engine));
+    put_context(w, r, number);
     put_double(w, "weight", k->weight);
     json_key(w, "sources");
     discover_names_write(r->sources, node_replica_name(k), w);

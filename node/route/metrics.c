@@ -68,6 +68,9 @@ static struct crdt_load others(const struct context *c, const struct node_replic
       node_load_queue_s(c->r->bookings, &k->load, k->tokens_per_s, c->now_ms))                     \
     X(cache_tokens, PROMETHEUS_GAUGE, "Size of the cache as told by the engine or configured.",    \
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
+    X(context_length, PROMETHEUS_GAUGE,                                                            \
+      "Longest prompt with its answer that it takes; 0 if nobody knows.",                          \
+      node_router_context(c->r, (unsigned)(k - c->r->replicas)))                                   \
     X(cache_size_factor, PROMETHEUS_GAUGE, "Learned correction of the cache size.",                \
       k->belief.factor)                                                                            \
     X(engine_running, PROMETHEUS_GAUGE,                                                            \

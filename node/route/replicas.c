@@ -51,6 +51,8 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     k->weight = node_labels_weight(labels);
     k->belief.stale |= k->cache_tokens_said != labels->cache_tokens;
     k->cache_tokens_said = labels->cache_tokens;
+    k->context_said = labels->context_tokens;
+    node_router_contexts_follow(r);
     k->ranks_said = labels->ranks;
     node_models_on_demand(r->models, replica, labels->adapters_on_demand);
     k->model_len = (uint16_t)labels->model.len;
@@ -390,6 +392,22 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
     if (k->model_len > 0 && err == ERR_OK)
         err = node_models_also(r->models, replica, slice_of(k->model, k->model_len));
     return err;
+}
+
+void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t asked_ms)
+{
+    CHECK(replica < r->replica_count);
+    node_models_listed_anew(r->models, replica, asked_ms);
+}
+
+void node_router_models_stale(struct node_router *r, unsigned replica, bool stale)
+{
+    node_router_process_at(r, replica)->models_stale = stale;
+}
+
+bool node_router_models_are_stale(const struct node_router *r, unsigned replica)
+{
+    return node_router_process_at(r, replica)->models_stale;
 }
 
 void node_router_model_label_take(struct node_router *r, unsigned replica)

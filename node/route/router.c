@@ -124,62 +124,6 @@ void node_router_check(const struct node_router *r)
     CHECK(r->crdt == node_state_crdt(r->state) && r->index == node_state_index(r->state));
 }
 
-/* --- models --------------------------------------------------------------------------------- */
-
-static bool any_present(const struct node_router *r, const struct node_replica_set *set)
-{
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (!r->replicas[k].absent && node_replica_set_has(set, k))
-            return true;
-    }
-    return false;
-}
-
-/* The replicas that serve the model, or its base and may know the adapter in the name. vLLM lists
- * its adapters by their whole names. */
-static void serving_find(const struct node_router *r, struct slice model,
-                         struct node_replica_set *out)
-{
-    node_models_serving(r->models, model, out);
-    struct slice base = node_models_base(r->models, model);
-    if (base.len > 0) {
-        struct node_replica_set with_base;
-        node_models_serving(r->models, base, &with_base);
-        for (unsigned k = 0; k < r->replica_count; k++) {
-            if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
-                node_replica_set_add(out, k);
-        }
-    }
-}
-
-static void takers_of_any_name(const struct node_router *r, struct node_replica_set *out)
-{
-    *out = (struct node_replica_set){0};
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].engine == NODE_ENGINE_SGLANG)
-            node_replica_set_add(out, k);
-    }
-}
-
-/* The replicas to ask for the model: those that serve it, or have neither listed their models nor
- * denied it; else SGLang, which takes any name; else those that denied it, in case that has
- * changed. */
-static void asked_find(const struct node_router *r, const struct node_request *request,
-                       uint64_t now_ms, struct node_replica_set *out)
-{
-    struct node_replica_set serving, any;
-    serving_find(r, request->model, &serving);
-    *out = serving;
-    node_models_denied_remove(r->models, request->model, r->replica_count, now_ms, out);
-    if (any_present(r, out))
-        return;
-    takers_of_any_name(r, &any);
-    if (any_present(r, &any))
-        *out = any;
-    else if (!request->model_likely)
-        *out = serving;
-}
-
 /* --- one decision --------------------------------------------------------------------------- */
 
 /* Which replicas of one health. */
@@ -194,7 +138,7 @@ static bool is_taken(const struct node_router *r, const struct node_replica *k,
         return false;
     switch (takes) {
     case TAKES_GOOD:
-        return !node_replica_avoided(k, now_ms);
+        return !k->models_stale && !node_replica_avoided(k, now_ms);
     case TAKES_SPARE:
         return !node_replica_avoided(k, now_ms) || node_replica_spare(k, now_ms);
     default:
@@ -290,19 +234,11 @@ static int candidates_by_company(struct node_router *r, const struct node_reques
     return ERR_OK;
 }
 
-static int candidates_find(struct node_router *r, const struct node_request *request,
-                           const uint64_t *excluded, uint64_t now_ms)
+/* ERR_UNREACHABLE: none of these can be chosen now. */
+static int candidates_among(struct node_router *r, const struct node_replica_set *serving,
+                            const struct node_request *request, const struct node_need *need,
+                            const uint64_t *excluded, uint64_t now_ms)
 {
-    struct node_replica_set serving;
-    if (request->replica_wanted >= 0) {
-        memset(&serving, 0, sizeof serving);
-        if ((unsigned)request->replica_wanted < r->replica_count)
-            node_replica_set_add(&serving,
-                                 node_router_server(r, (unsigned)request->replica_wanted));
-    } else {
-        asked_find(r, request, now_ms, &serving);
-    }
-    node_router_reject_find(r, &serving, request, now_ms);
     /* What is full is waited for rather than going to one in trouble, which has room as it fails.
      */
     static const struct {
@@ -312,25 +248,42 @@ static int candidates_find(struct node_router *r, const struct node_request *req
                    {NODE_HEALTH_UP, TAKES_ALL},        {NODE_HEALTH_UNKNOWN, TAKES_GOOD},
                    {NODE_HEALTH_UNKNOWN, TAKES_SPARE}, {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
     for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
-        if (!candidates_collect(r, &serving, request, excluded, choices[i].health, choices[i].takes,
+        if (!candidates_collect(r, serving, request, excluded, choices[i].health, choices[i].takes,
                                 now_ms))
             continue;
+        node_router_candidates_fit(r, need);
         int err = r->candidate_count > 0 ? candidates_by_company(r, request, now_ms) : ERR_AGAIN;
         if (err == ERR_OK || choices[i].takes != TAKES_GOOD)
             return err;
     }
-    int err = node_router_last_resort(r, &serving, request, excluded);
+    return node_router_last_resort(r, serving, request, excluded);
+}
+
+static int candidates_find(struct node_router *r, const struct node_request *request,
+                           const struct node_need *need, const uint64_t *excluded, uint64_t now_ms)
+{
+    struct node_replica_set serving;
+    if (request->replica_wanted >= 0) {
+        memset(&serving, 0, sizeof serving);
+        if ((unsigned)request->replica_wanted < r->replica_count)
+            node_replica_set_add(&serving,
+                                 node_router_server(r, (unsigned)request->replica_wanted));
+    } else {
+        node_router_asked_find(r, request, now_ms, &serving);
+    }
+    node_router_reject_find(r, &serving, request, now_ms);
+    /* An estimate is no proof: what seems too short is tried where nothing else can be, and an
+     * engine that refuses it says so. */
+    struct node_replica_set fit = serving;
+    bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
+    int err = candidates_among(r, &fit, request, need, excluded, now_ms);
+    if (err == ERR_UNREACHABLE && cut && need->over == 0)
+        err = candidates_among(r, &serving, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
-    bool any = false;
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].absent)
-            continue;
-        if (node_replica_set_has(&serving, k))
-            return ERR_UNREACHABLE;
-        any = true;
-    }
-    return !any || request->replica_wanted >= 0 ? ERR_UNREACHABLE : ERR_NOT_FOUND;
+    bool unknown =
+        request->replica_wanted < 0 && node_router_is_unknown(r, request, &serving, now_ms);
+    return unknown ? ERR_NOT_FOUND : ERR_UNREACHABLE;
 }
 
 static struct node_size size_of(struct node_router *r, const struct node_request *request)
@@ -361,14 +314,14 @@ static struct node_size size_of(struct node_router *r, const struct node_request
     return size;
 }
 
-int node_router_evaluate(struct node_router *r, const struct node_request *request,
-                         const uint64_t *excluded, bool costs, uint64_t now_ms,
-                         struct node_size *size)
+static int evaluate(struct node_router *r, const struct node_request *request,
+                    const struct node_need *need, const uint64_t *excluded, bool costs,
+                    uint64_t now_ms, struct node_size *size)
 {
     node_router_clock(r, now_ms);
     node_router_match_ahead(r, request->chain);
     node_router_loads_take(r, now_ms);
-    int err = candidates_find(r, request, excluded, now_ms);
+    int err = candidates_find(r, request, need, excluded, now_ms);
     if (err != ERR_OK)
         return err;
     if (r->fleet_stale && now_ms >= r->fleet_ms + FLEET_EVERY_MS)
@@ -382,6 +335,14 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     if (costs)
         node_router_due_find(r, size, now_ms);
     return ERR_OK;
+}
+
+int node_router_evaluate(struct node_router *r, const struct node_request *request,
+                         const uint64_t *excluded, bool costs, uint64_t now_ms,
+                         struct node_size *size)
+{
+    struct node_need need = node_router_need(r, request);
+    return evaluate(r, request, &need, excluded, costs, now_ms, size);
 }
 
 /* The prompts that share their first blocks share this key. */
@@ -554,7 +515,9 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
     bare.chain = NULL;
     bare.body_bytes = 0;
     struct node_size size;
-    int err = node_router_evaluate(r, &bare, excluded, false, now_ms, &size);
+    struct node_need need = node_router_need(r, request);
+    need.least = 0; /* a batch may have several prompts */
+    int err = evaluate(r, &bare, &need, excluded, false, now_ms, &size);
     if (err != ERR_OK)
         return unroutable(r, excluded, err);
     struct node_policy_input input = node_router_policy_input(r, &bare);

@@ -90,12 +90,15 @@ struct node_request {
     bool model_likely; /* leave out those that lately denied the model, even if no other
                           is left (the request was denied already) */
     bool continues;    /* a stored response: the engine puts its conversation before the prompt */
-    unsigned unpinned; /* engines that cannot be told its rank: it goes to their address; bits
+    uint32_t context_over; /* an engine said that it is too long for this context: leave out those
+                              whose context is known to be no longer */
+    bool too_long;         /* the same, whatever is known: the longest context is wanted */
+    unsigned unpinned;     /* engines that cannot be told its rank: it goes to their address; bits
                           1 << enum node_engine */
-    bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
+    bool answer_whole;     /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
-    uint8_t kind;      /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
-    bool again;        /* it can be sent again if it is rejected */
+    uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
+    bool again;            /* it can be sent again if it is rejected */
     enum node_company company;
     int kept_for_it;  /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
     bool may_wait;    /* where only those that are kept for others are left: ERR_AGAIN */
@@ -260,6 +263,23 @@ void node_router_model_adapter(struct node_router *r, struct slice model, struct
 /* The replica has more models than it listed to the router, or than there is room for: it is asked
  * for others too, until it lists all of them. */
 void node_router_models_cut(struct node_router *r, unsigned replica);
+/* Its context length in tokens by its list of models, and by SGLang's /server_info; 0: they do not
+ * say. A label stands above both. */
+void node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
+void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens);
+/* What is known of all that; 0: nothing. */
+uint32_t node_router_context(const struct node_router *r, unsigned replica);
+/* The replica said that the request is longer than its context: whether another one that serves it,
+ * up or not, has a longer one; MAYBE: one of the two is not known. */
+enum node_longer { NODE_LONGER_NONE, NODE_LONGER_MAYBE, NODE_LONGER_SURELY };
+enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
+                                    unsigned replica, uint64_t now_ms);
+/* Before node_router_models(): when the replica was asked for that list. */
+void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t asked_ms);
+/* Its list may be of an engine that is gone: it is avoided where others will do until it has
+ * answered, or failed to answer, the question for its models. */
+void node_router_models_stale(struct node_router *r, unsigned replica, bool stale);
+bool node_router_models_are_stale(const struct node_router *r, unsigned replica);
 /* Whether the replica has listed its models. */
 bool node_router_models_listed(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
@@ -273,7 +293,8 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
 unsigned node_router_probes_refused(const struct node_router *r, unsigned replica);
 
 /* Of a replica that has not listed its models to the router: a client's request for the model went
- * well; the replica gave a client a list with the model; or it answered that the model is unknown.
+ * well; the replica gave a client a list with the model. Of any replica: it answered that the model
+ * is unknown.
  * Only this router learns of it. SGLang takes any name, so its answers teach nothing; its lists do.
  */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);

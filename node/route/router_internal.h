@@ -16,6 +16,7 @@
  *   followers.c  requests that begin alike (a header of its own)
  *   candidate.c  what a request costs at each replica
  *   due.c       what a slow replica is due
+ *   serving.c   which replicas a request is for: by model, by length
  *   router.c    decisions; company.c  replicas that are kept for one request
  *   poison.c    requests after which engines die
  *   explain.c   why, as JSON; metrics.c
@@ -97,6 +98,8 @@ struct node_router {
     uint64_t fleet_ms; /* when that was */
 
     struct node_decisions *decisions_kept; /* NULL: none are */
+
+    uint32_t context_least; /* of the context lengths that are known, in tokens; 0: none is */
 
     bool engines_tell_usage;   /* all of them */
     struct node_ratio restore; /* of a token from a tier, in tokens that could be computed */
@@ -344,6 +347,36 @@ void node_router_rank_scraped(struct node_router *r, unsigned replica, const str
                               uint64_t now_ms);
 /* Start times that were read before this router had joined count from now on, if it has. */
 void node_router_starts_take(struct node_router *r);
+
+/* --- serving.c --- */
+
+/* The replicas to ask for the model: those that serve it, or have neither listed their models nor
+ * denied it; else SGLang, which takes any name; else those that denied it, in case that has
+ * changed. */
+void node_router_asked_find(const struct node_router *r, const struct node_request *request,
+                            uint64_t now_ms, struct node_replica_set *out);
+/* None of these can be chosen: whether there is no reason to believe that a replica would serve the
+ * model, now or when it is back. */
+bool node_router_is_unknown(const struct node_router *r, const struct node_request *request,
+                            const struct node_replica_set *serving, uint64_t now_ms);
+/* Tokens of a request with its answer. All 0: it fits every context that is known. */
+struct node_need {
+    uint32_t least; /* it has surely so many, */
+    uint32_t most;  /* and hardly more than these */
+    uint32_t over;  /* an engine said that it has more than these; 0: none did */
+};
+struct node_need node_router_need(const struct node_router *r, const struct node_request *request);
+enum node_fit { NODE_FIT_NOT, NODE_FIT_MAYBE, NODE_FIT_UNKNOWN, NODE_FIT_WELL };
+enum node_fit node_router_fit(const struct node_router *r, unsigned replica,
+                              const struct node_need *need);
+/* Leaves those of the set that the request may fit; false: it does not change it, for it fits all,
+ * or none that is present. */
+bool node_router_fit_keep(const struct node_router *r, const struct node_need *need,
+                          struct node_replica_set *set);
+/* Leaves the candidates that it fits; else those of unknown context; else the longest. */
+void node_router_candidates_fit(struct node_router *r, const struct node_need *need);
+/* Context lengths have changed. */
+void node_router_contexts_follow(struct node_router *r);
 
 /* --- candidate.c --- */
 

@@ -36,6 +36,7 @@ static int collect(void *context, struct slice id, struct slice object)
     }
     list->parents[list->count] = parent_add(list, parent);
     list->ids[list->count] = text_add(list, id);
+    list->contexts[list->count] = node_models_context(object);
     list->count++;
     return 0;
 }
@@ -47,6 +48,19 @@ int model_list_read(struct model_list *out, struct slice json)
     out->cut = false;
     out->engine = NODE_ENGINE_AUTO;
     return node_models_parse(json, collect, out);
+}
+
+uint32_t model_list_context(const struct model_list *list)
+{
+    uint32_t context = 0;
+    for (unsigned i = 0; i < list->count; i++) {
+        if (list->contexts[i] == 0)
+            continue;
+        if (context > 0 && list->contexts[i] != context)
+            return 0;
+        context = list->contexts[i];
+    }
+    return context;
 }
 
 /* --- one merged list ------------------------------------------------------------------------- */
@@ -80,6 +94,29 @@ struct slice model_merge_find(const struct model_merge *m, struct slice id)
     return slice_of(m->out.at + m->objects[number - 1].at, m->objects[number - 1].len);
 }
 
+/* ERR_NOMEM, or ERR_LIMIT: it does not fit. */
+static int object_put(struct model_merge *m, unsigned number, struct slice object)
+{
+    int err = buf_append_slice(&m->out, object);
+    if (err != 0)
+        return err;
+    m->objects[number].at = (uint32_t)(m->out.len - object.len);
+    m->objects[number].len = (uint32_t)object.len;
+    return 0;
+}
+
+/* What does not fit stays as it is. */
+static int replace(struct model_merge *m, unsigned number, struct slice object)
+{
+    uint32_t context = node_models_context(object);
+    if (context <= m->list.contexts[number])
+        return 0;
+    int err = object_put(m, number, object);
+    if (err == 0)
+        m->list.contexts[number] = context;
+    return err == ERR_LIMIT ? 0 : err;
+}
+
 int model_merge_add(void *context, struct slice id, struct slice object)
 {
     struct model_merge *m = context;
@@ -87,22 +124,16 @@ int model_merge_add(void *context, struct slice id, struct slice object)
         return 0;
     unsigned slot = slot_of(m, id);
     if (m->slots[slot] != 0)
-        return 0;
+        return replace(m, m->slots[slot] - 1u, object);
     if (m->list.count == MODEL_LIST_MAX) {
         m->list.cut = true;
         return 0;
     }
-    size_t before = m->out.len;
-    int err = before > 0 ? buf_append_char(&m->out, ',') : 0;
-    if (err == 0)
-        err = buf_append_slice(&m->out, object);
+    int err = object_put(m, m->list.count, object);
     if (err != 0) {
-        m->out.len = before;
         m->list.cut = true;
         return err == ERR_LIMIT ? 0 : err;
     }
-    m->objects[m->list.count].at = (uint32_t)(m->out.len - object.len);
-    m->objects[m->list.count].len = (uint32_t)object.len;
     m->slots[slot] = (uint16_t)(m->list.count + 1);
     return collect(&m->list, id, object);
 }

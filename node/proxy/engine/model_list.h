@@ -21,15 +21,20 @@ struct model_list {
     enum node_engine engine;              /* whose list it is, by its owned_by */
     struct slice ids[MODEL_LIST_MAX];     /* in `text` */
     struct slice parents[MODEL_LIST_MAX]; /* of adapters: their base, in `text`; else empty */
+    uint32_t contexts[MODEL_LIST_MAX];    /* context lengths in tokens; 0: not told */
     char text[MODEL_LIST_TEXT_MAX];
 };
 
 /* ERR_SYNTAX as node_models_parse. */
 MUST_USE int model_list_read(struct model_list *out, struct slice json);
 
-/* One list of several. */
+/* The context length that a replica with this list has, whatever it is asked for: that of its
+ * models, which its adapters share. 0: it tells none, or several. */
+uint32_t model_list_context(const struct model_list *list);
+
+/* One list of several: of each model the object of the replica whose context is longest. */
 struct model_merge {
-    struct buf out;      /* objects with commas between; freed by the caller */
+    struct buf out;      /* the objects, those that gave way too; freed by the caller */
     struct slice wanted; /* only this one; at == NULL: all */
     const struct hash_secret *secret;
     struct model_list list; /* cut: something did not fit */
@@ -44,8 +49,8 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret,
                        struct slice wanted);
 /* The object of that id; at == NULL: it is not there. */
 struct slice model_merge_find(const struct model_merge *m, struct slice id);
-/* Adds a model that is not there yet; for node_models_parse(), with the merge as context. What does
- * not fit is left out. ERR_NOMEM. */
+/* Adds a model that is not there yet, or is there with a shorter context; for node_models_parse(),
+ * with the merge as context. What does not fit is left out. ERR_NOMEM. */
 MUST_USE int model_merge_add(void *merge, struct slice id, struct slice object);
 
 #endif

@@ -10,9 +10,11 @@ enum {
     SERVER_INFO_INTERVAL_MS = 60000,
     SGLANG_HEALTH_FACTOR = 5,
     PING_INTERVAL_MS = 1000,
-    AWAITED_MIN_MS = 250, /* between two checks of one that is down, and as much more at random */
-    HELD_UP_MS = 500,     /* a probe that takes longer does not hold up the others */
-    RANKS_MIN_MS = 1000,  /* between two questions for ranks: clients can have a pin refused, too */
+    AWAITED_MIN_MS = 250,  /* between two checks of one that is down, and as much more at random */
+    HELD_UP_MS = 500,      /* a probe that takes longer does not hold up the others */
+    MODELS_MIN_MS = 250,   /* between two questions for models: clients can make up names */
+    HUNG_UP_MIN_MS = 1000, /* the same, of an engine that closes connections */
+    RANKS_MIN_MS = 1000, /* between two questions for ranks: clients can have a pin refused, too */
 };
 
 /* Its version, and the key itself if it is wanted; 0: there is none. */
@@ -77,6 +79,8 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
     lane->kind = kind;
     lane->begun_ms = now;
     p->due_ms[kind] = now + interval(p, kind);
+    if (kind == NODE_PROBE_MODELS)
+        p->models_ms = now;
     unsigned pace = kind == NODE_PROBE_HEALTH && is_sglang(p) ? FETCH_SLOW : 0;
     if (node_router_replica_awaited(proxy->config.router, p->replica, now))
         pace |= FETCH_QUICK;
@@ -118,6 +122,36 @@ static void due_by(struct prober_probe *p, enum node_probe kind, uint64_t at_ms)
         p->due_ms[kind] = at_ms;
 }
 
+static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
+{
+    for (unsigned i = 0; i < PROBER_LANES; i++) {
+        if (p->lanes[i].fetch.busy && p->lanes[i].kind == kind)
+            return true;
+    }
+    return false;
+}
+
+/* It is asked for its models now, or as soon as it can be. */
+static bool lists_soon(const struct prober_probe *p)
+{
+    return p->active && p->was_up &&
+           (is_under_way(p, NODE_PROBE_MODELS) ||
+            p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms + MODELS_MIN_MS);
+}
+
+/* Requests that wait for lists are looked at when all have come. */
+static void note_lists(struct prober *prober)
+{
+    struct proxy *proxy = prober->proxy;
+    if (deadline_first(&proxy->limit[PROXY_LISTS]) == NULL)
+        return;
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
+        if (lists_soon(&prober->probes[i]))
+            return;
+    }
+    proxy->exchanges.lists_due = true;
+}
+
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct prober_lane *lane = context;
@@ -126,6 +160,8 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
     bool was_up = p->was_up;
     note_mute(lane, err);
     prober_answered(lane, err, refused, status, body);
+    if (lane->kind == NODE_PROBE_MODELS)
+        note_lists(p->prober);
     if (p->was_up && !was_up) {
         /* It may have been started with other options, or be another engine. */
         due_by(p, NODE_PROBE_SERVER_INFO, now);
@@ -145,15 +181,6 @@ static void key_changed(struct prober_probe *p)
 }
 
 /* Frequent ones must not keep the others from ever being asked. NODE_PROBES: nothing is due. */
-static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
-{
-    for (unsigned i = 0; i < PROBER_LANES; i++) {
-        if (p->lanes[i].fetch.busy && p->lanes[i].kind == kind)
-            return true;
-    }
-    return false;
-}
-
 static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
 {
     enum node_probe longest = NODE_PROBES;
@@ -240,6 +267,66 @@ void prober_ask_ranks(struct proxy *proxy, unsigned replica)
     p->ranks_ms = p->ranks_ms == 0 || free_ms < now ? now : free_ms;
     due_by(p, NODE_PROBE_METRICS, p->ranks_ms);
     due_by(p, NODE_PROBE_SERVER_INFO, p->ranks_ms);
+}
+
+/* Before the tick, on whatever connection is free. */
+static void ask_models_now(struct prober_probe *p, uint64_t now)
+{
+    due_by(p, NODE_PROBE_MODELS, now);
+    for (unsigned i = 0; i < PROBER_LANES && !is_under_way(p, NODE_PROBE_MODELS); i++) {
+        if (!p->lanes[i].fetch.busy)
+            begin(&p->lanes[i], NODE_PROBE_MODELS, now);
+    }
+}
+
+void prober_ask_models(struct proxy *proxy, unsigned replica)
+{
+    struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
+    uint64_t now = proxy->now_ms;
+    if (p == NULL || !p->active || !p->was_up)
+        return;
+    if (now < p->models_ms + MODELS_MIN_MS)
+        due_by(p, NODE_PROBE_MODELS, p->models_ms + MODELS_MIN_MS);
+    else
+        ask_models_now(p, now);
+}
+
+bool prober_look(struct proxy *proxy)
+{
+    struct prober *prober = proxy->engines.prober;
+    bool any = false;
+    for (unsigned i = 0; prober != NULL && i < proxy->engines.pool_count; i++) {
+        struct prober_probe *p = &prober->probes[i];
+        unsigned refused = node_router_probes_refused(proxy->config.router, i);
+        if (!p->active || !p->was_up || (refused >> NODE_PROBE_MODELS & 1) != 0)
+            continue;
+        if (!is_under_way(p, NODE_PROBE_MODELS))
+            prober_ask_models(proxy, i);
+        any |= lists_soon(p);
+    }
+    return any;
+}
+
+void prober_process_gone(struct proxy *proxy, unsigned replica)
+{
+    if (proxy->engines.prober == NULL)
+        return;
+    node_router_models_stale(proxy->config.router, replica, true);
+    prober_ask_health(proxy, replica);
+    due_by(&proxy->engines.prober->probes[replica], NODE_PROBE_MODELS, proxy->now_ms);
+}
+
+void prober_hung_up(struct proxy *proxy, unsigned replica)
+{
+    const struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
+    if (p == NULL || !p->active || !p->was_up)
+        return;
+    if (proxy->now_ms < p->models_ms + HUNG_UP_MIN_MS)
+        return;
+    prober_ask_health(proxy, replica);
+    prober_ask_models(proxy, replica);
 }
 
 void prober_ask_health(struct proxy *proxy, unsigned replica)

@@ -33,6 +33,18 @@ void prober_renew(struct proxy *proxy);
 void prober_ask(struct proxy *proxy, unsigned replica);
 /* It has other ranks than was believed: whatever tells how many, at most once a second. */
 void prober_ask_ranks(struct proxy *proxy, unsigned replica);
+/* Its list of models may have changed: it is asked for it now, but not more than four times a
+ * second. / */
+void prober_ask_models(struct proxy *proxy, unsigned replica);
+/* All that are up and do not refuse are asked so for their lists. False: there is none. Else proxy->exchanges.lists_due
+ * is set when all have come. */
+bool prober_look(struct proxy *proxy);
+/* It closed a connection sooner than a server does that is only tired of waiting: its process may
+ * be another. It is asked for its health and its models, but not more than once a second. */
+void prober_hung_up(struct proxy *proxy, unsigned replica);
+/* Its port refused a request: what answers there next may be another engine. It is avoided until it
+ * has listed its models. */
+void prober_process_gone(struct proxy *proxy, unsigned replica);
 /* Its health, by what costs it nothing. */
 void prober_ask_health(struct proxy *proxy, unsigned replica);
 /* Since when a probe has been waiting for its answer; 0: none does. `any_ms`: of those that a live

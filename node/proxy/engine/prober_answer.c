@@ -22,6 +22,7 @@ void prober_log_change(struct prober_probe *p, const char *reason, unsigned stat
     } else if (health == NODE_HEALTH_DOWN && !p->told_down) {
         p->was_up = false;
         p->told_down = true;
+        node_router_models_stale(proxy->config.router, p->replica, true);
         p->due_ms[NODE_PROBE_HEALTH] = 0;
         log_event(proxy->config.log, LOG_WARN, "replica_down", LOG_STR("replica", name),
                   LOG_CSTR("error", reason), LOG_UINT("status", status));
@@ -147,7 +148,7 @@ struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
     case NODE_PROBE_PING:
         return SLICE("/ping");
     default:
-        return SLICE("/server_info");
+        return p->older_server_info ? SLICE("/get_server_info") : SLICE("/server_info");
     }
 }
 
@@ -241,9 +242,13 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
     p->metrics_missing = false;
     if (scrape.vllm || scrape.sglang)
         prober_engine_found(proxy, p->replica, scrape.vllm ? NODE_ENGINE_VLLM : NODE_ENGINE_SGLANG);
-    if (node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms))
+    if (node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms)) {
         log_event(proxy->config.log, LOG_WARN, "replica_restarted", LOG_STR("replica", name),
                   LOG_CSTR("effect", "its prefixes are forgotten"));
+        node_router_models_stale(proxy->config.router, p->replica, true);
+        p->due_ms[NODE_PROBE_MODELS] = 0;
+        p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
+    }
     ranks_compare(p, scrape.ranks);
     struct node_scrape *ranks = p->prober->ranks;
     int count = scrape.ranks > 1 ? node_scrape_ranks_parse(body, ranks) : 0;
@@ -252,10 +257,12 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
                                   proxy->now_ms);
 }
 
-static void models_done(struct prober_probe *p, int err, unsigned status, struct slice body)
+static void models_done(struct prober_probe *p, const struct prober_lane *lane, int err,
+                        unsigned status, struct slice body)
 {
     struct proxy *proxy = p->prober->proxy;
     p->models_asked = true;
+    node_router_models_stale(proxy->config.router, p->replica, false);
     if (err == ERR_LIMIT)
         too_large(p, &p->models_too_large, "/v1/models");
     if (err != 0 || status != 200)
@@ -266,7 +273,9 @@ static void models_done(struct prober_probe *p, int err, unsigned status, struct
                   LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)));
         return;
     }
+    node_router_models_asked(proxy->config.router, p->replica, lane->begun_ms);
     err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
+    node_router_context_listed(proxy->config.router, p->replica, model_list_context(list));
     for (unsigned i = 0; i < list->count; i++) {
         if (list->parents[i].len > 0)
             node_router_model_adapter(proxy->config.router, list->ids[i], list->parents[i]);
@@ -287,8 +296,12 @@ static void server_info_done(struct prober_probe *p, int err, unsigned status, s
 {
     struct proxy *proxy = p->prober->proxy;
     struct node_scrape scrape;
-    if (err != 0 || status != 200 || node_server_info_parse(body, &scrape) != 0)
+    uint32_t context_tokens = 0;
+    if (err == 0 && status == 404)
+        p->older_server_info = !p->older_server_info;
+    if (err != 0 || status != 200 || node_server_info_parse(body, &scrape, &context_tokens) != 0)
         return;
+    node_router_context_told(proxy->config.router, p->replica, context_tokens);
     (void)node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms);
     if (scrape.ranks < 2 && !p->metrics_missing)
         return; /* as its metrics say */
@@ -335,7 +348,7 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
         metrics_done(p, err, status, body);
         break;
     case NODE_PROBE_MODELS:
-        models_done(p, err, status, body);
+        models_done(p, lane, err, status, body);
         break;
     case NODE_PROBE_SERVER_INFO:
         server_info_done(p, err, status, body);

@@ -29,9 +29,10 @@ struct prober_probe {
     struct prober *prober;
     unsigned replica;
     uint64_t due_ms[NODE_PROBES];
-    uint64_t ranks_ms; /* when its ranks are or were asked for last */
-    uint64_t mute_ms;  /* when the first of those began that had no answer in time, of late */
-    bool active;       /* the replica is in use */
+    uint64_t models_ms; /* when it was asked for its models last; 0: never */
+    uint64_t ranks_ms;  /* when its ranks are or were asked for last */
+    uint64_t mute_ms;   /* when the first of those began that had no answer in time, of late */
+    bool active;        /* the replica is in use */
     bool was_up;
     bool models_asked;      /* an answer to /v1/models came, or none in time */
     bool told_down;         /* that it is down, in the log */
@@ -40,6 +41,7 @@ struct prober_probe {
     unsigned told_key;      /* with this version of the API key */
     bool told_leaving;      /* that its health check says no */
     bool warned;            /* another router found it in trouble, and its health was asked for */
+    bool older_server_info; /* it had no /server_info: it is asked as older SGLang wants */
     bool no_ping;           /* it has no /ping, or refuses it */
     bool health_wants_key;  /* it refused /health without one */
     bool metrics_missing;   /* told once */

@@ -22,6 +22,9 @@ struct exchange;
 
 enum {
     UPSTREAM_STALE_MS = 100, /* after its request went out, what breaks was working on it */
+    /* An idle connection that closes sooner than this is a sign that the process ends: servers keep
+     * them for 5 s (uvicorn, of vLLM and SGLang) or more. */
+    UPSTREAM_EARLY_MS = 2000,
 };
 
 enum upstream_failure {

@@ -90,7 +90,8 @@ static bool is_safe(const struct exchange *x)
 static bool is_charged(const struct exchange *x, enum verdict_reason why)
 {
     return !(why == RETRY_REJECTED && x->free_retry) && why != RETRY_CONNECT &&
-           why != RETRY_DRAINS && why != RETRY_MODEL && why != RETRY_STORED && why != RETRY_RANK;
+           why != RETRY_DRAINS && why != RETRY_MODEL && why != RETRY_STORED && why != RETRY_RANK &&
+           why != RETRY_CONTEXT;
 }
 
 static bool is_left(const struct exchange *x, enum verdict_reason why)
@@ -334,8 +335,50 @@ static void start(struct exchange *x)
     proxy_arm(p, PROXY_RETRY_FIRST + (enum proxy_limit)(random % PROXY_RETRY_WAITS), &x->deadline);
 }
 
+static void follow_choice(struct exchange *x, int err);
+
+static void look_over(struct deadline *d)
+{
+    struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
+    x->looking = false;
+    if (exchange_refuse_suspect(x))
+        return;
+    int err = exchange_choose(x);
+    if (err == 0 && x->looked_after)
+        count_retry(x, RETRY_MODEL);
+    follow_choice(x, err);
+}
+
+bool exchange_look_after(struct exchange *x)
+{
+    if (x->answering || x->alive || x->dropped || !exchange_look(x, look_over))
+        return false;
+    x->looked_after = true;
+    exchange_hang_up(x);
+    exchange_forget_answer(x); /* with what waits of it, and its limit of time */
+    proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
+    return true;
+}
+
+/* The only one that can be chosen may be another engine than the one that listed these models. */
+static bool may_be_another(const struct exchange *x)
+{
+    struct node_request request;
+    if (!node_router_models_are_stale(x->proxy->config.router, x->decision.server))
+        return false;
+    exchange_describe(x, &request);
+    return request.model.len > 0;
+}
+
 static void follow_choice(struct exchange *x, int err)
 {
+    if (err == ERR_NOT_FOUND && x->attempts == 0 && exchange_look(x, look_over))
+        return;
+    if (err == 0 && may_be_another(x) && exchange_look(x, look_over)) {
+        exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
+        x->attempts--;
+        return;
+    }
     bool asks = x->asking_around && x->method != HTTP_METHOD_GET && !x->asking;
     if (err == 0 && asks)
         err = exchange_ask(x);
@@ -366,7 +409,7 @@ void exchange_queue_run(struct proxy *p)
 
 void exchange_route(struct exchange *x)
 {
-    if (queue_waits(&x->waiter) || exchange_refuse_suspect(x))
+    if (x->looking || queue_waits(&x->waiter) || exchange_refuse_suspect(x))
         return;
     if (x->attempts == 0 && x->choice == 0 && !x->asked) /* not again each time that it waited */
         budget_fill(&x->proxy->exchanges.budget);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "http/multipart.h"
+#include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/suspect_wait.h"
 
 static struct slice session_of(const struct exchange *x)
@@ -54,6 +55,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .sent = x->attempts > 0 && x->reached,
                                  .id = x->request_id,
                                  .attempt = x->attempts + 1,
+                                 .too_long = x->too_long,
+                                 .context_over = x->context_over,
                                  .kind = exchange_reject_kind(x),
                                  .again = exchange_reject_again(x),
                                  .model_likely = x->model_likely};
@@ -71,6 +74,17 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
     struct slice stored = exchange_stored_response(x);
     if (stored.len > 0)
         out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
+}
+
+bool exchange_look(struct exchange *x, void (*over)(struct deadline *d))
+{
+    if (x->looked || !prober_look(x->proxy))
+        return false;
+    x->looked = x->looking = true;
+    x->choice = ERR_NOT_FOUND;
+    x->deadline.expired = over;
+    proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
+    return true;
 }
 
 static void model_unknown(struct exchange *x)
@@ -105,8 +119,13 @@ void exchange_no_answer(struct exchange *x, const char *text)
 
 void exchange_no_replica(struct exchange *x, int err)
 {
-    if (err == ERR_NOT_FOUND && x->attempts == 0) {
+    if (err == ERR_NOT_FOUND && (x->attempts == 0 || x->looked_after)) {
         model_unknown(x);
+        return;
+    }
+    if (err == ERR_UNREACHABLE && x->looked_after) {
+        exchange_answer_error(x, 503, slice_of("", 0),
+                              "No replica that may serve this model is up.");
         return;
     }
     if (x->attempts == 0 || err == ERR_FULL) {

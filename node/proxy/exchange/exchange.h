@@ -112,9 +112,14 @@ struct exchange {
     uint64_t began_ms; /* when it was given to a connection last */
     int choice;        /* what the last one said: ERR_* */
     bool booked;
-    bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
-    bool asking;        /* `question` is what is sent */
-    bool asked;         /* and was answered, or needs no answer */
+    bool asking_around;    /* a stored response whose maker is unknown: 404 means the next one */
+    bool asking;           /* `question` is what is sent */
+    bool asked;            /* and was answered, or needs no answer */
+    bool too_long;         /* a replica said that it is longer than its context, */
+    uint32_t context_over; /* which has so many tokens; 0: not known */
+    bool looked;  /* replicas were asked anew for their models, as none was known to serve it */
+    bool looking; /* their lists are waited for */
+    bool looked_after;  /* the same, after one had said that it does not */
     bool model_likely;  /* a replica denied the model: none that did lately is asked */
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool silent_left;   /* a replica that showed no sign of work was given up: not twice */

@@ -157,6 +157,9 @@ MUST_USE int exchange_choose(struct exchange *x);
  * its process, unless it was a rank that stands still. */
 void exchange_exclude(struct exchange *x, enum node_outcome outcome);
 void exchange_exclude_other_engines(struct exchange *x);
+/* Replicas are asked for their lists of models; `over` is called when they have come, or time is
+ * up. Once a request. False: there is nobody to ask, or they have just been asked. */
+bool exchange_look(struct exchange *x, void (*over)(struct deadline *d));
 /* No replica gave an answer, and none is asked any more. What an engine said last is the truth of
  * it; else 504 if the last one's time was up, 503 if it was not reached, or 502, with the text
  * (NULL: how many were tried). */
@@ -226,6 +229,11 @@ void exchange_asked(struct exchange *x);
 /* Whether an error of upstream_start() is our own: a limit, or memory. */
 bool exchange_is_ours(int err);
 
+/* A replica said that it does not serve the model, and no other is known to: all are asked for
+ * their lists, and then one is chosen again. False: there is nobody to ask, or they were asked
+ * before. */
+bool exchange_look_after(struct exchange *x);
+
 /* --- reject.c -------------------------------------------------------------------------------- */
 
 /* Whether an answer of that status may be tried elsewhere, so that its body is waited for. */
@@ -245,6 +253,11 @@ void exchange_accepted(struct exchange *x);
 
 /* The replica said whether it has the stored response. */
 void exchange_answered(struct exchange *x, unsigned status);
+/* An adapter of SGLang: beside the model, or behind it ("base:adapter"). */
+static inline bool exchange_names_adapter(const struct node_request *request)
+{
+    return request->lora.len > 0 || slice_find(request->model, ':') < request->model.len;
+}
 /* Whether only the body of an answer of that status says whose failure it is. */
 bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* An answer of that status came. True: it is let go, because another replica is asked now, or the

@@ -11,6 +11,7 @@ enum {
     PROXY_FIRST_TOKEN_MIN_MS = 30000,  /* of upstream-first-token-timeout "auto" */
     PROXY_FIRST_TOKEN_MAX_MS = 300000, /* or more, where more is predicted (patience.c) */
     PROXY_TOKEN_LOOK_MS = 1000, /* between two looks whether the first token may still come */
+    PROXY_LISTS_MS = 1000,      /* lists of models are waited for, before a model is unknown */
     SUSPECT_STUCK_KEYS = 8,     /* kinds of requests that are looked at once, of those that wait */
 };
 
@@ -33,6 +34,7 @@ struct proxy_exchanges {
     struct exchange *free; /* for the next requests */
     unsigned free_count;
     struct queue queue; /* those that wait for room at a replica */
+    bool lists_due;     /* all lists of models have come that requests wait for */
     bool queue_due;     /* there may be some now */
     struct suspect_queue suspects;
     struct budget budget;                /* of retries */

@@ -35,21 +35,36 @@ void exchange_answered(struct exchange *x, unsigned status)
 
 /* --- it said something ---------------------------------------------------------------------- */
 
-/* A 404 of a replica that had not listed its models may say that it does not know this one. */
+/* A 404 may say that the replica does not know the model, which it had listed or not. */
 static bool may_deny_the_model(const struct exchange *x)
 {
     struct node_request request;
-    if (x->asking_around || x->decision.listed)
+    if (x->asking_around)
         return false;
     exchange_describe(x, &request);
     return request.model.len > 0;
+}
+
+/* A 400 may say that its context is too short, or of SGLang that an adapter is not there. */
+static bool may_fit_elsewhere(const struct exchange *x)
+{
+    struct node_router *router = x->proxy->config.router;
+    struct node_request request;
+    if (x->asking_around || x->answering || x->alive || x->dropped)
+        return false;
+    exchange_describe(x, &request);
+    bool adapter = node_router_replica_engine(router, x->decision.replica) == NODE_ENGINE_SGLANG &&
+                   exchange_names_adapter(&request);
+    return adapter || (!x->too_long && node_router_longer(router, &request, x->decision.replica,
+                                                          x->proxy->now_ms) != NODE_LONGER_NONE);
 }
 
 bool exchange_body_decides(const struct exchange *x, unsigned status)
 {
     if (x->request.to_head)
         return false;
-    if ((status == 400 && x->decision.rank >= 0) || exchange_reject_waits(x, status))
+    if (exchange_reject_waits(x, status) ||
+        (status == 400 && (x->decision.rank >= 0 || may_fit_elsewhere(x))))
         return true;
     return status == 404 ? may_deny_the_model(x)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
@@ -245,8 +260,11 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
         p->stats.upstream_connect_failures++;
         outcome = NODE_OUTCOME_CONNECT_FAILED;
         pool_resolve(&p->engines.pools[x->decision.server], 5000);
+        if (p->engines.pools[x->decision.server].refused_ms == p->now_ms)
+            prober_process_gone(p, x->decision.server);
     } else if (failure != UPSTREAM_TIMEOUT) {
         p->stats.upstream_broken++;
+        prober_hung_up(p, x->decision.server);
     } else if (exchange_replica_moves(x)) {
         outcome = NODE_OUTCOME_SLOW;
     }

@@ -122,31 +122,84 @@ static bool may_ask_another(const struct exchange *x, bool known)
                            x->attempts <= x->proxy->config.options->retries_max);
 }
 
-/* True: another answer comes in its place, or has. */
-static bool judge_404(struct exchange *x)
+/* It does not know the model: another one is asked. True: another answer comes in place of this
+ * one, or has. */
+static bool is_denied(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
-    struct node_request request;
-    exchange_describe(x, &request);
-    if (!node_error_model_unknown(held_body(x)))
-        return false;
-    node_router_model_denied(router, x->decision.replica, request.model, x->proxy->now_ms);
+    node_router_model_denied(router, x->decision.replica, request->model, x->proxy->now_ms);
+    prober_ask_models(x->proxy, x->decision.server);
     x->model_likely = true;
     int err = ERR_NOT_FOUND;
-    if (may_ask_another(x, node_router_model_known(router, request.model)))
-        err = exchange_rebook(x, NODE_OUTCOME_OK);
+    if (may_ask_another(x, node_router_model_known(router, request->model)))
+        err = exchange_rebook(x, NODE_OUTCOME_REJECTED);
     if (err == 0) {
         exchange_begin_anew(x, RETRY_MODEL);
         return true;
     }
+    if (err == ERR_NOT_FOUND && exchange_look_after(x))
+        return true;
     /* One that may serve it is down, or failed before: the model may well exist. */
-    if (err == ERR_UNREACHABLE && request.replica_wanted < 0) {
+    if (err == ERR_UNREACHABLE && request->replica_wanted < 0) {
         exchange_forget_answer(x);
         exchange_answer_error(x, 503, slice_of("", 0),
                               "No replica that may serve this model is up.");
         return true;
     }
     return false;
+}
+
+/* True: another answer comes in its place, or has. */
+static bool judge_404(struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    if (!node_error_model_unknown(held_body(x)))
+        return false;
+    return is_denied(x, &request);
+}
+
+/* SGLang refuses an adapter with 400; one that is named beside the model says nothing of that. */
+static bool judge_adapter(struct exchange *x)
+{
+    struct node_request request;
+    if (x->answering || x->alive || x->dropped)
+        return false;
+    exchange_describe(x, &request);
+    if (request.lora.len == 0)
+        return is_denied(x, &request);
+    prober_ask_models(x->proxy, x->decision.server);
+    if (exchange_rebook(x, NODE_OUTCOME_REJECTED) != 0)
+        return false;
+    exchange_begin_anew(x, RETRY_MODEL);
+    return true;
+}
+
+/* One with a longer context is asked, once. */
+static bool judge_context(struct exchange *x)
+{
+    struct node_router *router = x->proxy->config.router;
+    struct node_request request;
+    if (x->too_long || x->answering || x->alive || x->dropped)
+        return false;
+    exchange_describe(x, &request);
+    enum node_longer longer =
+        node_router_longer(router, &request, x->decision.replica, x->proxy->now_ms);
+    if (longer == NODE_LONGER_NONE)
+        return false;
+    x->too_long = true;
+    x->context_over = node_router_context(router, x->decision.replica);
+    int err = exchange_rebook(x, NODE_OUTCOME_REJECTED);
+    if (err == 0) {
+        exchange_begin_anew(x, RETRY_CONTEXT);
+        return true;
+    }
+    if (err != ERR_UNREACHABLE || longer != NODE_LONGER_SURELY)
+        return false;
+    exchange_forget_answer(x);
+    exchange_answer_error(x, 503, slice_of("", 0),
+                          "No replica whose context is long enough for this request is up.");
+    return true;
 }
 
 static bool is_no_rank(const struct exchange *x, unsigned status, struct slice message)
@@ -166,6 +219,22 @@ static bool judge_rank(struct exchange *x)
         return false;
     exchange_begin_anew(x, RETRY_RANK);
     return true;
+}
+
+/* That is no question for any other replica, but for one with a longer context. */
+static bool says_too_long(unsigned status, const struct node_engine_error *error,
+                          struct slice message)
+{
+    return status == 400 && (error->too_long || verdict_context_is_short(message));
+}
+
+/* True: another answer comes in place of this one, or has. */
+static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
+                          struct slice message)
+{
+    if (says_too_long(400, error, message))
+        return judge_context(x);
+    return verdict_adapter_is_unknown(message) && judge_adapter(x);
 }
 
 bool exchange_hold_is_long(const struct exchange *x)
@@ -188,8 +257,11 @@ bool exchange_hold_judge(struct exchange *x)
         message = held_body(x);
     if (is_no_rank(x, x->status, message))
         return judge_rank(x);
+    if (x->status == 400 && whole && is_judged_400(x, &error, message))
+        return true;
     struct verdict_judgement j = verdict_of_answer(x->status, message);
-    if (j.verdict == VERDICT_CLIENT && exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
+    if (j.verdict == VERDICT_CLIENT && !says_too_long(x->status, &error, message) &&
+        exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
         return true;
     return exchange_judge_answer(x, &j, x->status);
 }
@@ -238,9 +310,13 @@ bool exchange_hold_judge_event(struct exchange *x)
     read_event(x, &error);
     if (!x->alive && is_no_rank(x, error.status, slice_of_cstr(error.message)))
         return judge_rank(x);
+    if (error.status == 400 && is_judged_400(x, &error, slice_of_cstr(error.message)))
+        return true;
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
-    if ((j.verdict == VERDICT_CLIENT && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
+    bool rejected = j.verdict == VERDICT_CLIENT &&
+                    !says_too_long(error.status, &error, slice_of_cstr(error.message));
+    if ((rejected && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
         exchange_judge_answer(x, &j, status))
         return true;
     if (x->alive) /* the client has a 200: it gets the event */

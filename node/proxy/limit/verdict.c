@@ -13,7 +13,7 @@ const char *verdict_reason_name(enum verdict_reason reason)
         [RETRY_ERROR] = "error",         [RETRY_DRAINS] = "drains",
         [RETRY_MODEL] = "model",         [RETRY_STORED] = "stored_response",
         [RETRY_ABORTED] = "aborted",     [RETRY_RANK] = "rank",
-        [RETRY_REJECTED] = "rejected"};
+        [RETRY_CONTEXT] = "context",     [RETRY_REJECTED] = "rejected"};
     return names[reason];
 }
 
@@ -41,6 +41,44 @@ static bool core_is_dead(struct slice message)
 bool verdict_rank_is_unknown(struct slice message)
 {
     return says(message, "_rank") && says(message, "out of range [0, ");
+}
+
+/* Any of these words. A request can be made so that an engine repeats them: it is then tried once
+ * more, and that is all. */
+static bool says_any(struct slice message, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (says(message, words[i]))
+            return true;
+    }
+    return false;
+}
+
+bool verdict_context_is_short(struct slice message)
+{
+    static const char *const words[] = {
+        /* vLLM 0.9 to 0.33, OpenAI; SGLang ("Requested token count exceeds the model's ...") */
+        "maximum context length",
+        "longer than the maximum model length",   /* vLLM, of a prompt alone */
+        "max_model_len",                          /* vLLM, of max_tokens, and in /v1/responses */
+        "longer than the model's context length", /* SGLang, of a prompt alone */
+        "exceeds the maximum allowed length",     /* SGLang, where its cache is smaller */
+        "max_completion_tokens is too large",     /* SGLang; vLLM since 0.10 */
+        "exceeds the available context size",     /* llama.cpp */
+        "prompt is too long",                     /* Anthropic */
+        "context_length_exceeded",                /* OpenAI's code */
+    };
+    return says_any(message, words, sizeof words / sizeof words[0]);
+}
+
+bool verdict_adapter_is_unknown(struct slice message)
+{
+    static const char *const words[] = {
+        "LoRA adapter that has never been loaded",
+        "LoRA adapters are not loaded",
+        "but LoRA is not enabled",
+    };
+    return says_any(message, words, sizeof words / sizeof words[0]);
 }
 
 /* vLLM while it drains: its /health stays 200 then. */

@@ -28,6 +28,7 @@ enum verdict_reason {
     RETRY_MODEL,     /* the replica does not know the model */
     RETRY_STORED,    /* nor the stored response */
     RETRY_ABORTED,   /* the engine gave the request up (finish reason "abort") */
+    RETRY_CONTEXT,   /* its context is too short for the request */
     RETRY_RANK,      /* it has no rank of the number that was asked for, any more */
     RETRY_REJECTED,  /* 4xx that may be the replica's own fault */
     RETRY_REASONS,
@@ -47,6 +48,11 @@ bool verdict_needs_body(unsigned status, bool stored_responses);
 
 /* Whether a 400 says that the engine has no data-parallel rank of the number that it was given. */
 bool verdict_rank_is_unknown(struct slice message);
+
+/* Whether an error (400) says that the request is longer than the engine's context. */
+bool verdict_context_is_short(struct slice message);
+/* Whether a 400 of SGLang says that it has not loaded the LoRA adapter. */
+bool verdict_adapter_is_unknown(struct slice message);
 
 /* Of an answer, or of an error event in place of one (then with the status that it names; 0: it
  * names none). `message`: what the engine says of it; empty: nothing. */

@@ -28,6 +28,30 @@ static void names_come_and_go(void **state)
     said("discovered discovered ");
 }
 
+/* Scaled to zero: the setting says what it will have. */
+static void a_source_names_its_model_though_it_lists_nothing(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    assert_true(discover_may_have(d)); /* it has not been heard of */
+    struct node_labels labels = {.model = SLICE("org/m")};
+    assert_int_equal(discover_source_labels(d, s, &labels), ERR_OK);
+    assert_false(discover_may_have(d));
+    assert_true(discover_names_model(d, SLICE("org/m"), true));
+    assert_true(discover_names_model(d, SLICE("org/m:adapter"), false));
+    assert_false(discover_names_model(d, SLICE("org/mm"), false));
+    assert_false(discover_names_model(d, SLICE("org"), false));
+    /* Where it has replicas, what they say of the model goes before the label. */
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    assert_true(discover_names_model(d, SLICE("org/m"), false));
+    assert_false(discover_names_model(d, SLICE("org/m"), true));
+    labels = (struct node_labels){.adapters_on_demand = true};
+    assert_int_equal(discover_source_labels(d, s, &labels), ERR_OK);
+    assert_false(discover_may_have(d));
+    told("use a:1");
+    discover_check(d);
+}
+
 static void one_that_comes_back_is_used_at_once(void **state)
 {
     (void)state;
@@ -317,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(names_come_and_go),
+        TEST(a_source_names_its_model_though_it_lists_nothing),
         TEST(one_that_comes_back_is_used_at_once),
         TEST(requests_under_way_end),
         TEST(a_name_stays_while_any_source_lists_it),

@@ -66,8 +66,8 @@ static void test_merge(void **state)
     merge(&m, &json);
     make(&json, 1, 2, 1);
     merge(&m, &json);
-    assert_slice_equal(buf_slice(&m.out), "{\"id\":\"m0\",\"pad\":\"0\"},{\"id\":\"m1\",\"pad\":"
-                                          "\"0\"},{\"id\":\"m2\",\"pad\":\"0\"}");
+    assert_slice_equal(buf_slice(&m.out), "{\"id\":\"m0\",\"pad\":\"0\"}{\"id\":\"m1\",\"pad\":"
+                                          "\"0\"}{\"id\":\"m2\",\"pad\":\"0\"}");
     assert_slice_equal(model_merge_find(&m, SLICE("m1")), "{\"id\":\"m1\",\"pad\":\"0\"}");
     assert_null(model_merge_find(&m, SLICE("m3")).at);
     buf_free(&m.out);
@@ -76,6 +76,53 @@ static void test_merge(void **state)
     assert_slice_equal(buf_slice(&m.out), "{\"id\":\"m2\",\"pad\":\"0\"}");
     buf_free(&m.out);
     buf_free(&json);
+}
+
+static void test_the_longest_context_is_listed(void **state)
+{
+    (void)state;
+    static struct model_merge m;
+    static const char *const lists[] = {
+        "{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"a\",\"max_model_len\":null}]}",
+        "{\"data\":[{\"id\":\"m\",\"by\":2,\"max_model_len\":131072}]}",
+        "{\"data\":[{\"id\":\"m\",\"max_model_len\":8192},{\"id\":\"a\",\"max_model_len\":1}]}",
+        "{\"data\":[{\"id\":\"m\"}]}",
+    };
+    for (unsigned first = 0; first < ARRAY_LEN(lists); first++) {
+        model_merge_begin(&m, &secret, slice_of(NULL, 0));
+        for (unsigned i = 0; i < ARRAY_LEN(lists); i++) {
+            struct slice json = slice_of_cstr(lists[(first + i) % ARRAY_LEN(lists)]);
+            assert_int_equal(node_models_parse(json, model_merge_add, &m), 0);
+        }
+        assert_int_equal(m.list.count, 2);
+        assert_slice_equal(model_merge_find(&m, SLICE("m")),
+                           "{\"id\":\"m\",\"by\":2,\"max_model_len\":131072}");
+        assert_slice_equal(model_merge_find(&m, SLICE("a")), "{\"id\":\"a\",\"max_model_len\":1}");
+        buf_free(&m.out);
+    }
+}
+
+static void test_one_context_for_all_models(void **state)
+{
+    (void)state;
+    static struct model_list list;
+    static const struct {
+        const char *json;
+        uint32_t context;
+    } cases[] = {
+        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"a\",\"parent\":\"m\"}]}",
+         4096},
+        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"n\",\"max_model_len\":4096}]}",
+         4096},
+        {"{\"data\":[{\"id\":\"m\",\"max_model_len\":4096},{\"id\":\"n\",\"max_model_len\":1}]}",
+         0},
+        {"{\"data\":[{\"id\":\"m\"}]}", 0},
+        {"{\"data\":[]}", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        assert_int_equal(model_list_read(&list, slice_of_cstr(cases[i].json)), 0);
+        assert_int_equal(model_list_context(&list), cases[i].context);
+    }
 }
 
 /* What does not fit is left out; what follows and fits is not. */
@@ -104,6 +151,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_the_longest_context_is_listed),
+        cmocka_unit_test(test_one_context_for_all_models),
         cmocka_unit_test(test_merge_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

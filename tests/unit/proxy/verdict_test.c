@@ -48,6 +48,49 @@ static void whose_failure_it_is(void **state)
     assert_true(verdict_needs_body(400, true));
 }
 
+/* Of vLLM 0.9 to 0.33, SGLang 0.4 to 0.5.23, llama.cpp and OpenAI. */
+static void a_context_that_is_short_is_known_by_its_words(void **state)
+{
+    (void)state;
+    static const char *const too_long[] = {
+        "This model's maximum context length is 8192 tokens. However, your prompt contains at "
+        "least "
+        "8193 input tokens",
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens "
+        "(4000 in the messages, 1000 in the completion).",
+        "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context "
+        "length is 8192 tokens and your request has 9 input tokens (9000 > 8192 - 9).",
+        "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+        "The engine prompt length 9000 exceeds the max_model_len 8192. Please reduce prompt.",
+        "max_tokens=100000 cannot be greater than max_model_len=8192.",
+        "The input (54011 tokens) is longer than the model's context length (8192 tokens).",
+        "Requested token count exceeds the model's maximum context length of 8192 tokens.",
+        "Input length (9000 tokens) exceeds the maximum allowed length (8186 tokens).",
+        "max_completion_tokens is too large: 100000.This model supports at most 8192 completion",
+        "the request exceeds the available context size, try increasing it",
+    };
+    static const char *const other[] = {
+        "",
+        "temperature must be non-negative",
+        "max_tokens must be at least 1, got 0.",
+        "As of transformers v4.44, default chat template is no longer allowed",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(too_long); i++)
+        assert_true(verdict_context_is_short(slice_of_cstr(too_long[i])));
+    for (size_t i = 0; i < ARRAY_LEN(other); i++)
+        assert_false(verdict_context_is_short(slice_of_cstr(other[i])));
+}
+
+static void an_adapter_that_is_not_there_is_known_by_its_words(void **state)
+{
+    (void)state;
+    assert_true(verdict_adapter_is_unknown(
+        SLICE("Got LoRA adapter that has never been loaded: x\nAll loaded adapters: ...")));
+    assert_true(verdict_adapter_is_unknown(
+        SLICE("The following requested LoRA adapters are not loaded: x")));
+    assert_false(verdict_adapter_is_unknown(SLICE("The input is empty.")));
+}
+
 /* As vLLM 0.32 and SGLang 0.5 say it. */
 static void a_rank_that_is_not_there_is_known_by_its_words(void **state)
 {
@@ -95,6 +138,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whose_failure_it_is),
+        cmocka_unit_test(a_context_that_is_short_is_known_by_its_words),
+        cmocka_unit_test(an_adapter_that_is_not_there_is_known_by_its_words),
         cmocka_unit_test(a_rank_that_is_not_there_is_known_by_its_words),
         cmocka_unit_test(reasons_have_names),
         cmocka_unit_test(a_budget_bounds_an_outage),

@@ -45,10 +45,12 @@ static void what_is_no_list_is_refused(void **state)
     /* Cut anywhere, as by an engine that dies: this once ended the router. */
     struct slice whole = SLICE("{\"data\":[{\"id\":\"a\\u00e9\",\"owned_by\":\"vllm\"}]}");
     struct node_scrape scrape;
+    uint32_t context;
     for (size_t len = 0; len < whole.len; len++) {
         s.count = 0;
         assert_int_equal(node_models_parse(slice_of(whole.at, len), see, &s), ERR_SYNTAX);
-        assert_int_equal(node_server_info_parse(slice_of(whole.at, len), &scrape), ERR_SYNTAX);
+        assert_int_equal(node_server_info_parse(slice_of(whole.at, len), &scrape, &context),
+                         ERR_SYNTAX);
         assert_false(node_error_model_unknown(slice_of(whole.at, len)));
         assert_int_equal(node_models_owner(slice_of(whole.at, len)), NODE_ENGINE_AUTO);
     }
@@ -84,11 +86,15 @@ static void a_404_says_what_is_unknown(void **state)
         "\"The model `nope` does not exist.\"}}",
         "{\"error\":{\"message\":\"No such thing\",\"code\":\"model_not_found\"}}",
         "{\"error\":{\"message\":\"model \\\"nope\\\" not found, try pulling it first\"}}",
+        "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"model: nope\"}}",
     };
     static const char *const other[] = {
         "{\"detail\":\"Not Found\"}",
         "{\"error\":{\"message\":\"Response 'resp_1' not found.\",\"param\":\"response_id\"}}",
         "{\"error\":{\"message\":\"The model is busy\"}}",
+        "{\"error\":{\"message\":\"Response 'my-model' not found.\",\"param\":\"response_id\"}}",
+        "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"batch: "
+        "model\"}}",
         "{\"error\":{\"param\":\"model\"}", /* cut */
         "The model `nope` does not exist.",
         "",
@@ -107,19 +113,78 @@ static void server_info_tells_the_cache(void **state)
 {
     (void)state;
     struct node_scrape s;
+    uint32_t context = 7;
     assert_int_equal(
         node_server_info_parse(SLICE("{\"max_total_num_tokens\":123456,\"page_size\":1,"
                                      "\"internal_states\":[{\"page_size\":9}]}"),
-                               &s),
+                               &s, &context),
         0);
+    assert_int_equal(context, 0);
     assert_true(s.cache_tokens == 123456 && s.block_tokens == 1 && s.running == -1);
     assert_int_equal(s.ranks, 0);
-    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":8,\"page_size\":1}"), &s), 0);
+    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":8,\"page_size\":1}"), &s, &context),
+                     0);
     assert_int_equal(s.ranks, 8);
-    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":1e9,\"page_size\":1}"), &s), 0);
+    assert_int_equal(
+        node_server_info_parse(SLICE("{\"dp_size\":1e9,\"page_size\":1}"), &s, &context), 0);
     assert_int_equal(s.ranks, 0);
-    assert_int_equal(node_server_info_parse(SLICE("{}"), &s), ERR_NOT_FOUND);
-    assert_int_equal(node_server_info_parse(SLICE("{"), &s), ERR_SYNTAX);
+    assert_int_equal(node_server_info_parse(SLICE("{}"), &s, &context), ERR_NOT_FOUND);
+    assert_int_equal(node_server_info_parse(SLICE("{"), &s, &context), ERR_SYNTAX);
+}
+
+/* SGLang takes no prompt that its cache cannot hold (max_req_input_len). */
+static void server_info_tells_the_context(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        uint32_t context;
+    } cases[] = {
+        {"{\"page_size\":1,\"context_length\":8192}", 8192},
+        {"{\"max_total_num_tokens\":65536,\"context_length\":8192}", 8192},
+        {"{\"max_total_num_tokens\":4000,\"context_length\":8192}", 4000},
+        {"{\"page_size\":1,\"context_length\":null}", 0},
+        {"{\"page_size\":1,\"internal_states\":[{\"context_length\":5}]}", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct node_scrape s;
+        uint32_t context = 7;
+        assert_int_equal(node_server_info_parse(slice_of_cstr(cases[i].json), &s, &context), 0);
+        assert_int_equal(context, cases[i].context);
+    }
+}
+
+static void a_list_tells_the_context(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        uint32_t context;
+    } cases[] = {
+        {"{\"id\":\"m\",\"max_model_len\":131072}", 131072},
+        {"{\"max_model_len\":4096,\"id\":\"m\"}", 4096},
+        {"{\"id\":\"adapter\",\"max_model_len\":null}", 0},
+        {"{\"id\":\"m\",\"max_model_len\":-1}", 0},
+        {"{\"id\":\"m\",\"max_model_len\":1e30}", 0},
+        {"{\"id\":\"m\",\"max_model_len\":\"4096\"}", 0},
+        {"{\"id\":\"m\",\"permission\":[{\"max_model_len\":5}]}", 0},
+        {"{\"id\":\"m\",\"max_model_len\":", 0},
+        {"", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_int_equal(node_models_context(slice_of_cstr(cases[i].json)), cases[i].context);
+}
+
+static void a_code_says_that_it_is_too_long(void **state)
+{
+    (void)state;
+    struct node_engine_error error;
+    node_error_read(SLICE("{\"error\":{\"message\":\"no\",\"code\":\"context_length_exceeded\"}}"),
+                    &error);
+    assert_true(error.too_long);
+    node_error_read(SLICE("{\"error\":{\"message\":\"context_length_exceeded\",\"code\":400}}"),
+                    &error);
+    assert_false(error.too_long);
 }
 
 static void errors_in_every_form(void **state)
@@ -162,6 +227,9 @@ int main(void)
         cmocka_unit_test(the_owner_tells_the_engine),
         cmocka_unit_test(a_404_says_what_is_unknown),
         cmocka_unit_test(server_info_tells_the_cache),
+        cmocka_unit_test(server_info_tells_the_context),
+        cmocka_unit_test(a_list_tells_the_context),
+        cmocka_unit_test(a_code_says_that_it_is_too_long),
         cmocka_unit_test(errors_in_every_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

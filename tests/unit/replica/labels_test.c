@@ -10,11 +10,13 @@ static void labels_are_read(void **state)
     struct node_labels l = {0};
     assert_null(node_labels_parse(SLICE(""), &l));
     assert_true(l.engine == NODE_ENGINE_AUTO && l.model.len == 0 && node_labels_weight(&l) == 1);
-    assert_null(node_labels_parse(SLICE("weight=2.5#role=any#adapters=on-demand#cache-tokens="
-                                        "2000000#model=org/a-model:8b@x&y=z#engine=sglang"),
-                                  &l));
+    assert_null(
+        node_labels_parse(SLICE("weight=2.5#role=any#adapters=on-demand#cache-tokens="
+                                "2000000#context=8192#model=org/a-model:8b@x&y=z#engine=sglang"),
+                          &l));
     assert_int_equal(l.engine, NODE_ENGINE_SGLANG);
     assert_true(node_labels_weight(&l) == 2.5 && l.cache_tokens == 2000000);
+    assert_int_equal(l.context_tokens, 8192);
     assert_true(l.adapters_on_demand);
     assert_slice_equal(l.model, "org/a-model:8b@x&y=z");
     static const struct {
@@ -36,7 +38,9 @@ static void wrong_ones_say_what_is_right(void **state)
     static const char weight[] =
         "after # want weight= and a number from 0.1 to 100, such as weight=2";
     static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                                  "ranks=, adapters= or role=, each behind its own #";
+                                  "context=, ranks=, adapters= or role=, each behind its own #";
+    static const char context[] =
+        "after # want context= and a number of tokens, such as context=131072";
     static const char ranks[] = "after # want ranks= and a number of data-parallel ranks from 1 to "
                                 "64, such as ranks=8";
     static const char model[] =
@@ -54,6 +58,10 @@ static void wrong_ones_say_what_is_right(void **state)
         {"cache-tokens=0", tokens},
         {"cache-tokens=2e6", tokens},
         {"cache-tokens=1000000000001", tokens},
+        {"context=", context},
+        {"context=0", context},
+        {"context=128k", context},
+        {"context=1000000001", context},
         {"ranks=0", ranks},
         {"ranks=65", ranks},
         {"ranks=auto", ranks},

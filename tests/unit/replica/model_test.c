@@ -161,9 +161,7 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     assert_true(node_models_known(m, SLICE("a")));
     assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "a", 1));
     node_models_deny(m, 0, SLICE("b"), 1000);
-    node_models_deny(m, 1, SLICE("listed"), 1000);
     assert_true(denied(m, "b", 0, 1000) && !denied(m, "a", 0, 1000) && !denied(m, "b", 2, 1000));
-    assert_false(denied(m, "listed", 1, 1000));
     assert_true(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS - 1));
     assert_false(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS));
     node_models_deny(m, 0, SLICE("a"), 2000);
@@ -171,6 +169,51 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     node_models_learn(m, 0, SLICE("a")); /* it was loaded after all */
     assert_false(denied(m, "a", 0, 2000));
     node_models_check(m);
+    node_models_destroy(m);
+}
+
+/* A list is as old as it is. The 404 counts until the replica was asked again, and lists again. */
+static void a_listed_model_may_be_denied(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("base"), SLICE("adapter")};
+    for (unsigned k = 0; k < 2; k++)
+        assert_int_equal(node_models_set(m, k, ids, 2), ERR_OK);
+    node_models_deny(m, 0, ids[1], 1000);
+    assert_true(denied(m, "adapter", 0, 1000) && !denied(m, "adapter", 1, 1000));
+    assert_true(node_models_denied(m, 0, ids[1], 1000) && !node_models_denied(m, 0, ids[0], 1000));
+    assert_false(denied(m, "base", 0, 1000));
+    node_models_listed_anew(m, 0, 999); /* it was asked before the 404 */
+    node_models_listed_anew(m, 1, 1001);
+    assert_true(denied(m, "adapter", 0, 1001));
+    node_models_listed_anew(m, 0, 1000);
+    assert_false(denied(m, "adapter", 0, 1001));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+/* Else each list would send one more request there. */
+static void who_lists_and_denies_by_turns_is_not_believed(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice id = SLICE("lost");
+    assert_int_equal(node_models_set(m, 0, &id, 1), ERR_OK);
+    node_models_deny(m, 0, id, 1000);
+    node_models_deny(m, 0, id, 1001); /* under way at the same time */
+    node_models_listed_anew(m, 0, 1010);
+    assert_false(denied(m, "lost", 0, 1010));
+    node_models_deny(m, 0, id, 2000);
+    node_models_listed_anew(m, 0, 3000);
+    assert_true(denied(m, "lost", 0, 3000));
+    assert_true(denied(m, "lost", 0, 2000 + NODE_MODELS_DENIED_MS - 1));
+    assert_false(denied(m, "lost", 0, 2000 + NODE_MODELS_DENIED_MS));
+    /* Long after, it is the first time again. */
+    uint64_t later = 2000 + 2 * NODE_MODELS_DENIED_MS;
+    node_models_deny(m, 0, id, later);
+    node_models_listed_anew(m, 0, later);
+    assert_false(denied(m, "lost", 0, later));
     node_models_destroy(m);
 }
 
@@ -222,6 +265,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_not_told_serves_everything),
+        cmocka_unit_test(a_listed_model_may_be_denied),
+        cmocka_unit_test(who_lists_and_denies_by_turns_is_not_believed),
         cmocka_unit_test(a_new_list_replaces_the_old_one),
         cmocka_unit_test(rows_nobody_serves_make_room),
         cmocka_unit_test(absurd_names_are_passed_over),

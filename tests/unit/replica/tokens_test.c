@@ -186,6 +186,23 @@ static void images_count_by_their_size(void **state)
     }
 }
 
+/* Whether a request fits a context is asked by how sure the estimate is (docs/adr/0052). */
+static void it_knows_how_sure_it_is(void **state)
+{
+    (void)state;
+    struct node_tokens t;
+    node_tokens_init(&t, 4);
+    double before = node_tokens_deviation(&t, BYTES, &english);
+    assert_true(before > 0.35 && before < 0.7);
+    for (unsigned i = 0; i < 20; i++)
+        node_tokens_add(&t, BYTES, &english, 1000 + 10 * (i % 5), untold);
+    double after = node_tokens_deviation(&t, BYTES, &english);
+    assert_true(after < 0.15);
+    assert_true(node_tokens_deviation(&t, BYTES, &chinese) > 2 * after); /* never seen */
+    struct chain_content none = {0};
+    assert_true(node_tokens_deviation(&t, 0, &none) == 0);
+}
+
 static void one_absurd_sample_does_little(void **state)
 {
     (void)state;
@@ -261,6 +278,7 @@ int main(void)
         cmocka_unit_test(what_was_not_seen_follows_what_was),
         cmocka_unit_test(images_are_told_apart_from_text),
         cmocka_unit_test(images_count_by_their_size),
+        cmocka_unit_test(it_knows_how_sure_it_is),
         cmocka_unit_test(one_absurd_sample_does_little),
         cmocka_unit_test(a_lasting_change_gets_through),
         cmocka_unit_test(nothing_that_is_said_breaks_it),

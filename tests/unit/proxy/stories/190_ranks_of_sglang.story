@@ -60,6 +60,7 @@ A posts /generate {"text":"hello","sampling_params":{"max_new_tokens":2}}
     release A at 4
     book A at 2
 wait 200
+    connect 1d
     to 2d: GET /metrics HTTP/1.1
     connect 2e
 2e accepts

@@ -37,6 +37,11 @@ A gets /v1/models/%00
     to A: HTTP/1.1 404 Not Found; Content-Length: 102 "{\"error\":{\"message\":\"The model `` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
     log request
 A posts /v1/completions {"model":"absent","prompt":"x"}
+wait 1000
+    to 1a: GET /metrics HTTP/1.1
+    to 2a: GET /metrics HTTP/1.1
+    connect 1b
+    connect 2b
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
     log request
 counters

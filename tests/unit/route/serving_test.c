@@ -1,0 +1,318 @@
+/* Which replicas are asked: by the length of their contexts, and by what is known of a model that
+ * none of them serves. */
+#include "base/check.h"
+#include "node/route/discovered.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+
+enum { SHORT = 4096, LONG = 131072 };
+
+static const struct slice model = SLICE("m");
+
+/* One replica for each context, which lists the model. */
+static struct node_router *router_of(const uint32_t *contexts, unsigned count)
+{
+    struct node_router *r = make("random", count);
+    for (unsigned k = 0; k < count; k++) {
+        assert_int_equal(node_router_models(r, k, &model, 1), ERR_OK);
+        node_router_context_listed(r, k, contexts[k]);
+    }
+    return r;
+}
+
+static struct node_request long_request(unsigned tokens, uint32_t output_tokens)
+{
+    struct node_request request = request_of(prompt(1, tokens));
+    request.model = model;
+    request.output_tokens_max = output_tokens;
+    return request;
+}
+
+/* Which replicas are chosen among, a bit each; 0: none, and `err` is returned. */
+static unsigned chosen(struct node_router *r, const struct node_request *request, int err)
+{
+    unsigned set = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        struct node_decision d;
+        int got = node_router_choose(r, request, NULL, START_MS, &d);
+        assert_int_equal(got, err);
+        if (got != ERR_OK)
+            return 0;
+        set |= 1u << d.replica;
+        done(r, d, START_MS);
+    }
+    return set;
+}
+
+/* What surely fits goes anywhere, the rest to the longer one, be that for the answer's sake. */
+static void a_long_request_goes_where_it_fits(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT, LONG, LONG}, 3);
+    static const struct {
+        unsigned tokens;
+        uint32_t output;
+        unsigned among;
+    } cases[] = {
+        {100, 0, 7},     {1000, 0, 7},   {1000, 700, 7}, {2000, 0, 6},
+        {1000, 4000, 6}, {100, 8000, 6}, {40000, 0, 6},  {400000, 0, 6},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct node_request request = long_request(cases[i].tokens, cases[i].output);
+        assert_int_equal(chosen(r, &request, ERR_OK), cases[i].among);
+    }
+    alone_destroy(r);
+}
+
+/* So that the client gets the engine's own error, of the longest. */
+static void what_fits_none_goes_to_the_longest(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT, 2 * SHORT, 1000}, 3);
+    struct node_request request = long_request(1000000, 0);
+    assert_int_equal(chosen(r, &request, ERR_OK), 2);
+    request = long_request(2000, 0); /* in doubt at all but the second */
+    assert_int_equal(chosen(r, &request, ERR_OK), 2);
+    request = long_request(4000, 0); /* in doubt everywhere */
+    assert_int_equal(chosen(r, &request, ERR_OK), 2);
+    alone_destroy(r);
+}
+
+static void an_unknown_context_comes_before_one_that_may_be_short(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT, 0, LONG}, 3);
+    struct node_request request = long_request(2000, 0);
+    assert_int_equal(chosen(r, &request, ERR_OK), 4);
+    node_router_probed(r, 2, false, true, START_MS);
+    assert_int_equal(chosen(r, &request, ERR_OK), 2);
+    request = long_request(1000, 0);
+    assert_int_equal(chosen(r, &request, ERR_OK), 3);
+    alone_destroy(r);
+}
+
+/* An estimate is no proof: the engine may take it, or say that it does not. */
+static void where_no_longer_one_is_up_the_short_one_is_tried(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
+    node_router_probed(r, 1, false, true, START_MS);
+    struct node_request request = long_request(40000, 0);
+    assert_int_equal(chosen(r, &request, ERR_OK), 1);
+    assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_SURELY);
+    request.context_over = SHORT; /* it did not */
+    request.too_long = true;
+    assert_int_equal(chosen(r, &request, ERR_UNREACHABLE), 0);
+    alone_destroy(r);
+}
+
+/* Room is waited for instead. */
+static void a_full_long_one_is_waited_for(void **state)
+{
+    (void)state;
+    struct node_config config = config_of("random");
+    config.router.replica_requests_max = 1;
+    struct node_router *r = alone_router(&config);
+    static const uint32_t contexts[] = {SHORT, LONG};
+    for (unsigned k = 0; k < 2; k++) {
+        struct slice name = k == 0 ? SLICE("a:80") : SLICE("b:80");
+        assert_int_equal(node_router_name(r, name, NODE_ENGINE_VLLM), (int)k);
+        node_router_probed(r, k, true, false, START_MS);
+        node_router_context_listed(r, k, contexts[k]);
+    }
+    struct node_request request = long_request(40000, 0);
+    struct node_decision d, none;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 1);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &none), ERR_AGAIN);
+    done(r, d, START_MS);
+    alone_destroy(r);
+}
+
+static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT, SHORT, LONG, 0}, 4);
+    struct node_request request = long_request(500, 0);
+    assert_int_equal(chosen(r, &request, ERR_OK), 15);
+    assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_SURELY);
+    assert_int_equal(node_router_longer(r, &request, 2, START_MS), NODE_LONGER_MAYBE);
+    assert_int_equal(node_router_longer(r, &request, 3, START_MS), NODE_LONGER_MAYBE);
+    request.too_long = true;
+    request.context_over = SHORT;
+    assert_int_equal(chosen(r, &request, ERR_OK), 8);
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 3};
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 2);
+    done(r, d, START_MS);
+    alone_destroy(r);
+    r = router_of((const uint32_t[]){SHORT, SHORT}, 2);
+    request = long_request(500, 0);
+    assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_NONE);
+    alone_destroy(r);
+}
+
+/* Of the three that say so the label is above the others, and of these the shorter one counts. */
+static void a_label_is_above_what_engines_say(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){LONG}, 1);
+    assert_int_equal(node_router_context(r, 0), LONG);
+    node_router_context_told(r, 0, SHORT);
+    assert_int_equal(node_router_context(r, 0), SHORT);
+    node_router_context_listed(r, 0, 0);
+    assert_int_equal(node_router_context(r, 0), SHORT);
+    struct node_labels labels = {.context_tokens = 32768};
+    node_router_labels(r, 0, &labels);
+    assert_int_equal(node_router_context(r, 0), 32768);
+    assert_int_equal(metric(r, "grapevine_replica_context_length"), 32768);
+    alone_destroy(r);
+}
+
+/* A batch of embeddings has several prompts: none is left out for the length of all of them. */
+static void what_goes_by_load_is_only_preferred(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
+    struct node_request request = long_request(40000, 0);
+    struct node_decision d;
+    assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 1);
+    done(r, d, START_MS);
+    node_router_probed(r, 1, false, true, START_MS);
+    assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 0);
+    done(r, d, START_MS);
+    alone_destroy(r);
+}
+
+static const char *left_out(const json_t *root, unsigned row)
+{
+    const json_t *rows = json_object_get(root, "left_out");
+    return json_string_value(json_object_get(json_array_get(rows, row), "why"));
+}
+
+static void explain_says_which_context_is_too_short(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
+    struct node_request request = long_request(40000, 0);
+    json_t *root = explain(r, &request, START_MS);
+    assert_string_equal(left_out(root, 0), "its context of 4096 tokens is too short");
+    assert_true(explained(root, 0, "context_tokens") == LONG);
+    json_decref(root);
+    request = long_request(2000, 0);
+    root = explain(r, &request, START_MS);
+    assert_string_equal(left_out(root, 0), "its context of 4096 tokens may be too short");
+    assert_true(json_number_value(json_object_get(root, "tokens_most")) > SHORT);
+    assert_true(json_number_value(json_object_get(root, "tokens_least")) < SHORT);
+    json_decref(root);
+    node_router_model_denied(r, 0, model, START_MS);
+    root = explain(r, &request, START_MS);
+    assert_string_equal(left_out(root, 0), "answered lately that it does not know the model");
+    json_decref(root);
+    alone_destroy(r);
+}
+
+/* --- models that nobody serves ---------------------------------------------------------------- */
+
+static int asked_for(struct node_router *r, const char *name, uint64_t now_ms)
+{
+    struct node_request request = request_of(prompt(1, 100));
+    request.model = slice_of_cstr(name);
+    struct node_decision d;
+    int err = node_router_choose(r, &request, NULL, now_ms, &d);
+    if (err == ERR_OK)
+        done(r, d, now_ms);
+    return err;
+}
+
+/* Down, and never asked for its models: for a while it may be what the client wants. */
+static void who_never_listed_is_awaited_for_a_minute(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    node_router_probed(r, 1, false, true, START_MS);
+    assert_int_equal(asked_for(r, "m", START_MS), ERR_OK);
+    assert_int_equal(asked_for(r, "typo", START_MS), ERR_UNREACHABLE);
+    assert_int_equal(asked_for(r, "typo", START_MS + 59999), ERR_UNREACHABLE);
+    assert_int_equal(asked_for(r, "typo", START_MS + 60000), ERR_NOT_FOUND);
+    /* What it listed, or answered for, or what its label says, counts for as long as it is there.
+     */
+    node_router_model_served(r, 1, SLICE("learned"));
+    assert_int_equal(asked_for(r, "learned", START_MS + 600000), ERR_UNREACHABLE);
+    struct node_labels labels = {.model = SLICE("label")};
+    node_router_labels(r, 1, &labels);
+    assert_int_equal(asked_for(r, "label", START_MS + 600000), ERR_UNREACHABLE);
+    /* Where none is up, nobody knows anything. */
+    node_router_probed(r, 0, false, true, START_MS);
+    assert_int_equal(asked_for(r, "m", START_MS + 600000), ERR_UNREACHABLE);
+    alone_destroy(r);
+}
+
+/* Scaled to zero. */
+static void a_model_that_a_source_names_is_not_unknown(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 1);
+    assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    struct discover_host host = node_router_discover_host(r);
+    struct discover *d;
+    struct log quiet;
+    log_init(&quiet, NULL, NULL, NULL);
+    quiet.level = LOG_ERROR;
+    assert_int_equal(discover_create(&d, &host, &quiet), ERR_OK);
+    assert_int_equal(discover_source(d, "dns", SLICE("engines:8000")), 0);
+    node_router_sources(r, d);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* it has said nothing yet */
+    struct node_labels labels = {.model = SLICE("x")};
+    assert_int_equal(discover_source_labels(d, 0, &labels), ERR_OK);
+    assert_int_equal(asked_for(r, "typo", START_MS), ERR_NOT_FOUND);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
+    assert_int_equal(asked_for(r, "x:adapter", START_MS), ERR_UNREACHABLE);
+    assert_int_equal(asked_for(r, "m", START_MS), ERR_OK);
+    labels = (struct node_labels){.model = SLICE("x"), .adapters_on_demand = true};
+    assert_int_equal(discover_source_labels(d, 0, &labels), ERR_OK);
+    assert_int_equal(asked_for(r, "adapter", START_MS), ERR_UNREACHABLE);
+    discover_destroy(d);
+    node_router_sources(r, NULL);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
+    alone_destroy(r);
+}
+
+/* Another process may be behind the address by now. */
+static void a_stale_list_is_avoided(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){0, 0}, 2);
+    struct node_request request = long_request(100, 0);
+    node_router_models_stale(r, 0, true);
+    assert_int_equal(chosen(r, &request, ERR_OK), 2);
+    node_router_probed(r, 1, false, true, START_MS);
+    assert_int_equal(chosen(r, &request, ERR_OK), 1);
+    node_router_models_stale(r, 0, false);
+    node_router_probed(r, 1, true, false, START_MS);
+    assert_int_equal(chosen(r, &request, ERR_OK), 3);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_request_goes_where_it_fits),
+        cmocka_unit_test(what_fits_none_goes_to_the_longest),
+        cmocka_unit_test(an_unknown_context_comes_before_one_that_may_be_short),
+        cmocka_unit_test(where_no_longer_one_is_up_the_short_one_is_tried),
+        cmocka_unit_test(a_full_long_one_is_waited_for),
+        cmocka_unit_test(who_refused_it_says_how_long_the_next_one_must_be),
+        cmocka_unit_test(a_label_is_above_what_engines_say),
+        cmocka_unit_test(what_goes_by_load_is_only_preferred),
+        cmocka_unit_test(explain_says_which_context_is_too_short),
+        cmocka_unit_test(who_never_listed_is_awaited_for_a_minute),
+        cmocka_unit_test(a_model_that_a_source_names_is_not_unknown),
+        cmocka_unit_test(a_stale_list_is_avoided),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
