@@ -35,6 +35,7 @@ void proxy_check(const struct proxy *p)
         CHECK(x == NULL || x->upstream == NULL || x->upstream->in_body ||
               (x->status == 0 && !x->first_token && x->first_byte_ms == 0 &&
                x->outcome == NODE_OUTCOME_OK && x->held.len == 0));
+        CHECK(x == NULL || x->kept.open == (x->kept.bytes.cap > 0));
         /* An answer that says no passes unbooked, where no other replica could be booked. */
         CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400 ||
               x->error_counted);

@@ -158,3 +158,14 @@ void node_router_reject_note(struct node_router *r, unsigned replica)
 {
     note(r, replica);
 }
+
+void node_router_reject_check(const struct node_router *r)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        bool has = node_replica_set_has(&r->rejecting, i);
+        CHECK(!has || node_reject_any(&r->replicas[i].reject));
+        count += has;
+    }
+    CHECK(count == r->rejecting_count);
+}

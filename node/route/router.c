@@ -118,6 +118,7 @@ void node_router_check(const struct node_router *r)
     }
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
+    node_router_reject_check(r);
     node_adapters_check(r->adapters);
     node_router_held_check(r);
     node_state_check(r->state);
@@ -126,8 +127,7 @@ void node_router_check(const struct node_router *r)
 
 /* --- one decision --------------------------------------------------------------------------- */
 
-/* Which replicas of one health. */
-enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
+enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL }; /* which replicas of one health */
 
 /* `rank` is the same, or a rank of its process `k`. */
 static bool is_taken(const struct node_router *r, const struct node_replica *k,

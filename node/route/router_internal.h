@@ -288,6 +288,7 @@ void node_router_reject_sent(struct node_router *r, unsigned replica, uint8_t ki
 /* What the other routers hold against it; `replica` is the row of an address. */
 void node_router_reject_hear(struct node_router *r, unsigned replica,
                              const struct node_reject_heard *h, uint64_t now_ms);
+void node_router_reject_check(const struct node_router *r);
 /* Its engine may be another one: what speaks against it may be other than before. */
 void node_router_reject_note(struct node_router *r, unsigned replica);
 
