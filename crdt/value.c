@@ -30,6 +30,7 @@ static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
     wire_write_u8(w, s->engine);
     wire_write_u8(w, s->breaker);
     wire_write_u8(w, s->cured);
+    wire_write_u8(w, s->still);
 }
 
 void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
@@ -71,6 +72,7 @@ static void read_sight(struct wire_reader *r, struct crdt_sight *s)
     s->engine = field_u8(r);
     s->breaker = field_u8(r);
     s->cured = field_u8(r);
+    s->still = field_u8(r);
 }
 
 void crdt_value_read(struct wire_reader *r, enum crdt_report_kind kind,

@@ -35,6 +35,7 @@ struct crdt_sight {
     bool asleep;
     uint8_t breaker; /* its back-off (node/replica/breaker.h); opaque here */
     uint8_t cured;
+    uint8_t still; /* what waits there in vain (node/replica/health.h); opaque here */
 };
 
 enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };
