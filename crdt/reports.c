@@ -65,13 +65,8 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.load.adapter = in->load.adapter;
         out.load.adapter_uses = (uint32_t)least(in->load.adapter_uses, CRDT_LOAD_USES_MAX);
     } else if (kind == CRDT_REPORT_SIGHT) {
-        out.sight.configured = in->sight.configured;
-        out.sight.health = in->sight.health;
-        out.sight.engine = in->sight.engine;
-        out.sight.asleep = in->sight.asleep;
-        out.sight.breaker = in->sight.breaker;
-        out.sight.cured = in->sight.cured;
-        out.sight.still = in->sight.still;
+        _Static_assert(sizeof in->sight == 7, "seven bytes, and no padding");
+        out.sight = in->sight;
     } else {
         crdt_learned_copy(&out.learned, &in->learned);
     }

@@ -162,8 +162,7 @@ static bool not_there(const struct node_replica *k, const struct node_watched *w
     enum { FEW = 2 };
     double ours = (double)w->waiting + (double)w->streaming + (double)k->load.remote.requests;
     return k->engine == NODE_ENGINE_VLLM && w->waiting_long + k->signs.heard_waits > FEW &&
-           k->scrape.waiting == 0 &&
-           k->scrape.running >= 0 && k->scrape.running + FEW < ours;
+           k->scrape.waiting == 0 && k->scrape.running >= 0 && k->scrape.running + FEW < ours;
 }
 
 enum node_stall node_signs_judge(const struct node_replica *k, const struct node_watched *w,
@@ -184,9 +183,8 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
         passed(moved, now_ms) >= limit + watchdog_ms * counters_margin(k, w, health_late))
         return NODE_STALL_COUNTERS;
     uint64_t starved_ms = limit + watchdog_ms * (s->proven ? 1 : LONG);
-    bool starved =
-        w->waiting_long > 0 && w->waiting_long + s->heard_waits > 1 &&
-        passed(later(s->first_ms, w->since_ms), now_ms) >= starved_ms;
+    bool starved = w->waiting_long > 0 && w->waiting_long + s->heard_waits > 1 &&
+                   passed(later(s->first_ms, w->since_ms), now_ms) >= starved_ms;
     bool queued = fresh && k->scrape.waiting > 0;
     if (starved && ((health_hangs && !queued) || (fresh && not_there(k, w))))
         return NODE_STALL_STARVED;

@@ -14,9 +14,9 @@
  *             check hangs as well, or its metrics show that it does not have these requests
  *
  * COUNTERS needs more time where the evidence is weak: one lone request may wait for a grammar or
- * for its pictures, which no counter shows; an SGLang whose schedulers are not read counts the tokens
- * of a request when it ends; an engine that never gave a token to anybody may compile its kernels. The gauges of an engine are
- * those of its last step: one that hangs does not show what came since.
+ * for its pictures, which no counter shows; an SGLang whose schedulers are not read counts tokens
+ * when a request ends; an engine that never gave a token to anybody may compile its kernels. The
+ * gauges of an engine are those of its last step: one that hangs does not show what came since.
  *
  * A data-parallel rank has signs of its own, of its own streams and gauges, so that it is found
  * while other ranks of its process move. Silence and health checks are of the process.
@@ -80,24 +80,25 @@ struct node_signs {
     struct node_backoff stalls; /* until it may be tried */
     uint64_t stalled_ms;        /* since when */
     uint64_t stalls_total;
-    uint64_t moved_ms;  /* a token of ours, or of its counters */
-    uint64_t worked_ms; /* the same, or what another router saw: it is late by seconds */
-    uint64_t told_ms;   /* the last token of ours that the others are told of */
+    uint64_t moved_ms;     /* a token of ours, or of its counters */
+    uint64_t worked_ms;    /* the same, or what another router saw: it is late by seconds */
+    uint64_t told_ms;      /* the last token of ours that was reported */
     uint64_t explained_ms; /* what it has to compute may take so long without a sign */
     struct node_work_seen work;
     uint8_t waits, heard_waits; /* requests without a token: of this router, of the others */
     bool found;                 /* its counters stood still, and it is not known to move since */
     bool heard_found, warned;   /* another router says so; and nothing moved here since then */
     uint8_t reported;           /* as it went out last */
-    uint64_t first_ms; /* a first token of ours */
-    uint64_t still_ms; /* the last scrape that counted nothing since moved_ms; 0: none */
-    uint64_t down_ms;  /* when it went down last */
-    uint64_t tried_ms; /* when a request was sent there last */
+    uint64_t first_ms;          /* a first token of ours */
+    uint64_t still_ms;          /* the last scrape that counted nothing since moved_ms; 0: none */
+    uint64_t down_ms;           /* when it went down last */
+    uint64_t tried_ms;          /* when a request was sent there last */
 };
 
 static inline bool node_signs_avoided(const struct node_signs *s, uint64_t now_ms)
 {
-    return s->leaving || s->quiet || s->warned || s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms;
+    return s->leaving || s->quiet || s->warned || s->stall != NODE_STALL_NONE ||
+           s->stalls.until_ms > now_ms;
 }
 
 /* A token came, or was counted. */
@@ -113,10 +114,10 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
 /* What this router has there, and hears of it. Only requests that want tokens count, once they are
  * sent. Times are 0 where it never was so. */
 struct node_watched {
-    unsigned waiting;            /* have no token yet, */
-    unsigned waiting_long;       /* watchdog_ms after they were sent */
-    unsigned plain_long;         /* and of those: it is nothing that keeps them out of the counters */
-    unsigned streaming;          /* have some, and want more */
+    unsigned waiting;      /* have no token yet, */
+    unsigned waiting_long; /* watchdog_ms after they were sent */
+    unsigned plain_long;   /* and of those: it is nothing that keeps them out of the counters */
+    unsigned streaming;    /* have some, and want more */
     uint64_t prefill_tokens_max; /* the longest prompt of those that wait, less what is cached */
     uint64_t since_ms;           /* when there was something to wait for, first */
     uint64_t token_ms;           /* the last token */

@@ -214,7 +214,7 @@ static void work_keep(struct scraper *s, struct slice name, const struct labels 
               sglang ? sglang_rank(labels) : 0, value);
 }
 
-static void sample_keep(struct scraper *s, enum name name, const struct labels *labels,
+static void sample_keep(struct scraper *s, enum node_scrape_name name, const struct labels *labels,
                         double value)
 {
     struct tally *t = &s->tallies[name];
@@ -254,11 +254,11 @@ static void sample_keep(struct scraper *s, enum name name, const struct labels *
     }
 }
 
-static enum name name_find(struct slice name)
+static enum node_scrape_name name_find(struct slice name)
 {
     for (unsigned i = 0; i < NAMES; i++)
         if (slice_equal(name, names[i]))
-            return (enum name)i;
+            return (enum node_scrape_name)i;
     return NAMES;
 }
 
@@ -278,7 +278,7 @@ static int line_parse(struct scraper *s, struct slice line)
     s->vllm |= vllm;
     s->sglang |= sglang;
 
-    enum name name = name_find(word);
+    enum node_scrape_name name = name_find(word);
     bool work = node_work_names(word);
     if (name == NAMES && !work)
         return 0;
@@ -302,8 +302,9 @@ static double first_told(double a, double b)
 /* Of the counters whose going back is a restart. A name may be missing of one rank alone. */
 static double series_of(const struct tally *t)
 {
-    static const enum name counters[] = {VLLM_QUERIES,    VLLM_QUERIES_OLD, VLLM_PROMPT,
-                                         VLLM_GENERATION, SGLANG_PROMPT,    SGLANG_GENERATION};
+    static const enum node_scrape_name counters[] = {VLLM_QUERIES,  VLLM_QUERIES_OLD,
+                                                     VLLM_PROMPT,   VLLM_GENERATION,
+                                                     SGLANG_PROMPT, SGLANG_GENERATION};
     double series = 0;
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
         series += t[counters[i]].count;
@@ -432,7 +433,7 @@ int node_scrape_parse(struct slice text, struct node_scrape *out)
 /* --- data-parallel ranks -------------------------------------------------------------------- */
 
 /* What one process says for all its ranks is true of each: ratios, sizes of one, its start. */
-static bool is_shared(enum name name)
+static bool is_shared(enum node_scrape_name name)
 {
     switch (name) {
     case VLLM_STEPS:
@@ -465,7 +466,8 @@ static void tally_pick(const struct tally *t, uint64_t engine, bool shared, stru
 static void engine_pick(const struct scraper *all, uint64_t engine, struct scraper *out)
 {
     for (unsigned name = 0; name < NAMES; name++)
-        tally_pick(&all->tallies[name], engine, is_shared((enum name)name), &out->tallies[name]);
+        tally_pick(&all->tallies[name], engine, is_shared((enum node_scrape_name)name),
+                   &out->tallies[name]);
     for (unsigned i = 0; i < NODE_WORK_TOLD; i++)
         tally_pick(&all->work[i], engine, false, &out->work[i]);
     out->block_tokens = all->block_tokens;

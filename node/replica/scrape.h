@@ -37,9 +37,9 @@ struct node_scrape {
     struct slice adapters;    /* that run, with commas between; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
     double series;            /* that the counters are sums of: of all names and ranks */
-    struct node_work_reading work;    /* what moves while it computes */
-    unsigned ranks;           /* data-parallel ranks that have labels; one alone may be none */
-    bool vllm;                /* names of vLLM were seen */
+    struct node_work_reading work; /* what moves while it computes */
+    unsigned ranks;                /* data-parallel ranks that have labels; one alone may be none */
+    bool vllm;                     /* names of vLLM were seen */
     bool sglang;
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/slice.h"
 
-enum name {
+enum node_scrape_name {
     VLLM_RUNNING,
     VLLM_WAITING,
     VLLM_USAGE,

@@ -7,10 +7,10 @@
  * them. A router for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, whatever the
  * order: alone, while the cluster gathers, when those on duty die or have lost their way.
  *
- * An engine's signs of work (node/replica/work.h) are many, and only whoever reads them can compare
- * them. So each router counts how often it saw the engine work, by a reading of its own or by tokens
- * of its own, these at most every NODE_WORK_TELL_MS, and reports the count. A count that rises is a
- * sign of work at all routers, also where nobody can read any metrics.
+ * An engine's signs of work (node/replica/work.h) are many, and only the router that reads them can
+ * compare them. So each router counts how often it saw the engine work, by a reading or by tokens
+ * of its own, these at most every NODE_WORK_TELL_MS, and reports the count. A count that rises is
+ * a sign of work at all routers, also where nobody can read any metrics.
  *
  * Only who scraped reports a restart to the registry: to the others it comes from there.
  */

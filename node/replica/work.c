@@ -18,25 +18,25 @@ static const struct row {
     enum kind kind;
     enum when when;
 } ROWS[] = {
-    /* vLLM V1, 0.9 to 0.33: vllm/v1/metrics/loggers.py, PrometheusStatLogger.record(), which runs
-     * for each batch of outputs that comes from the core. The statistics of an iteration come with
-     * outputs only, those of the scheduler with each step: a chunk of a prompt moves nothing but
-     * the usage, which is not rounded. */
+    /* vLLM V1, 0.9 to 0.33: module vllm.v1.metrics.loggers, the `record` of PrometheusStatLogger,
+     * which runs for each batch of outputs that comes from the core. The statistics of an iteration
+     * come with outputs only, those of the scheduler with each step: a chunk of a prompt moves
+     * nothing but the usage, which is not rounded. */
     {VLLM("generation_tokens_total"), {0}, COUNTER, STEP},
     {VLLM("iteration_tokens_total_count"), {0}, COUNTER, STEP},
-    {VLLM("inter_token_latency_seconds_count"), {0}, COUNTER, STEP},    /* 0.10.2 and later */
+    {VLLM("inter_token_latency_seconds_count"), {0}, COUNTER, STEP},   /* 0.10.2 and later */
     {VLLM("time_per_output_token_seconds_count"), {0}, COUNTER, STEP}, /* before 0.12 */
-    {VLLM("kv_cache_usage_perc"), {0}, GAUGE, STEP},                    /* 0.9.2 and later */
-    {VLLM("gpu_cache_usage_perc"), {0}, GAUGE, STEP},                   /* before 0.12 */
-    {VLLM("prompt_tokens_total"), {0}, COUNTER, REQUEST}, /* with the first token */
+    {VLLM("kv_cache_usage_perc"), {0}, GAUGE, STEP},                   /* 0.9.2 and later */
+    {VLLM("gpu_cache_usage_perc"), {0}, GAUGE, STEP},                  /* before 0.12 */
+    {VLLM("prompt_tokens_total"), {0}, COUNTER, REQUEST},              /* with the first token */
     {VLLM("prefix_cache_queries_total"), {0}, COUNTER, REQUEST}, /* when it is scheduled first */
     {VLLM("num_preemptions_total"), {0}, COUNTER, REQUEST},
     /* SGLang 0.4 to 0.5.23. Its server counts tokens when a request ends, and the gaps between the
-     * pieces that its scheduler hands over (srt/managers/tokenizer_manager.py): before any parser
-     * sees them, and of answers that are not streamed too, every 50 tokens. Its scheduler counts
-     * batches of prompts as they are computed, and decode steps with each or, in earlier builds,
-     * every 40 (--decode-log-interval), as it sets its gauges (srt/observability or srt/managers,
-     * scheduler_metrics_mixin.py; srt/metrics/collector.py). */
+     * pieces that its scheduler hands over (module srt.managers.tokenizer_manager): before any
+     * parser sees them, and of answers that are not streamed too, every 50 tokens. Its scheduler
+     * counts batches of prompts as they are computed, and decode steps with each or, in earlier
+     * builds, every 40 (--decode-log-interval), as it sets its gauges (module
+     * srt.observability.metrics_collector, earlier srt.metrics.collector). */
     {SGLANG("realtime_tokens_total"), SLICE_INIT("decode"), COUNTER, STEP},
     {SGLANG("realtime_tokens_total"), SLICE_INIT("prefill_compute"), COUNTER, STEP},
     {SGLANG("inter_token_latency_seconds_count"), {0}, COUNTER, STEP},

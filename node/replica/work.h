@@ -1,4 +1,4 @@
-/* Signs of work: what of an engine's /metrics moves while the engine computes, whoever asked for it.
+/* Signs of work: what of an engine's /metrics moves while it computes, for whomever.
  *
  * An engine that shows work lives, however long it says nothing on a stream: it may hold a tool
  * call's arguments back in its parser, hide its reasoning, compute the prompt of somebody else. So
@@ -24,13 +24,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 enum {
     NODE_WORK_SIGNS = 18,     /* rows of the table */
     NODE_WORK_TOLD = 17,      /* the last of them: what another router tells (scraped.h) */
     NODE_WORK_LOWER_MAX = 3,  /* readings in a row below the most, from which it counts anew */
-    NODE_WORK_TELL_MS = 3000, /* tokens of ours are told to other routers at most so often */
+    NODE_WORK_TELL_MS = 3000, /* tokens of ours are reported at most so often */
 };
 
 /* One reading, by the rows of the table; -1: the series is not there. */
@@ -54,7 +55,7 @@ struct node_work_seen {
 };
 
 /* The row of that series; -1: it is no sign. `mode` is its label of that name, empty for none. */
-int node_work_row(struct slice name, struct slice mode);
+MUST_USE int node_work_row(struct slice name, struct slice mode);
 /* Whether any row has that name. */
 bool node_work_names(struct slice name);
 /* Whether it is of SGLang's schedulers, whose ranks have labels of their own. */

@@ -40,7 +40,7 @@
              "`auto` is 120 s without a sign that the engine works, and 300 s where its metrics "  \
              "do not tell single steps: it does not run while a stream is silent and the engine "  \
              "computes. A time that is set here always runs. 0 turns it off. "                     \
-             "[What happens then](http.md#time-limits)."},                                                               \
+             "[What happens then](http.md#time-limits)."},                                         \
     {                                                                                              \
         .name = "request-timeout", LIVE_TIME(request_timeout_ms), .fallback = "0", .max = DAY_MS,  \
         .group = "Replicas", .help = "for a request in all; 0: its client decides",                \

@@ -43,7 +43,7 @@ struct pool {
     uint64_t busy_ms;  /* since when it has been waited for without a break; 0: it is not */
     uint64_t asked_ms; /* when a sign was asked for last, */
     uint64_t health_asked_ms; /* and a health check that costs the engine something */
-    bool told_stalled; /* in the log */
+    bool told_stalled;        /* in the log */
     /* What shows how it died (node/proxy/exchange/suspect.h); 0: never. */
     uint64_t answer_ms;      /* the last byte of an answer to a client */
     uint64_t first_token_ms; /* the last first token */

@@ -36,7 +36,7 @@ bool exchange_answers_tokens(enum http_path_kind kind)
 /* Of fields and parts that an engine prepares for (vLLM in its server or before it schedules them,
  * SGLang in its tokenizer and its grammar queue). A text that has such a word only seems to. */
 static const char *const PREPARED[] = {
-    "image",  "audio", "video",      "file",    "response_format", "json_schema", "guided_",
+    "image",  "audio", "video",       "file",     "response_format", "json_schema", "guided_",
     "struct", "regex", "\"grammar\"", "\"ebnf\"", "\"tools\"",       "embed",       "lora",
 };
 

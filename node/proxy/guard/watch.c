@@ -55,16 +55,16 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     return w;
 }
 
-/* Nothing came for a third of the time, or no token of ours for a quarter of it: then its metrics are
- * read often, for what counters show is dated by when they were read. A health check that costs the
- * engine a token comes after half of it, and not often. */
+/* Nothing came for a third of the time, or no token of ours for an eighth of it: then its metrics
+ * are read often, for what counters show is dated by when they were read. A health check that costs
+ * the engine a token comes after half of it, and not often. */
 static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
                            const struct node_watched *w)
 {
     uint64_t now = p->now_ms, limit = p->config.options->watchdog_ms;
     bool silent = now - later(w->heard_ms, w->since_ms) >= limit / 3;
     uint64_t still = now - later(w->token_ms, w->since_ms);
-    if (w->waiting + w->streaming == 0 || limit == 0 || (!silent && still < limit / 4) ||
+    if (w->waiting + w->streaming == 0 || limit == 0 || (!silent && still < limit / 8) ||
         now < pool->asked_ms + limit / 4)
         return;
     bool late = silent || still >= limit / 2;
@@ -122,8 +122,7 @@ static void move(struct proxy *p, struct upstream *u)
     bool leaves = waits && is_stuck(p, x->decision.replica);
     if (!leaves && is_silent(p, u->pool, x->decision.server)) {
         bool busy = u->state == UPSTREAM_BUSY && u->reading;
-        leaves = (waits || busy) &&
-                 p->now_ms - later(u->active_ms, p->resumed_ms) >= WATCH_DEAD_MS;
+        leaves = (waits || busy) && p->now_ms - later(u->active_ms, p->resumed_ms) >= WATCH_DEAD_MS;
     }
     if (!leaves || !suspect_may_move(x) || !exchange_may_move(x))
         return;

@@ -2,9 +2,9 @@
  *
  * A few times a second it counts, for each replica, what is under way there and when it showed a
  * sign of life last (node/replica/health.h judges), asks the prober for a sign where none came for
- * a while, and goes through the connections. Two decisions, which have little to do with each other:
+ * a while, and goes through the connections. Two decisions have little to do with each other:
  *
- *   what has no token   *moves* to another replica that is up and not avoided, as soon as its own is
+ *   what has no token   *moves* to another replica that is up and not avoided, when its own is
  *                       stalled or asleep, or down and silent for WATCH_DEAD_MS; where there is no
  *                       other it waits on
  *   what has begun      is *cut* when nothing shows that the engine works on: `stall-cut` without a
@@ -24,7 +24,7 @@
 
 enum {
     WATCH_EVERY_MS = 250,
-    WATCH_DEAD_MS = 1000,   /* of silence without a token, of one that is gone, or down and silent */
+    WATCH_DEAD_MS = 1000, /* of silence without a token, of one that is gone, or down and silent */
     WATCH_SILENT_MS = 5000, /* of silence after a token, of one that is gone */
 };
 

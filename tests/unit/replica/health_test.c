@@ -294,7 +294,7 @@ static void one_that_is_mute_is_lost(void **state)
     assert_false(lost(&k, NOW, NOW + CUT - 1));
     assert_true(lost(&k, NOW, NOW + CUT));
     assert_false(lost(&k, NOW + 1, NOW + CUT)); /* a byte of a probe */
-    k.absent = true; /* it was removed, and is not asked any more */
+    k.absent = true;                            /* it was removed, and is not asked any more */
     assert_true(lost(&k, NOW + CUT, NOW + CUT));
 }
 
@@ -320,7 +320,8 @@ static void a_long_prompt_beside_it_is_explained(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
-    struct node_watched w = {.waiting = 1, .streaming = 1, .prefill_tokens_max = 100000, .since_ms = NOW};
+    struct node_watched w = {
+        .waiting = 1, .streaming = 1, .prefill_tokens_max = 100000, .since_ms = NOW};
     node_signs_watch(&k, &w, W, NOW + 1000);
     assert_true(k.signs.explained_ms > CUT);
     assert_false(lost(&k, NOW, NOW + CUT));
@@ -335,7 +336,8 @@ static void what_waits_at_other_routers_counts(void **state)
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
     scrapes(&k, NOW - 1000, NOW, NOW + 10000, 0);
-    struct node_watched w = {.waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW + 10000};
+    struct node_watched w = {
+        .waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW + 10000};
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_NONE);
     struct node_signs_heard h = {.waits = 0};
     node_signs_watch(&k, &w, W, NOW + 3100);
@@ -353,7 +355,8 @@ static void what_another_found_still_is_avoided(void **state)
     (void)state;
     struct node_replica first = make(NODE_ENGINE_VLLM), second = make(NODE_ENGINE_VLLM);
     scrapes(&first, NOW - 1000, NOW, NOW + 4000, 1);
-    struct node_watched w = {.waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 4000};
+    struct node_watched w = {
+        .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 4000};
     node_signs_watch(&first, &w, W, NOW + 4000);
     assert_int_equal(first.signs.stall, NODE_STALL_COUNTERS);
     struct node_signs_heard h = {.waits = 0};
@@ -370,8 +373,8 @@ static void what_another_found_still_is_avoided(void **state)
     assert_true(node_replica_avoided(&second, NOW + 5000));
 }
 
-/* A router that is cut off from an engine hears nothing of it: that is not told. */
-static void silence_is_not_told(void **state)
+/* A router that is cut off from an engine hears nothing of it: that it keeps to itself. */
+static void silence_is_kept(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -403,7 +406,7 @@ int main(void)
         cmocka_unit_test(a_long_prompt_beside_it_is_explained),
         cmocka_unit_test(what_waits_at_other_routers_counts),
         cmocka_unit_test(what_another_found_still_is_avoided),
-        cmocka_unit_test(silence_is_not_told),
+        cmocka_unit_test(silence_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,8 @@ static void what_probes_raise_is_no_sign(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         char before[256], after[256], format[160];
-        (void)snprintf(format, sizeof format, "%s%s", VLLM "vllm:generation_tokens_total 7\n", texts[i]);
+        (void)snprintf(format, sizeof format, "%s%s", VLLM "vllm:generation_tokens_total 7\n",
+                       texts[i]);
         (void)snprintf(before, sizeof before, format, 1);
         (void)snprintf(after, sizeof after, format, 2);
         assert_false(shows_work(before, after));
