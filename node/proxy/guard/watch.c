@@ -64,11 +64,11 @@ static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
     uint64_t now = p->now_ms, limit = p->config.options->watchdog_ms;
     bool silent = now - later(w->heard_ms, w->since_ms) >= limit / 3;
     uint64_t still = now - later(w->token_ms, w->since_ms);
-    if (w->waiting + w->streaming == 0 || limit == 0 || (!silent && still < limit / 8) ||
-        now < pool->asked_ms + limit / 4)
-        return;
     bool late = silent || still >= limit / 2;
     bool health = late && now >= pool->health_asked_ms + limit;
+    if (w->waiting + w->streaming == 0 || limit == 0 || (!silent && still < limit / 8) ||
+        (!health && now < pool->asked_ms + limit / 4))
+        return;
     pool->asked_ms = now;
     if (health)
         pool->health_asked_ms = now;

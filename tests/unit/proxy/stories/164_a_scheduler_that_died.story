@@ -49,7 +49,10 @@ wait 1000
 wait 400
     to 1a: GET /metrics HTTP/1.1
 1a answers 200 sglang:num_running_reqs 0
-wait 800
+wait 700
     to 1a: GET /ping HTTP/1.1
+1a answers 200 pong
+wait 300
+    to 1a: GET /health HTTP/1.1
 counters
     requests 2, 2xx 1, upstream reused 1
