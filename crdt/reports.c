@@ -70,6 +70,7 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.sight.asleep = in->sight.asleep;
         out.sight.breaker = in->sight.breaker;
         out.sight.cured = in->sight.cured;
+        out.sight.still = in->sight.still;
         out.sight.rejects = in->sight.rejects;
     } else {
         crdt_learned_copy(&out.learned, &in->learned);
@@ -83,8 +84,7 @@ _Static_assert(sizeof(union crdt_report_value) == VALUE_WORDS * sizeof(uint64_t)
 
 static bool same(const union crdt_report_value *a, const union crdt_report_value *b)
 {
-    uint64_t x[VALUE_WORDS];
-    uint64_t y[VALUE_WORDS];
+    uint64_t x[VALUE_WORDS], y[VALUE_WORDS];
     memcpy(x, a, sizeof x);
     memcpy(y, b, sizeof y);
     return memcmp(x, y, sizeof x) == 0;

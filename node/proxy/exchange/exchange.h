@@ -109,8 +109,9 @@ struct exchange {
 
     /* The choice. */
     struct node_decision decision;
-    uint64_t began_ms; /* when it was given to a connection last */
-    int choice;        /* what the last one said: ERR_* */
+    bool plain_known, plain; /* exchange_is_plain() */
+    uint64_t began_ms;       /* when it was given to a connection last */
+    int choice;              /* what the last one said: ERR_* */
     bool booked;
     bool asking_around;    /* a stored response whose maker is unknown: 404 means the next one */
     bool asking;           /* `question` is what is sent */

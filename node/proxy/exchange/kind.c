@@ -1,4 +1,7 @@
 /* What kind of work a request is, by its path. */
+#include <string.h>
+
+#include "base/check.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
 bool exchange_carries_prompt(enum http_path_kind kind)
@@ -62,4 +65,31 @@ uint8_t exchange_reject_kind(const struct exchange *x)
     bool media = chain_media(&http_skim_chain(&x->skim)->content) > 0;
     return (uint8_t)(kind + http_skim_has_tools(&x->skim) * 4U + media * 2U +
                      x->skim.flags[HTTP_SKIM_STREAM]);
+}
+
+/* Of fields and parts that an engine prepares for (vLLM in its server or before it schedules them,
+ * SGLang in its tokenizer and its grammar queue). A text that has such a word only seems to. */
+static const char *const PREPARED[] = {
+    "image",  "audio", "video",       "file",     "response_format", "json_schema", "guided_",
+    "struct", "regex", "\"grammar\"", "\"ebnf\"", "\"tools\"",       "embed",       "lora",
+};
+
+static bool is_plain(const struct exchange *x)
+{
+    const struct body *b = x->request.body;
+    if (!b->complete || x->dropped || b->first == NULL)
+        return false;
+    for (const struct segment *s = b->first; s != NULL; s = s->next)
+        for (size_t i = 0; i < ARRAY_LEN(PREPARED); i++)
+            if (memmem(s->data, s->len, PREPARED[i], strlen(PREPARED[i])) != NULL)
+                return false;
+    return true;
+}
+
+bool exchange_is_plain(struct exchange *x)
+{
+    if (!x->plain_known)
+        x->plain = is_plain(x);
+    x->plain_known = true;
+    return x->plain;
 }

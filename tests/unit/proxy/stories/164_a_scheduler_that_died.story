@@ -38,15 +38,21 @@ A posts /v1/completions {"model":"m","prompt":"b"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"b\"}"
     book A at 1
 wait 1000
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 sglang:num_running_reqs 0
+wait 50
     to 1a: GET /ping HTTP/1.1
 1a answers 200 pong
 wait 1000
     to 1a: GET /ping HTTP/1.1
 1a answers 200 pong
-wait 1000
+wait 400
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 sglang:num_running_reqs 0
+wait 700
     to 1a: GET /ping HTTP/1.1
 1a answers 200 pong
-wait 250
+wait 300
     to 1a: GET /health HTTP/1.1
 counters
     requests 2, 2xx 1, upstream reused 1
