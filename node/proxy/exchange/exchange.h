@@ -20,6 +20,7 @@ enum {
     EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
     EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
     EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_HOST_MAX = 264,               /* of a Host that engines may be asked under */
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
     EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
@@ -88,6 +89,7 @@ struct exchange {
     bool chunked_body; /* its length is known only at the end */
     uint64_t started_ms;
     struct slice request_id;
+    uint16_t host_len; /* of the client's Host, where that may go to an engine; 0: it has none */
     uint8_t session_len;
     uint8_t stored_id_len;
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
@@ -164,6 +166,7 @@ struct exchange {
     /* Not set to zero for each request. */
     char request_id_text[EXCHANGE_ID_MAX];
     char path[EXCHANGE_PATH_MAX]; /* empty until the head is read */
+    char host[EXCHANGE_HOST_MAX];
     char session[EXCHANGE_SESSION_MAX];
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */

@@ -9,6 +9,7 @@
  *   overload.c   the wait for room at a replica
  *   pin.c        the data-parallel rank that was chosen, put into the request; it alone calls
  *                one below, exchange_behind_brace() of ask_usage.c
+ *   host.c       the name that the replica is asked under
  *   choose.c     which replica
  *   owner.c      whose stored response it is for
  *   key.c        whose request it is, and what that client may use
@@ -119,6 +120,17 @@ bool exchange_replica_moves(const struct exchange *x);
 /* Whether the first token was waited for so long at a replica that shows no sign of work that
  * another one may be asked, though this one may have queued the prompt: once. */
 bool exchange_may_leave_silent(const struct exchange *x);
+
+/* --- host.c ---------------------------------------------------------------------------------- */
+
+/* The client's Host, for replicas that are to see it. */
+void exchange_host_note(struct exchange *x, struct slice host);
+/* Names the host in the head that is about to be sent to the replica of the present decision.
+ * ERR_NOMEM. */
+MUST_USE int exchange_host_name(struct exchange *x);
+/* A redirect of that replica to the name that it was asked under, without that: it leads clients
+ * here. Empty: it is to stay as it is. */
+struct slice exchange_host_location(const struct exchange *x, const struct http_head *head);
 
 /* --- choose.c -------------------------------------------------------------------------------- */
 

@@ -189,6 +189,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     if (x->skimming)
         exchange_skim_begin(x);
     exchange_read_session(x, head);
+    exchange_host_note(x, head->host);
     return write_upstream_head(x, head, has_body);
 }
 

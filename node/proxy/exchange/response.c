@@ -63,7 +63,7 @@ static bool lacks_retry_after(const struct http_head *head)
 static void gather_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
-    struct http_line lines[4] = {{SLICE("x-request-id"), x->request_id}};
+    struct http_line lines[5] = {{SLICE("x-request-id"), x->request_id}};
     size_t n = 1;
     if (p->config.options->replica_header)
         lines[n++] =
@@ -73,6 +73,9 @@ static void gather_head(struct exchange *x, const struct http_head *head)
         lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     if (lacks_retry_after(head))
         lines[n++] = (struct http_line){SLICE("retry-after"), SLICE("1")};
+    struct slice location = exchange_host_location(x, head);
+    if (location.len > 0)
+        lines[n++] = (struct http_line){SLICE("location"), location};
     struct http_forward_response how = {.client_minor = x->minor,
                                         .keep_alive = !x->client->last,
                                         .framing = x->out_framing,
