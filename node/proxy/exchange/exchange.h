@@ -9,6 +9,7 @@
 #ifndef NODE_PROXY_EXCHANGE_EXCHANGE_H
 #define NODE_PROXY_EXCHANGE_EXCHANGE_H
 
+#include "http/coding.h"
 #include "http/path.h"
 #include "http/skim.h"
 #include "http/usage.h"
@@ -87,6 +88,9 @@ struct exchange {
     bool skimming;
     bool dropped;      /* a sent part of the body was let go: no retry any more */
     bool chunked_body; /* its length is known only at the end */
+    enum http_coding coding;      /* of its body, as it comes */
+    struct http_decoder *decoder; /* owned, of such a body; NULL: there is none, or it is whole */
+    size_t decoder_bytes;         /* that count for it in proxy->segments */
     uint64_t started_ms;
     struct slice request_id;
     uint16_t host_len; /* of the client's Host, where that may go to an engine; 0: it has none */

@@ -19,6 +19,7 @@
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
  *   ask_usage.c  usage that the client did not ask for
+ *   decode.c     bodies that come compressed
  *   request.c    the client's head and body
  *   response.c   the replica's answer on its way to the client
  */
@@ -59,6 +60,8 @@ void exchange_hang_up(struct exchange *x);
 void exchange_hold_drop(struct exchange *x);
 /* The same of what waits to be cut (ask_usage.c). */
 void exchange_usage_drop(struct exchange *x);
+/* Lets go of the decoder of its body (decode.c), if there is one. */
+void exchange_decode_drop(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
 void exchange_forget_answer(struct exchange *x);
 
@@ -235,6 +238,17 @@ void exchange_pin(struct exchange *x);
 void exchange_usage_ask(struct exchange *x);
 /* The head of its answer came: whether usage is to be cut out of that, which is longer then. */
 void exchange_usage_begin(struct exchange *x, const struct http_head *head);
+
+/* --- decode.c -------------------------------------------------------------------------------- */
+
+/* By its head. False: it is in a coding that is not decoded here, or there is no memory, which was
+ * answered. */
+bool exchange_decode_begin(struct exchange *x, const struct http_head *head);
+/* Decodes the next piece off the front of `bytes` behind its body; `added` is what came out, in
+ * that. False: it was refused. Call it until both are used up and empty. */
+bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *added);
+/* The body is whole. False: it was refused, being none. */
+bool exchange_decode_end(struct exchange *x);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 

@@ -139,12 +139,14 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
         .content_length = head->content_length,
     };
     struct http_line authorization = {SLICE("Authorization"), engines_authorization(x->proxy)};
-    if (head->framing == HTTP_BODY_LENGTH)
+    if (head->framing == HTTP_BODY_LENGTH && x->coding == HTTP_CODING_NONE)
         how.framing = HTTP_BODY_LENGTH;  /* "Content-Length: 0" of a POST stays */
     if (x->proxy->config.access != NULL) /* what the client showed was for this router, and who */
         how.drop = HTTP_FIELD_BIT(HTTP_AUTHORIZATION) | HTTP_FIELD_BIT(HTTP_X_API_KEY) |
                    HTTP_FIELD_BIT(HTTP_API_KEY) | /* counts tokens must read the answer */
                    HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
+    if (x->coding != HTTP_CODING_NONE)
+        how.drop |= HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
     how.extra = &authorization;
     how.extra_count = authorization.value.len > 0;
     return http_forward_request_write(&x->request.head, head, &how);
@@ -230,6 +232,9 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head->path)))
             return false;
     }
+    if (!x->local && has_body && http_head_has(head, HTTP_CONTENT_ENCODING) &&
+        x->route.kind != HTTP_PATH_CONTROL && !exchange_decode_begin(x, head))
+        return false;
     int err = read_head(x, head, has_body);
     x->route.id = slice_of(NULL, 0); /* the head's memory is not ours */
     if (err != 0) {
@@ -270,6 +275,16 @@ static bool body_grew(struct exchange *x, struct slice added)
     return true;
 }
 
+static bool add_coded(struct exchange *x, struct slice bytes)
+{
+    struct slice added;
+    do {
+        if (!exchange_decode(x, &bytes, &added) || !body_grew(x, added))
+            return false;
+    } while (bytes.len > 0 || added.len > 0);
+    return true;
+}
+
 static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
@@ -277,6 +292,8 @@ static bool add_body(struct exchange *x, struct slice bytes)
         x->request.body->bytes += bytes.len;
         return body_grew(x, bytes);
     }
+    if (x->decoder != NULL)
+        return add_coded(x, bytes);
     uint64_t expected = c->framing == HTTP_BODY_LENGTH ? c->remaining : 0;
     uint64_t came = x->request.body->bytes + bytes.len;
     if (body_append(&x->proxy->segments, x->request.body, bytes,
@@ -292,6 +309,8 @@ static bool add_body(struct exchange *x, struct slice bytes)
 /* The request is whole. True: the router answers it itself. */
 static bool complete(struct exchange *x)
 {
+    if (x->decoder != NULL && !exchange_decode_end(x))
+        return false;
     client_body_ended(x->client);
     x->request.body->complete = true;
     if (x->local)
@@ -330,7 +349,7 @@ bool exchange_request(struct client *c, const struct client_input *in)
 /* Memory is held for what came: what is promised gets no more than that again, or ROOM_BYTES. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected)
 {
-    if (x->local)
+    if (x->local || x->decoder != NULL)
         return slice_of(NULL, 0);
     uint64_t came = x->request.body->bytes;
     size_t hint = came < ROOM_BYTES         ? ROOM_BYTES
