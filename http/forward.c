@@ -245,11 +245,11 @@ static void put_via(struct cursor *c, const struct http_head *h, struct slice vi
     PUT(c, "\r\n");
 }
 
-static void put_request_line(struct cursor *c, const struct http_head *h)
+static void put_request_line(struct cursor *c, const struct http_head *h, struct slice path)
 {
     put_slice(c, h->method_text);
     PUT(c, " ");
-    put_slice(c, h->path);
+    put_slice(c, path);
     if (h->has_query) {
         PUT(c, "?");
         put_slice(c, h->query);
@@ -286,6 +286,7 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     struct cursor c;
     size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
                   2 * (how->client_address.len + how->proto.len) + how->request_id.len +
+                  how->path.len +
                   how->via.len + extra_room(how->extra, how->extra_count);
     int err = cursor_open(&c, out, room);
     if (err != 0)
@@ -293,7 +294,7 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
 
     uint64_t drop =
         hop_by_hop | written_anew | how->drop | extra_fields(how->extra, how->extra_count);
-    put_request_line(&c, h);
+    put_request_line(&c, h, how->path.len > 0 ? how->path : h->path);
     drop |= BIT(HOST);
     put_line(&c, SLICE("Host"), host);
     if (how->request_id.len > 0)

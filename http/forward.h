@@ -19,6 +19,7 @@
 #include "http/head.h"
 
 struct http_forward_request {
+    struct slice path;           /* to ask for; empty: the head's own */
     struct slice host;           /* to send as Host; empty: the client's own */
     struct slice host_fallback;  /* where that is empty as well (HTTP/1.0) */
     struct slice client_address; /* without port or brackets; empty: no forwarding fields */

@@ -35,6 +35,11 @@
 
 /* Whether the body of such a path carries a prompt. */
 bool exchange_carries_prompt(enum http_path_kind kind);
+/* By the Content-Type of a head. */
+bool exchange_is_form(const struct http_head *head);
+bool exchange_is_json(const struct http_head *head);
+/* Whether the body of such a path may name a model, as JSON or as a form. */
+bool exchange_names_model(enum http_path_kind kind);
 /* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
 bool exchange_computes(enum http_path_kind kind);
 
@@ -170,7 +175,7 @@ void exchange_owner_put(struct exchange *x);
 /* By its head: whose it is. True: nobody's, which was answered. */
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 /* By its path: whether the key may have it sent to a replica. True: no, which was answered. */
-bool exchange_key_refuse_path(struct exchange *x, struct slice path);
+bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head);
 /* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
 bool exchange_key_begin(struct exchange *x);
 /* Its body is whole. True: it asks for what the key may not, which was answered. */

@@ -129,6 +129,7 @@ static struct slice engines_authorization(struct proxy *p)
 static int write_upstream_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
     struct http_forward_request how = {
+        .path = x->route.slashed ? slice_of(head->path.at, head->path.len - 1) : slice_of("", 0),
         .host_fallback = SLICE("grapevine"),
         .client_address = slice_of_cstr(x->client->peer),
         .proto = x->proxy->config.options->tls_cert.count > 0 ? SLICE("https") : SLICE("http"),
@@ -175,6 +176,15 @@ void exchange_skim_begin(struct exchange *x)
         http_skim_by_chunks(&x->skim);
 }
 
+/* How such a body names its model. Of a path that no engine has only what says that it is JSON, or
+ * a form, is read: anything else streams through. */
+static void read_form(struct exchange *x, const struct http_head *head)
+{
+    bool known = x->route.kind != HTTP_PATH_OTHER;
+    x->form = exchange_is_form(head);
+    x->skimming = !x->form && (known || exchange_is_json(head));
+}
+
 /* Where the request goes: to a replica, or (x->local) it is answered here. ERR_NOMEM. */
 static int read_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
@@ -182,9 +192,14 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
         x->probe = slice_equal(http_head_get(head, HTTP_USER_AGENT), SLICE(PROBE_USER_AGENT));
         return buf_append(&x->request.head, head->at, head->bytes);
     }
-    x->skimming = exchange_carries_prompt(x->route.kind) && has_body;
-    x->whole = x->skimming || x->route.kind == HTTP_PATH_MULTIPART || x->chunked_body;
-    if (x->route.kind == HTTP_PATH_RESPONSE_STORED && x->route.id.len <= HTTP_USAGE_ID_MAX) {
+    if (has_body && exchange_names_model(x->route.kind))
+        read_form(x, head);
+    else
+        x->skimming = exchange_carries_prompt(x->route.kind) && has_body;
+    x->whole = x->skimming || x->form || x->chunked_body;
+    bool stored =
+        x->route.kind == HTTP_PATH_RESPONSE_STORED || x->route.kind == HTTP_PATH_MEDIA_STORED;
+    if (stored && x->route.id.len <= HTTP_USAGE_ID_MAX) {
         memcpy(x->stored_id, x->route.id.at, x->route.id.len);
         x->stored_id_len = (uint8_t)x->route.id.len;
     }
@@ -229,7 +244,7 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         enum http_path_kind kind = x->route.kind;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
-        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head->path)))
+        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head)))
             return false;
     }
     if (!x->local && has_body && http_head_has(head, HTTP_CONTENT_ENCODING) &&
@@ -260,6 +275,21 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
 
 /* --- the body ------------------------------------------------------------------------------- */
 
+/* A long body of a path that no engine is known to have: it may be an upload of any size, and most
+ * name their model first. It goes where what came so far says, and streams through. False: it was
+ * answered. */
+static bool route_early(struct exchange *x)
+{
+    struct client *c = x->client;
+    x->whole = false;
+    x->early = x->skimming;
+    x->skimming = false;
+    if (exchange_key_begin(x))
+        return false;
+    exchange_route(x);
+    return c->exchange == x;
+}
+
 /* After bytes were added to the body. False: the exchange was refused. */
 static bool body_grew(struct exchange *x, struct slice added)
 {
@@ -270,6 +300,9 @@ static bool body_grew(struct exchange *x, struct slice added)
     }
     if (x->skimming)
         http_skim_feed(&x->skim, added.at, added.len);
+    if (x->whole && x->route.kind == HTTP_PATH_OTHER && !x->chunked_body &&
+        x->request.body->bytes > EXCHANGE_RETRY_BYTES && !route_early(x))
+        return false;
     if (!x->whole && !x->local)
         exchange_push(x); /* what is routed by its head streams through as it comes */
     return true;
@@ -315,13 +348,15 @@ static bool complete(struct exchange *x)
     x->request.body->complete = true;
     if (x->local)
         return true;
+    x->request.answered_whole = x->form && x->route.kind == HTTP_PATH_MEDIA;
     if (x->skimming) {
         http_skim_finish(&x->skim);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;
         bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
         x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
-        x->request.answered_whole = tokens && !x->skim.flags[HTTP_SKIM_STREAM];
+        x->request.answered_whole =
+            (tokens || x->route.kind == HTTP_PATH_MEDIA) && !x->skim.flags[HTTP_SKIM_STREAM];
         if (x->request.streams_tokens)
             exchange_usage_ask(x);
     }

@@ -27,7 +27,9 @@ static int form_of(const struct http_head *head)
 static void choose_scan(struct exchange *x, const struct http_head *head)
 {
     int form = form_of(head);
-    bool all = exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES;
+    bool job = x->route.kind == HTTP_PATH_JOBS && x->method == HTTP_METHOD_POST;
+    bool all = (exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES) ||
+               (job && form == HTTP_USAGE_JSON);
     bool counts = x->key_counts && exchange_computes(x->route.kind);
     x->scan = EXCHANGE_SCAN_NONE;
     x->id_told = false;
@@ -178,7 +180,8 @@ static void gather_without_usage(struct exchange *x, struct slice bytes)
 /* Its client may ask for the response as soon as it has read the id. */
 static void note_id(struct exchange *x)
 {
-    if (x->id_told || x->route.kind != HTTP_PATH_RESPONSES || x->usage.response_id[0] == '\0')
+    bool stored = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_JOBS;
+    if (x->id_told || !stored || x->usage.response_id[0] == '\0')
         return;
     x->id_told = true;
     exchange_owner_put(x);
