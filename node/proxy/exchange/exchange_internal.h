@@ -4,7 +4,9 @@
  *   kind.c       what kind of work it is
  *   spent.c      what it used, for its key
  *   exchange.c   life: made, finished, logged
+ *   cors.c       what pages of other origins may know of those
  *   answer.c     answers of the router's own, refusals
+ *   preflight.c  whether they may send requests
  *   ending.c     answers that end badly: counted, and said to the client
  *   overload.c   the wait for room at a replica
  *   pin.c        the data-parallel rank that was chosen, put into the request; it alone calls
@@ -77,6 +79,22 @@ void exchange_forget_answer(struct exchange *x);
 /* The end: what it used is counted for its key. */
 void exchange_spent(struct exchange *x);
 
+/* --- cors.c ----------------------------------------------------------------------------------- */
+
+enum { EXCHANGE_CORS_LINES = 3 };
+/* By the setting, and the origin that asks: nothing is said; all may; this one may; it may not. */
+enum exchange_cors {
+    EXCHANGE_CORS_OFF,
+    EXCHANGE_CORS_ANY,
+    EXCHANGE_CORS_LISTED,
+    EXCHANGE_CORS_OTHER,
+};
+enum exchange_cors exchange_cors_of(const struct exchange *x);
+
+/* By its head: whether the page that asks may know the answer. */
+void exchange_cors_note(struct exchange *x, const struct http_head *head);
+/* What an answer of the router's own says of that. Returns how many lines. */
+size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines);
 /* --- answer.c -------------------------------------------------------------------------------- */
 
 /* An error that a replica said in place of its answer. Ends the exchange. */
@@ -86,6 +104,11 @@ void exchange_answer_engine_error(struct exchange *x, unsigned status, const cha
 enum http_error_form exchange_error_form(const struct exchange *x);
 /* Whether the error of an engine goes to the client because the budget for retries is empty. */
 bool exchange_passes_for_lack(const struct exchange *x);
+
+/* --- preflight.c ----------------------------------------------------------------------------- */
+
+/* A browser asks whether a page may send a request. True: answered. */
+bool exchange_preflight(struct exchange *x, const struct http_head *head);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
 
