@@ -14,10 +14,8 @@ struct kind {
 };
 
 static const struct kind kinds[HTTP_CODINGS] = {
-    [HTTP_CODING_GZIP] = {"gzip", coding_gzip_new, coding_gzip_free, coding_gzip_next,
-                          coding_gzip_memory},
-    [HTTP_CODING_ZSTD] = {"zstd", coding_zstd_new, coding_zstd_free, coding_zstd_next,
-                          coding_zstd_memory},
+    [HTTP_CODING_GZIP] = {"gzip", http_gzip_new, http_gzip_free, http_gzip_next, http_gzip_memory},
+    [HTTP_CODING_ZSTD] = {"zstd", http_zstd_new, http_zstd_free, http_zstd_next, http_zstd_memory},
 };
 
 struct http_decoder {

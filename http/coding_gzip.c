@@ -28,7 +28,7 @@ static void give_back(voidpf opaque, voidpf at)
     free(at);
 }
 
-void *coding_gzip_new(void)
+void *http_gzip_new(void)
 {
     struct gzip *g = malloc(sizeof *g);
     if (g == NULL)
@@ -41,7 +41,7 @@ void *coding_gzip_new(void)
     return g;
 }
 
-void coding_gzip_free(void *state)
+void http_gzip_free(void *state)
 {
     struct gzip *g = state;
     (void)inflateEnd(&g->z);
@@ -54,8 +54,8 @@ static uInt at_most(size_t n)
     return n < (1u << 30) ? (uInt)n : 1u << 30;
 }
 
-int coding_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t *made,
-                     bool *between)
+int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t *made,
+                   bool *between)
 {
     struct gzip *g = state;
     if (g->ended && in->len > 0) {
@@ -84,7 +84,7 @@ int coding_gzip_next(void *state, struct slice *in, char *out, size_t size, size
     return ERR_OK;
 }
 
-size_t coding_gzip_memory(const void *state)
+size_t http_gzip_memory(const void *state)
 {
     const struct gzip *g = state;
     return sizeof *g + g->memory;

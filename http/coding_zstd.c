@@ -14,7 +14,7 @@ struct zstd {
     bool skippable; /* by the first of them */
 };
 
-void *coding_zstd_new(void)
+void *http_zstd_new(void)
 {
     struct zstd *s = calloc(1, sizeof *s);
     if (s == NULL)
@@ -22,13 +22,13 @@ void *coding_zstd_new(void)
     s->z = ZSTD_createDCtx();
     if (s->z == NULL ||
         ZSTD_isError(ZSTD_DCtx_setParameter(s->z, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG))) {
-        coding_zstd_free(s);
+        http_zstd_free(s);
         return NULL;
     }
     return s;
 }
 
-void coding_zstd_free(void *state)
+void http_zstd_free(void *state)
 {
     struct zstd *s = state;
     (void)ZSTD_freeDCtx(s->z);
@@ -63,8 +63,8 @@ static bool is_magic(struct zstd *s, struct slice in)
     return true;
 }
 
-int coding_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t *made,
-                     bool *between)
+int http_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t *made,
+                   bool *between)
 {
     struct zstd *s = state;
     if (!is_magic(s, *in))
@@ -84,7 +84,7 @@ int coding_zstd_next(void *state, struct slice *in, char *out, size_t size, size
     return ERR_OK;
 }
 
-size_t coding_zstd_memory(const void *state)
+size_t http_zstd_memory(const void *state)
 {
     const struct zstd *s = state;
     return sizeof *s + ZSTD_sizeof_DCtx(s->z);

@@ -286,8 +286,7 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     struct cursor c;
     size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
                   2 * (how->client_address.len + how->proto.len) + how->request_id.len +
-                  how->path.len +
-                  how->via.len + extra_room(how->extra, how->extra_count);
+                  how->path.len + how->via.len + extra_room(how->extra, how->extra_count);
     int err = cursor_open(&c, out, room);
     if (err != 0)
         return err;
@@ -386,7 +385,8 @@ int http_forward_length_write(struct buf *out, uint64_t content_length)
 
 int http_forward_host_set(struct buf *head, struct slice host)
 {
-    static const struct slice name = SLICE("\nHost: "); /* as http_forward_request_write() puts it */
+    static const struct slice name =
+        SLICE("\nHost: "); /* as http_forward_request_write() puts it */
     const char *line = memchr(head->at, '\n', head->len);
     CHECK(line != NULL);
     size_t at = (size_t)(line - head->at);

@@ -35,9 +35,10 @@ struct http_forward_request {
 };
 
 /* Always HTTP/1.1, persistent, target in origin form (or "*").
- * Host is the second line, so that it can be found and changed. X-Forwarded-For gets the address appended; X-Forwarded-Proto and -Host are set unless the client
- * (a proxy before us) sent them; Forwarded (RFC 7239) is continued where it sent one. Of a client
- * that is not trusted all of them are dropped first. */
+ * Host is the second line, so that it can be found and changed. X-Forwarded-For gets the address
+ * appended; X-Forwarded-Proto and -Host are set unless the client (a proxy before us) sent them;
+ * Forwarded (RFC 7239) is continued where it sent one. Of a client that is not trusted all of them
+ * are dropped first. */
 MUST_USE int http_forward_request_write(struct buf *out, const struct http_head *head,
                                         const struct http_forward_request *how);
 

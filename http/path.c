@@ -124,7 +124,7 @@ static bool lookup_stored(struct slice path, struct slice *id, struct slice *bel
 /* Methods of /v1/responses/{id}, of what is below it, or 0. */
 static unsigned response_methods(struct slice below)
 {
-    return below.len == 0                               ? M(GET) | M(DELETE)
+    return below.len == 0                             ? M(GET) | M(DELETE)
            : slice_equal(below, SLICE("cancel"))      ? POST
            : slice_equal(below, SLICE("input_items")) ? GET
                                                       : 0;
@@ -132,7 +132,7 @@ static unsigned response_methods(struct slice below)
 
 static unsigned video_methods(struct slice below)
 {
-    return below.len == 0                           ? M(GET) | M(DELETE)
+    return below.len == 0                         ? M(GET) | M(DELETE)
            : slice_equal(below, SLICE("content")) ? GET
            : slice_equal(below, SLICE("remix"))   ? POST
                                                   : 0;

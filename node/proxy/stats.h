@@ -94,8 +94,8 @@ struct proxy_stats {
     uint64_t bytes_in;         /* request bodies */
     uint64_t bytes_out;        /* answers */
     uint64_t decoded[HTTP_CODINGS]; /* request bodies, by coding */
-    uint64_t not_understood;   /* prompt bodies that the skimmer could not read: routed by load */
-    uint64_t backpressure;     /* times an engine was held back for a slow client */
+    uint64_t not_understood; /* prompt bodies that the skimmer could not read: routed by load */
+    uint64_t backpressure;   /* times an engine was held back for a slow client */
 };
 
 #endif

@@ -184,8 +184,8 @@ struct node_replica {
     uint64_t told_last;
     enum node_engine engine;
     enum node_host_header host_said; /* by its label */
-    bool engine_said;        /* by the settings of this router: its answers do not count */
-    unsigned probe_failures; /* in a row */
+    bool engine_said;                /* by the settings of this router: its answers do not count */
+    unsigned probe_failures;         /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
     unsigned answer_failures;     /* in a row, for want of a connection or of its end */

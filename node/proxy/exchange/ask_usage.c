@@ -33,8 +33,8 @@ void exchange_usage_ask(struct exchange *x)
         CHECK(http_forward_length_change(&x->request.head, body->bytes) == 0);
 }
 
-/* Of an answer that cannot be read it could not be taken out again. The question keeps its place, so
- * that another attempt can ask another replica. */
+/* Of an answer that cannot be read it could not be taken out again. The question keeps its place,
+ * so that another attempt can ask another replica. */
 void exchange_usage_aim(struct exchange *x)
 {
     x->usage_asked = !node_router_replica_packs(x->proxy->config.router, x->decision.server);
@@ -42,30 +42,6 @@ void exchange_usage_aim(struct exchange *x)
         memcpy(x->usage_field, question.at, question.len);
     else
         memset(x->usage_field, ' ', question.len);
-}
-
-/* Once a replica: its next answers are as the engine makes them. */
-static void note_packed(const struct exchange *x, const struct http_head *head)
-{
-    struct proxy *p = x->proxy;
-    node_router_replica_packs_set(p->config.router, x->decision.server);
-    log_event(p->config.log, LOG_WARN, "answer_coding_unread",
-              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.server)),
-              LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
-              LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
-}
-
-bool exchange_usage_again(struct exchange *x, const struct http_head *head)
-{
-    if (!x->usage_asked || head->status / 100 != 2 || http_coding_of(head) != HTTP_CODING_OTHER)
-        return false;
-    note_packed(x, head);
-    if (x->answering || x->alive || x->dropped)
-        return false;
-    exchange_hang_up(x);
-    if (exchange_same_again(x) != 0)
-        exchange_failed(x, UPSTREAM_CONNECT_FAILED);
-    return true;
 }
 
 void exchange_usage_begin(struct exchange *x, const struct http_head *head)

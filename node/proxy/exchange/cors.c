@@ -53,7 +53,8 @@ size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines)
         lines[n++] = (struct http_line){SLICE("vary"), SLICE("Origin")};
     if (cors == EXCHANGE_CORS_OTHER)
         return n;
-    struct slice origin = cors == EXCHANGE_CORS_ANY ? SLICE("*") : slice_of(x->origin, x->origin_len);
+    struct slice origin =
+        cors == EXCHANGE_CORS_ANY ? SLICE("*") : slice_of(x->origin, x->origin_len);
     lines[n++] = (struct http_line){SLICE("access-control-allow-origin"), origin};
     lines[n++] = (struct http_line){SLICE("access-control-expose-headers"), exposed};
     return n;

@@ -97,7 +97,7 @@ struct exchange {
     size_t decoder_bytes;         /* that count for it in proxy->segments */
     uint64_t started_ms;
     struct slice request_id;
-    uint16_t host_len; /* of the client's Host, where that may go to an engine; 0: it has none */
+    uint16_t host_len;   /* of the client's Host, where that may go to an engine; 0: it has none */
     uint16_t origin_len; /* of the Origin, where only some may call and it may; else 0 */
     uint8_t session_len;
     uint8_t stored_id_len;
@@ -158,12 +158,12 @@ struct exchange {
     bool id_told; /* of the response that it is, and noted */
     unsigned status;
     enum http_framing out_framing;
-    bool usage_asked; /* of the engine, though the client did not ask for it (ask_usage.c) */
-    char *usage_field;           /* where its body does, or has blanks; NULL: nowhere */
-    bool asks_plain;             /* no coding is accepted: what engines answer is read */
+    bool usage_asked;  /* of the engine, though the client did not ask for it (ask_usage.c) */
+    char *usage_field; /* where its body does, or has blanks; NULL: nowhere */
+    bool asks_plain;   /* no coding is accepted: what engines answer is read */
     struct http_decoder *unpack; /* owned, of an answer that has one all the same */
     char *unpacked;              /* owned: EXCHANGE_UNPACK_BYTES, gathered until the next flush */
-    bool cuts_usage;  /* this answer has it, and it is taken out */
+    bool cuts_usage;             /* this answer has it, and it is taken out */
     struct http_usage_cut cut;
     uint64_t bytes_out;
     uint64_t first_byte_ms;

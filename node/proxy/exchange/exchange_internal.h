@@ -9,8 +9,8 @@
  *   preflight.c  whether they may send requests
  *   ending.c     answers that end badly: counted, and said to the client
  *   overload.c   the wait for room at a replica
- *   pin.c        the data-parallel rank that was chosen, put into the request; it alone calls
- *                one below, exchange_behind_brace() of ask_usage.c
+ *   ask_usage.c  usage that the client did not ask for
+ *   pin.c        the data-parallel rank that was chosen, put into the request
  *   host.c       the name that the replica is asked under
  *   choose.c     which replica
  *   owner.c      whose stored response it is for
@@ -20,7 +20,6 @@
  *   attempt.c    a request is sent, and again to another replica
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
- *   ask_usage.c  usage that the client did not ask for
  *   decode.c     bodies that come compressed, of clients and of replicas
  *   request.c    the client's head and body
  *   response.c   the replica's answer on its way to the client
@@ -268,9 +267,6 @@ void exchange_pin(struct exchange *x);
 void exchange_usage_ask(struct exchange *x);
 /* Asks the replica of the present decision, or does not, before an attempt is sent. */
 void exchange_usage_aim(struct exchange *x);
-/* The head of its answer came. It is in a coding that is not read here, so usage could not be taken
- * out of it: true, the same replica is asked again without that question, once in its life. */
-bool exchange_usage_again(struct exchange *x, const struct http_head *head);
 /* The head of its answer came: whether usage is to be cut out of that, which is longer then. */
 void exchange_usage_begin(struct exchange *x, const struct http_head *head);
 

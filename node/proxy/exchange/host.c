@@ -1,6 +1,6 @@
-/* The name that a replica is asked under (RFC 9110, section 7.2). A server may hold several sites at
- * one address, an ingress or a platform's front end does, and knows by Host which is meant. So it
- * is the authority of the replica's URL, the same that probes and TLS name; where the setting
+/* The name that a replica is asked under (RFC 9110, section 7.2). A server may hold several sites
+ * at one address, an ingress or a platform's front end does, and knows by Host which is meant. So
+ * it is the authority of the replica's URL, the same that probes and TLS name; where the setting
  * host-header or the label of the replica says so, it is the client's own. Each attempt may go to
  * another replica: the head is changed before each. */
 #include "node/proxy/exchange/exchange_internal.h"

@@ -1,5 +1,5 @@
-/* Before a page of another origin sends a request with a key or with JSON its browser asks whether it
- * may: an OPTIONS, which has no key and names no model. So the router answers it, by the setting
+/* Before a page of another origin sends a request with a key or with JSON its browser asks whether
+ * it may: an OPTIONS, which has no key and names no model. So the router answers it, by the setting
  * cors-allow-origin. */
 #include "node/proxy/exchange/exchange_internal.h"
 

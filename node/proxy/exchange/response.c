@@ -238,6 +238,26 @@ static bool can_follow(const struct http_head *head)
            slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream"));
 }
 
+/* It is in a coding that is not read here, so the usage that was asked for could not be taken out
+ * of it. True: the same replica is asked again without that question, once in its life. */
+static bool is_asked_without_usage(struct exchange *x, const struct http_head *head)
+{
+    struct proxy *p = x->proxy;
+    if (head->status / 100 != 2 || http_coding_of(head) != HTTP_CODING_OTHER)
+        return false;
+    node_router_replica_packs_set(p->config.router, x->decision.server);
+    log_event(p->config.log, LOG_WARN, "answer_coding_unread",
+              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.server)),
+              LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
+              LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
+    if (x->answering || x->alive || x->dropped)
+        return false;
+    exchange_hang_up(x);
+    if (exchange_same_again(x) != 0)
+        exchange_failed(x, UPSTREAM_CONNECT_FAILED);
+    return true;
+}
+
 /* False: it does not go on to the client. Once an answer: what it needs of the stack is not made
  * ready for each event. */
 __attribute__((noinline)) static bool begin(struct exchange *x, const struct http_head *head)
@@ -246,7 +266,7 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
         exchange_answered(x, head->status);
         return false;
     }
-    if (x->usage_asked && exchange_usage_again(x, head))
+    if (x->usage_asked && is_asked_without_usage(x, head))
         return false;
     exchange_count_status(x, head->status);
     if (exchange_judge_status(x, head->status))

@@ -289,7 +289,8 @@ static struct refused refused_requests[] = {
     {"target with ftp", G("ftp://a/"), 400},
     {"target with user info", G("http://u@a/"), 400},
     {"target without authority", G("http:///x"), 400},
-    {"target with a malformed Host beside it", S("GET http://a/ HTTP/1.1\r\nHost: a b\r\n\r\n"), 400},
+    {"target with a malformed Host beside it", S("GET http://a/ HTTP/1.1\r\nHost: a b\r\n\r\n"),
+     400},
     {"target with no Host beside it", S("GET http://a/ HTTP/1.1\r\n\r\n"), 400},
 };
 

@@ -101,10 +101,10 @@ static void ids(void **state)
     assert_slice_equal(look("/v1/models/org/m%20x", HTTP_METHOD_GET).id, "org/m%20x");
     assert_slice_equal(look("/v1/responses/resp_a-1.b/cancel", HTTP_METHOD_POST).id, "resp_a-1.b");
     static const char *const none[] = {
-        "/v1/responses/..",    "/v1/responses/a%2fb",   "/v1/responses/a/b",
-        "/v1/responses/a;b",   "/v1/responses//cancel", "/v1/responses/./cancel",
-        "/v1/responses/a//",   "/v1/videos/a/b",        "/v1/videos/../content",
-        "/v1/images/a",        "/v1/images//content",   "/v1/videos/a/content/b"};
+        "/v1/responses/..",  "/v1/responses/a%2fb",   "/v1/responses/a/b",
+        "/v1/responses/a;b", "/v1/responses//cancel", "/v1/responses/./cancel",
+        "/v1/responses/a//", "/v1/videos/a/b",        "/v1/videos/../content",
+        "/v1/images/a",      "/v1/images//content",   "/v1/videos/a/content/b"};
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         assert_int_equal(kind(none[i]), HTTP_PATH_OTHER);
 }
@@ -135,8 +135,7 @@ static void a_slash_at_the_end_changes_nothing(void **state)
     assert_slice_equal(look("/v1/models/org/m/", HTTP_METHOD_GET).id, "org/m");
     static const char *const none[] = {"/", "/x/", "/v1/chat/completions//", "//"};
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
-        assert_true(kind(none[i]) == HTTP_PATH_OTHER &&
-                    !look(none[i], HTTP_METHOD_POST).slashed);
+        assert_true(kind(none[i]) == HTTP_PATH_OTHER && !look(none[i], HTTP_METHOD_POST).slashed);
     assert_int_equal(kind("/sleep/"), HTTP_PATH_CONTROL);
     assert_false(look("/v1/chat/completions", HTTP_METHOD_POST).slashed);
 }
