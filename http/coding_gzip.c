@@ -1,5 +1,6 @@
 /* gzip, by zlib. */
 #include <stdlib.h>
+#define ZLIB_CONST /* what it reads it does not write */
 #include <zlib.h>
 
 #include "base/check.h"
@@ -66,7 +67,7 @@ int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t
     if (g->ended)
         return ERR_OK;
     uInt given = at_most(in->len), room = at_most(size);
-    g->z.next_in = (Bytef *)(uintptr_t)in->at; /* zlib reads it only */
+    g->z.next_in = (const Bytef *)in->at;
     g->z.avail_in = given;
     g->z.next_out = (Bytef *)out;
     g->z.avail_out = room;

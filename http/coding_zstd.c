@@ -70,7 +70,8 @@ int http_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t
     if (!is_magic(s, *in))
         return ERR_SYNTAX;
     ZSTD_inBuffer from = {in->at, in->len, 0};
-    ZSTD_outBuffer to = {out, size, 0};
+    ZSTD_outBuffer to = {.size = size};
+    to.dst = out;
     size_t left = ZSTD_decompressStream(s->z, &to, &from); /* at most to the end of a frame */
     *made = to.pos;
     *in = slice_skip(*in, from.pos);

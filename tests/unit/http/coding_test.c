@@ -2,6 +2,7 @@
 #include "http/coding.h"
 
 #include <stdio.h>
+#define ZLIB_CONST
 #include <zlib.h>
 #include <zstd.h>
 
@@ -17,7 +18,7 @@ static size_t gzip(const char *text, size_t len, char *to)
 {
     z_stream z = {.zalloc = NULL};
     assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    z.next_in = (Bytef *)(uintptr_t)text;
+    z.next_in = (const Bytef *)text;
     z.avail_in = (uInt)len;
     z.next_out = (Bytef *)to;
     z.avail_out = ROOM;
@@ -121,7 +122,8 @@ static void what_is_cut_or_followed_is_malformed(void **state)
         size_t made, len = prose(500), n = pack(both[c], plain, len, packed);
         for (size_t cut = 0; cut < n; cut++)
             assert_int_equal(decode(both[c], cut, ROOM, ROOM, &made), ERR_SYNTAX);
-        memcpy(packed + n, "tail", 4);
+        for (size_t i = 0; i < 4; i++)
+            packed[n + i] = 't';
         for (size_t more = 1; more <= 4; more++)
             assert_int_equal(decode(both[c], n + more, ROOM, ROOM, &made), ERR_SYNTAX);
         assert_int_equal(decode(both[c], n, ROOM, ROOM, &made), 0);
