@@ -126,6 +126,11 @@ static const char *end_name(unsigned end)
     return client_end_name((enum client_end)end);
 }
 
+static const char *coding_name(unsigned coding)
+{
+    return http_coding_name((enum http_coding)coding);
+}
+
 /* Counters by a word, from the first number of the enumeration that is an event. */
 static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 {
@@ -141,6 +146,8 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
          "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused), 1},
         {"requests_failed_total", "Requests that failed: 5xx, queue_full, cut.", "reason",
          result_name, s->results, NODE_RESULTS, NODE_RESULT_STATUS_5XX},
+        {"request_bodies_decoded_total", "Compressed request bodies that were decoded.", "coding",
+         coding_name, s->decoded, HTTP_CODING_OTHER, HTTP_CODING_GZIP},
         {"responses_total", "Answers by status class.", "class", class_name, s->responses,
          ARRAY_LEN(s->responses), 1},
         {"answers_cut_total", "Answers that began and did not reach their end.", "reason", end_name,

@@ -116,6 +116,15 @@ static const char *adapters_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+static const char *host_header_set(struct node_labels *out, struct slice value)
+{
+    bool client = slice_equal(value, SLICE("client"));
+    if (!client && !slice_equal(value, SLICE("replica")))
+        return "after # want host-header=replica or host-header=client";
+    out->host_header = client ? NODE_HOST_CLIENT : NODE_HOST_REPLICA;
+    return NULL;
+}
+
 static const char *role_set(struct node_labels *out, struct slice value)
 {
     (void)out;
@@ -138,6 +147,7 @@ static const struct {
     {SLICE("context"), context_set},
     {SLICE("ranks"), ranks_set},
     {SLICE("adapters"), adapters_set},
+    {SLICE("host-header"), host_header_set},
     {SLICE("role"), role_set},
 };
 
@@ -151,8 +161,9 @@ static unsigned label_find(struct slice name)
     return i;
 }
 
-static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                              "context=, ranks=, adapters= or role=, each behind its own #";
+static const char unknown[] =
+    "after # want engine=, weight=, model=, health=, cache-tokens=, "
+    "context=, ranks=, adapters=, host-header= or role=, each behind its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {

@@ -187,8 +187,9 @@ struct node_replica {
     unsigned told_block_seen;            /* how often they said something else than before */
     uint64_t told_last;
     enum node_engine engine;
-    bool engine_said;        /* by the settings of this router: its answers do not count */
-    unsigned probe_failures; /* in a row */
+    enum node_host_header host_said; /* by its label */
+    bool engine_said;                /* by the settings of this router: its answers do not count */
+    unsigned probe_failures;         /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
     unsigned answer_failures; /* in a row, for want of a connection or of its end */
@@ -197,6 +198,7 @@ struct node_replica {
     bool models_stale;        /* its list of models may be that of another process */
     bool gone;                /* its port refused, and no probe succeeded since */
     bool refuses, tls_fails;  /* so its last probe failed */
+    bool packs;               /* it answered in a coding that is not decoded here */
     uint32_t context_said;    /* tokens of a prompt with its answer, by the settings; 0: nothing */
     uint32_t context_listed;  /* by its list of models, and */
     uint32_t context_told;    /* by SGLang's /server_info; 0: they do not say */

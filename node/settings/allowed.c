@@ -42,6 +42,13 @@ const char *const *node_allowed_forwarded(void)
     return names;
 }
 
+/* enum node_host_header without the first. */
+const char *const *node_allowed_host_header(void)
+{
+    static const char *const names[] = {"replica", "client", NULL};
+    return names;
+}
+
 /* A field name of RFC 9110, section 5.1: a token. */
 const char *node_allowed_header_name_not(struct slice value)
 {
@@ -53,6 +60,33 @@ const char *node_allowed_header_name_not(struct slice value)
         bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         if (!alnum && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
             return wrong;
+    }
+    return NULL;
+}
+
+/* scheme://host[:port], as browsers write it: no path, not even a slash (RFC 6454, 6.2). */
+static bool is_origin(struct slice one)
+{
+    static const struct slice between = SLICE("://");
+    const char *at = memmem(one.at, one.len, between.at, between.len);
+    if (at == NULL || at == one.at || one.len > 255)
+        return false;
+    struct slice host = slice_skip(one, (size_t)(at - one.at) + between.len);
+    for (size_t i = 0; i < host.len; i++) {
+        if (host.at[i] <= ' ' || host.at[i] > '~' || strchr("/?#@*\\", host.at[i]) != NULL)
+            return false;
+    }
+    return host.len > 0;
+}
+
+const char *node_allowed_origins_not(struct slice value)
+{
+    if (value.len == 0 || slice_equal(value, SLICE("*")) || slice_equal(value, SLICE("off")))
+        return NULL;
+    while (value.len > 0) {
+        if (!is_origin(slice_trim(slice_cut(&value, ','))))
+            return "want *, off, or origins such as https://chat.example.com, without a path, "
+                   "separated by commas";
     }
     return NULL;
 }

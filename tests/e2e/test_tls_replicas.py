@@ -123,6 +123,9 @@ class Replicas(TlsCase):
                         "--replica-tls-name", "elsewhere.example", wait_up=False)
         r.wait_event("replica_up")
         self.assertIn("elsewhere.example", e.asked_names)
+        self.assertEqual(self.client(r).post(CHAT, {"model": "m"}).status, 200)
+        host = e.requests[-1].get("host")  # a server that sees two names says 421
+        self.assertEqual(host, "elsewhere.example:%d" % e.port)
 
     def test_plaintext_and_system_cas(self):
         plain = socket.create_server((HOST, 0))

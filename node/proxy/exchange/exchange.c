@@ -46,9 +46,27 @@ struct exchange *exchange_new(struct client *c)
     return x;
 }
 
+void exchange_decode_drop(struct exchange *x)
+{
+    http_decoder_free(x->decoder);
+    x->decoder = NULL;
+    segment_pool_discharge(&x->proxy->segments, x->decoder_bytes);
+    x->decoder_bytes = 0;
+}
+
+void exchange_unpack_drop(struct exchange *x)
+{
+    http_decoder_free(x->unpack);
+    free(x->unpacked);
+    x->unpack = NULL;
+    x->unpacked = NULL;
+}
+
 static void exchange_free(struct exchange *x)
 {
     struct proxy *p = x->proxy;
+    if (x->decoder != NULL)
+        exchange_decode_drop(x);
     CHECK(!x->booked && x->upstream == NULL);
     body_unref(&p->segments, x->request.body);
     x->request.body = NULL;
@@ -295,6 +313,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     deadline_clear(&x->deadline);
     exchange_hold_drop(x);
     exchange_usage_drop(x);
+    exchange_unpack_drop(x);
     exchange_release_booking(x, outcome);
     node_decisions_result(x->proxy->config.decisions, x->decision.number, result);
     exchange_kept_drop(x);
@@ -357,6 +376,7 @@ void exchange_forget_answer(struct exchange *x)
     client_discard(x->client);
     exchange_hold_drop(x);
     exchange_usage_drop(x);
+    exchange_unpack_drop(x);
     if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
         x->client->last = x->last_asked;
     x->follows = x->alive;

@@ -9,6 +9,7 @@
 #ifndef NODE_PROXY_EXCHANGE_EXCHANGE_H
 #define NODE_PROXY_EXCHANGE_EXCHANGE_H
 
+#include "http/coding.h"
 #include "http/path.h"
 #include "http/skim.h"
 #include "http/usage.h"
@@ -20,6 +21,9 @@ enum {
     EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
     EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
     EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_ORIGIN_MAX = 256,             /* of an Origin that is said again */
+    EXCHANGE_UNPACK_BYTES = 16384,         /* of an answer that is decoded, at a time */
+    EXCHANGE_HOST_MAX = 264,               /* of a Host that engines may be asked under */
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
     EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
@@ -97,10 +101,17 @@ struct exchange {
     bool probe;   /* of a router, that takes this one for an engine */
     bool whole;   /* the body must be complete before a replica is chosen */
     bool skimming;
+    bool form;         /* its body is multipart, with a field for its model */
+    bool early;        /* it was routed by what came first of its body (EXCHANGE_RETRY_BYTES) */
     bool dropped;      /* a sent part of the body was let go: no retry any more */
     bool chunked_body; /* its length is known only at the end */
+    enum http_coding coding;      /* of its body, as it comes */
+    struct http_decoder *decoder; /* owned, of such a body; NULL: there is none, or it is whole */
+    size_t decoder_bytes;         /* that count for it in proxy->segments */
     uint64_t started_ms;
     struct slice request_id;
+    uint16_t host_len;   /* of the client's Host, where that may go to an engine; 0: it has none */
+    uint16_t origin_len; /* of the Origin, where only some may call and it may; else 0 */
     uint8_t session_len;
     uint8_t stored_id_len;
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
@@ -171,8 +182,12 @@ struct exchange {
     unsigned status;
     unsigned event_status; /* of the error event of ours in a begun stream; 0: none */
     enum http_framing out_framing;
-    bool usage_asked; /* of the engine, though the client did not ask for it (ask_usage.c) */
-    bool cuts_usage;  /* this answer has it, and it is taken out */
+    bool usage_asked;  /* of the engine, though the client did not ask for it (ask_usage.c) */
+    char *usage_field; /* where its body does, or has blanks; NULL: nowhere */
+    bool asks_plain;   /* no coding is accepted: what engines answer is read */
+    struct http_decoder *unpack; /* owned, of an answer that has one all the same */
+    char *unpacked;              /* owned: EXCHANGE_UNPACK_BYTES, gathered until the next flush */
+    bool cuts_usage;             /* this answer has it, and it is taken out */
     struct http_usage_cut cut;
     uint64_t bytes_out;
     uint64_t first_byte_ms;
@@ -188,6 +203,8 @@ struct exchange {
     /* Not set to zero for each request. */
     char request_id_text[EXCHANGE_ID_MAX];
     char path[EXCHANGE_PATH_MAX]; /* empty until the head is read */
+    char host[EXCHANGE_HOST_MAX];
+    char origin[EXCHANGE_ORIGIN_MAX];
     char session[EXCHANGE_SESSION_MAX];
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */

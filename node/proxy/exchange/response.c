@@ -27,11 +27,13 @@ static int form_of(const struct http_head *head)
 static void choose_scan(struct exchange *x, const struct http_head *head)
 {
     int form = form_of(head);
-    bool all = exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES;
+    bool job = x->route.kind == HTTP_PATH_JOBS && x->method == HTTP_METHOD_POST;
+    bool all = (exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES) ||
+               (job && form == HTTP_USAGE_JSON);
     bool counts = x->key_counts && exchange_computes(x->route.kind);
     x->scan = EXCHANGE_SCAN_NONE;
     x->id_told = false;
-    bool packed = http_head_find(head, SLICE("content-encoding")).at != NULL;
+    bool packed = x->unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE;
     if (form < 0 || packed || (!all && !counts))
         return;
     http_usage_init(&x->usage, (enum http_usage_form)form);
@@ -64,7 +66,7 @@ static bool lacks_retry_after(const struct http_head *head)
 static void gather_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
-    struct http_line lines[4] = {{SLICE("x-request-id"), x->request_id}};
+    struct http_line lines[5] = {{SLICE("x-request-id"), x->request_id}};
     size_t n = 1;
     if (p->config.options->replica_header)
         lines[n++] =
@@ -74,12 +76,17 @@ static void gather_head(struct exchange *x, const struct http_head *head)
         lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     if (lacks_retry_after(head))
         lines[n++] = (struct http_line){SLICE("retry-after"), SLICE("1")};
+    struct slice location = exchange_host_location(x, head);
+    if (location.len > 0)
+        lines[n++] = (struct http_line){SLICE("location"), location};
     struct http_forward_response how = {.client_minor = x->minor,
                                         .keep_alive = !x->client->last,
                                         .framing = x->out_framing,
                                         .content_length = head->content_length,
                                         .extra = lines,
                                         .extra_count = n};
+    if (x->unpack != NULL)
+        how.drop = HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
     client_gather_head(x->client, head, &how);
 }
 
@@ -92,6 +99,8 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     if (head->status >= 400)
         x->outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
     x->first_byte_ms = p->now_ms;
+    if (http_head_has(head, HTTP_CONTENT_ENCODING) && exchange_computes(x->route.kind))
+        exchange_unpack_begin(x, head);
     choose_scan(x, head);
     if (x->scan != EXCHANGE_SCAN_USAGE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
@@ -102,6 +111,8 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     }
     x->last_asked = x->client->last;
     x->out_framing = http_forward_response_framing(head, x->minor);
+    if (x->unpack != NULL && x->out_framing == HTTP_BODY_LENGTH)
+        x->out_framing = x->minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
     exchange_usage_begin(x, head);
     if (x->out_framing == HTTP_BODY_UNTIL_CLOSE ||
         x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
@@ -176,7 +187,8 @@ static void gather_without_usage(struct exchange *x, struct slice bytes)
 /* Its client may ask for the response as soon as it has read the id. */
 static void note_id(struct exchange *x)
 {
-    if (x->id_told || x->route.kind != HTTP_PATH_RESPONSES || x->usage.response_id[0] == '\0')
+    bool stored = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_JOBS;
+    if (x->id_told || !stored || x->usage.response_id[0] == '\0')
         return;
     x->id_told = true;
     exchange_owner_put(x);
@@ -204,12 +216,47 @@ static bool pass_body(struct exchange *x, struct slice bytes)
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
 }
 
+/* The same of an answer that comes compressed. `*malformed`: it is not what it says. */
+static bool pass_packed(struct exchange *x, struct slice bytes, bool *malformed)
+{
+    size_t n;
+    do {
+        if (client_has_gathered(x->client)) /* what was decoded before may be */
+            flush(x, false);
+        *malformed =
+            http_decoder_next(x->unpack, &bytes, x->unpacked, EXCHANGE_UNPACK_BYTES, &n) != 0;
+        if (*malformed || (n > 0 && !pass_body(x, slice_of(x->unpacked, n))))
+            return false;
+    } while (bytes.len > 0 || n == EXCHANGE_UNPACK_BYTES);
+    return true;
+}
+
 /* The client has the head of a stream, and can be given no other. */
 static bool can_follow(const struct http_head *head)
 {
     struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
     return head->status / 100 == 2 && type.len >= 17 &&
            slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream"));
+}
+
+/* It is in a coding that is not read here, so the usage that was asked for could not be taken out
+ * of it. True: the same replica is asked again without that question, once in its life. */
+static bool is_asked_without_usage(struct exchange *x, const struct http_head *head)
+{
+    struct proxy *p = x->proxy;
+    if (head->status / 100 != 2 || http_coding_of(head) != HTTP_CODING_OTHER)
+        return false;
+    node_router_replica_packs_set(p->config.router, x->decision.server);
+    log_event(p->config.log, LOG_WARN, "answer_coding_unread",
+              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.server)),
+              LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
+              LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
+    if (x->answering || x->alive || x->dropped)
+        return false;
+    exchange_hang_up(x);
+    if (exchange_same_again(x) != 0)
+        exchange_failed(x, UPSTREAM_CONNECT_FAILED);
+    return true;
 }
 
 /* False: it does not go on to the client. Once an answer: what it needs of the stack is not made
@@ -220,6 +267,8 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
         exchange_answered(x, head->status);
         return false;
     }
+    if (x->usage_asked && is_asked_without_usage(x, head))
+        return false;
     exchange_count_status(x, head->status);
     if (exchange_judge_status(x, head->status))
         return false;
@@ -232,14 +281,28 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
     return true;
 }
 
-void exchange_response(struct exchange *x, const struct upstream_output *out)
+/* The connection may be in its pool again, if the answer had its end. */
+static bool is_malformed(struct exchange *x, const struct upstream_output *out)
 {
+    if (!out->end)
+        return true;
+    x->upstream = NULL;
+    exchange_failed(x, UPSTREAM_UNFINISHED);
+    return false;
+}
+
+bool exchange_response(struct exchange *x, const struct upstream_output *out)
+{
+    bool malformed = false;
     if (out->head != NULL && !begin(x, out->head))
-        return;
-    if (out->body.len > 0 && !pass_body(x, out->body))
-        return;
+        return true;
+    if (out->body.len > 0 && x->unpack == NULL && !pass_body(x, out->body))
+        return true;
+    if (out->body.len > 0 && x->unpack != NULL && !pass_packed(x, out->body, &malformed))
+        return !malformed || !is_malformed(x, out);
     if (out->end)
         exchange_ended(x);
+    return true;
 }
 
 void exchange_flush(struct exchange *x)
@@ -257,6 +320,10 @@ static bool judge_end(struct exchange *x)
 {
     if (is_judged_away(x))
         return false;
+    if (x->unpack != NULL && http_decoder_end(x->unpack) != 0) {
+        exchange_failed(x, UPSTREAM_UNFINISHED);
+        return false;
+    }
     if (x->scan != EXCHANGE_SCAN_NONE)
         http_usage_finish(&x->usage);
     if (x->scan != EXCHANGE_SCAN_USAGE)

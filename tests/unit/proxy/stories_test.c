@@ -41,7 +41,7 @@
 #include "tests/lib/files.h"
 #include "tests/lib/proxy_world.h"
 
-enum { SETTINGS_MAX = 16, STORIES_MAX = 256 };
+enum { SETTINGS_MAX = 16, STORIES_MAX = 512 };
 static const char folder[] = "tests/unit/proxy/stories";
 
 struct story {

@@ -19,6 +19,11 @@ static void labels_are_read(void **state)
     assert_int_equal(l.context_tokens, 8192);
     assert_true(l.adapters_on_demand);
     assert_slice_equal(l.model, "org/a-model:8b@x&y=z");
+    assert_int_equal(l.host_header, NODE_HOST_NOT_SAID);
+    assert_null(node_labels_parse(SLICE("host-header=replica"), &l));
+    assert_int_equal(l.host_header, NODE_HOST_REPLICA);
+    assert_null(node_labels_parse(SLICE("host-header=client"), &l));
+    assert_int_equal(l.host_header, NODE_HOST_CLIENT);
     static const struct {
         const char *text;
         double weight;
@@ -37,8 +42,9 @@ static void wrong_ones_say_what_is_right(void **state)
         "after # want cache-tokens= and a number of tokens, such as cache-tokens=2000000";
     static const char weight[] =
         "after # want weight= and a number from 0.1 to 100, such as weight=2";
-    static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                                  "context=, ranks=, adapters= or role=, each behind its own #";
+    static const char unknown[] =
+        "after # want engine=, weight=, model=, health=, cache-tokens=, "
+        "context=, ranks=, adapters=, host-header= or role=, each behind its own #";
     static const char context[] =
         "after # want context= and a number of tokens, such as context=131072";
     static const char ranks[] = "after # want ranks= and a number of data-parallel ranks from 1 to "
@@ -50,6 +56,8 @@ static void wrong_ones_say_what_is_right(void **state)
         const char *text, *wrong;
     } bad[] = {
         {"engine=tgi", engine},
+        {"host-header=", "after # want host-header=replica or host-header=client"},
+        {"host-header=a.example", "after # want host-header=replica or host-header=client"},
         {"engine=", engine},
         {"engine=vllm&weight=2", engine},
         {"adapters=", "after # want adapters=on-demand"},
