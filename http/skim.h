@@ -194,4 +194,10 @@ static inline const struct chain *http_skim_chain(const struct http_skim *s)
     return &s->prompt.chain;
 }
 
+/* Its segments, after http_skim_end(). */
+static inline const struct http_prompt_form *http_skim_form(const struct http_skim *s)
+{
+    return &s->prompt.form;
+}
+
 #endif

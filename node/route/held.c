@@ -350,6 +350,7 @@ void node_router_record(struct node_router *r, const struct chain *chain, struct
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;
     work->prompt_id = chain->points[chain->length - 1].id;
     work->use = order_record(r, k, chain);
+    node_renderings_sent(r->renderings, &work->rendered, k);
 }
 
 void node_router_recorded_end(struct node_router *r, const struct node_work *work,
@@ -360,6 +361,7 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
     if (work->prompt_id == 0)
         return;
     if (!computed) {
+        node_renderings_void(r->renderings, &work->rendered);
         node_belief_void(&replica->belief, work->prompt_id, work->generation - 1,
                          work->fresh_blocks);
         replica->void_blocks += work->fresh_blocks;
@@ -397,6 +399,7 @@ void node_router_cache_forget(struct node_router *r, unsigned k)
 {
     if (r->recent[k] != NULL)
         node_recent_clear(r->recent[k]);
+    node_renderings_forget(r->renderings, k);
 }
 
 void node_router_held_destroy(struct node_router *r)

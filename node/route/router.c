@@ -72,6 +72,8 @@ int node_router_create(struct node_router **out, const struct node_router_config
         err = node_adapters_create(&r->adapters);
     if (err == ERR_OK)
         err = node_answered_create(&r->answered, &r->common->secret);
+    if (err == ERR_OK)
+        err = node_renderings_create(&r->renderings, &r->common->secret);
     if (err != ERR_OK) {
         node_router_destroy(r);
         return err;
@@ -86,6 +88,7 @@ void node_router_destroy(struct node_router *r)
         return;
     node_bookings_destroy(r->bookings);
     node_answered_destroy(r->answered);
+    node_renderings_destroy(r->renderings);
     node_adapters_destroy(r->adapters);
     node_models_destroy(r->models);
     free(r->replicas);
@@ -119,6 +122,7 @@ void node_router_check(const struct node_router *r)
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
     node_adapters_check(r->adapters);
+    node_renderings_check(r->renderings);
     node_router_held_check(r);
     node_state_check(r->state);
     CHECK(r->crdt == node_state_crdt(r->state) && r->index == node_state_index(r->state));
@@ -445,6 +449,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
         .continues = request->continues,
+        .rendered = request->rendered,
         .content = request->chain ? request->chain->content : (struct chain_content){0},
         .ttft_s = node_router_queue_s(r, replica, rate, now_ms) + uncached / rate,
         .tokens_per_s = rate,

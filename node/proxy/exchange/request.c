@@ -189,6 +189,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     if (x->skimming)
         exchange_skim_begin(x);
     exchange_read_session(x, head);
+    exchange_read_agent(x, head);
     return write_upstream_head(x, head, has_body);
 }
 
@@ -296,7 +297,8 @@ static bool complete(struct exchange *x)
     if (x->local)
         return true;
     if (x->skimming) {
-        http_skim_finish(&x->skim);
+        http_skim_end(&x->skim);
+        exchange_render(x);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;
         bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
