@@ -382,63 +382,69 @@ static float loss_of(const struct node_renderings *r, unsigned number, struct re
 
 /* --- learning ------------------------------------------------------------------------------ */
 
-/* The present rendering and those that differ from it in one thing, the plainest first. */
-static unsigned candidates(struct rendering now, struct rendering out[8])
+/* In how many things two renderings differ. */
+static unsigned distance(struct rendering a, struct rendering b)
 {
-    unsigned count = 0;
-    out[count++] = now;
-    for (unsigned lead = 0; lead < RENDERING_LEADS; lead++) {
-        struct rendering other = now;
-        other.lead = lead & 3u;
-        if (lead != now.lead)
-            out[count++] = other;
+    return (a.lead != b.lead) + (a.no_arguments != b.no_arguments) +
+           (a.tools_sorted != b.tools_sorted) + (a.tools_after != b.tools_after) +
+           (a.counts_header != b.counts_header);
+}
+
+/* The same for this prompt, but in what it does not have. */
+static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering r,
+                          struct rendering now)
+{
+    bool has_arguments = (form->arguments.low | form->arguments.high) != 0;
+    if (form->parts[HTTP_PROMPT_TOOLS].end.bytes == 0) {
+        r.tools_sorted = now.tools_sorted;
+        r.tools_after = now.tools_after;
     }
-    for (unsigned bit = 0; bit < 4; bit++) {
-        struct rendering other = now;
-        other.no_arguments ^= bit == 0;
-        other.tools_sorted ^= bit == 1;
-        other.tools_after ^= bit == 2;
-        other.counts_header ^= bit == 3;
-        out[count++] = other;
-    }
-    return count;
+    r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
+    if (form->parts[HTTP_PROMPT_HEADER].end.bytes == 0)
+        r.counts_header = now.counts_header;
+    return rendering_code(r);
 }
 
 /* Adds what the answer says; false: to all the same. */
 static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigned number,
                   const struct node_rendered_answer *answer)
 {
-    struct rendering tried[8];
-    float losses[8], least = 2, most = 0;
-    unsigned count = candidates(k->rendering, tried);
-    for (unsigned i = 0; i < count; i++) {
-        losses[i] = loss_of(r, number, tried[i], answer, i == 0 ? answer->predicted_tokens : 0);
+    float losses[RENDERING_CODES], least = 2, most = 0;
+    const struct http_prompt_form *form = &r->prints[number].form;
+    uint8_t now = rendering_code(k->rendering);
+    for (unsigned i = 0; i < RENDERING_CODES; i++)
+        losses[i] = -1;
+    for (unsigned i = 0; i < RENDERING_CODES; i++) {
+        uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
+        if (losses[alike] < 0)
+            losses[alike] = loss_of(r, number, rendering_of(alike), answer,
+                                    alike == now ? answer->predicted_tokens : 0);
+        losses[i] = losses[alike];
         least = losses[i] < least ? losses[i] : least;
         most = losses[i] > most ? losses[i] : most;
     }
     if (most - least < told_apart)
         return false;
-    for (unsigned i = 0; i < count; i++) {
-        float *loss = &k->loss[rendering_code(tried[i])];
-        *loss = *loss * fade + losses[i];
-    }
+    for (unsigned i = 0; i < RENDERING_CODES; i++)
+        k->loss[i] = k->loss[i] * fade + losses[i];
     k->answers++;
     k->margin = k->margin * margin_fade > margin_min ? k->margin * margin_fade : margin_min;
     return true;
 }
 
-/* The plainest of those that lose least becomes the rendering, if the present one loses clearly
- * more. */
+/* Of those that lose least the one that differs least from the present one, and then the plainest,
+ * becomes the rendering, if the present one loses clearly more. */
 static bool change(struct node_renderings *r, struct node_client_kind *k, uint64_t now_ms)
 {
-    struct rendering tried[8], best = k->rendering;
-    unsigned count = candidates(k->rendering, tried);
+    struct rendering best = k->rendering;
     float now = k->loss[rendering_code(k->rendering)], least = now;
-    for (unsigned i = 1; i < count; i++) {
-        float loss = k->loss[rendering_code(tried[i])];
-        if (loss < least - told_apart) {
-            least = loss;
-            best = tried[i];
+    for (unsigned i = 0; i < RENDERING_CODES; i++) {
+        struct rendering other = rendering_of((uint8_t)i);
+        float less = least - k->loss[i];
+        bool nearer = distance(other, k->rendering) < distance(best, k->rendering);
+        if (other.lead < RENDERING_LEADS && (less > told_apart || (less > -told_apart && nearer))) {
+            least = k->loss[i];
+            best = other;
         }
     }
     if (k->answers < ANSWERS_MIN || now - least < k->margin || least > now / 2)

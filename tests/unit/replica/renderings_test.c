@@ -29,18 +29,20 @@ struct habit {
     bool line_changes, block_changes, tools_shuffled, tools_change, arguments_change;
     unsigned forgets; /* percent of prompts that a cache has lost */
     unsigned silent;  /* percent of answers that report nothing */
-    bool many_routers; /* half of the prompts come to an engine from elsewhere */
+    bool many_routers; /* half of the prompts come by another one */
 };
 
 struct world {
     struct node_renderings *r;
     struct node_client_kind *kind;
     unsigned turns[SESSIONS];
-    struct held {
-        unsigned length;
-        struct chain_point points[256];
-    } held[REPLICAS][HELD_MAX];
-    unsigned count[REPLICAS];
+    struct store {
+        struct held {
+            unsigned length;
+            struct chain_point points[256];
+        } held[HELD_MAX];
+        unsigned count;
+    } caches[REPLICAS], index[REPLICAS]; /* of the engines; of the router */
     uint64_t now_ms;
     unsigned changes, requests;
 };
@@ -97,29 +99,38 @@ static void joined(struct rendering rendering, struct chain *out)
     http_prompt_join(&prompt.form, &secret, rendering, out);
 }
 
+/* Prompts that are held somewhere. */
+static double find(const struct store *store, const struct chain *chain)
+{
+    unsigned best = 0;
+    for (unsigned i = 0; i < store->count && i < HELD_MAX; i++) {
+        const struct held *held = &store->held[i];
+        unsigned n = 0;
+        while (n < chain->length && n < held->length && chain->points[n].id == held->points[n].id)
+            n++;
+        best = n > best ? n : best;
+    }
+    return best == 0 ? 0
+                     : (double)chain->points[best - 1].blocks * CHECKPOINT_BLOCK_BYTES /
+                           TOKEN_BYTES;
+}
+
+static void keep(struct store *store, const struct chain *chain)
+{
+    struct held *new = &store->held[store->count++ % HELD_MAX];
+    new->length = chain->length < 256 ? chain->length : 256;
+    memcpy(new->points, chain->points, new->length * sizeof chain->points[0]);
+}
+
 /* What the engine finds in its cache, and puts there. */
 static struct node_rendered_answer serve(struct world *w, const struct habit *h, unsigned replica)
 {
     static struct chain chain;
     joined(h->mixed && replica % 2 == 1 ? h->other : h->engine, &chain);
-    unsigned best = 0;
-    for (unsigned i = 0; i < w->count[replica]; i++) {
-        const struct held *held = &w->held[replica][i];
-        unsigned n = 0;
-        while (n < chain.length && n < held->length && chain.points[n].id == held->points[n].id)
-            n++;
-        best = n > best ? n : best;
-    }
-    double cached = best == 0 ? 0
-                              : (double)chain.points[best - 1].blocks * CHECKPOINT_BLOCK_BYTES /
-                                    TOKEN_BYTES;
+    double cached = find(&w->caches[replica], &chain);
     if (prng_below(&prng, 100) < h->forgets)
         cached = 0;
-    struct held *new = &w->held[replica][w->count[replica]++ % HELD_MAX];
-    if (w->count[replica] > HELD_MAX)
-        w->count[replica] = HELD_MAX;
-    new->length = chain.length < 256 ? chain.length : 256;
-    memcpy(new->points, chain.points, new->length * sizeof chain.points[0]);
+    keep(&w->caches[replica], &chain);
     cached = (double)((uint64_t)cached / BLOCK_TOKENS * BLOCK_TOKENS);
     return (struct node_rendered_answer){.prompt_tokens = (double)chain.bytes / TOKEN_BYTES,
                                          .cached_tokens = cached,
@@ -133,8 +144,11 @@ static void request(struct world *w, const struct habit *h)
     unsigned replica = (unsigned)prng_below(&prng, REPLICAS);
     write_prompt(h, session, w->turns[session]++ % 20);
     w->now_ms += 100;
-    if (h->many_routers && prng_below(&prng, 2) == 0) {
+    static struct chain chain;
+    if (h->many_routers && prng_below(&prng, 2) == 0) { /* all that is heard of it is its chain */
         (void)serve(w, h, replica);
+        joined(w->kind != NULL ? w->kind->rendering : (struct rendering){0}, &chain);
+        keep(&w->index[replica], &chain);
         return;
     }
     w->requests++;
@@ -145,20 +159,11 @@ static void request(struct world *w, const struct habit *h)
     };
     node_renderings_print(w->r, w->kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w->r, &what, replica);
-    /* As a router would: by what it recorded, which here is what an engine with this rendering
-     * would hold. */
-    struct habit believed = *h;
-    believed.engine = w->kind->rendering;
-    believed.mixed = false;
-    believed.forgets = 0;
+    joined(what.rendering, &chain);
+    double predicted = find(&w->index[replica], &chain);
+    keep(&w->index[replica], &chain);
     struct node_rendered_answer answer = serve(w, h, replica);
-    if (w->count[replica] > 0) {
-        w->count[replica]--;
-        static struct held kept;
-        kept = w->held[replica][w->count[replica] % HELD_MAX];
-        answer.predicted_tokens = serve(w, &believed, replica).cached_tokens;
-        w->held[replica][(w->count[replica] - 1) % HELD_MAX] = kept;
-    }
+    answer.predicted_tokens = predicted;
     if (prng_below(&prng, 100) >= h->silent)
         w->changes += node_renderings_answered(w->r, &what, &answer, w->now_ms);
     node_renderings_check(w->r);
@@ -281,7 +286,7 @@ static void it_unlearns(void **state)
         for (unsigned i = 0; i < 300; i++)
             request(&w, &drops);
         for (unsigned i = 0; i < REPLICAS; i++) /* another version, in all places */
-            w.count[i] = 0;
+            w.caches[i].count = w.index[i].count = 0;
         for (unsigned i = 0; i < REPLICAS; i++)
             node_renderings_forget(w.r, i);
         assert_in_range(learned_after(&w, &counts, 3 * LEARNED_WITHIN), 1, 3 * LEARNED_WITHIN);
