@@ -10,7 +10,7 @@
 #include "base/check.h"
 
 enum {
-    LOOK_MS = 1000,        /* how often others' bindings are looked for, where the kind is used */
+    LOOK_MS = 100,         /* how often others' bindings are looked for, where the kind is used */
     TELL_GENERATIONS = 16, /* how often one's own is told again */
     AGAIN_MAX = 64,        /* prompts that are recorded again under another rendering */
     BINDING_TAG = 0x72656e64,
