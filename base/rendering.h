@@ -18,11 +18,11 @@ enum rendering_lead {
 };
 
 struct rendering {
-    uint8_t lead : 2;           /* enum rendering_lead */
-    uint8_t no_arguments : 1;   /* template arguments and the like do not count */
-    uint8_t tools_sorted : 1;   /* the order of tools does not */
-    uint8_t tools_after : 1;    /* tools come behind the system text */
-    uint8_t counts_header : 1;  /* Claude Code's billing header is text as any other */
+    uint8_t lead : 2;          /* enum rendering_lead */
+    uint8_t no_arguments : 1;  /* template arguments and the like do not count */
+    uint8_t tools_sorted : 1;  /* the order of tools does not */
+    uint8_t tools_after : 1;   /* tools come behind the system text */
+    uint8_t counts_header : 1; /* Claude Code's billing header is text as any other */
 };
 
 enum { RENDERING_CODES = 64 }; /* codes are below it */

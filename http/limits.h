@@ -25,7 +25,7 @@ enum {
     HTTP_PROMPT_POINTS_BLOCK = 64,
     HTTP_PROMPT_POINTS_LINE = 2,
     HTTP_PROMPT_POINTS_HEADER = 2,
-    HTTP_PROMPT_LINE_MAX = 512, /* bytes of a first line that is told apart */
+    HTTP_PROMPT_LINE_MAX = 512, /* bytes of a first line that is a segment */
 };
 
 #endif

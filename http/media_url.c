@@ -1,19 +1,13 @@
 #include "http/media_url.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/check.h"
 #include "base/slice.h"
 
 static bool begins(struct slice text, struct slice with)
 {
-    return text.len >= with.len && strncasecmp(text.at, with.at, with.len) == 0;
-}
-
-static bool is(struct slice text, struct slice other)
-{
-    return text.len == other.len && begins(text, other);
+    return text.len >= with.len && slice_equal_nocase(slice_of(text.at, with.len), with);
 }
 
 /* Names that nothing but a signature has. */
@@ -23,14 +17,17 @@ static bool signs(struct slice name)
         {"X-Amz-", 6}, {"X-Goog-", 7}, {"x-oss-", 6}, {"X-Tos-", 6}, {"q-sign-", 7}, {"q-ak", 4},
     };
     static const struct slice names[] = {
-        {"Signature", 9}, {"sig", 3}, {"q-signature", 11}, {"Key-Pair-Id", 11},
+        {"Signature", 9},
+        {"sig", 3},
+        {"q-signature", 11},
+        {"Key-Pair-Id", 11},
     };
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
         if (begins(name, prefixes[i]))
             return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (is(name, names[i]))
+        if (slice_equal_nocase(name, names[i]))
             return true;
     }
     return false;
@@ -40,17 +37,33 @@ static bool signs(struct slice name)
 static bool goes_with(struct slice name)
 {
     static const struct slice names[] = {
-        {"Expires", 7},        {"AWSAccessKeyId", 14}, {"GoogleAccessId", 14},
-        {"OSSAccessKeyId", 14}, {"Policy", 6},         {"security-token", 14},
-        {"q-key-time", 10},    {"q-header-list", 13},  {"q-url-param-list", 16},
-        {"se", 2},             {"sp", 2},              {"st", 2},
-        {"sv", 2},             {"sr", 2},              {"spr", 3},
-        {"sip", 3},            {"ss", 2},              {"srt", 3},
-        {"skoid", 5},          {"sktid", 5},           {"skt", 3},
-        {"ske", 3},            {"sks", 3},             {"skv", 3},
+        {"Expires", 7},
+        {"AWSAccessKeyId", 14},
+        {"GoogleAccessId", 14},
+        {"OSSAccessKeyId", 14},
+        {"Policy", 6},
+        {"security-token", 14},
+        {"q-key-time", 10},
+        {"q-header-list", 13},
+        {"q-url-param-list", 16},
+        {"se", 2},
+        {"sp", 2},
+        {"st", 2},
+        {"sv", 2},
+        {"sr", 2},
+        {"spr", 3},
+        {"sip", 3},
+        {"ss", 2},
+        {"srt", 3},
+        {"skoid", 5},
+        {"sktid", 5},
+        {"skt", 3},
+        {"ske", 3},
+        {"sks", 3},
+        {"skv", 3},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (is(name, names[i]))
+        if (slice_equal_nocase(name, names[i]))
             return true;
     }
     return signs(name);

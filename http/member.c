@@ -100,9 +100,9 @@ bool http_member_is_text_type(struct slice type)
 bool http_member_is_typed(struct slice name)
 {
     static const struct slice typed[] = {
-        {"function", 8},    {"tool_calls", 10}, {"custom", 6},    {"image_url", 9}, {"video_url", 9},
-        {"audio_url", 9},   {"input_audio", 11}, {"source", 6},   {"file", 4},      {"audio", 5},
-        {"function_call", 13},
+        {"function", 8},  {"tool_calls", 10}, {"custom", 6},         {"image_url", 9},
+        {"video_url", 9}, {"audio_url", 9},   {"input_audio", 11},   {"source", 6},
+        {"file", 4},      {"audio", 5},       {"function_call", 13},
     };
     for (size_t i = 0; i < ARRAY_LEN(typed); i++) {
         if (slice_equal(typed[i], name))

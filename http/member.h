@@ -23,8 +23,8 @@ enum http_slot {
     HTTP_SLOT_PART_TYPE,
     HTTP_SLOT_PART_TEXT,
     HTTP_SLOT_PART_CONTENT,
-    HTTP_SLOT_MEMBER, /* of a message or content part: goes into its atom */
-    HTTP_SLOT_ATOM,   /* inside an atom */
+    HTTP_SLOT_MEMBER,   /* of a message or content part: goes into its atom */
+    HTTP_SLOT_ATOM,     /* inside an atom */
     HTTP_SLOT_ARGUMENT, /* changes the prompt, though its text is the same */
 };
 
@@ -38,7 +38,7 @@ struct http_member {
     uint8_t index;        /* of the field, number, flag, segment or (OBJECT) parent */
     uint8_t rank;         /* the highest present one fills the segment or field */
     bool is_user_message; /* if it is a string */
-    bool has_head;        /* of a segment: what leads may be something that no model sees */
+    bool has_head;        /* of a segment: what leads it may be what no model sees */
 };
 
 /* NULL for a name that means nothing to routing. */
@@ -51,9 +51,9 @@ bool http_member_is_media(struct slice name, uint8_t *medium);
 /* Whether it is the `type` of a content part that holds nothing but text. */
 bool http_member_is_text_type(struct slice type);
 
-/* Whether an object in this member of a message, a content part or a tool, or in such an object, has
- * members that the API names: null is as good as absent there. Elsewhere (JSON schemas, arguments)
- * it is a value. */
+/* Whether an object in this member has members that the API names: null is as good as absent
+ * there. Of messages, content parts, tools, and such objects. Elsewhere (schemas, arguments) it is a value.
+ */
 bool http_member_is_typed(struct slice name);
 
 #endif

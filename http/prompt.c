@@ -221,7 +221,7 @@ void http_prompt_close(struct http_prompt *p)
     CHECK(p->open >= 0);
     flush(p);
     struct http_prompt_piece *part = &p->form.parts[p->open];
-    /* Whether another segment follows is known at the end only: http_prompt_finish() drops it. */
+    /* Whether another segment follows is known at the end only: http_prompt_join() drops it. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
     if (beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->by_chunks) {
@@ -395,8 +395,7 @@ void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *ma
         parts[i] = (struct http_prompt_piece){.first = 0};
     if (mark->may_be_header)
         parts[HTTP_PROMPT_HEADER] = (struct http_prompt_piece){.first = 0};
-    parts[mark->segment] =
-        (struct http_prompt_piece){.first = (uint16_t)(mark->at - mark->points)};
+    parts[mark->segment] = (struct http_prompt_piece){.first = (uint16_t)(mark->at - mark->points)};
     p->open = (int8_t)mark->segment;
     p->may_be_header = mark->may_be_header;
     p->now = *mark;

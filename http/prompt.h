@@ -91,7 +91,7 @@ struct http_prompt {
     struct http_prompt_form form;
     int8_t open; /* the segment being written, -1 = none */
     bool by_chunks;
-    bool may_be_header; /* the text of the head that comes now */
+    bool may_be_header;          /* the text of the head that comes now */
     uint32_t used;               /* bytes in the stage */
     struct http_prompt_mark now; /* state and position without the stage */
     char stage[sizeof(struct hash128) + HTTP_PROMPT_STAGE + HTTP_JSON_SLACK];
@@ -103,8 +103,8 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
 /* The points are to be chunks; before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
 
-/* Starts TOOLS, SYSTEM or TEXT, empty; what it and its head had before is dropped. None may be open.
- */
+/* Starts TOOLS, SYSTEM or TEXT, empty; what it and its head had before is dropped. None may be
+ * open. */
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment);
 /* Starts SYSTEM or TEXT with its head. `blocks`: it is a list of texts, so the first may be a
  * header. */

@@ -16,7 +16,8 @@ static inline bool http_prompt_is_block(int segment)
 
 static inline bool http_prompt_is_head(int segment)
 {
-    return http_prompt_is_line(segment) || http_prompt_is_block(segment) || segment == HTTP_PROMPT_HEADER;
+    return http_prompt_is_line(segment) || http_prompt_is_block(segment) ||
+           segment == HTTP_PROMPT_HEADER;
 }
 
 /* The segment that `segment` is the head of, or itself. */

@@ -128,8 +128,8 @@ void http_prompt_join(const struct http_prompt_form *form, const struct hash_sec
         }
         if (at > 0)
             blocks_before = chain->points[at - 1].blocks;
-        const uint64_t words[] = {before.low, before.high, state.low, state.high, part->end.bytes,
-                                  kind};
+        const uint64_t words[] = {before.low, before.high,     state.low,
+                                  state.high, part->end.bytes, kind};
         before = hash128(secret, words, sizeof words);
         chain->bytes += part->end.bytes;
         http_content_add(&chain->content, &part->end.content);

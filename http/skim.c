@@ -85,7 +85,7 @@ static void push(struct http_skim *s, enum kind kind)
         return;
     }
     const struct http_skim_frame *around = s->depth > 0 ? frame_top(s) : NULL;
-    bool is_atom = kind == IN_ATOM_ARRAY || kind == IN_ATOM_OBJECT;
+    bool is_atom = around != NULL && (kind == IN_ATOM_ARRAY || kind == IN_ATOM_OBJECT);
     struct http_skim_frame *f = &s->frames[s->depth++];
     f->kind = (uint8_t)kind;
     f->rank = 0;

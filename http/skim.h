@@ -96,15 +96,15 @@ struct http_skim_field {
 /* One open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;   /* of the member that streamed, where only one may */
-    bool is_first;  /* array: no element yet */
-    bool is_media;  /* content part: the member being read is an image or the like; or inside one */
-    bool is_typed;  /* its members are named by the API */
+    uint8_t rank;  /* of the member that streamed, where only one may */
+    bool is_first; /* array: no element yet */
+    bool is_media; /* content part: the member being read is an image or the like; or inside one */
+    bool is_typed; /* its members are named by the API */
     bool key_is_typed;   /* and so are those of the member being read */
     bool takes_argument; /* the body: the member being read is one */
-    uint8_t medium; /* which */
-    uint64_t key;   /* hash of the member's name */
-    uint64_t role;  /* message: hash of its role */
+    uint8_t medium;      /* which */
+    uint64_t key;        /* hash of the member's name */
+    uint64_t role;       /* message: hash of its role */
     uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;
@@ -134,7 +134,7 @@ struct http_skim {
     uint16_t scratch_len;
     uint64_t scratch_total; /* bytes of the string, those that left the scratch too */
     struct hash128 scratch_state;
-    bool scratch_cut; /* the rest of the string is left out of its digest */
+    bool scratch_cut;    /* the rest of the string is left out of its digest */
     uint32_t kilopixels; /* of the image that a string since the last member of a part began with */
     uint32_t odd;        /* bits 1 << enum http_skim_name: see http_skim_is_odd() */
     const struct hash_secret *secret;

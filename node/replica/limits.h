@@ -16,7 +16,7 @@ enum {
     NODE_HEALTH_PATH_MAX = 127,    /* bytes of the path that a health check asks for */
     NODE_MODELS_DENIALS = 4096,    /* pairs of replica and model that is not there; 64 KiB */
     NODE_ANSWERED_ROWS_MAX = 4096, /* pairs of replica and model whose tokens are counted */
-    NODE_KINDS_MAX = 64,           /* kinds of clients whose prompts are told apart */
+    NODE_KINDS_MAX = 64,           /* kinds of clients whose prompts are read apart */
     NODE_KIND_AGENT_MAX = 40,      /* bytes of the product that a User-Agent names; more is cut */
     NODE_KIND_MODEL_MAX = 64,      /* bytes of a kind's model that are shown */
     NODE_PRINTS_MAX = 256,         /* prompts of watched kinds that are remembered, of all kinds */

@@ -9,10 +9,10 @@
 #include "base/number.h"
 
 enum {
-    WATCH = 64,           /* requests; a fleet of six engines has shown itself after 20 or so */
-    QUIET_MAX = 4096,     /* answers between two watches in vain, at most */
-    ANSWERS_MIN = 3,      /* that told renderings apart, before one changes */
-    TOKENS_MIN = 256,     /* of a prompt: in less the grain of checkpoints is all there is */
+    WATCH = 64,       /* requests; a fleet of six engines has shown itself after 20 or so */
+    QUIET_MAX = 4096, /* answers between two watches in vain, at most */
+    ANSWERS_MIN = 3,  /* that told renderings apart, before one changes */
+    TOKENS_MIN = 256, /* of a prompt: in less the grain of checkpoints is all there is */
     NO_REPLICA = UINT16_MAX,
     NO_KIND = UINT8_MAX,
 };
@@ -139,7 +139,7 @@ static uint8_t keep_text(char *to, size_t size, struct slice text)
 }
 
 struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct slice agent,
-                                       const char *form, struct slice model, uint64_t now_ms)
+                                              const char *form, struct slice model, uint64_t now_ms)
 {
     uint64_t key = key_of(r, agent, form, model);
     for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
@@ -150,12 +150,12 @@ struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct 
     }
     struct node_client_kind *k = place_for(r);
     *k = (struct node_client_kind){.key = key,
-                            .used_ms = now_ms,
-                            .form = form,
-                            .watch = WATCH,
-                            .quiet = WATCH,
-                            .patience = 2 * WATCH,
-                            .margin = margin_min};
+                                   .used_ms = now_ms,
+                                   .form = form,
+                                   .watch = WATCH,
+                                   .quiet = WATCH,
+                                   .patience = 2 * WATCH,
+                                   .margin = margin_min};
     k->agent_len = keep_text(k->agent, sizeof k->agent, agent);
     k->model_len = keep_text(k->model, sizeof k->model, model);
     return k;
@@ -167,11 +167,12 @@ struct node_client_kind *node_renderings_kind_at(struct node_renderings *r, unsi
     return &r->kinds[number];
 }
 
-const struct node_client_kind *node_renderings_latest(const struct node_renderings *r, struct slice model)
+const struct node_client_kind *node_renderings_latest(const struct node_renderings *r,
+                                                      struct slice model)
 {
     const struct node_client_kind *latest = NULL;
-    struct slice kept = slice_of(model.at, model.len < NODE_KIND_MODEL_MAX ? model.len
-                                                                           : NODE_KIND_MODEL_MAX);
+    struct slice kept =
+        slice_of(model.at, model.len < NODE_KIND_MODEL_MAX ? model.len : NODE_KIND_MODEL_MAX);
     for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
         const struct node_client_kind *k = &r->kinds[i];
         if (k->key != 0 && slice_equal(slice_of(k->model, k->model_len), kept) &&
@@ -372,8 +373,8 @@ static float loss_of(const struct node_renderings *r, unsigned number, struct re
     double scale = answer->prompt_tokens / (double)all;
     double from = (double)shared.from * scale * (1 - uneven);
     double to = number_max((double)shared.to * scale, known) * (1 + uneven);
-    double grain = number_max(answer->block_tokens * grain_blocks,
-                              answer->prompt_tokens * grain_share);
+    double grain =
+        number_max(answer->block_tokens * grain_blocks, answer->prompt_tokens * grain_share);
     double more = number_max(answer->cached_tokens - to - grain, 0);
     double less = number_max(from - grain - answer->cached_tokens, 0);
     return (float)number_min(more / answer->prompt_tokens, 1) +

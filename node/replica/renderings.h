@@ -82,10 +82,12 @@ void node_renderings_check(const struct node_renderings *r);
 
 /* The kind, made if it is new; never NULL. `form` is a literal. */
 struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct slice agent,
-                                       const char *form, struct slice model, uint64_t now_ms);
+                                              const char *form, struct slice model,
+                                              uint64_t now_ms);
 struct node_client_kind *node_renderings_kind_at(struct node_renderings *r, unsigned number);
 /* The one of this model that was used last; NULL: none was. */
-const struct node_client_kind *node_renderings_latest(const struct node_renderings *r, struct slice model);
+const struct node_client_kind *node_renderings_latest(const struct node_renderings *r,
+                                                      struct slice model);
 unsigned node_renderings_number(const struct node_renderings *r, const struct node_client_kind *k);
 /* Another rendering is believed from now on. */
 void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
@@ -106,9 +108,9 @@ void node_renderings_forget(struct node_renderings *r, unsigned replica);
 /* An answer to it. */
 struct node_rendered_answer {
     double prompt_tokens, cached_tokens; /* as the engine reports */
-    double predicted_tokens;             /* that were recorded there, all of which could be cached */
-    bool sure;                           /* they were used so lately that they are there */
-    double block_tokens;                 /* of the engine's cache */
+    double predicted_tokens; /* that were recorded there, all of which could be cached */
+    bool sure;               /* they were used so lately that they are there */
+    double block_tokens;     /* of the engine's cache */
 };
 /* Whether its kind has another rendering now. */
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,

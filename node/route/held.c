@@ -13,6 +13,8 @@ static const double width_share = 0.5;
 static const double small_blocks = 512; /* about 32,000 tokens */
 static const double share_doubtful = 0.8;
 
+enum { PREFIX_KEY_BLOCKS = 16 }; /* what prefix_hash hashes: about 1,000 tokens */
+
 /* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
 double node_router_block_tokens(const struct node_replica *replica)
 {
@@ -61,6 +63,17 @@ void node_router_match(struct node_router *r, const struct node_request *request
     else
         crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
                          r->generations);
+}
+
+uint64_t node_router_prefix_key(const struct chain *chain)
+{
+    uint64_t key = 0;
+    for (unsigned i = 0; chain && i < chain->length; i++) {
+        if (i > 0 && chain->points[i].blocks > PREFIX_KEY_BLOCKS)
+            break;
+        key = chain->points[i].id;
+    }
+    return key;
 }
 
 /* --- what was recorded, believed or not --------------------------------------------------------

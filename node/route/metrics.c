@@ -319,7 +319,7 @@ static void put_renderings(const struct node_router *r, struct prometheus *p)
 {
     struct node_renderings_stats s = node_renderings_stats(r->renderings);
     const struct prometheus_figure figures[] = {
-        {"client_kinds", PROMETHEUS_GAUGE, "Kinds of clients whose prompts are told apart.",
+        {"client_kinds", PROMETHEUS_GAUGE, "Kinds of clients whose prompts are read apart.",
          (double)s.kinds},
         {"client_kinds_watched", PROMETHEUS_GAUGE,
          "Those of which it is being learned how engines render their prompts.", (double)s.watched},

@@ -11,12 +11,13 @@
 
 enum {
     LOOK_MS = 100,         /* how often others' bindings are looked for, where the kind is used */
-    TELL_GENERATIONS = 16, /* how often one's own is told again */
+    TELL_GENERATIONS = 16, /* how often one's own is published again */
     AGAIN_MAX = 64,        /* prompts that are recorded again under another rendering */
     BINDING_TAG = 0x72656e64,
 };
 
-static uint64_t binding_id(const struct node_router *r, const struct node_client_kind *k, uint8_t code)
+static uint64_t binding_id(const struct node_router *r, const struct node_client_kind *k,
+                           uint8_t code)
 {
     const uint64_t words[] = {k->key, code, BINDING_TAG};
     return hash64(&r->common->secret, words, sizeof words);
@@ -82,7 +83,8 @@ static struct rendering known_of(const struct node_router *r, struct slice model
     return (struct rendering){.counts_header = sglang > vllm};
 }
 
-static void look(struct node_router *r, struct node_client_kind *k, struct slice model, uint64_t now_ms)
+static void look(struct node_router *r, struct node_client_kind *k, struct slice model,
+                 uint64_t now_ms)
 {
     uint8_t own = rendering_code(k->rendering), code = 0;
     unsigned replica = 0;

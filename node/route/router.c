@@ -16,7 +16,6 @@ enum {
     TOKEN_ID_BYTES = 4,      /* as the chain counts them */
     FLEET_EVERY_MS = 10,     /* how fast all are believed to be is worked out no more often */
     USED_MS = 10000,         /* a replica that got a request so lately is in use */
-    PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
     RATE_SAMPLES_MIN = 8,    /* from which on a predicted TTFT is more than a guess */
 };
 
@@ -386,18 +385,6 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     return ERR_OK;
 }
 
-/* The prompts that share their first blocks share this key. */
-static uint64_t prefix_key(const struct chain *chain)
-{
-    uint64_t key = 0;
-    for (unsigned i = 0; chain && i < chain->length; i++) {
-        if (i > 0 && chain->points[i].blocks > PREFIX_KEY_BLOCKS)
-            break;
-        key = chain->points[i].id;
-    }
-    return key;
-}
-
 struct node_policy_input node_router_policy_input(struct node_router *r,
                                                   const struct node_request *request)
 {
@@ -412,7 +399,7 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
         .count = r->candidate_count,
         .weighted = weighted,
         .session_key = session,
-        .prefix_key = prefix_key(request->chain),
+        .prefix_key = node_router_prefix_key(request->chain),
         .near_tie = r->config.near_tie,
         .routers = r->routers,
         .place = r->place,
@@ -449,7 +436,6 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
         .continues = request->continues,
-        .rendered = request->rendered,
         .content = request->chain ? request->chain->content : (struct chain_content){0},
         .ttft_s = node_router_queue_s(r, replica, rate, now_ms) + uncached / rate,
         .tokens_per_s = rate,
@@ -528,6 +514,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     CHECK(index < r->candidate_count);
     const struct node_candidate *c = &r->candidates[index];
     struct node_work work = work_of(r, c, request, &size, now_ms);
+    work.rendered = request->rendered;
     enum node_reason reason = request->replica_wanted >= 0
                                   ? NODE_REASON_MAKER
                                   : node_reason_of(r->candidates, r->candidate_count, index);

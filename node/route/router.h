@@ -95,10 +95,10 @@ struct node_request {
     bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
     enum node_company company;
-    int kept_for_it;  /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
-    bool may_wait;    /* where only those that are kept for others are left: ERR_AGAIN */
+    int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
+    bool may_wait;   /* where only those that are kept for others are left: ERR_AGAIN */
     struct node_rendered rendered; /* what its chain was made for */
-    struct slice id;  /* as operators know it; empty: none. It and */
+    struct slice id;               /* as operators know it; empty: none. It and */
     unsigned attempt; /* the number of the attempt, from 1, are only shown (decisions.h) */
 };
 
@@ -352,7 +352,8 @@ unsigned node_router_kept(const struct node_router *r);
 MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,
                                   const uint64_t *excluded, uint64_t now_ms);
 
-/* Of whom a prompt is: the product that the User-Agent names, and the form of the API, a literal. */
+/* The client of a prompt: the product that its User-Agent names, and the form of the API, a
+ * literal. */
 struct node_client {
     struct slice agent;
     const char *form;

@@ -216,6 +216,8 @@ double node_router_block_tokens(const struct node_replica *replica);
 void node_router_beliefs_refresh(struct node_router *r);
 /* Asks for the memory that node_router_match() reads first, while there is other work to do. */
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain);
+/* The prompts that share their first blocks share this key. */
+uint64_t node_router_prefix_key(const struct chain *chain);
 /* What every replica holds of the prompt: lengths and generations. */
 void node_router_match(struct node_router *r, const struct node_request *request);
 /* After it: blocks of the prompt that are believed to be there. */

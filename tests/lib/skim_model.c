@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "http/content.h"
-#include "http/media_url.h"
+#include "tests/lib/skim_atom.h"
 
 json_t *model_parse(const char *bytes, size_t len)
 {
@@ -38,137 +38,7 @@ json_t *model_parse(const char *bytes, size_t len)
     return doc;
 }
 
-/* --- atoms -------------------------------------------------------------------------------------
- */
-
-struct atom {
-    struct hash128 digest;
-    uint64_t weight;
-};
-
-static struct hash128 mix(const struct hash_secret *secret, uint64_t tag, struct hash128 a,
-                          struct hash128 b)
-{
-    uint64_t words[5] = {tag, a.low, a.high, b.low, b.high};
-    return hash128(secret, words, sizeof words);
-}
-
 static const struct hash128 zero;
-
-/* Long strings are hashed in pieces of 1024 bytes; the last may be empty. */
-static struct hash128 string_digest(const struct hash_secret *secret, const char *at, size_t len)
-{
-    if (len < 1024)
-        return hash128(secret, at, len);
-    struct hash128 state = zero;
-    for (;;) {
-        size_t n = len < 1024 ? len : 1024;
-        char piece[16 + 1024];
-        memcpy(piece, &state, 16);
-        memcpy(piece + 16, at, n);
-        state = hash128(secret, piece, 16 + n);
-        if (n < 1024)
-            return state;
-        at += n;
-        len -= n;
-    }
-}
-
-static bool is_number(const json_t *v)
-{
-    return json_is_string(v) && json_string_length(v) > 0 &&
-           json_string_value(v)[0] == MODEL_NUMBER;
-}
-
-static bool is_text(const json_t *v)
-{
-    return json_is_string(v) && !is_number(v);
-}
-
-static void add_member(const struct hash_secret *secret, struct atom *sum, const char *key,
-                       struct atom value)
-{
-    uint64_t name = string_digest(secret, key, strlen(key)).low;
-    struct hash128 member = mix(secret, name, value.digest, zero);
-    sum->digest.low += member.low;
-    sum->digest.high += member.high;
-    sum->weight += strlen(key) + value.weight;
-}
-
-static bool is_typed(const char *key)
-{
-    static const char *const names[] = {"function",    "tool_calls", "custom", "image_url",
-                                        "video_url",   "audio_url",  "source", "file",
-                                        "input_audio", "audio",      "function_call"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i], key) == 0)
-            return true;
-    return false;
-}
-
-/* The digest of a string that may be the URL of an image: in one piece, or in its first. */
-static struct hash128 url_digest(const struct hash_secret *secret, const char *at, size_t len)
-{
-    char first[1024];
-    size_t n = len < sizeof first ? len : sizeof first;
-    bool is_signed = false;
-    memcpy(first, at, n);
-    size_t left = http_media_url_trim(first, n, &is_signed);
-    if (!is_signed)
-        return string_digest(secret, at, len);
-    if (len < sizeof first)
-        return hash128(secret, first, left);
-    char piece[16 + sizeof first];
-    memcpy(piece, &zero, 16);
-    memcpy(piece + 16, first, left);
-    return hash128(secret, piece, 16 + left);
-}
-
-/* `typed`: its members are named by the API, so null is absent. `media`: within an image. */
-static struct atom atom_in(const struct hash_secret *secret, const json_t *v, bool typed,
-                           bool media)
-{
-    struct atom sum = {zero, 0};
-    if (json_is_object(v)) {
-        const char *key;
-        json_t *member;
-        json_object_foreach((json_t *)v, key, member)
-        {
-            if (strcmp(key, "cache_control") != 0 && !(typed && json_is_null(member)))
-                add_member(secret, &sum, key,
-                           atom_in(secret, member, typed && is_typed(key), media));
-        }
-        sum.digest = mix(secret, 'o', sum.digest, zero);
-        return sum;
-    }
-    if (json_is_array(v)) {
-        for (size_t i = 0; i < json_array_size(v); i++) {
-            struct atom element = atom_in(secret, json_array_get(v, i), typed, media);
-            sum.digest = mix(secret, 0, sum.digest, element.digest);
-            sum.weight += element.weight;
-        }
-        sum.digest = mix(secret, 'a', sum.digest, zero);
-        return sum;
-    }
-    const char *text = json_is_true(v) ? "true" : json_is_false(v) ? "false" : "null";
-    size_t len = strlen(text);
-    char tag = 'l';
-    if (json_is_string(v)) {
-        text = json_string_value(v) + (is_number(v) ? 1 : 0);
-        len = json_string_length(v) - (is_number(v) ? 1 : 0);
-        tag = is_number(v) ? 'n' : 's';
-    }
-    struct hash128 digest = media && tag == 's' ? url_digest(secret, text, len)
-                                                : string_digest(secret, text, len);
-    sum.digest = mix(secret, (uint64_t)tag, digest, zero);
-    sum.weight = len;
-    return sum;
-}
-
-static struct atom atom_of(const struct hash_secret *secret, const json_t *v)
-{
-    return atom_in(secret, v, false, false);
-}
 
 /* --- the hash of a segment ---------------------------------------------------------------------
  */
@@ -325,7 +195,7 @@ static void put_atom(struct place *p, uint64_t tag, struct atom atom)
 
 static void put_value(struct place *p, const json_t *v)
 {
-    put_atom(p, 0x61746f6d, atom_of(p->now->secret, v));
+    put_atom(p, 0x61746f6d, model_atom_of(p->now->secret, v));
 }
 
 static void put_separator(struct place *p)
@@ -350,7 +220,7 @@ static bool is_media(const char *key)
 
 static bool is_text_type(const char *key, const json_t *v)
 {
-    return strcmp(key, "type") == 0 && is_text(v) &&
+    return strcmp(key, "type") == 0 && model_is_text(v) &&
            (strcmp(json_string_value(v), "text") == 0 ||
             strcmp(json_string_value(v), "input_text") == 0 ||
             strcmp(json_string_value(v), "output_text") == 0);
@@ -363,10 +233,11 @@ static void put_part(struct place *p, const json_t *part)
     end_piece(p->now);
     const json_t *content = json_object_get(part, "content");
     const json_t *text = json_object_get(part, "text");
-    bool content_streams = is_text(content) || json_is_array(content) || json_is_object(content);
+    bool content_streams =
+        model_is_text(content) || json_is_array(content) || json_is_object(content);
     if (content_streams)
         put_content(p, content);
-    else if (is_text(text))
+    else if (model_is_text(text))
         put_text(p, json_string_value(text), json_string_length(text));
     struct atom sum = {zero, 0};
     const char *key;
@@ -375,11 +246,11 @@ static void put_part(struct place *p, const json_t *part)
     {
         if (strcmp(key, "cache_control") == 0 || json_is_null(member) ||
             is_text_type(key, member) || (strcmp(key, "content") == 0 && content_streams) ||
-            (strcmp(key, "text") == 0 && is_text(text)))
+            (strcmp(key, "text") == 0 && model_is_text(text)))
             continue;
         uint64_t before = sum.weight;
-        add_member(p->now->secret, &sum, key,
-                   atom_in(p->now->secret, member, is_typed(key), is_media(key)));
+        model_add_member(p->now->secret, &sum, key,
+                         model_atom_in(p->now->secret, member, model_is_typed(key), is_media(key)));
         if (is_media(key))
             sum.weight = before + 4096;
         if (is_media(key))
@@ -397,18 +268,18 @@ static void put_part(struct place *p, const json_t *part)
 
 static void put_content(struct place *p, const json_t *v)
 {
-    if (is_text(v))
+    if (model_is_text(v))
         put_text(p, json_string_value(v), json_string_length(v));
     else if (json_is_object(v))
         put_part(p, v);
     for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++) {
         const json_t *part = json_array_get(v, i);
-        bool apart = i > 0 && (is_text(part) || json_is_array(part) || json_is_object(part));
+        bool apart = i > 0 && (model_is_text(part) || json_is_array(part) || json_is_object(part));
         if (apart)
             put_separator(p);
         if (json_is_object(part))
             put_part(p, part);
-        else if (is_text(part))
+        else if (model_is_text(part))
             put_text(p, json_string_value(part), json_string_length(part));
         else
             put_value(p, part);
@@ -434,14 +305,14 @@ static void put_message_end(struct place *p, struct atom sum, const char *role, 
 {
     end_piece(p->now);
     if (role != NULL) {
-        uint64_t digest = string_digest(p->now->secret, role, role_len).low;
+        uint64_t digest = model_string_digest(p->now->secret, role, role_len).low;
         for (struct hasher *h = p->whole == &segments[TEXT] ? &segments[TEXT_LINE] : p->whole;
              h <= p->whole; h++) {
             for (unsigned i = before->of[h - segments]; i < h->count; i++)
                 h->points[i].id = hash_mix(h->points[i].id ^ digest);
             h->end_salt = p->head_past || h == p->whole ? h->end_salt : digest;
         }
-        struct hash128 member = mix(p->now->secret, 0, (struct hash128){.low = digest}, zero);
+        struct hash128 member = model_mix(p->now->secret, 0, (struct hash128){.low = digest}, zero);
         sum.digest.low += member.low;
         sum.digest.high += member.high;
     }
@@ -455,7 +326,7 @@ static void put_message(struct place *p, const json_t *message)
     end_piece(p->now);
     struct counts before = counts_now();
     const json_t *content = json_object_get(message, "content");
-    bool streams = is_text(content) || json_is_array(content) || json_is_object(content);
+    bool streams = model_is_text(content) || json_is_array(content) || json_is_object(content);
     if (streams)
         put_content(p, content);
     struct atom sum = {zero, 0};
@@ -465,18 +336,18 @@ static void put_message(struct place *p, const json_t *message)
     {
         if (strcmp(key, "cache_control") != 0 && strcmp(key, "role") != 0 &&
             !json_is_null(member) && !(streams && strcmp(key, "content") == 0))
-            add_member(p->now->secret, &sum, key,
-                       atom_in(p->now->secret, member, is_typed(key), false));
+            model_add_member(p->now->secret, &sum, key,
+                             model_atom_in(p->now->secret, member, model_is_typed(key), false));
     }
     const json_t *role = json_object_get(message, "role");
-    bool has_role = is_text(role);
+    bool has_role = model_is_text(role);
     put_message_end(p, sum, has_role ? json_string_value(role) : NULL,
                     has_role ? json_string_length(role) : 0, &before);
 }
 
 static bool id_of(const json_t *v, uint32_t *id)
 {
-    if (!is_number(v) || json_string_length(v) > 11 ||
+    if (!model_is_number(v) || json_string_length(v) > 11 ||
         strspn(json_string_value(v) + 1, "0123456789") + 1 != json_string_length(v))
         return false;
     unsigned long long value = strtoull(json_string_value(v) + 1, NULL, 10);
@@ -489,9 +360,9 @@ static void put_list(struct place *p, const json_t *list)
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *v = json_array_get(list, i);
         uint32_t id;
-        if (i > 0 && (is_text(v) || json_is_array(v)))
+        if (i > 0 && (model_is_text(v) || json_is_array(v)))
             put_separator(p);
-        if (is_text(v)) {
+        if (model_is_text(v)) {
             put_text(p, json_string_value(v), json_string_length(v));
         } else if (json_is_array(v)) {
             put_list(p, v);
@@ -521,13 +392,12 @@ static void put_segment(struct hasher *whole, const json_t *body, const char *co
         if (v == NULL || json_is_null(v))
             continue;
         bool is_content = strcmp(*names, "system") == 0 || strcmp(*names, "instructions") == 0;
-        if ((is_content || strcmp(*names, "messages") == 0 ||
-             strcmp(*names, "input") == 0) &&
+        if ((is_content || strcmp(*names, "messages") == 0 || strcmp(*names, "input") == 0) &&
             whole > segments)
             place.now = whole - 2;
         place.may_be_header = is_content && !json_is_string(v);
         bool is_plain = !json_is_string(v) && !json_is_array(v) && !json_is_object(v);
-        if (is_plain || is_number(v)) {
+        if (is_plain || model_is_number(v)) {
             put_value(p, v);
         } else if (is_content) {
             put_content(p, v);
@@ -555,9 +425,9 @@ static struct hash128 namespace_of(const struct hash_secret *secret, const json_
     struct buf bytes = {.at = NULL};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *v = json_object_get(body, names[i][0]);
-        if (!is_text(v) && names[i][1] != NULL)
+        if (!model_is_text(v) && names[i][1] != NULL)
             v = json_object_get(body, names[i][1]);
-        if (!is_text(v)) {
+        if (!model_is_text(v)) {
             CHECK(buf_append_char(&bytes, 0) == 0);
             continue;
         }
@@ -566,7 +436,7 @@ static struct hash128 namespace_of(const struct hash_secret *secret, const json_
             CHECK(buf_append_char(&bytes, 1) == 0 && buf_append_char(&bytes, (char)len) == 0);
             CHECK(buf_append(&bytes, json_string_value(v), len) == 0);
         } else {
-            struct hash128 d = string_digest(secret, json_string_value(v), len);
+            struct hash128 d = model_string_digest(secret, json_string_value(v), len);
             CHECK(buf_append_char(&bytes, 2) == 0 && buf_append_char(&bytes, 32) == 0);
             CHECK(buf_printf(&bytes, "%016llx%016llx", (unsigned long long)d.high,
                              (unsigned long long)d.low) == 0);
@@ -579,16 +449,15 @@ static struct hash128 namespace_of(const struct hash_secret *secret, const json_
 
 static struct hash128 arguments_of(const struct hash_secret *secret, const json_t *body)
 {
-    static const char *const names[] = {"chat_template",      "chat_template_kwargs",
-                                        "reasoning_effort",   "reasoning",
-                                        "thinking",           "output_config",
-                                        "add_special_tokens", "mm_processor_kwargs",
-                                        "media_io_kwargs",    "truncate_prompt_tokens"};
+    static const char *const names[] = {
+        "chat_template",   "chat_template_kwargs",  "reasoning_effort",   "reasoning",
+        "thinking",        "output_config",         "add_special_tokens", "mm_processor_kwargs",
+        "media_io_kwargs", "truncate_prompt_tokens"};
     struct atom sum = {zero, 0};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *v = json_object_get(body, names[i]);
         if (v != NULL && !json_is_null(v))
-            add_member(secret, &sum, names[i], atom_of(secret, v));
+            model_add_member(secret, &sum, names[i], model_atom_of(secret, v));
     }
     return sum.digest;
 }

@@ -167,7 +167,7 @@ struct exchange {
     char request_id_text[EXCHANGE_ID_MAX];
     char path[EXCHANGE_PATH_MAX]; /* empty until the head is read */
     char session[EXCHANGE_SESSION_MAX];
-    char agent[NODE_KIND_AGENT_MAX]; /* the product that the client's User-Agent names */
+    char agent[NODE_KIND_AGENT_MAX];       /* the product that the client's User-Agent names */
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */
 };
@@ -209,7 +209,8 @@ void exchange_session_set(struct exchange *x, struct slice value);
 
 /* Begins to read the prompt, as the router's policy wants it, in what comes of the body. */
 void exchange_skim_begin(struct exchange *x);
-/* The client's kind, by its head; and after http_skim_end() its prompt's chain, as engines see it. */
+/* The client's kind, by its head; and after http_skim_end() its prompt's chain, as engines see
+ * it. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head);
 void exchange_render(struct exchange *x);
 /* What a policy may know of the request, from the finished skim. */

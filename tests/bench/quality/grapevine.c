@@ -213,8 +213,8 @@ static struct node_rendered read_leading(struct play *p, struct flight *f, uint6
         return rendered;
     const struct node_client client = {SLICE("bench"), "chat"};
     leading_read(&f->ask->prompt, p->setup->bytes_per_token, p->setup->leading, f->unique, &prompt);
-    node_router_render(router_at(p, f->router), &client, SLICE("base"), &prompt.form,
-                       &prompt.chain, now_ms, &rendered);
+    node_router_render(router_at(p, f->router), &client, SLICE("base"), &prompt.form, &prompt.chain,
+                       now_ms, &rendered);
     http_prompt_join(&prompt.form, prompt.secret, rendered.rendering, &prompt.chain);
     f->chain = prompt.chain;
     return rendered;

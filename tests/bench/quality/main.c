@@ -123,10 +123,9 @@ static void leading(void)
         struct figures got[ARRAY_LEN(kinds)];
         for (unsigned n = 0; n < ARRAY_LEN(kinds); n++) {
             struct outcome o;
-            struct quality_case c =
-                case_plain(&work, ENGINES, routers,
-                           engine_plain(set.speed > 0 ? set.speed : 1, set.cache,
-                                        (uint32_t)set.block));
+            struct quality_case c = case_plain(
+                &work, ENGINES, routers,
+                engine_plain(set.speed > 0 ? set.speed : 1, set.cache, (uint32_t)set.block));
             c.clients = CLIENTS;
             c.seed = (uint64_t)set.seed;
             c.delay_ms = set.delay_ms;

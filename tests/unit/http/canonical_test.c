@@ -48,10 +48,10 @@ static void claude_codes_header(void **state)
 {
     (void)state;
     skim_rendering = (struct rendering){0};
-    const char *one = "{\"system\":[" HEADER("12345") ",{\"type\":\"text\",\"text\":\"%s\"}]," MESSAGES
-                                                      "}";
-    const char *two = "{\"system\":[" HEADER("9abcd") ",{\"text\":\"%s\",\"type\":\"text\"}]," MESSAGES
-                                                      "}";
+    const char *one =
+        "{\"system\":[" HEADER("12345") ",{\"type\":\"text\",\"text\":\"%s\"}]," MESSAGES "}";
+    const char *two =
+        "{\"system\":[" HEADER("9abcd") ",{\"text\":\"%s\",\"type\":\"text\"}]," MESSAGES "}";
     const char *none = "{\"system\":[{\"type\":\"text\",\"text\":\"%s\"}]," MESSAGES "}";
     alike(one, two);
     alike(one, none);
@@ -90,11 +90,12 @@ static void nulls(void **state)
     alike(flat, "{\"tools\":[{\"name\":\"f\",\"strict\":null,\"input_schema\":{}}],"
                 "\"prompt\":\"%s\"}");
     apart(flat, "{\"tools\":[{\"name\":\"f\",\"input_schema\":{\"x\":null}}],\"prompt\":\"%s\"}");
-    alike("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"function\":{"
-          "\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"content\":\"%s\",\"role\":\"tool\"}]}",
-          "{\"messages\":[{\"role\":\"assistant\",\"content\":null,\"refusal\":null,\"tool_calls\":["
-          "{\"id\":\"1\",\"index\":null,\"function\":{\"name\":\"f\",\"arguments\":\"{}\","
-          "\"parsed\":null}}]},{\"content\":\"%s\",\"role\":\"tool\"}]}");
+    alike(
+        "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"function\":{"
+        "\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"content\":\"%s\",\"role\":\"tool\"}]}",
+        "{\"messages\":[{\"role\":\"assistant\",\"content\":null,\"refusal\":null,\"tool_calls\":["
+        "{\"id\":\"1\",\"index\":null,\"function\":{\"name\":\"f\",\"arguments\":\"{}\","
+        "\"parsed\":null}}]},{\"content\":\"%s\",\"role\":\"tool\"}]}");
 }
 
 #define IMAGE(url)                                                                                 \
@@ -127,9 +128,8 @@ static void trimmed(const char *url, const char *wanted, bool was_signed)
 {
     char at[256];
     bool is_signed = !was_signed;
-    size_t len = strlen(url);
-    memcpy(at, url, len);
-    len = http_media_url_trim(at, len, &is_signed);
+    (void)snprintf(at, sizeof at, "%s", url);
+    size_t len = http_media_url_trim(at, strlen(url), &is_signed);
     assert_slice_equal(slice_of(at, len), wanted);
     assert_int_equal(is_signed, was_signed);
 }
@@ -206,7 +206,8 @@ static void renderings(void **state)
     skim_rendering.lead = RENDERING_LEAD_NO_LINE;
     alike(chat_a, chat_b);
     const char *block_a = "{\"system\":[{\"text\":\"id 1\\nx 2\"},{\"text\":\"%s\"}]," MESSAGES "}";
-    const char *block_b = "{\"system\":[{\"text\":\"id 3\\nx 45\"},{\"text\":\"%s\"}]," MESSAGES "}";
+    const char *block_b =
+        "{\"system\":[{\"text\":\"id 3\\nx 45\"},{\"text\":\"%s\"}]," MESSAGES "}";
     apart(block_a, block_b);
     skim_rendering.lead = RENDERING_LEAD_NO_BLOCK;
     alike(block_a, block_b);

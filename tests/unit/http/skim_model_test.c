@@ -232,10 +232,9 @@ static json_t *random_json(unsigned depth)
         return list;
     }
     default: {
-        static const char *const keys[] = {"type", "name",      "content",  "text",
-                                           "id",   "url",       "image",    "source",
-                                           "role", "arguments", "function", "cache_control",
-                                           "",     "custom"};
+        static const char *const keys[] = {
+            "type", "name",      "content",  "text",          "id", "url",   "image", "source",
+            "role", "arguments", "function", "cache_control", "",   "custom"};
         json_t *object = json_object();
         for (unsigned i = (unsigned)prng_below(&prng, 5); i > 0; i--)
             (void)json_object_set_new(object, keys[prng_below(&prng, ARRAY_LEN(keys))],
@@ -248,8 +247,9 @@ static json_t *random_json(unsigned depth)
 /* Some are signed, and some longer than what is read of them at once. */
 static json_t *random_url(void)
 {
-    static const char *const queries[] = {"", "?w=1", "?X-Amz-Date=1&v=2&X-Amz-Signature=3",
-                                          "?sv=1&sig=a%2Fb&x=1", "?Expires=1", "?Signature=x"};
+    static const char *const queries[] = {
+        "",           "?w=1",        "?X-Amz-Date=1&v=2&X-Amz-Signature=3", "?sv=1&sig=a%2Fb&x=1",
+        "?Expires=1", "?Signature=x"};
     struct buf text = {.at = NULL};
     put(&text, "https://images.example/");
     for (unsigned i = chance(30) ? 100 : 1; i > 0; i--)

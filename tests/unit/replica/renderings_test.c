@@ -27,8 +27,8 @@ struct habit {
     struct rendering engine, other; /* `other`: of the odd replicas */
     bool mixed;
     bool line_changes, block_changes, tools_shuffled, tools_change, arguments_change;
-    unsigned forgets; /* percent of prompts that a cache has lost */
-    unsigned silent;  /* percent of answers that report nothing */
+    unsigned forgets;  /* percent of prompts that a cache has lost */
+    unsigned silent;   /* percent of answers that report nothing */
     bool many_routers; /* half of the prompts come by another one */
 };
 
@@ -110,9 +110,9 @@ static double find(const struct store *store, const struct chain *chain)
             n++;
         best = n > best ? n : best;
     }
-    return best == 0 ? 0
-                     : (double)chain->points[best - 1].blocks * CHECKPOINT_BLOCK_BYTES /
-                           TOKEN_BYTES;
+    return best == 0
+               ? 0
+               : (double)chain->points[best - 1].blocks * CHECKPOINT_BLOCK_BYTES / TOKEN_BYTES;
 }
 
 static void keep(struct store *store, const struct chain *chain)
@@ -131,7 +131,8 @@ static struct node_rendered_answer serve(struct world *w, const struct habit *h,
     if (prng_below(&prng, 100) < h->forgets)
         cached = 0;
     keep(&w->caches[replica], &chain);
-    cached = (double)((uint64_t)cached / BLOCK_TOKENS * BLOCK_TOKENS);
+    uint64_t blocks = (uint64_t)cached / BLOCK_TOKENS;
+    cached = (double)(blocks * BLOCK_TOKENS);
     return (struct node_rendered_answer){.prompt_tokens = (double)chain.bytes / TOKEN_BYTES,
                                          .cached_tokens = cached,
                                          .block_tokens = BLOCK_TOKENS,
@@ -228,9 +229,8 @@ static void tools_and_arguments_are_learned_too(void **state)
     learns("tools behind", &(struct habit){.engine.tools_after = 1, .tools_change = true},
            LEARNED_WITHIN);
     learns("line, and tools behind",
-           &(struct habit){.engine = {.lead = 1, .tools_after = 1},
-                           .line_changes = true,
-                           .tools_change = true},
+           &(struct habit){
+               .engine = {.lead = 1, .tools_after = 1}, .line_changes = true, .tools_change = true},
            2 * LEARNED_WITHIN);
 }
 
@@ -243,9 +243,8 @@ static void noise_makes_it_slower_and_no_worse(void **state)
     learns("two answers of three silent",
            &(struct habit){.engine.lead = 1, .line_changes = true, .silent = 67},
            2 * LEARNED_WITHIN);
-    learns("other routers", &(struct habit){.engine.lead = 1,
-                                            .line_changes = true,
-                                            .many_routers = true},
+    learns("other routers",
+           &(struct habit){.engine.lead = 1, .line_changes = true, .many_routers = true},
            LEARNED_WITHIN);
 }
 
@@ -322,8 +321,7 @@ static void a_watch_ends(void **state)
     assert_int_equal(what.print, 0);
     /* It begins again where answers are at odds, and then again much later. */
     const struct habit drops = {.engine.lead = 1, .line_changes = true};
-    assert_in_range(learned_after(&w, &drops, 2 * LEARNED_WITHIN + 64), 1,
-                    2 * LEARNED_WITHIN + 64);
+    assert_in_range(learned_after(&w, &drops, 2 * LEARNED_WITHIN + 64), 1, 2 * LEARNED_WITHIN + 64);
     node_renderings_destroy(w.r);
 }
 
@@ -334,8 +332,8 @@ static void kinds_are_bounded(void **state)
     char name[16];
     for (unsigned i = 0; i < 100; i++) {
         (void)snprintf(name, sizeof name, "agent%u", i);
-        struct node_client_kind *k = node_renderings_kind(w.r, slice_of_cstr(name), "chat",
-                                                          SLICE("model"), 1000 + i);
+        struct node_client_kind *k =
+            node_renderings_kind(w.r, slice_of_cstr(name), "chat", SLICE("model"), 1000 + i);
         struct node_rendered what = {.kind = (uint8_t)(node_renderings_number(w.r, k) + 1)};
         write_prompt(&(struct habit){.line_changes = true}, 0, 0);
         node_renderings_print(w.r, k, &prompt.form, &prompt.chain, &what);
