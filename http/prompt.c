@@ -40,7 +40,13 @@ static const struct http_prompt_mark start_mark = {.bytes = 0};
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
 {
     p->secret = secret;
-    memset(&p->form, 0, sizeof p->form);
+    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) { /* the rest of an empty one is not read */
+        struct http_prompt_piece *part = &p->form.parts[i];
+        part->first = part->count = 0;
+        part->has_end_point = false;
+        part->end.bytes = 0;
+    }
+    p->form.tools_set = (struct hash128){.low = 0};
     p->open = -1;
     p->by_chunks = false;
     p->chain.bytes = 0;

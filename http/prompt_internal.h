@@ -4,20 +4,26 @@
 
 #include "http/prompt.h"
 
+enum {
+    HTTP_PROMPT_LINES = 1 << HTTP_PROMPT_SYSTEM_LINE | 1 << HTTP_PROMPT_TEXT_LINE,
+    HTTP_PROMPT_BLOCKS = 1 << HTTP_PROMPT_SYSTEM_BLOCK | 1 << HTTP_PROMPT_TEXT_BLOCK,
+    HTTP_PROMPT_HEADS = HTTP_PROMPT_LINES | HTTP_PROMPT_BLOCKS | 1 << HTTP_PROMPT_HEADER,
+};
+
+/* `segment` is one: none is -1, and is not asked for. */
 static inline bool http_prompt_is_line(int segment)
 {
-    return segment == HTTP_PROMPT_SYSTEM_LINE || segment == HTTP_PROMPT_TEXT_LINE;
+    return (HTTP_PROMPT_LINES >> segment & 1) != 0;
 }
 
 static inline bool http_prompt_is_block(int segment)
 {
-    return segment == HTTP_PROMPT_SYSTEM_BLOCK || segment == HTTP_PROMPT_TEXT_BLOCK;
+    return (HTTP_PROMPT_BLOCKS >> segment & 1) != 0;
 }
 
 static inline bool http_prompt_is_head(int segment)
 {
-    return http_prompt_is_line(segment) || http_prompt_is_block(segment) ||
-           segment == HTTP_PROMPT_HEADER;
+    return (HTTP_PROMPT_HEADS >> segment & 1) != 0;
 }
 
 /* The segment that `segment` is the head of, or itself. */

@@ -49,6 +49,7 @@ struct print {
 
 struct node_renderings {
     const struct hash_secret *secret;
+    uint64_t keys[NODE_KINDS_MAX]; /* of the kinds, side by side: each request looks for one */
     struct node_client_kind kinds[NODE_KINDS_MAX];
     struct node_renderings_stats stats;
     uint32_t stamp; /* of the last print */
@@ -85,6 +86,7 @@ void node_renderings_check(const struct node_renderings *r)
     for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
         const struct node_client_kind *k = &r->kinds[i];
         CHECK(k->watch <= WATCH && k->rendering.lead < RENDERING_LEADS);
+        CHECK(k->key == r->keys[i]);
         CHECK(k->key == 0 || (k->margin >= margin_min && k->margin <= margin_max));
         for (unsigned n = 0; n < i; n++)
             CHECK(k->key == 0 || r->kinds[n].key != k->key);
@@ -101,15 +103,22 @@ void node_renderings_check(const struct node_renderings *r)
 
 /* --- kinds --------------------------------------------------------------------------------- */
 
+static size_t put(char *to, size_t size, struct slice text)
+{
+    size_t len = text.len < size ? text.len : size;
+    if (len > 0)
+        memcpy(to, text.at, len);
+    return len;
+}
+
 static uint64_t key_of(const struct node_renderings *r, struct slice agent, const char *form,
                        struct slice model)
 {
-    const uint64_t words[] = {
-        hash64(r->secret, agent.at, agent.len),
-        hash64(r->secret, form, strlen(form)),
-        hash64(r->secret, model.at, model.len),
-    };
-    uint64_t key = hash64(r->secret, words, sizeof words);
+    char bytes[NODE_KIND_AGENT_MAX + 1 + NODE_MODEL_NAME_MAX];
+    size_t len = put(bytes, NODE_KIND_AGENT_MAX, agent);
+    bytes[len++] = form[0]; /* no two begin alike */
+    len += put(bytes + len, NODE_MODEL_NAME_MAX, model);
+    uint64_t key = hash64(r->secret, bytes, len);
     return key != 0 ? key : 1;
 }
 
@@ -131,24 +140,18 @@ static struct node_client_kind *place_for(struct node_renderings *r)
     return oldest;
 }
 
-static uint8_t keep_text(char *to, size_t size, struct slice text)
-{
-    size_t len = text.len < size ? text.len : size;
-    memcpy(to, text.at, len);
-    return (uint8_t)len;
-}
-
 struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct slice agent,
                                               const char *form, struct slice model, uint64_t now_ms)
 {
     uint64_t key = key_of(r, agent, form, model);
     for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
-        if (r->kinds[i].key == key) {
+        if (r->keys[i] == key) {
             r->kinds[i].used_ms = now_ms;
             return &r->kinds[i];
         }
     }
     struct node_client_kind *k = place_for(r);
+    r->keys[k - r->kinds] = key;
     *k = (struct node_client_kind){.key = key,
                                    .used_ms = now_ms,
                                    .form = form,
@@ -156,8 +159,8 @@ struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct 
                                    .quiet = WATCH,
                                    .patience = 2 * WATCH,
                                    .margin = margin_min};
-    k->agent_len = keep_text(k->agent, sizeof k->agent, agent);
-    k->model_len = keep_text(k->model, sizeof k->model, model);
+    k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
+    k->model_len = (uint8_t)put(k->model, sizeof k->model, model);
     return k;
 }
 

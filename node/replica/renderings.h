@@ -80,7 +80,8 @@ MUST_USE int node_renderings_create(struct node_renderings **out, const struct h
 void node_renderings_destroy(struct node_renderings *r);
 void node_renderings_check(const struct node_renderings *r);
 
-/* The kind, made if it is new; never NULL. `form` is a literal. */
+/* The kind, made if it is new; never NULL. `form` is a literal; no two
+ * forms begin with the same letter. */
 struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct slice agent,
                                               const char *form, struct slice model,
                                               uint64_t now_ms);

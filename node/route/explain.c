@@ -147,8 +147,8 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
 }
 
 /* How engines are believed to see the prompt, and why. */
-static void explain_rendering(struct json_writer *w, const struct node_router *r,
-                              const struct node_rendered *rendered)
+static void explain_rendering(struct json_writer *w, struct node_router *r,
+                              const struct node_request *request)
 {
     static const char *const from[] = {
         [NODE_RENDERING_KNOWN] = "known of the engines",
@@ -156,12 +156,15 @@ static void explain_rendering(struct json_writer *w, const struct node_router *r
         [NODE_RENDERING_ROUTER] = "another router",
     };
     char text[256];
+    struct node_rendered shown = request->rendered;
+    if (shown.kind == 0) /* another router asks */
+        node_router_render_shown(r, request->model, &shown);
     json_key(w, "rendering");
     json_object_begin(w);
     json_key(w, "text"); /* empty: the prompt counts as it was sent */
-    json_cstr(w, node_rendering_text(rendered->rendering, text, sizeof text));
+    json_cstr(w, node_rendering_text(shown.rendering, text, sizeof text));
     const struct node_client_kind *k =
-        rendered->kind > 0 ? node_renderings_kind_at(r->renderings, rendered->kind - 1u) : NULL;
+        shown.kind > 0 ? node_renderings_kind_at(r->renderings, shown.kind - 1u) : NULL;
     put_text(w, "client", k ? slice_of(k->agent, k->agent_len) : slice_of("", 0));
     json_key(w, "form");
     json_cstr(w, k ? k->form : "");
@@ -217,7 +220,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
         json_key(&w, "adapter");
         json_bool(&w, size.adapter != 0);
         json_put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
-        explain_rendering(&w, r, &request->rendered);
+        explain_rendering(&w, r, request);
         unsigned choice = would_choose(r, request);
         put_text(&w, "choice", node_replica_name(&r->replicas[choice]));
         json_key(&w, "last_resort"); /* it is down, as all are, and why; empty: it is not */
