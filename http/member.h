@@ -51,9 +51,9 @@ bool http_member_is_media(struct slice name, uint8_t *medium);
 /* Whether it is the `type` of a content part that holds nothing but text. */
 bool http_member_is_text_type(struct slice type);
 
-/* Whether an object in this member has members that the API names: null is as good as absent
- * there. Of messages, content parts, tools, and such objects. Elsewhere (schemas, arguments) it is a value.
- */
+/* Of messages, content parts, tools, and objects like these within them: whether what this member
+ * holds has members that the API names, so that null is as good as absent there. In schemas and
+ * arguments null is a value. */
 bool http_member_is_typed(struct slice name);
 
 #endif
