@@ -22,7 +22,8 @@ _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX <
 /* Losses are shares of a prompt. How much a loss fades with each answer that tells something; how
  * much less must be lost by another rendering, at first and at most. Of a wrong rendering an answer
  * costs some 0.5, so three or four are enough. */
-static const float fade = 0.9f, margin_min = 1.2f, margin_max = 4.8f, margin_fade = 0.98f;
+static const float fade = 0.9f, margin_min = 1.2f, margin_max = 4.8f, margin_fade = 0.98f,
+                   margin_growth = 1.5f;
 /* What tells something, and what one answer may say at most. */
 static const float told_apart = 0.05f;
 /* Less cached than could be: caches forget. */
@@ -31,7 +32,7 @@ static const float forgotten_weight = 0.5f;
 static const double uneven = 0.15, grain_share = 0.02, grain_blocks = 2;
 /* At odds: so much of a prompt more or less than was predicted; and how often, of the last few. */
 static const double more_share = 0.1, less_share = 0.25;
-static const float surprise_fade = 0.8f, surprise_enough = 1.5f;
+static const float surprise_fade = 0.8f, surprise_enough = 1.2f;
 
 /* What is looked at of each print, to find those at a replica. */
 struct print_head {
@@ -427,7 +428,8 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
         least = losses[i] < least ? losses[i] : least;
         most = losses[i] > most ? losses[i] : most;
     }
-    if (most - least < told_apart)
+    if (most - least < told_apart ||
+        least > told_apart) /* of what none explains nothing is learned */
         return false;
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         k->loss[i] = k->loss[i] * fade + losses[i];
@@ -454,7 +456,7 @@ static bool change(struct node_renderings *r, struct node_client_kind *k, uint64
     if (k->answers < ANSWERS_MIN || now - least < k->margin || least > now / 2)
         return false;
     node_renderings_set(k, best, NODE_RENDERING_ANSWERS, now_ms);
-    k->margin = k->margin * 2 < margin_max ? k->margin * 2 : margin_max;
+    k->margin = k->margin * margin_growth < margin_max ? k->margin * margin_growth : margin_max;
     r->stats.learned++;
     return true;
 }

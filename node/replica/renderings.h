@@ -13,6 +13,8 @@
  *
  *   - More cached than a rendering explains is held against it in full: what is in a cache was put
  *     there by something. Less is held against it by half, for caches forget.
+ *   - What no rendering explains counts nothing: the engine was warm before this router came, or
+ *     has forgotten all.
  *   - Losses fade, so what is learned can be unlearned. Each change asks for more evidence for a
  *     while, so a fleet whose engines differ does not swing to and fro.
  *

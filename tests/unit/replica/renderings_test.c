@@ -26,7 +26,8 @@ static struct http_prompt prompt;
 struct habit {
     struct rendering engine, other; /* `other`: of the odd replicas */
     bool mixed;
-    bool line_changes, block_changes, tools_shuffled, tools_change, arguments_change;
+    bool line_of_session, new_sessions, line_changes, block_changes, tools_shuffled, tools_change,
+        arguments_change;
     unsigned forgets;  /* percent of prompts that a cache has lost */
     unsigned silent;   /* percent of answers that report nothing */
     bool many_routers; /* half of the prompts come by another one */
@@ -78,7 +79,7 @@ static void write_prompt(const struct habit *h, unsigned session, unsigned turns
     }
     http_prompt_close(&prompt);
     http_prompt_open_head(&prompt, HTTP_PROMPT_SYSTEM, true);
-    text(h->line_changes ? prng_next(&prng) : 1, 60);
+    text(h->line_changes ? prng_next(&prng) : h->line_of_session ? 100 + session : 1, 60);
     line_end();
     text(h->block_changes ? prng_next(&prng) : 2, 500);
     http_prompt_text_end(&prompt);
@@ -143,7 +144,10 @@ static void request(struct world *w, const struct habit *h)
 {
     unsigned session = (unsigned)prng_below(&prng, SESSIONS);
     unsigned replica = (unsigned)prng_below(&prng, REPLICAS);
-    write_prompt(h, session, w->turns[session]++ % 20);
+    if (h->new_sessions && prng_below(&prng, 4) == 0)
+        write_prompt(h, 1000 + w->requests, 0);
+    else
+        write_prompt(h, session, w->turns[session]++ % 20);
     w->now_ms += 100;
     static struct chain chain;
     if (h->many_routers && prng_below(&prng, 2) == 0) { /* all that is heard of it is its chain */
@@ -274,6 +278,31 @@ static void what_counts_is_never_left_out(void **state)
     }
 }
 
+/* A router that begins anew finds engines that hold every conversation already, each with a line of
+ * its own that counts. It may take them for prompts whose line does not count (docs/adr/0051), but it
+ * does not swing. */
+static void a_router_beside_warm_engines_does_not_swing(void **state)
+{
+    (void)state;
+    const struct habit h = {.line_of_session = true, .new_sessions = true};
+    unsigned wrong = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        world_begin(&w, seed);
+        for (unsigned n = 0; n < 300; n++) {
+            unsigned session = (unsigned)prng_below(&prng, SESSIONS);
+            write_prompt(&h, session, w.turns[session]++ % 20);
+            (void)serve(&w, &h, (unsigned)prng_below(&prng, REPLICAS));
+        }
+        for (unsigned n = 0; n < 500; n++) {
+            request(&w, &h);
+            wrong += rendering_code(w.kind->rendering) != 0;
+        }
+        assert_in_range(w.changes, 0, 4);
+        node_renderings_destroy(w.r);
+    }
+    print_message("warm engines: wrong for %u of 10000 requests\n", wrong);
+}
+
 static void it_unlearns(void **state)
 {
     (void)state;
@@ -401,6 +430,7 @@ int main(void)
         cmocka_unit_test(tools_and_arguments_are_learned_too),
         cmocka_unit_test(noise_makes_it_slower_and_no_worse),
         cmocka_unit_test(what_counts_is_never_left_out),
+        cmocka_unit_test(a_router_beside_warm_engines_does_not_swing),
         cmocka_unit_test(it_unlearns),
         cmocka_unit_test(a_fleet_that_differs_does_not_swing),
         cmocka_unit_test(a_watch_ends),
