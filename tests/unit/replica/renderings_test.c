@@ -279,8 +279,8 @@ static void what_counts_is_never_left_out(void **state)
 }
 
 /* A router that begins anew finds engines that hold every conversation already, each with a line of
- * its own that counts. It may take them for prompts whose line does not count (docs/adr/0051), but it
- * does not swing. */
+ * its own that counts. It may take them for prompts whose line does not count (docs/adr/0051), but
+ * it does not swing. */
 static void a_router_beside_warm_engines_does_not_swing(void **state)
 {
     (void)state;
