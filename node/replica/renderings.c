@@ -417,7 +417,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
     float losses[RENDERING_CODES], least = 2, most = 0;
     const struct http_prompt_form *form = &r->prints[number].form;
     uint8_t now = rendering_code(k->rendering);
-    /* What only the index explains was sent when nobody kept prints, or by another router: the other
+    /* What only the index explains was sent when no prints were kept, or by another router: other
      * renderings have no such witness. */
     if (loss_of(r, number, k->rendering, answer, 0) > told_apart &&
         loss_of(r, number, k->rendering, answer, answer->predicted_tokens) <= told_apart)
