@@ -263,7 +263,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libtest
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $(FUZZ_LINK) $^ $(SHELL_LIBS) -o $@
 
--include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC)))
+-include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC) tests/lib/faults/prompt_ids.c))
 .SECONDARY:
 
 # --- what people type ------------------------------------------------------------------------

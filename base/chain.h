@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    CHAIN_POINTS_MAX = 512,
+    CHAIN_POINTS_MAX = 640,
     CHAIN_MEDIUM_BYTES = 4096, /* canonical length of an image, a sound, a film, a file */
 };
 

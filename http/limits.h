@@ -18,10 +18,14 @@ enum {
     HTTP_SKIM_FIELD_MAX = 255,  /* bytes of a string member that are kept */
     HTTP_USAGE_ID_MAX = 127,    /* bytes of the id of a response that is kept */
     HTTP_USAGE_SHAPE_MAX = 512, /* of a token event without its text: longer ones are not learned */
-    /* Points a segment may have: 190 KB of tools or system text and 7 MB of messages are indexed
-     * step by step, the rest only as a whole. With the two end points that is a full chain. */
-    HTTP_PROMPT_POINTS_SHORT = 127,
+    /* Points a segment may have: 70 KB of tools or system text and 7 MB of messages are indexed
+     * step by step, the rest only as a whole. A first text of 24 KB is no leading block. */
+    HTTP_PROMPT_POINTS_SHORT = 96,
     HTTP_PROMPT_POINTS_TEXT = 256,
+    HTTP_PROMPT_POINTS_BLOCK = 64,
+    HTTP_PROMPT_POINTS_LINE = 2,
+    HTTP_PROMPT_POINTS_HEADER = 2,
+    HTTP_PROMPT_LINE_MAX = 512, /* bytes of a first line that is a segment */
 };
 
 #endif

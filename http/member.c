@@ -34,17 +34,31 @@ static const struct http_member members[] = {
     {MEMBER_OF(HTTP_IN_SAMPLING, "max_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_TOKENS)},
     {MEMBER_OF(HTTP_IN_BODY, "tools", HTTP_SLOT_LIST, HTTP_PROMPT_TOOLS), .rank = 2},
     {MEMBER_OF(HTTP_IN_BODY, "functions", HTTP_SLOT_LIST, HTTP_PROMPT_TOOLS), .rank = 1},
-    {MEMBER_OF(HTTP_IN_BODY, "system", HTTP_SLOT_CONTENT, HTTP_PROMPT_SYSTEM), .rank = 3},
-    {MEMBER_OF(HTTP_IN_BODY, "instructions", HTTP_SLOT_CONTENT, HTTP_PROMPT_SYSTEM), .rank = 2},
+    {MEMBER_OF(HTTP_IN_BODY, "system", HTTP_SLOT_CONTENT, HTTP_PROMPT_SYSTEM), .rank = 3,
+     .has_head = true},
+    {MEMBER_OF(HTTP_IN_BODY, "instructions", HTTP_SLOT_CONTENT, HTTP_PROMPT_SYSTEM), .rank = 2,
+     .has_head = true},
     {MEMBER_OF(HTTP_IN_BODY, "documents", HTTP_SLOT_LIST, HTTP_PROMPT_SYSTEM), .rank = 1},
     {MEMBER_OF(HTTP_IN_BODY, "input_ids", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 7},
     {MEMBER_OF(HTTP_IN_BODY, "token_ids", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 6},
-    {MEMBER_OF(HTTP_IN_BODY, "messages", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 5},
+    {MEMBER_OF(HTTP_IN_BODY, "messages", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 5,
+     .has_head = true},
     {MEMBER_OF(HTTP_IN_BODY, "prompt", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 4},
     {MEMBER_OF(HTTP_IN_BODY, "input", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 3,
-     .is_user_message = true},
+     .is_user_message = true, .has_head = true},
     {MEMBER_OF(HTTP_IN_BODY, "text", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 2},
     {MEMBER_OF(HTTP_IN_BODY, "query", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 1},
+    /* What vLLM and SGLang hand to the template beside the text: docs/adr/0050 has the sources. */
+    {MEMBER_OF(HTTP_IN_BODY, "chat_template", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "chat_template_kwargs", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "reasoning_effort", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "reasoning", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "thinking", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "output_config", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "add_special_tokens", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "mm_processor_kwargs", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "media_io_kwargs", HTTP_SLOT_ARGUMENT, 0)},
+    {MEMBER_OF(HTTP_IN_BODY, "truncate_prompt_tokens", HTTP_SLOT_ARGUMENT, 0)},
 };
 
 const struct http_member *http_member_find(enum http_member_parent parent, struct slice name)
@@ -81,4 +95,18 @@ bool http_member_is_text_type(struct slice type)
 {
     return slice_equal(type, SLICE("text")) || slice_equal(type, SLICE("input_text")) ||
            slice_equal(type, SLICE("output_text"));
+}
+
+bool http_member_is_typed(struct slice name)
+{
+    static const struct slice typed[] = {
+        {"function", 8},  {"tool_calls", 10}, {"custom", 6},         {"image_url", 9},
+        {"video_url", 9}, {"audio_url", 9},   {"input_audio", 11},   {"source", 6},
+        {"file", 4},      {"audio", 5},       {"function_call", 13},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(typed); i++) {
+        if (slice_equal(typed[i], name))
+            return true;
+    }
+    return false;
 }

@@ -23,8 +23,9 @@ enum http_slot {
     HTTP_SLOT_PART_TYPE,
     HTTP_SLOT_PART_TEXT,
     HTTP_SLOT_PART_CONTENT,
-    HTTP_SLOT_MEMBER, /* of a message or content part: goes into its atom */
-    HTTP_SLOT_ATOM,   /* inside an atom */
+    HTTP_SLOT_MEMBER,   /* of a message or content part: goes into its atom */
+    HTTP_SLOT_ATOM,     /* inside an atom */
+    HTTP_SLOT_ARGUMENT, /* changes the prompt, though its text is the same */
 };
 
 /* The objects whose members are known. */
@@ -37,6 +38,7 @@ struct http_member {
     uint8_t index;        /* of the field, number, flag, segment or (OBJECT) parent */
     uint8_t rank;         /* the highest present one fills the segment or field */
     bool is_user_message; /* if it is a string */
+    bool has_head;        /* of a segment: what leads it may be what no model sees */
 };
 
 /* NULL for a name that means nothing to routing. */
@@ -48,5 +50,10 @@ bool http_member_is_media(struct slice name, uint8_t *medium);
 
 /* Whether it is the `type` of a content part that holds nothing but text. */
 bool http_member_is_text_type(struct slice type);
+
+/* Of messages, content parts, tools, and objects like these within them: whether what this member
+ * holds has members that the API names, so that null is as good as absent there. In schemas and
+ * arguments null is a value. */
+bool http_member_is_typed(struct slice name);
 
 #endif

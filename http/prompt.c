@@ -6,22 +6,31 @@
 #include "base/checkpoint.h"
 #include "http/chunk_cut.h"
 #include "http/content.h"
+#include "http/prompt_internal.h"
 
 /* Told apart from text by what they mix into the state. */
 enum {
     ATOM_TAG = 0x61746f6d,
     SEPARATOR_TAG = 0x73657061,
-    IDS_TAG = 0x696473,
-    CHUNK_TAG = 0x63686e
 };
 
 static const uint16_t points_max[HTTP_PROMPT_SEGMENTS] = {
     [HTTP_PROMPT_TOOLS] = HTTP_PROMPT_POINTS_SHORT,
+    [HTTP_PROMPT_HEADER] = HTTP_PROMPT_POINTS_HEADER,
+    [HTTP_PROMPT_SYSTEM_LINE] = HTTP_PROMPT_POINTS_LINE,
+    [HTTP_PROMPT_SYSTEM_BLOCK] = HTTP_PROMPT_POINTS_BLOCK,
     [HTTP_PROMPT_SYSTEM] = HTTP_PROMPT_POINTS_SHORT,
+    [HTTP_PROMPT_TEXT_LINE] = HTTP_PROMPT_POINTS_LINE,
+    [HTTP_PROMPT_TEXT_BLOCK] = HTTP_PROMPT_POINTS_BLOCK,
     [HTTP_PROMPT_TEXT] = HTTP_PROMPT_POINTS_TEXT,
 };
-_Static_assert(HTTP_PROMPT_POINTS_TEXT + 2 * HTTP_PROMPT_POINTS_SHORT + 2 <= CHAIN_POINTS_MAX,
-               "every segment has room for its points, and two for an end point");
+_Static_assert(HTTP_PROMPT_POINTS_TEXT + 2 * HTTP_PROMPT_POINTS_SHORT +
+                       2 * HTTP_PROMPT_POINTS_BLOCK + 2 * HTTP_PROMPT_POINTS_LINE +
+                       HTTP_PROMPT_POINTS_HEADER + HTTP_PROMPT_SEGMENTS - 1 <=
+                   CHAIN_POINTS_MAX,
+               "every segment has room for its points, and all but the last for an end point");
+_Static_assert((unsigned)HTTP_PROMPT_LINE_MAX < (unsigned)HTTP_PROMPT_STAGE,
+               "a line that is sought is in the stage");
 _Static_assert((unsigned)HTTP_PROMPT_POINTS_TEXT <= CHECKPOINT_MAX, "so many checkpoints exist");
 
 _Static_assert((unsigned)HTTP_CHUNK_BYTES_MAX <= HTTP_PROMPT_STAGE, "a full stage has a cut");
@@ -31,7 +40,13 @@ static const struct http_prompt_mark start_mark = {.bytes = 0};
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
 {
     p->secret = secret;
-    memset(p->parts, 0, sizeof p->parts);
+    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) { /* the rest of an empty one is not read */
+        struct http_prompt_piece *part = &p->form.parts[i];
+        part->first = part->count = 0;
+        part->has_end_point = false;
+        part->end.bytes = 0;
+    }
+    p->form.tools_set = (struct hash128){.low = 0};
     p->open = -1;
     p->by_chunks = false;
     p->chain.bytes = 0;
@@ -61,12 +76,24 @@ static void add_point(struct http_prompt *p, uint64_t id, uint32_t blocks, uint8
     point->media = (uint16_t)chain_media(&p->now.content);
 }
 
-/* Reads the state at every checkpoint up to the position. */
+/* --- the head ------------------------------------------------------------------------------ */
+
+/* What was written to the open segment is of another one. */
+static void relabel(struct http_prompt *p, enum http_prompt_segment segment)
+{
+    p->form.parts[segment] = p->form.parts[p->open];
+    p->form.parts[p->open] = (struct http_prompt_piece){.first = 0};
+    p->open = (int8_t)segment;
+}
+
+/* Reads the state at every checkpoint up to the position. A text that fills a block is none. */
 static void read_points(struct http_prompt *p)
 {
     while (p->now.points < points_max[p->open] && next_checkpoint(p) <= p->now.bytes) {
         unsigned ordinal = p->now.points++;
         add_point(p, p->now.state.low, checkpoint_blocks(ordinal), checkpoint_code(ordinal));
+        if (http_prompt_is_block(p->open) && p->now.points == points_max[p->open])
+            relabel(p, http_prompt_whole_of(p->open));
     }
 }
 
@@ -152,31 +179,55 @@ static void flush(struct http_prompt *p)
     p->used = 0;
 }
 
-void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
+static void drop(struct http_prompt *p, struct http_prompt_piece *part)
 {
-    CHECK(p->open < 0);
-    struct http_prompt_piece *part = &p->parts[segment];
     if (part->count > 0) {
         uint16_t behind = (uint16_t)(part->first + part->count);
         memmove(&p->chain.points[part->first], &p->chain.points[behind],
                 (size_t)(p->chain.length - behind) * sizeof p->chain.points[0]);
         p->chain.length = (uint16_t)(p->chain.length - part->count);
         for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++)
-            if (p->parts[i].first >= behind)
-                p->parts[i].first = (uint16_t)(p->parts[i].first - part->count);
+            if (p->form.parts[i].first >= behind)
+                p->form.parts[i].first = (uint16_t)(p->form.parts[i].first - part->count);
     }
+    *part = (struct http_prompt_piece){.first = 0};
+}
+
+static void begin(struct http_prompt *p, enum http_prompt_segment segment)
+{
     p->used = 0;
-    *part = (struct http_prompt_piece){.first = p->chain.length};
+    p->form.parts[segment] = (struct http_prompt_piece){.first = p->chain.length};
     p->open = (int8_t)segment;
     p->now = start_mark;
+}
+
+void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
+{
+    CHECK(p->open < 0);
+    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
+        if (http_prompt_whole_of(i) == segment)
+            drop(p, &p->form.parts[i]);
+    }
+    if (segment == HTTP_PROMPT_TOOLS)
+        p->form.tools_set = start_mark.state;
+    begin(p, segment);
+}
+
+void http_prompt_open_head(struct http_prompt *p, enum http_prompt_segment segment, bool blocks)
+{
+    http_prompt_open(p, segment);
+    if (p->by_chunks)
+        return;
+    p->may_be_header = blocks && segment == HTTP_PROMPT_SYSTEM;
+    begin(p, segment == HTTP_PROMPT_SYSTEM ? HTTP_PROMPT_SYSTEM_LINE : HTTP_PROMPT_TEXT_LINE);
 }
 
 void http_prompt_close(struct http_prompt *p)
 {
     CHECK(p->open >= 0);
     flush(p);
-    struct http_prompt_piece *part = &p->parts[p->open];
-    /* Whether another segment follows is known at the end only: http_prompt_finish() drops it. */
+    struct http_prompt_piece *part = &p->form.parts[p->open];
+    /* Whether another segment follows is known at the end only: http_prompt_join() drops it. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
     if (beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->by_chunks) {
@@ -189,9 +240,84 @@ void http_prompt_close(struct http_prompt *p)
     p->open = -1;
 }
 
+/* Whether the text in the stage, which is all of the head so far, is Claude Code's header. */
+static bool is_header(const struct http_prompt *p, size_t len)
+{
+    static const char text[] = HTTP_PROMPT_HEADER_TEXT;
+    return p->may_be_header && len >= sizeof text - 1 &&
+           memcmp(p->stage + sizeof p->now.state, text, sizeof text - 1) == 0;
+}
+
+/* Ends what is open of the head and goes on with `segment`. */
+static void go_on(struct http_prompt *p, enum http_prompt_segment segment)
+{
+    http_prompt_close(p);
+    begin(p, segment);
+}
+
+static void leave_head(struct http_prompt *p)
+{
+    if (http_prompt_is_head(p->open))
+        go_on(p, http_prompt_whole_of(p->open));
+}
+
+void http_prompt_text_end(struct http_prompt *p)
+{
+    if (http_prompt_is_line(p->open) && p->used == 0)
+        return;
+    if (http_prompt_is_line(p->open) && is_header(p, p->used))
+        relabel(p, HTTP_PROMPT_HEADER);
+    if (p->open == HTTP_PROMPT_HEADER) {
+        p->may_be_header = false;
+        go_on(p, HTTP_PROMPT_SYSTEM_LINE);
+        return;
+    }
+    leave_head(p);
+}
+
+static void add_text(struct http_prompt *p, size_t len);
+
+/* While the end of the first line is sought: it is in the first HTTP_PROMPT_LINE_MAX bytes, all of
+ * which are in the stage, or the line is too long to be one. */
+static void add_to_line(struct http_prompt *p, size_t len)
+{
+    size_t sought = HTTP_PROMPT_LINE_MAX - p->used;
+    const char *at = http_prompt_at(p);
+    const char *end = memchr(at, '\n', len < sought ? len : sought);
+    if (end == NULL && len < sought) {
+        add_text(p, len);
+        return;
+    }
+    if (is_header(p, p->used + len)) {
+        relabel(p, HTTP_PROMPT_HEADER);
+        add_text(p, len);
+        return;
+    }
+    enum http_prompt_segment block =
+        p->open == HTTP_PROMPT_SYSTEM_LINE ? HTTP_PROMPT_SYSTEM_BLOCK : HTTP_PROMPT_TEXT_BLOCK;
+    if (end == NULL) {
+        relabel(p, block);
+        add_text(p, len);
+        return;
+    }
+    size_t head = (size_t)(end - at) + 1;
+    add_text(p, head);
+    go_on(p, block);
+    memmove(http_prompt_at(p), at + head, len - head);
+    add_text(p, len - head);
+}
+
 void http_prompt_commit(struct http_prompt *p, size_t len)
 {
     CHECK(len <= http_prompt_room(p));
+    if (http_prompt_is_line(p->open) && len > 0)
+        add_to_line(p, len);
+    else
+        add_text(p, len);
+}
+
+static void add_text(struct http_prompt *p, size_t len)
+{
     if (!p->now.has_ids)
         http_content_count(&p->now.content, http_prompt_at(p), len);
     p->used += (uint32_t)len;
@@ -202,6 +328,7 @@ void http_prompt_commit(struct http_prompt *p, size_t len)
 
 void http_prompt_token_id(struct http_prompt *p, uint32_t id)
 {
+    leave_head(p);
     const unsigned char bytes[sizeof id] = {(unsigned char)id, (unsigned char)(id >> 8),
                                             (unsigned char)(id >> 16), (unsigned char)(id >> 24)};
     p->now.has_ids = true;
@@ -213,6 +340,7 @@ void http_prompt_token_id(struct http_prompt *p, uint32_t id)
 
 static void absorb(struct http_prompt *p, uint64_t tag, struct hash128 digest, uint64_t weight)
 {
+    leave_head(p);
     flush(p);
     const uint64_t words[] = {
         p->now.state.low, p->now.state.high, tag, digest.low, digest.high, weight,
@@ -230,16 +358,26 @@ static void absorb(struct http_prompt *p, uint64_t tag, struct hash128 digest, u
 void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t weight)
 {
     absorb(p, ATOM_TAG, digest, weight);
+    if (p->open == HTTP_PROMPT_TOOLS) {
+        p->form.tools_set.low += digest.low;
+        p->form.tools_set.high += digest.high;
+    }
 }
 
 void http_prompt_media(struct http_prompt *p, const struct chain_content *media)
 {
+    if (chain_media(media) == 0)
+        return;
+    leave_head(p);
     flush(p);
     http_content_add(&p->now.content, media);
 }
 
 void http_prompt_separate(struct http_prompt *p)
 {
+    if (http_prompt_is_line(p->open) && p->used == 0) /* the head begins a segment */
+        return;
+    leave_head(p);
     bool has_other = p->now.has_other; /* lists of token ids stay token ids */
     absorb(p, SEPARATOR_TAG, (struct hash128){.low = 0}, 0);
     p->now.has_other = has_other;
@@ -248,12 +386,24 @@ void http_prompt_separate(struct http_prompt *p)
 struct http_prompt_mark http_prompt_mark(struct http_prompt *p)
 {
     flush(p);
-    return p->now;
+    struct http_prompt_mark mark = p->now;
+    mark.segment = (uint8_t)p->open;
+    mark.at = p->chain.length;
+    mark.may_be_header = p->may_be_header;
+    return mark;
 }
 
 void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *mark)
 {
-    p->chain.length = (uint16_t)(p->chain.length - (p->now.points - mark->points));
+    struct http_prompt_piece *parts = p->form.parts;
+    p->chain.length = mark->at;
+    for (int i = mark->segment + 1; i <= (int)http_prompt_whole_of(mark->segment); i++)
+        parts[i] = (struct http_prompt_piece){.first = 0};
+    if (mark->may_be_header)
+        parts[HTTP_PROMPT_HEADER] = (struct http_prompt_piece){.first = 0};
+    parts[mark->segment] = (struct http_prompt_piece){.first = (uint16_t)(mark->at - mark->points)};
+    p->open = (int8_t)mark->segment;
+    p->may_be_header = mark->may_be_header;
     p->now = *mark;
     p->used = 0;
 }
@@ -261,10 +411,8 @@ void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *ma
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt)
 {
     flush(p);
-    for (unsigned i = mark->points; i < p->now.points && !p->by_chunks; i++) {
-        struct chain_point *point = &p->chain.points[p->parts[p->open].first + i];
-        point->id = hash_mix(point->id ^ salt);
-    }
+    for (unsigned i = mark->at; i < p->chain.length && !p->by_chunks; i++)
+        p->chain.points[i].id = hash_mix(p->chain.points[i].id ^ salt);
 }
 
 /* --- the end --------------------------------------------------------------- */
@@ -283,7 +431,7 @@ static void order_points(struct http_prompt *p)
 {
     unsigned at = 0;
     for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        struct http_prompt_piece *part = &p->parts[i];
+        struct http_prompt_piece *part = &p->form.parts[i];
         if (part->count == 0)
             continue;
         if (part->first != at) { /* rotate it to the front of those that are left */
@@ -291,63 +439,19 @@ static void order_points(struct http_prompt *p)
             reverse(p->chain.points, part->first, part->first + part->count);
             reverse(p->chain.points, at, part->first + part->count);
             for (int k = i + 1; k < HTTP_PROMPT_SEGMENTS; k++)
-                if (p->parts[k].first < part->first)
-                    p->parts[k].first = (uint16_t)(p->parts[k].first + part->count);
+                if (p->form.parts[k].first < part->first)
+                    p->form.parts[k].first = (uint16_t)(p->form.parts[k].first + part->count);
             part->first = (uint16_t)at;
         }
         at += part->count;
     }
 }
 
-static uint64_t prefix_id(const struct http_prompt *p, const struct chain_point *point,
-                          const struct hash128 *before, uint64_t form)
-{
-    const uint64_t words[] = {point->id, before->low, before->high, form, point->blocks};
-    return hash64(p->secret, words, sizeof words);
-}
-
-/* The same in every segment, behind whatever stands there. */
-static uint64_t chunk_id(const struct http_prompt *p, uint64_t id, const struct hash128 *space)
-{
-    const uint64_t words[] = {id, space->low, space->high, CHUNK_TAG};
-    return hash64(p->secret, words, sizeof words);
-}
-
-void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest)
+void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
+                     struct hash128 arguments)
 {
     CHECK(p->open < 0);
     order_points(p);
-    struct hash128 before = namespace_digest;
-    uint32_t blocks_before = 0;
-    unsigned at = 0;
-    int last = -1;
-    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        const struct http_prompt_piece *part = &p->parts[i];
-        if (part->end.bytes == 0)
-            continue;
-        last = i;
-        uint64_t form = (uint64_t)i << 32 | (part->end.has_ids ? IDS_TAG : 0);
-        for (unsigned end = at + part->count; at < end; at++) {
-            struct chain_point *point = &p->chain.points[at];
-            point->id = p->by_chunks ? chunk_id(p, point->id, &namespace_digest)
-                                     : prefix_id(p, point, &before, form);
-            point->blocks += blocks_before;
-            point->media = (uint16_t)(point->media + chain_media(&p->chain.content));
-        }
-        if (at > 0)
-            blocks_before = p->chain.points[at - 1].blocks;
-        const uint64_t words[] = {
-            before.low,           before.high,     part->end.state.low,
-            part->end.state.high, part->end.bytes, form,
-        };
-        before = hash128(p->secret, words, sizeof words);
-        p->chain.bytes += part->end.bytes;
-        http_content_add(&p->chain.content, &part->end.content);
-    }
-    CHECK(at == p->chain.length);
-    if (last >= 0 && p->parts[last].has_end_point)
-        p->chain.length--;
-    p->chain.token_ids = last == HTTP_PROMPT_TEXT && p->parts[last].end.has_ids &&
-                         !p->parts[last].end.has_other &&
-                         p->parts[last].end.bytes == p->chain.bytes;
+    p->form.namespace = namespace_digest;
+    p->form.arguments = arguments;
 }

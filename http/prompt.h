@@ -6,7 +6,8 @@
  *     n bytes of text to http_prompt_at(p), n <= http_prompt_room(p); http_prompt_commit(p, n);
  *     http_prompt_atom(p, digest, weight);
  *     http_prompt_close(p);
- *     http_prompt_finish(p, namespace);
+ *     http_prompt_end(p, namespace, arguments);
+ *     http_prompt_join(&p->form, p->secret, rendering, &p->chain);
  *
  * Text is collected in a stage and hashed in units that end at the next checkpoint, at
  * HTTP_PROMPT_STAGE bytes, or where an atom comes: state = XXH3-128(state, unit). So each byte is
@@ -15,9 +16,15 @@
  * inside it read the state behind it.
  *
  * Every segment is hashed from its own start, because the segments before it may come later in the
- * body. http_prompt_finish() mixes the namespace and the digests of the earlier segments into each
- * point. A segment that another one follows gets one more point near its end, so that shared tools
- * and system texts count whole.
+ * body, and because an engine may leave one out. http_prompt_join() mixes the namespace and the
+ * digests of the earlier segments into each point. A segment that another one follows gets one more
+ * point near its end, so that shared tools and system texts count whole.
+ *
+ * The *head* of a system text or of a conversation is cut into segments of its own, for that is
+ * where clients and proxies put what no template shows the model (docs/adr/0051): its first line,
+ * if it ends within HTTP_PROMPT_LINE_MAX bytes, and the rest of its first text, if that is shorter
+ * than the points of a block reach. A first text of a system list that begins as Claude Code's
+ * billing header does is a segment too, and what follows it is the head.
  *
  * With `by_chunks` the points are chunks instead (http/chunk_cut.h): a state begins anew behind
  * each, so the same text has the same ids wherever it stands. A chunk ends at its cut, and where a
@@ -25,29 +32,40 @@
  * point. An atom is a chunk by itself.
  *
  * 1. Points and ids depend on the sequence of text and atoms only, not on how text was cut.
- * 2. Points of a segment are in order; after finish all points are in the order of segments.
+ * 2. Points of a segment are in order; after http_prompt_end() all are in the order of segments.
  */
 #ifndef HTTP_PROMPT_H
 #define HTTP_PROMPT_H
 
 #include "base/chain.h"
 #include "base/hash.h"
+#include "base/rendering.h"
 #include "http/json.h"
 
+/* In the order of the prompt. */
 enum http_prompt_segment {
     HTTP_PROMPT_TOOLS,
-    HTTP_PROMPT_SYSTEM,
-    HTTP_PROMPT_TEXT, /* messages, or the plain prompt */
+    HTTP_PROMPT_HEADER, /* Claude Code's billing header */
+    HTTP_PROMPT_SYSTEM_LINE,
+    HTTP_PROMPT_SYSTEM_BLOCK,
+    HTTP_PROMPT_SYSTEM, /* all of it, or what its head leaves */
+    HTTP_PROMPT_TEXT_LINE,
+    HTTP_PROMPT_TEXT_BLOCK,
+    HTTP_PROMPT_TEXT, /* messages, or the plain prompt; or what their head leaves */
     HTTP_PROMPT_SEGMENTS,
 };
 
 enum { HTTP_PROMPT_STAGE = 4096 };
+#define HTTP_PROMPT_HEADER_TEXT "x-anthropic-billing-header"
 
 /* A place to come back to, between two pieces of text. */
 struct http_prompt_mark {
     struct hash128 state;
     uint64_t bytes;
-    uint16_t points; /* of the segment */
+    uint16_t points; /* of the segment, */
+    uint8_t segment; /* which was open, */
+    uint16_t at;     /* and of all */
+    bool may_be_header;
     bool has_ids;
     bool has_other;
     struct chain_content content;
@@ -60,24 +78,39 @@ struct http_prompt_piece {
     bool has_end_point;
 };
 
+/* A prompt whose segments are not joined yet. */
+struct http_prompt_form {
+    struct hash128 namespace;
+    struct hash128 arguments; /* of the template, and the like; zero: none */
+    struct hash128 tools_set; /* of the tools, in any order */
+    struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS];
+};
+
 struct http_prompt {
     const struct hash_secret *secret;
-    struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS];
+    struct http_prompt_form form;
     int8_t open; /* the segment being written, -1 = none */
     bool by_chunks;
+    bool may_be_header;          /* the text of the head that comes now */
     uint32_t used;               /* bytes in the stage */
     struct http_prompt_mark now; /* state and position without the stage */
     char stage[sizeof(struct hash128) + HTTP_PROMPT_STAGE + HTTP_JSON_SLACK];
     struct chain chain; /* the result */
 };
 
-/* `secret` is borrowed until http_prompt_finish(). */
+/* `secret` is borrowed until http_prompt_join(). */
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
 /* The points are to be chunks; before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
 
-/* Starts a segment, empty; what it had before is dropped. None may be open. */
+/* Starts TOOLS, SYSTEM or TEXT, empty; what it and its head had before is dropped. None may be
+ * open. */
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment);
+/* Starts SYSTEM or TEXT with its head. `blocks`: it is a list of texts, so the first may be a
+ * header. */
+void http_prompt_open_head(struct http_prompt *p, enum http_prompt_segment segment, bool blocks);
+/* A text ended: if it was the first one, so did the head. */
+void http_prompt_text_end(struct http_prompt *p);
 void http_prompt_close(struct http_prompt *p);
 
 /* Where text goes, with HTTP_JSON_SLACK bytes of slack behind the room; the room is never 0. */
@@ -106,7 +139,27 @@ void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *ma
 /* Mixes `salt` into the points read since `mark`. */
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt);
 
-/* Makes `chain`. No segment may be open. */
-void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest);
+/* No segment may be open. Brings the points into the order of segments; http_prompt_join() follows.
+ */
+void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
+                     struct hash128 arguments);
+/* Makes a chain of the points of the segments, which are in it, as an engine with this rendering
+ * would see the prompt. Its other members are set. */
+void http_prompt_join(const struct http_prompt_form *form, const struct hash_secret *secret,
+                      struct rendering rendering, struct chain *chain);
+
+/* --- what a rendering makes of the segments ------------------------------------------------ */
+
+/* Whether there is a system text beside the messages. */
+bool http_prompt_has_system(const struct http_prompt_form *form);
+/* Whether the segment is not in the prompt: it is empty, or no model sees it. */
+bool http_prompt_leaves_out(const struct http_prompt_form *form, struct rendering rendering,
+                            enum http_prompt_segment segment);
+/* The segments that are, in order; how many. */
+unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
+                           uint8_t out[HTTP_PROMPT_SEGMENTS]);
+/* Of all of one. */
+struct hash128 http_prompt_digest(const struct http_prompt_form *form, struct rendering rendering,
+                                  enum http_prompt_segment segment);
 
 #endif

@@ -60,6 +60,12 @@ static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
     case IN_ATOM_OBJECT:
         frame_add(s, f, f->key, value, f->key_weight + weight);
         break;
+    case IN_BODY:
+        if (f->takes_argument)
+            frame_add(s, f, f->key, value, 0);
+        else
+            http_prompt_atom(&s->prompt, value, weight);
+        break;
     case IN_ATOM_ARRAY:
         f->sum = mix(s, 0, f->sum, value);
         f->weight += weight;
@@ -78,11 +84,17 @@ static void push(struct http_skim *s, enum kind kind)
         s->failed = true;
         return;
     }
+    const struct http_skim_frame *around = s->depth > 0 ? frame_top(s) : NULL;
+    bool is_atom = around != NULL && (kind == IN_ATOM_ARRAY || kind == IN_ATOM_OBJECT);
     struct http_skim_frame *f = &s->frames[s->depth++];
     f->kind = (uint8_t)kind;
     f->rank = 0;
     f->is_first = true;
-    f->is_media = false;
+    f->is_media = is_atom && around->is_media;
+    f->is_typed =
+        !is_atom || (around->is_typed && (around->kind == IN_ATOM_ARRAY || around->key_is_typed));
+    f->key_is_typed = false;
+    f->takes_argument = false;
     f->media = (struct chain_content){0};
     f->role = 0;
     f->weight = 0;
@@ -105,13 +117,17 @@ static bool claim(struct http_skim *s, uint8_t rank)
 }
 
 /* The same for a member of the body that is a segment. */
-static bool claim_segment(struct http_skim *s)
+static bool claim_segment(struct http_skim *s, bool is_list)
 {
     uint8_t segment = s->member->index;
     if (s->member->rank < s->ranks[segment])
         return false;
     s->ranks[segment] = s->member->rank;
-    http_prompt_open(&s->prompt, (enum http_prompt_segment)segment);
+    if (s->member->has_head)
+        http_prompt_open_head(&s->prompt, (enum http_prompt_segment)segment, is_list);
+    else
+        http_prompt_open(&s->prompt, (enum http_prompt_segment)segment);
+    frame_top(s)[1].mark = http_prompt_mark(&s->prompt); /* of a string that is a message */
     return true;
 }
 
@@ -196,6 +212,9 @@ static void end_key(struct http_skim *s)
     if (f->kind == IN_BODY || f->kind == IN_OBJECT) {
         s->member = http_member_find((enum http_member_parent)f->rank, name);
         s->slot = s->member == NULL ? HTTP_SLOT_SKIP : s->member->slot;
+        f->takes_argument = s->slot == HTTP_SLOT_ARGUMENT;
+        if (f->takes_argument)
+            f->key = http_skim_scratch_digest(s).low;
         if (s->slot == HTTP_SLOT_NOTED || s->slot == HTTP_SLOT_GIVEN)
             s->flags[s->member->index] = true;
         if (s->slot == HTTP_SLOT_NOTED)
@@ -207,6 +226,7 @@ static void end_key(struct http_skim *s)
         return;
     f->key = http_skim_scratch_digest(s).low;
     f->key_weight = s->scratch_total;
+    f->key_is_typed = f->is_typed && http_member_is_typed(name);
 }
 
 static void begin_string(struct http_skim *s)
@@ -223,7 +243,7 @@ static void begin_string(struct http_skim *s)
         break;
     case HTTP_SLOT_LIST:
     case HTTP_SLOT_CONTENT:
-        if (!claim_segment(s))
+        if (!claim_segment(s, false))
             s->text = HTTP_SKIM_TO_NOWHERE;
         break;
     case HTTP_SLOT_ELEMENT:
@@ -244,6 +264,7 @@ static void begin_string(struct http_skim *s)
     case HTTP_SLOT_PART_TYPE:
     case HTTP_SLOT_MEMBER:
     case HTTP_SLOT_ATOM:
+    case HTTP_SLOT_ARGUMENT:
         http_skim_scratch_start(s);
         break;
     }
@@ -272,7 +293,9 @@ static void store_field(struct http_skim *s)
 
 static void deliver_string(struct http_skim *s)
 {
-    deliver(s, mix(s, 's', http_skim_scratch_digest(s), nothing), s->scratch_total);
+    struct hash128 digest =
+        frame_top(s)->is_media ? http_skim_url_digest(s) : http_skim_scratch_digest(s);
+    deliver(s, mix(s, 's', digest, nothing), s->scratch_total);
 }
 
 static void end_string(struct http_skim *s)
@@ -291,6 +314,7 @@ static void end_string(struct http_skim *s)
         break;
     case HTTP_SLOT_MEMBER:
     case HTTP_SLOT_ATOM:
+    case HTTP_SLOT_ARGUMENT:
         deliver_string(s);
         break;
     case HTTP_SLOT_LIST:
@@ -298,12 +322,16 @@ static void end_string(struct http_skim *s)
         if (s->text == HTTP_SKIM_TO_NOWHERE)
             break;
         if (s->member->is_user_message) {
-            struct http_skim_frame user = {.role = hash128(s->secret, "user", 4).low};
-            end_message(s, &user);
+            struct http_skim_frame *user = frame_top(s) + 1;
+            *user = (struct http_skim_frame){.mark = user->mark,
+                                             .role = hash128(s->secret, "user", 4).low};
+            end_message(s, user);
         }
         http_prompt_close(&s->prompt);
         break;
     default:
+        if (s->text == HTTP_SKIM_TO_PROMPT)
+            http_prompt_text_end(&s->prompt);
         break;
     }
 }
@@ -330,7 +358,7 @@ static void begin_container(struct http_skim *s, bool is_object)
         break;
     case HTTP_SLOT_LIST:
     case HTTP_SLOT_CONTENT:
-        if (!claim_segment(s))
+        if (!claim_segment(s, true))
             s->skip_depth = 1;
         else if (s->slot == HTTP_SLOT_LIST)
             push(s, is_object ? IN_MESSAGE : IN_LIST);
@@ -356,6 +384,7 @@ static void begin_container(struct http_skim *s, bool is_object)
     case HTTP_SLOT_PART_TYPE:
     case HTTP_SLOT_MEMBER:
     case HTTP_SLOT_ATOM:
+    case HTTP_SLOT_ARGUMENT:
         push(s, is_object ? IN_ATOM_OBJECT : IN_ATOM_ARRAY);
         break;
     }
@@ -389,7 +418,7 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
         break;
     case HTTP_SLOT_LIST:
     case HTTP_SLOT_CONTENT:
-        if (is_null || !claim_segment(s))
+        if (is_null || !claim_segment(s, false))
             break;
         deliver_scalar(s, tag, text);
         http_prompt_close(&s->prompt);
@@ -410,11 +439,13 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
     case HTTP_SLOT_PART_CONTENT:
     case HTTP_SLOT_PART_TYPE:
     case HTTP_SLOT_MEMBER:
+    case HTTP_SLOT_ARGUMENT:
         if (!is_null)
             deliver_scalar(s, tag, text);
         break;
     case HTTP_SLOT_ATOM:
-        deliver_scalar(s, tag, text);
+        if (!is_null || !frame_top(s)->is_typed || frame_top(s)->kind != IN_ATOM_OBJECT)
+            deliver_scalar(s, tag, text);
         break;
     case HTTP_SLOT_SKIP:
     case HTTP_SLOT_NOTED:
@@ -551,49 +582,4 @@ void http_skim_feed(struct http_skim *s, const void *bytes, size_t len)
         else
             on_token(s, token);
     }
-}
-
-/* Everything that keeps two prompts apart though their text is the same. */
-static struct hash128 namespace_digest(const struct http_skim *s)
-{
-    static const uint8_t names[] = {
-        HTTP_SKIM_MODEL,
-        HTTP_SKIM_LORA,
-        HTTP_SKIM_CACHE_SALT,
-        HTTP_SKIM_EXTRA_KEY,
-        HTTP_SKIM_PREVIOUS_RESPONSE_ID,
-    };
-    char bytes[ARRAY_LEN(names) * (HTTP_SKIM_FIELD_MAX + 2)];
-    size_t len = 0;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct http_skim_field *field = &s->fields[names[i]];
-        bytes[len++] = (char)(!field->present ? 0 : field->is_digest ? 2 : 1);
-        if (!field->present)
-            continue;
-        bytes[len++] = (char)field->len;
-        memcpy(bytes + len, field->text, field->len);
-        len += field->len;
-    }
-    return hash128(s->secret, bytes, len);
-}
-
-void http_skim_finish(struct http_skim *s)
-{
-    CHECK(!s->finished);
-    s->finished = true;
-    s->understood = !s->failed && s->has_body && s->depth == 0 && http_json_finish(&s->json);
-    if (!s->understood) {
-        s->prompt.chain.length = 0;
-        s->prompt.chain.bytes = 0;
-        return;
-    }
-    http_prompt_finish(&s->prompt, namespace_digest(s));
-}
-
-int64_t http_skim_output_max(const struct http_skim *s)
-{
-    for (int i = HTTP_SKIM_MAX_COMPLETION_TOKENS; i <= HTTP_SKIM_MAX_NEW_TOKENS; i++)
-        if (s->has_number[i] && s->numbers[i] >= 0)
-            return s->numbers[i];
-    return -1;
 }

@@ -14,8 +14,8 @@
  * The prompt becomes a chain (base/chain.h) by http/prompt.h. Its canonical form:
  *
  * 1. Segments: tools (tools, functions), system (system, instructions, documents), prompt
- *    (input_ids, token_ids, messages, prompt, input, text, query, in this precedence). Members of
- *    the body may come in any order.
+ *    (input_ids, token_ids, messages, prompt, input, text, query, in this precedence), each with
+ *    its head apart (http/prompt.h). Members of the body may come in any order.
  * 2. Text streams: string contents, text parts, prompts. Token ids are four bytes each, little
  *    endian. Everything else (roles, tool calls, tool definitions, names) is an atom: a digest of
  *    the JSON value that does not depend on the order of members, with the lengths of its strings
@@ -24,12 +24,18 @@
  *    every point within the message. Content as a string or as one text part is the same;
  *    further content parts are separated. A string `input` is one user message.
  * 4. A content part that holds an image, audio or a file counts as CHAIN_MEDIUM_BYTES, whatever
- *    its length. `cache_control` is ignored everywhere in the prompt, and so are null members of
- *    messages and content parts.
+ *    its length. Its URL counts without what signs it (http/media_url.h). `cache_control` is
+ *    ignored everywhere in the prompt, and so are null members of messages, content parts, tools
+ *    and the objects in them whose members the API names.
  * 5. Of repeated members of the body the last one counts, and so it is for role and content of a
  *    message. Inside atoms all of them count. A segment that is null counts as absent.
  * 6. Model, LoRA names, cache_salt, extra_key and previous_response_id are the namespace: chains of
- *    different namespaces share no id.
+ *    different namespaces share no id. The same holds for the arguments of the template
+ *    (chat_template_kwargs, reasoning_effort, ...), unless the rendering says that they do not
+ *    count. An argument that only changes the end of a prompt (add_generation_prompt,
+ *    continue_final_message) is none.
+ *
+ * docs/adr/0050 says which engine does so, and where that is known from.
  */
 #ifndef HTTP_SKIM_H
 #define HTTP_SKIM_H
@@ -90,12 +96,15 @@ struct http_skim_field {
 /* One open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;   /* of the member that streamed, where only one may */
-    bool is_first;  /* array: no element yet */
-    bool is_media;  /* content part: the member being read is an image or the like */
-    uint8_t medium; /* which */
-    uint64_t key;   /* hash of the member's name */
-    uint64_t role;  /* message: hash of its role */
+    uint8_t rank;  /* of the member that streamed, where only one may */
+    bool is_first; /* array: no element yet */
+    bool is_media; /* content part: the member being read is an image or the like; or inside one */
+    bool is_typed; /* its members are named by the API */
+    bool key_is_typed;   /* and so are those of the member being read */
+    bool takes_argument; /* the body: the member being read is one */
+    uint8_t medium;      /* which */
+    uint64_t key;        /* hash of the member's name */
+    uint64_t role;       /* message: hash of its role */
     uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;
@@ -125,6 +134,7 @@ struct http_skim {
     uint16_t scratch_len;
     uint64_t scratch_total; /* bytes of the string, those that left the scratch too */
     struct hash128 scratch_state;
+    bool scratch_cut;    /* the rest of the string is left out of its digest */
     uint32_t kilopixels; /* of the image that a string since the last member of a part began with */
     uint32_t odd;        /* bits 1 << enum http_skim_name: see http_skim_is_odd() */
     const struct hash_secret *secret;
@@ -148,8 +158,16 @@ static inline void http_skim_by_chunks(struct http_skim *s)
 /* Cheap once the body is known not to be understood. */
 void http_skim_feed(struct http_skim *s, const void *bytes, size_t len);
 
-/* Once, after the whole body. */
-void http_skim_finish(struct http_skim *s);
+/* Once, after the whole body. What it says is known, but for the chain. */
+void http_skim_end(struct http_skim *s);
+/* Once after it: the chain, as an engine with this rendering sees the prompt. */
+void http_skim_join(struct http_skim *s, struct rendering rendering);
+/* Both, with the rendering that is none. */
+static inline void http_skim_finish(struct http_skim *s)
+{
+    http_skim_end(s);
+    http_skim_join(s, (struct rendering){0});
+}
 
 /* An empty slice where the body has none; 32 hex digits of its digest where it is longer than
  * HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
@@ -180,6 +198,12 @@ static inline bool http_skim_has_tools(const struct http_skim *s)
 static inline const struct chain *http_skim_chain(const struct http_skim *s)
 {
     return &s->prompt.chain;
+}
+
+/* Its segments, after http_skim_end(). */
+static inline const struct http_prompt_form *http_skim_form(const struct http_skim *s)
+{
+    return &s->prompt.form;
 }
 
 #endif

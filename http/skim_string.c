@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "http/image.h"
+#include "http/media_url.h"
 #include "http/skim_internal.h"
 
 void http_skim_scratch_start(struct http_skim *s)
@@ -10,6 +11,7 @@ void http_skim_scratch_start(struct http_skim *s)
     s->text = HTTP_SKIM_TO_SCRATCH;
     s->scratch_len = 0;
     s->scratch_total = 0;
+    s->scratch_cut = false;
     s->scratch_state = (struct hash128){.low = 0};
 }
 
@@ -24,8 +26,12 @@ static void scratch_fold(struct http_skim *s)
 {
     if (s->scratch_total == s->scratch_len && s->kilopixels == 0)
         s->kilopixels = http_image_kilopixels(http_skim_scratch_text(s));
+    size_t len = s->scratch_len;
+    bool is_first = s->scratch_total == s->scratch_len;
+    if (is_first && !s->json.is_key && s->depth > 0 && s->frames[s->depth - 1].is_media)
+        len = http_media_url_trim(s->scratch + sizeof s->scratch_state, len, &s->scratch_cut);
     memcpy(s->scratch, &s->scratch_state, sizeof s->scratch_state);
-    s->scratch_state = hash128(s->secret, s->scratch, sizeof s->scratch_state + s->scratch_len);
+    s->scratch_state = hash128(s->secret, s->scratch, sizeof s->scratch_state + len);
     s->scratch_len = 0;
 }
 
@@ -33,8 +39,18 @@ struct hash128 http_skim_scratch_digest(struct http_skim *s)
 {
     if (s->scratch_total == s->scratch_len)
         return hash128(s->secret, s->scratch + sizeof s->scratch_state, s->scratch_len);
-    scratch_fold(s);
+    if (!s->scratch_cut)
+        scratch_fold(s);
     return s->scratch_state;
+}
+
+struct hash128 http_skim_url_digest(struct http_skim *s)
+{
+    if (s->scratch_total != s->scratch_len)
+        return http_skim_scratch_digest(s);
+    char *at = s->scratch + sizeof s->scratch_state;
+    bool is_signed = false;
+    return hash128(s->secret, at, http_media_url_trim(at, s->scratch_len, &is_signed));
 }
 
 void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f)
@@ -58,7 +74,7 @@ void http_skim_draw(struct http_skim *s, struct slice *in)
             continue;
         }
         if (s->scratch_len == HTTP_SKIM_SCRATCH) {
-            if (s->text == HTTP_SKIM_TO_SCRATCH)
+            if (s->text == HTTP_SKIM_TO_SCRATCH && !s->scratch_cut)
                 scratch_fold(s);
             s->scratch_len = 0;
         }

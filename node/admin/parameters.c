@@ -167,7 +167,8 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
         exchange_session_set(x, session);
     if (!x->skimming) /* there was no body */
         exchange_skim_begin(x);
-    http_skim_finish(&x->skim);
+    http_skim_end(&x->skim);
+    exchange_render(x);
     if (!x->skim.understood) {
         exchange_answer_error(x, 400, slice_of("", 0),
                               "The body is not a JSON request; such a request is routed by load.");

@@ -134,6 +134,21 @@ static const char explain_legend[] =
     "replica and beside those that run there, and of those. ADAPTER: to load its LoRA\n"
     "adapter, and what has to go for it.\n";
 
+/* What does not count for the engines, and from where that is known. */
+static void show_rendering(const json_t *e)
+{
+    const json_t *rendering = json_object_get(e, "rendering");
+    const char *text = rendering ? fields_text(rendering, "text") : "";
+    if (text[0] == '\0')
+        return;
+    printf("\nThe prompts of %s (%s) are read so: %s (from: %s",
+           fields_text(rendering, "client")[0] ? fields_text(rendering, "client") : "all clients",
+           fields_text(rendering, "form"), text, fields_text(rendering, "from"));
+    if (fields_number(rendering, "answers") > 0)
+        printf(", %.0f answers", fields_number(rendering, "answers"));
+    printf(")\n");
+}
+
 int show_explain(const struct show *how, const json_t *e)
 {
     if (!json_is_object(e))
@@ -166,6 +181,7 @@ int show_explain(const struct show *how, const json_t *e)
                "had less lately than its speed deserves\n",
                fields_text(e, "choice"));
     show_all_behind(e);
+    show_rendering(e);
     if (how->verbose)
         printf("%s", explain_legend);
     else if (tier)

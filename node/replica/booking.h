@@ -28,6 +28,7 @@
 
 #include "base/err.h"
 #include "node/replica/evidence.h"
+#include "node/replica/renderings.h"
 #include "node/replica/room.h"
 #include "node/replica/terms.h"
 
@@ -87,6 +88,7 @@ struct node_work {
     uint32_t use;            /* node/replica/recent.h; 0: none */
     uint32_t fresh_blocks;   /* of the index, that it brought */
     uint64_t prompt_id;      /* of its last checkpoint; 0: none */
+    struct node_rendered rendered;
     struct node_reach reach; /* what was recorded there before, believed or not */
     bool adapter_loads;      /* it is not held there, by what is known */
     uint32_t adapter;        /* 0: none (node/replica/adapters.h) */

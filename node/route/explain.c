@@ -176,6 +176,36 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     json_array_end(w);
 }
 
+/* How engines are believed to see the prompt, and why. */
+static void explain_rendering(struct json_writer *w, struct node_router *r,
+                              const struct node_request *request)
+{
+    static const char *const from[] = {
+        [NODE_RENDERING_KNOWN] = "known of the engines",
+        [NODE_RENDERING_ANSWERS] = "cached tokens that answers report",
+        [NODE_RENDERING_ROUTER] = "another router",
+    };
+    char text[256];
+    struct node_rendered shown = request->rendered;
+    if (shown.kind == 0) /* another router asks */
+        node_router_render_shown(r, request->model, &shown);
+    json_key(w, "rendering");
+    json_object_begin(w);
+    json_key(w, "text"); /* empty: the prompt counts as it was sent */
+    json_cstr(w, node_rendering_text(shown.rendering, text, sizeof text));
+    const struct node_client_kind *k =
+        shown.kind > 0 ? node_renderings_kind_at(r->renderings, shown.kind - 1u) : NULL;
+    put_text(w, "client", k ? slice_of(k->agent, k->agent_len) : slice_of("", 0));
+    json_key(w, "form");
+    json_cstr(w, k ? k->form : "");
+    json_key(w, "from");
+    json_cstr(w, from[k ? k->from : NODE_RENDERING_KNOWN]);
+    json_put_u64(w, "answers", k ? k->taught : 0);
+    json_key(w, "watched");
+    json_bool(w, k != NULL && k->watch > 0);
+    json_object_end(w);
+}
+
 /* What the policy would answer now; its state is put back. */
 static unsigned would_choose(struct node_router *r, const struct node_request *request)
 {
@@ -223,6 +253,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
         json_key(&w, "adapter");
         json_bool(&w, size.adapter != 0);
         json_put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
+        explain_rendering(&w, r, request);
         unsigned choice = would_choose(r, request);
         put_text(&w, "choice", node_replica_name(&r->replicas[choice]));
         json_key(&w, "last_resort"); /* it is down, as all are, and why; empty: it is not */

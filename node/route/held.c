@@ -13,6 +13,8 @@ static const double width_share = 0.5;
 static const double small_blocks = 512; /* about 32,000 tokens */
 static const double share_doubtful = 0.8;
 
+enum { PREFIX_KEY_BLOCKS = 16 }; /* what prefix_hash hashes: about 1,000 tokens */
+
 /* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
 double node_router_block_tokens(const struct node_replica *replica)
 {
@@ -67,6 +69,17 @@ void node_router_match(struct node_router *r, const struct node_request *request
     else
         crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
                          r->generations);
+}
+
+uint64_t node_router_prefix_key(const struct chain *chain)
+{
+    uint64_t key = 0;
+    for (unsigned i = 0; chain && i < chain->length; i++) {
+        if (i > 0 && chain->points[i].blocks > PREFIX_KEY_BLOCKS)
+            break;
+        key = chain->points[i].id;
+    }
+    return key;
 }
 
 /* --- what was recorded, believed or not --------------------------------------------------------
@@ -356,6 +369,7 @@ void node_router_record(struct node_router *r, const struct chain *chain, struct
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;
     work->prompt_id = chain->points[chain->length - 1].id;
     work->use = order_record(r, k, chain);
+    node_renderings_sent(r->renderings, &work->rendered, k);
 }
 
 void node_router_recorded_end(struct node_router *r, const struct node_work *work,
@@ -366,6 +380,7 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
     if (work->prompt_id == 0)
         return;
     if (!computed) {
+        node_renderings_void(r->renderings, &work->rendered);
         node_belief_void(&replica->belief, work->prompt_id, work->generation - 1,
                          work->fresh_blocks);
         replica->void_blocks += work->fresh_blocks;
@@ -403,6 +418,7 @@ void node_router_cache_forget(struct node_router *r, unsigned k)
 {
     if (r->recent[k] != NULL)
         node_recent_clear(r->recent[k]);
+    node_renderings_forget(r->renderings, k);
 }
 
 void node_router_held_destroy(struct node_router *r)

@@ -271,8 +271,9 @@ static bool is_sure(const struct node_replica *replica, const struct node_reach 
 
 /* Compared as shares of the prompt, so that the bytes per token do not matter. What is missing of a
  * hit by an engine's block or by a sixteenth of the prompt is the grain of either side. */
-static void learn_cached(struct node_replica *replica, struct node_model *model,
-                         const struct node_work *work, const struct node_usage *usage)
+static void learn_cached(struct node_router *r, struct node_replica *replica,
+                         struct node_model *model, const struct node_work *work,
+                         const struct node_usage *usage, uint64_t now_ms)
 {
     double prompt = (double)usage->prompt_tokens, cached = (double)usage->cached_tokens;
     double scale = prompt / work->prompt_tokens;
@@ -288,6 +289,14 @@ static void learn_cached(struct node_replica *replica, struct node_model *model,
                              .all = work->held_all,
                              .block = block,
                              .share = replica->evidence.share};
+    const struct node_rendered_answer answer = {
+        .prompt_tokens = prompt,
+        .cached_tokens = cached,
+        .predicted_tokens = node_reuse_whole(&model->reuse[work->answer_whole], &held),
+        .sure = is_sure(replica, &work->reach),
+        .block_tokens = block,
+    };
+    node_router_rendering_learn(r, work, &answer, now_ms);
     if (whole > grain || cached > 0)
         node_reuse_add(&model->reuse[work->answer_whole], &held, is_sure(replica, &work->reach),
                        cached);
@@ -319,7 +328,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
     learn_bytes(replica, model, &e->work, usage);
     if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0 && !e->work.continues)
-        learn_cached(replica, model, &e->work, usage);
+        learn_cached(r, replica, model, &e->work, usage, now_ms);
 }
 
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms)

@@ -333,6 +333,25 @@ static void put_decisions(const struct node_router *r, struct prometheus *p)
     }
 }
 
+static void put_renderings(const struct node_router *r, struct prometheus *p)
+{
+    struct node_renderings_stats s = node_renderings_stats(r->renderings);
+    const struct prometheus_figure figures[] = {
+        {"client_kinds", PROMETHEUS_GAUGE, "Kinds of clients whose prompts are read apart.",
+         (double)s.kinds},
+        {"client_kinds_watched", PROMETHEUS_GAUGE,
+         "Those of which it is being learned how engines render their prompts.", (double)s.watched},
+        {"client_kinds_displaced_total", PROMETHEUS_COUNTER,
+         "Kinds that gave way to new ones: what was learned of them is lost.", (double)s.displaced},
+        {"renderings_learned_total", PROMETHEUS_COUNTER,
+         "Changes of how a kind's prompts are read, by the cached tokens that answers report.",
+         (double)s.learned},
+        {"renderings_adopted_total", PROMETHEUS_COUNTER, "The same, as another router told.",
+         (double)s.adopted},
+    };
+    prometheus_figures(p, figures, ARRAY_LEN(figures));
+}
+
 /* --- the whole node ------------------------------------------------------------------------- */
 
 static void put_index(const struct node_router *r, struct prometheus *p)
@@ -430,4 +449,5 @@ void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct pr
     put_models(r, p);
     put_decisions(r, p);
     put_index(r, p);
+    put_renderings(r, p);
 }

@@ -16,7 +16,6 @@ enum {
     TOKEN_ID_BYTES = 4,      /* as the chain counts them */
     FLEET_EVERY_MS = 10,     /* how fast all are believed to be is worked out no more often */
     USED_MS = 10000,         /* a replica that got a request so lately is in use */
-    PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
     RATE_SAMPLES_MIN = 8,    /* from which on a predicted TTFT is more than a guess */
 };
 
@@ -72,6 +71,8 @@ int node_router_create(struct node_router **out, const struct node_router_config
         err = node_adapters_create(&r->adapters);
     if (err == ERR_OK)
         err = node_answered_create(&r->answered, &r->common->secret);
+    if (err == ERR_OK)
+        err = node_renderings_create(&r->renderings, &r->common->secret);
     if (err != ERR_OK) {
         node_router_destroy(r);
         return err;
@@ -86,6 +87,7 @@ void node_router_destroy(struct node_router *r)
         return;
     node_bookings_destroy(r->bookings);
     node_answered_destroy(r->answered);
+    node_renderings_destroy(r->renderings);
     node_adapters_destroy(r->adapters);
     node_models_destroy(r->models);
     free(r->replicas);
@@ -120,6 +122,7 @@ void node_router_check(const struct node_router *r)
     node_models_check(r->models);
     node_router_reject_check(r);
     node_adapters_check(r->adapters);
+    node_renderings_check(r->renderings);
     node_router_held_check(r);
     node_state_check(r->state);
     CHECK(r->crdt == node_state_crdt(r->state) && r->index == node_state_index(r->state));
@@ -345,18 +348,6 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     return evaluate(r, request, &need, excluded, costs, now_ms, size);
 }
 
-/* The prompts that share their first blocks share this key. */
-static uint64_t prefix_key(const struct chain *chain)
-{
-    uint64_t key = 0;
-    for (unsigned i = 0; chain && i < chain->length; i++) {
-        if (i > 0 && chain->points[i].blocks > PREFIX_KEY_BLOCKS)
-            break;
-        key = chain->points[i].id;
-    }
-    return key;
-}
-
 struct node_policy_input node_router_policy_input(struct node_router *r,
                                                   const struct node_request *request)
 {
@@ -371,7 +362,7 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
         .count = r->candidate_count,
         .weighted = weighted,
         .session_key = session,
-        .prefix_key = prefix_key(request->chain),
+        .prefix_key = node_router_prefix_key(request->chain),
         .near_tie = r->config.near_tie,
         .routers = r->routers,
         .place = r->place,
@@ -488,6 +479,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     CHECK(index < r->candidate_count);
     const struct node_candidate *c = &r->candidates[index];
     struct node_work work = work_of(r, c, request, &size, now_ms);
+    work.rendered = request->rendered;
     enum node_reason reason = request->replica_wanted >= 0
                                   ? NODE_REASON_MAKER
                                   : node_reason_of(r->candidates, r->candidate_count, index);

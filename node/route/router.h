@@ -45,6 +45,7 @@
 #include "node/cluster/state.h"
 #include "node/replica/health.h"
 #include "node/replica/reject.h"
+#include "node/replica/renderings.h"
 #include "node/replica/scrape.h"
 #include "node/replica/standing.h"
 #include "node/replica/terms.h"
@@ -100,9 +101,10 @@ struct node_request {
     uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
     bool again;            /* it can be sent again if it is rejected */
     enum node_company company;
-    int kept_for_it;  /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
-    bool may_wait;    /* where only those that are kept for others are left: ERR_AGAIN */
-    struct slice id;  /* as operators know it; empty: none. It and */
+    int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
+    bool may_wait;   /* where only those that are kept for others are left: ERR_AGAIN */
+    struct node_rendered rendered; /* what its chain was made for */
+    struct slice id;               /* as operators know it; empty: none. It and */
     unsigned attempt; /* the number of the attempt, from 1, are only shown (decisions.h) */
 };
 
@@ -387,6 +389,20 @@ unsigned node_router_kept(const struct node_router *r);
  * node_router_choose(). */
 MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,
                                   const uint64_t *excluded, uint64_t now_ms);
+
+/* The client of a prompt: the product that its User-Agent names, and the form of the API, a
+ * literal. */
+struct node_client {
+    struct slice agent;
+    const char *form;
+};
+/* How engines see a prompt of this client, whose points are not joined yet; before
+ * http_prompt_join(). Keeps what is to be learned from. */
+void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
+                        const struct http_prompt_form *form, const struct chain *points,
+                        uint64_t now_ms, struct node_rendered *out);
+/* The same to look at: of the kind of client that asked for this model last. Nothing is kept. */
+void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out);
 
 /* First byte of the answer's body that carries work (the first token): prefill is released and
  * its duration is learned from. At most once per booking; later calls do nothing. */

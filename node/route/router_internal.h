@@ -7,6 +7,7 @@
  *   discovered.c  which of them the sources of this router list
  *   ranks.c     which data-parallel ranks an address has
  *   held.c      what replicas hold of a prompt
+ *   rendering.c  what engines make of a client's prompts
  *   horizon.c   how long what caches hold is wanted
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
@@ -59,6 +60,7 @@ struct node_router {
     struct node_models *models;
     struct node_bookings *bookings;
     struct node_answered *answered;
+    struct node_renderings *renderings;
     struct node_decay decay;
     struct node_ratio reuse_age; /* seconds, of what prompts found: since its last use */
     double horizon_s;            /* R, as `decay` has it */
@@ -226,6 +228,8 @@ void node_router_beliefs_refresh(struct node_router *r);
 void node_router_beliefs_now(struct node_router *r, uint64_t now_ms);
 /* Asks for the memory that node_router_match() reads first, while there is other work to do. */
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain);
+/* The prompts that share their first blocks share this key. */
+uint64_t node_router_prefix_key(const struct chain *chain);
 /* What every replica holds of the prompt: lengths and generations. */
 void node_router_match(struct node_router *r, const struct node_request *request);
 /* After it: blocks of the prompt that are believed to be there. */
@@ -264,6 +268,12 @@ static inline struct node_reuse *node_router_reuse(const struct node_router *r, 
 {
     return &node_models_row_at(r->models, model)->reuse[answer_whole];
 }
+
+/* --- rendering.c --- */
+
+/* What an answer says of how its prompt was rendered. */
+void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
+                                 const struct node_rendered_answer *answer, uint64_t now_ms);
 
 /* --- health.c --- */
 

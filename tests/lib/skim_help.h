@@ -9,6 +9,7 @@
 
 static struct hash_secret secret;
 static struct http_skim skim;
+static struct rendering skim_rendering; /* what the chains are for */
 
 static inline int setup(void **state)
 {
@@ -31,7 +32,8 @@ static inline void skim_split(const char *body, size_t len, size_t cut, size_t s
         free(part);
         at += n;
     }
-    http_skim_finish(&skim);
+    http_skim_end(&skim);
+    http_skim_join(&skim, skim_rendering);
 }
 
 static inline void skim_whole(const char *body)

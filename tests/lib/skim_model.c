@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "http/content.h"
+#include "tests/lib/skim_atom.h"
 
 json_t *model_parse(const char *bytes, size_t len)
 {
@@ -37,98 +38,7 @@ json_t *model_parse(const char *bytes, size_t len)
     return doc;
 }
 
-/* --- atoms -------------------------------------------------------------------------------------
- */
-
-struct atom {
-    struct hash128 digest;
-    uint64_t weight;
-};
-
-static struct hash128 mix(const struct hash_secret *secret, uint64_t tag, struct hash128 a,
-                          struct hash128 b)
-{
-    uint64_t words[5] = {tag, a.low, a.high, b.low, b.high};
-    return hash128(secret, words, sizeof words);
-}
-
 static const struct hash128 zero;
-
-/* Long strings are hashed in pieces of 1024 bytes; the last may be empty. */
-static struct hash128 string_digest(const struct hash_secret *secret, const char *at, size_t len)
-{
-    if (len < 1024)
-        return hash128(secret, at, len);
-    struct hash128 state = zero;
-    for (;;) {
-        size_t n = len < 1024 ? len : 1024;
-        char piece[16 + 1024];
-        memcpy(piece, &state, 16);
-        memcpy(piece + 16, at, n);
-        state = hash128(secret, piece, 16 + n);
-        if (n < 1024)
-            return state;
-        at += n;
-        len -= n;
-    }
-}
-
-static bool is_number(const json_t *v)
-{
-    return json_is_string(v) && json_string_length(v) > 0 &&
-           json_string_value(v)[0] == MODEL_NUMBER;
-}
-
-static bool is_text(const json_t *v)
-{
-    return json_is_string(v) && !is_number(v);
-}
-
-static void add_member(const struct hash_secret *secret, struct atom *sum, const char *key,
-                       struct atom value)
-{
-    uint64_t name = string_digest(secret, key, strlen(key)).low;
-    struct hash128 member = mix(secret, name, value.digest, zero);
-    sum->digest.low += member.low;
-    sum->digest.high += member.high;
-    sum->weight += strlen(key) + value.weight;
-}
-
-static struct atom atom_of(const struct hash_secret *secret, const json_t *v)
-{
-    struct atom sum = {zero, 0};
-    if (json_is_object(v)) {
-        const char *key;
-        json_t *member;
-        json_object_foreach((json_t *)v, key, member)
-        {
-            if (strcmp(key, "cache_control") != 0)
-                add_member(secret, &sum, key, atom_of(secret, member));
-        }
-        sum.digest = mix(secret, 'o', sum.digest, zero);
-        return sum;
-    }
-    if (json_is_array(v)) {
-        for (size_t i = 0; i < json_array_size(v); i++) {
-            struct atom element = atom_of(secret, json_array_get(v, i));
-            sum.digest = mix(secret, 0, sum.digest, element.digest);
-            sum.weight += element.weight;
-        }
-        sum.digest = mix(secret, 'a', sum.digest, zero);
-        return sum;
-    }
-    const char *text = json_is_true(v) ? "true" : json_is_false(v) ? "false" : "null";
-    size_t len = strlen(text);
-    char tag = 'l';
-    if (json_is_string(v)) {
-        text = json_string_value(v) + (is_number(v) ? 1 : 0);
-        len = json_string_length(v) - (is_number(v) ? 1 : 0);
-        tag = is_number(v) ? 'n' : 's';
-    }
-    sum.digest = mix(secret, (uint64_t)tag, string_digest(secret, text, len), zero);
-    sum.weight = len;
-    return sum;
-}
 
 /* --- the hash of a segment ---------------------------------------------------------------------
  */
@@ -145,7 +55,26 @@ struct hasher {
     bool has_ids;
     bool has_other;
     struct chain_content content;
+    struct hash128 set; /* of its atoms, in any order */
+    uint64_t end_salt;  /* of the role of the message whose head it is */
 };
+
+/* The segments in the order of a prompt, and of which each is the head. */
+enum { TOOLS, HEADER, SYSTEM_LINE, SYSTEM_BLOCK, SYSTEM, TEXT_LINE, TEXT_BLOCK, TEXT, SEGMENTS };
+static struct hasher segments[SEGMENTS];
+
+/* Where what is walked goes: to a segment, or to its head while that lasts. */
+struct place {
+    struct hasher *now;
+    struct hasher *whole;
+    bool may_be_header;
+    bool head_past; /* of the first message */
+};
+
+static bool in_line(const struct place *p)
+{
+    return p->now == &segments[SYSTEM_LINE] || p->now == &segments[TEXT_LINE];
+}
 
 static uint64_t next_checkpoint(const struct hasher *h)
 {
@@ -192,36 +121,87 @@ static void end_piece(struct hasher *h)
     read_points(h);
 }
 
-static void put_text(struct hasher *h, const char *at, size_t len)
+/* A text that has as many points as a block may have is none. */
+static void put_bytes(struct place *p, const char *at, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
+        struct hasher *h = p->now;
         h->piece[16 + h->piece_len++] = at[i];
         h->bytes++;
         if (h->piece_len == 4096 || h->bytes == next_checkpoint(h))
             end_piece(h);
+        h->has_other = true;
+        if (h->count == 64 && (h == &segments[SYSTEM_BLOCK] || h == &segments[TEXT_BLOCK])) {
+            unsigned max = p->whole->max;
+            *p->whole = *h;
+            p->whole->max = max;
+            *h = (struct hasher){.secret = h->secret, .max = h->max};
+            p->now = p->whole;
+        }
     }
-    h->has_other |= len > 0;
 }
 
-static void put_atom(struct hasher *h, uint64_t tag, struct atom atom)
+static void leave_head(struct place *p)
 {
+    if (p->now != p->whole)
+        end_piece(p->now);
+    p->now = p->whole;
+}
+
+static void put_text(struct place *p, const char *at, size_t len)
+{
+    static const char header[] = "x-anthropic-billing-header";
+    if (len == 0)
+        return;
+    if (!in_line(p)) {
+        put_bytes(p, at, len);
+        leave_head(p);
+        return;
+    }
+    struct hasher *line = p->now;
+    if (p->may_be_header && len >= strlen(header) && memcmp(at, header, strlen(header)) == 0) {
+        p->may_be_header = false;
+        p->now = &segments[HEADER];
+        put_bytes(p, at, len);
+        end_piece(p->now);
+        p->now = line;
+        return;
+    }
+    const char *end = memchr(at, '\n', len < 512 ? len : 512);
+    size_t first = end != NULL ? (size_t)(end - at) + 1 : len < 512 ? len : 0;
+    put_bytes(p, at, first);
+    end_piece(p->now);
+    p->now = line + 1;
+    put_bytes(p, at + first, len - first);
+    leave_head(p);
+}
+
+static void put_atom(struct place *p, uint64_t tag, struct atom atom)
+{
+    leave_head(p);
+    struct hasher *h = p->now;
     end_piece(h);
     uint64_t words[6] = {h->state.low,    h->state.high,    tag,
                          atom.digest.low, atom.digest.high, atom.weight};
     h->state = hash128(h->secret, words, sizeof words);
     h->bytes += atom.weight;
     h->has_other |= tag == 0x61746f6d;
+    if (tag == 0x61746f6d) {
+        h->set.low += atom.digest.low;
+        h->set.high += atom.digest.high;
+    }
     read_points(h);
 }
 
-static void put_value(struct hasher *h, const json_t *v)
+static void put_value(struct place *p, const json_t *v)
 {
-    put_atom(h, 0x61746f6d, atom_of(h->secret, v));
+    put_atom(p, 0x61746f6d, model_atom_of(p->now->secret, v));
 }
 
-static void put_separator(struct hasher *h)
+static void put_separator(struct place *p)
 {
-    put_atom(h, 0x73657061, (struct atom){zero, 0});
+    if (!in_line(p))
+        put_atom(p, 0x73657061, (struct atom){zero, 0});
 }
 
 /* --- walking the prompt ------------------------------------------------------------------------
@@ -240,24 +220,25 @@ static bool is_media(const char *key)
 
 static bool is_text_type(const char *key, const json_t *v)
 {
-    return strcmp(key, "type") == 0 && is_text(v) &&
+    return strcmp(key, "type") == 0 && model_is_text(v) &&
            (strcmp(json_string_value(v), "text") == 0 ||
             strcmp(json_string_value(v), "input_text") == 0 ||
             strcmp(json_string_value(v), "output_text") == 0);
 }
 
-static void put_content(struct hasher *h, const json_t *v);
+static void put_content(struct place *p, const json_t *v);
 
-static void put_part(struct hasher *h, const json_t *part)
+static void put_part(struct place *p, const json_t *part)
 {
-    end_piece(h);
+    end_piece(p->now);
     const json_t *content = json_object_get(part, "content");
     const json_t *text = json_object_get(part, "text");
-    bool content_streams = is_text(content) || json_is_array(content) || json_is_object(content);
+    bool content_streams =
+        model_is_text(content) || json_is_array(content) || json_is_object(content);
     if (content_streams)
-        put_content(h, content);
-    else if (is_text(text))
-        put_text(h, json_string_value(text), json_string_length(text));
+        put_content(p, content);
+    else if (model_is_text(text))
+        put_text(p, json_string_value(text), json_string_length(text));
     struct atom sum = {zero, 0};
     const char *key;
     json_t *member;
@@ -265,67 +246,89 @@ static void put_part(struct hasher *h, const json_t *part)
     {
         if (strcmp(key, "cache_control") == 0 || json_is_null(member) ||
             is_text_type(key, member) || (strcmp(key, "content") == 0 && content_streams) ||
-            (strcmp(key, "text") == 0 && is_text(text)))
+            (strcmp(key, "text") == 0 && model_is_text(text)))
             continue;
         uint64_t before = sum.weight;
-        add_member(h->secret, &sum, key, atom_of(h->secret, member));
+        model_add_member(p->now->secret, &sum, key,
+                         model_atom_in(p->now->secret, member, model_is_typed(key), is_media(key)));
         if (is_media(key))
             sum.weight = before + 4096;
+        if (is_media(key))
+            leave_head(p);
         if (strstr(key, "audio") != NULL)
-            h->content.media[CHAIN_SOUND] += is_media(key);
+            p->now->content.media[CHAIN_SOUND] += is_media(key);
         else if (strstr(key, "video") != NULL || strstr(key, "file") != NULL)
-            h->content.media[CHAIN_FILM] += is_media(key);
+            p->now->content.media[CHAIN_FILM] += is_media(key);
         else
-            h->content.media[CHAIN_IMAGE] += is_media(key);
+            p->now->content.media[CHAIN_IMAGE] += is_media(key);
     }
     if (sum.digest.low != 0 || sum.digest.high != 0)
-        put_atom(h, 0x61746f6d, sum);
+        put_atom(p, 0x61746f6d, sum);
 }
 
-static void put_content(struct hasher *h, const json_t *v)
+static void put_content(struct place *p, const json_t *v)
 {
-    if (is_text(v))
-        put_text(h, json_string_value(v), json_string_length(v));
+    if (model_is_text(v))
+        put_text(p, json_string_value(v), json_string_length(v));
     else if (json_is_object(v))
-        put_part(h, v);
+        put_part(p, v);
     for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++) {
         const json_t *part = json_array_get(v, i);
-        bool apart = i > 0 && (is_text(part) || json_is_array(part) || json_is_object(part));
+        bool apart = i > 0 && (model_is_text(part) || json_is_array(part) || json_is_object(part));
         if (apart)
-            put_separator(h);
+            put_separator(p);
         if (json_is_object(part))
-            put_part(h, part);
-        else if (is_text(part))
-            put_text(h, json_string_value(part), json_string_length(part));
+            put_part(p, part);
+        else if (model_is_text(part))
+            put_text(p, json_string_value(part), json_string_length(part));
         else
-            put_value(h, part);
+            put_value(p, part);
     }
 }
 
-static void put_message_end(struct hasher *h, struct atom sum, const char *role, size_t role_len,
-                            unsigned first_point)
+/* How many points each segment had when a message began. */
+struct counts {
+    unsigned of[SEGMENTS];
+};
+
+static struct counts counts_now(void)
 {
-    end_piece(h);
+    struct counts counts;
+    for (int i = 0; i < SEGMENTS; i++)
+        counts.of[i] = segments[i].count;
+    return counts;
+}
+
+/* The end points of a head, which come later, are of its message. */
+static void put_message_end(struct place *p, struct atom sum, const char *role, size_t role_len,
+                            const struct counts *before)
+{
+    end_piece(p->now);
     if (role != NULL) {
-        uint64_t digest = string_digest(h->secret, role, role_len).low;
-        for (unsigned i = first_point; i < h->count; i++)
-            h->points[i].id = hash_mix(h->points[i].id ^ digest);
-        struct hash128 member = mix(h->secret, 0, (struct hash128){.low = digest}, zero);
+        uint64_t digest = model_string_digest(p->now->secret, role, role_len).low;
+        for (struct hasher *h = p->whole == &segments[TEXT] ? &segments[TEXT_LINE] : p->whole;
+             h <= p->whole; h++) {
+            for (unsigned i = before->of[h - segments]; i < h->count; i++)
+                h->points[i].id = hash_mix(h->points[i].id ^ digest);
+            h->end_salt = p->head_past || h == p->whole ? h->end_salt : digest;
+        }
+        struct hash128 member = model_mix(p->now->secret, 0, (struct hash128){.low = digest}, zero);
         sum.digest.low += member.low;
         sum.digest.high += member.high;
     }
+    p->head_past = true;
     sum.weight += 16;
-    put_atom(h, 0x61746f6d, sum);
+    put_atom(p, 0x61746f6d, sum);
 }
 
-static void put_message(struct hasher *h, const json_t *message)
+static void put_message(struct place *p, const json_t *message)
 {
-    end_piece(h);
-    unsigned first_point = h->count;
+    end_piece(p->now);
+    struct counts before = counts_now();
     const json_t *content = json_object_get(message, "content");
-    bool streams = is_text(content) || json_is_array(content) || json_is_object(content);
+    bool streams = model_is_text(content) || json_is_array(content) || json_is_object(content);
     if (streams)
-        put_content(h, content);
+        put_content(p, content);
     struct atom sum = {zero, 0};
     const char *key;
     json_t *member;
@@ -333,17 +336,18 @@ static void put_message(struct hasher *h, const json_t *message)
     {
         if (strcmp(key, "cache_control") != 0 && strcmp(key, "role") != 0 &&
             !json_is_null(member) && !(streams && strcmp(key, "content") == 0))
-            add_member(h->secret, &sum, key, atom_of(h->secret, member));
+            model_add_member(p->now->secret, &sum, key,
+                             model_atom_in(p->now->secret, member, model_is_typed(key), false));
     }
     const json_t *role = json_object_get(message, "role");
-    bool has_role = is_text(role);
-    put_message_end(h, sum, has_role ? json_string_value(role) : NULL,
-                    has_role ? json_string_length(role) : 0, first_point);
+    bool has_role = model_is_text(role);
+    put_message_end(p, sum, has_role ? json_string_value(role) : NULL,
+                    has_role ? json_string_length(role) : 0, &before);
 }
 
 static bool id_of(const json_t *v, uint32_t *id)
 {
-    if (!is_number(v) || json_string_length(v) > 11 ||
+    if (!model_is_number(v) || json_string_length(v) > 11 ||
         strspn(json_string_value(v) + 1, "0123456789") + 1 != json_string_length(v))
         return false;
     unsigned long long value = strtoull(json_string_value(v) + 1, NULL, 10);
@@ -351,55 +355,64 @@ static bool id_of(const json_t *v, uint32_t *id)
     return value <= UINT32_MAX;
 }
 
-static void put_list(struct hasher *h, const json_t *list)
+static void put_list(struct place *p, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *v = json_array_get(list, i);
         uint32_t id;
-        if (i > 0 && (is_text(v) || json_is_array(v)))
-            put_separator(h);
-        if (is_text(v)) {
-            put_text(h, json_string_value(v), json_string_length(v));
+        if (i > 0 && (model_is_text(v) || json_is_array(v)))
+            put_separator(p);
+        if (model_is_text(v)) {
+            put_text(p, json_string_value(v), json_string_length(v));
         } else if (json_is_array(v)) {
-            put_list(h, v);
+            put_list(p, v);
         } else if (json_is_object(v)) {
-            put_message(h, v);
+            put_message(p, v);
         } else if (id_of(v, &id)) {
+            leave_head(p);
+            struct hasher *h = p->now;
             bool other = h->has_other;
             char bytes[4] = {(char)id, (char)(id >> 8), (char)(id >> 16), (char)(id >> 24)};
             h->has_ids = true;
-            put_text(h, bytes, 4);
+            put_bytes(p, bytes, 4);
             h->has_other = other;
         } else {
-            put_value(h, v);
+            put_value(p, v);
         }
     }
 }
 
-static void put_segment(struct hasher *h, const json_t *body, const char *const *names)
+static void put_segment(struct hasher *whole, const json_t *body, const char *const *names)
 {
+    struct place place = {.now = whole, .whole = whole};
+    struct place *p = &place;
+    struct counts before = counts_now();
     for (; *names != NULL; names++) {
         const json_t *v = json_object_get(body, *names);
         if (v == NULL || json_is_null(v))
             continue;
         bool is_content = strcmp(*names, "system") == 0 || strcmp(*names, "instructions") == 0;
+        if ((is_content || strcmp(*names, "messages") == 0 || strcmp(*names, "input") == 0) &&
+            whole > segments)
+            place.now = whole - 2;
+        place.may_be_header = is_content && !json_is_string(v);
         bool is_plain = !json_is_string(v) && !json_is_array(v) && !json_is_object(v);
-        if (is_plain || is_number(v)) {
-            put_value(h, v);
+        if (is_plain || model_is_number(v)) {
+            put_value(p, v);
         } else if (is_content) {
-            put_content(h, v);
+            put_content(p, v);
         } else if (json_is_array(v)) {
-            put_list(h, v);
+            put_list(p, v);
         } else if (json_is_object(v)) {
-            put_message(h, v);
+            put_message(p, v);
         } else {
-            put_text(h, json_string_value(v), json_string_length(v));
+            put_text(p, json_string_value(v), json_string_length(v));
             if (strcmp(*names, "input") == 0)
-                put_message_end(h, (struct atom){zero, 0}, "user", 4, 0);
+                put_message_end(p, (struct atom){zero, 0}, "user", 4, &before);
         }
         break;
     }
-    end_piece(h);
+    end_piece(p->now);
 }
 
 static struct hash128 namespace_of(const struct hash_secret *secret, const json_t *body)
@@ -412,9 +425,9 @@ static struct hash128 namespace_of(const struct hash_secret *secret, const json_
     struct buf bytes = {.at = NULL};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *v = json_object_get(body, names[i][0]);
-        if (!is_text(v) && names[i][1] != NULL)
+        if (!model_is_text(v) && names[i][1] != NULL)
             v = json_object_get(body, names[i][1]);
-        if (!is_text(v)) {
+        if (!model_is_text(v)) {
             CHECK(buf_append_char(&bytes, 0) == 0);
             continue;
         }
@@ -423,7 +436,7 @@ static struct hash128 namespace_of(const struct hash_secret *secret, const json_
             CHECK(buf_append_char(&bytes, 1) == 0 && buf_append_char(&bytes, (char)len) == 0);
             CHECK(buf_append(&bytes, json_string_value(v), len) == 0);
         } else {
-            struct hash128 d = string_digest(secret, json_string_value(v), len);
+            struct hash128 d = model_string_digest(secret, json_string_value(v), len);
             CHECK(buf_append_char(&bytes, 2) == 0 && buf_append_char(&bytes, 32) == 0);
             CHECK(buf_printf(&bytes, "%016llx%016llx", (unsigned long long)d.high,
                              (unsigned long long)d.low) == 0);
@@ -434,46 +447,95 @@ static struct hash128 namespace_of(const struct hash_secret *secret, const json_
     return digest;
 }
 
-void model_chain(const struct hash_secret *secret, const json_t *body, struct chain *out)
+static struct hash128 arguments_of(const struct hash_secret *secret, const json_t *body)
+{
+    static const char *const names[] = {
+        "chat_template",   "chat_template_kwargs",  "reasoning_effort",   "reasoning",
+        "thinking",        "output_config",         "add_special_tokens", "mm_processor_kwargs",
+        "media_io_kwargs", "truncate_prompt_tokens"};
+    struct atom sum = {zero, 0};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const json_t *v = json_object_get(body, names[i]);
+        if (v != NULL && !json_is_null(v))
+            model_add_member(secret, &sum, names[i], model_atom_of(secret, v));
+    }
+    return sum.digest;
+}
+
+static void end_point(struct hasher *h)
+{
+    uint32_t at = h->count == 0 ? 0 : h->points[h->count - 1].blocks;
+    uint32_t beyond = (uint32_t)(h->bytes / 256) - at;
+    uint8_t code = CHECKPOINT_CODE_MAX;
+    if (beyond == 0)
+        return;
+    while (checkpoint_weight(code) > beyond)
+        code--;
+    uint64_t id = h->state.low;
+    h->points[h->count++] =
+        (struct chain_point){.id = h->end_salt != 0 ? hash_mix(id ^ h->end_salt) : id,
+                             .blocks = at + checkpoint_weight(code),
+                             .code = code,
+                             .media = (uint16_t)chain_media(&h->content)};
+}
+
+/* Which segments an engine sees, in its order. */
+static unsigned order_of(struct rendering rendering, struct hasher **out)
+{
+    bool has_system = false;
+    unsigned count = 0;
+    for (int i = SYSTEM_LINE; i <= SYSTEM; i++)
+        has_system |= segments[i].bytes > 0;
+    int first = has_system ? SYSTEM_LINE : TEXT_LINE;
+    bool tools = segments[TOOLS].bytes > 0;
+    if (tools && !rendering.tools_after)
+        out[count++] = &segments[TOOLS];
+    for (int i = HEADER; i < SEGMENTS; i++) {
+        bool gone = (i == HEADER && !rendering.counts_header) ||
+                    (i == first && rendering.lead > 0) || (i == first + 1 && rendering.lead == 2);
+        if (!gone && segments[i].bytes > 0)
+            out[count++] = &segments[i];
+        if (tools && rendering.tools_after && i == (has_system ? SYSTEM : TEXT_BLOCK))
+            out[count++] = &segments[TOOLS];
+    }
+    return count;
+}
+
+void model_chain(const struct hash_secret *secret, const json_t *body, struct rendering rendering,
+                 struct chain *out)
 {
     static const char *const tools[] = {"tools", "functions", NULL};
     static const char *const system_[] = {"system", "instructions", "documents", NULL};
     static const char *const prompt[] = {"input_ids", "token_ids", "messages", "prompt",
                                          "input",     "text",      "query",    NULL};
-    static const char *const *const segments[] = {tools, system_, prompt};
-    static struct hasher hashers[3];
-    struct hash128 before = namespace_of(secret, body);
-    int last = 0;
-    memset(hashers, 0, sizeof hashers);
-    for (int i = 0; i < 3; i++) {
-        hashers[i].secret = secret;
-        hashers[i].max = i == 2 ? 256 : 127;
-        put_segment(&hashers[i], body, segments[i]);
-        last = hashers[i].bytes > 0 ? i : last;
+    static const unsigned max[] = {96, 2, 2, 64, 96, 2, 64, 256};
+    struct hash128 before = namespace_of(secret, body), given = arguments_of(secret, body);
+    if (!rendering.no_arguments && (given.low != 0 || given.high != 0)) {
+        uint64_t words[5] = {before.low, before.high, given.low, given.high, 0x61726773};
+        before = hash128(secret, words, sizeof words);
     }
-    out->length = 0;
-    out->chunks = false;
-    out->content = (struct chain_content){0};
-    out->bytes = 0;
+    memset(segments, 0, sizeof segments);
+    for (int i = 0; i < SEGMENTS; i++) {
+        segments[i].secret = secret;
+        segments[i].max = max[i];
+    }
+    put_segment(&segments[TOOLS], body, tools);
+    put_segment(&segments[SYSTEM], body, system_);
+    put_segment(&segments[TEXT], body, prompt);
+    *out = (struct chain){.length = 0};
     uint32_t blocks = 0;
-    for (int i = 0; i <= last; i++) {
-        struct hasher *h = &hashers[i];
-        uint32_t at = h->count == 0 ? 0 : h->points[h->count - 1].blocks;
-        uint32_t beyond = (uint32_t)(h->bytes / 256) - at;
-        if (i < last && beyond > 0) { /* the end counts, for something follows */
-            uint8_t code = CHECKPOINT_CODE_MAX;
-            while (checkpoint_weight(code) > beyond)
-                code--;
-            h->points[h->count++] =
-                (struct chain_point){.id = h->state.low,
-                                     .blocks = at + checkpoint_weight(code),
-                                     .code = code,
-                                     .media = (uint16_t)chain_media(&h->content)};
-        }
-        uint64_t form = (uint64_t)i << 32 | (h->has_ids ? 0x696473 : 0);
+    struct hasher *order[SEGMENTS];
+    unsigned count = order_of(rendering, order);
+    for (unsigned i = 0; i < count; i++) {
+        struct hasher *h = order[i];
+        bool sorted = h == &segments[TOOLS] && rendering.tools_sorted;
+        struct hash128 state = sorted ? h->set : h->state;
+        if (i + 1 < count) /* the end counts, for something follows */
+            end_point(h);
+        uint64_t form = (uint64_t)(h - segments) << 32 | (h->has_ids ? 0x696473 : 0);
         for (unsigned k = 0; k < h->count; k++) {
-            uint64_t words[5] = {h->points[k].id, before.low, before.high, form,
-                                 h->points[k].blocks};
+            uint64_t words[5] = {sorted ? state.low : h->points[k].id, before.low, before.high,
+                                 form, h->points[k].blocks};
             h->points[k].id = hash64(secret, words, sizeof words);
             h->points[k].blocks += blocks;
             h->points[k].media = (uint16_t)(h->points[k].media + chain_media(&out->content));
@@ -481,11 +543,11 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct ch
         }
         if (out->length > 0)
             blocks = out->points[out->length - 1].blocks;
-        uint64_t words[6] = {before.low, before.high, h->state.low, h->state.high, h->bytes, form};
-        if (h->bytes > 0)
-            before = hash128(secret, words, sizeof words);
+        uint64_t words[6] = {before.low, before.high, state.low, state.high, h->bytes, form};
+        before = hash128(secret, words, sizeof words);
         out->bytes += h->bytes;
         http_content_add(&out->content, &h->content);
     }
-    out->token_ids = hashers[2].has_ids && !hashers[2].has_other && out->bytes == hashers[2].bytes;
+    const struct hasher *text = &segments[TEXT];
+    out->token_ids = text->has_ids && !text->has_other && out->bytes == text->bytes;
 }

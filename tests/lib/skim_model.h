@@ -10,13 +10,15 @@
 
 #include "base/chain.h"
 #include "base/hash.h"
+#include "base/rendering.h"
 
 enum { MODEL_NUMBER = '\x01' };
 
 /* NULL if jansson refuses it, or if an object has a member twice. */
 json_t *model_parse(const char *bytes, size_t len);
 
-/* The chain of a body, an object of model_parse(). */
-void model_chain(const struct hash_secret *secret, const json_t *body, struct chain *out);
+/* The chain of a body, an object of model_parse(), for an engine that renders it so. */
+void model_chain(const struct hash_secret *secret, const json_t *body, struct rendering rendering,
+                 struct chain *out);
 
 #endif

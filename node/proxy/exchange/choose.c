@@ -24,6 +24,48 @@ static struct slice session_of(const struct exchange *x)
     return slice_of(NULL, 0);
 }
 
+/* "claude-cli/2.1.197 (external, cli)": the product, for versions come and go. */
+void exchange_read_agent(struct exchange *x, const struct http_head *head)
+{
+    struct slice agent = http_head_get(head, HTTP_USER_AGENT);
+    size_t len = 0;
+    while (len < agent.len && len < sizeof x->agent && agent.at[len] != '/' && agent.at[len] != ' ')
+        len++;
+    if (len > 0)
+        memcpy(x->agent, agent.at, len);
+    x->agent_len = (uint8_t)len;
+}
+
+static const char *form_of(enum http_path_kind kind)
+{
+    switch (kind) {
+    case HTTP_PATH_CHAT:
+        return "chat";
+    case HTTP_PATH_MESSAGES:
+        return "messages";
+    case HTTP_PATH_RESPONSES:
+        return "responses";
+    default:
+        return "other";
+    }
+}
+
+void exchange_render(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    x->rendered = (struct node_rendered){.kind = 0};
+    if (!x->skim.understood)
+        return;
+    struct slice model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
+    const struct node_client client = {slice_of(x->agent, x->agent_len), form_of(x->route.kind)};
+    if (x->local)
+        node_router_render_shown(p->config.router, model, &x->rendered);
+    else
+        node_router_render(p->config.router, &client, model, http_skim_form(&x->skim),
+                           http_skim_chain(&x->skim), p->now_ms, &x->rendered);
+    http_skim_join(&x->skim, x->rendered.rendering);
+}
+
 /* The stored response that the request asks for or continues: only its maker has it. */
 struct slice exchange_stored_response(const struct exchange *x)
 {
@@ -70,6 +112,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
         out->lora = http_skim_field(&x->skim, HTTP_SKIM_LORA);
         out->chain = http_skim_chain(&x->skim);
+        out->rendered = x->rendered;
         out->continues = http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID).len > 0;
         out->answer_whole = !x->skim.flags[HTTP_SKIM_STREAM];
         int64_t limit = http_skim_output_max(&x->skim);

@@ -114,6 +114,8 @@ struct exchange {
     uint16_t origin_len; /* of the Origin, where only some may call and it may; else 0 */
     uint8_t session_len;
     uint8_t stored_id_len;
+    uint8_t agent_len;
+    struct node_rendered rendered; /* how engines see its prompt */
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
     bool key_counts;        /* access_end() is due */
     uint64_t client_id;     /* a hash of the key that it showed, or of its address; 0: none */
@@ -206,6 +208,7 @@ struct exchange {
     char host[EXCHANGE_HOST_MAX];
     char origin[EXCHANGE_ORIGIN_MAX];
     char session[EXCHANGE_SESSION_MAX];
+    char agent[NODE_KIND_AGENT_MAX];       /* the product that the client's User-Agent names */
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */
 };
@@ -247,6 +250,10 @@ void exchange_session_set(struct exchange *x, struct slice value);
 
 /* Begins to read the prompt, as the router's policy wants it, in what comes of the body. */
 void exchange_skim_begin(struct exchange *x);
+/* The client's kind, by its head; and after http_skim_end() its prompt's chain, as engines see
+ * it. */
+void exchange_read_agent(struct exchange *x, const struct http_head *head);
+void exchange_render(struct exchange *x);
 /* What a policy may know of the request, from the finished skim. */
 void exchange_describe(const struct exchange *x, struct node_request *out);
 

@@ -209,6 +209,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     if (x->skimming)
         exchange_skim_begin(x);
     exchange_read_session(x, head);
+    exchange_read_agent(x, head);
     if (exchange_computes(x->route.kind))
         x->client_id = exchange_key_client(x, head);
     exchange_host_note(x, head->host);
@@ -359,7 +360,8 @@ static bool complete(struct exchange *x)
         return true;
     x->request.answered_whole = x->form && x->route.kind == HTTP_PATH_MEDIA;
     if (x->skimming) {
-        http_skim_finish(&x->skim);
+        http_skim_end(&x->skim);
+        exchange_render(x);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;
         bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);

@@ -204,12 +204,30 @@ static unsigned least_of(const struct play *p, unsigned first)
     return least;
 }
 
+/* As a router reads the prompt where its client puts a line in front of it. */
+static struct node_rendered read_leading(struct play *p, struct flight *f, uint64_t now_ms)
+{
+    static struct http_prompt prompt;
+    struct node_rendered rendered = {.kind = 0};
+    if (p->setup->leading == LEADING_NONE)
+        return rendered;
+    const struct node_client client = {SLICE("bench"), "chat"};
+    leading_read(&f->ask->prompt, p->setup->bytes_per_token, p->setup->leading, f->unique, &prompt);
+    node_router_render(router_at(p, f->router), &client, SLICE("base"), &prompt.form, &prompt.chain,
+                       now_ms, &rendered);
+    http_prompt_join(&prompt.form, prompt.secret, rendered.rendering, &prompt.chain);
+    f->chain = prompt.chain;
+    return rendered;
+}
+
 static unsigned choose(struct play *p, struct flight *f)
 {
     uint64_t now_ms = routers_now_ms(p);
     char model[24];
     int len = f->ask->adapter ? snprintf(model, sizeof model, "adapter-%u", f->ask->adapter) : 0;
+    struct node_rendered rendered = read_leading(p, f, now_ms);
     struct node_request request = {
+        .rendered = rendered,
         .model = len > 0 ? slice_of(model, (size_t)len) : slice_of_cstr("base"),
         .session = slice_of_cstr(f->talk->session),
         .chain = &f->chain,

@@ -100,6 +100,56 @@ static void coding(void)
     workload_free(&work);
 }
 
+/* The coding sessions of few clients, which put a line of their own in front of each prompt. */
+static void leading(void)
+{
+    enum { ENGINES = 6, CLIENTS = 18 };
+    static const struct {
+        enum leading leading;
+        const char *says;
+    } kinds[] = {{LEADING_CONSTANT, "a constant leading line"},
+                 {LEADING_DROPPED, "a changing one that engines drop"},
+                 {LEADING_COUNTED, "a changing one that counts"}};
+    const unsigned some_routers[] = {1, 3};
+    struct workload work;
+    if (!workload_coding(&work, set.traces, (unsigned)set.half,
+                         set.talks > 0 ? (unsigned)set.talks : CLIENTS)) {
+        printf("leading: no traces in %s, skipped\n", set.traces);
+        return;
+    }
+    workload_shuffle(&work, (uint64_t)set.seed);
+    for (unsigned i = 0; i < ARRAY_LEN(some_routers); i++) {
+        unsigned routers = set.routers > 0 ? (unsigned)set.routers : some_routers[i];
+        struct figures got[ARRAY_LEN(kinds)];
+        for (unsigned n = 0; n < ARRAY_LEN(kinds); n++) {
+            struct outcome o;
+            struct quality_case c = case_plain(
+                &work, ENGINES, routers,
+                engine_plain(set.speed > 0 ? set.speed : 1, set.cache, (uint32_t)set.block));
+            c.clients = CLIENTS;
+            c.seed = (uint64_t)set.seed;
+            c.delay_ms = set.delay_ms;
+            c.leading = kinds[n].leading;
+            (void)snprintf(c.name, sizeof c.name, "%s, %u router%s", kinds[n].says, routers,
+                           routers == 1 ? "" : "s");
+            report_head(&c);
+            play(&c, &chooser_cache_aware, &o);
+            got[n] = figures_of(&o, &c);
+            report_row(chooser_cache_aware.name, &got[n], NULL);
+            record_row(&c, "", &chooser_cache_aware, &got[n]);
+            outcome_free(&o);
+        }
+        double points = 100 * (got[1].cached - got[0].cached);
+        (void)record_promise(points >= -2,
+                             "leading: %u routers: cached %.1f %% with a changing line that "
+                             "engines drop, %.1f %% with a constant one (2 points)",
+                             routers, 100 * got[1].cached, 100 * got[0].cached);
+        if (set.routers > 0)
+            break;
+    }
+    workload_free(&work);
+}
+
 /* Few runs, so few engines. */
 static void miniswe(void)
 {
@@ -187,6 +237,8 @@ int main(int argc, char **argv)
         (void)(cases_run(set.workload, set.traces) + troubles_run(set.workload));
     if (wanted("coding"))
         coding();
+    if (wanted("leading"))
+        leading();
     if (wanted("miniswe"))
         miniswe();
     if (wanted("arrivals"))

@@ -198,8 +198,11 @@ static void on_ask(void *context, struct world_event *e)
     f->sim.adapter = f->ask->adapter;
     /* All engines of a case have blocks of one size, and one template. */
     const struct engine_spec *spec = &p->setup->specs[0];
-    prompt_names(&f->ask->prompt, spec->model.block_tokens, p->uniques, spec->dropped_tokens,
-                 &f->sim.chain);
+    struct prompt seen = f->ask->prompt;
+    f->unique = p->uniques;
+    if (p->setup->leading == LEADING_COUNTED)
+        seen.space ^= hash_mix(f->unique);
+    prompt_names(&seen, spec->model.block_tokens, p->uniques, spec->dropped_tokens, &f->sim.chain);
     answer_returns(p, f);
     prompt_chain(&f->ask->prompt, p->setup->bytes_per_token, &f->chain);
     double before = cpu_now_s();

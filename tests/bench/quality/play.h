@@ -11,6 +11,7 @@
 
 #include "base/prng.h"
 #include "tests/bench/quality/engine.h"
+#include "tests/bench/quality/leading.h"
 #include "tests/bench/quality/workload.h"
 #include "tests/lib/world/use.h"
 
@@ -34,6 +35,7 @@ struct quality_case {
     /* An answer is part of the next prompt of its conversation, and the engine finds it there.
      * False: no prompt has anything of an answer. */
     bool answers_return;
+    enum leading leading;
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     uint64_t seed;
     uint64_t router_seed; /* is added to it for the routers alone */
@@ -56,6 +58,7 @@ struct flight {
     struct chain chain;         /* as routers read it */
     uint64_t *ahead;            /* names of the prompt's and the answer's blocks; NULL: its own */
     struct node_booking booking;
+    uint64_t unique;          /* of the request */
     double uncached_believed; /* by a rival, when it was sent */
 };
 

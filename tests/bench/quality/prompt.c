@@ -61,9 +61,7 @@ static bool begins_image(const struct prompt *p, uint32_t i)
     return p->units[i] & PROMPT_IMAGE && (i == 0 || p->units[i] != p->units[i - 1] + 1);
 }
 
-/* Text has more or fewer bytes a token; here by up to a fifth. An image has one length for the
- * router, whatever its tokens. */
-static uint64_t unit_bytes(const struct prompt *p, uint32_t i, double bytes_per_token)
+uint64_t prompt_unit_bytes(const struct prompt *p, uint32_t i, double bytes_per_token)
 {
     if (p->units[i] & PROMPT_IMAGE)
         return begins_image(p, i) ? CHAIN_MEDIUM_BYTES : 0;
@@ -80,7 +78,7 @@ void prompt_chain(const struct prompt *p, double bytes_per_token, struct chain *
     out->content = (struct chain_content){0};
     for (uint32_t i = 0; i < p->count; i++) {
         hash = after(hash, p->units[i]);
-        end += unit_bytes(p, i, bytes_per_token);
+        end += prompt_unit_bytes(p, i, bytes_per_token);
         out->content.media[CHAIN_IMAGE] =
             (uint16_t)(out->content.media[CHAIN_IMAGE] + begins_image(p, i));
         for (uint64_t at; n < CHECKPOINT_MAX; n++) {

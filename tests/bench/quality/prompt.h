@@ -32,6 +32,9 @@ bool prompt_continues(const struct prompt *p, const struct prompt *next);
  * has them elsewhere next time. The caller frees it. */
 void prompt_names(const struct prompt *p, uint32_t block_tokens, uint64_t unique,
                   uint32_t dropped_tokens, struct sim_chain *out);
+/* Text has more or fewer bytes a token; here by up to a fifth. An image has one length for the
+ * router, whatever its tokens. */
+uint64_t prompt_unit_bytes(const struct prompt *p, uint32_t i, double bytes_per_token);
 /* As the router reads it. */
 void prompt_chain(const struct prompt *p, double bytes_per_token, struct chain *out);
 

@@ -203,9 +203,33 @@ static void test_one_seed_is_one_outcome(void **state)
     workload_free(&w);
 }
 
+/* A line in front of each prompt that is another one each time: as good as a constant one where
+ * engines drop it, and nothing is cached where they do not. */
+static void test_a_changing_leading_line(void **state)
+{
+    (void)state;
+    struct workload w;
+    for (unsigned routers = 1; routers <= 3; routers += 2) {
+        struct quality_case c = chats(&w, routers);
+        c.leading = LEADING_CONSTANT;
+        struct figures constant = figures_by(&c, "cache_aware");
+        c.leading = LEADING_DROPPED;
+        struct figures dropped = figures_by(&c, "cache_aware");
+        c.leading = LEADING_COUNTED;
+        struct figures counted = figures_by(&c, "cache_aware");
+        print_message("%u routers: %.3f constant, %.3f dropped, %.3f counted\n", routers,
+                      constant.cached, dropped.cached, counted.cached);
+        /* All that is lost is lost before it is learned: three routers see a third each. */
+        assert_true(dropped.cached > constant.cached - (routers == 1 ? 0.02 : 0.035));
+        assert_true(counted.cached < 0.01);
+        workload_free(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_changing_leading_line),
         cmocka_unit_test(test_one_router_is_near_perfect_knowledge_and_before_all_rivals),
         cmocka_unit_test(test_four_routers_are_near_perfect_knowledge_and_before_all_rivals),
         cmocka_unit_test(test_an_engine_five_times_slower_is_known),

@@ -1,0 +1,45 @@
+/* What the engines of a model make of a prompt of one kind of client, as far as it decides which
+ * prompts share a prefix (docs/adr/0051). A plain value of one byte.
+ *
+ * Zero is what clients send, less what vLLM is known to leave out. All else is learned of an
+ * engine, or known of it.
+ */
+#ifndef BASE_RENDERING_H
+#define BASE_RENDERING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum rendering_lead {
+    RENDERING_LEAD_ALL,      /* the leading text counts */
+    RENDERING_LEAD_NO_LINE,  /* its first line does not, */
+    RENDERING_LEAD_NO_BLOCK, /* nor does the rest of its first block */
+    RENDERING_LEADS,
+};
+
+struct rendering {
+    uint8_t lead : 2;          /* enum rendering_lead */
+    uint8_t no_arguments : 1;  /* template arguments and the like do not count */
+    uint8_t tools_sorted : 1;  /* the order of tools does not */
+    uint8_t tools_after : 1;   /* tools come behind the system text */
+    uint8_t counts_header : 1; /* Claude Code's billing header is text as any other */
+};
+
+enum { RENDERING_CODES = 64 }; /* codes are below it */
+
+static inline uint8_t rendering_code(struct rendering r)
+{
+    return (uint8_t)(r.lead | r.no_arguments << 2 | r.tools_sorted << 3 | r.tools_after << 4 |
+                     r.counts_header << 5);
+}
+
+static inline struct rendering rendering_of(uint8_t code)
+{
+    return (struct rendering){.lead = code & 3u,
+                              .no_arguments = code >> 2 & 1u,
+                              .tools_sorted = code >> 3 & 1u,
+                              .tools_after = code >> 4 & 1u,
+                              .counts_header = code >> 5 & 1u};
+}
+
+#endif

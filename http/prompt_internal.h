@@ -1,0 +1,37 @@
+/* What prompt.c and prompt_join.c share: which segments are whose head. */
+#ifndef HTTP_PROMPT_INTERNAL_H
+#define HTTP_PROMPT_INTERNAL_H
+
+#include "http/prompt.h"
+
+enum {
+    HTTP_PROMPT_LINES = 1 << HTTP_PROMPT_SYSTEM_LINE | 1 << HTTP_PROMPT_TEXT_LINE,
+    HTTP_PROMPT_BLOCKS = 1 << HTTP_PROMPT_SYSTEM_BLOCK | 1 << HTTP_PROMPT_TEXT_BLOCK,
+    HTTP_PROMPT_HEADS = HTTP_PROMPT_LINES | HTTP_PROMPT_BLOCKS | 1 << HTTP_PROMPT_HEADER,
+};
+
+/* `segment` is one: none is -1, and is not asked for. */
+static inline bool http_prompt_is_line(int segment)
+{
+    return (HTTP_PROMPT_LINES >> segment & 1) != 0;
+}
+
+static inline bool http_prompt_is_block(int segment)
+{
+    return (HTTP_PROMPT_BLOCKS >> segment & 1) != 0;
+}
+
+static inline bool http_prompt_is_head(int segment)
+{
+    return (HTTP_PROMPT_HEADS >> segment & 1) != 0;
+}
+
+/* The segment that `segment` is the head of, or itself. */
+static inline enum http_prompt_segment http_prompt_whole_of(int segment)
+{
+    if (segment == HTTP_PROMPT_TOOLS)
+        return HTTP_PROMPT_TOOLS;
+    return segment <= HTTP_PROMPT_SYSTEM ? HTTP_PROMPT_SYSTEM : HTTP_PROMPT_TEXT;
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* The segments of a prompt become a chain, as an engine would see them (base/rendering.h). */
+#include <string.h>
+
+#include "base/check.h"
+#include "http/content.h"
+#include "http/prompt_internal.h"
+
+enum { IDS_TAG = 0x696473, ARGUMENTS_TAG = 0x61726773, CHUNK_TAG = 0x63686e };
+
+static uint64_t prefix_id(const struct hash_secret *secret, const struct chain_point *point,
+                          const struct hash128 *before, uint64_t form)
+{
+    const uint64_t words[] = {point->id, before->low, before->high, form, point->blocks};
+    return hash64(secret, words, sizeof words);
+}
+
+/* The same in every segment, behind whatever stands there. */
+static uint64_t chunk_id(const struct hash_secret *secret, uint64_t id, const struct hash128 *space)
+{
+    const uint64_t words[] = {id, space->low, space->high, CHUNK_TAG};
+    return hash64(secret, words, sizeof words);
+}
+
+bool http_prompt_has_system(const struct http_prompt_form *form)
+{
+    for (int i = HTTP_PROMPT_SYSTEM_LINE; i <= HTTP_PROMPT_SYSTEM; i++) {
+        if (form->parts[i].end.bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+bool http_prompt_leaves_out(const struct http_prompt_form *form, struct rendering rendering,
+                            enum http_prompt_segment segment)
+{
+    bool is_system = http_prompt_whole_of((int)segment) == HTTP_PROMPT_SYSTEM;
+    if (form->parts[segment].end.bytes == 0)
+        return true;
+    if (segment == HTTP_PROMPT_HEADER)
+        return !rendering.counts_header;
+    if (!http_prompt_is_head((int)segment) || rendering.lead == RENDERING_LEAD_ALL)
+        return false;
+    if (!is_system && http_prompt_has_system(form)) /* what leads is in the system text */
+        return false;
+    return http_prompt_is_line((int)segment) || rendering.lead == RENDERING_LEAD_NO_BLOCK;
+}
+
+unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
+                           uint8_t out[HTTP_PROMPT_SEGMENTS])
+{
+    unsigned count = 0;
+    int tools_at = HTTP_PROMPT_TOOLS;
+    if (rendering.tools_after)
+        tools_at = http_prompt_has_system(form) ? HTTP_PROMPT_SYSTEM : HTTP_PROMPT_TEXT_BLOCK;
+    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
+        if (i != HTTP_PROMPT_TOOLS && !http_prompt_leaves_out(form, rendering, i))
+            out[count++] = (uint8_t)i;
+        if (i == tools_at && form->parts[HTTP_PROMPT_TOOLS].end.bytes > 0)
+            out[count++] = HTTP_PROMPT_TOOLS;
+    }
+    return count;
+}
+
+struct hash128 http_prompt_digest(const struct http_prompt_form *form, struct rendering rendering,
+                                  enum http_prompt_segment segment)
+{
+    bool sorted = segment == HTTP_PROMPT_TOOLS && rendering.tools_sorted;
+    return sorted ? form->tools_set : form->parts[segment].end.state;
+}
+
+/* Puts the points of the segments of `order` behind each other. Tools alone may stand later than
+ * they did: what comes before them then moves down by as much. */
+static void pick_points(const struct http_prompt_form *form, const uint8_t *order, unsigned count,
+                        struct chain *chain)
+{
+    struct chain_point tools[HTTP_PROMPT_POINTS_SHORT + 1];
+    unsigned tool_count = form->parts[HTTP_PROMPT_TOOLS].count, at = 0;
+    CHECK(tool_count <= ARRAY_LEN(tools));
+    bool wait = tool_count > 0 && order[0] != HTTP_PROMPT_TOOLS;
+    if (wait)
+        memcpy(tools, chain->points, tool_count * sizeof tools[0]);
+    for (unsigned i = 0; i < count; i++) {
+        const struct http_prompt_piece *part = &form->parts[order[i]];
+        const struct chain_point *from = &chain->points[part->first];
+        if (order[i] == HTTP_PROMPT_TOOLS && wait)
+            from = tools;
+        if (part->count > 0 && from != &chain->points[at])
+            memmove(&chain->points[at], from, part->count * sizeof *from);
+        at += part->count;
+    }
+    chain->length = (uint16_t)at;
+}
+
+static struct hash128 space_of(const struct http_prompt_form *form,
+                               const struct hash_secret *secret, struct rendering rendering)
+{
+    const struct hash128 *ns = &form->namespace, *arguments = &form->arguments;
+    if (rendering.no_arguments || (arguments->low | arguments->high) == 0)
+        return *ns;
+    const uint64_t words[] = {ns->low, ns->high, arguments->low, arguments->high, ARGUMENTS_TAG};
+    return hash128(secret, words, sizeof words);
+}
+
+void http_prompt_join(const struct http_prompt_form *form, const struct hash_secret *secret,
+                      struct rendering rendering, struct chain *chain)
+{
+    uint8_t order[HTTP_PROMPT_SEGMENTS];
+    unsigned count = http_prompt_order(form, rendering, order);
+    pick_points(form, order, count, chain);
+    const struct hash128 space = space_of(form, secret, rendering);
+    struct hash128 before = space;
+    uint32_t blocks_before = 0;
+    unsigned at = 0;
+    chain->bytes = 0;
+    chain->content = (struct chain_content){0};
+    for (unsigned i = 0; i < count; i++) {
+        const struct http_prompt_piece *part = &form->parts[order[i]];
+        bool sorted = order[i] == HTTP_PROMPT_TOOLS && rendering.tools_sorted;
+        struct hash128 state = http_prompt_digest(form, rendering, order[i]);
+        uint64_t kind = (uint64_t)order[i] << 32 | (part->end.has_ids ? IDS_TAG : 0);
+        for (unsigned end = at + part->count; at < end; at++) {
+            struct chain_point *point = &chain->points[at];
+            point->id = sorted && !chain->chunks ? state.low : point->id;
+            point->id = chain->chunks ? chunk_id(secret, point->id, &space)
+                                      : prefix_id(secret, point, &before, kind);
+            point->blocks += blocks_before;
+            point->media = (uint16_t)(point->media + chain_media(&chain->content));
+        }
+        if (at > 0)
+            blocks_before = chain->points[at - 1].blocks;
+        const uint64_t words[] = {before.low, before.high,     state.low,
+                                  state.high, part->end.bytes, kind};
+        before = hash128(secret, words, sizeof words);
+        chain->bytes += part->end.bytes;
+        http_content_add(&chain->content, &part->end.content);
+    }
+    CHECK(at == chain->length);
+    const struct http_prompt_piece *last = count > 0 ? &form->parts[order[count - 1]] : NULL;
+    if (last != NULL && last->has_end_point)
+        chain->length--;
+    chain->token_ids = last == &form->parts[HTTP_PROMPT_TEXT] && last->end.has_ids &&
+                       !last->end.has_other && last->end.bytes == chain->bytes;
+}

@@ -1,0 +1,57 @@
+/* What the skimmer says at the end of a body. */
+#include <string.h>
+
+#include "base/check.h"
+#include "http/skim.h"
+
+/* Everything that keeps two prompts apart though their text is the same. */
+static struct hash128 namespace_digest(const struct http_skim *s)
+{
+    static const uint8_t names[] = {
+        HTTP_SKIM_MODEL,
+        HTTP_SKIM_LORA,
+        HTTP_SKIM_CACHE_SALT,
+        HTTP_SKIM_EXTRA_KEY,
+        HTTP_SKIM_PREVIOUS_RESPONSE_ID,
+    };
+    char bytes[ARRAY_LEN(names) * (HTTP_SKIM_FIELD_MAX + 2)];
+    size_t len = 0;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct http_skim_field *field = &s->fields[names[i]];
+        bytes[len++] = (char)(!field->present ? 0 : field->is_digest ? 2 : 1);
+        if (!field->present)
+            continue;
+        bytes[len++] = (char)field->len;
+        memcpy(bytes + len, field->text, field->len);
+        len += field->len;
+    }
+    return hash128(s->secret, bytes, len);
+}
+
+void http_skim_end(struct http_skim *s)
+{
+    CHECK(!s->finished);
+    s->finished = true;
+    s->understood = !s->failed && s->has_body && s->depth == 0 && http_json_finish(&s->json);
+    if (!s->understood) {
+        s->prompt.chain.length = 0;
+        s->prompt.chain.bytes = 0;
+        return;
+    }
+    http_prompt_end(&s->prompt, namespace_digest(s), s->frames[0].sum);
+}
+
+void http_skim_join(struct http_skim *s, struct rendering rendering)
+{
+    CHECK(s->finished);
+    if (s->understood)
+        http_prompt_join(&s->prompt.form, s->secret, rendering, &s->prompt.chain);
+}
+
+int64_t http_skim_output_max(const struct http_skim *s)
+{
+    for (int i = HTTP_SKIM_MAX_COMPLETION_TOKENS; i <= HTTP_SKIM_MAX_NEW_TOKENS; i++)
+        if (s->has_number[i] && s->numbers[i] >= 0)
+            return s->numbers[i];
+    return -1;
+}

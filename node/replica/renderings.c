@@ -1,0 +1,563 @@
+#include "node/replica/renderings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/number.h"
+
+enum {
+    WATCH = 64,       /* requests; a fleet of six engines has shown itself after 20 or so */
+    QUIET_MAX = 4096, /* answers between two watches in vain, at most */
+    ANSWERS_MIN = 3,  /* that told renderings apart, before one changes */
+    TOKENS_MIN = 256, /* of a prompt: in less the grain of checkpoints is all there is */
+    NO_REPLICA = UINT16_MAX,
+    NO_KIND = UINT8_MAX,
+};
+_Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX < (int)NO_KIND,
+               "each has a number");
+
+/* Losses are shares of a prompt. How much a loss fades with each answer that tells something; how
+ * much less must be lost by another rendering, at first and at most. Of a wrong rendering an answer
+ * costs some 0.5, so three or four are enough. */
+static const float fade = 0.9f, margin_min = 1.2f, margin_max = 4.8f, margin_fade = 0.98f,
+                   margin_growth = 1.5f;
+/* What tells something, and what one answer may say at most. */
+static const float told_apart = 0.05f;
+/* Less cached than could be: caches forget. */
+static const float forgotten_weight = 0.5f;
+/* Bytes per token differ between the parts of a prompt, and the engine counts whole blocks. */
+static const double uneven = 0.15, grain_share = 0.02, grain_blocks = 2;
+/* At odds: so much of a prompt more or less than was predicted; and how often, of the last few. */
+static const double more_share = 0.1, less_share = 0.25;
+static const float surprise_fade = 0.8f, surprise_enough = 1.2f;
+
+/* What is looked at of each print, to find those at a replica. */
+struct print_head {
+    uint32_t stamp; /* 0: free */
+    uint16_t replica;
+    uint8_t kind;
+    bool is_void;
+};
+
+struct print {
+    struct http_prompt_form form;
+    uint16_t length;
+    struct chain_point points[NODE_PRINT_POINTS_MAX];
+};
+
+struct node_renderings {
+    const struct hash_secret *secret;
+    uint64_t keys[NODE_KINDS_MAX]; /* of the kinds, side by side: each request looks for one */
+    struct node_client_kind kinds[NODE_KINDS_MAX];
+    struct node_renderings_stats stats;
+    uint32_t stamp; /* of the last print */
+    struct print_head heads[NODE_PRINTS_MAX];
+    struct print *prints; /* as many */
+    struct chain chain;   /* of node_renderings_each() */
+};
+
+int node_renderings_create(struct node_renderings **out, const struct hash_secret *secret)
+{
+    struct node_renderings *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ERR_NOMEM;
+    r->secret = secret;
+    r->prints = calloc(NODE_PRINTS_MAX, sizeof *r->prints);
+    if (r->prints == NULL) {
+        free(r);
+        return ERR_NOMEM;
+    }
+    *out = r;
+    return ERR_OK;
+}
+
+void node_renderings_destroy(struct node_renderings *r)
+{
+    if (r == NULL)
+        return;
+    free(r->prints);
+    free(r);
+}
+
+void node_renderings_check(const struct node_renderings *r)
+{
+    for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
+        const struct node_client_kind *k = &r->kinds[i];
+        CHECK(k->watch <= WATCH && k->rendering.lead < RENDERING_LEADS);
+        CHECK(k->key == r->keys[i]);
+        CHECK(k->key == 0 || (k->margin >= margin_min && k->margin <= margin_max));
+        for (unsigned n = 0; n < i; n++)
+            CHECK(k->key == 0 || r->kinds[n].key != k->key);
+    }
+    for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
+        const struct print *print = &r->prints[i];
+        unsigned points = 0;
+        for (unsigned s = 0; s < HTTP_PROMPT_SEGMENTS; s++)
+            points += print->form.parts[s].count;
+        CHECK(points == print->length && print->length <= NODE_PRINT_POINTS_MAX);
+        CHECK(r->heads[i].stamp <= r->stamp);
+    }
+}
+
+/* --- kinds --------------------------------------------------------------------------------- */
+
+static size_t put(char *to, size_t size, struct slice text)
+{
+    size_t len = text.len < size ? text.len : size;
+    if (len > 0)
+        memcpy(to, text.at, len);
+    return len;
+}
+
+static uint64_t key_of(const struct node_renderings *r, struct slice agent, const char *form,
+                       struct slice model)
+{
+    char bytes[NODE_KIND_AGENT_MAX + 1 + NODE_MODEL_NAME_MAX];
+    size_t len = put(bytes, NODE_KIND_AGENT_MAX, agent);
+    bytes[len++] = form[0]; /* no two begin alike */
+    len += put(bytes + len, NODE_MODEL_NAME_MAX, model);
+    uint64_t key = hash64(r->secret, bytes, len);
+    return key != 0 ? key : 1;
+}
+
+/* A free place, or that of the kind used longest ago, whose prints are nobody's then. */
+static struct node_client_kind *place_for(struct node_renderings *r)
+{
+    struct node_client_kind *oldest = &r->kinds[0];
+    for (unsigned i = 0; i < NODE_KINDS_MAX && oldest->key != 0; i++) {
+        if (r->kinds[i].key == 0 || r->kinds[i].used_ms < oldest->used_ms)
+            oldest = &r->kinds[i];
+    }
+    if (oldest->key == 0)
+        return oldest;
+    r->stats.displaced++;
+    for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
+        if (r->heads[i].kind == oldest - r->kinds)
+            r->heads[i].kind = NO_KIND;
+    }
+    return oldest;
+}
+
+struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct slice agent,
+                                              const char *form, struct slice model, uint64_t now_ms)
+{
+    uint64_t key = key_of(r, agent, form, model);
+    for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
+        if (r->keys[i] == key) {
+            r->kinds[i].used_ms = now_ms;
+            return &r->kinds[i];
+        }
+    }
+    struct node_client_kind *k = place_for(r);
+    r->keys[k - r->kinds] = key;
+    *k = (struct node_client_kind){.key = key,
+                                   .used_ms = now_ms,
+                                   .form = form,
+                                   .watch = WATCH,
+                                   .quiet = WATCH,
+                                   .patience = 2 * WATCH,
+                                   .margin = margin_min};
+    k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
+    k->model_len = (uint8_t)put(k->model, sizeof k->model, model);
+    return k;
+}
+
+struct node_client_kind *node_renderings_kind_at(struct node_renderings *r, unsigned number)
+{
+    CHECK(number < NODE_KINDS_MAX);
+    return &r->kinds[number];
+}
+
+const struct node_client_kind *node_renderings_latest(const struct node_renderings *r,
+                                                      struct slice model)
+{
+    const struct node_client_kind *latest = NULL;
+    struct slice kept =
+        slice_of(model.at, model.len < NODE_KIND_MODEL_MAX ? model.len : NODE_KIND_MODEL_MAX);
+    for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
+        const struct node_client_kind *k = &r->kinds[i];
+        if (k->key != 0 && slice_equal(slice_of(k->model, k->model_len), kept) &&
+            (latest == NULL || k->used_ms > latest->used_ms))
+            latest = k;
+    }
+    return latest;
+}
+
+unsigned node_renderings_number(const struct node_renderings *r, const struct node_client_kind *k)
+{
+    return (unsigned)(k - r->kinds);
+}
+
+void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
+                         enum node_rendering_from from, uint64_t now_ms)
+{
+    k->rendering = rendering;
+    k->from = (uint8_t)from;
+    k->changed_ms = now_ms;
+    k->taught = k->answers;
+    k->answers = 0;
+    memset(k->loss, 0, sizeof k->loss);
+    k->watch = WATCH;
+    k->quiet = WATCH;
+    k->patience = 2 * WATCH;
+    k->surprise = 0;
+}
+
+/* --- prints -------------------------------------------------------------------------------- */
+
+void node_renderings_print(struct node_renderings *r, struct node_client_kind *k,
+                           const struct http_prompt_form *form, const struct chain *chain,
+                           struct node_rendered *out)
+{
+    if (k->watch == 0)
+        return;
+    k->watch--;
+    r->stamp++;
+    unsigned number = r->stamp % NODE_PRINTS_MAX;
+    struct print *print = &r->prints[number];
+    print->form = *form;
+    print->length = 0;
+    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
+        struct http_prompt_piece *part = &print->form.parts[i];
+        unsigned room = NODE_PRINT_POINTS_MAX - print->length;
+        const struct chain_point *from = &chain->points[part->first];
+        part->has_end_point = part->has_end_point && part->count <= room;
+        part->count = (uint16_t)(part->count < room ? part->count : room);
+        part->first = print->length;
+        memcpy(&print->points[part->first], from, part->count * sizeof *from);
+        print->length = (uint16_t)(print->length + part->count);
+    }
+    r->heads[number] = (struct print_head){
+        .stamp = r->stamp, .replica = NO_REPLICA, .kind = (uint8_t)node_renderings_number(r, k)};
+    out->print = (uint16_t)(number + 1);
+    out->stamp = r->stamp;
+}
+
+/* NULL: it has none any more. */
+static struct print_head *head_of(struct node_renderings *r, const struct node_rendered *what)
+{
+    if (what->print == 0)
+        return NULL;
+    struct print_head *head = &r->heads[what->print - 1];
+    return head->stamp == what->stamp ? head : NULL;
+}
+
+void node_renderings_sent(struct node_renderings *r, const struct node_rendered *what,
+                          unsigned replica)
+{
+    struct print_head *head = head_of(r, what);
+    if (head == NULL)
+        return;
+    head->replica = (uint16_t)replica;
+    head->is_void = false;
+}
+
+void node_renderings_void(struct node_renderings *r, const struct node_rendered *what)
+{
+    struct print_head *head = head_of(r, what);
+    if (head != NULL)
+        head->is_void = true;
+}
+
+void node_renderings_forget(struct node_renderings *r, unsigned replica)
+{
+    for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
+        if (r->heads[i].replica == replica)
+            r->heads[i].replica = NO_REPLICA;
+    }
+}
+
+/* --- what a rendering explains ---------------------------------------------------------------- */
+
+/* Bytes that one prompt shares with another: between the last checkpoint that agrees and the next
+ * one. */
+struct shared {
+    uint64_t from, to;
+};
+
+static bool same(struct hash128 a, struct hash128 b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+/* Within a segment of which not all is the same. */
+static struct shared shared_within(const struct print *a, const struct print *b,
+                                   enum http_prompt_segment segment, uint64_t all)
+{
+    const struct http_prompt_piece *x = &a->form.parts[segment], *y = &b->form.parts[segment];
+    const struct chain_point *points = &a->points[x->first], *others = &b->points[y->first];
+    unsigned n = 0;
+    while (n < x->count && n < y->count && points[n].id == others[n].id)
+        n++;
+    struct shared shared = {.to = x->end.bytes};
+    if (n > 0)
+        shared.from = (uint64_t)points[n - 1].blocks * CHECKPOINT_BLOCK_BYTES;
+    /* All of the other one is its beginning: its answer is in the cache too, maybe. */
+    if (segment == HTTP_PROMPT_TEXT && n == y->count)
+        shared.to = all;
+    else if (n < x->count)
+        shared.to = (uint64_t)points[n].blocks * CHECKPOINT_BLOCK_BYTES;
+    return shared;
+}
+
+static uint64_t bytes_of(const struct print *a, const uint8_t *order, unsigned count)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < count; i++)
+        bytes += a->form.parts[order[i]].end.bytes;
+    return bytes;
+}
+
+/* `all`: bytes of `a` in this rendering. */
+static struct shared shared_by(const struct print *a, const struct print *b,
+                               struct rendering rendering, uint64_t all)
+{
+    uint8_t order[HTTP_PROMPT_SEGMENTS], others[HTTP_PROMPT_SEGMENTS];
+    unsigned count = http_prompt_order(&a->form, rendering, order);
+    unsigned other_count = http_prompt_order(&b->form, rendering, others);
+    struct shared shared = {0};
+    if (!same(a->form.namespace, b->form.namespace) ||
+        (!rendering.no_arguments && !same(a->form.arguments, b->form.arguments)))
+        return shared;
+    for (unsigned i = 0; i < count; i++) {
+        enum http_prompt_segment s = order[i];
+        const struct http_prompt_piece *x = &a->form.parts[s], *y = &b->form.parts[s];
+        if (i >= other_count || others[i] != s)
+            break;
+        if (x->end.bytes == y->end.bytes && same(http_prompt_digest(&a->form, rendering, s),
+                                                 http_prompt_digest(&b->form, rendering, s))) {
+            shared.from += x->end.bytes;
+            continue;
+        }
+        if (s == HTTP_PROMPT_TOOLS && rendering.tools_sorted)
+            break;
+        struct shared within = shared_within(a, b, s, all);
+        uint64_t to = shared.from + within.to;
+        return (struct shared){shared.from + within.from, to < all ? to : all};
+    }
+    shared.to = shared.from + CHECKPOINT_BLOCK_BYTES;
+    return shared;
+}
+
+/* The most that the print shares with any other one at the replica; whether there is one. */
+static bool shared_at(const struct node_renderings *r, unsigned number, struct rendering rendering,
+                      uint64_t all, struct shared *out)
+{
+    const struct print_head *own = &r->heads[number];
+    bool any = false;
+    *out = (struct shared){0};
+    for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
+        const struct print_head *head = &r->heads[i];
+        if (i == number || head->stamp == 0 || head->stamp > own->stamp || head->is_void ||
+            head->kind != own->kind || head->replica != own->replica)
+            continue;
+        struct shared one = shared_by(&r->prints[number], &r->prints[i], rendering, all);
+        out->from = one.from > out->from ? one.from : out->from;
+        out->to = one.to > out->to ? one.to : out->to;
+        any = true;
+    }
+    return any;
+}
+
+/* By how much of the prompt the answer is off. `known`: tokens that were recorded there, of any
+ * router's. */
+static float loss_of(const struct node_renderings *r, unsigned number, struct rendering rendering,
+                     const struct node_rendered_answer *answer, double known)
+{
+    uint8_t order[HTTP_PROMPT_SEGMENTS];
+    const struct print *print = &r->prints[number];
+    unsigned count = http_prompt_order(&print->form, rendering, order);
+    uint64_t all = bytes_of(print, order, count);
+    struct shared shared;
+    if (!shared_at(r, number, rendering, all, &shared) || all == 0)
+        return 0;
+    double scale = answer->prompt_tokens / (double)all;
+    double from = (double)shared.from * scale * (1 - uneven);
+    double to = number_max((double)shared.to * scale, known) * (1 + uneven);
+    double grain =
+        number_max(answer->block_tokens * grain_blocks, answer->prompt_tokens * grain_share);
+    double more = number_max(answer->cached_tokens - to - grain, 0);
+    double less = number_max(from - grain - answer->cached_tokens, 0);
+    return (float)number_min(more / answer->prompt_tokens, 1) +
+           forgotten_weight * (float)number_min(less / answer->prompt_tokens, 1);
+}
+
+/* --- learning ------------------------------------------------------------------------------ */
+
+/* In how many things two renderings differ. */
+static unsigned distance(struct rendering a, struct rendering b)
+{
+    return (a.lead != b.lead) + (a.no_arguments != b.no_arguments) +
+           (a.tools_sorted != b.tools_sorted) + (a.tools_after != b.tools_after) +
+           (a.counts_header != b.counts_header);
+}
+
+/* The same for this prompt, but in what it does not have. */
+static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering r,
+                          struct rendering now)
+{
+    bool has_arguments = (form->arguments.low | form->arguments.high) != 0;
+    if (form->parts[HTTP_PROMPT_TOOLS].end.bytes == 0) {
+        r.tools_sorted = now.tools_sorted;
+        r.tools_after = now.tools_after;
+    }
+    r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
+    if (form->parts[HTTP_PROMPT_HEADER].end.bytes == 0)
+        r.counts_header = now.counts_header;
+    return rendering_code(r);
+}
+
+/* Adds what the answer says; false: to all the same. */
+static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigned number,
+                  const struct node_rendered_answer *answer)
+{
+    float losses[RENDERING_CODES], least = 2, most = 0;
+    const struct http_prompt_form *form = &r->prints[number].form;
+    uint8_t now = rendering_code(k->rendering);
+    /* What only the index explains was sent when no prints were kept, or by another router: other
+     * renderings have no such witness. */
+    if (loss_of(r, number, k->rendering, answer, 0) > told_apart &&
+        loss_of(r, number, k->rendering, answer, answer->predicted_tokens) <= told_apart)
+        return false;
+    for (unsigned i = 0; i < RENDERING_CODES; i++)
+        losses[i] = -1;
+    for (unsigned i = 0; i < RENDERING_CODES; i++) {
+        uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
+        if (losses[alike] < 0)
+            losses[alike] = loss_of(r, number, rendering_of(alike), answer,
+                                    alike == now ? answer->predicted_tokens : 0);
+        losses[i] = losses[alike];
+        least = losses[i] < least ? losses[i] : least;
+        most = losses[i] > most ? losses[i] : most;
+    }
+    if (most - least < told_apart ||
+        least > told_apart) /* of what none explains nothing is learned */
+        return false;
+    for (unsigned i = 0; i < RENDERING_CODES; i++)
+        k->loss[i] = k->loss[i] * fade + losses[i];
+    k->answers++;
+    k->margin = k->margin * margin_fade > margin_min ? k->margin * margin_fade : margin_min;
+    return true;
+}
+
+/* Of those that lose least the one that differs least from the present one, and then the plainest,
+ * becomes the rendering, if the present one loses clearly more. */
+static bool change(struct node_renderings *r, struct node_client_kind *k, uint64_t now_ms)
+{
+    struct rendering best = k->rendering;
+    float now = k->loss[rendering_code(k->rendering)], least = now;
+    for (unsigned i = 0; i < RENDERING_CODES; i++) {
+        struct rendering other = rendering_of((uint8_t)i);
+        float less = least - k->loss[i];
+        bool nearer = distance(other, k->rendering) < distance(best, k->rendering);
+        if (other.lead < RENDERING_LEADS && (less > told_apart || (less > -told_apart && nearer))) {
+            least = k->loss[i];
+            best = other;
+        }
+    }
+    if (k->answers < ANSWERS_MIN || now - least < k->margin || least > now / 2)
+        return false;
+    node_renderings_set(k, best, NODE_RENDERING_ANSWERS, now_ms);
+    k->margin = k->margin * margin_growth < margin_max ? k->margin * margin_growth : margin_max;
+    r->stats.learned++;
+    return true;
+}
+
+/* Whether the answer was at odds with what was predicted. */
+static bool surprises(const struct node_rendered_answer *answer)
+{
+    double off = answer->cached_tokens - answer->predicted_tokens;
+    double grain = answer->block_tokens * grain_blocks;
+    double prompt = answer->prompt_tokens;
+    return off > number_max(grain, more_share * prompt) ||
+           (answer->sure && -off > number_max(grain, less_share * prompt));
+}
+
+static void watch_begin(struct node_client_kind *k)
+{
+    memset(k->loss, 0, sizeof k->loss);
+    k->answers = 0;
+    k->surprise = 0;
+    k->watch = WATCH;
+    k->quiet = k->patience;
+    k->patience = k->patience * 2 < QUIET_MAX ? k->patience * 2 : QUIET_MAX;
+}
+
+bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
+                              const struct node_rendered_answer *answer, uint64_t now_ms)
+{
+    if (what->kind == 0 || answer->prompt_tokens < TOKENS_MIN)
+        return false;
+    struct node_client_kind *k = &r->kinds[what->kind - 1];
+    k->surprise = k->surprise * surprise_fade + (surprises(answer) ? 1 : 0);
+    k->quiet -= k->watch == 0 && k->quiet > 0;
+    if (k->watch == 0 && k->quiet == 0 && k->surprise >= surprise_enough)
+        watch_begin(k);
+    const struct print_head *head = head_of(r, what);
+    if (head == NULL || head->kind != what->kind - 1 || head->replica == NO_REPLICA ||
+        rendering_code(what->rendering) != rendering_code(k->rendering))
+        return false;
+    return weigh(r, k, what->print - 1u, answer) && change(r, k, now_ms);
+}
+
+void node_renderings_each(struct node_renderings *r, const struct node_client_kind *k, unsigned max,
+                          void (*each)(void *context, const struct chain *chain, unsigned replica),
+                          void *context)
+{
+    unsigned kind = node_renderings_number(r, k);
+    for (uint32_t back = 0; back < NODE_PRINTS_MAX && back < r->stamp && max > 0; back++) {
+        unsigned number = (r->stamp - back) % NODE_PRINTS_MAX;
+        const struct print_head *head = &r->heads[number];
+        const struct print *print = &r->prints[number];
+        if (head->stamp == 0 || head->kind != kind || head->replica == NO_REPLICA || head->is_void)
+            continue;
+        r->chain.length = print->length;
+        r->chain.chunks = false;
+        memcpy(r->chain.points, print->points, print->length * sizeof print->points[0]);
+        http_prompt_join(&print->form, r->secret, k->rendering, &r->chain);
+        if (r->chain.length > 0)
+            each(context, &r->chain, head->replica);
+        max--;
+    }
+}
+
+void node_renderings_adopted(struct node_renderings *r)
+{
+    r->stats.adopted++;
+}
+
+struct node_renderings_stats node_renderings_stats(const struct node_renderings *r)
+{
+    struct node_renderings_stats stats = r->stats;
+    stats.kinds = stats.watched = 0;
+    for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
+        stats.kinds += r->kinds[i].key != 0;
+        stats.watched += r->kinds[i].key != 0 && r->kinds[i].watch > 0;
+    }
+    return stats;
+}
+
+const char *node_rendering_text(struct rendering rendering, char *out, size_t size)
+{
+    const char *const parts[] = {
+        rendering.lead == RENDERING_LEAD_NO_LINE    ? "the first line does not count"
+        : rendering.lead == RENDERING_LEAD_NO_BLOCK ? "the first block of text does not count"
+                                                    : NULL,
+        rendering.no_arguments ? "template arguments do not count" : NULL,
+        rendering.tools_sorted ? "the order of tools does not count" : NULL,
+        rendering.tools_after ? "tools come after the system text" : NULL,
+        rendering.counts_header ? "Claude Code's billing header counts" : NULL,
+    };
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (parts[i] == NULL || len >= size)
+            continue;
+        int n = snprintf(out + len, size - len, "%s%s", len > 0 ? "; " : "", parts[i]);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    return out;
+}

@@ -1,0 +1,154 @@
+/* What engines make of a client's prompts: learned here, and told to the other routers
+ * (node/replica/renderings.h).
+ *
+ * Routers must read prompts alike, or none sees what another recorded. So what one learned is a
+ * binding in the shared index, of the kind and the rendering to the replica whose answer taught it.
+ * Of several the newest counts, and of equally new ones the same for all. */
+#include "base/checkpoint.h"
+#include "node/route/router_internal.h"
+
+#include "base/check.h"
+
+enum {
+    LOOK_MS = 100,         /* how often others' bindings are looked for, where the kind is used */
+    TELL_GENERATIONS = 16, /* how often one's own is published again */
+    AGAIN_MAX = 64,        /* prompts that are recorded again under another rendering */
+    BINDING_TAG = 0x72656e64,
+};
+
+static uint64_t binding_id(const struct node_router *r, const struct node_client_kind *k,
+                           uint8_t code)
+{
+    const uint64_t words[] = {k->key, code, BINDING_TAG};
+    return hash64(&r->common->secret, words, sizeof words);
+}
+
+static void tell(struct node_router *r, struct node_client_kind *k)
+{
+    if (k->replica >= r->replica_count || r->replicas[k->replica].absent)
+        return;
+    /* Without room for it the others learn for themselves. */
+    DISCARD(crdt_state_bind(r->crdt, binding_id(r, k, rendering_code(k->rendering)), k->replica));
+    k->generation = crdt_index_now(r->index);
+}
+
+/* The newest that any router told. False: none did. */
+static bool told(const struct node_router *r, const struct node_client_kind *k, uint8_t *code,
+                 unsigned *replica, uint32_t *generation)
+{
+    bool any = false;
+    for (unsigned c = 0; c < RENDERING_CODES; c++) {
+        unsigned slot;
+        uint32_t when;
+        if (rendering_of((uint8_t)c).lead >= RENDERING_LEADS ||
+            crdt_index_newest(r->index, binding_id(r, k, (uint8_t)c), CHECKPOINT_CODE_BINDING,
+                              &slot, &when) != ERR_OK ||
+            (any && when < *generation))
+            continue;
+        any = true;
+        *code = (uint8_t)c;
+        *replica = slot;
+        *generation = when;
+    }
+    return any;
+}
+
+static void record_again(void *context, const struct chain *chain, unsigned replica)
+{
+    struct node_router *r = context;
+    if (replica >= r->replica_count || r->replicas[replica].absent)
+        return;
+    DISCARD(crdt_state_observe(r->crdt, chain, replica));
+    r->replicas[replica].belief.stale = true;
+}
+
+/* What replicas were sent lately is what they hold in the new reading too. */
+static void follow(struct node_router *r, const struct node_client_kind *k)
+{
+    node_renderings_each(r->renderings, k, AGAIN_MAX, record_again, r);
+}
+
+/* Of SGLang it is known that it shows the model Claude Code's header, of vLLM that it does not. */
+static struct rendering known_of(const struct node_router *r, struct slice model)
+{
+    struct node_replica_set serving;
+    unsigned vllm = 0, sglang = 0;
+    node_models_serving(r->models, model, &serving);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        if (r->replicas[i].absent || !node_replica_set_has(&serving, i))
+            continue;
+        vllm += r->replicas[i].engine == NODE_ENGINE_VLLM;
+        sglang += r->replicas[i].engine == NODE_ENGINE_SGLANG;
+    }
+    return (struct rendering){.counts_header = sglang > vllm};
+}
+
+static void look(struct node_router *r, struct node_client_kind *k, struct slice model,
+                 uint64_t now_ms)
+{
+    uint8_t own = rendering_code(k->rendering), code = 0;
+    unsigned replica = 0;
+    uint32_t generation = 0;
+    k->looked_ms = now_ms;
+    if (told(r, k, &code, &replica, &generation) && code != own &&
+        (generation > k->generation || (generation == k->generation && code > own))) {
+        node_renderings_set(k, rendering_of(code), NODE_RENDERING_ROUTER, now_ms);
+        node_renderings_adopted(r->renderings);
+        k->generation = generation;
+        k->replica = (uint16_t)replica;
+        follow(r, k);
+        return;
+    }
+    if (k->from == NODE_RENDERING_KNOWN)
+        k->rendering = known_of(r, model);
+    else if (crdt_index_now(r->index) >= k->generation + TELL_GENERATIONS)
+        tell(r, k);
+}
+
+/* Whether there is anything in the prompt that engines are known to render differently. */
+static bool has_choice(const struct http_prompt_form *form)
+{
+    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
+        if (i != HTTP_PROMPT_SYSTEM && i != HTTP_PROMPT_TEXT && form->parts[i].end.bytes > 0)
+            return true;
+    }
+    return (form->arguments.low | form->arguments.high) != 0;
+}
+
+void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
+                        const struct http_prompt_form *form, const struct chain *points,
+                        uint64_t now_ms, struct node_rendered *out)
+{
+    *out = (struct node_rendered){.kind = 0};
+    if (points->chunks || !has_choice(form))
+        return;
+    node_router_clock(r, now_ms);
+    struct node_client_kind *k =
+        node_renderings_kind(r->renderings, client->agent, client->form, model, now_ms);
+    if (k->looked_ms == 0 || now_ms >= k->looked_ms + LOOK_MS)
+        look(r, k, model, now_ms);
+    out->rendering = k->rendering;
+    out->kind = (uint8_t)(node_renderings_number(r->renderings, k) + 1);
+    node_renderings_print(r->renderings, k, form, points, out);
+}
+
+void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out)
+{
+    const struct node_client_kind *k = node_renderings_latest(r->renderings, model);
+    *out = (struct node_rendered){.rendering = known_of(r, model)};
+    if (k == NULL)
+        return;
+    out->rendering = k->rendering;
+    out->kind = (uint8_t)(node_renderings_number(r->renderings, k) + 1);
+}
+
+void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
+                                 const struct node_rendered_answer *answer, uint64_t now_ms)
+{
+    if (!node_renderings_answered(r->renderings, &work->rendered, answer, now_ms))
+        return;
+    struct node_client_kind *k = node_renderings_kind_at(r->renderings, work->rendered.kind - 1u);
+    k->replica = (uint16_t)work->replica;
+    tell(r, k);
+    follow(r, k);
+}

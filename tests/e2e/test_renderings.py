@@ -1,0 +1,231 @@
+"""Engines that show the model another text than clients send, and clients whose prompts change where no model
+looks: conversations stay where their prefix is."""
+
+import json
+import threading
+import unittest
+
+from lib import HOST, Case, Engine, answer_json, wait_for
+from lib_cluster import Clustered
+from test_daemon import run
+
+TOKEN, BLOCK = 4, 16  # bytes of a token, tokens of a block of an engine's cache
+ENGINES, SESSIONS, TURNS = 3, 9, 8
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+
+
+def text_of(content):
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+class Renderer(Engine):
+    """An engine with a prefix cache that forgets nothing, and a template of the test's own: `render` makes the
+    text that the model sees of a request's body."""
+
+    def __init__(self, render, **how):
+        super().__init__(**how)
+        self.render, self.held, self.handler = render, set(), self.answer
+        self.prompt_tokens = self.cached_tokens = 0
+
+    def answer(self, asked):
+        body = asked.json
+        text = self.render(body)
+        size = TOKEN * BLOCK
+        blocks = [hash(text[:end]) for end in range(size, len(text) + 1, size)]
+        with self.lock:
+            cached = 0
+            while cached < len(blocks) and blocks[cached] in self.held:
+                cached += 1
+            self.held.update(blocks)
+            prompt = len(text) // TOKEN
+            cached = min(cached * BLOCK, max(prompt - 1, 0))
+            self.prompt_tokens += prompt
+            self.cached_tokens += cached
+        if asked.path == MESSAGES:
+            asked.send(answer_json({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "ok"}],
+                                    "model": "m", "stop_reason": "end_turn", "usage": {
+                                        "input_tokens": prompt - cached, "output_tokens": 2,
+                                        "cache_read_input_tokens": cached}}))
+        else:
+            asked.send(answer_json({"object": "chat.completion", "model": "m", "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": prompt, "completion_tokens": 2, "total_tokens": prompt + 2,
+                          "prompt_tokens_details": {"cached_tokens": cached}}}))
+
+
+def words(seed, count):
+    return " ".join("%s%d" % (seed, i) for i in range(count)) + "\n"
+
+
+def system_text(body):
+    if "system" in body:
+        return text_of(body["system"])
+    return text_of(body["messages"][0]["content"])
+
+
+def rest(body):
+    messages = body["messages"] if "system" in body else body["messages"][1:]
+    return "".join("<%s>%s" % (m["role"], text_of(m["content"])) for m in messages)
+
+
+def tools(body):
+    return json.dumps(body.get("tools", []))
+
+
+def as_sent(body):
+    return tools(body) + system_text(body) + rest(body)
+
+
+def without_line(body):
+    return tools(body) + system_text(body).partition("\n")[2] + rest(body)
+
+
+def without_header(body):
+    """As vLLM reads /v1/messages."""
+    system = [b for b in body["system"] if not b["text"].startswith("x-anthropic-billing-header")]
+    return as_sent({**body, "system": system})
+
+
+def sorted_tools(body):
+    return json.dumps(sorted(body.get("tools", []), key=json.dumps)) + system_text(body) + rest(body)
+
+
+class Fleet:
+    """Asks in turns, one conversation after the other, through the routers in turn."""
+
+    def __init__(self, case, routers, make, agent, path=CHAT):
+        self.case, self.make, self.path = case, make, path
+        self.clients = [case.client(r) for r in routers]
+        self.headers = (("User-Agent", agent),)
+        self.asked = 0
+        self.talks = [[] for _ in range(SESSIONS)]
+
+    def turn(self, session):
+        talk = self.talks[session]
+        talk.append({"role": "user", "content": words("s%dt%d" % (session, len(talk)), 200)})
+        client = self.clients[self.asked % len(self.clients)]
+        got = client.post(self.path, self.make(self.asked, talk), self.headers)
+        self.case.assertEqual(got.status, 200, got)
+        self.asked += 1
+        talk.append({"role": "assistant", "content": "ok"})
+
+    def talk_on(self, turns):
+        for _ in range(turns):
+            for session in range(SESSIONS):
+                self.turn(session)
+
+
+def share(engines, asked):
+    """The share served from cache in what is asked within."""
+    before = [(e.prompt_tokens, e.cached_tokens) for e in engines]
+    asked()
+    prompt = sum(e.prompt_tokens - b[0] for e, b in zip(engines, before))
+    return sum(e.cached_tokens - b[1] for e, b in zip(engines, before)) / prompt
+
+
+SYSTEM = words("system", 400)
+TOOLS = [{"type": "function", "function": {"name": "tool%d" % i, "description": words("d%d" % i, 30),
+                                           "parameters": {"type": "object"}}} for i in range(6)]
+
+
+def changing_line(n, talk):
+    return {"model": "m", "max_tokens": 4, "messages": [
+        {"role": "system", "content": "trace %d of this request\n%s" % (n * 7919, SYSTEM)}] + talk}
+
+
+def constant_line(n, talk):
+    return changing_line(0, talk)
+
+
+def billing_header(n, talk):
+    return {"model": "m", "max_tokens": 4, "messages": talk, "tools": [], "system": [
+        {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1.197.%03x; cc_entrypoint=cli; cch=%05x;" %
+         (n % 4096, n * 7919 % 2**20)},
+        {"type": "text", "text": "You are a client.", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": SYSTEM}]}
+
+
+def shuffled_tools(n, talk):
+    first = n % len(TOOLS)
+    return {**constant_line(n, talk), "tools": TOOLS[first:] + TOOLS[:first]}
+
+
+class Rendering(Case):
+    def fleet(self, render, make, agent="strange-client/1.0", path=CHAT):
+        engines = [self.keep(Renderer(render)) for _ in range(ENGINES)]
+        router = self.router([e.url for e in engines])
+        router.wait_up(ENGINES)
+        return engines, router, Fleet(self, [router], make, agent, path)
+
+    def explained(self, router, body):
+        got = router.admin("POST", "/explain", json.dumps(body).encode())
+        self.assertEqual(got.status, 200, got)
+        return got.json
+
+    def later_share(self, render, make, **how):
+        engines, router, fleet = self.fleet(render, make, **how)
+        fleet.talk_on(TURNS // 2)
+        return share(engines, lambda: fleet.talk_on(TURNS // 2)), router, fleet
+
+    def test_a_changing_first_line_that_no_model_sees_is_learned(self):
+        wanted, router, _ = self.later_share(without_line, constant_line)
+        got, router, fleet = self.later_share(without_line, changing_line)
+        self.assertGreater(got, wanted - 0.02)
+        self.assertEqual(router.metric("renderings_learned_total"), 1)
+        self.assertEqual(router.metric("client_kinds"), 1)
+        body = changing_line(12345, fleet.talks[0] + [{"role": "user", "content": "and now?"}])
+        explained = self.explained(router, body)
+        self.assertEqual(explained["rendering"]["text"], "the first line does not count")
+        self.assertEqual(explained["rendering"]["client"], "strange-client")
+        self.assertEqual(explained["rendering"]["from"], "cached tokens that answers report")
+        self.assertGreater(max(r["cached_tokens"] for r in explained["replicas"]), 1000)
+        told = run("gvctl", "--admin", "http://%s:%d" % (HOST, router.admin_port), "explain",
+                   stdin=json.dumps(body).encode())[1]
+        self.assertIn("The prompts of strange-client (chat) are read so: the first line does not count", told)
+
+    def test_a_changing_first_line_that_counts_is_not_left_out(self):
+        got, router, fleet = self.later_share(as_sent, changing_line)
+        self.assertLess(got, 0.05)
+        self.assertEqual(router.metric("renderings_learned_total"), 0)
+        explained = self.explained(router, changing_line(12345, fleet.talks[0]))
+        self.assertEqual(explained["rendering"]["text"], "")
+        self.assertLess(max(r["cached_tokens"] for r in explained["replicas"]), 100)
+
+    def test_claude_codes_header_needs_no_learning(self):
+        shares = []
+        for make in (lambda n, talk: billing_header(0, talk)), billing_header:
+            engines, router, fleet = self.fleet(without_header, make, "claude-cli/2.1.197 (external, cli)", MESSAGES)
+            fleet.talk_on(1)
+            shares.append(share(engines, lambda: fleet.talk_on(TURNS // 2)))
+            self.assertEqual(router.metric("renderings_learned_total"), 0)
+        self.assertGreater(shares[1], shares[0] - 0.02)
+
+    def test_tools_that_the_engine_sorts_are_learned(self):
+        wanted, _, _ = self.later_share(sorted_tools, lambda n, talk: shuffled_tools(0, talk))
+        got, router, fleet = self.later_share(sorted_tools, shuffled_tools)
+        self.assertGreater(got, wanted - 0.02)
+        explained = self.explained(router, shuffled_tools(4, fleet.talks[0]))
+        self.assertEqual(explained["rendering"]["text"], "the order of tools does not count")
+
+
+class Routers(Clustered):
+    def test_three_routers_read_prompts_alike(self):
+        engines = [self.keep(Renderer(without_line)) for _ in range(ENGINES)]
+        routers = self.cluster(3, [e.url for e in engines])
+        for r in routers:
+            r.wait_up(ENGINES)
+        fleet = Fleet(self, routers, changing_line, "strange-client/1.0")
+        fleet.talk_on(TURNS // 2)
+        def texts():
+            for _ in routers: # a router looks when it is asked
+                fleet.turn(0)
+            body = json.dumps(changing_line(1, fleet.talks[0])).encode()
+            return {r.admin("POST", "/explain", body).json["rendering"]["text"] for r in routers}
+        wait_for(lambda: texts() == {"the first line does not count"}, "all routers to read alike")
+        self.assertGreater(share(engines, lambda: fleet.talk_on(TURNS // 2)), 0.85)
+        self.assertEqual(sum(r.metric("renderings_learned_total") +
+                             r.metric("renderings_adopted_total") for r in routers), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

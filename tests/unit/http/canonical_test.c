@@ -1,0 +1,239 @@
+/* Prompts that engines see alike share a chain, and those that they see differently do not
+ * (docs/adr/0050). */
+#include "http/media_url.h"
+#include "http/skim.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "tests/lib/skim_help.h"
+
+static char body_a[20000], body_b[20000], text_long[3001];
+
+/* `%s` in a body is 3,000 bytes of text, so that there are points. */
+static void chains_of(const char *a, const char *b, struct chain *chain_a, struct chain *chain_b)
+{
+    for (int i = 0; i < 3000; i++)
+        text_long[i] = (char)('a' + i * 7 % 26);
+    assert_true(snprintf(body_a, sizeof body_a, a, text_long) < (int)sizeof body_a);
+    assert_true(snprintf(body_b, sizeof body_b, b, text_long) < (int)sizeof body_b);
+    chain_of(body_a, chain_a);
+    chain_of(body_b, chain_b);
+    assert_true(chain_a->length > 0 && chain_b->length > 0);
+}
+
+static struct chain chain_a, chain_b;
+
+static void alike(const char *a, const char *b)
+{
+    chains_of(a, b, &chain_a, &chain_b);
+    if (chain_shared(&chain_a, &chain_b) != chain_a.length || chain_a.length != chain_b.length)
+        fail_msg("%u of %u and %u points shared: %s", chain_shared(&chain_a, &chain_b),
+                 chain_a.length, chain_b.length, b);
+}
+
+static void apart(const char *a, const char *b)
+{
+    chains_of(a, b, &chain_a, &chain_b);
+    if (chain_shared(&chain_a, &chain_b) != 0)
+        fail_msg("%u points shared: %s", chain_shared(&chain_a, &chain_b), b);
+}
+
+#define HEADER(cch)                                                                                \
+    "{\"type\":\"text\",\"text\":\"x-anthropic-billing-header: cc_version=2.1.197.0ab; "           \
+    "cc_entrypoint=cli; cch=" cch ";\"}"
+#define MESSAGES "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+
+static void claude_codes_header(void **state)
+{
+    (void)state;
+    skim_rendering = (struct rendering){0};
+    const char *one =
+        "{\"system\":[" HEADER("12345") ",{\"type\":\"text\",\"text\":\"%s\"}]," MESSAGES "}";
+    const char *two =
+        "{\"system\":[" HEADER("9abcd") ",{\"text\":\"%s\",\"type\":\"text\"}]," MESSAGES "}";
+    const char *none = "{\"system\":[{\"type\":\"text\",\"text\":\"%s\"}]," MESSAGES "}";
+    alike(one, two);
+    alike(one, none);
+    assert_int_equal(chain_a.bytes, chain_b.bytes); /* nor is it counted */
+    alike(one, "{\"system\":\"%s\"," MESSAGES "}");
+    /* Where the engine shows it to the model, all of it counts. */
+    skim_rendering.counts_header = 1;
+    apart(one, two);
+    alike(one, one);
+    skim_rendering.counts_header = 0;
+    /* Only there: as a string, as a later block, in a message, vLLM has it in the prompt. */
+    apart("{\"system\":\"x-anthropic-billing-header: cch=1;\\n%s\"," MESSAGES "}",
+          "{\"system\":\"x-anthropic-billing-header: cch=2;\\n%s\"," MESSAGES "}");
+    chains_of("{\"system\":[{\"text\":\"%s\"}," HEADER("1") ",{\"text\":\"end\"}]," MESSAGES "}",
+              "{\"system\":[{\"text\":\"%s\"}," HEADER("2") ",{\"text\":\"end\"}]," MESSAGES "}",
+              &chain_a, &chain_b);
+    assert_true(chain_a.bytes > 3090);
+    apart("{\"messages\":[{\"role\":\"system\",\"content\":[" HEADER("1") ",{\"text\":\"%s\"}]}]}",
+          "{\"messages\":[{\"role\":\"system\",\"content\":[" HEADER("2") ",{\"text\":\"%s\"}]}]}");
+}
+
+static void nulls(void **state)
+{
+    (void)state;
+    skim_rendering = (struct rendering){0};
+    const char *chat = "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\","
+                       "\"parameters\":{\"a\":1}}}],\"prompt\":\"%s\"}";
+    alike(chat, "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":null,"
+                "\"description\":null,\"parameters\":{\"a\":1}},\"defer\":null}],"
+                "\"prompt\":\"%s\"}");
+    apart(chat, "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":false,"
+                "\"parameters\":{\"a\":1}}}],\"prompt\":\"%s\"}");
+    apart(chat, "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\","
+                "\"parameters\":{\"a\":1,\"default\":null}}}],\"prompt\":\"%s\"}");
+    const char *flat = "{\"tools\":[{\"name\":\"f\",\"input_schema\":{}}],\"prompt\":\"%s\"}";
+    alike(flat, "{\"tools\":[{\"name\":\"f\",\"strict\":null,\"input_schema\":{}}],"
+                "\"prompt\":\"%s\"}");
+    apart(flat, "{\"tools\":[{\"name\":\"f\",\"input_schema\":{\"x\":null}}],\"prompt\":\"%s\"}");
+    alike(
+        "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"function\":{"
+        "\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"content\":\"%s\",\"role\":\"tool\"}]}",
+        "{\"messages\":[{\"role\":\"assistant\",\"content\":null,\"refusal\":null,\"tool_calls\":["
+        "{\"id\":\"1\",\"index\":null,\"function\":{\"name\":\"f\",\"arguments\":\"{}\","
+        "\"parsed\":null}}]},{\"content\":\"%s\",\"role\":\"tool\"}]}");
+}
+
+#define IMAGE(url)                                                                                 \
+    "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{"       \
+    "\"url\":\"" url "\"}},{\"type\":\"text\",\"text\":\"%s\"}]}]}"
+#define SOURCE(url)                                                                                \
+    "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{\"type\":"     \
+    "\"url\",\"url\":\"" url "\"}},{\"type\":\"text\",\"text\":\"%s\"}]}]}"
+
+static void signed_urls(void **state)
+{
+    (void)state;
+    skim_rendering = (struct rendering){0};
+    alike(IMAGE("https://s3/x.png?X-Amz-Date=1&X-Amz-Signature=2"),
+          IMAGE("https://s3/x.png?X-Amz-Date=3&X-Amz-Signature=45"));
+    alike(SOURCE("https://s3/x.png?versionId=7&X-Amz-Signature=2"),
+          SOURCE("https://s3/x.png?X-Amz-Signature=8&versionId=7"));
+    alike(IMAGE("https://a/x.png?sv=1&se=2&sr=b&sig=3"), IMAGE("https://a/x.png?sv=1&se=9&sig=4"));
+    apart(IMAGE("https://s3/x.png?X-Amz-Signature=2"), IMAGE("https://s3/y.png?X-Amz-Signature=2"));
+    apart(SOURCE("https://s3/x.png?versionId=7&X-Amz-Signature=2"),
+          SOURCE("https://s3/x.png?versionId=8&X-Amz-Signature=2"));
+    apart(IMAGE("https://a/x.png?se=2"), IMAGE("https://a/x.png?se=3")); /* nothing signs it */
+    /* Text that holds a URL is text. */
+    chains_of("{\"prompt\":\"https://s3/x?X-Amz-Signature=2 %s\"}",
+              "{\"prompt\":\"https://s3/x?X-Amz-Signature=3 %s\"}", &chain_a, &chain_b);
+    assert_int_equal(chain_shared(&chain_a, &chain_b), 0);
+}
+
+static void trimmed(const char *url, const char *wanted, bool was_signed)
+{
+    char at[256];
+    bool is_signed = !was_signed;
+    (void)snprintf(at, sizeof at, "%s", url);
+    size_t len = http_media_url_trim(at, strlen(url), &is_signed);
+    assert_slice_equal(slice_of(at, len), wanted);
+    assert_int_equal(is_signed, was_signed);
+}
+
+static void what_is_trimmed(void **state)
+{
+    (void)state;
+    trimmed("https://h/p?a=1&X-Goog-Signature=2&b=3", "https://h/p?a=1&b=3", true);
+    trimmed("http://h/p?Signature=x&Expires=1&Key-Pair-Id=2", "http://h/p", true);
+    trimmed("https://h/p?SIG=x&se=2&w=10", "https://h/p?w=10", true);
+    trimmed("https://h/p?w=10&Expires=3", "https://h/p?w=10&Expires=3", false);
+    trimmed("https://h/p?", "https://h/p?", false);
+    trimmed("https://h/p?sig", "https://h/p", true);
+    trimmed("https://h/p?&&sig=1&&a", "https://h/p?&&&a", true);
+    trimmed("data:image/png;base64,x?sig=1", "data:image/png;base64,x?sig=1", false);
+    trimmed("", "", false);
+}
+
+static void arguments(void **state)
+{
+    (void)state;
+    static const char *const members[] = {
+        "\"chat_template_kwargs\":{\"enable_thinking\":false}",
+        "\"chat_template_kwargs\":{\"enable_thinking\":true}",
+        "\"chat_template\":\"x\"",
+        "\"reasoning_effort\":\"high\"",
+        "\"reasoning_effort\":\"low\"",
+        "\"reasoning\":{\"effort\":\"low\"}",
+        "\"thinking\":{\"type\":\"enabled\"}",
+        "\"output_config\":{\"effort\":\"low\"}",
+        "\"add_special_tokens\":false",
+        "\"mm_processor_kwargs\":{\"size\":1}",
+        "\"media_io_kwargs\":{\"video\":1}",
+        "\"truncate_prompt_tokens\":5",
+    };
+    char a[200], b[200];
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        (void)snprintf(a, sizeof a, "{%s,\"prompt\":\"%%s\"}", members[i]);
+        skim_rendering = (struct rendering){0};
+        apart(a, "{\"prompt\":\"%s\"}");
+        for (size_t k = 0; k < i; k++) {
+            (void)snprintf(b, sizeof b, "{\"prompt\":\"%%s\",%s}", members[k]);
+            apart(a, b);
+        }
+        skim_rendering.no_arguments = 1;
+        alike(a, "{\"prompt\":\"%s\"}");
+    }
+    /* What changes no more than the end, or nothing, does not set prompts apart. */
+    skim_rendering = (struct rendering){0};
+    alike("{\"prompt\":\"%s\"}",
+          "{\"prompt\":\"%s\",\"add_generation_prompt\":false,\"continue_final_message\":true,"
+          "\"temperature\":0.3,\"seed\":5,\"metadata\":{\"trace\":\"x\"},\"request_id\":\"r\","
+          "\"tool_choice\":\"auto\",\"reasoning_effort\":null,\"chat_template_kwargs\":null}");
+    alike("{\"prompt\":\"%s\",\"chat_template_kwargs\":{\"a\":1,\"b\":2}}",
+          "{\"chat_template_kwargs\":{\"b\":2,\"a\":1},\"prompt\":\"%s\"}");
+}
+
+#define TOOL(name) "{\"type\":\"function\",\"function\":{\"name\":\"" name "\"}}"
+
+/* What only a rendering makes alike. */
+static void renderings(void **state)
+{
+    (void)state;
+    const char *line_a = "{\"system\":\"now it is 9:05\\n%s\"," MESSAGES "}";
+    const char *line_b = "{\"system\":\"now it is 10:05\\n%s\"," MESSAGES "}";
+    skim_rendering = (struct rendering){0};
+    apart(line_a, line_b);
+    skim_rendering.lead = RENDERING_LEAD_NO_LINE;
+    alike(line_a, line_b);
+    skim_rendering.lead = RENDERING_LEAD_ALL;
+    const char *chat_a = "{\"messages\":[{\"role\":\"system\",\"content\":\"id 1\\n%s\"}]}";
+    const char *chat_b = "{\"messages\":[{\"content\":\"id 222\\n%s\",\"role\":\"system\"}]}";
+    apart(chat_a, chat_b);
+    skim_rendering.lead = RENDERING_LEAD_NO_LINE;
+    alike(chat_a, chat_b);
+    const char *block_a = "{\"system\":[{\"text\":\"id 1\\nx 2\"},{\"text\":\"%s\"}]," MESSAGES "}";
+    const char *block_b =
+        "{\"system\":[{\"text\":\"id 3\\nx 45\"},{\"text\":\"%s\"}]," MESSAGES "}";
+    apart(block_a, block_b);
+    skim_rendering.lead = RENDERING_LEAD_NO_BLOCK;
+    alike(block_a, block_b);
+    /* The lead of the messages counts where there is a system text. */
+    apart("{\"system\":\"s\",\"messages\":[{\"role\":\"user\",\"content\":\"id 1\\n%s\"}]}",
+          "{\"system\":\"s\",\"messages\":[{\"role\":\"user\",\"content\":\"id 2\\n%s\"}]}");
+    skim_rendering = (struct rendering){0};
+    const char *tools_a = "{\"tools\":[" TOOL("a") "," TOOL("b") "],\"prompt\":\"%s\"}";
+    const char *tools_b = "{\"tools\":[" TOOL("b") "," TOOL("a") "],\"prompt\":\"%s\"}";
+    apart(tools_a, tools_b);
+    skim_rendering.tools_sorted = 1;
+    alike(tools_a, tools_b);
+    apart(tools_a, "{\"tools\":[" TOOL("a") "," TOOL("c") "],\"prompt\":\"%s\"}");
+    skim_rendering = (struct rendering){.tools_after = 1};
+    chains_of("{\"system\":\"%s\",\"tools\":[" TOOL("a") "]," MESSAGES "}",
+              "{\"tools\":[" TOOL("b") "],\"system\":\"%s\"," MESSAGES "}", &chain_a, &chain_b);
+    assert_int_equal(chain_shared(&chain_a, &chain_b), chain_a.length);
+    skim_rendering = (struct rendering){0};
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(claude_codes_header), cmocka_unit_test(nulls),
+        cmocka_unit_test(signed_urls),         cmocka_unit_test(what_is_trimmed),
+        cmocka_unit_test(arguments),           cmocka_unit_test(renderings),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
