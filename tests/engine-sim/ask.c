@@ -107,8 +107,8 @@ static void message_text(struct reader *r, struct slice text)
     if (!in_list) /* input: "text" */
         piece_add(a, MESSAGES, MESSAGE)->role = SLICE("user");
     bool media = is(r->key, "url") || is(r->key, "image_url") || is(r->key, "data");
-    bool reasoning = is(r->key, "reasoning_content") || is(r->key, "reasoning") ||
-                     is(r->key, "thinking");
+    bool reasoning =
+        is(r->key, "reasoning_content") || is(r->key, "reasoning") || is(r->key, "thinking");
     piece_add(a, MESSAGES, media ? MEDIA : reasoning ? REASONING : TEXT)->text = text;
 }
 

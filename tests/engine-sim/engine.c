@@ -88,14 +88,13 @@ uint64_t sim_model_len(const struct sim_engine *e)
 void sim_engine_rewrite(const struct sim_engine *e, struct sim_ask *a)
 {
     const struct sim_options *o = &e->options;
-    sim_ask_rewrite(
-        a, &(struct sim_rewrite){
-               .drop = slice_of_cstr(o->prompt_drop == NULL ? "" : o->prompt_drop),
-               .lead = slice_of_cstr(o->prompt_lead == NULL ? "" : o->prompt_lead),
-               .system_first = (o->prompt_changes & SIM_PROMPT_SYSTEM_FIRST) != 0,
-               .sort_tools = (o->prompt_changes & SIM_PROMPT_SORT_TOOLS) != 0,
-               .trim_reasoning = (o->prompt_changes & SIM_PROMPT_TRIM_REASONING) != 0,
-           });
+    sim_ask_rewrite(a, &(struct sim_rewrite){
+                           .drop = slice_of_cstr(o->prompt_drop == NULL ? "" : o->prompt_drop),
+                           .lead = slice_of_cstr(o->prompt_lead == NULL ? "" : o->prompt_lead),
+                           .system_first = (o->prompt_changes & SIM_PROMPT_SYSTEM_FIRST) != 0,
+                           .sort_tools = (o->prompt_changes & SIM_PROMPT_SORT_TOOLS) != 0,
+                           .trim_reasoning = (o->prompt_changes & SIM_PROMPT_TRIM_REASONING) != 0,
+                       });
 }
 
 void sim_engine_rate(struct sim_engine *e, double rate)

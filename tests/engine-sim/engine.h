@@ -131,7 +131,7 @@ struct sim_engine {
     uint64_t base_at_ns;
     double rate; /* of the model's time; 0: it stands */
     struct sim_published published[SIM_RANKS_MAX];
-    double start_time_s;                 /* Unix */
+    double start_time_s; /* Unix */
     bool pumping;
     uint64_t id_state;
     struct sim_job *jobs;

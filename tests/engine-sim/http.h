@@ -65,8 +65,8 @@ struct sim_conn {
     bool closing;
     unsigned writes; /* under way */
     unsigned later_status;
-    uint64_t later_ns; /* when that is answered; 0: it was already */
-    void *job;         /* the handler's */
+    uint64_t later_ns;      /* when that is answered; 0: it was already */
+    void *job;              /* the handler's */
     enum sim_coding coding; /* of the answer, set by the handler before it: Content-Encoding, */
     struct sim_gzip gzip;
     bool by_bytes; /* and each byte of a stream is a piece of its own */

@@ -65,9 +65,9 @@ struct sim_job {
     bool delayed;   /* a failure keeps it from the model until then; or it was abandoned, ... */
     bool abandoned; /* ... which is noticed then */
     uint64_t delayed_until_ns;
-    char orca;       /* T or J: a header reports the load */
-    struct buf text; /* the output so far, */
-    size_t told;     /* and how much of it the stream has */
+    char orca;        /* T or J: a header reports the load */
+    struct buf text;  /* the output so far, */
+    size_t told;      /* and how much of it the stream has */
     uint64_t hold_ns; /* it holds back its text for so long (UINT64_MAX: to the end); 0: no more, */
     uint64_t hold_after; /* after so many pieces, */
     uint64_t hold_until_ns;

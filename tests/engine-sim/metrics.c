@@ -73,8 +73,7 @@ static struct told told_of(const struct sim_engine *e, unsigned rank)
         .reused = (double)(n->prefix_hits + n->tier_hits),
         .preemptions = (double)n->preemptions,
         .prompt_tokens = (double)(at_end ? seen.ended_prompt_tokens : n->prompt_tokens),
-        .generation_tokens =
-            (double)(at_end ? seen.ended_generation_tokens : n->generation_tokens),
+        .generation_tokens = (double)(at_end ? seen.ended_generation_tokens : n->generation_tokens),
         .decoded = (double)n->generation_tokens,
         .steps = (double)n->steps,
         .step_tokens = (double)n->step_tokens,

@@ -140,13 +140,15 @@ static void help(void)
         "    crawl: slower by factor (10); die: its inner process is killed;\n"
         "    abort: what is under way ends with the finish reason abort;\n"
         "    poison: a request with text in its body kills it\n"
-        "    pause (needs for_ms): all of it is silent, as by SIGSTOP; forget: counters begin at 0\n"
+        "    pause (needs for_ms): all of it is silent, as by SIGSTOP; forget: counters begin at "
+        "0\n"
         "  of a replica set up otherwise: status_401 status_403 status_404 status_422 no_template\n"
         "    no_tool_parser, context (tokens: its context length)\n"
         "  silent: streams hold back their text for delay_ms, after after_chunks pieces\n"
         "  health: true: probes fail too; \"ok\", \"503\", \"hang\", \"slow\" (health_delay_ms)\n"
         "\nPOST /sim/set {\"models\":[NAME...], \"adapters\":[NAME...], \"api_key\":KEY, "
-        "\"max_model_len\":N}\n  what is named is so from now on; a list replaces the one before\n");
+        "\"max_model_len\":N}\n  what is named is so from now on; a list replaces the one "
+        "before\n");
 }
 
 static bool number_of(const char *text, double *out)

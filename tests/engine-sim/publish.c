@@ -78,8 +78,8 @@ static void throughput(struct sim_published *p, const struct sim_counters *n, ui
 {
     if (n->steps < p->window_steps + THROUGHPUT_STEPS || now_ns <= p->window_ns)
         return;
-    p->tokens_per_s = (double)(n->generation_tokens - p->window_tokens) * 1e9 /
-                      (double)(now_ns - p->window_ns);
+    p->tokens_per_s =
+        (double)(n->generation_tokens - p->window_tokens) * 1e9 / (double)(now_ns - p->window_ns);
     p->window_steps = n->steps;
     p->window_tokens = n->generation_tokens;
     p->window_ns = now_ns;

@@ -13,7 +13,8 @@
     "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"
 #define NO_TOOLS "tool_choice=\"required\" requires --tool-call-parser to be set"
 #define UNPROCESSABLE                                                                              \
-    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"messages\"],\"msg\":\"Field required\"," \
+    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"messages\"],\"msg\":\"Field "          \
+    "required\","                                                                                  \
     "\"input\":null}]}"
 
 static enum sim_reject of_fail(enum sim_fail_mode mode)
@@ -54,8 +55,8 @@ bool sim_rejected(struct sim_engine *e, struct sim_conn *c, const struct sim_for
         sim_http_answer(c, 403, SIM_JSON, SLICE("{\"detail\":\"Forbidden\"}"), NULL);
         return true;
     case SIM_REJECT_404:
-        sim_answer_error(e, c, 404, "NotFoundError", "model",
-                         "The model `%.*s` does not exist.", SLICE_ARG(a->model));
+        sim_answer_error(e, c, 404, "NotFoundError", "model", "The model `%.*s` does not exist.",
+                         SLICE_ARG(a->model));
         return true;
     case SIM_REJECT_422:
         sim_http_answer(c, 422, SIM_JSON, SLICE(UNPROCESSABLE), NULL);

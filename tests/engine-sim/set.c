@@ -66,7 +66,8 @@ static bool names_of(const json_t *list, struct buf *out)
 {
     size_t i;
     const json_t *name;
-    json_array_foreach (list, i, name) {
+    json_array_foreach(list, i, name)
+    {
         if (!json_is_string(name))
             return false;
         sim_put(out, "%s%s", i == 0 ? "" : ",", json_string_value(name));
