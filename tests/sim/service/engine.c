@@ -153,6 +153,7 @@ static void do_write(struct sim_conn *c, const struct slice *pieces, unsigned co
     if (!tamper(k, &bytes)) {
         if (k->attempt) {
             k->attempt->writes++;
+            k->attempt->sent_us = service_of(k->engine)->world.now_us;
             CHECK(buf_append_slice(&k->attempt->sent, bytes) == 0);
         }
         bool waited = k->pending.len > 0;
@@ -307,11 +308,15 @@ static void attempt_begin(struct life *l, struct carried *k)
                                   .engine = l->engine->number,
                                   .life = l->engine->life,
                                   .ill = l->engine->ill,
+                                  .ills = UINT64_C(1) << l->engine->ill,
+                                  .sent_us = s->world.now_us,
                                   .known = s->routers[ask->client->router].errs[l->engine->number],
                                   .begun_us = s->world.now_us};
     buf_init(&a->sent, 0);
     ask->attempts = a;
     ask->ran++;
+    if (service_kind_computes(ask->kind))
+        service_share_attempt(s, l->engine->number);
     a->open_next = l->engine->open;
     a->open_link = &l->engine->open;
     if (a->open_next)
@@ -425,6 +430,10 @@ static bool ill_answer(struct service_engine *e, struct carried *k, struct slice
     case SERVICE_CLOSES:
         carried_later(k, service_between(l->service, 1, 200) * SERVICE_MS, close_later);
         return false;
+    case SERVICE_REJECTS:
+    case SERVICE_LOST_MODEL:
+        k->attempt->rejected = true;
+        return false;
     default:
         return false;
     }
@@ -497,11 +506,13 @@ void service_engine_start(struct service *s, unsigned engine)
                            sglang ? "sglang" : "vllm"};
     struct life *l = calloc(1, sizeof *l);
     CHECK(l != NULL && sim_options_parse(&l->sim.options, ARRAY_LEN(words), (char **)words) == 0);
+    service_habits_apply(e, &l->sim.options);
     l->service = s;
     l->engine = e;
     l->sim.server.carrier = &carrier;
     l->sim.server.carrier_context = l;
     sim_engine_init(&l->sim, hash_mix(s->settings.seed + e->life * 64 + engine));
+    l->model_len = l->sim.options.model_len_max;
     l->sim.server.context = e;
     l->sim.server.on_request = on_request;
     l->sim.server.on_gone = on_gone;
@@ -568,7 +579,10 @@ void service_engines_open(struct service *s)
     for (unsigned i = 0; i < s->engine_count; i++) {
         struct service_engine *e = &s->engines[i];
         e->number = i;
-        (void)snprintf(e->name, sizeof e->name, "10.0.1.%u:8000", i + 1);
+        (void)snprintf(e->host, sizeof e->host, "10.0.1.%u", i + 1);
+        (void)snprintf(e->name, sizeof e->name, "%s:8000", e->host);
+        service_habits_draw(s, &e->habits);
+        service_habits_say(s, e);
         service_engine_start(s, i);
     }
 }

@@ -41,7 +41,9 @@ static void engine_trouble(struct service *s)
     enum service_ill ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_ILLS - 1);
     if (service_chance(s, 0.2))
         ill = service_chance(s, 0.5) ? SERVICE_HANGS : SERVICE_DOWN;
-    service_engine_ill(s, engine, ill, length_us(s));
+    bool otherwise = ill == SERVICE_REJECTS || ill == SERVICE_LOST_MODEL;
+    uint64_t us = otherwise ? service_between(s, 1, 8) * SERVICE_S : length_us(s);
+    service_engine_ill(s, engine, ill, us);
 }
 
 /* Its connections break, and nothing else. */
@@ -55,6 +57,9 @@ static void link_trouble(struct service *s)
     service_say(s, "router %u and engine %u: all connections break", router, engine);
     service_ill_meets(s, engine);
     e->well_since_us = s->world.now_us;
+    for (struct service_attempt *t = e->open; t; t = t->open_next)
+        t->broken |= t->ask->client->router == router;
+    service_share_spoil(s);
     service_link_reset(s, router, engine);
 }
 

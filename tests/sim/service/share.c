@@ -1,0 +1,47 @@
+/* Rule "fair share": a replica that fails at once while no other does must not attract what the
+ * others would do better. */
+#include "tests/sim/service/service.h"
+
+enum { LEAST = 80, SLACK = 12, LEARN_US = 500000 };
+
+static bool fails_at_once(enum service_ill ill)
+{
+    return ill == SERVICE_REJECTS || ill == SERVICE_LOST_MODEL || ill == SERVICE_500 ||
+           ill == SERVICE_503 || ill == SERVICE_429 || ill == SERVICE_ERROR_EVENT;
+}
+
+void service_share_begin(struct service *s, unsigned engine)
+{
+    const struct service_engine *e = &s->engines[engine];
+    bool alone = true;
+    for (unsigned i = 0; i < s->engine_count; i++)
+        alone &= i == engine || s->engines[i].ill == SERVICE_WELL;
+    s->share = (struct service_share){.running = alone && fails_at_once(e->ill),
+                                      .engine = engine,
+                                      .from_us = s->world.now_us + LEARN_US};
+}
+
+void service_share_spoil(struct service *s)
+{
+    s->share.running = false;
+}
+
+void service_share_attempt(struct service *s, unsigned engine)
+{
+    struct service_share *f = &s->share;
+    if (!f->running || s->world.now_us < f->from_us)
+        return;
+    f->all++;
+    f->own += engine == f->engine;
+}
+
+void service_share_end(struct service *s, unsigned engine)
+{
+    const struct service_share *f = &s->share;
+    bool judged = f->running && f->engine == engine && f->all >= LEAST;
+    if (judged && f->own * s->engine_count > 2 * f->all + SLACK * s->engine_count)
+        service_broken(s, "fair share", "engine %u of %u fails with %s, and got %llu of %llu tries",
+                       engine, s->engine_count, service_ill_text(s->engines[engine].ill),
+                       (unsigned long long)f->own, (unsigned long long)f->all);
+    service_share_spoil(s);
+}
