@@ -71,6 +71,7 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.sight.asleep = in->sight.asleep;
         out.sight.breaker = in->sight.breaker;
         out.sight.cured = in->sight.cured;
+        out.sight.rejects = in->sight.rejects;
     } else {
         crdt_learned_copy(&out.learned, &in->learned);
     }

@@ -30,6 +30,7 @@ static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
     wire_write_u8(w, s->engine);
     wire_write_u8(w, s->breaker);
     wire_write_u8(w, s->cured);
+    wire_write_fixed(w, s->rejects, sizeof s->rejects);
 }
 
 void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
@@ -62,6 +63,13 @@ static uint8_t field_u8(struct wire_reader *r)
     return wire_left(r) > 0 ? wire_read_u8(r) : 0;
 }
 
+/* A part of one is all that is left of it without its zeros. */
+static uint64_t field_u64(struct wire_reader *r)
+{
+    size_t left = wire_left(r);
+    return wire_read_fixed(r, left < sizeof(uint64_t) ? (unsigned)left : sizeof(uint64_t));
+}
+
 static void read_sight(struct wire_reader *r, struct crdt_sight *s)
 {
     uint8_t flags = field_u8(r);
@@ -71,6 +79,7 @@ static void read_sight(struct wire_reader *r, struct crdt_sight *s)
     s->engine = field_u8(r);
     s->breaker = field_u8(r);
     s->cured = field_u8(r);
+    s->rejects = field_u64(r);
 }
 
 void crdt_value_read(struct wire_reader *r, enum crdt_report_kind kind,

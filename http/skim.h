@@ -170,6 +170,12 @@ static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_na
  * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */
 int64_t http_skim_output_max(const struct http_skim *s);
 
+/* Whether tools came with the prompt, in whatever form. */
+static inline bool http_skim_has_tools(const struct http_skim *s)
+{
+    return s->ranks[HTTP_PROMPT_TOOLS] != 0;
+}
+
 /* The prompt. Its length is 0 if the body was not understood, has no prompt or a short one. */
 static inline const struct chain *http_skim_chain(const struct http_skim *s)
 {

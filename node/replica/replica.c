@@ -58,6 +58,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     CHECK(name.len <= NODE_NAME_MAX);
     memcpy(k->name, name.at, name.len);
     node_load_init(&k->load);
+    node_reject_init(&k->reject);
     begin_anew(k, config);
 }
 
@@ -70,6 +71,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
     k->errors = k->broken = (struct node_backoff){0};
     k->tally = (struct node_tally){0};
+    node_reject_renew(&k->reject);
     k->breaker = (struct node_breaker){.cured = cured};
     k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
@@ -104,8 +106,10 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
     k->tls_fails = false;
     if (ok) {
         k->probe_failures = 0;
-        if (k->gone) /* this is another process */
+        if (k->gone) { /* this is another process */
             k->tally = (struct node_tally){0};
+            node_reject_renew(&k->reject);
+        }
         k->gone = false;
         k->signs.leaving = false;
         k->breaker.warned_ms = 0;
@@ -158,6 +162,10 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     case NODE_OUTCOME_OK:
         k->answer_failures = k->error_answers = 0;
         k->errors.trial = k->broken.trial = false; /* how long it was is kept: again is worse */
+        break;
+    case NODE_OUTCOME_REJECTED: /* a server that fails may still say no */
+        k->answer_failures = 0;
+        k->broken.trial = false;
         break;
     case NODE_OUTCOME_CLIENT_GONE:
     case NODE_OUTCOME_IN_DOUBT:
@@ -452,6 +460,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         k->restarts++;
         k->back_ms = now_ms;
         k->tally = (struct node_tally){0};
+        node_reject_renew(&k->reject);
     }
     /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
     return restarted || (k->asleep && !was_asleep);

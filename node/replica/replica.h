@@ -23,6 +23,7 @@
  *     health check while it fails each request at once, and its empty queue would attract them all.
  *   - A share of its connections breaks, far more than at others (node/replica/breaker.h): for a
  *     back-off, and then it starts slowly.
+ *   - It rejected requests that others then accepted (node/replica/reject.h): for such requests.
  * A back-off is 1 s at first and doubles up to 30 s when it comes again soon. When it is over, one
  * request at a time may go there (the trial) until an answer has begun. Routers know of each
  * other's back-offs, and make one trial for all (node/replica/breaker.h).
@@ -38,6 +39,7 @@
 #include "node/replica/foreign.h"
 #include "node/replica/health.h"
 #include "node/replica/learn.h"
+#include "node/replica/reject.h"
 #include "node/replica/reuse.h"
 #include "node/replica/room.h"
 #include "node/replica/scrape.h"
@@ -53,7 +55,7 @@ enum {
     NODE_BUSY_AVOID_MS = 1000,     /* after it said that it is full */
     NODE_BUSY_AGAIN_MS = 250,      /* but where requests would wait it is asked again after this */
     NODE_WINDOW_SHARED_MS = 15000, /* least length of a window while there are other routers */
-    NODE_OUTCOMES = NODE_OUTCOME_NOT_SENT + 1,
+    NODE_OUTCOMES = NODE_OUTCOME_REJECTED + 1,
 };
 
 /* Predictions against what turned out, since the start. */
@@ -140,6 +142,7 @@ struct node_replica {
     struct node_breaker breaker; /* the same between routers */
     struct node_tally tally;     /* of this router's attempts */
     struct node_signs signs;     /* of life, or of none */
+    struct node_reject reject;   /* what it rejects and others accept: of a process */
     uint64_t name_hash;
     struct node_load load;
     struct node_room room;       /* that contexts have there, by what prompts waited */
@@ -313,10 +316,10 @@ static inline bool node_replica_spare(const struct node_replica *k, uint64_t now
            (k->busy_until_ms <= now_ms || node_replica_own_requests(k) < k->busy_requests ||
             now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
 }
-/* In a back-off, or on trial since; leaving, or stalled. */
+/* In a back-off, or on trial since; leaving, or stalled; or for some requests. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
-    return k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
+    return k->reject.kinds != 0 || k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
            k->broken.until_ms > now_ms || k->signs.stalls.trial ||
            node_signs_avoided(&k->signs, now_ms);
 }

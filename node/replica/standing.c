@@ -19,6 +19,8 @@ static const struct {
     [NODE_STANDING_ERRORS] = {"errors",
                               "avoided: its answers failed (5xx), or a share of them broke"},
     [NODE_STANDING_BROKE] = {"broke", "avoided: its connections failed or broke"},
+    [NODE_STANDING_REJECTS] = {"rejects",
+                               "avoided: it rejects (4xx) requests that other replicas accept"},
     [NODE_STANDING_TRIAL] = {"trial", "avoided: it failed, and one request tries it"},
     [NODE_STANDING_ELSEWHERE] = {"elsewhere", "avoided: another router reports that it fails"},
     [NODE_STANDING_FULL] = {"full", "avoided: it said that it is full"},
@@ -115,6 +117,9 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
     out = trouble(k, now_ms);
     if (out.why != NODE_STANDING_WELL)
         return out;
+    const struct node_reject *j = &k->reject;
+    if ((j->kinds | j->heard) != 0)
+        return avoided(NODE_STANDING_REJECTS, if_later(j->until_ms, now_ms));
     if (k->busy_until_ms > now_ms)
         return avoided(NODE_STANDING_FULL, k->busy_until_ms);
     if (k->kept > 0)

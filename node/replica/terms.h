@@ -42,7 +42,7 @@ struct node_booking {
 };
 
 enum node_outcome {
-    NODE_OUTCOME_OK,             /* the engine answered, whatever status below 500 */
+    NODE_OUTCOME_OK,             /* the engine answered, by a status below 400 */
     NODE_OUTCOME_CLIENT_GONE,    /* the client disconnected first: says nothing of the replica */
     NODE_OUTCOME_ENGINE_BUSY,    /* 429, 503 of a healthy engine: retry elsewhere */
     NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
@@ -53,6 +53,8 @@ enum node_outcome {
     NODE_OUTCOME_STALLED,  /* moved away from a replica that stands still: says no more */
     NODE_OUTCOME_NOT_SENT, /* it was chosen, but a limit of the router, or a better one, came in
                               between: says nothing of the replica */
+    NODE_OUTCOME_REJECTED, /* 4xx, but for a full queue: the client's fault, unless another replica
+                              accepts the same (node/replica/reject.h) */
 };
 
 /* What went wrong at a replica, one answer each, for metrics. */

@@ -295,6 +295,7 @@ const char *node_outcome_text(enum node_outcome outcome)
         [NODE_OUTCOME_SLOW] = "slow",
         [NODE_OUTCOME_STALLED] = "stalled",
         [NODE_OUTCOME_NOT_SENT] = "not_sent",
+        [NODE_OUTCOME_REJECTED] = "rejected",
     };
     CHECK((unsigned)outcome < ARRAY_LEN(texts));
     return texts[outcome];

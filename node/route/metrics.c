@@ -46,6 +46,9 @@ static struct crdt_load others(const struct context *c, const struct node_replic
       process(c, k)->signs.leaving)                                                                \
     X(stalled, PROMETHEUS_GAUGE, "1 if it stands still with requests, and is avoided.",            \
       process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
+    X(rejecting, PROMETHEUS_GAUGE,                                                                 \
+      "1 if it is avoided for requests that it rejected and another replica accepted.",            \
+      (process(c, k)->reject.kinds | process(c, k)->reject.heard) != 0)                            \
     X(stalls_total, PROMETHEUS_COUNTER, "Times that the watchdog found it standing still.",        \
       (double)k->signs.stalls_total)                                                               \
     X(probes_refused, PROMETHEUS_GAUGE,                                                            \
@@ -179,6 +182,9 @@ VALUE(error_no_terminal, (double)k->failed[NODE_ERROR_NO_TERMINAL])
 VALUE(outcome_slow, (double)k->outcomes[NODE_OUTCOME_SLOW])
 VALUE(outcome_stalled, (double)k->outcomes[NODE_OUTCOME_STALLED])
 VALUE(outcome_not_sent, (double)k->outcomes[NODE_OUTCOME_NOT_SENT])
+VALUE(outcome_rejected, (double)k->outcomes[NODE_OUTCOME_REJECTED])
+VALUE(rejections_contradicted, (double)k->reject.contradicted)
+VALUE(rejections_confirmed, (double)k->reject.confirmed)
 
 static const struct {
     const char *name;
@@ -229,7 +235,13 @@ static const struct {
       {{{"outcome", "in_doubt"}}, outcome_in_doubt},
       {{{"outcome", "slow"}}, outcome_slow},
       {{{"outcome", "stalled"}}, outcome_stalled},
-      {{{"outcome", "not_sent"}}, outcome_not_sent}}},
+      {{{"outcome", "not_sent"}}, outcome_not_sent},
+      {{{"outcome", "rejected"}}, outcome_rejected}}},
+    {"replica_rejections_total",
+     PROMETHEUS_COUNTER,
+     "Answers of 4xx that were tried at another replica, which accepted the same or rejected it.",
+     {{{{"peer", "accepted"}}, rejections_contradicted},
+      {{{"peer", "rejected"}}, rejections_confirmed}}},
     {"upstream_errors_total",
      PROMETHEUS_COUNTER,
      "What went wrong at the replica, one attempt each, also where another replica answered.",

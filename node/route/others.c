@@ -16,7 +16,7 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
     const struct node_replica *rank = &r->replicas[r->candidates[0].replica];
     const struct node_replica *k = &r->replicas[rank->server];
     return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_avoided(k, now_ms) &&
-           !node_replica_stands_still(rank, now_ms);
+           !node_replica_stands_still(rank, now_ms) && !node_router_reject_avoids(r, rank->server);
 }
 
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,

@@ -178,6 +178,7 @@ void node_router_presence_update(struct node_router *r)
         if (k->absent) {
             struct node_replica_config prior = node_router_prior(r);
             node_replica_renew(k, &prior);
+            node_router_reject_note(r, slot);
             k->life++;
             r->fleet_stale = true;
             r->learned_ms = 0; /* the others hear at once that nothing is known of it */

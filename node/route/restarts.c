@@ -59,6 +59,7 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
     struct node_replica *k = node_router_replica_at(r, replica);
     enum node_health before = k->health;
     bool gone = node_replica_probed(k, ok, refused, now_ms);
+    node_router_reject_note(r, replica);
     if (k->health != before)
         node_router_touch(r, replica);
     /* If the incarnation has risen since the last good probe, another router has noticed already.
@@ -104,6 +105,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
     bool lost = node_replica_scraped(k, &own, now_ms);
+    node_router_reject_note(r, replica);
     uint64_t started = r->common->replicated ? started_ms(k) : 0;
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
     /* By another router, since the last scrape; or what was heard last is of an earlier life. */

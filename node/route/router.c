@@ -186,10 +186,11 @@ static void asked_find(const struct node_router *r, const struct node_request *r
 enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
 /* `rank` is the same, or a rank of its process `k`. */
-static bool is_taken(const struct node_replica *k, const struct node_replica *rank,
-                     enum takes takes, uint64_t now_ms)
+static bool is_taken(const struct node_router *r, const struct node_replica *k,
+                     const struct node_replica *rank, enum takes takes, uint64_t now_ms)
 {
-    if (takes != TAKES_ALL && node_replica_stands_still(rank, now_ms))
+    if (takes != TAKES_ALL && (node_replica_stands_still(rank, now_ms) ||
+                               node_router_reject_avoids(r, rank->server)))
         return false;
     switch (takes) {
     case TAKES_GOOD:
@@ -212,7 +213,7 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
         const struct node_replica *process = node_router_process_at(r, k);
         if (node_router_is_asked(r, k, serving, request, excluded) &&
             node_replica_usable(process, health) &&
-            is_taken(process, &r->replicas[k], takes, now_ms)) {
+            is_taken(r, process, &r->replicas[k], takes, now_ms)) {
             if (node_replica_own_requests(process) < r->config.replica_requests_max)
                 r->candidates[r->candidate_count++].replica = k;
             else
@@ -301,6 +302,7 @@ static int candidates_find(struct node_router *r, const struct node_request *req
     } else {
         asked_find(r, request, now_ms, &serving);
     }
+    node_router_reject_find(r, &serving, request, now_ms);
     /* What is full is waited for rather than going to one in trouble, which has room as it fails.
      */
     static const struct {
@@ -467,7 +469,8 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
 }
 
 static int decide(struct node_router *r, unsigned index, const struct node_work *work,
-                  enum node_reason reason, uint64_t now_ms, struct node_decision *out)
+                  const struct node_request *request, enum node_reason reason, uint64_t now_ms,
+                  struct node_decision *out)
 {
     CHECK(index < r->candidate_count);
     const struct node_candidate *c = &r->candidates[index];
@@ -483,6 +486,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     process->used_ms = now_ms;
     replica->chosen++;
     node_breaker_sent(process, now_ms);
+    node_router_reject_sent(r, c->replica, request->kind, now_ms);
     process->signs.tried_ms = now_ms;
     r->last_resorts += process->health == NODE_HEALTH_DOWN;
     replica->prompt_tokens += work->prompt_tokens;
@@ -526,7 +530,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     enum node_reason reason = request->replica_wanted >= 0
                                   ? NODE_REASON_MAKER
                                   : node_reason_of(r->candidates, r->candidate_count, index);
-    err = decide(r, index, &work, reason, now_ms, out);
+    err = decide(r, index, &work, request, reason, now_ms, out);
     if (err != ERR_OK)
         return err;
     if (r->policy->wants_costs) {
@@ -559,7 +563,7 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
     struct node_work work = {
         .replica = r->candidates[index].replica, .model = size.model, .answer_whole = true};
     enum node_reason reason = request->replica_wanted >= 0 ? NODE_REASON_MAKER : NODE_REASON_LOAD;
-    err = decide(r, index, &work, reason, now_ms, out);
+    err = decide(r, index, &work, request, reason, now_ms, out);
     if (err == ERR_OK)
         node_router_decision_keep(r, request, &size, index, false, now_ms, out);
     return err;

@@ -44,6 +44,7 @@
 #include "base/slice.h"
 #include "node/cluster/state.h"
 #include "node/replica/health.h"
+#include "node/replica/reject.h"
 #include "node/replica/scrape.h"
 #include "node/replica/standing.h"
 #include "node/replica/terms.h"
@@ -93,6 +94,8 @@ struct node_request {
                           1 << enum node_engine */
     bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
+    uint8_t kind;   /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
+    bool again;     /* it can be sent again if it is rejected */
     enum node_company company;
     int kept_for_it;  /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
     bool may_wait;    /* where only those that are kept for others are left: ERR_AGAIN */
@@ -369,6 +372,28 @@ void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
                        enum node_outcome outcome, uint64_t now_ms);
 /* Something went wrong at the replica: counted, and nothing else (the outcome is what counts). */
 void node_router_error(struct node_router *r, unsigned replica, enum node_error error);
+
+/* --- rejections (node/replica/reject.h) --- */
+
+/* The belief that the rejection is the replica's own fault. Changes nothing. */
+double node_router_reject_own(const struct node_router *r, const struct node_rejection *x);
+/* Whether that kind of request is held against the replica, here or by another router. */
+bool node_router_rejects(const struct node_router *r, unsigned replica, uint8_t kind);
+/* The rejection goes to its client, and no other replica was asked. */
+void node_router_reject_passed(struct node_router *r, const struct node_rejection *x);
+/* Another replica is asked now, or it is known what came of it: each call with true wants one with
+ * false. */
+void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open);
+/* Another replica accepted the same bytes. True: from now on the replica is avoided for that kind,
+ * which it was not. */
+bool node_router_reject_contradicted(struct node_router *r, const struct node_rejection *x,
+                                     uint64_t now_ms);
+/* Another one rejected them as well. */
+void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x);
+/* A good answer began to a request that was sent at `sent_ms`. True: nothing is held against the
+ * replica any more, which was. */
+bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t client,
+                          uint64_t sent_ms);
 
 /* Bookings that are open: as many as requests are under way. */
 uint32_t node_router_booked(const struct node_router *r);

@@ -2,6 +2,7 @@
  *
  *   rows.c      the table of replicas: rows, and of which process each is
  *   state.c     what a decision needs of the shared state: time, others' loads
+ *   reject.c    rejections that others contradict
  *   replicas.c  what is known of each: which are in use
  *   discovered.c  which of them the sources of this router list
  *   ranks.c     which data-parallel ranks an address has
@@ -102,6 +103,10 @@ struct node_router {
 
     struct node_followers followers;
 
+    struct node_reject_clients clients; /* whose requests are rejected */
+    struct node_replica_set rejecting;  /* against which something speaks, */
+    unsigned rejecting_count;           /* and how many these are */
+
     /* Scratch of one decision. */
     struct node_deepest {
         uint64_t id;   /* of the last checkpoint of the prompt that some candidate holds; 0: none */
@@ -110,6 +115,8 @@ struct node_router {
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     struct node_under_way under_way[NODE_REPLICAS_MAX]; /* at each of these */
     unsigned candidate_count;
+    bool rejected_any;                /* some replica is avoided for this request, as it rejects */
+    struct node_replica_set rejected; /* what others accept: these, at most half of all */
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];
     uint32_t generations[NODE_REPLICAS_MAX];
@@ -259,6 +266,25 @@ static inline struct node_reuse *node_router_reuse(const struct node_router *r, 
  * none is to be tried; ERR_AGAIN: all of them are at their limit. */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
                                      const struct node_request *request, const uint64_t *excluded);
+
+/* --- reject.c --- */
+
+/* Which replicas are avoided for this request, as they rejected such ones: r->rejected. */
+void node_router_reject_find(struct node_router *r, const struct node_replica_set *serving,
+                             const struct node_request *request, uint64_t now_ms);
+/* Whether this one is. After the call above. */
+static inline bool node_router_reject_avoids(const struct node_router *r, unsigned server)
+{
+    return r->rejected_any && node_replica_set_has(&r->rejected, server);
+}
+/* A request of that kind is placed there. */
+void node_router_reject_sent(struct node_router *r, unsigned replica, uint8_t kind,
+                             uint64_t now_ms);
+/* What the other routers hold against it; `replica` is the row of an address. */
+void node_router_reject_hear(struct node_router *r, unsigned replica,
+                             const struct node_reject_heard *h, uint64_t now_ms);
+/* Its engine may be another one: what speaks against it may be other than before. */
+void node_router_reject_note(struct node_router *r, unsigned replica);
 
 /* --- horizon.c ------------------------------------------------------------------------------- */
 

@@ -37,6 +37,7 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .adapter = k->load.requests > 0 ? k->adapter_last : 0,
         .adapter_uses = k->adapter_uses,
     };
+    k->reject.reported = k->reject.kinds;
     struct crdt_sight sight = {
         .configured = k->configured && !k->vanishing,
         .health = (uint8_t)health_told(k),
@@ -44,6 +45,7 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .asleep = k->asleep,
         .breaker = k->breaker.reported,
         .cured = k->breaker.cured,
+        .rejects = k->reject.kinds,
     };
     crdt_state_load(r->crdt, slot, &load);
     crdt_state_sight(r->crdt, slot, &sight);
@@ -135,6 +137,7 @@ struct heard {
     enum node_engine engine;
     struct node_heard learned;
     struct node_breaker_heard breaker;
+    struct node_reject_heard reject;
     unsigned scrapers, scrapers_ahead; /* that may read its metrics: they see it up */
     struct {
         const struct crdt_learned *learned; /* NULL: nobody reports what it read */
@@ -166,6 +169,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         h->up += sight->health == NODE_HEALTH_UP && !sight->asleep;
         h->down += sight->health == NODE_HEALTH_DOWN || sight->asleep;
         node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, uses && rank > h->rank);
+        node_reject_heard_add(&h->reject, sight->rejects, uses && rank > h->rank);
         h->scrapers += sight->health == NODE_HEALTH_UP;
         h->scrapers_ahead += sight->health == NODE_HEALTH_UP && rank > h->rank;
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
@@ -319,6 +323,7 @@ static void on_reports(void *context, uint64_t now_ms)
         if (is_removed(r, slot) || (k->absent && !k->named))
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
+        node_router_reject_hear(r, slot, &h.reject, now_ms);
         if (!k->is_rank) {
             k->scraped.others = h.scrapers;
             k->scraped.ahead = h.scrapers_ahead;

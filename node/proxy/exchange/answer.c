@@ -90,9 +90,39 @@ static void end_stream(struct exchange *x, const struct http_error *error)
     exchange_finish_cut(x);
 }
 
+bool exchange_answer_kept(struct exchange *x)
+{
+    struct exchange_kept *k = &x->kept;
+    struct buf bytes = k->bytes;
+    struct slice head = slice_of(bytes.at, k->head), rest = slice_skip(buf_slice(&bytes), k->head);
+    k->bytes = (struct buf){0};
+    x->refusal = PROXY_REFUSED_NONE;
+    x->limit = NULL;
+    exchange_forget_answer(x);
+    exchange_kept_drop(x);
+    x->outcome = NODE_OUTCOME_REJECTED;
+    if (k->is_event) {
+        exchange_answer_engine_error(x, k->what.status, head.at, rest.at);
+    } else {
+        x->status = k->what.status;
+        x->out_framing = k->framing;
+        x->client->last = x->client->last || k->last;
+        x->answering = true;
+        client_gather_front(x->client, head, rest);
+        x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, true);
+        exchange_finish(x);
+    }
+    buf_free(&bytes);
+    return true;
+}
+
 static void answer(struct exchange *x, const struct http_answer *given,
                    const struct http_error *error)
 {
+    if (error != NULL && exchange_kept_stands(x)) {
+        (void)exchange_answer_kept(x);
+        return;
+    }
     unsigned status = error != NULL ? error->status : given->status;
     note_refusal(x, status);
     if (x->alive && error != NULL) {

@@ -87,16 +87,16 @@ static bool is_safe(const struct exchange *x)
 
 /* A refused connection costs the engines nothing, nor does one that was told to end. Who does not
  * know the model, or the stored response, was asked a question. */
-static bool is_charged(enum verdict_reason why)
+static bool is_charged(const struct exchange *x, enum verdict_reason why)
 {
-    return why != RETRY_CONNECT && why != RETRY_DRAINS && why != RETRY_MODEL &&
+    return !(why == RETRY_REJECTED && x->free_retry) && why != RETRY_CONNECT && why != RETRY_DRAINS && why != RETRY_MODEL &&
            why != RETRY_STORED && why != RETRY_RANK;
 }
 
 static bool is_left(const struct exchange *x, enum verdict_reason why)
 {
     uint64_t max = x->proxy->config.options->retries_max;
-    bool left = is_charged(why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
+    bool left = is_charged(x, why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
     bool committed = x->answering && !BUG(RETRY_ANSWERED);
     return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }
@@ -136,7 +136,7 @@ static bool is_in_budget(struct exchange *x, enum verdict_reason why)
 {
     const struct budget *b = &x->proxy->exchanges.budget;
     return b->share > 0 &&
-           (!is_charged(why) || budget_has(b) || was_lost(x) || has_room_elsewhere(x, why));
+           (!is_charged(x, why) || budget_has(b) || was_lost(x) || has_room_elsewhere(x, why));
 }
 
 enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reason why)
@@ -154,6 +154,14 @@ bool exchange_may_retry(struct exchange *x, enum verdict_reason why)
     x->refusal = PROXY_REFUSED_RETRY_BUDGET;
     x->limit = "retry-budget";
     return false;
+}
+
+bool exchange_may_try(struct exchange *x, enum verdict_reason why)
+{
+    const struct budget *b = &x->proxy->exchanges.budget;
+    if (!is_left(x, why) || b->share == 0)
+        return false;
+    return x->free_retry || (budget_has_half(b) && has_other(x));
 }
 
 bool exchange_may_move(struct exchange *x)
@@ -222,7 +230,7 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
 {
     struct proxy *p = x->proxy;
     p->stats.retries[why]++;
-    if (is_charged(why)) {
+    if (is_charged(x, why)) {
         x->retries++;
         budget_take(&p->exchanges.budget); /* what was lost may take it where it is empty */
     }

@@ -47,6 +47,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .sent = x->attempts > 0 && x->reached,
                                  .id = x->request_id,
                                  .attempt = x->attempts + 1,
+                                 .kind = exchange_reject_kind(x),
+                                 .again = exchange_reject_again(x),
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);

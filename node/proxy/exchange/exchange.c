@@ -261,6 +261,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     exchange_hold_drop(x);
     exchange_usage_drop(x);
     exchange_release_booking(x, outcome);
+    exchange_kept_drop(x);
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
         exchange_blame(x);
     suspect_gone(x);

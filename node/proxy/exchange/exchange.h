@@ -69,6 +69,19 @@ struct exchange_doubt {
  * key. */
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
 
+/* A rejection (4xx) that another replica is asked about (kept.c, reject.c). */
+struct exchange_kept {
+    bool open;
+    bool says_why; /* that it depends on the replica: no evidence against that one */
+    bool is_event; /* it came as an event of a stream: what is kept is its type and message */
+    bool last;     /* client->last, as the head that is kept says */
+    struct node_rejection what;
+    uint32_t life; /* of that replica then */
+    enum http_framing framing;
+    struct buf bytes; /* head and body as the client gets them */
+    size_t head;      /* bytes of it that are the head */
+};
+
 struct exchange {
     struct proxy *proxy;
     struct client *client;
@@ -92,6 +105,7 @@ struct exchange {
     uint8_t stored_id_len;
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
     bool key_counts;        /* access_end() is due */
+    uint64_t client_id;     /* a hash of the key that it showed, or of its address; 0: none */
 
     /* The choice. */
     struct node_decision decision;
@@ -115,6 +129,8 @@ struct exchange {
     unsigned judged;  /* the status that this attempt's answer was judged by; 0: it was not */
     unsigned said;    /* the error status of the last answer that was let go; 0: none */
     struct exchange_doubt doubt;
+    struct exchange_kept kept;
+    bool free_retry; /* the next one after a rejection counts against nothing */
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
     struct upstream_request question; /* a GET of the stored response */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];

@@ -3,6 +3,7 @@
  *
  *   kind.c       what kind of work it is
  *   spent.c      what it used, for its key
+ *   kept.c       a rejection that another replica is asked about
  *   exchange.c   life: made, finished, logged
  *   answer.c     answers of the router's own, refusals
  *   ending.c     answers that end badly: counted, and said to the client
@@ -15,6 +16,7 @@
  *   ask.c        the question who has a stored response
  *   patience.c   limits of time
  *   attempt.c    a request is sent, and again to another replica
+ *   reject.c     whose fault a rejection is
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
  *   ask_usage.c  usage that the client did not ask for
@@ -35,6 +37,20 @@
 bool exchange_carries_prompt(enum http_path_kind kind);
 /* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
 bool exchange_computes(enum http_path_kind kind);
+
+/* --- kept.c ---------------------------------------------------------------------------------- */
+
+struct node_engine_error;
+
+/* What is held of the answer, which is a rejection, is kept; with `said` that error instead, which
+ * came as an event. ERR_NOMEM: all is as it was. */
+MUST_USE int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
+                                const struct node_engine_error *said);
+/* It is held again: nobody else was asked. */
+void exchange_kept_unkeep(struct exchange *x);
+void exchange_kept_drop(struct exchange *x);
+/* Whether the client gets it where no better answer comes. */
+bool exchange_kept_stands(const struct exchange *x);
 
 /* --- exchange.c ------------------------------------------------------------------------------ */
 
@@ -75,6 +91,10 @@ void exchange_answer_engine_error(struct exchange *x, unsigned status, const cha
 enum http_error_form exchange_error_form(const struct exchange *x);
 /* Whether the error of an engine goes to the client because the budget for retries is empty. */
 bool exchange_passes_for_lack(const struct exchange *x);
+
+/* The rejection that is kept goes to the client, and ends the exchange: true. Errors of the
+ * router's own do the same while it stands. */
+bool exchange_answer_kept(struct exchange *x);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
 
@@ -152,6 +172,8 @@ void exchange_owner_put(struct exchange *x);
 
 /* --- key.c ----------------------------------------------------------------------------------- */
 
+/* By its head: a hash of the key that it shows, or of its address. Never 0. */
+uint64_t exchange_key_client(const struct exchange *x, const struct http_head *head);
 /* By its head: whose it is. True: nobody's, which was answered. */
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 /* By its path: whether the key may have it sent to a replica. True: no, which was answered. */
@@ -178,6 +200,9 @@ void exchange_answering(struct exchange *x);
 enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reason why);
 /* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
 bool exchange_may_retry(struct exchange *x, enum verdict_reason why);
+/* The same after a rejection, quietly: half of the budget stays for replicas that fail, and unless
+ * x->free_retry another one is to be well. */
+bool exchange_may_try(struct exchange *x, enum verdict_reason why);
 /* It may be poison and is not sent (again): answers so. False: it may be sent. */
 bool exchange_refuse_suspect(struct exchange *x);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
@@ -196,6 +221,25 @@ MUST_USE int exchange_same_again(struct exchange *x);
 void exchange_asked(struct exchange *x);
 /* Whether an error of upstream_start() is our own: a limit, or memory. */
 bool exchange_is_ours(int err);
+
+/* --- reject.c -------------------------------------------------------------------------------- */
+
+/* The kind of request by which replicas differ in what they accept (node/replica/reject.h). */
+uint8_t exchange_reject_kind(const struct exchange *x);
+/* Whether it can be sent again if it is rejected. */
+bool exchange_reject_again(const struct exchange *x);
+/* Whether an answer of that status may be tried elsewhere, so that its body is waited for. */
+bool exchange_reject_waits(const struct exchange *x, unsigned status);
+/* An answer of 4xx is whole, or said in an event (`said`; else NULL: what is held is the answer).
+ * Kept, and tried elsewhere where that is worth it: true. Also true: the client has its answer, of
+ * this replica or of the one before. False: it goes to the client as it is. `why`: RETRY_REJECTED:
+ * evidence decides, and is gathered against the replica. Any other reason: the answer says that it
+ * depends on the replica, so it is tried elsewhere once, is not held against the replica, and costs
+ * nothing of the budget. */
+bool exchange_rejected(struct exchange *x, unsigned status, const struct node_engine_error *said,
+                       enum verdict_reason why);
+/* A good answer has begun. */
+void exchange_accepted(struct exchange *x);
 
 /* --- failure.c ------------------------------------------------------------------------------- */
 

@@ -49,7 +49,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
 {
     if (x->request.to_head)
         return false;
-    if (status == 400 && x->decision.rank >= 0)
+    if ((status == 400 && x->decision.rank >= 0) || exchange_reject_waits(x, status))
         return true;
     return status == 404 ? may_deny_the_model(x)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
@@ -108,11 +108,17 @@ static bool errs_anyway(const struct exchange *x)
     return node_router_replica_errs(x->proxy->config.router, x->decision.replica);
 }
 
-/* The answer to a failure that an engine said goes to the client: another one is not asked. */
-static bool let_pass(const struct exchange *x, unsigned replica, const char *what)
+/* The answer to a failure that an engine said goes to the client: another one is not asked. Unless
+ * another replica had rejected the request before: true, that one did. */
+static bool let_pass(struct exchange *x, unsigned replica, const char *what)
 {
     log_failure(x, replica, what, "answer", -1);
-    return false;
+    if (!exchange_kept_stands(x))
+        return false;
+    enum node_outcome outcome = x->outcome;
+    exchange_hang_up(x);
+    exchange_release_booking(x, outcome);
+    return exchange_answer_kept(x);
 }
 
 bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status)
@@ -137,7 +143,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
     x->judged = status;
     if (j->verdict == VERDICT_CLIENT) {
         acquit(x);
-        return false;
+        return status >= 500 && let_pass(x, from, what);
     }
     if (!x->answering && suspect_refused(x)) {
         log_failure(x, from, what, "refused", -1);
@@ -179,6 +185,8 @@ bool exchange_judge_status(struct exchange *x, unsigned status)
     if (status < 400 || exchange_body_decides(x, status))
         return false;
     struct verdict_judgement j = verdict_of_answer(status, slice_of("", 0));
+    if (j.verdict == VERDICT_CLIENT && exchange_rejected(x, status, NULL, RETRY_REJECTED))
+        return true;
     return exchange_judge_answer(x, &j, status);
 }
 

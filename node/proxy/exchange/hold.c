@@ -179,8 +179,8 @@ bool exchange_hold_judge(struct exchange *x)
     bool whole = !exchange_hold_is_long(x);
     if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, SIZE_MAX))
         return false;
-    if (x->status == 404)
-        return whole && judge_404(x);
+    if (x->status == 404 && whole && judge_404(x))
+        return true;
     struct node_engine_error error;
     node_error_read(held_body(x), &error);
     struct slice message = slice_of_cstr(error.message);
@@ -189,6 +189,8 @@ bool exchange_hold_judge(struct exchange *x)
     if (is_no_rank(x, x->status, message))
         return judge_rank(x);
     struct verdict_judgement j = verdict_of_answer(x->status, message);
+    if (j.verdict == VERDICT_CLIENT && exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
+        return true;
     return exchange_judge_answer(x, &j, x->status);
 }
 
@@ -238,7 +240,8 @@ bool exchange_hold_judge_event(struct exchange *x)
         return judge_rank(x);
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
-    if (exchange_judge_answer(x, &j, status))
+    if ((j.verdict == VERDICT_CLIENT && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
+        exchange_judge_answer(x, &j, status))
         return true;
     if (x->alive) /* the client has a 200: it gets the event */
         return false;

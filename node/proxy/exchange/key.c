@@ -13,6 +13,14 @@ static struct slice secret_of(const struct http_head *head)
     return key.len > 0 ? key : http_head_get(head, HTTP_API_KEY);
 }
 
+uint64_t exchange_key_client(const struct exchange *x, const struct http_head *head)
+{
+    struct slice secret = secret_of(head);
+    if (secret.len == 0)
+        secret = slice_of_cstr(x->client->peer);
+    return hash64(&x->proxy->config.secret, secret.at, secret.len) | 1;
+}
+
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
 {
     struct access *access = x->proxy->config.access;

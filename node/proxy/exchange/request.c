@@ -189,6 +189,8 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     if (x->skimming)
         exchange_skim_begin(x);
     exchange_read_session(x, head);
+    if (exchange_computes(x->route.kind))
+        x->client_id = exchange_key_client(x, head);
     return write_upstream_head(x, head, has_body);
 }
 

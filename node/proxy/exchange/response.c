@@ -49,6 +49,7 @@ static void note_first_token(struct exchange *x)
     if (x->status / 100 != 2) /* an error came without the work */
         return;
     exchange_blame(x); /* the request is good, then */
+    exchange_accepted(x);
     if (x->booked)
         node_router_first_byte(x->proxy->config.router, x->decision.booking, x->first_byte_ms);
 }

@@ -56,6 +56,12 @@ static inline bool budget_has(const struct budget *b)
     return b->level >= 1;
 }
 
+/* Enough that what only may be worth it takes nothing from replicas that fail. */
+static inline bool budget_has_half(const struct budget *b)
+{
+    return budget_has(b) && b->level >= b->burst / 2;
+}
+
 static inline void budget_take(struct budget *b)
 {
     if (budget_has(b))

@@ -12,7 +12,8 @@ const char *verdict_reason_name(enum verdict_reason reason)
         [RETRY_BUSY] = "busy",           [RETRY_GATEWAY] = "gateway",
         [RETRY_ERROR] = "error",         [RETRY_DRAINS] = "drains",
         [RETRY_MODEL] = "model",         [RETRY_STORED] = "stored_response",
-        [RETRY_ABORTED] = "aborted",     [RETRY_RANK] = "rank"};
+        [RETRY_ABORTED] = "aborted",     [RETRY_RANK] = "rank",
+        [RETRY_REJECTED] = "rejected"};
     return names[reason];
 }
 
@@ -85,7 +86,7 @@ struct verdict_judgement verdict_of_answer(unsigned status, struct slice message
     }
     if (status == 0 || status >= 500)
         return judge_error(message);
-    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR, false};
+    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_REJECTED, RETRY_ERROR, false};
 }
 
 struct verdict_judgement verdict_of_abort(void)

@@ -29,6 +29,7 @@ enum verdict_reason {
     RETRY_STORED,    /* nor the stored response */
     RETRY_ABORTED,   /* the engine gave the request up (finish reason "abort") */
     RETRY_RANK,      /* it has no rank of the number that was asked for, any more */
+    RETRY_REJECTED,  /* 4xx that may be the replica's own fault */
     RETRY_REASONS,
 };
 /* In a word: "connect", ... */

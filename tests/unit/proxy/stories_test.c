@@ -344,6 +344,7 @@ static void show_outcomes(struct proxy_world *w)
                                                      [NODE_OUTCOME_IN_DOUBT] = "in doubt",
                                                      [NODE_OUTCOME_SLOW] = "slow",
                                                      [NODE_OUTCOME_NOT_SENT] = "not sent",
+                                                     [NODE_OUTCOME_REJECTED] = "rejected",
                                                      [NODE_OUTCOME_STALLED] = "stalled"};
     for (unsigned i = 0; i < node_router_replica_count(w->node->router); i++) {
         const struct node_replica *k = node_router_replica_at(w->node->router, i);

@@ -15,9 +15,9 @@ static void whose_failure_it_is(void **state)
         enum node_outcome outcome;
         bool body;
     } cases[] = {
-        {400, "", VERDICT_CLIENT, NODE_OUTCOME_OK, false},
-        {404, "", VERDICT_CLIENT, NODE_OUTCOME_OK, false},
-        {422, "503: no", VERDICT_CLIENT, NODE_OUTCOME_OK, false},
+        {400, "", VERDICT_CLIENT, NODE_OUTCOME_REJECTED, false},
+        {404, "", VERDICT_CLIENT, NODE_OUTCOME_REJECTED, false},
+        {422, "503: no", VERDICT_CLIENT, NODE_OUTCOME_REJECTED, false},
         {400, "503: The request queue is full.", VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY,
          false},
         {429, "", VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY, false},
@@ -35,7 +35,7 @@ static void whose_failure_it_is(void **state)
          true},
         {500, "vllm.v1.engine.exceptions.EngineDeadError", VERDICT_ELSEWHERE,
          NODE_OUTCOME_ENGINE_ERROR, true},
-        {400, "bad value: EngineDeadError", VERDICT_CLIENT, NODE_OUTCOME_OK, false},
+        {400, "bad value: EngineDeadError", VERDICT_CLIENT, NODE_OUTCOME_REJECTED, false},
         {0, "an event without a status", VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

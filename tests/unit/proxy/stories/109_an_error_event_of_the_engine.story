@@ -32,6 +32,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     to A: "e\r\ndata: [DONE]\n\n\r\n"
 1a is done
     to A: "0\r\n\r\n"
+    log request end=whole reason=error_event
     release A at 1
 A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"

@@ -59,7 +59,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     log request
     release A at 1
 outcomes
-    1: ok 1 error 2 in doubt 1
+    1: error 2 in doubt 1 rejected 1
     2: broken 2 in doubt 1
 A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
@@ -75,5 +75,5 @@ A ends
     log request end=client_gone
     release A at 2
 outcomes
-    1: ok 1 error 2 in doubt 2
+    1: error 3 in doubt 1 rejected 1
     2: client gone 1 broken 2 in doubt 1

@@ -75,4 +75,4 @@ counters
 outcomes
     1: ok 3
     2: ok 3
-    3: ok 1
+    3: rejected 1

@@ -1,0 +1,70 @@
+/* The rejection that another replica is asked about: what the client gets of it if nobody says
+ * otherwise. It is open from the moment another replica is asked until one accepts the same bytes
+ * or rejects them too, or the exchange ends. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include "base/check.h"
+#include "node/replica/engine_json.h"
+
+int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
+                       const struct node_engine_error *said)
+{
+    struct exchange_kept *k = &x->kept;
+    CHECK(!k->open && k->bytes.cap == 0);
+    if (said == NULL) {
+        k->bytes = x->held;
+        k->head = x->held_head;
+        x->held = (struct buf){0};
+        x->held_head = 0;
+    } else {
+        buf_init(&k->bytes, 0);
+        int err = buf_append_cstr(&k->bytes, said->type);
+        err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
+        k->head = k->bytes.len; /* where the message begins */
+        err = err == 0 ? buf_append_cstr(&k->bytes, said->message) : err;
+        err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
+        if (err != 0) {
+            buf_free(&k->bytes);
+            return err;
+        }
+    }
+    k->is_event = said != NULL;
+    k->framing = x->out_framing;
+    k->last = x->client->last;
+    k->what = *what;
+    k->life = node_router_replica_life(x->proxy->config.router, what->replica);
+    k->open = true;
+    node_router_reject_doubt(x->proxy->config.router, what, true);
+    return 0;
+}
+
+void exchange_kept_unkeep(struct exchange *x)
+{
+    struct exchange_kept *k = &x->kept;
+    CHECK(k->open);
+    if (!k->is_event) {
+        x->held = k->bytes;
+        x->held_head = k->head;
+        k->bytes = (struct buf){0};
+    }
+    exchange_kept_drop(x);
+}
+
+void exchange_kept_drop(struct exchange *x)
+{
+    struct exchange_kept *k = &x->kept;
+    if (k->open)
+        node_router_reject_doubt(x->proxy->config.router, &k->what, false);
+    k->open = false;
+    if (k->bytes.cap > 0)
+        buf_free(&k->bytes);
+    k->bytes = (struct buf){0};
+}
+
+/* One that is known to reject what others accept says nothing of the request. */
+bool exchange_kept_stands(const struct exchange *x)
+{
+    const struct exchange_kept *k = &x->kept;
+    return k->open && !x->alive && !x->answering &&
+           !node_router_rejects(x->proxy->config.router, k->what.replica, k->what.kind);
+}
