@@ -32,6 +32,30 @@ static uint64_t length_us(struct service *s)
                                   : service_between(s, 300, 7000) * SERVICE_MS;
 }
 
+/* Of those that fit the day. */
+static enum service_ill draw_ill(struct service *s)
+{
+    static const enum service_ill pauses[] = {SERVICE_STOPPED, SERVICE_STUCK, SERVICE_FAR};
+    enum service_ill ill = SERVICE_REJECTS;
+    if (s->day == SERVICE_PAUSES)
+        return pauses[service_below(s, ARRAY_LEN(pauses))];
+    while (service_chance(s, 0.5) || !service_fails_at_once(ill))
+        ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_ILLS - 1);
+    return ill;
+}
+
+/* On a day of few kinds: long enough to be judged. */
+static void lone_trouble(struct service *s)
+{
+    unsigned engine = (unsigned)service_below(s, s->engine_count);
+    bool alone = true;
+    for (unsigned i = 0; i < s->engine_count; i++)
+        alone &= s->engines[i].ill == SERVICE_WELL && s->engines[i].up;
+    if (s->engines[engine].ill != SERVICE_WELL || (s->day == SERVICE_LONE && !alone))
+        return;
+    service_engine_ill(s, engine, draw_ill(s), service_between(s, 1000, 7000) * SERVICE_MS);
+}
+
 static void engine_trouble(struct service *s)
 {
     unsigned engine = (unsigned)service_below(s, s->engine_count);
@@ -75,7 +99,10 @@ static void trouble(void *context, struct world_event *event)
     struct service *s = context;
     if (s->world.closing || !s->troubled)
         return;
-    switch (service_below(s, 12)) {
+    switch (s->day == SERVICE_MIXED ? service_below(s, 12) : UINT64_MAX) {
+    case UINT64_MAX:
+        lone_trouble(s);
+        break;
     case 0:
     case 1:
         router_trouble(s);

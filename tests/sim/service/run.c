@@ -34,7 +34,9 @@ static struct service *open_service(const struct service_settings *settings)
     s->kernel_bytes = UINT64_C(1) << (9 + prng_below(&p, 9)); /* 512 bytes to 128 KB */
     s->routers_fail = prng_below(&p, 2) == 0;
     s->hosts_named = node_option_find(SLICE("host-header")) >= 0 && prng_below(&p, 4) == 0;
-    s->patient = prng_below(&p, 3) == 0;
+    uint64_t day = prng_below(&p, 4);
+    s->day = day == 0 ? SERVICE_LONE : day == 1 ? SERVICE_PAUSES : SERVICE_MIXED;
+    s->patient = s->day == SERVICE_PAUSES || prng_below(&p, 3) == 0;
     world_open(&s->world, s->router_count, settings->seed);
     s->world.checks = false;
     service_engines_open(s);

@@ -359,6 +359,13 @@ const char *service_manner_text(enum service_manner m);
 
 /* --- fault.c --------------------------------------------------------------------------------- */
 
+/* What goes wrong in a run. */
+enum service_day {
+    SERVICE_MIXED,  /* anything */
+    SERVICE_LONE,   /* one engine at a time fails at once, and nothing else happens */
+    SERVICE_PAUSES, /* engines pause, and go on */
+};
+
 void service_faults_begin(struct service *s);
 void service_faults_end(struct service *s);
 /* The requests that are open now may have met this ill engine. */
@@ -393,6 +400,7 @@ bool service_between_events(struct slice body, size_t at);
 /* --- share.c, pause.c ------------------------------------------------------------------------ */
 
 /* An engine is ill from now on; another one too; a request reached one; it is well again. */
+bool service_fails_at_once(enum service_ill ill);
 void service_share_begin(struct service *s, unsigned engine);
 void service_share_spoil(struct service *s);
 void service_share_attempt(struct service *s, unsigned engine);
@@ -433,6 +441,7 @@ struct service {
     bool other_paths;    /* the routers pass them on */
     bool hosts_named;    /* engines are behind their names */
     bool patient;        /* limits of time are those that the router works out */
+    enum service_day day;
     struct service_share share;
     uint64_t at_us;   /* the last event of a stream, */
     unsigned at_once; /* and how many there were at that time */

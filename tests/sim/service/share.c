@@ -4,7 +4,7 @@
 
 enum { LEAST = 80, SLACK = 12, LEARN_US = 500000 };
 
-static bool fails_at_once(enum service_ill ill)
+bool service_fails_at_once(enum service_ill ill)
 {
     return ill == SERVICE_REJECTS || ill == SERVICE_LOST_MODEL || ill == SERVICE_500 ||
            ill == SERVICE_503 || ill == SERVICE_429 || ill == SERVICE_ERROR_EVENT;
@@ -16,7 +16,7 @@ void service_share_begin(struct service *s, unsigned engine)
     bool alone = true;
     for (unsigned i = 0; i < s->engine_count; i++)
         alone &= i == engine || s->engines[i].ill == SERVICE_WELL;
-    s->share = (struct service_share){.running = alone && fails_at_once(e->ill),
+    s->share = (struct service_share){.running = alone && service_fails_at_once(e->ill),
                                       .engine = engine,
                                       .from_us = s->world.now_us + LEARN_US};
 }
@@ -38,6 +38,9 @@ void service_share_attempt(struct service *s, unsigned engine)
 void service_share_end(struct service *s, unsigned engine)
 {
     const struct service_share *f = &s->share;
+    if (f->running && f->engine == engine)
+        service_say(s, "share of engine %u of %u: %llu of %llu", engine, s->engine_count,
+                    (unsigned long long)f->own, (unsigned long long)f->all);
     bool judged = f->running && f->engine == engine && f->all >= LEAST;
     if (judged && f->own * s->engine_count > 2 * f->all + SLACK * s->engine_count)
         service_broken(s, "fair share", "engine %u of %u fails with %s, and got %llu of %llu tries",
