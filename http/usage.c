@@ -83,6 +83,7 @@ static void name_step(struct http_usage *u, char c)
             data_begin(u);
     } else if (u->name_len < sizeof u->name) {
         u->name[u->name_len++] = c;
+        u->has_field = true;
     }
 }
 
@@ -281,8 +282,9 @@ bool http_usage_unfinished(const struct http_usage *u)
         return false;
     if (u->form != HTTP_USAGE_SSE)
         return u->understood && !http_json_failed(&u->json);
-    /* What is no event, but lines of something else, has begun a name that no event ended. */
-    return u->understood || (u->line == IN_NAME && u->name_len == 0 && u->mark_len == 0);
+    /* What is no event, but lines of something else, has begun a name that no event ended. A
+     * comment has none. */
+    return u->understood || !u->has_field;
 }
 
 enum http_usage_place http_usage_place(const struct http_usage *u)

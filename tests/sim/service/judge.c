@@ -147,8 +147,10 @@ static void judge_whole(struct service_ask *a)
                        (unsigned long long)a->number, a->replica,
                        (int)(a->body.len > 200 ? 200 : a->body.len), a->body.at);
     if (a->stream && a->status == 200 && !is_terminated(a) && !has_error_event(a))
-        service_broken(s, "unfinished", "request %llu: a stream without its last event is whole",
-                       (unsigned long long)a->number);
+        service_broken(s, "unfinished",
+                       "request %llu: a stream without its last event is whole: %.*s",
+                       (unsigned long long)a->number, (int)(a->body.len > 300 ? 300 : a->body.len),
+                       a->body.at);
 }
 
 /* --- what need not have failed ---------------------------------------------------------------- */
@@ -161,6 +163,12 @@ static bool failed(const struct service_ask *a)
     return a->status >= 500 || a->status == 429 || error_first;
 }
 
+/* Its events name an id of the engine that made them: another one cannot go on behind the first. */
+static bool is_begun_response(const struct service_ask *a)
+{
+    return a->kind == SERVICE_RESPONSES && a->stream && a->body.len > 0 && a->status == 200;
+}
+
 /* Doing it elsewhere would have been as good. */
 static bool may_move(const struct service_ask *a)
 {
@@ -170,7 +178,7 @@ static bool may_move(const struct service_ask *a)
     case SERVICE_BLOB:
         return false;
     default:
-        return !a->poison && !a->continues;
+        return !a->poison && !a->continues && !is_begun_response(a);
     }
 }
 
