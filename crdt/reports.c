@@ -72,6 +72,7 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.sight.breaker = in->sight.breaker;
         out.sight.cured = in->sight.cured;
         out.sight.rejects = in->sight.rejects;
+        out.sight.still = in->sight.still;
     } else {
         crdt_learned_copy(&out.learned, &in->learned);
     }

@@ -37,6 +37,7 @@ struct crdt_sight {
     uint8_t cured;
     uint64_t rejects; /* kinds of requests that it holds against the replica
                          (node/replica/reject.h); opaque here */
+    uint8_t still; /* what waits there in vain (node/replica/health.h); opaque here */
 };
 
 enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };

@@ -36,8 +36,8 @@ enum proxy_limit {
     PROXY_CLIENT_PARTING, /* the same: the next request of one that was used */
     PROXY_UPSTREAM_CONNECT,
     PROXY_UPSTREAM_FIRST_TOKEN,
-    PROXY_UPSTREAM_FIRST_TOKEN_AGAIN, /* the least of it is over: looked at again and again */
-    PROXY_UPSTREAM_FIRST_BYTE,        /* of what has no tokens */
+    PROXY_UPSTREAM_AGAIN,      /* "auto": the least of it is over, looked at again and again */
+    PROXY_UPSTREAM_FIRST_BYTE, /* of what has no tokens */
     PROXY_UPSTREAM_WHOLE_ANSWER,
     PROXY_UPSTREAM_IDLE,
     PROXY_UPSTREAM_KEEPALIVE,

@@ -15,6 +15,7 @@ static void read_waits(const struct node_options *o, uint64_t *out)
 {
     const uint64_t token_ms = o->upstream_first_token_timeout_ms;
     const bool automatic = token_ms == NODE_OPTION_AUTO;
+    const uint64_t idle_ms = o->upstream_idle_timeout_ms;
     const uint64_t wait_ms[PROXY_LIMITS] = {
         [PROXY_CLIENT_HEAD] = o->client_head_timeout_ms,
         [PROXY_CLIENT_IDLE] = or_never(o->client_idle_timeout_ms),
@@ -30,10 +31,10 @@ static void read_waits(const struct node_options *o, uint64_t *out)
         [PROXY_CLIENT_PARTING] = PROXY_PARTING_MS,
         [PROXY_UPSTREAM_CONNECT] = o->upstream_connect_timeout_ms,
         [PROXY_UPSTREAM_FIRST_TOKEN] = automatic ? PROXY_FIRST_TOKEN_MIN_MS : token_ms,
-        [PROXY_UPSTREAM_FIRST_TOKEN_AGAIN] = PROXY_TOKEN_LOOK_MS,
+        [PROXY_UPSTREAM_AGAIN] = PROXY_LOOK_MS,
         [PROXY_UPSTREAM_FIRST_BYTE] = automatic ? PROXY_FIRST_TOKEN_MAX_MS : token_ms,
         [PROXY_UPSTREAM_WHOLE_ANSWER] = o->upstream_whole_answer_timeout_ms,
-        [PROXY_UPSTREAM_IDLE] = o->upstream_idle_timeout_ms,
+        [PROXY_UPSTREAM_IDLE] = idle_ms == NODE_OPTION_AUTO ? PROXY_IDLE_MS : idle_ms,
         [PROXY_UPSTREAM_KEEPALIVE] = o->upstream_keepalive_ms,
         [PROXY_STREAM_HOLD] = o->stream_hold_ms,
         [PROXY_RETRY_FIRST] = 20,

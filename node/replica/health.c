@@ -45,6 +45,8 @@ void node_signs_moved(struct node_signs *s, uint64_t now_ms)
     s->moved_ms = now_ms;
     s->still_ms = 0;
     s->proven = true;
+    s->warned = false;
+    node_signs_worked(s, now_ms);
     if (s->stall == NODE_STALL_NONE || s->stall == NODE_STALL_STARVED)
         return;
     stall_over(s);
@@ -52,46 +54,57 @@ void node_signs_moved(struct node_signs *s, uint64_t now_ms)
     s->stalls.trial = false;
 }
 
+void node_signs_worked(struct node_signs *s, uint64_t now_ms)
+{
+    s->worked_ms = now_ms > s->worked_ms ? now_ms : s->worked_ms;
+}
+
 static bool grew(double before, double now)
 {
     return now >= 0 && before >= 0 && now != before;
 }
 
-void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
+bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                         const struct node_scrape *now, bool restarted, uint64_t now_ms)
 {
     if (restarted) { /* what hung is gone */
-        *s = (struct node_signs){
-            .leaving = s->leaving, .stalls_total = s->stalls_total, .down_ms = s->down_ms};
-        s->moved_ms = now_ms;
+        *s = (struct node_signs){.leaving = s->leaving,
+                                 .stalls_total = s->stalls_total,
+                                 .down_ms = s->down_ms,
+                                 .heard_waits = s->heard_waits,
+                                 .heard_found = s->heard_found,
+                                 .reported = s->reported};
+        s->moved_ms = s->worked_ms = now_ms;
     }
+    bool works = node_work_take(&s->work, &now->work);
     s->proven |= now->generation_tokens > 0; /* whoever asked for them */
     if (restarted)
-        return;
-    bool counts =
-        now->generation_tokens >= 0 || now->prompt_tokens >= 0 || now->prefix_queries >= 0;
+        return true;
+    bool counts = now->generation_tokens >= 0 || now->prompt_tokens >= 0 ||
+                  now->prefix_queries >= 0 || node_work_tells_steps(&now->work);
     if (before == NULL || !counts)
-        return;
-    /* SGLang counts tokens when a request ends; how full its cache is moves in between. */
-    if (grew(before->generation_tokens, now->generation_tokens) ||
-        grew(before->prompt_tokens, now->prompt_tokens) ||
-        grew(before->prefix_queries, now->prefix_queries) ||
-        (now->sglang && grew(before->cache_usage, now->cache_usage)))
+        return false;
+    /* Of routers that tell nothing else these are all there is. */
+    works = works || grew(before->generation_tokens, now->generation_tokens) ||
+            grew(before->prompt_tokens, now->prompt_tokens) ||
+            grew(before->prefix_queries, now->prefix_queries);
+    if (works)
         node_signs_moved(s, now_ms);
     else
         s->still_ms = now_ms;
+    return works;
 }
 
 void node_signs_answering(struct node_signs *s, uint64_t now_ms)
 {
     node_signs_moved(s, now_ms);
-    s->stalls.trial = false;
+    s->stalls.trial = s->found = false;
     s->first_ms = now_ms;
 }
 
 bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms)
 {
-    return s->moved_ms != 0 && now_ms < s->moved_ms + NODE_MOVES_MS;
+    return s->worked_ms != 0 && now_ms < s->worked_ms + NODE_MOVES_MS;
 }
 
 /* --- judgement ------------------------------------------------------------------------------ */
@@ -129,21 +142,27 @@ static unsigned counters_margin(const struct node_replica *k, const struct node_
                                 bool health_late)
 {
     enum { SOME = 2, FEW = 2 };
-    if (!k->signs.proven && !k->signs.stalls.trial)
+    const struct node_signs *s = &k->signs;
+    if (!s->proven && !s->stalls.trial)
         return LONG;
     bool sglang = k->engine == NODE_ENGINE_SGLANG;
+    bool coarse = sglang && !node_signs_tells_steps(k);
     bool at_work = !sglang && k->scrape.running > 0;
-    if (at_work || health_late || w->streaming > 0 || k->signs.stalls.trial)
+    if (at_work || health_late || w->streaming > 0 || s->stalls.trial || s->warned)
         return 1;
-    return w->waiting_long > FEW ? (sglang ? SOME : 1) : w->waiting_long == FEW ? SOME : LONG;
+    if (w->plain_long > 0 && !coarse && k->scrape.running >= 0)
+        return 1;
+    unsigned waiting_long = w->waiting_long + s->heard_waits;
+    return waiting_long > FEW ? (coarse ? SOME : 1) : waiting_long == FEW ? SOME : LONG;
 }
 
 /* Its metrics show fewer requests than are waited for, and none in its queue. */
 static bool not_there(const struct node_replica *k, const struct node_watched *w)
 {
     enum { FEW = 2 };
-    double ours = (double)w->waiting + (double)w->streaming;
-    return k->engine == NODE_ENGINE_VLLM && w->waiting_long > FEW && k->scrape.waiting == 0 &&
+    double ours = (double)w->waiting + (double)w->streaming + (double)k->load.remote.requests;
+    return k->engine == NODE_ENGINE_VLLM && w->waiting_long + k->signs.heard_waits > FEW &&
+           k->scrape.waiting == 0 &&
            k->scrape.running >= 0 && k->scrape.running + FEW < ours;
 }
 
@@ -166,7 +185,8 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
         return NODE_STALL_COUNTERS;
     uint64_t starved_ms = limit + watchdog_ms * (s->proven ? 1 : LONG);
     bool starved =
-        w->waiting_long > 1 && passed(later(s->first_ms, w->since_ms), now_ms) >= starved_ms;
+        w->waiting_long > 0 && w->waiting_long + s->heard_waits > 1 &&
+        passed(later(s->first_ms, w->since_ms), now_ms) >= starved_ms;
     bool queued = fresh && k->scrape.waiting > 0;
     if (starved && ((health_hangs && !queued) || (fresh && not_there(k, w))))
         return NODE_STALL_STARVED;
@@ -212,14 +232,29 @@ static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t no
         return;
     s->stall = stall;
     s->stalled_ms = now_ms;
+    s->found = stall != NODE_STALL_SILENT;
+}
+
+/* Tokens of ours show the others that it works, who may not read its metrics. */
+static void note_tokens(struct node_replica *k, uint64_t token_ms)
+{
+    struct node_signs *s = &k->signs;
+    if (token_ms <= s->moved_ms)
+        return;
+    node_signs_moved(s, token_ms);
+    if (token_ms < s->told_ms + NODE_WORK_TELL_MS)
+        return;
+    s->told_ms = token_ms;
+    k->work++;
 }
 
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
                       uint64_t now_ms)
 {
     struct node_signs *s = &k->signs;
-    if (w->token_ms > s->moved_ms)
-        node_signs_moved(s, w->token_ms);
+    note_tokens(k, w->token_ms);
+    s->waits = (uint8_t)(w->waiting_long < NODE_STILL_WAITS ? w->waiting_long : NODE_STILL_WAITS);
+    s->explained_ms = explained_ms(k, w);
     if (s->stall == NODE_STALL_STARVED)
         turns_worse(s, node_signs_judge(k, w, watchdog_ms, now_ms), now_ms);
     if (s->stall != NODE_STALL_NONE) {
@@ -235,8 +270,50 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
         return;
     s->stall = stall;
     s->stalled_ms = now_ms;
+    s->found = stall != NODE_STALL_SILENT;
     s->stalls_total++;
     node_backoff_begin(&s->stalls, NODE_STALL_BACKOFF_MS, now_ms);
+}
+
+/* --- between routers ------------------------------------------------------------------------ */
+
+uint8_t node_signs_report(const struct node_signs *s)
+{
+    bool found = s->found && (s->stall != NODE_STALL_NONE || s->stalls.trial);
+    return (uint8_t)(s->waits | (found ? NODE_STILL_FOUND : 0));
+}
+
+void node_signs_heard_add(struct node_signs_heard *h, uint8_t reported)
+{
+    h->waits += reported & NODE_STILL_WAITS;
+    h->found = h->found || (reported & NODE_STILL_FOUND) != 0;
+}
+
+void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h)
+{
+    s->heard_waits = (uint8_t)(h->waits < UINT8_MAX ? h->waits : UINT8_MAX);
+    s->warned = h->found && (s->warned || !s->heard_found);
+    s->heard_found = h->found;
+}
+
+/* --- what has begun there ------------------------------------------------------------------- */
+
+bool node_signs_tells_steps(const struct node_replica *k)
+{
+    return node_work_tells_steps(&k->scrape.work);
+}
+
+bool node_signs_lost(const struct node_replica *k, uint64_t since_ms, uint64_t heard_ms,
+                     uint64_t stall_cut_ms, uint64_t now_ms)
+{
+    const struct node_signs *s = &k->signs;
+    uint64_t limit_ms = later(stall_cut_ms, s->explained_ms);
+    uint64_t still_ms = later(since_ms, s->worked_ms);
+    if (stall_cut_ms == 0 || passed(still_ms, now_ms) < limit_ms)
+        return false;
+    bool read = node_signs_tells_steps(k) && k->scraped_ms >= still_ms + limit_ms / 2;
+    bool mute = passed(later(heard_ms, since_ms), now_ms) >= limit_ms;
+    return read || mute || k->absent;
 }
 
 const char *node_stall_name(enum node_stall stall)

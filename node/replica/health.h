@@ -14,16 +14,25 @@
  *             check hangs as well, or its metrics show that it does not have these requests
  *
  * COUNTERS needs more time where the evidence is weak: one lone request may wait for a grammar or
- * for its pictures, which no counter shows; SGLang counts the tokens of a request when it ends; an
- * engine that never gave a token to anybody may compile its kernels. The gauges of an engine are
+ * for its pictures, which no counter shows; an SGLang whose schedulers are not read counts the tokens
+ * of a request when it ends; an engine that never gave a token to anybody may compile its kernels. The gauges of an engine are
  * those of its last step: one that hangs does not show what came since.
  *
  * A data-parallel rank has signs of its own, of its own streams and gauges, so that it is found
  * while other ranks of its process move. Silence and health checks are of the process.
  *
+ * Routers tell each other how many requests wait there in vain, so that what three routers see of
+ * one engine weighs as much as if one had seen it; and that they found it still: then it is avoided
+ * by those, too, that have nothing there and see nothing of it move.
+ *
  * A replica that stands still is *stalled*: avoided, and what has no token there moves to others.
  * It is over when it moves. As nothing may be left there that could, a back-off goes by too, and
  * then, if the server answers and says that it is idle, one request at a time tries it.
+ *
+ * Avoiding and moving cost little, so little evidence is enough. To end an answer that has begun
+ * costs its client all of it, and most pauses end by themselves. So that is a judgement of its own
+ * (node_signs_lost()), by any sign of work (node/replica/work.h), of whomever and seen by whatever
+ * router, and it takes `stall-cut`.
  */
 #ifndef NODE_REPLICA_HEALTH_H
 #define NODE_REPLICA_HEALTH_H
@@ -33,6 +42,7 @@
 
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
+#include "node/replica/work.h"
 
 enum {
     NODE_BACKOFF_MIN_MS = 1000,
@@ -56,6 +66,10 @@ void node_backoff_set(struct node_backoff *b, uint32_t length_ms, uint64_t now_m
 /* How long the next one is, after one of that length. */
 uint32_t node_backoff_longer(uint32_t length_ms);
 
+/* What a router tells the others of what waits there: up to NODE_STILL_WAITS requests that have no
+ * token after watchdog_ms, and whether it found the engine still by its counters. */
+enum { NODE_STILL_WAITS = 3, NODE_STILL_FOUND = 4 };
+
 enum node_stall { NODE_STALL_NONE, NODE_STALL_SILENT, NODE_STALL_COUNTERS, NODE_STALL_STARVED };
 
 struct node_signs {
@@ -66,7 +80,15 @@ struct node_signs {
     struct node_backoff stalls; /* until it may be tried */
     uint64_t stalled_ms;        /* since when */
     uint64_t stalls_total;
-    uint64_t moved_ms; /* a token of ours, or of its counters */
+    uint64_t moved_ms;  /* a token of ours, or of its counters */
+    uint64_t worked_ms; /* the same, or what another router saw: it is late by seconds */
+    uint64_t told_ms;   /* the last token of ours that the others are told of */
+    uint64_t explained_ms; /* what it has to compute may take so long without a sign */
+    struct node_work_seen work;
+    uint8_t waits, heard_waits; /* requests without a token: of this router, of the others */
+    bool found;                 /* its counters stood still, and it is not known to move since */
+    bool heard_found, warned;   /* another router says so; and nothing moved here since then */
+    uint8_t reported;           /* as it went out last */
     uint64_t first_ms; /* a first token of ours */
     uint64_t still_ms; /* the last scrape that counted nothing since moved_ms; 0: none */
     uint64_t down_ms;  /* when it went down last */
@@ -75,15 +97,17 @@ struct node_signs {
 
 static inline bool node_signs_avoided(const struct node_signs *s, uint64_t now_ms)
 {
-    return s->leaving || s->quiet || s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms;
+    return s->leaving || s->quiet || s->warned || s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms;
 }
 
 /* A token came, or was counted. */
 void node_signs_moved(struct node_signs *s, uint64_t now_ms);
 /* The first token of an answer of ours came. */
 void node_signs_answering(struct node_signs *s, uint64_t now_ms);
-/* Its metrics were read; `before` is NULL for the first ones. */
-void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
+/* Another router saw it work, lately. */
+void node_signs_worked(struct node_signs *s, uint64_t now_ms);
+/* Its metrics were read; `before` is NULL for the first ones. Returns whether they show work. */
+bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                         const struct node_scrape *now, bool restarted, uint64_t now_ms);
 
 /* What this router has there, and hears of it. Only requests that want tokens count, once they are
@@ -91,6 +115,7 @@ void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
 struct node_watched {
     unsigned waiting;            /* have no token yet, */
     unsigned waiting_long;       /* watchdog_ms after they were sent */
+    unsigned plain_long;         /* and of those: it is nothing that keeps them out of the counters */
     unsigned streaming;          /* have some, and want more */
     uint64_t prefill_tokens_max; /* the longest prompt of those that wait, less what is cached */
     uint64_t since_ms;           /* when there was something to wait for, first */
@@ -111,6 +136,30 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
                       uint64_t now_ms);
 /* Whether the engine is at work, by its tokens and counters. */
 bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
+
+/* --- between routers */
+
+/* What this router tells of it: NODE_STILL_*. */
+uint8_t node_signs_report(const struct node_signs *s);
+/* What all others tell, gathered; starts zeroed. */
+struct node_signs_heard {
+    unsigned waits;
+    bool found;
+};
+void node_signs_heard_add(struct node_signs_heard *h, uint8_t reported);
+void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h);
+
+/* --- what has begun there */
+
+/* Whether an answer that has begun, and of which nothing came since `since_ms`, is lost: nothing
+ * showed work for stall_cut_ms (or for as long as is explained, where that is longer), though the
+ * engine tells of its steps and was read, or though anything would have shown that its process
+ * lives (`heard_ms`: the last byte of anything), or because it is no longer watched. Where the
+ * engine lives and tells nothing, nobody knows. stall_cut_ms 0: never. */
+bool node_signs_lost(const struct node_replica *k, uint64_t since_ms, uint64_t heard_ms,
+                     uint64_t stall_cut_ms, uint64_t now_ms);
+/* Whether its metrics tell, or told, of single steps. */
+bool node_signs_tells_steps(const struct node_replica *k);
 
 /* In a word: "silent", "counters", "starved"; "" for none. */
 const char *node_stall_name(enum node_stall stall);

@@ -89,7 +89,8 @@ static uint32_t wire_field(const struct crdt_learned *l, size_t field)
     X(prompt_tokens, predicted.prompt_tokens)                                                      \
     X(predicted_tokens, predicted.cached_tokens)                                                   \
     X(told, predicted.told)                                                                        \
-    X(void_blocks, void_blocks)
+    X(void_blocks, void_blocks)                                                                    \
+    X(engine_work, work)
 
 void node_others_add(struct node_others *sum, const struct crdt_learned *reported, uint32_t rkey)
 {

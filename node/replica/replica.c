@@ -73,7 +73,8 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->tally = (struct node_tally){0};
     node_reject_renew(&k->reject);
     k->breaker = (struct node_breaker){.cured = cured};
-    k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
+    k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total,
+                                   .reported = k->signs.reported};
     k->scraped = (struct node_scraped){0};
     k->foreign = (struct node_foreign){0};
     k->room = (struct node_room){0};
@@ -448,7 +449,10 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
     if (k->scraped_ms != 0 && !restarted)
         node_replica_speed_scraped(k, &k->scrape, &now, (double)(now_ms - k->scraped_ms) / 1000,
                                    now_ms);
-    node_signs_scraped(&k->signs, k->scraped_ms != 0 ? &k->scrape : NULL, &now, restarted, now_ms);
+    bool works = node_signs_scraped(&k->signs, k->scraped_ms != 0 ? &k->scrape : NULL, &now,
+                                    restarted, now_ms);
+    if (works && k->scraped.source == 0) /* others may tell only what they saw */
+        k->work++;
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
     k->asleep = now.sleeping > 0;
@@ -504,8 +508,10 @@ void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint6
 }
 
 void node_replica_others(struct node_replica *k, const struct node_others *others,
-                         uint32_t generation)
+                         uint32_t generation, uint64_t now_ms)
 {
+    if (others->who == k->others.who && others->work != k->others.work)
+        node_signs_worked(&k->signs, now_ms);
     double voids = rise(k->others.void_blocks, others->void_blocks);
     if (others->who == k->others.who && voids > 0 && voids < UINT32_MAX)
         node_belief_void(&k->belief, 0, generation, (uint32_t)voids);

@@ -79,6 +79,7 @@ struct node_others {
     unsigned count;
     struct node_predicted predicted;
     uint64_t void_blocks;
+    uint32_t work; /* how often they saw the engine work */
     double size_log,
         size_weight; /* of the cache, by their evidence; the first weighed, summed up */
 };
@@ -209,6 +210,7 @@ struct node_replica {
     uint64_t start_early_ms;     /* that this router read before it had joined; 0: none */
     struct node_scrape_window window;
     struct node_predicted predicted; /* own */
+    uint32_t work;                   /* how often this router saw the engine work: scraped.h */
     uint64_t void_blocks;            /* sum, of prompts of this router that were never computed */
     struct node_others others;
 
@@ -378,9 +380,9 @@ void node_replica_size_shown(struct node_replica *k, double size);
 /* Nothing is known of its cache: it is another one, or its engine another process. */
 void node_replica_cache_forget(struct node_replica *k);
 /* The others' sums as they are now: what their answers taught since counts here too, in the present
- * generation. */
+ * generation. What they saw of the engine's work is a sign of it here. */
 void node_replica_others(struct node_replica *k, const struct node_others *others,
-                         uint32_t generation);
+                         uint32_t generation, uint64_t now_ms);
 /* Another figure, which rests on so many samples. */
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "node/replica/exposition.h"
 #include "node/replica/limits.h"
+#include "node/replica/scrape_internal.h"
 
 const struct node_scrape node_scrape_unknown = {
     .running = -1,
@@ -29,104 +30,13 @@ const struct node_scrape node_scrape_unknown = {
     .adapter_slots = -1,
     .sleeping = -1,
     .series = -1,
+    .work = NODE_WORK_UNKNOWN,
 };
 
 /* One row per name and one tally per row. A tally has a slot per data-parallel rank (vLLM's label
  * `engine`, SGLang's `dp_rank`), and one for what has no such label. Tensor and pipeline ranks of
  * one engine repeat the same figure: of those
  * the lowest rank counts. Several series of one engine and rank (SGLang's `cache_source`) add. */
-
-enum name {
-    VLLM_RUNNING,
-    VLLM_WAITING,
-    VLLM_USAGE,
-    VLLM_USAGE_OLD,
-    VLLM_QUERIES,
-    VLLM_QUERIES_OLD,
-    VLLM_HITS,
-    VLLM_HITS_OLD,
-    VLLM_TIER_HITS,
-    VLLM_PROMPT,
-    VLLM_GENERATION,
-    VLLM_PREFILL_S,
-    VLLM_PREFILL_TOKENS,
-    VLLM_PREFILL_PROMPTS,
-    VLLM_STEPS,
-    VLLM_STEPS_OLD,
-    VLLM_STEPS_S,
-    VLLM_STEPS_S_OLD,
-    VLLM_PREEMPTIONS,
-    VLLM_EVICTED,
-    VLLM_EVICTED_IDLE_S,
-    VLLM_SLEEP,
-    VLLM_CONFIG,
-    VLLM_LORA,
-    SGLANG_RUNNING,
-    SGLANG_WAITING,
-    SGLANG_USAGE,
-    SGLANG_CACHE,
-    SGLANG_PAGE,
-    SGLANG_CACHED,
-    SGLANG_PROMPT,
-    SGLANG_GENERATION,
-    SGLANG_STEPS,
-    SGLANG_STEPS_S,
-    SGLANG_LORA,
-    SGLANG_CONFIG,
-    SGLANG_PREFILLED,
-    SGLANG_REUSED,  /* the same name, with another label `mode` */
-    SGLANG_DECODED, /* and with a third one */
-    START_TIME,
-    NAMES,
-};
-
-#define VLLM   "vllm:"
-#define SGLANG "sglang:"
-#define TEXT(text)                                                                                 \
-    {                                                                                              \
-        .at = (text), .len = sizeof(text) - 1                                                      \
-    }
-
-static const struct slice names[NAMES] = {
-    [VLLM_RUNNING] = TEXT(VLLM "num_requests_running"),
-    [VLLM_WAITING] = TEXT(VLLM "num_requests_waiting"),
-    [VLLM_USAGE] = TEXT(VLLM "kv_cache_usage_perc"),
-    [VLLM_USAGE_OLD] = TEXT(VLLM "gpu_cache_usage_perc"),
-    [VLLM_QUERIES] = TEXT(VLLM "prefix_cache_queries_total"),
-    [VLLM_QUERIES_OLD] = TEXT(VLLM "gpu_prefix_cache_queries_total"),
-    [VLLM_HITS] = TEXT(VLLM "prefix_cache_hits_total"),
-    [VLLM_HITS_OLD] = TEXT(VLLM "gpu_prefix_cache_hits_total"),
-    [VLLM_TIER_HITS] = TEXT(VLLM "external_prefix_cache_hits_total"),
-    [VLLM_PROMPT] = TEXT(VLLM "prompt_tokens_total"),
-    [VLLM_GENERATION] = TEXT(VLLM "generation_tokens_total"),
-    [VLLM_PREFILL_S] = TEXT(VLLM "request_prefill_time_seconds_sum"),
-    [VLLM_PREFILL_TOKENS] = TEXT(VLLM "request_prefill_kv_computed_tokens_sum"),
-    [VLLM_PREFILL_PROMPTS] = TEXT(VLLM "request_prompt_tokens_sum"),
-    [VLLM_STEPS] = TEXT(VLLM "inter_token_latency_seconds_count"),
-    [VLLM_STEPS_OLD] = TEXT(VLLM "time_per_output_token_seconds_count"),
-    [VLLM_STEPS_S] = TEXT(VLLM "inter_token_latency_seconds_sum"),
-    [VLLM_STEPS_S_OLD] = TEXT(VLLM "time_per_output_token_seconds_sum"),
-    [VLLM_PREEMPTIONS] = TEXT(VLLM "num_preemptions_total"),
-    [VLLM_EVICTED] = TEXT(VLLM "kv_block_idle_before_evict_seconds_count"),
-    [VLLM_EVICTED_IDLE_S] = TEXT(VLLM "kv_block_idle_before_evict_seconds_sum"),
-    [VLLM_SLEEP] = TEXT(VLLM "engine_sleep_state"),
-    [VLLM_CONFIG] = TEXT(VLLM "cache_config_info"),
-    [VLLM_LORA] = TEXT(VLLM "lora_requests_info"),
-    [SGLANG_RUNNING] = TEXT(SGLANG "num_running_reqs"),
-    [SGLANG_WAITING] = TEXT(SGLANG "num_queue_reqs"),
-    [SGLANG_USAGE] = TEXT(SGLANG "token_usage"),
-    [SGLANG_CACHE] = TEXT(SGLANG "max_total_num_tokens"),
-    [SGLANG_PAGE] = TEXT(SGLANG "page_size"),
-    [SGLANG_CACHED] = TEXT(SGLANG "cached_tokens_total"),
-    [SGLANG_PROMPT] = TEXT(SGLANG "prompt_tokens_total"),
-    [SGLANG_GENERATION] = TEXT(SGLANG "generation_tokens_total"),
-    [SGLANG_STEPS] = TEXT(SGLANG "inter_token_latency_seconds_count"),
-    [SGLANG_STEPS_S] = TEXT(SGLANG "inter_token_latency_seconds_sum"),
-    [SGLANG_LORA] = TEXT(SGLANG "lora_pool_slots_total"),
-    [SGLANG_CONFIG] = TEXT(SGLANG "cache_config_info"),
-    [SGLANG_PREFILLED] = TEXT(SGLANG "realtime_tokens_total"),
-    [START_TIME] = TEXT("process_start_time_seconds"),
-};
 
 struct tally_slot {
     uint64_t engine;
@@ -148,6 +58,7 @@ struct vllm_cache {
 
 struct scraper {
     struct tally tallies[NAMES];
+    struct tally work[NODE_WORK_TOLD];
     struct vllm_cache vllm_cache; /* all ranks say the same */
     double block_tokens;
     double adapters_at_s; /* of the series that counts */
@@ -286,13 +197,30 @@ static void adapters_keep(struct scraper *s, const struct labels *labels, double
     s->adapters = labels->running_adapters;
 }
 
+/* Of one engine, or rank of it, among several of tensor and pipeline ranks. */
+static uint64_t sglang_rank(const struct labels *labels)
+{
+    return label_u64(labels->tp_rank) * 4096 + label_u64(labels->pp_rank);
+}
+
+static void work_keep(struct scraper *s, struct slice name, const struct labels *labels,
+                      double value)
+{
+    int row = node_work_row(name, labels->mode);
+    if (row < 0 || !isfinite(value) || value < 0 || labels->priority.len > 0)
+        return;
+    bool sglang = node_work_is_sglang(row);
+    tally_add(&s->work[row], engine_of(sglang ? labels->dp_rank : labels->engine),
+              sglang ? sglang_rank(labels) : 0, value);
+}
+
 static void sample_keep(struct scraper *s, enum name name, const struct labels *labels,
                         double value)
 {
     struct tally *t = &s->tallies[name];
     bool sglang = name >= SGLANG_RUNNING && name <= SGLANG_REUSED;
     uint64_t engine = engine_of(sglang ? labels->dp_rank : labels->engine);
-    uint64_t rank = sglang ? label_u64(labels->tp_rank) * 4096 + label_u64(labels->pp_rank) : 0;
+    uint64_t rank = sglang ? sglang_rank(labels) : 0;
 
     s->known = true;
     if (!isfinite(value) || value < 0 || labels->priority.len > 0)
@@ -351,14 +279,19 @@ static int line_parse(struct scraper *s, struct slice line)
     s->sglang |= sglang;
 
     enum name name = name_find(word);
-    if (name == NAMES)
+    bool work = node_work_names(word);
+    if (name == NAMES && !work)
         return 0;
     struct labels labels = {.engine = {0}};
     double value = 0;
     int err = node_exposition_sample(rest, label_keep, &labels, &value);
-    if (err == 0)
+    if (err != 0)
+        return err;
+    if (name != NAMES)
         sample_keep(s, name, &labels, value);
-    return err;
+    if (work)
+        work_keep(s, word, &labels, value);
+    return 0;
 }
 
 static double first_told(double a, double b)
@@ -446,7 +379,10 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .ranks = engines_find(s, engines),
         .vllm = s->vllm,
         .sglang = s->sglang,
+        .work = NODE_WORK_UNKNOWN,
     };
+    for (unsigned i = 0; i < NODE_WORK_TOLD; i++)
+        out->work.value[i] = tally_sum(&s->work[i]);
 }
 
 /* How many ranks there are is known at the end of the text. */
@@ -466,6 +402,8 @@ static int text_parse(struct scraper *s, struct slice text)
 {
     for (unsigned i = 0; i < NAMES; i++)
         s->tallies[i].count = 0;
+    for (unsigned i = 0; i < NODE_WORK_TOLD; i++)
+        s->work[i].count = 0;
     s->block_tokens = s->adapter_slots = -1;
     s->adapters_at_s = 0;
     s->adapters = slice_of(NULL, 0);
@@ -515,18 +453,21 @@ static bool is_shared(enum name name)
     }
 }
 
+static void tally_pick(const struct tally *t, uint64_t engine, bool shared, struct tally *one)
+{
+    one->count = 0;
+    for (unsigned i = 0; i < t->count; i++) {
+        if (t->slots[i].engine == engine || (shared && t->slots[i].engine == UNLABELLED))
+            one->slots[one->count++] = t->slots[i];
+    }
+}
+
 static void engine_pick(const struct scraper *all, uint64_t engine, struct scraper *out)
 {
-    for (unsigned name = 0; name < NAMES; name++) {
-        const struct tally *t = &all->tallies[name];
-        struct tally *one = &out->tallies[name];
-        one->count = 0;
-        for (unsigned i = 0; i < t->count; i++) {
-            bool shared = t->slots[i].engine == UNLABELLED && is_shared((enum name)name);
-            if (t->slots[i].engine == engine || shared)
-                one->slots[one->count++] = t->slots[i];
-        }
-    }
+    for (unsigned name = 0; name < NAMES; name++)
+        tally_pick(&all->tallies[name], engine, is_shared((enum name)name), &out->tallies[name]);
+    for (unsigned i = 0; i < NODE_WORK_TOLD; i++)
+        tally_pick(&all->work[i], engine, false, &out->work[i]);
     out->block_tokens = all->block_tokens;
     out->adapter_slots = all->adapter_slots;
     out->adapters = slice_of(NULL, 0); /* of all ranks, so of none for sure */

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/slice.h"
 #include "node/replica/limits.h"
+#include "node/replica/work.h"
 
 struct node_scrape {
     double running;           /* requests being computed; -1: unknown, as for all below */
@@ -36,6 +37,7 @@ struct node_scrape {
     struct slice adapters;    /* that run, with commas between; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
     double series;            /* that the counters are sums of: of all names and ranks */
+    struct node_work_reading work;    /* what moves while it computes */
     unsigned ranks;           /* data-parallel ranks that have labels; one alone may be none */
     bool vllm;                /* names of vLLM were seen */
     bool sglang;

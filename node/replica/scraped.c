@@ -99,8 +99,13 @@ void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crd
     s.prompt_tokens = in_of(in->engine_prompt, 1);
     s.generation_tokens = in_of(in->engine_generated, 1);
     s.sleeping = asleep;
+    if (in->engine_work != 0)
+        s.work.value[NODE_WORK_TOLD] = in->engine_work;
     if (!same)
         catch_up(&s, &k->scrape);
+    if (d->told_by != source)
+        node_work_told_anew(&k->signs.work);
+    d->told_by = source;
     d->source = source;
     d->counted = in->scrapes;
     /* What it lost is in the registry, by whoever read it. */

@@ -7,6 +7,11 @@
  * them. A router for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, whatever the
  * order: alone, while the cluster gathers, when those on duty die or have lost their way.
  *
+ * An engine's signs of work (node/replica/work.h) are many, and only whoever reads them can compare
+ * them. So each router counts how often it saw the engine work, by a reading of its own or by tokens
+ * of its own, these at most every NODE_WORK_TELL_MS, and reports the count. A count that rises is a
+ * sign of work at all routers, also where nobody can read any metrics.
+ *
  * Only who scraped reports a restart to the registry: to the others it comes from there.
  */
 #ifndef NODE_REPLICA_SCRAPED_H
@@ -30,6 +35,7 @@ struct node_scraped {
     uint64_t own_ms;  /* when the last one was; 0: never */
     unsigned others;  /* routers that see it up, */
     unsigned ahead;   /* and those that stand before this one */
+    uint64_t told_by; /* the router whose count of work is known; 0: nobody's */
     uint64_t source;  /* the router whose figures these are; 0: they are own ones */
     uint32_t counted; /* its count then */
     bool earlier;     /* the last answer was passed over: node_scraped_is_late() */

@@ -46,6 +46,8 @@ void node_router_watched(struct node_router *r, unsigned replica, const struct n
             all.prefill_tokens_max += r->replicas[i].load.remote.prefill_tokens;
     }
     node_signs_watch(k, &all, watchdog_ms, now_ms);
+    if (node_signs_report(&k->signs) != k->signs.reported)
+        node_router_touch(r, replica);
 }
 
 enum node_stall node_router_own_stall(const struct node_router *r, unsigned replica)
@@ -89,6 +91,33 @@ bool node_router_replica_moves(const struct node_router *r, unsigned replica, ui
 {
     return !node_router_rank_stalled(r, replica) &&
            node_signs_are_moving(&node_router_process_at(r, replica)->signs, now_ms);
+}
+
+/* A rank by itself, where its own figures tell enough; else its process. */
+static const struct node_replica *watched_of(const struct node_router *r, unsigned replica)
+{
+    const struct node_replica *k = &r->replicas[replica];
+    return node_signs_tells_steps(k) ? k : node_router_process_at(r, replica);
+}
+
+uint64_t node_router_replica_worked(const struct node_router *r, unsigned replica)
+{
+    uint64_t own_ms = r->replicas[replica].signs.worked_ms;
+    uint64_t worked_ms = watched_of(r, replica)->signs.worked_ms;
+    return worked_ms > own_ms ? worked_ms : own_ms;
+}
+
+bool node_router_replica_tells(const struct node_router *r, unsigned replica)
+{
+    return node_signs_tells_steps(watched_of(r, replica));
+}
+
+bool node_router_answer_lost(const struct node_router *r, unsigned replica, uint64_t since_ms,
+                             uint64_t heard_ms, uint64_t stall_cut_ms, uint64_t now_ms)
+{
+    uint64_t worked_ms = node_router_replica_worked(r, replica);
+    return node_signs_lost(watched_of(r, replica), worked_ms > since_ms ? worked_ms : since_ms,
+                           heard_ms, stall_cut_ms, now_ms);
 }
 
 uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica)

@@ -100,7 +100,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     const struct crdt_replica *row = node_router_row(r, replica);
     if (row && node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
         return false;
-    node_router_others_take(r, replica);
+    node_router_others_take(r, replica, now_ms);
     bool same_life = node_scrape_same_life(&k->scrape, s);
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
@@ -131,7 +131,7 @@ void node_router_rank_scraped(struct node_router *r, unsigned replica, const str
 {
     struct node_replica *k = node_router_replica_at(r, replica);
     struct node_scrape own = *s;
-    node_router_others_take(r, replica);
+    node_router_others_take(r, replica, now_ms);
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
     (void)node_replica_scraped(k, &own, now_ms);

@@ -302,6 +302,14 @@ bool node_router_rank_stalled(const struct node_router *r, unsigned replica);
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* When it last showed so; 0: never. */
 uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica);
+/* When it last showed work, to this router or to another one (node/replica/work.h): of a rank, its
+ * own, where its figures tell single steps, else that of its process. 0: never. */
+uint64_t node_router_replica_worked(const struct node_router *r, unsigned replica);
+/* Whether its metrics tell single steps. */
+bool node_router_replica_tells(const struct node_router *r, unsigned replica);
+/* Whether an answer that has begun there is lost (node_signs_lost()). */
+bool node_router_answer_lost(const struct node_router *r, unsigned replica, uint64_t since_ms,
+                             uint64_t heard_ms, uint64_t stall_cut_ms, uint64_t now_ms);
 /* Whether one that is down is to be probed often: it went down lately, or none is up. */
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* Whether another replica that is up and not avoided, and not in `excluded`, serves the request. */

@@ -177,7 +177,7 @@ void node_router_load_advance(struct node_router *r, struct node_replica *k, uin
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 /* What the others report of its cache, which corrects the belief here too. */
-void node_router_others_take(struct node_router *r, unsigned replica);
+void node_router_others_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 /* Its state is another one. */
 void node_router_state_take(struct node_router *r);
 /* What the registry says of a replica; NULL: its name is forgotten. */

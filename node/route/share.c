@@ -46,6 +46,7 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .breaker = k->breaker.reported,
         .cured = k->breaker.cured,
         .rejects = k->reject.kinds,
+        .still = k->signs.reported = node_signs_report(&k->signs),
     };
     crdt_state_load(r->crdt, slot, &load);
     crdt_state_sight(r->crdt, slot, &sight);
@@ -138,6 +139,7 @@ struct heard {
     struct node_heard learned;
     struct node_breaker_heard breaker;
     struct node_reject_heard reject;
+    struct node_signs_heard signs;
     unsigned scrapers, scrapers_ahead; /* that may read its metrics: they see it up */
     struct {
         const struct crdt_learned *learned; /* NULL: nobody reports what it read */
@@ -170,6 +172,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         h->down += sight->health == NODE_HEALTH_DOWN || sight->asleep;
         node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, uses && rank > h->rank);
         node_reject_heard_add(&h->reject, sight->rejects, uses && rank > h->rank);
+        node_signs_heard_add(&h->signs, sight->still);
         h->scrapers += sight->health == NODE_HEALTH_UP;
         h->scrapers_ahead += sight->health == NODE_HEALTH_UP && rank > h->rank;
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
@@ -324,11 +327,12 @@ static void on_reports(void *context, uint64_t now_ms)
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
         node_router_reject_hear(r, slot, &h.reject, now_ms);
+        node_signs_hear(&k->signs, &h.signs);
         if (!k->is_rank) {
             k->scraped.others = h.scrapers;
             k->scraped.ahead = h.scrapers_ahead;
         }
-        node_router_others_take(r, slot); /* before a factor is taken that has it in it */
+        node_router_others_take(r, slot, now_ms); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);
     }

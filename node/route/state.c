@@ -69,7 +69,7 @@ void node_router_loads_take(struct node_router *r, uint64_t now_ms)
 
 /* --- caches ---------------------------------------------------------------------------------- */
 
-void node_router_others_take(struct node_router *r, unsigned replica)
+void node_router_others_take(struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     struct node_others others = {0};
@@ -81,5 +81,5 @@ void node_router_others_take(struct node_router *r, unsigned replica)
         others.who += hash_mix(row.router ^ hash_mix(row.epoch));
         node_others_add(&others, &row.value.learned, r->replicas[replica].rkey);
     }
-    node_replica_others(&r->replicas[replica], &others, r->generation);
+    node_replica_others(&r->replicas[replica], &others, r->generation, now_ms);
 }

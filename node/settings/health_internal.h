@@ -70,14 +70,26 @@
              "answers 503 with `Retry-After`."}, \
     {.name = "watchdog", \
      LIVE_TIME(watchdog_ms), \
-     .fallback = "3s", \
+     .fallback = "2s", \
      .max = 600e3, \
      .group = "Replicas", \
      .help = "until a replica that stands still is avoided", \
      .more = \
          "Beyond what the prompts there explain. [What stands still]" \
          "(operations.md#what-takes-a-replica-out-and-what-brings-it-back) gets no new requests, " \
-         "and those without a token move to other replicas. 0 turns it off."}
+         "and those without a token move to other replicas. 0 turns it off."}, \
+    {.name = "stall-cut", \
+     LIVE_TIME(stall_cut_ms), \
+     .fallback = "60s", \
+     .max = DAY_MS, \
+     .group = "Replicas", \
+     .help = "until an answer on a dead engine is cut", \
+     .more = \
+         "An answer that has begun cannot move. It is cut when for so long nothing came of it and " \
+         "nothing shows that its engine works: no token of anybody, no step that its metrics count, " \
+         "at any router. Most pauses end by themselves: do not make it shorter than the longest of " \
+         "your engines. A connection that breaks, or a port that refuses, is not waited for. 0: " \
+         "only upstream-idle-timeout. [What cuts an answer](http.md#time-limits)."}
 /* clang-format on */
 
 #endif

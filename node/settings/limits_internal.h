@@ -14,9 +14,11 @@
      .more =                                                                                       \
          "Prefill and the engine's queue count: do not make it short. `auto` is ten times what "   \
          "the router predicts, by the size of the prompt and what is queued there, but 30 s "      \
-         "at least, and 300 s where the replica's speed is not learned yet, or its counters "      \
-         "move. A completion that is not streamed has upstream-whole-answer-timeout instead, "     \
-         "other requests have 300 s until an answer begins. 0 turns it off. "                      \
+         "at least, and 300 s where the replica's speed is not learned yet. It counts from the "   \
+         "last sign that the engine works: while there are some, it does not run. "                \
+         "A completion that is not streamed has upstream-whole-answer-timeout instead, "           \
+         "other requests have 300 s until an answer begins. A time that is set here always runs. " \
+         "0 turns it off. "                                                                        \
          "[What happens then](http.md#time-limits)."},                                             \
         {.name = "upstream-whole-answer-timeout",                                                  \
          LIVE_TIME(upstream_whole_answer_timeout_ms),                                              \
@@ -29,11 +31,16 @@
                  "how long to wait."},                                                             \
         {.name = "upstream-idle-timeout",                                                          \
          LIVE_TIME(upstream_idle_timeout_ms),                                                      \
-         .fallback = "120s",                                                                       \
+         .fallback = "auto",                                                                       \
+         .automatic = true,                                                                        \
          .max = DAY_MS,                                                                            \
          .group = "Replicas",                                                                      \
          .help = "between two pieces of an answer",                                                \
-         .more = "0 turns it off."},                                                               \
+         .more =                                                                                   \
+             "`auto` is 120 s without a sign that the engine works, and 300 s where its metrics "  \
+             "do not tell single steps: it does not run while a stream is silent and the engine "  \
+             "computes. A time that is set here always runs. 0 turns it off. "                     \
+             "[What happens then](http.md#time-limits)."},                                                               \
     {                                                                                              \
         .name = "request-timeout", LIVE_TIME(request_timeout_ms), .fallback = "0", .max = DAY_MS,  \
         .group = "Replicas", .help = "for a request in all; 0: its client decides",                \

@@ -187,7 +187,7 @@ struct node_options {
     uint64_t upstream_connect_timeout_ms;
     uint64_t upstream_first_token_timeout_ms; /* or NODE_OPTION_AUTO */
     uint64_t upstream_whole_answer_timeout_ms;
-    uint64_t upstream_idle_timeout_ms;
+    uint64_t upstream_idle_timeout_ms; /* or NODE_OPTION_AUTO */
     uint64_t request_timeout_ms;
     uint64_t upstream_keepalive_ms;
     uint64_t upstream_connections_max; /* per replica */
@@ -207,6 +207,7 @@ struct node_options {
     char *health_statuses;  /* node/settings/statuses.h */
     unsigned when_all_down; /* enum node_when_all_down */
     uint64_t watchdog_ms;   /* 0: off */
+    uint64_t stall_cut_ms;  /* 0: never */
     uint64_t scrape_interval_ms;
 
     /* Operation */

@@ -39,8 +39,10 @@ struct pool {
      * which has no connections of its own, has these but the first. */
     uint64_t heard_ms; /* its last byte, of whatever */
     uint64_t token_ms; /* its last byte behind the first token of an answer */
+    uint64_t begun_ms; /* the last byte of that answer with tokens which is silent for longest */
     uint64_t busy_ms;  /* since when it has been waited for without a break; 0: it is not */
-    uint64_t asked_ms; /* when a sign was asked for last */
+    uint64_t asked_ms; /* when a sign was asked for last, */
+    uint64_t health_asked_ms; /* and a health check that costs the engine something */
     bool told_stalled; /* in the log */
     /* What shows how it died (node/proxy/exchange/suspect.h); 0: never. */
     uint64_t answer_ms;      /* the last byte of an answer to a client */

@@ -77,6 +77,7 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
     lane->kind = kind;
     lane->begun_ms = now;
     p->due_ms[kind] = now + interval(p, kind);
+    p->wanted = p->wanted && kind != NODE_PROBE_METRICS;
     unsigned pace = kind == NODE_PROBE_HEALTH && is_sglang(p) ? FETCH_SLOW : 0;
     if (node_router_replica_awaited(proxy->config.router, p->replica, now))
         pace |= FETCH_QUICK;
@@ -162,8 +163,9 @@ static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
         if ((rare && interval(p, kind) > SERVER_INFO_INTERVAL_MS) || is_under_way(p, kind) ||
             p->due_ms[kind] > now || (kind != NODE_PROBE_HEALTH && !p->was_up))
             continue;
-        if (kind == NODE_PROBE_METRICS && !node_router_scrapes(p->prober->proxy->config.router,
-                                                               p->replica, interval(p, kind), now))
+        if (kind == NODE_PROBE_METRICS && !p->wanted &&
+            !node_router_scrapes(p->prober->proxy->config.router, p->replica, interval(p, kind),
+                                 now))
             continue; /* another router does */
         if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
             longest = kind;
@@ -217,7 +219,7 @@ void prober_tick(struct proxy *proxy)
     }
 }
 
-void prober_ask(struct proxy *proxy, unsigned replica)
+void prober_ask(struct proxy *proxy, unsigned replica, bool health)
 {
     struct prober_probe *p =
         proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
@@ -225,7 +227,8 @@ void prober_ask(struct proxy *proxy, unsigned replica)
         return;
     bool slow = is_sglang(p);
     p->due_ms[p->metrics_missing && !slow ? NODE_PROBE_HEALTH : NODE_PROBE_METRICS] = 0;
-    if (slow)
+    p->wanted = !p->metrics_missing;
+    if (slow && health)
         p->due_ms[NODE_PROBE_HEALTH] = 0;
 }
 

@@ -29,8 +29,9 @@ void prober_stop(struct proxy *proxy);
 /* Takes over the settings that it does not read at each use. */
 void prober_renew(struct proxy *proxy);
 
-/* A sign of life is wanted soon: its metrics, and SGLang's health check. */
-void prober_ask(struct proxy *proxy, unsigned replica);
+/* A sign of life is wanted soon: its metrics, also where other routers read them for this one. With
+ * `health` SGLang's health check too, which costs it a token. */
+void prober_ask(struct proxy *proxy, unsigned replica, bool health);
 /* It has other ranks than was believed: whatever tells how many, at most once a second. */
 void prober_ask_ranks(struct proxy *proxy, unsigned replica);
 /* Its health, by what costs it nothing. */

@@ -40,6 +40,7 @@ struct prober_probe {
     unsigned told_key;      /* with this version of the API key */
     bool told_leaving;      /* that its health check says no */
     bool warned;            /* another router found it in trouble, and its health was asked for */
+    bool wanted;            /* its metrics are, whoever's turn it is to read them */
     bool no_ping;           /* it has no /ping, or refuses it */
     bool health_wants_key;  /* it refused /health without one */
     bool metrics_missing;   /* told once */

@@ -288,11 +288,16 @@ static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsig
     return p->config.net->write(u->stream, &one, 1);
 }
 
+static void await(struct upstream *u, enum proxy_limit limit)
+{
+    u->silent_ms = u->proxy->now_ms;
+    proxy_arm(u->proxy, limit, &u->deadline);
+}
+
 /* Bytes without a token (a role, a ping) are a sign of life, and it begins anew. */
 static void await_token(struct upstream *u)
 {
-    u->token_looks = 0;
-    proxy_arm(u->proxy, PROXY_UPSTREAM_FIRST_TOKEN, &u->deadline);
+    await(u, PROXY_UPSTREAM_FIRST_TOKEN);
 }
 
 /* Until the request is sent the engine is the one who is slow, whatever it will answer. */
@@ -302,8 +307,7 @@ static void await_answer(struct upstream *u)
     if (u->awaits_token)
         await_token(u);
     else
-        proxy_arm(u->proxy, whole ? PROXY_UPSTREAM_WHOLE_ANSWER : PROXY_UPSTREAM_FIRST_BYTE,
-                  &u->deadline);
+        await(u, whole ? PROXY_UPSTREAM_WHOLE_ANSWER : PROXY_UPSTREAM_FIRST_BYTE);
 }
 
 /* False: sending has failed. */
@@ -388,7 +392,7 @@ void upstream_feed(struct upstream *u, struct slice bytes)
     if (u->awaits_token)
         await_token(u);
     else
-        proxy_arm(p, PROXY_UPSTREAM_IDLE, &u->deadline);
+        await(u, PROXY_UPSTREAM_IDLE);
     u->window = bytes;
     if (u->in.len == 0)
         return;
@@ -404,7 +408,7 @@ void upstream_token_came(struct upstream *u)
         return;
     u->awaits_token = false;
     if (u->exchange != NULL) /* else the end came with it: the connection is pooled, or closed */
-        proxy_arm(u->proxy, PROXY_UPSTREAM_IDLE, &u->deadline);
+        await(u, PROXY_UPSTREAM_IDLE);
 }
 
 static void advance_window(struct upstream *u, size_t bytes)
@@ -534,6 +538,7 @@ void upstream_resume(struct upstream *u)
     if (u->reading || u->state != UPSTREAM_BUSY || BUG(NEVER_RESUMED))
         return;
     u->reading = true;
+    u->active_ms = u->proxy->now_ms; /* what it said meanwhile was not read */
     u->proxy->config.net->read(u->stream, true);
-    proxy_arm(u->proxy, PROXY_UPSTREAM_IDLE, &u->deadline);
+    await(u, PROXY_UPSTREAM_IDLE);
 }

@@ -60,8 +60,8 @@ struct upstream {
     uint64_t began_ms;  /* when it got the request */
     uint64_t active_ms; /* the same, or the last byte of the answer */
     enum upstream_state state;
-    unsigned token_looks; /* after PROXY_UPSTREAM_FIRST_TOKEN, one each PROXY_TOKEN_LOOK_MS */
-    unsigned served;      /* answers already read from this connection */
+    uint64_t silent_ms; /* since when a limit is on its silence */
+    unsigned served;    /* answers already read from this connection */
     bool reading;
     bool writing;      /* bytes are queued with the network */
     bool write_failed; /* the rest comes out of the read side */

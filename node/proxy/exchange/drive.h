@@ -56,10 +56,16 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text);
 /* The limit of time on its connection to the replica has passed. True: it may wait longer, and a
  * limit is armed again. False: the attempt fails, and `refusal` and `limit` say by which. */
 bool exchange_time_left(struct exchange *x);
+/* Its answer has begun, and is lost: nothing shows that the engine still works on it. Ends the
+ * exchange. */
+void exchange_stall_cut(struct exchange *x);
 /* request-timeout has passed. Ends the exchange. */
 void exchange_late(struct exchange *x);
 /* Whether it could go to another replica, that is up and not avoided: it has no token yet. */
 bool exchange_may_move(struct exchange *x);
+/* Whether nothing in its body may keep an engine busy with it before it counts it: no picture, no
+ * sound, no grammar. Looks through the body, once; in doubt it is not. */
+bool exchange_is_plain(struct exchange *x);
 /* Whether the answer of such a path reports tokens (the work is a completion). */
 bool exchange_answers_tokens(enum http_path_kind kind);
 

@@ -167,7 +167,7 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
     x->cause = cause_of(failure);
     bool late = failure == UPSTREAM_TIMEOUT || failure == UPSTREAM_STALLED;
     char text[128] = "The replica failed: its answer is cut.";
-    if (failure == UPSTREAM_TIMEOUT && x->limit != NULL)
+    if (late && x->limit != NULL)
         (void)snprintf(text, sizeof text,
                        "The replica was silent for too long (%s): its answer is cut.", x->limit);
     else if (late)

@@ -109,6 +109,7 @@ struct exchange {
 
     /* The choice. */
     struct node_decision decision;
+    bool plain_known, plain; /* exchange_is_plain() */
     uint64_t began_ms; /* when it was given to a connection last */
     int choice;        /* what the last one said: ERR_* */
     bool booked;

@@ -132,8 +132,8 @@ void exchange_queue_served(struct exchange *x);
 /* --- patience.c ------------------------------------------------------------------------------ */
 
 /* How long silence may be before the first token, where the setting is "auto"; `ttft_s` is the
- * predicted time (0: nobody knows), `moves` whether the engine works. */
-uint64_t exchange_token_wait_ms(double ttft_s, bool moves);
+ * predicted time (0: nobody knows). While the engine shows work there is none. */
+uint64_t exchange_token_wait_ms(double ttft_s);
 /* Whether the engine was seen to work lately: then being slow is no failure of it. */
 bool exchange_replica_moves(const struct exchange *x);
 /* Whether the first token was waited for so long at a replica that shows no sign of work that

@@ -10,7 +10,11 @@ enum {
     PROXY_RETRY_WAITS = 4,             /* 20 to 200 ms, with the tick */
     PROXY_FIRST_TOKEN_MIN_MS = 30000,  /* of upstream-first-token-timeout "auto" */
     PROXY_FIRST_TOKEN_MAX_MS = 300000, /* or more, where more is predicted (patience.c) */
-    PROXY_TOKEN_LOOK_MS = 1000, /* between two looks whether the first token may still come */
+    PROXY_IDLE_MS = 120000,       /* of upstream-idle-timeout "auto", */
+    PROXY_IDLE_BLIND_MS = 300000, /* or this where the engine tells nothing of its steps: vLLM
+                                     (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS) and SGLang
+                                     (--watchdog-timeout) end one that takes longer by themselves */
+    PROXY_LOOK_MS = 1000, /* between two looks whether a byte may still come */
     SUSPECT_STUCK_KEYS = 8,     /* kinds of requests that are looked at once, of those that wait */
 };
 

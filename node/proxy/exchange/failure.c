@@ -343,3 +343,9 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         give_up(x, failure, outcome);
     }
 }
+
+void exchange_stall_cut(struct exchange *x)
+{
+    x->limit = "stall-cut";
+    exchange_failed(x, upstream_fail(x->upstream, UPSTREAM_STALLED));
+}

@@ -1,4 +1,7 @@
 /* What kind of work a request is, by its path. */
+#include <string.h>
+
+#include "base/check.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
 bool exchange_carries_prompt(enum http_path_kind kind)
@@ -28,4 +31,31 @@ bool exchange_answers_tokens(enum http_path_kind kind)
 {
     return exchange_carries_prompt(kind) && kind != HTTP_PATH_PROMPT &&
            kind != HTTP_PATH_INVOCATIONS;
+}
+
+/* Of fields and parts that an engine prepares for (vLLM in its server or before it schedules them,
+ * SGLang in its tokenizer and its grammar queue). A text that has such a word only seems to. */
+static const char *const PREPARED[] = {
+    "image",  "audio", "video",      "file",    "response_format", "json_schema", "guided_",
+    "struct", "regex", "\"grammar\"", "\"ebnf\"", "\"tools\"",       "embed",       "lora",
+};
+
+static bool is_plain(const struct exchange *x)
+{
+    const struct body *b = x->request.body;
+    if (!b->complete || x->dropped || b->first == NULL)
+        return false;
+    for (const struct segment *s = b->first; s != NULL; s = s->next)
+        for (size_t i = 0; i < ARRAY_LEN(PREPARED); i++)
+            if (memmem(s->data, s->len, PREPARED[i], strlen(PREPARED[i])) != NULL)
+                return false;
+    return true;
+}
+
+bool exchange_is_plain(struct exchange *x)
+{
+    if (!x->plain_known)
+        x->plain = is_plain(x);
+    x->plain_known = true;
+    return x->plain;
 }

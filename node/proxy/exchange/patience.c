@@ -21,33 +21,59 @@ bool exchange_replica_moves(const struct exchange *x)
                                      x->proxy->now_ms);
 }
 
-uint64_t exchange_token_wait_ms(double ttft_s, bool moves)
+uint64_t exchange_token_wait_ms(double ttft_s)
 {
     double ttft_ms = ttft_s * 1000;
     double most_ms = number_max(PROXY_FIRST_TOKEN_MAX_MS, token_ttft_times_max * ttft_ms);
-    if (moves || ttft_ms <= 0)
+    if (ttft_ms <= 0)
         return (uint64_t)most_ms;
     return (uint64_t)number_min(number_max(token_ttft_times * ttft_ms, PROXY_FIRST_TOKEN_MIN_MS),
                                 most_ms);
 }
 
-/* Time in which the router itself stood still does not count. */
-static bool token_may_come(const struct exchange *x)
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Without a byte and without a sign of work, of whomever. Time in which the router itself stood
+ * still does not count. */
+static uint64_t silence_ms(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    if (p->config.options->upstream_first_token_timeout_ms != NODE_OPTION_AUTO)
+    uint64_t worked_ms = node_router_replica_worked(p->config.router, x->decision.replica);
+    uint64_t since_ms = later(x->upstream->silent_ms, later(worked_ms, p->resumed_ms));
+    return p->now_ms > since_ms ? p->now_ms - since_ms : 0;
+}
+
+/* Between two pieces of an answer. The patience is longer with an engine that tells nothing. */
+static uint64_t idle_wait_ms(const struct exchange *x)
+{
+    return node_router_replica_tells(x->proxy->config.router, x->decision.replica)
+               ? PROXY_IDLE_MS
+               : PROXY_IDLE_BLIND_MS;
+}
+
+/* The limit that has run is one that the router works out, and there is silence for less. */
+static bool may_come(const struct exchange *x)
+{
+    const struct node_options *o = x->proxy->config.options;
+    const struct upstream *u = x->upstream;
+    if (u->any_byte && !u->awaits_token)
+        return o->upstream_idle_timeout_ms == NODE_OPTION_AUTO && silence_ms(x) < idle_wait_ms(x);
+    if (o->upstream_first_token_timeout_ms != NODE_OPTION_AUTO)
         return false;
-    uint64_t waited_ms = p->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms +
-                         (uint64_t)x->upstream->token_looks * PROXY_TOKEN_LOOK_MS;
-    return waited_ms < exchange_token_wait_ms(x->decision.ttft_s, exchange_replica_moves(x));
+    if (u->awaits_token)
+        return silence_ms(x) < exchange_token_wait_ms(x->decision.ttft_s);
+    bool whole = u->request->answered_whole && u->request_sent;
+    return !whole && silence_ms(x) < PROXY_FIRST_TOKEN_MAX_MS;
 }
 
 bool exchange_time_left(struct exchange *x)
 {
     struct upstream *u = x->upstream;
-    if (u->awaits_token && u->state == UPSTREAM_BUSY && token_may_come(x)) {
-        u->token_looks++;
-        proxy_arm(x->proxy, PROXY_UPSTREAM_FIRST_TOKEN_AGAIN, &u->deadline);
+    if (u->state == UPSTREAM_BUSY && may_come(x)) {
+        proxy_arm(x->proxy, PROXY_UPSTREAM_AGAIN, &u->deadline);
         return true;
     }
     if (u->state == UPSTREAM_CONNECTING)

@@ -23,6 +23,7 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     uint64_t now = p->now_ms;
     unsigned server = node_router_server(p->config.router, replica);
     struct node_watched w = {.token_ms = pool->token_ms};
+    pool->begun_ms = 0;
     for (const struct upstream *u = p->engines.pools[server].all; u != NULL; u = u->all_next) {
         if (!wants_tokens(u))
             continue;
@@ -31,11 +32,15 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
             continue;
         if (x->first_token) {
             w.streaming++;
+            if (pool->begun_ms == 0 || u->active_ms < pool->begun_ms)
+                pool->begun_ms = u->active_ms;
             continue;
         }
         w.waiting++;
-        w.waiting_long +=
-            now - later(u->active_ms, p->resumed_ms) >= p->config.options->watchdog_ms;
+        if (now - later(u->active_ms, p->resumed_ms) >= p->config.options->watchdog_ms) {
+            w.waiting_long++;
+            w.plain_long += exchange_is_plain(u->exchange);
+        }
         uint64_t prefill = x->decision.prompt_tokens - x->decision.cached_tokens;
         w.prefill_tokens_max = later(w.prefill_tokens_max, prefill);
     }
@@ -50,19 +55,24 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     return w;
 }
 
-/* Nothing came for a third of the time, or no token, for whomever, for half of it. */
+/* Nothing came for a third of the time, or no token of ours for a quarter of it: then its metrics are
+ * read often, for what counters show is dated by when they were read. A health check that costs the
+ * engine a token comes after half of it, and not often. */
 static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
                            const struct node_watched *w)
 {
     uint64_t now = p->now_ms, limit = p->config.options->watchdog_ms;
     bool silent = now - later(w->heard_ms, w->since_ms) >= limit / 3;
-    uint64_t moved = node_router_replica_moved(p->config.router, replica);
-    bool still = now - later(later(w->token_ms, moved), w->since_ms) >= limit / 2;
-    if (w->waiting + w->streaming == 0 || limit == 0 || (!silent && !still) ||
-        now < pool->asked_ms + limit)
+    uint64_t still = now - later(w->token_ms, w->since_ms);
+    if (w->waiting + w->streaming == 0 || limit == 0 || (!silent && still < limit / 4) ||
+        now < pool->asked_ms + limit / 4)
         return;
+    bool late = silent || still >= limit / 2;
+    bool health = late && now >= pool->health_asked_ms + limit;
     pool->asked_ms = now;
-    prober_ask(p, node_router_server(p->config.router, replica));
+    if (health)
+        pool->health_asked_ms = now;
+    prober_ask(p, node_router_server(p->config.router, replica), health);
 }
 
 static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
@@ -87,18 +97,6 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
 
 /* --- what is stuck there -------------------------------------------------------------------- */
 
-/* Whether an answer that has begun there is lost by now. Where requests only starve it goes on. */
-static bool is_lost(const struct proxy *p, const struct upstream *u, unsigned replica)
-{
-    const struct node_router *router = p->config.router;
-    enum node_stall stall = node_router_replica_stall(router, replica);
-    bool dead = stall == NODE_STALL_SILENT || stall == NODE_STALL_COUNTERS ||
-                node_router_replica_asleep(router, replica);
-    uint64_t limit = p->config.options->watchdog_ms;
-    limit += limit / 2;
-    return dead && limit > 0 && p->now_ms - later(u->active_ms, p->resumed_ms) >= limit;
-}
-
 /* Of its process, or of its rank alone. */
 static bool is_stuck(const struct proxy *p, unsigned replica)
 {
@@ -107,23 +105,46 @@ static bool is_stuck(const struct proxy *p, unsigned replica)
            node_router_replica_asleep(router, replica);
 }
 
+/* Down, and nothing is heard of it: it may be a pause all the same. */
+static bool is_silent(const struct proxy *p, const struct pool *pool, unsigned server)
+{
+    return node_router_replica_health(p->config.router, server) == NODE_HEALTH_DOWN &&
+           p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_DEAD_MS;
+}
+
+/* What has no token goes to another replica, if there is one that is well. */
 static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
-    bool asks = u->state == UPSTREAM_CONNECTING || wants_tokens(u);
-    if (x == NULL || !asks || !is_stuck(p, x->decision.replica))
+    if (x == NULL || x->first_token)
         return;
-    if (x->first_token) {
-        if (is_lost(p, u, x->decision.replica))
-            exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));
-        return;
+    bool waits = u->state == UPSTREAM_CONNECTING || wants_tokens(u);
+    bool leaves = waits && is_stuck(p, x->decision.replica);
+    if (!leaves && is_silent(p, u->pool, x->decision.server)) {
+        bool busy = u->state == UPSTREAM_BUSY && u->reading;
+        leaves = (waits || busy) &&
+                 p->now_ms - later(u->active_ms, p->resumed_ms) >= WATCH_DEAD_MS;
     }
-    if (!suspect_may_move(x) || !exchange_may_move(x))
+    if (!leaves || !suspect_may_move(x) || !exchange_may_move(x))
         return;
     p->stats.watchdog_moved++;
     exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));
 }
 
+/* What has begun cannot go elsewhere. */
+static void cut(struct proxy *p, struct upstream *u)
+{
+    struct exchange *x = u->exchange;
+    if (x == NULL || !x->first_token || !wants_tokens(u))
+        return;
+    uint64_t since_ms = later(u->active_ms, p->resumed_ms);
+    uint64_t heard_ms = later(u->pool->heard_ms, p->resumed_ms);
+    if (node_router_answer_lost(p->config.router, x->decision.replica, since_ms, heard_ms,
+                                p->config.options->stall_cut_ms, p->now_ms))
+        exchange_stall_cut(x);
+}
+
+/* Its process is gone. */
 static void end(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
@@ -147,20 +168,20 @@ static void walk(struct proxy *p, struct pool *pool,
     pool->walked = NULL;
 }
 
-static bool is_dead(const struct proxy *p, const struct pool *pool, unsigned replica)
+/* Its port refuses, and no check has succeeded since. */
+static bool is_gone(const struct proxy *p, unsigned replica)
 {
     const struct node_router *router = p->config.router;
-    if (node_router_replica_health(router, replica) != NODE_HEALTH_DOWN)
-        return false;
-    return node_router_replica_gone(router, replica) ||
-           p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_DEAD_MS;
+    return node_router_replica_health(router, replica) == NODE_HEALTH_DOWN &&
+           node_router_replica_gone(router, replica);
 }
 
-/* Not a byte of anything for so long, not even of what any live server answers at once. */
-static bool is_mute(const struct proxy *p, const struct pool *pool, unsigned replica)
+/* Some answer that has begun there has been silent for that long. */
+static bool is_due(const struct proxy *p, const struct pool *pool)
 {
-    return node_router_replica_stall(p->config.router, replica) == NODE_STALL_SILENT &&
-           p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_MUTE_MS;
+    uint64_t limit = p->config.options->stall_cut_ms;
+    return pool->begun_ms != 0 && limit > 0 &&
+           p->now_ms - later(pool->begun_ms, p->resumed_ms) >= limit;
 }
 
 static void watch(struct proxy *p, struct pool *pool, unsigned replica)
@@ -168,17 +189,18 @@ static void watch(struct proxy *p, struct pool *pool, unsigned replica)
     struct node_router *router = p->config.router;
     struct node_watched w = look(p, pool, replica);
     node_router_watched(router, replica, &w, p->config.options->watchdog_ms, p->now_ms);
-    enum node_stall stall = node_router_replica_stall(router, replica);
     log_stall(p, pool, replica, &w);
     ask_for_a_sign(p, pool, replica, &w);
     if (pool->all == NULL)
         return;
-    if (is_dead(p, pool, replica) || is_mute(p, pool, replica)) {
+    if (is_gone(p, replica)) {
         suspect_silent(pool);
         walk(p, pool, end);
-    } else if (stall != NODE_STALL_NONE || node_router_replica_asleep(router, replica)) {
+    } else if (is_stuck(p, replica) || is_silent(p, pool, replica)) {
         walk(p, pool, move);
     }
+    if (is_due(p, pool))
+        walk(p, pool, cut);
 }
 
 static void watch_rank(struct proxy *p, unsigned rank)
@@ -193,17 +215,29 @@ static void watch_rank(struct proxy *p, unsigned rank)
         walk(p, &p->engines.pools[node_router_server(router, rank)], move);
 }
 
+/* It was removed, so that nothing of it is asked for any more. What it has goes on. */
+static void watch_rest(struct proxy *p, struct pool *pool, unsigned replica)
+{
+    if (pool->all == NULL)
+        return;
+    (void)look(p, pool, replica);
+    if (is_due(p, pool))
+        walk(p, pool, cut);
+}
+
 void watch_tick(struct proxy *p)
 {
     if (p->now_ms < p->watched_ms + WATCH_EVERY_MS)
         return;
     p->watched_ms = p->now_ms;
     for (unsigned i = 0; i < node_router_replica_count(p->config.router); i++) {
-        if (!node_router_replica_present(p->config.router, i))
-            continue;
-        if (p->engines.pools[i].proxy != NULL)
-            watch(p, &p->engines.pools[i], i);
-        else if (node_router_rank(p->config.router, i) >= 0)
+        struct pool *pool = &p->engines.pools[i];
+        bool present = node_router_replica_present(p->config.router, i);
+        if (!present && pool->proxy != NULL)
+            watch_rest(p, pool, i);
+        else if (present && pool->proxy != NULL)
+            watch(p, pool, i);
+        else if (present && node_router_rank(p->config.router, i) >= 0)
             watch_rank(p, i);
     }
 }

@@ -2,16 +2,18 @@
  *
  * A few times a second it counts, for each replica, what is under way there and when it showed a
  * sign of life last (node/replica/health.h judges), asks the prober for a sign where none came for
- * a while, and goes through the connections to those that are
+ * a while, and goes through the connections. Two decisions, which have little to do with each other:
  *
- *   stalled, asleep   what has no token moves to another replica that is up and not avoided; where
- *                     there is none it waits on. What has tokens ends after one and a half times
- *                     `watchdog` of silence, unless requests only starve there
- *   down              what has no token moves after WATCH_DEAD_MS of silence, and fails where it
- *                     cannot; what has tokens ends after WATCH_SILENT_MS. But only if the replica
- *                     is dead: its port refuses, or nothing is heard of it. One that says that it
- *                     is not well (a 503) finishes what it has
- *   mute              stalled, and not a byte of anything for WATCH_MUTE_MS: as if it were dead
+ *   what has no token   *moves* to another replica that is up and not avoided, as soon as its own is
+ *                       stalled or asleep, or down and silent for WATCH_DEAD_MS; where there is no
+ *                       other it waits on
+ *   what has begun      is *cut* when nothing shows that the engine works on: `stall-cut` without a
+ *                       byte of it, and without a sign of work of whomever (node_signs_lost()). A
+ *                       pause of an engine ends by itself more often than not
+ *
+ * Where the process is gone (its port refuses) neither is in doubt: what has no token moves, or
+ * fails, after WATCH_DEAD_MS of silence, and what has begun ends after WATCH_SILENT_MS. A replica
+ * that says that it is not well (a 503) finishes what it has, and so does one that was removed.
  *
  * A walk takes time in proportion to the connections of the replica.
  */
@@ -22,9 +24,8 @@
 
 enum {
     WATCH_EVERY_MS = 250,
-    WATCH_DEAD_MS = 1000,   /* of silence without a token, of a dead replica */
-    WATCH_SILENT_MS = 5000, /* of silence after a token, of the same */
-    WATCH_MUTE_MS = 8000,   /* of silence of everything: no client of a stream waits for longer */
+    WATCH_DEAD_MS = 1000,   /* of silence without a token, of one that is gone, or down and silent */
+    WATCH_SILENT_MS = 5000, /* of silence after a token, of one that is gone */
 };
 
 /* Called by each tick. */

@@ -449,14 +449,14 @@ static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
     struct node_replica k = make();
     struct node_scrape s = scrape_of(0, 0);
     struct node_others others = {.who = 1};
-    node_replica_others(&k, &others, 1);
+    node_replica_others(&k, &others, 1, 0);
     (void)node_replica_scraped(&k, &s, 1);
     for (unsigned i = 1; i <= 20; i++) {
         begin(&k, i % 2 ? 0.1F : 0.6F);
         others.predicted.prompt_tokens += 10000;
         others.predicted.cached_tokens += 9000;
         others.who += !same_routers;
-        node_replica_others(&k, &others, 1);
+        node_replica_others(&k, &others, 1, 0);
         s.prefix_queries = s.prompt_tokens = i * 20000.0;
         s.prefix_hits += i % 2 ? 18000 : 0;
         (void)node_replica_scraped(&k, &s, i * every_ms);
@@ -501,7 +501,7 @@ static void what_answers_told_others_counts_here(void **state)
     assert_true(size < 0.7 && weight > 1);
     struct node_others others = {.who = 1, .size_log = weight * log(size), .size_weight = weight};
     for (unsigned i = 0; i < 40; i++) {
-        node_replica_others(&heard, &others, 1);
+        node_replica_others(&heard, &others, 1, 0);
         node_replica_size_fade(&told, 0);
     }
     assert_true(fabs(heard.belief.factor - told.belief.factor) < 0.01);

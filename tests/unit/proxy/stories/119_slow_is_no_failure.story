@@ -51,6 +51,7 @@ wait 1000
     to 1a: GET /metrics HTTP/1.1
 1a answers 200 "vllm:num_requests_running 5\nvllm:generation_tokens_total 5100\n"
 wait 1000
+    to 1a: GET /metrics HTTP/1.1
     close 1b
     log upstream_failed then=error
     to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
@@ -71,7 +72,6 @@ wait 1000
     log upstream_failed then=error
     to E: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
-    to 1a: GET /metrics HTTP/1.1
     release A at 1
     release B at 1
     release C at 1

@@ -35,6 +35,7 @@ A posts /v1/chat/completions {"model":"m","messages":[]}
 1b accepts
     to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
 wait 1000
+    to 1a: GET /metrics HTTP/1.1
 B connects
 B posts /v1/chat/completions {"model":"m","messages":[]}
     connect 2b
@@ -45,7 +46,6 @@ B posts /v1/chat/completions {"model":"m","messages":[]}
     to B: HTTP/1.1 200 X; Content-Length: 2 "{}"
     release B at 2
 wait 1250
-    to 1a: GET /metrics HTTP/1.1
     log replica_stalled
     close 1b
     log upstream_failed then=moved to=10.0.0.2:8000
@@ -58,6 +58,7 @@ wait 1250
 wait 50
 1a answers 200 vllm:num_requests_running 0
 wait 250
+    to 1a: GET /metrics HTTP/1.1
     log replica_stall_over
 counters
     requests 2, retries 1, 2xx 2, upstream reused 1

@@ -1,12 +1,14 @@
-# A stream has its first token when the engine's process is stopped. Its health checks are rare, so it
-# is not down; but nothing at all comes from it, not even the answer to a probe. After eight seconds of
-# that the client hears an error event, and the stream is cut: it does not wait for its own limit.
+# A stream has its first token when the engine's process is stopped. Its health checks are rare, so it is
+# not down; but nothing at all comes from it, not even the answer to a probe. After stall-cut of that its
+# client hears so, by an error event that names the setting, and the stream is cut.
 replicas 2
 probes
 engines vllm
 set health-interval 1h
 set scrape-interval 1h
 set watchdog 2s
+set health-timeout 4s
+set stall-cut 15s
 
 start
     connect 1a
@@ -37,19 +39,25 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1b streams
 1b says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
-wait 7000
+wait 14000
     to 1a: GET /metrics HTTP/1.1
     log replica_stalled
-    close 1b
-    log upstream_failed then=error_event
-    to A: "8c\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
-    log request end=engine_failed reason=stalled
-    close A
-    release A at 1
     close 1a
     connect 1c
-wait 3000
+    close 1c
     connect 1d
+    connect 1e
     to 2a: GET /v1/models HTTP/1.1
+    close 1d
+    connect 1f
+    close 1e
+    close 2a
+wait 1250
+    close 1b
+    log upstream_failed then=error_event
+    to A: "98\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (stall-cut): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    log request end=engine_failed reason=stalled limit=stall-cut
+    close A
+    release A at 1
 counters
     requests 1, 2xx 1, cut: engine 1

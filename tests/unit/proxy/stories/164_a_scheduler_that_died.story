@@ -41,12 +41,12 @@ wait 1000
     to 1a: GET /ping HTTP/1.1
 1a answers 200 pong
 wait 1000
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 sglang:num_running_reqs 0
+wait 50
     to 1a: GET /ping HTTP/1.1
 1a answers 200 pong
-wait 1000
+wait 1200
     to 1a: GET /ping HTTP/1.1
-1a answers 200 pong
-wait 250
-    to 1a: GET /health HTTP/1.1
 counters
     requests 2, 2xx 1, upstream reused 1

@@ -44,9 +44,10 @@ wait 2500
     connect 1d
     connect 2b
     close 1c
+    connect 1e
     close 1d
     close 2b
-    connect 1e
+    connect 1f
     connect 2c
     log replica_stalled
     close 1b
@@ -54,5 +55,7 @@ wait 2500
     connect 2d
     release A at 1
     book A at 2
+    close 1e
+    connect 1g
 counters
     requests 1, retries 1

@@ -1,0 +1,70 @@
+/* Signs of work: what of an engine's /metrics moves while the engine computes, whoever asked for it.
+ *
+ * An engine that shows work lives, however long it says nothing on a stream: it may hold a tool
+ * call's arguments back in its parser, hide its reasoning, compute the prompt of somebody else. So
+ * an answer that has begun there goes on, and limits of time that the router works out wait
+ * (node/replica/health.h). What the HTTP server or the process counts by itself (`http_*`,
+ * `process_*`, `python_*`) is no sign: probes raise it, also in front of a core that hangs.
+ *
+ * The table is in work.c: one row a series, of which engine and versions, and when it moves.
+ *
+ *   STEP     while one answer is computed: with each step, each chunk of a prompt, or every so many
+ *            steps. An engine that has such a series and does not move it stands still.
+ *   REQUEST  when a request begins or ends. It shows work, but its standing still shows nothing:
+ *            one long answer is enough for that.
+ *
+ * A counter counts as moved when it is above what was ever read of it: a process that is read in
+ * parts (several servers behind one port, a series that is missing at times) goes down and up again
+ * without any work. One that stays below is another count from then on. A gauge moves when it
+ * changes. Rounded gauges (SGLang's token_usage: two digits) are signs as well, but no STEP.
+ */
+#ifndef NODE_REPLICA_WORK_H
+#define NODE_REPLICA_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+enum {
+    NODE_WORK_SIGNS = 18,     /* rows of the table */
+    NODE_WORK_TOLD = 17,      /* the last of them: what another router tells (scraped.h) */
+    NODE_WORK_LOWER_MAX = 3,  /* readings in a row below the most, from which it counts anew */
+    NODE_WORK_TELL_MS = 3000, /* tokens of ours are told to other routers at most so often */
+};
+
+/* One reading, by the rows of the table; -1: the series is not there. */
+struct node_work_reading {
+    double value[NODE_WORK_SIGNS];
+};
+
+#define NODE_WORK_UNKNOWN                                                                          \
+    {                                                                                              \
+        {                                                                                          \
+            -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                 \
+        }                                                                                          \
+    }
+_Static_assert(NODE_WORK_SIGNS == 18, "all of them are unknown there");
+
+/* What was read so far. Zeroed: nothing. */
+struct node_work_seen {
+    double most[NODE_WORK_SIGNS]; /* of a counter; of a gauge: the last one */
+    uint8_t lower[NODE_WORK_SIGNS];
+    uint32_t known; /* bits 1 << row */
+};
+
+/* The row of that series; -1: it is no sign. `mode` is its label of that name, empty for none. */
+int node_work_row(struct slice name, struct slice mode);
+/* Whether any row has that name. */
+bool node_work_names(struct slice name);
+/* Whether it is of SGLang's schedulers, whose ranks have labels of their own. */
+bool node_work_is_sglang(int row);
+
+/* Takes a reading in. Returns whether it shows work since those before; the first one does not. */
+bool node_work_take(struct node_work_seen *seen, const struct node_work_reading *now);
+/* The count of another router is about to come, and goes on from nothing that was read before. */
+void node_work_told_anew(struct node_work_seen *seen);
+/* Whether a reading tells of single steps, so that its standing still means something. */
+bool node_work_tells_steps(const struct node_work_reading *w);
+
+#endif

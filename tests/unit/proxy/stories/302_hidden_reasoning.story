@@ -1,0 +1,223 @@
+# A role, and then more than five minutes in which the engine reasons and its server shows nothing of it. Its
+# counters rise: upstream-first-token-timeout "auto" does not run.
+replicas 1
+probes
+engines vllm
+set health-interval 1h
+set scrape-interval 10s
+set watchdog 0
+
+start
+    connect 1a
+1a accepts
+    to 1a: GET /health HTTP/1.1
+1a answers 200 ok
+    log replica_up
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5000\n"
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1b
+    book A at 1
+1b accepts
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1b streams
+1b says "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "41\r\ndata: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n\r\n"
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5100\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5200\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5300\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5400\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5500\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5600\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5700\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5800\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5900\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6000\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6100\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6200\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6300\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6400\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6500\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6600\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6700\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6800\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 6900\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7000\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7100\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7200\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7300\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7400\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7500\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7600\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7700\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7800\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 7900\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 8000\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 8100\n"
+wait 9950
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 8200\n"
+1b says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
+    to A: "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
