@@ -81,8 +81,10 @@ static void link_trouble(struct service *s)
     service_say(s, "router %u and engine %u: all connections break", router, engine);
     service_ill_meets(s, engine);
     e->well_since_us = s->world.now_us;
-    for (struct service_attempt *t = e->open; t; t = t->open_next)
-        t->broken |= t->ask->client->router == router;
+    for (struct service_ask *a = s->asks; a; a = a->next) {
+        for (struct service_attempt *t = a->attempts; t && !a->ended; t = t->next)
+            t->broken |= t->engine == engine && a->client->router == router;
+    }
     service_share_spoil(s);
     service_link_reset(s, router, engine);
 }

@@ -107,7 +107,12 @@ static bool said_so(const struct service_ask *a, const struct service_attempt *t
     size_t at = (size_t)(found - a->body.at) + sizeof key - 1;
     struct slice rest = slice_skip(buf_slice(&a->body), at);
     struct slice message = slice_cut(&rest, '"');
-    return memmem(t->sent.at, t->sent.len, message.at, message.len) != NULL;
+    struct buf body = {0};
+    unsigned status = 0;
+    (void)service_sent(t, &status, &body);
+    bool said = body.len > 0 && memmem(body.at, body.len, message.at, message.len) != NULL;
+    buf_free(&body);
+    return said;
 }
 
 static bool was_sent(const struct service_ask *a)
@@ -124,7 +129,8 @@ static bool was_sent(const struct service_ask *a)
             continue;
         if (said_so(a, t))
             return true;
-        bool may_go_on = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
+        bool may_go_on = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS ||
+                                       a->kind == SERVICE_GENERATE);
         for (const struct service_attempt *then = a->attempts; then && may_go_on;
              then = then->next) {
             if (then != t && went_on(a, t, then))

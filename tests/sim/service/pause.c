@@ -24,8 +24,7 @@ static bool only_paused(const struct service_attempt *t)
                               UINT64_C(1) << SERVICE_FAR | UINT64_C(1) << SERVICE_HEALTH_SLOW |
                               UINT64_C(1) << SERVICE_REJECTS | UINT64_C(1) << SERVICE_LOST_MODEL;
     const struct service_engine *e = &t->ask->service->engines[t->engine];
-    return (t->ills & ~harmless) == 0 && !t->died && !t->broken &&
-           (t->whole || (e->up && e->life == t->life));
+    return (t->ills & ~harmless) == 0 && !t->died && !t->broken && e->up && e->life == t->life;
 }
 
 void service_judge_pause(const struct service_ask *a)
