@@ -195,6 +195,7 @@ struct node_replica {
     unsigned error_answers;       /* 5xx in a row */
     unsigned probes_refused;      /* bit 1 << enum node_probe: its last answer was 401 or 403 */
     bool gone;                    /* its port refused, and no probe succeeded since */
+    uint64_t refused_ms; /* when its port refused a check last */
     bool refuses, tls_fails;      /* so its last probe failed */
     uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
     uint64_t cache_tokens;        /* by the engine itself; 0: unknown */

@@ -151,6 +151,9 @@ static void end(struct proxy *p, struct upstream *u)
     bool connecting = u->state == UPSTREAM_CONNECTING;
     if (x == NULL || !(connecting || (u->state == UPSTREAM_BUSY && u->reading)))
         return;
+    if (!connecting &&
+        !node_router_request_lost(p->config.router, x->decision.server, u->began_ms))
+        return;
     uint64_t limit = connecting || !x->first_token ? WATCH_DEAD_MS : WATCH_SILENT_MS;
     if (p->now_ms - later(u->active_ms, p->resumed_ms) < limit)
         return;

@@ -26,6 +26,14 @@ void service_ill_meets(struct service *s, unsigned engine)
     }
 }
 
+void service_ill_reaches(struct service *s, unsigned engine, enum service_ill ill)
+{
+    for (struct service_ask *a = s->asks; a; a = a->next) {
+        for (struct service_attempt *t = a->attempts; t && !a->ended; t = t->next)
+            t->ills |= t->engine == engine ? UINT64_C(1) << ill : 0;
+    }
+}
+
 static uint64_t length_us(struct service *s)
 {
     return service_chance(s, 0.2) ? service_between(s, 10, 300) * SERVICE_MS

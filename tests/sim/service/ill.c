@@ -60,8 +60,8 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
     e->ill = ill;
     for (struct service_attempt *t = e->open; t; t = t->open_next) {
         t->ill = ill;
-        t->ills |= UINT64_C(1) << ill;
     }
+    service_ill_reaches(s, engine, ill);
     service_share_begin(s, engine);
     e->ill_until_us = s->world.now_us + us;
     e->ill_health = service_chance(s, 0.5);

@@ -370,6 +370,8 @@ void service_faults_begin(struct service *s);
 void service_faults_end(struct service *s);
 /* The requests that are open now may have met this ill engine. */
 void service_ill_meets(struct service *s, unsigned engine);
+/* Answers that are on their way from it may suffer from this. */
+void service_ill_reaches(struct service *s, unsigned engine, enum service_ill ill);
 /* Engines that are ill, or were until lately, a bit each. */
 uint64_t service_ills(const struct service *s);
 
