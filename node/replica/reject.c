@@ -6,13 +6,15 @@
 
 const double NODE_REJECT_TRY = 0.05;
 
-/* How likely a replica is at fault that nothing is known of, and one that accepts: that it was set
- * up anew since. */
-static const double own_unknown = 0.1, own_well = 0.001;
-/* A status that mostly depends on the replica: another key, a model that is not there. */
-static const double own_by_status = 0.02;
+/* How likely a replica that accepts is at fault: it was set up anew since. */
+static const double own_well = 0.001;
+/* One of which nothing is known, or by a status that mostly depends on the replica: another key, a
+ * model that is not there. */
+static const double own_feared = 0.02;
 /* One that has been caught, until it accepts something. */
 static const double own_caught = 0.5;
+/* Tries elsewhere that are remembered. */
+static const double tries_horizon = 16;
 
 /* What is believed of a client that nothing is known of rests on those before it: so many of them
  * are remembered, and before there are any this many are taken to have had so many bad requests. */
@@ -29,7 +31,7 @@ static uint64_t bit(uint8_t kind)
 
 void node_reject_init(struct node_reject *j)
 {
-    *j = (struct node_reject){.own = own_unknown};
+    *j = (struct node_reject){.own = own_well};
 }
 
 void node_reject_renew(struct node_reject *j)
@@ -52,18 +54,20 @@ static bool is_by_status(unsigned status)
     return status == 401 || status == 403 || status == 404;
 }
 
-double node_reject_own(const struct node_reject *j, const struct node_rejection *x, double bad)
+double node_reject_own(const struct node_reject *j, const struct node_rejection *x,
+                       const struct node_reject_prior *prior)
 {
-    if (j->kinds != 0 || j->heard != 0)
+    if (((j->kinds | j->heard) & bit(x->kind)) != 0)
         return own_caught;
-    bool by_status = is_by_status(x->status) && !j->agreed;
-    double own = by_status ? number_max(j->own, own_by_status) : j->own;
-    return own / (own + (1 - own) * bad);
+    bool feared = !j->known || (is_by_status(x->status) && !j->agreed);
+    double own = number_max(j->own, feared ? own_feared * prior->pays : 0);
+    return own / (own + (1 - own) * prior->bad);
 }
 
-void node_reject_passed(struct node_reject *j, const struct node_rejection *x, double bad)
+void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
+                        const struct node_reject_prior *prior)
 {
-    j->own = node_reject_own(j, x, bad);
+    j->own = node_reject_own(j, x, prior);
 }
 
 void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bool open)
@@ -117,7 +121,12 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
 void node_reject_confirmed(struct node_reject *j)
 {
     j->confirmed++;
-    j->agreed = true;
+    node_reject_agreed(j);
+}
+
+void node_reject_agreed(struct node_reject *j)
+{
+    j->agreed = j->known = true;
     j->own = own_well;
 }
 
@@ -129,6 +138,7 @@ bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t sent_ms)
     if (sent_ms < j->last_ms) /* before it was caught */
         return false;
     j->own = own_well;
+    j->known = true;
     j->agreed = false;
     if (sent_ms >= j->doubt_ms)
         j->doubt_kinds &= ~k;
@@ -230,14 +240,22 @@ static double bad_of_first(const struct node_reject_clients *c)
            (first_weight + c->first_rejected + c->first_accepted);
 }
 
-double node_reject_bad(const struct node_reject_clients *c, uint64_t id)
+struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *c, uint64_t id)
 {
     const struct node_reject_client *row = id != 0 ? row_of(c, id) : NULL;
-    double bad = bad_of_first(c);
-    if (row == NULL)
-        return bad;
-    return (bad * client_weight + (double)row->rejected) /
-           (client_weight + (double)row->rejected + (double)row->accepted);
+    struct node_reject_prior out = {
+        .bad = bad_of_first(c), .pays = (1 + c->contradicted) / (1 + c->contradicted + c->confirmed)};
+    if (row != NULL)
+        out.bad = (out.bad * client_weight + (double)row->rejected) /
+                  (client_weight + (double)row->rejected + (double)row->accepted);
+    return out;
+}
+
+void node_reject_tried(struct node_reject_clients *c, bool contradicted)
+{
+    const double fade = 1 - 1 / tries_horizon;
+    c->contradicted = c->contradicted * fade + contradicted;
+    c->confirmed = c->confirmed * fade + !contradicted;
 }
 
 static void first_add(struct node_reject_clients *c, double rejected, double accepted)

@@ -4,11 +4,14 @@
  *
  * Before anybody else was asked, two beliefs say how likely a contradiction is (docs/adr/0049):
  *
- *   own      of a replica: that it rejects what it should serve. Low once it accepted something; a
- *            rejection multiplies its odds, the more the less the client is known for bad requests.
+ *   own      of a replica: that it rejects what it should serve. Low once it accepted something, or
+ *            another one agreed with it; a rejection multiplies its odds, the more the less the client
+ *            is known for bad requests.
  *   bad      of a client: the share of its requests that are rejected for what they are.
  *
- * A rejection is tried elsewhere where own is NODE_REJECT_TRY or more.
+ * A rejection is tried elsewhere where own is NODE_REJECT_TRY or more. Of a replica of which nothing
+ * is known, and of a status that mostly depends on the replica, more is feared, as long as trying
+ * elsewhere pays: where all reject alike it soon does not.
  *
  * A contradiction holds one *kind* of request against the replica (API, with tools or media, or
  * streamed), as one without a tool parser serves all that has no tools. Two kinds without anything
@@ -51,9 +54,16 @@ struct node_rejection {
     uint64_t rejected_ms; /* when the answer came */
 };
 
+/* What is known of all together, when a rejection is judged. */
+struct node_reject_prior {
+    double bad;  /* the share of bad requests that is believed of its client */
+    double pays; /* how many of the rejections that were tried elsewhere were accepted there, 0..1 */
+};
+
 /* Part of struct node_replica. Starts by node_reject_init(). */
 struct node_reject {
     double own;      /* belief that its next rejection is its own fault */
+    bool known;      /* since its start it accepted something, or a rejection was confirmed */
     bool agreed;     /* since it accepted something, or was caught, a rejection was confirmed */
     unsigned doubts; /* its rejections that another replica is asked about now, */
     uint64_t doubt_kinds;
@@ -79,16 +89,20 @@ void node_reject_init(struct node_reject *j);
 /* Its engine is another one: nothing is known of it, and nothing held against it. */
 void node_reject_renew(struct node_reject *j);
 
-/* The belief that it is the replica's own fault; `bad`: of the client's next request. */
-double node_reject_own(const struct node_reject *j, const struct node_rejection *x, double bad);
+/* The belief that it is the replica's own fault. */
+double node_reject_own(const struct node_reject *j, const struct node_rejection *x,
+                       const struct node_reject_prior *prior);
 /* It goes to the client without another replica being asked. */
-void node_reject_passed(struct node_reject *j, const struct node_rejection *x, double bad);
+void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
+                        const struct node_reject_prior *prior);
 /* Another one is asked, or has answered: each call with true wants one with false. */
 void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bool open);
 /* True: from now on it is avoided for that kind, which it was not. */
 bool node_reject_contradicted(struct node_reject *j, const struct node_rejection *x,
                               uint64_t now_ms);
 void node_reject_confirmed(struct node_reject *j);
+/* It confirmed another one's, which says the same of both. */
+void node_reject_agreed(struct node_reject *j);
 /* It accepted a request. True: nothing of what was held against it is any more. */
 bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t sent_ms);
 /* A request is sent there: it may be a trial. */
@@ -123,6 +137,7 @@ enum { NODE_REJECT_CLIENTS_MAX = 4096 };
  * their owners the one that was rejected last stays, and the other is as unknown as at first. */
 struct node_reject_clients {
     double first_rejected, first_accepted; /* fading: of clients that have no row */
+    double contradicted, confirmed;        /* fading: of rejections that were tried elsewhere */
     uint64_t clock;
     unsigned count; /* rows in use */
     struct node_reject_client {
@@ -132,8 +147,9 @@ struct node_reject_clients {
     } rows[NODE_REJECT_CLIENTS_MAX];
 };
 
-/* The share of bad requests that is believed of it. */
-double node_reject_bad(const struct node_reject_clients *c, uint64_t id);
+struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *c, uint64_t id);
+/* Another replica was asked about a rejection, and answered. */
+void node_reject_tried(struct node_reject_clients *c, bool contradicted);
 void node_reject_client_accepted(struct node_reject_clients *c, uint64_t id);
 /* One was rejected, `weight` (0..1) of it for what it is; `confirmed`: another replica did too. */
 void node_reject_client_rejected(struct node_reject_clients *c, uint64_t id, double weight,

@@ -25,8 +25,8 @@ static void note(struct node_router *r, unsigned replica)
 
 double node_router_reject_own(const struct node_router *r, const struct node_rejection *x)
 {
-    return node_reject_own(&node_router_process_at(r, x->replica)->reject, x,
-                           node_reject_bad(&r->clients, x->client));
+    struct node_reject_prior prior = node_reject_prior_of(&r->clients, x->client);
+    return node_reject_own(&node_router_process_at(r, x->replica)->reject, x, &prior);
 }
 
 bool node_router_rejects(const struct node_router *r, unsigned replica, uint8_t kind)
@@ -37,8 +37,10 @@ bool node_router_rejects(const struct node_router *r, unsigned replica, uint8_t 
 
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x)
 {
-    double own = node_router_reject_own(r, x);
-    node_reject_passed(of(r, x->replica), x, node_reject_bad(&r->clients, x->client));
+    struct node_reject_prior prior = node_reject_prior_of(&r->clients, x->client);
+    struct node_reject *j = of(r, x->replica);
+    double own = node_reject_own(j, x, &prior);
+    node_reject_passed(j, x, &prior);
     node_reject_client_rejected(&r->clients, x->client, 1 - own, false);
 }
 
@@ -52,15 +54,18 @@ bool node_router_reject_contradicted(struct node_router *r, const struct node_re
                                      uint64_t now_ms)
 {
     bool news = node_reject_contradicted(of(r, x->replica), x, now_ms);
+    node_reject_tried(&r->clients, true);
     note(r, x->replica);
     return news;
 }
 
-void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x)
+void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x,
+                                  unsigned by)
 {
     node_reject_confirmed(of(r, x->replica));
+    node_reject_agreed(of(r, by));
+    node_reject_tried(&r->clients, false);
     node_reject_client_rejected(&r->clients, x->client, 1, true);
-    note(r, x->replica);
 }
 
 bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t client,

@@ -399,8 +399,9 @@ void node_router_reject_doubt(struct node_router *r, const struct node_rejection
  * which it was not. */
 bool node_router_reject_contradicted(struct node_router *r, const struct node_rejection *x,
                                      uint64_t now_ms);
-/* Another one rejected them as well. */
-void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x);
+/* Another one, `by`, rejected them as well. */
+void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x,
+                                  unsigned by);
 /* A good answer began to a request that was sent at `sent_ms`. True: nothing is held against the
  * replica any more, which was. */
 bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t client,

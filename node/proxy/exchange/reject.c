@@ -151,7 +151,7 @@ static bool judge_second(struct exchange *x, const struct node_rejection *what)
         return true;
     }
     if (!is_caught(x, what) && !x->kept.says_why)
-        node_router_reject_confirmed(router, &first);
+        node_router_reject_confirmed(router, &first, what->replica);
     if (!exchange_kept_stands(x)) {
         exchange_kept_drop(x);
         return false;

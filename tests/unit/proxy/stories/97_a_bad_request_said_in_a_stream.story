@@ -1,5 +1,5 @@
-# SGLang streams the refusal of a prompt that is too long as a 200. It is the client's own: no other
-# replica is asked, and the client gets a 400.
+# SGLang streams the refusal of a prompt that is too long as a 200. Another replica says the same, so
+# it is the client's own, which gets a 400 with the first one's words.
 replicas 2
 A connects
 A posts /generate {"text":"x","stream":true}
@@ -9,9 +9,20 @@ A posts /generate {"text":"x","stream":true}
     to 1a: POST /generate HTTP/1.1; Content-Length: 26 "{\"text\":\"x\",\"stream\":true}"
 1a streams
 1a says "data: {\"error\":{\"message\":\"The input is too long.\",\"type\":\"invalid_request_error\",\"code\":400,\"retryable\":false}}\n\n"
-    to A: HTTP/1.1 400 Bad Request; Content-Length: 101 "{\"error\":{\"message\":\"The input is too long.\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":400}}"
     close 1a
-    log request
+    connect 2a
     release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /generate HTTP/1.1; Content-Length: 26 "{\"text\":\"x\",\"stream\":true}"
+2a streams
+2a says "data: {\"error\":{\"message\":\"The input is longer than the context.\",\"type\":\"invalid_request_error\",\"code\":400,\"retryable\":false}}\n\n"
+    close 2a
+    to A: HTTP/1.1 400 Bad Request; Content-Length: 101 "{\"error\":{\"message\":\"The input is too long.\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":400}}"
+    log request
+    release A at 2
 counters
-    requests 1, 4xx 1, refused by an engine 1
+    requests 1, retries 1, 4xx 1, refused by an engine 1
+outcomes
+    1: rejected 1
+    2: rejected 1

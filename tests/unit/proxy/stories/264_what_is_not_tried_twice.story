@@ -1,0 +1,36 @@
+# A rejection of what must not be done twice goes to the client as it is; so does one of what only its
+# maker can answer.
+replicas 2
+set other-paths pass
+A connects
+A posts /v1/unknown {"model":"m"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/unknown HTTP/1.1; Content-Length: 13 "{\"model\":\"m\"}"
+1a answers 403 {"error":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 21 "{\"error\":\"Forbidden\"}"
+    log request
+    release A at 1
+A posts /v1/responses {"model":"m","input":"x","previous_response_id":"resp_1"}
+    connect 2a
+    book A at 2
+2a accepts
+    to 2a: GET /v1/responses/resp_1 HTTP/1.1
+2a answers 404 {"error":"none"}
+    to 1a: GET /v1/responses/resp_1 HTTP/1.1
+    release A at 2
+    book A at 1
+1a answers 404 {"error":"none"}
+    to 2a: POST /v1/responses HTTP/1.1; Content-Length: 57 "{\"model\":\"m\",\"input\":\"x\",\"previous_response_id\":\"resp_1\"}"
+    release A at 1
+    book A at 2
+2a answers 404 {"error":"none"}
+    to A: HTTP/1.1 404 X; Content-Length: 16 "{\"error\":\"none\"}"
+    log request
+    release A at 2
+outcomes
+    1: ok 1 rejected 1
+    2: ok 1 rejected 1
+counters
+    requests 2, retries 1, 4xx 2, upstream reused 2
