@@ -47,10 +47,10 @@ OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
-            libcurl4-openssl-dev libssl-dev openssl \
+            libcurl4-openssl-dev libssl-dev openssl zlib1g-dev libzstd-dev \
             libcmocka-dev libyaml-dev libjansson-dev python3 python3-yaml curl xz-utils iproute2 nftables haproxy
 # What the programs include of them, and what only tests do.
-HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev openssl/ssl.h=libssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
+HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev openssl/ssl.h=libssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev zlib.h=zlib1g-dev zstd.h=libzstd-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev
 PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
 PACKAGES_BENCH := nginx valgrind
@@ -66,7 +66,7 @@ CPPFLAGS := -I. -D_GNU_SOURCE
 endif
 CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections
 LDFLAGS := $(LINK_$(VARIANT)) $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
-CORE_LIBS  := -lsodium -lxxhash -lm
+CORE_LIBS  := -lsodium -lxxhash -lz -lzstd -lm
 SHELL_LIBS := -luv -lcares -lcurl -lyaml -lssl -lcrypto $(CORE_LIBS)
 TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
 

@@ -52,6 +52,22 @@ struct segment *segment_new(struct segment_pool *pool, size_t hint)
     return s;
 }
 
+bool segment_pool_charge(struct segment_pool *pool, uint64_t bytes)
+{
+    if (pool->bytes + bytes > pool->bytes_max) {
+        pool->refused++;
+        return false;
+    }
+    pool->bytes += bytes;
+    return true;
+}
+
+void segment_pool_discharge(struct segment_pool *pool, uint64_t bytes)
+{
+    CHECK(pool->bytes >= bytes);
+    pool->bytes -= bytes;
+}
+
 void segment_release(struct segment_pool *pool, struct segment *s)
 {
     CHECK(pool->bytes >= s->cap);

@@ -39,4 +39,9 @@ void segment_pool_free(struct segment_pool *pool);
 struct segment *segment_new(struct segment_pool *pool, size_t hint);
 void segment_release(struct segment_pool *pool, struct segment *s);
 
+/* Memory of bodies that is no segment counts against the limit too. False, beyond it: it does not
+ * count. */
+bool segment_pool_charge(struct segment_pool *pool, uint64_t bytes);
+void segment_pool_discharge(struct segment_pool *pool, uint64_t bytes);
+
 #endif

@@ -51,6 +51,9 @@ static enum http_field_id lookup_short(struct slice name)
         IS("upgrade", UPGRADE);
         IS("trailer", TRAILER);
         break;
+    case 8:
+        IS("location", LOCATION);
+        break;
     case 9:
         IS("x-api-key", X_API_KEY);
         IS("x-real-ip", X_REAL_IP);

@@ -36,6 +36,7 @@
     X(ACCEPT_ENCODING, "accept-encoding")                                                          \
     X(DATE, "date")                                                                                \
     X(SERVER, "server")                                                                            \
+    X(LOCATION, "location")                                                                        \
     X(RETRY_AFTER, "retry-after")                                                                  \
     X(FORWARDED, "forwarded")                                                                      \
     X(X_FORWARDED_FOR, "x-forwarded-for")                                                          \

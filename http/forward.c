@@ -245,11 +245,11 @@ static void put_via(struct cursor *c, const struct http_head *h, struct slice vi
     PUT(c, "\r\n");
 }
 
-static void put_request_line(struct cursor *c, const struct http_head *h)
+static void put_request_line(struct cursor *c, const struct http_head *h, struct slice path)
 {
     put_slice(c, h->method_text);
     PUT(c, " ");
-    put_slice(c, h->path);
+    put_slice(c, path);
     if (h->has_query) {
         PUT(c, "?");
         put_slice(c, h->query);
@@ -286,6 +286,7 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     struct cursor c;
     size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
                   2 * (how->client_address.len + how->proto.len) + how->request_id.len +
+                  how->path.len +
                   how->via.len + extra_room(how->extra, how->extra_count);
     int err = cursor_open(&c, out, room);
     if (err != 0)
@@ -293,12 +294,9 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
 
     uint64_t drop =
         hop_by_hop | written_anew | how->drop | extra_fields(how->extra, how->extra_count);
-    put_request_line(&c, h);
-    bool own_host = http_head_has(h, HTTP_HOST) && slice_equal(host, h->host);
-    if (!own_host) {
-        drop |= BIT(HOST);
-        put_line(&c, SLICE("Host"), host);
-    }
+    put_request_line(&c, h, how->path.len > 0 ? how->path : h->path);
+    drop |= BIT(HOST);
+    put_line(&c, SLICE("Host"), host);
     if (how->request_id.len > 0)
         drop |= BIT(X_REQUEST_ID);
     put_forwarding(&c, h, how, &drop);
@@ -383,6 +381,28 @@ int http_forward_length_write(struct buf *out, uint64_t content_length)
     if (err != 0)
         out->len += 2;
     return err;
+}
+
+int http_forward_host_set(struct buf *head, struct slice host)
+{
+    static const struct slice name = SLICE("\nHost: "); /* as http_forward_request_write() puts it */
+    const char *line = memchr(head->at, '\n', head->len);
+    CHECK(line != NULL);
+    size_t at = (size_t)(line - head->at);
+    CHECK(head->len - at > name.len && memcmp(line, name.at, name.len) == 0);
+    size_t from = at + name.len;
+    const char *end = memchr(head->at + from, '\r', head->len - from);
+    CHECK(end != NULL);
+    size_t to = (size_t)(end - head->at);
+    if (host.len != to - from) {
+        int err = buf_reserve(head, host.len);
+        if (err != 0)
+            return err;
+        memmove(head->at + from + host.len, head->at + to, head->len - to);
+        head->len = head->len - (to - from) + host.len;
+    }
+    memcpy(head->at + from, host.at, host.len);
+    return ERR_OK;
 }
 
 int http_forward_length_change(struct buf *head, uint64_t content_length)

@@ -19,6 +19,7 @@
 #include "http/head.h"
 
 struct http_forward_request {
+    struct slice path;           /* to ask for; empty: the head's own */
     struct slice host;           /* to send as Host; empty: the client's own */
     struct slice host_fallback;  /* where that is empty as well (HTTP/1.0) */
     struct slice client_address; /* without port or brackets; empty: no forwarding fields */
@@ -34,7 +35,7 @@ struct http_forward_request {
 };
 
 /* Always HTTP/1.1, persistent, target in origin form (or "*").
- * X-Forwarded-For gets the address appended; X-Forwarded-Proto and -Host are set unless the client
+ * Host is the second line, so that it can be found and changed. X-Forwarded-For gets the address appended; X-Forwarded-Proto and -Host are set unless the client
  * (a proxy before us) sent them; Forwarded (RFC 7239) is continued where it sent one. Of a client
  * that is not trusted all of them are dropped first. */
 MUST_USE int http_forward_request_write(struct buf *out, const struct http_head *head,
@@ -49,6 +50,9 @@ enum { HTTP_LENGTH_ROOM = 20 }; /* bytes */
 /* The body has another length than the head says, which was written with framing LENGTH. ERR_NOMEM,
  * ERR_LIMIT; not where the head has room for HTTP_LENGTH_ROOM more. */
 MUST_USE int http_forward_length_change(struct buf *head, uint64_t content_length);
+
+/* Changes the Host of a head that http_forward_request_write() wrote. ERR_NOMEM, ERR_LIMIT. */
+MUST_USE int http_forward_host_set(struct buf *head, struct slice host);
 
 /* Sets a field of a head that was written: it replaces all of that name. An empty value: there is
  * none from now on. */

@@ -267,9 +267,8 @@ static int host_parse(struct http_head *h)
     struct slice host = h->fields[i - 1].value;
     if (!http_authority_is_valid(host))
         return bad(h, "malformed Host");
-    if (h->host.len > 0 && !slice_equal_nocase(host, h->host))
-        return bad(h, "Host differs from the target");
-    h->host = host;
+    if (h->host.len == 0) /* else the target names it (RFC 9112, section 3.2.2) */
+        h->host = host;
     return 0;
 }
 

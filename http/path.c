@@ -67,8 +67,23 @@ static const struct known known_paths[] = {
     PATH("/v1/chat/completions/derender", PROMPT, POST),
     PATH("/v1/completions/derender", PROMPT, POST),
 
-    PATH("/v1/audio/transcriptions", MULTIPART, POST),
-    PATH("/v1/audio/translations", MULTIPART, POST),
+    PATH("/v1/moderations", PROMPT, POST),
+    PATH("/v1/decisions", PROMPT, POST),
+    PATH("/v1/pooling", PROMPT, POST),
+
+    PATH("/v1/audio/transcriptions", MEDIA, POST),
+    PATH("/v1/audio/translations", MEDIA, POST),
+    PATH("/v1/audio/speech", MEDIA, POST),
+    PATH("/v1/audio/speech/batch", MEDIA, POST),
+    PATH("/v1/audio/generate", MEDIA, POST),
+    PATH("/v1/images/generations", MEDIA, POST),
+    PATH("/v1/images/edits", MEDIA, POST),
+    PATH("/v1/images/variations", MEDIA, POST),
+    PATH("/v1/videos/sync", MEDIA, POST),
+    PATH("/v1/videos", JOBS, GET | POST),
+    PATH("/v1/videos/edits", JOBS, POST),
+    PATH("/v1/videos/extensions", JOBS, POST),
+    PATH("/v1/audio/voices", PLAIN, GET), /* one is added at each engine by itself */
 
     PATH("/api/tags", PLAIN, GET),
     PATH("/api/version", PLAIN, GET),
@@ -95,25 +110,67 @@ static bool is_id(struct slice s)
     return !only_dots;
 }
 
-/* /v1/models/{id}, /v1/responses/{id}, /v1/responses/{id}/cancel and /input_items. */
+/* What lies behind `path` in a table of what is stored, at most one level deep. */
+static bool lookup_stored(struct slice path, struct slice *id, struct slice *below)
+{
+    *below = path;
+    *id = slice_cut(below, '/');
+    bool alone = id->at + id->len == path.at + path.len;
+    if (alone)
+        *below = slice_of("", 0);
+    return is_id(*id) && (alone || below->len > 0);
+}
+
+/* Methods of /v1/responses/{id}, of what is below it, or 0. */
+static unsigned response_methods(struct slice below)
+{
+    return below.len == 0                               ? M(GET) | M(DELETE)
+           : slice_equal(below, SLICE("cancel"))      ? POST
+           : slice_equal(below, SLICE("input_items")) ? GET
+                                                      : 0;
+}
+
+static unsigned video_methods(struct slice below)
+{
+    return below.len == 0                           ? M(GET) | M(DELETE)
+           : slice_equal(below, SLICE("content")) ? GET
+           : slice_equal(below, SLICE("remix"))   ? POST
+                                                  : 0;
+}
+
+/* What an engine made a file of; it has no page of its own. */
+static unsigned image_methods(struct slice below)
+{
+    return slice_equal(below, SLICE("content")) ? GET : 0;
+}
+
+/* /v1/models/{id}, /v1/responses/{id}, /v1/videos/{id} and what is below them. */
 static struct http_route lookup_with_id(struct slice path)
 {
+    static const struct {
+        struct slice before;
+        enum http_path_kind kind;
+        unsigned (*methods)(struct slice below);
+    } stored[] = {
+        {SLICE("/v1/responses/"), HTTP_PATH_RESPONSE_STORED, response_methods},
+        {SLICE("/v1/videos/"), HTTP_PATH_MEDIA_STORED, video_methods},
+        {SLICE("/v1/images/"), HTTP_PATH_MEDIA_STORED, image_methods},
+    };
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
     if (slice_starts_with(path, SLICE("/v1/models/"))) {
         struct slice id = slice_skip(path, sizeof "/v1/models/" - 1);
         if (id.len > 0)
             route = (struct http_route){.kind = HTTP_PATH_MODEL_ONE, .methods = GET_HEAD, .id = id};
-    } else if (slice_starts_with(path, SLICE("/v1/responses/"))) {
-        struct slice rest = slice_skip(path, sizeof "/v1/responses/" - 1);
-        struct slice id = slice_cut(&rest, '/');
-        bool alone = id.at + id.len == path.at + path.len;
-        unsigned methods = alone                                     ? M(GET) | M(DELETE)
-                           : slice_equal(rest, SLICE("cancel"))      ? POST
-                           : slice_equal(rest, SLICE("input_items")) ? GET
-                                                                     : 0;
-        if (methods != 0 && is_id(id))
-            route = (struct http_route){
-                .kind = HTTP_PATH_RESPONSE_STORED, .methods = methods, .id = id};
+        return route;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(stored); i++) {
+        struct slice id, below;
+        if (!slice_starts_with(path, stored[i].before) ||
+            !lookup_stored(slice_skip(path, stored[i].before.len), &id, &below))
+            continue;
+        unsigned methods = stored[i].methods(below);
+        if (methods != 0)
+            route = (struct http_route){.kind = stored[i].kind, .methods = methods, .id = id};
     }
     return route;
 }
@@ -128,6 +185,18 @@ static struct http_route lookup_known(struct slice path)
     return lookup_with_id(path);
 }
 
+/* The same, with or without a slash at the end. */
+static struct http_route lookup_slashed(struct slice path)
+{
+    if (path.len < 2 || path.at[path.len - 1] != '/')
+        return lookup_known(path);
+    struct http_route route = lookup_known(slice_of(path.at, path.len - 1));
+    if (route.kind == HTTP_PATH_OTHER) /* also "/x//" */
+        return lookup_known(path);
+    route.slashed = true;
+    return route;
+}
+
 /* --- the paths that steer an engine --------------------------------------------------------- */
 
 /* In lower case. A segment that is one of these, anywhere in a path (an engine may sit behind a
@@ -138,13 +207,17 @@ static const char *const control_names[] = {
     "reset_prefix_cache", "reset_mm_cache", "reset_encoder_cache", "server_info", "collective_rpc",
     "scale_elastic_ep", "is_scaling_elastic_ep", "start_profile", "stop_profile",
     "load_lora_adapter", "unload_lora_adapter", "get_world_size", "kv_event_sources",
+    /* vLLM-Omni */
+    "wakeup",
     /* SGLang */
     "get_server_info", "flush_cache", "abort_request", "open_session", "close_session",
     "pause_generation", "continue_generation", "release_memory_occupation",
     "resume_memory_occupation", "freeze_gc", "slow_down", "weights_checker", "configure_logging",
     "set_internal_state", "hicache", "dumper", "clear_hicache_storage_backend",
     "dump_expert_distribution_record", "start_expert_distribution_record",
-    "stop_expert_distribution_record"};
+    "stop_expert_distribution_record",
+    /* SGLang's server for images and videos */
+    "set_lora", "merge_lora_weights", "unmerge_lora_weights"};
 
 /* Families that grow with every release of an engine. */
 static const char *const control_prefixes[] = {
@@ -214,14 +287,16 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
     if (slice_equal(path, SLICE("*")))
         route = (struct http_route){.kind = HTTP_PATH_SERVER, .methods = M(OPTIONS)};
     else
-        route = lookup_known(path);
+        route = lookup_slashed(path);
     if (route.kind == HTTP_PATH_OTHER && is_control(path))
         route.kind = HTTP_PATH_CONTROL;
 
     bool preflight = method == HTTP_METHOD_OPTIONS && route.kind >= HTTP_PATH_CHAT &&
-                     route.kind <= HTTP_PATH_RESPONSE_STORED;
+                     route.kind <= HTTP_PATH_MEDIA_STORED;
     if (preflight)
-        route = (struct http_route){.kind = HTTP_PATH_PLAIN, .methods = route.methods | M(OPTIONS)};
+        route = (struct http_route){.kind = HTTP_PATH_PLAIN,
+                                    .methods = route.methods | M(OPTIONS),
+                                    .slashed = route.slashed};
     route.method_allowed = (route.methods & (1u << method)) != 0;
     return route;
 }

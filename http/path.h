@@ -4,7 +4,8 @@
  * engine, or something in front of it, may undo: percent-encoding (of any depth), dot segments,
  * doubled, trailing or backward slashes, path parameters, other case, control bytes, a prefix or
  * suffix of further segments. Whatever could reach one is HTTP_PATH_CONTROL, never HTTP_PATH_OTHER.
- * Nothing is rewritten: paths are forwarded as they came.
+ * Nothing is rewritten but one slash at the end of a path that is known without it: engines answer
+ * such a path with a redirect, which clients do not follow with a body.
  */
 #ifndef HTTP_PATH_H
 #define HTTP_PATH_H
@@ -25,11 +26,14 @@ enum http_path_kind {
                                   render, tokenize, embeddings, pooling, score, detokenize, ... */
     HTTP_PATH_INVOCATIONS,     /* SageMaker's: a body as of PROMPT, but a header may name another
                                   model, and the engine's operator another handler */
-    HTTP_PATH_MULTIPART,       /* audio */
+    HTTP_PATH_MEDIA,           /* audio, images, a video at once: JSON or multipart, with a model */
+    HTTP_PATH_JOBS,            /* /v1/videos: POST as of MEDIA begins a job, which one engine keeps;
+                                  GET lists its jobs */
     HTTP_PATH_PLAIN,           /* proxied by load, nothing to read in a body */
     HTTP_PATH_MODELS,          /* merged over the replicas */
     HTTP_PATH_MODEL_ONE,       /* id: percent-encoded, may hold '/'; answered, never forwarded */
     HTTP_PATH_RESPONSE_STORED, /* id: plain; the replica that made it */
+    HTTP_PATH_MEDIA_STORED,    /* the same of a video or an image */
     HTTP_PATH_HEALTH,          /* /health, /ping: answered by the router */
     HTTP_PATH_STATUS,          /* /metrics, /load and such, which are of one engine: as OTHER */
     HTTP_PATH_SERVER,          /* OPTIONS *: answered by the router */
@@ -42,7 +46,8 @@ struct http_route {
     bool method_allowed; /* false: answer 405 with Allow; the engines' body is
                             {"detail":"Method Not Allowed"} */
     unsigned methods;    /* bits 1 << enum http_method that the path takes */
-    struct slice id;     /* of MODEL_ONE and RESPONSE_STORED */
+    struct slice id;     /* of MODEL_ONE, RESPONSE_STORED and MEDIA_STORED */
+    bool slashed;        /* the path is known without the slash at its end, which is to go */
 };
 
 /* `path` without query, as in struct http_head. OPTIONS (CORS preflight) on a path that is

@@ -12,6 +12,7 @@ struct discover_item {
     double weight;
     uint64_t cache_tokens;
     bool adapters_on_demand;
+    enum node_host_header host_header;
     uint8_t ranks;
     uint16_t name_len, model_len, health_len;
     char name[NODE_NAME_MAX];
@@ -46,6 +47,7 @@ static inline struct node_labels discover_item_labels(const struct discover_item
                                 .weight = item->weight,
                                 .cache_tokens = item->cache_tokens,
                                 .adapters_on_demand = item->adapters_on_demand,
+                                .host_header = item->host_header,
                                 .ranks = item->ranks,
                                 .model = slice_of(item->model, item->model_len),
                                 .health = slice_of(item->health, item->health_len)};

@@ -25,6 +25,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
         .cache_tokens = labels->cache_tokens,
         .ranks = (uint8_t)labels->ranks,
         .adapters_on_demand = labels->adapters_on_demand,
+        .host_header = labels->host_header,
         .name_len = (uint16_t)entry->name.len,
         .model_len = (uint16_t)labels->model.len,
         .health_len = (uint16_t)labels->health.len,
@@ -97,7 +98,7 @@ bool discover_item_same(const struct discover_item *a, const struct discover_ite
     struct slice model = slice_of(a->model, a->model_len);
     return a->state == b->state && a->engine == b->engine && a->weight == b->weight &&
            a->cache_tokens == b->cache_tokens && a->ranks == b->ranks &&
-           a->adapters_on_demand == b->adapters_on_demand &&
+           a->adapters_on_demand == b->adapters_on_demand && a->host_header == b->host_header &&
            slice_equal(discover_item_name(a), discover_item_name(b)) &&
            slice_equal(model, slice_of(b->model, b->model_len)) &&
            slice_equal(slice_of(a->health, a->health_len), slice_of(b->health, b->health_len));

@@ -74,6 +74,8 @@ int replica_list_add(struct replica_list *list, struct slice url, const struct n
         labels.ranks = more->ranks;
     if (more != NULL && more->adapters_on_demand)
         labels.adapters_on_demand = true;
+    if (more != NULL && more->host_header != NODE_HOST_NOT_SAID)
+        labels.host_header = more->host_header;
     if (more != NULL && more->model.len > 0)
         labels.model = more->model;
     if (more != NULL && more->health.len > 0)

@@ -115,6 +115,11 @@ static const char *end_name(unsigned end)
     return client_end_name((enum client_end)end);
 }
 
+static const char *coding_name(unsigned coding)
+{
+    return http_coding_name((enum http_coding)coding);
+}
+
 /* Counters by a word, from the first number of the enumeration that is an event. */
 static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 {
@@ -128,6 +133,8 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
     } families[] = {
         {"requests_refused_total", "Requests that the router answered with an error of its own.",
          "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused), 1},
+        {"request_bodies_decoded_total", "Compressed request bodies that were decoded.", "coding",
+         coding_name, s->decoded, HTTP_CODING_OTHER, HTTP_CODING_GZIP},
         {"responses_total", "Answers by status class.", "class", class_name, s->responses,
          ARRAY_LEN(s->responses), 1},
         {"answers_cut_total", "Answers that began and did not reach their end.", "reason", end_name,

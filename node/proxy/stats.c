@@ -5,6 +5,7 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
     static const char *const names[PROXY_REFUSALS] = {
         [PROXY_REFUSED_MALFORMED] = "malformed",
         [PROXY_REFUSED_BODY_LIMIT] = "body_limit",
+        [PROXY_REFUSED_CODING] = "coding",
         [PROXY_REFUSED_PATH] = "path",
         [PROXY_REFUSED_MODEL] = "model",
         [PROXY_REFUSED_API_KEY] = "api_key",

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "http/coding.h"
 #include "node/proxy/limit/verdict.h"
 
 /* Why the router answered an error of its own. */
@@ -11,6 +12,7 @@ enum proxy_refusal {
     PROXY_REFUSED_NONE,
     PROXY_REFUSED_MALFORMED,    /* 400, 414, 431, 501, 505 of the parser */
     PROXY_REFUSED_BODY_LIMIT,   /* 413 */
+    PROXY_REFUSED_CODING,       /* 415: a body in a coding that is not decoded here */
     PROXY_REFUSED_PATH,         /* 403, 404, 405 */
     PROXY_REFUSED_MODEL,        /* 404 of an unknown model */
     PROXY_REFUSED_API_KEY,      /* 401, 403 of the engines, to a client that asked for the models */
@@ -91,6 +93,7 @@ struct proxy_stats {
     uint64_t watchdog_moved;   /* requests moved away from replicas that stand still, or sleep */
     uint64_t bytes_in;         /* request bodies */
     uint64_t bytes_out;        /* answers */
+    uint64_t decoded[HTTP_CODINGS]; /* request bodies, by coding */
     uint64_t not_understood;   /* prompt bodies that the skimmer could not read: routed by load */
     uint64_t backpressure;     /* times an engine was held back for a slow client */
 };

@@ -107,6 +107,15 @@ static const char *adapters_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+static const char *host_header_set(struct node_labels *out, struct slice value)
+{
+    bool client = slice_equal(value, SLICE("client"));
+    if (!client && !slice_equal(value, SLICE("replica")))
+        return "after # want host-header=replica or host-header=client";
+    out->host_header = client ? NODE_HOST_CLIENT : NODE_HOST_REPLICA;
+    return NULL;
+}
+
 static const char *role_set(struct node_labels *out, struct slice value)
 {
     (void)out;
@@ -128,6 +137,7 @@ static const struct {
     {SLICE("cache-tokens"), cache_tokens_set},
     {SLICE("ranks"), ranks_set},
     {SLICE("adapters"), adapters_set},
+    {SLICE("host-header"), host_header_set},
     {SLICE("role"), role_set},
 };
 
@@ -142,7 +152,7 @@ static unsigned label_find(struct slice name)
 }
 
 static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                              "ranks=, adapters= or role=, each behind its own #";
+                              "ranks=, adapters=, host-header= or role=, each behind its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {

@@ -13,6 +13,8 @@
  *            say so; 1: it is one cache, whatever they show
  *   adapters on-demand: it loads adapters that its /v1/models does not list when it is asked for
  *            them
+ *   host-header  replica or client: whose name is in the Host of requests, where the settings do
+ *            not say it for this one
  *   role     any; prefill and decode are refused: nothing treats them differently yet
  */
 #ifndef NODE_REPLICA_LABELS_H
@@ -28,6 +30,7 @@
 struct node_labels {
     enum node_engine engine; /* AUTO: not said */
     bool adapters_on_demand;
+    enum node_host_header host_header;
     double weight;         /* 0 counts as 1, so that a zeroed struct says nothing */
     uint64_t cache_tokens; /* of each rank; 0: not said */
     unsigned ranks;        /* 0: not said */

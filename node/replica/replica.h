@@ -187,6 +187,7 @@ struct node_replica {
     unsigned told_block_seen;            /* how often they said something else than before */
     uint64_t told_last;
     enum node_engine engine;
+    enum node_host_header host_said; /* by its label */
     bool engine_said;        /* by the settings of this router: its answers do not count */
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;

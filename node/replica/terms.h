@@ -35,6 +35,13 @@ enum node_probe {
     NODE_PROBES,
 };
 
+/* Under which name engines are asked by the requests of clients: their Host. */
+enum node_host_header {
+    NODE_HOST_NOT_SAID, /* of a label: as the setting says */
+    NODE_HOST_REPLICA,  /* the authority of the replica's URL */
+    NODE_HOST_CLIENT,   /* as the client wrote it */
+};
+
 /* A request in flight at a replica (node/replica/booking.h). */
 struct node_booking {
     uint32_t slot;

@@ -52,6 +52,7 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     k->belief.stale |= k->cache_tokens_said != labels->cache_tokens;
     k->cache_tokens_said = labels->cache_tokens;
     k->ranks_said = labels->ranks;
+    k->host_said = labels->host_header;
     node_models_on_demand(r->models, replica, labels->adapters_on_demand);
     k->model_len = (uint16_t)labels->model.len;
     if (labels->model.len > 0)
@@ -341,6 +342,11 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 unsigned node_router_replica_count(const struct node_router *r)
 {
     return r->replica_count;
+}
+
+enum node_host_header node_router_host_header(const struct node_router *r, unsigned replica)
+{
+    return r->replicas[replica].host_said;
 }
 
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica)

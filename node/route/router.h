@@ -163,6 +163,8 @@ bool node_router_replica_removed(const struct node_router *r, struct slice name)
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
+/* Whose name the requests there carry as their Host, by the label of its address. */
+enum node_host_header node_router_host_header(const struct node_router *r, unsigned replica);
 /* Changes with probes and with finished requests: poll it to see and log changes. */
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
 /* Whether it failed so lately, with no answer begun since, that it is avoided where others will do

@@ -42,6 +42,13 @@ const char *const *node_allowed_forwarded(void)
     return names;
 }
 
+/* enum node_host_header without the first. */
+const char *const *node_allowed_host_header(void)
+{
+    static const char *const names[] = {"replica", "client", NULL};
+    return names;
+}
+
 /* A field name of RFC 9110, section 5.1: a token. */
 const char *node_allowed_header_name_not(struct slice value)
 {

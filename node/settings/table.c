@@ -371,7 +371,8 @@ static const struct node_option table[] = {
      .unit = "pass|refuse",
      .group = "Front door",
      .help = "paths that no engine API has",
-     .more = "`pass` proxies them by load like any HTTP request."},
+     .more = "`pass` proxies them by load like any HTTP request, to a replica of the `model` that a "
+             "JSON body or a form names."},
     {.name = "engine-control-paths",
      .type = NODE_TYPE_CHOICE,
      LIVE(engine_control_paths),
@@ -408,6 +409,18 @@ static const struct node_option table[] = {
      .help = "X-Forwarded-* and the like",
      .more = "`trust` continues what a proxy in front sent. `replace` drops what clients sent and "
              "writes them anew: right where clients connect directly."},
+    {.name = "host-header",
+     .type = NODE_TYPE_CHOICE,
+     LIVE(host_header),
+     .fallback = "replica",
+     .choices = node_allowed_host_header,
+     .unit = "replica|client",
+     .group = "Front door",
+     .help = "whose name requests to engines carry as Host",
+     .more = "`replica`: host and port of the replica's URL, as an ingress or another proxy in "
+             "front of engines requires. `client`: what the client wrote. The "
+             "[label](operations.md#labels) `host-header` of a replica goes before it. "
+             "[Details](http.md#the-host-of-requests)."},
     {.name = "head-bytes-max",
      .type = NODE_TYPE_BYTES,
      FIELD(head_bytes_max),

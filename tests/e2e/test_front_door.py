@@ -82,7 +82,7 @@ REFUSED = {
     "star for GET": (b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
     "another scheme": (b"GET ftp://a/x HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
     "user in the target": (b"GET http://u:p@a/x HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
-    "absolute target of another host":
+    "absolute target of a malformed host":
         (b"GET http://b:x/y HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
     "unencoded byte above 127": (b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
     "garbage": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n", {400}),
@@ -193,6 +193,7 @@ class Strict(Case):
         for name, data, path in (
                 ("empty lines before the request", b"\r\n" + GET + b"\r\n", "/x"),
                 ("absolute target", b"GET http://a/y HTTP/1.1\r\nHost: a\r\n\r\n", "/y"),
+                ("absolute target of another host", b"GET http://b:81/y HTTP/1.1\r\nHost: a\r\n\r\n", "/y"),
                 ("no space after the colon", b"GET /x HTTP/1.1\r\nHost:a\r\nX:1\r\n\r\n", "/x"),
                 ("white space around values",
                  b"GET /x HTTP/1.1\r\nHost: \t a \t\r\n\r\n", "/x"),

@@ -67,6 +67,9 @@ THIRD_PARTY = {
     "curl/curl.h": ["node/io/kubernetes_secret.c", "node/io/replica_kubernetes.c"],
     "sodium.h": ["gossip/", "node/access/digest.c", "node/io/random.c", "node/proxy/exchange/request.c"],
     "xxhash.h": ["base/"],
+    "zlib.h": ["http/coding_gzip.c"],
+    "zstd.h": ["http/coding_zstd.c"],
+    "zstd_errors.h": ["http/coding_zstd.c"],
     "jansson.h": ["node/gvctl/"],
     "cmocka.h": [],
 }

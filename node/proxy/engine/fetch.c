@@ -297,14 +297,12 @@ void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *conte
 static int write_request(struct fetch *f, struct slice path, struct slice lines)
 {
     struct buf *out = &f->connection->out;
-    const struct node_address *to = &f->pool->address;
-    bool v6 = strchr(to->host, ':') != NULL;
     if (out->at != NULL)
         explicit_bzero(out->at, out->cap);
     out->len = 0;
     return buf_printf(
-        out, "GET %.*s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " PROBE_USER_AGENT "\r\n%.*s\r\n",
-        SLICE_ARG(path), v6 ? "[" : "", to->host, v6 ? "]" : "", to->port, SLICE_ARG(lines));
+        out, "GET %.*s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " PROBE_USER_AGENT "\r\n%.*s\r\n",
+        SLICE_ARG(path), f->pool->authority, SLICE_ARG(lines));
 }
 
 void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace)

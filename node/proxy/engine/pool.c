@@ -1,5 +1,8 @@
 #include "node/proxy/engine/pool.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "base/err.h"
 
 static void on_resolved(void *owner, unsigned count, unsigned at, const char *error,
@@ -17,12 +20,33 @@ static void on_resolved(void *owner, unsigned count, unsigned at, const char *er
     }
 }
 
+/* The host that TLS asks for as well, so that a server of several names sees one and the same. The
+ * scheme's own port is left out: some proxies compare Host with a name alone. NULL: no memory. */
+static char *authority_of(const struct node_address *address, const char *tls_name)
+{
+    const char *host = address->tls && tls_name[0] != '\0' ? tls_name : address->host;
+    bool v6 = strchr(host, ':') != NULL;
+    char port[8] = "";
+    if (address->port != (address->tls ? 443 : 80))
+        (void)snprintf(port, sizeof port, ":%u", address->port);
+    size_t size = strlen(host) + sizeof port + 3;
+    char *text = malloc(size);
+    if (text != NULL)
+        (void)snprintf(text, size, v6 ? "[%s]%s" : "%s%s", host, port);
+    return text;
+}
+
 int pool_open(struct pool *pool, struct proxy *p, const struct node_address *address)
 {
     *pool = (struct pool){.proxy = p, .address = *address};
     const struct net_actions *net = p->config.net;
-    int err = net->open_host(net->context, address, &pool->host, &pool->address_count);
+    pool->authority = authority_of(address, p->config.options->replica_tls_name);
+    int err = pool->authority == NULL
+                  ? ERR_NOMEM
+                  : net->open_host(net->context, address, &pool->host, &pool->address_count);
     if (err != 0) {
+        free(pool->authority);
+        pool->authority = NULL;
         pool->proxy = NULL;
         return err;
     }
@@ -37,6 +61,8 @@ void pool_close(struct pool *pool)
 {
     if (pool->proxy != NULL)
         pool->proxy->config.net->close_host(pool->host);
+    free(pool->authority);
+    pool->authority = NULL;
     pool->proxy = NULL;
 }
 

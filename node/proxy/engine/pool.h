@@ -25,6 +25,7 @@ struct pool {
     struct proxy *proxy; /* NULL: not opened yet */
     struct net_host *host;
     struct node_address address;
+    char *authority;        /* owned: under which requests ask, "HOST[:PORT]" (RFC 9110, 7.2) */
     unsigned address_count; /* 0: not looked up yet */
     unsigned address_at;    /* the one to connect to: moves on when connecting to it fails */
     bool is_name;           /* needs to be looked up */

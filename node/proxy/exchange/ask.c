@@ -21,11 +21,13 @@ static bool is_plain(struct slice id)
     return id.len <= HTTP_USAGE_ID_MAX;
 }
 
-/* The question has the head of the request, with the client's key. */
+/* The question has the head of the request, with the client's key. An image has no page of its own,
+ * and its content is asked for by the request itself, which is a GET. */
 int exchange_ask(struct exchange *x)
 {
     struct http_head head;
     char target[sizeof "/v1/responses/" + HTTP_USAGE_ID_MAX];
+    const char *where = x->route.kind == HTTP_PATH_MEDIA_STORED ? "videos" : "responses";
     struct slice id = exchange_stored_response(x);
     struct slice own = buf_slice(&x->request.head);
     if (!is_plain(id) ||
@@ -34,7 +36,7 @@ int exchange_ask(struct exchange *x)
         x->asked = true;
         return 0;
     }
-    int n = snprintf(target, sizeof target, "/v1/responses/%.*s", SLICE_ARG(id));
+    int n = snprintf(target, sizeof target, "/v1/%s/%.*s", where, SLICE_ARG(id));
     head.method = HTTP_METHOD_GET;
     head.method_text = SLICE("GET");
     head.target = head.path = slice_of(target, (size_t)n);

@@ -236,19 +236,28 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
     }
 }
 
+/* ERR_* of upstream_start(). */
+static int start_upstream(struct exchange *x, bool fresh)
+{
+    const struct upstream_request *request = x->asking ? &x->question : &x->request;
+    int err = exchange_host_name(x);
+    if (err != 0)
+        return ERR_NOMEM;
+    return upstream_start(&x->proxy->engines.pools[x->decision.server], x, request, fresh,
+                          &x->upstream);
+}
+
 /* Sends to the replica that is booked, or to another where that fails at once. */
 static void send_now(struct exchange *x)
 {
     struct proxy *p = x->proxy;
-    const struct upstream_request *request = x->asking ? &x->question : &x->request;
     /* What must not be done twice never goes out on a connection that may be closed already. Nor
      * does what lost an engine: where that one died with others it would lose one that it never
      * reached. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     int err;
     exchange_pin(x);
-    while ((err = upstream_start(&p->engines.pools[x->decision.server], x, request, fresh,
-                                 &x->upstream)) != 0) {
+    while ((err = start_upstream(x, fresh)) != 0) {
         bool full = exchange_is_ours(err);
         enum node_outcome outcome = full ? NODE_OUTCOME_NOT_SENT : NODE_OUTCOME_CONNECT_FAILED;
         if (!full)
@@ -396,10 +405,8 @@ void exchange_begin_anew(struct exchange *x, enum verdict_reason why)
 
 int exchange_same_again(struct exchange *x)
 {
-    const struct upstream_request *request = x->asking ? &x->question : &x->request;
     exchange_forget_answer(x);
-    int err = upstream_start(&x->proxy->engines.pools[x->decision.server], x, request, true,
-                             &x->upstream);
+    int err = start_upstream(x, true);
     if (err == 0) {
         x->began_ms = x->proxy->now_ms;
         exchange_push(x);

@@ -35,7 +35,9 @@ struct slice exchange_stored_response(const struct exchange *x)
 
 bool exchange_only_there(const struct exchange *x)
 {
-    return x->route.kind == HTTP_PATH_RESPONSE_STORED && !x->asking_around;
+    bool stored =
+        x->route.kind == HTTP_PATH_RESPONSE_STORED || x->route.kind == HTTP_PATH_MEDIA_STORED;
+    return stored && !x->asking_around;
 }
 
 void exchange_describe(const struct exchange *x, struct node_request *out)
@@ -50,8 +52,10 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .kind = exchange_reject_kind(x),
                                  .again = exchange_reject_again(x),
                                  .model_likely = x->model_likely};
-    if (x->route.kind == HTTP_PATH_MULTIPART) {
+    if (x->form) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);
+    } else if (x->early) {
+        out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
     } else if (x->skimming && x->skim.understood) {
         out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
         out->lora = http_skim_field(&x->skim, HTTP_SKIM_LORA);

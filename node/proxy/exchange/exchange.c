@@ -45,9 +45,19 @@ struct exchange *exchange_new(struct client *c)
     return x;
 }
 
+void exchange_decode_drop(struct exchange *x)
+{
+    http_decoder_free(x->decoder);
+    x->decoder = NULL;
+    segment_pool_discharge(&x->proxy->segments, x->decoder_bytes);
+    x->decoder_bytes = 0;
+}
+
 static void exchange_free(struct exchange *x)
 {
     struct proxy *p = x->proxy;
+    if (x->decoder != NULL)
+        exchange_decode_drop(x);
     CHECK(!x->booked && x->upstream == NULL);
     body_unref(&p->segments, x->request.body);
     x->request.body = NULL;

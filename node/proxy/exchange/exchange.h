@@ -9,6 +9,7 @@
 #ifndef NODE_PROXY_EXCHANGE_EXCHANGE_H
 #define NODE_PROXY_EXCHANGE_EXCHANGE_H
 
+#include "http/coding.h"
 #include "http/path.h"
 #include "http/skim.h"
 #include "http/usage.h"
@@ -20,6 +21,7 @@ enum {
     EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
     EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
     EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_HOST_MAX = 264,               /* of a Host that engines may be asked under */
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
     EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
@@ -97,10 +99,16 @@ struct exchange {
     bool probe;   /* of a router, that takes this one for an engine */
     bool whole;   /* the body must be complete before a replica is chosen */
     bool skimming;
+    bool form;         /* its body is multipart, with a field for its model */
+    bool early;        /* it was routed by what came first of its body (EXCHANGE_RETRY_BYTES) */
     bool dropped;      /* a sent part of the body was let go: no retry any more */
     bool chunked_body; /* its length is known only at the end */
+    enum http_coding coding;      /* of its body, as it comes */
+    struct http_decoder *decoder; /* owned, of such a body; NULL: there is none, or it is whole */
+    size_t decoder_bytes;         /* that count for it in proxy->segments */
     uint64_t started_ms;
     struct slice request_id;
+    uint16_t host_len; /* of the client's Host, where that may go to an engine; 0: it has none */
     uint8_t session_len;
     uint8_t stored_id_len;
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
@@ -181,6 +189,7 @@ struct exchange {
     /* Not set to zero for each request. */
     char request_id_text[EXCHANGE_ID_MAX];
     char path[EXCHANGE_PATH_MAX]; /* empty until the head is read */
+    char host[EXCHANGE_HOST_MAX];
     char session[EXCHANGE_SESSION_MAX];
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */

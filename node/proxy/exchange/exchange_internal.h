@@ -10,6 +10,7 @@
  *   overload.c   the wait for room at a replica
  *   pin.c        the data-parallel rank that was chosen, put into the request; it alone calls
  *                one below, exchange_behind_brace() of ask_usage.c
+ *   host.c       the name that the replica is asked under
  *   choose.c     which replica
  *   owner.c      whose stored response it is for
  *   key.c        whose request it is, and what that client may use
@@ -20,6 +21,7 @@
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
  *   ask_usage.c  usage that the client did not ask for
+ *   decode.c     bodies that come compressed
  *   request.c    the client's head and body
  *   response.c   the replica's answer on its way to the client
  */
@@ -35,6 +37,11 @@
 
 /* Whether the body of such a path carries a prompt. */
 bool exchange_carries_prompt(enum http_path_kind kind);
+/* By the Content-Type of a head. */
+bool exchange_is_form(const struct http_head *head);
+bool exchange_is_json(const struct http_head *head);
+/* Whether the body of such a path may name a model, as JSON or as a form. */
+bool exchange_names_model(enum http_path_kind kind);
 /* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
 bool exchange_computes(enum http_path_kind kind);
 
@@ -74,6 +81,8 @@ void exchange_hang_up(struct exchange *x);
 void exchange_hold_drop(struct exchange *x);
 /* The same of what waits to be cut (ask_usage.c). */
 void exchange_usage_drop(struct exchange *x);
+/* Lets go of the decoder of its body (decode.c), if there is one. */
+void exchange_decode_drop(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
 void exchange_forget_answer(struct exchange *x);
 
@@ -140,6 +149,17 @@ bool exchange_replica_moves(const struct exchange *x);
  * another one may be asked, though this one may have queued the prompt: once. */
 bool exchange_may_leave_silent(const struct exchange *x);
 
+/* --- host.c ---------------------------------------------------------------------------------- */
+
+/* The client's Host, for replicas that are to see it. */
+void exchange_host_note(struct exchange *x, struct slice host);
+/* Names the host in the head that is about to be sent to the replica of the present decision.
+ * ERR_NOMEM. */
+MUST_USE int exchange_host_name(struct exchange *x);
+/* A redirect of that replica to the name that it was asked under, without that: it leads clients
+ * here. Empty: it is to stay as it is. */
+struct slice exchange_host_location(const struct exchange *x, const struct http_head *head);
+
 /* --- choose.c -------------------------------------------------------------------------------- */
 
 /* The stored response that the request asks for or continues: only its maker has it. Empty: none.
@@ -177,7 +197,7 @@ uint64_t exchange_key_client(const struct exchange *x, const struct http_head *h
 /* By its head: whose it is. True: nobody's, which was answered. */
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 /* By its path: whether the key may have it sent to a replica. True: no, which was answered. */
-bool exchange_key_refuse_path(struct exchange *x, struct slice path);
+bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head);
 /* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
 bool exchange_key_begin(struct exchange *x);
 /* Its body is whole. True: it asks for what the key may not, which was answered. */
@@ -267,6 +287,17 @@ void exchange_pin(struct exchange *x);
 void exchange_usage_ask(struct exchange *x);
 /* The head of its answer came: whether usage is to be cut out of that, which is longer then. */
 void exchange_usage_begin(struct exchange *x, const struct http_head *head);
+
+/* --- decode.c -------------------------------------------------------------------------------- */
+
+/* By its head. False: it is in a coding that is not decoded here, or there is no memory, which was
+ * answered. */
+bool exchange_decode_begin(struct exchange *x, const struct http_head *head);
+/* Decodes the next piece off the front of `bytes` behind its body; `added` is what came out, in
+ * that. False: it was refused. Call it until both are used up and empty. */
+bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *added);
+/* The body is whole. False: it was refused, being none. */
+bool exchange_decode_end(struct exchange *x);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 

@@ -30,12 +30,6 @@ static void note_model_served(struct exchange *x)
         node_router_model_served(router, x->decision.replica, request.model);
 }
 
-static bool is_json(const struct http_head *head)
-{
-    struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
-    return type.len >= 16 && slice_equal_nocase(slice_of(type.at, 16), SLICE("application/json"));
-}
-
 static enum exchange_hold what_to_hold(const struct exchange *x, const struct http_head *head)
 {
     bool good = head->status / 100 == 2;
@@ -47,7 +41,7 @@ static enum exchange_hold what_to_hold(const struct exchange *x, const struct ht
         return EXCHANGE_HOLD_STREAM;
     bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= EXCHANGE_HELD_MAX;
     bool json = x->scan == EXCHANGE_SCAN_USAGE || /* of its two forms, the other one */
-                (exchange_computes(x->route.kind) && is_json(head));
+                (exchange_computes(x->route.kind) && exchange_is_json(head));
     return json && fits ? EXCHANGE_HOLD_BODY : EXCHANGE_HOLD_NONE;
 }
 

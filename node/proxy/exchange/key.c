@@ -47,11 +47,13 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
 
 /* What a key that is for certain models may ask for: only where it is read for sure which model an
  * engine will use. */
-static bool model_is_read(enum http_path_kind kind)
+static bool model_is_read(enum http_path_kind kind, const struct http_head *head)
 {
     switch (kind) {
+    case HTTP_PATH_MEDIA: /* in a form a file may look like the field that names one, */
+    case HTTP_PATH_JOBS:  /* and a text of another form may look like JSON */
+        return exchange_is_json(head);
     case HTTP_PATH_GENERATE:    /* names no model */
-    case HTTP_PATH_MULTIPART:   /* a file may look like the field that names one */
     case HTTP_PATH_INVOCATIONS: /* X-Amzn-SageMaker-Adapter-Identifier replaces it (vLLM) */
     case HTTP_PATH_OTHER:
     case HTTP_PATH_STATUS:
@@ -98,16 +100,30 @@ static bool is_plain(struct slice path)
     return true;
 }
 
-bool exchange_key_refuse_path(struct exchange *x, struct slice path)
+/* An engine's list of jobs is of all who began one there. */
+static bool refuse_jobs(struct exchange *x)
 {
-    if (x->key != NULL && x->route.kind == HTTP_PATH_OTHER && !is_plain(path)) {
+    access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_RESPONSE);
+    x->refusal = PROXY_REFUSED_KEY_RESPONSE;
+    exchange_answer_error(x, 403, slice_of("", 0),
+                          "The list of videos holds those of other API keys: ask for yours by id.");
+    return true;
+}
+
+bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
+{
+    if (x->key != NULL && x->route.kind == HTTP_PATH_OTHER && !is_plain(head->path)) {
         /* It may be another key's stored response in disguise. */
         exchange_answer(x, 404, SLICE("application/json"), SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
         return true;
     }
     if (x->key != NULL && x->route.kind == HTTP_PATH_RESPONSE_STORED)
         return exchange_owner_refuse(x, x->route.id, SLICE("response_id"));
-    if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind))
+    if (x->key != NULL && x->route.kind == HTTP_PATH_MEDIA_STORED)
+        return exchange_owner_refuse(x, x->route.id, slice_of("", 0));
+    if (x->key != NULL && x->route.kind == HTTP_PATH_JOBS && x->method != HTTP_METHOD_POST)
+        return refuse_jobs(x);
+    if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind, head))
         return false;
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_MODEL);
     x->refusal = PROXY_REFUSED_KEY_MODEL;
@@ -133,7 +149,8 @@ bool exchange_key_begin(struct exchange *x)
 
 static bool refuse_model_of_body(struct exchange *x)
 {
-    if (x->key->models == NULL || !exchange_carries_prompt(x->route.kind))
+    if (x->key->models == NULL ||
+        (!exchange_carries_prompt(x->route.kind) && !exchange_names_model(x->route.kind)))
         return false;
     struct node_request request;
     exchange_describe(x, &request);

@@ -32,7 +32,7 @@ static unsigned api_of(enum http_path_kind kind)
     case HTTP_PATH_PROMPT:
     case HTTP_PATH_INVOCATIONS:
         return 6;
-    case HTTP_PATH_MULTIPART:
+    case HTTP_PATH_MEDIA:
         return 7;
     default:
         return 0;

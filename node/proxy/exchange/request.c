@@ -129,6 +129,7 @@ static struct slice engines_authorization(struct proxy *p)
 static int write_upstream_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
     struct http_forward_request how = {
+        .path = x->route.slashed ? slice_of(head->path.at, head->path.len - 1) : slice_of("", 0),
         .host_fallback = SLICE("grapevine"),
         .client_address = slice_of_cstr(x->client->peer),
         .proto = x->proxy->config.options->tls_cert.count > 0 ? SLICE("https") : SLICE("http"),
@@ -139,12 +140,14 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
         .content_length = head->content_length,
     };
     struct http_line authorization = {SLICE("Authorization"), engines_authorization(x->proxy)};
-    if (head->framing == HTTP_BODY_LENGTH)
+    if (head->framing == HTTP_BODY_LENGTH && x->coding == HTTP_CODING_NONE)
         how.framing = HTTP_BODY_LENGTH;  /* "Content-Length: 0" of a POST stays */
     if (x->proxy->config.access != NULL) /* what the client showed was for this router, and who */
         how.drop = HTTP_FIELD_BIT(HTTP_AUTHORIZATION) | HTTP_FIELD_BIT(HTTP_X_API_KEY) |
                    HTTP_FIELD_BIT(HTTP_API_KEY) | /* counts tokens must read the answer */
                    HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
+    if (x->coding != HTTP_CODING_NONE)
+        how.drop |= HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
     how.extra = &authorization;
     how.extra_count = authorization.value.len > 0;
     return http_forward_request_write(&x->request.head, head, &how);
@@ -173,6 +176,15 @@ void exchange_skim_begin(struct exchange *x)
         http_skim_by_chunks(&x->skim);
 }
 
+/* How such a body names its model. Of a path that no engine has only what says that it is JSON, or
+ * a form, is read: anything else streams through. */
+static void read_form(struct exchange *x, const struct http_head *head)
+{
+    bool known = x->route.kind != HTTP_PATH_OTHER;
+    x->form = exchange_is_form(head);
+    x->skimming = !x->form && (known || exchange_is_json(head));
+}
+
 /* Where the request goes: to a replica, or (x->local) it is answered here. ERR_NOMEM. */
 static int read_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
@@ -180,9 +192,14 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
         x->probe = slice_equal(http_head_get(head, HTTP_USER_AGENT), SLICE(PROBE_USER_AGENT));
         return buf_append(&x->request.head, head->at, head->bytes);
     }
-    x->skimming = exchange_carries_prompt(x->route.kind) && has_body;
-    x->whole = x->skimming || x->route.kind == HTTP_PATH_MULTIPART || x->chunked_body;
-    if (x->route.kind == HTTP_PATH_RESPONSE_STORED && x->route.id.len <= HTTP_USAGE_ID_MAX) {
+    if (has_body && exchange_names_model(x->route.kind))
+        read_form(x, head);
+    else
+        x->skimming = exchange_carries_prompt(x->route.kind) && has_body;
+    x->whole = x->skimming || x->form || x->chunked_body;
+    bool stored =
+        x->route.kind == HTTP_PATH_RESPONSE_STORED || x->route.kind == HTTP_PATH_MEDIA_STORED;
+    if (stored && x->route.id.len <= HTTP_USAGE_ID_MAX) {
         memcpy(x->stored_id, x->route.id.at, x->route.id.len);
         x->stored_id_len = (uint8_t)x->route.id.len;
     }
@@ -191,6 +208,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     exchange_read_session(x, head);
     if (exchange_computes(x->route.kind))
         x->client_id = exchange_key_client(x, head);
+    exchange_host_note(x, head->host);
     return write_upstream_head(x, head, has_body);
 }
 
@@ -228,9 +246,12 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         enum http_path_kind kind = x->route.kind;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
-        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head->path)))
+        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head)))
             return false;
     }
+    if (!x->local && has_body && http_head_has(head, HTTP_CONTENT_ENCODING) &&
+        x->route.kind != HTTP_PATH_CONTROL && !exchange_decode_begin(x, head))
+        return false;
     int err = read_head(x, head, has_body);
     x->route.id = slice_of(NULL, 0); /* the head's memory is not ours */
     if (err != 0) {
@@ -256,6 +277,21 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
 
 /* --- the body ------------------------------------------------------------------------------- */
 
+/* A long body of a path that no engine is known to have: it may be an upload of any size, and most
+ * name their model first. It goes where what came so far says, and streams through. False: it was
+ * answered. */
+static bool route_early(struct exchange *x)
+{
+    struct client *c = x->client;
+    x->whole = false;
+    x->early = x->skimming;
+    x->skimming = false;
+    if (exchange_key_begin(x))
+        return false;
+    exchange_route(x);
+    return c->exchange == x;
+}
+
 /* After bytes were added to the body. False: the exchange was refused. */
 static bool body_grew(struct exchange *x, struct slice added)
 {
@@ -266,8 +302,21 @@ static bool body_grew(struct exchange *x, struct slice added)
     }
     if (x->skimming)
         http_skim_feed(&x->skim, added.at, added.len);
+    if (x->whole && x->route.kind == HTTP_PATH_OTHER && !x->chunked_body &&
+        x->request.body->bytes > EXCHANGE_RETRY_BYTES && !route_early(x))
+        return false;
     if (!x->whole && !x->local)
         exchange_push(x); /* what is routed by its head streams through as it comes */
+    return true;
+}
+
+static bool add_coded(struct exchange *x, struct slice bytes)
+{
+    struct slice added;
+    do {
+        if (!exchange_decode(x, &bytes, &added) || !body_grew(x, added))
+            return false;
+    } while (bytes.len > 0 || added.len > 0);
     return true;
 }
 
@@ -278,6 +327,8 @@ static bool add_body(struct exchange *x, struct slice bytes)
         x->request.body->bytes += bytes.len;
         return body_grew(x, bytes);
     }
+    if (x->decoder != NULL)
+        return add_coded(x, bytes);
     uint64_t expected = c->framing == HTTP_BODY_LENGTH ? c->remaining : 0;
     uint64_t came = x->request.body->bytes + bytes.len;
     if (body_append(&x->proxy->segments, x->request.body, bytes,
@@ -293,17 +344,21 @@ static bool add_body(struct exchange *x, struct slice bytes)
 /* The request is whole. True: the router answers it itself. */
 static bool complete(struct exchange *x)
 {
+    if (x->decoder != NULL && !exchange_decode_end(x))
+        return false;
     client_body_ended(x->client);
     x->request.body->complete = true;
     if (x->local)
         return true;
+    x->request.answered_whole = x->form && x->route.kind == HTTP_PATH_MEDIA;
     if (x->skimming) {
         http_skim_finish(&x->skim);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;
         bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
         x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
-        x->request.answered_whole = tokens && !x->skim.flags[HTTP_SKIM_STREAM];
+        x->request.answered_whole =
+            (tokens || x->route.kind == HTTP_PATH_MEDIA) && !x->skim.flags[HTTP_SKIM_STREAM];
         if (x->request.streams_tokens)
             exchange_usage_ask(x);
     }
@@ -331,7 +386,7 @@ bool exchange_request(struct client *c, const struct client_input *in)
 /* Memory is held for what came: what is promised gets no more than that again, or ROOM_BYTES. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected)
 {
-    if (x->local)
+    if (x->local || x->decoder != NULL)
         return slice_of(NULL, 0);
     uint64_t came = x->request.body->bytes;
     size_t hint = came < ROOM_BYTES         ? ROOM_BYTES

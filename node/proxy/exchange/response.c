@@ -27,7 +27,9 @@ static int form_of(const struct http_head *head)
 static void choose_scan(struct exchange *x, const struct http_head *head)
 {
     int form = form_of(head);
-    bool all = exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES;
+    bool job = x->route.kind == HTTP_PATH_JOBS && x->method == HTTP_METHOD_POST;
+    bool all = (exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES) ||
+               (job && form == HTTP_USAGE_JSON);
     bool counts = x->key_counts && exchange_computes(x->route.kind);
     x->scan = EXCHANGE_SCAN_NONE;
     x->id_told = false;
@@ -64,7 +66,7 @@ static bool lacks_retry_after(const struct http_head *head)
 static void gather_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
-    struct http_line lines[4] = {{SLICE("x-request-id"), x->request_id}};
+    struct http_line lines[5] = {{SLICE("x-request-id"), x->request_id}};
     size_t n = 1;
     if (p->config.options->replica_header)
         lines[n++] =
@@ -74,6 +76,9 @@ static void gather_head(struct exchange *x, const struct http_head *head)
         lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     if (lacks_retry_after(head))
         lines[n++] = (struct http_line){SLICE("retry-after"), SLICE("1")};
+    struct slice location = exchange_host_location(x, head);
+    if (location.len > 0)
+        lines[n++] = (struct http_line){SLICE("location"), location};
     struct http_forward_response how = {.client_minor = x->minor,
                                         .keep_alive = !x->client->last,
                                         .framing = x->out_framing,
@@ -176,7 +181,8 @@ static void gather_without_usage(struct exchange *x, struct slice bytes)
 /* Its client may ask for the response as soon as it has read the id. */
 static void note_id(struct exchange *x)
 {
-    if (x->id_told || x->route.kind != HTTP_PATH_RESPONSES || x->usage.response_id[0] == '\0')
+    bool stored = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_JOBS;
+    if (x->id_told || !stored || x->usage.response_id[0] == '\0')
         return;
     x->id_told = true;
     exchange_owner_put(x);

@@ -15,7 +15,7 @@
  * not. And only what is all here can be known again. */
 static bool can_be_one(const struct exchange *x)
 {
-    bool computes = x->skimming || x->route.kind == HTTP_PATH_MULTIPART;
+    bool computes = x->skimming || x->form;
     return computes && !x->asking && x->request.body->complete && !x->dropped;
 }
 

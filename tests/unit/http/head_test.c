@@ -289,8 +289,8 @@ static struct refused refused_requests[] = {
     {"target with ftp", G("ftp://a/"), 400},
     {"target with user info", G("http://u@a/"), 400},
     {"target without authority", G("http:///x"), 400},
-    {"target with another Host", G("http://b/x"), 400},
-    {"target with another port", G("http://a:81/x"), 400},
+    {"target with a malformed Host beside it", S("GET http://a/ HTTP/1.1\r\nHost: a b\r\n\r\n"), 400},
+    {"target with no Host beside it", S("GET http://a/ HTTP/1.1\r\n\r\n"), 400},
 };
 
 #define R(fields) S("HTTP/1.1 200 OK\r\n" fields "\r\n\r\n")
@@ -389,6 +389,9 @@ static void target_forms(void **state)
     assert_slice_equal(head.path, "/x/y");
     assert_slice_equal(head.query, "q=http://b/");
     assert_slice_equal(head.host, "a");
+    /* Host does not count then (RFC 9112, section 3.2.2). */
+    assert_int_equal(request("GET http://b:81/x HTTP/1.1\r\n" H E), 0);
+    assert_slice_equal(head.host, "b:81");
     assert_int_equal(request("OPTIONS http://a HTTP/1.1\r\n" H E), 0);
     assert_slice_equal(head.path, "*");
     assert_int_equal(request("GET /? HTTP/1.1\r\n" H E), 0);

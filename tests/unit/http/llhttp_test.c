@@ -20,7 +20,6 @@ static const struct {
     {"malformed HTTP version", "RTSP and ICE are not HTTP"},
     {"malformed target", "RFC 3986 has no raw quote, bar, fragment in a target; no HTTP/0.9"},
     {"malformed authority in the target", "user info is an error (RFC 9110, section 4.2.4)"},
-    {"Host differs from the target", "the case has no Host, so the test put in another one"},
     {"field that is not allowed in a trailer", "RFC 9110, section 6.5.1"},
     {"not an HTTP/1 response", "RTSP, ICE, an empty line before a response"},
     {"chunked is not the last transfer coding", "a response that ends when it ends is ambiguous"},

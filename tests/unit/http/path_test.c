@@ -36,7 +36,26 @@ static void known_paths(void **state)
         {"/v2/rerank", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
         {"/v1/chat/completions/render", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
         {"/invocations", HTTP_METHOD_POST, HTTP_PATH_INVOCATIONS},
-        {"/v1/audio/transcriptions", HTTP_METHOD_POST, HTTP_PATH_MULTIPART},
+        {"/v1/audio/transcriptions", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/audio/translations", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/audio/speech", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/audio/speech/batch", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/audio/generate", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/audio/voices", HTTP_METHOD_GET, HTTP_PATH_PLAIN},
+        {"/v1/images/generations", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/images/edits", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/images/variations", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/images/img_1/content", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED},
+        {"/v1/videos", HTTP_METHOD_POST, HTTP_PATH_JOBS},
+        {"/v1/videos", HTTP_METHOD_GET, HTTP_PATH_JOBS},
+        {"/v1/videos/edits", HTTP_METHOD_POST, HTTP_PATH_JOBS},
+        {"/v1/videos/video_1/remix", HTTP_METHOD_POST, HTTP_PATH_MEDIA_STORED},
+        {"/v1/videos/sync", HTTP_METHOD_POST, HTTP_PATH_MEDIA},
+        {"/v1/videos/video_1", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED},
+        {"/v1/videos/video_1", HTTP_METHOD_DELETE, HTTP_PATH_MEDIA_STORED},
+        {"/v1/videos/video_1/content", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED},
+        {"/v1/moderations", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
+        {"/v1/decisions", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
         {"/version", HTTP_METHOD_GET, HTTP_PATH_PLAIN},
         {"/v1/models", HTTP_METHOD_GET, HTTP_PATH_MODELS},
         {"/v1/models/a%2Fb", HTTP_METHOD_GET, HTTP_PATH_MODEL_ONE},
@@ -82,11 +101,44 @@ static void ids(void **state)
     assert_slice_equal(look("/v1/models/org/m%20x", HTTP_METHOD_GET).id, "org/m%20x");
     assert_slice_equal(look("/v1/responses/resp_a-1.b/cancel", HTTP_METHOD_POST).id, "resp_a-1.b");
     static const char *const none[] = {
-        "/v1/models/",         "/v1/responses/",        "/v1/responses/..",
-        "/v1/responses/a%2fb", "/v1/responses/a/b",     "/v1/responses/a/",
-        "/v1/responses/a;b",   "/v1/responses//cancel", "/v1/responses/./cancel"};
+        "/v1/responses/..",    "/v1/responses/a%2fb",   "/v1/responses/a/b",
+        "/v1/responses/a;b",   "/v1/responses//cancel", "/v1/responses/./cancel",
+        "/v1/responses/a//",   "/v1/videos/a/b",        "/v1/videos/../content",
+        "/v1/images/a",        "/v1/images//content",   "/v1/videos/a/content/b"};
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         assert_int_equal(kind(none[i]), HTTP_PATH_OTHER);
+}
+
+/* Engines redirect such a path to the one without the slash. */
+static void a_slash_at_the_end_changes_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        enum http_method method;
+        enum http_path_kind kind;
+    } cases[] = {
+        {"/v1/chat/completions/", HTTP_METHOD_POST, HTTP_PATH_CHAT},
+        {"/v1/responses/", HTTP_METHOD_POST, HTTP_PATH_RESPONSES},
+        {"/v1/responses/a/", HTTP_METHOD_GET, HTTP_PATH_RESPONSE_STORED},
+        {"/v1/videos/a/content/", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED},
+        {"/v1/models/", HTTP_METHOD_GET, HTTP_PATH_MODELS},
+        {"/v1/models/org/m/", HTTP_METHOD_GET, HTTP_PATH_MODEL_ONE},
+        {"/health/", HTTP_METHOD_GET, HTTP_PATH_HEALTH},
+        {"/v1/chat/completions/", HTTP_METHOD_OPTIONS, HTTP_PATH_PLAIN},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_route r = look(cases[i].path, cases[i].method);
+        assert_int_equal(r.kind, cases[i].kind);
+        assert_true(r.slashed && r.method_allowed);
+    }
+    assert_slice_equal(look("/v1/models/org/m/", HTTP_METHOD_GET).id, "org/m");
+    static const char *const none[] = {"/", "/x/", "/v1/chat/completions//", "//"};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++)
+        assert_true(kind(none[i]) == HTTP_PATH_OTHER &&
+                    !look(none[i], HTTP_METHOD_POST).slashed);
+    assert_int_equal(kind("/sleep/"), HTTP_PATH_CONTROL);
+    assert_false(look("/v1/chat/completions", HTTP_METHOD_POST).slashed);
 }
 
 static void wrong_methods(void **state)
@@ -147,6 +199,10 @@ static void control_paths(void **state)
                                         "/start_profile",
                                         "/stop_profile",
                                         "/update_weights_from_disk",
+                                        "/v1/omni/wakeup",
+                                        "/v1/set_lora",
+                                        "/v1/merge_lora_weights",
+                                        "/v1/unmerge_lora_weights",
                                         "/update_weights_from_tensor",
                                         "/init_weights_update_group",
                                         "/get_weights_by_name",
@@ -270,6 +326,7 @@ int main(void)
         cmocka_unit_test(known_paths),
         cmocka_unit_test(paths_that_name_a_model),
         cmocka_unit_test(ids),
+        cmocka_unit_test(a_slash_at_the_end_changes_nothing),
         cmocka_unit_test(wrong_methods),
         cmocka_unit_test(control_paths),
         cmocka_unit_test(control_paths_in_disguise),

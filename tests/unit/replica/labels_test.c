@@ -17,6 +17,11 @@ static void labels_are_read(void **state)
     assert_true(node_labels_weight(&l) == 2.5 && l.cache_tokens == 2000000);
     assert_true(l.adapters_on_demand);
     assert_slice_equal(l.model, "org/a-model:8b@x&y=z");
+    assert_int_equal(l.host_header, NODE_HOST_NOT_SAID);
+    assert_null(node_labels_parse(SLICE("host-header=replica"), &l));
+    assert_int_equal(l.host_header, NODE_HOST_REPLICA);
+    assert_null(node_labels_parse(SLICE("host-header=client"), &l));
+    assert_int_equal(l.host_header, NODE_HOST_CLIENT);
     static const struct {
         const char *text;
         double weight;
@@ -36,7 +41,7 @@ static void wrong_ones_say_what_is_right(void **state)
     static const char weight[] =
         "after # want weight= and a number from 0.1 to 100, such as weight=2";
     static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                                  "ranks=, adapters= or role=, each behind its own #";
+                                  "ranks=, adapters=, host-header= or role=, each behind its own #";
     static const char ranks[] = "after # want ranks= and a number of data-parallel ranks from 1 to "
                                 "64, such as ranks=8";
     static const char model[] =
@@ -46,6 +51,8 @@ static void wrong_ones_say_what_is_right(void **state)
         const char *text, *wrong;
     } bad[] = {
         {"engine=tgi", engine},
+        {"host-header=", "after # want host-header=replica or host-header=client"},
+        {"host-header=a.example", "after # want host-header=replica or host-header=client"},
         {"engine=", engine},
         {"engine=vllm&weight=2", engine},
         {"adapters=", "after # want adapters=on-demand"},

@@ -12,7 +12,7 @@ A sends "POST /x HTTP/1.1\r\nHost: g\r\nContent-Length: 1000000\r\n\r\n"
     book A at 1
 1a takes nothing
 1a accepts
-    queue for 1a: 213 bytes
+    queue for 1a: 225 bytes
 A sends "x"*400000
     pause A
 wait 40000

@@ -15,7 +15,7 @@ wait 120000
     release A at 1
 1a takes nothing
 A posts /v1/chat/completions {"model":"m","messages":[]}
-    queue for 1a: 301 bytes
+    queue for 1a: 305 bytes
     book A at 1
 wait 1950
 wait 50

@@ -9,9 +9,9 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a takes 20
 1a accepts
     to 1a: "POST /v1/completions"
-    queue for 1a: 275 bytes
+    queue for 1a: 279 bytes
 1a takes 30
-    later to 1a: " HTTP/1.1\r\nX-Forwarded-For: 19"
+    later to 1a: " HTTP/1.1\r\nHost: 10.0.0.1:8000"
 A ends
     close A
     close 1a
@@ -24,8 +24,8 @@ B posts /v1/completions {"model":"m","prompt":"y"}
     book B at 1
 1b takes 100
 1b accepts
-    to 1b: "POST /v1/completions HTTP/1.1\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host"
-    queue for 1b: 195 bytes
+    to 1b: "POST /v1/completions HTTP/1.1\r\nHost: 10.0.0.1:8000\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: h"
+    queue for 1b: 199 bytes
 1b takes nothing
 1b is deaf
 1b ends

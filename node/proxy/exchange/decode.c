@@ -1,0 +1,102 @@
+/* Request bodies that come compressed (http/coding.h). Engines take none, and a router that cannot
+ * read a body does not know its model. So it is decoded while it comes, and goes on as if it had
+ * come so: whole, with its own length and without Content-Encoding. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+
+enum { DECODE_ROOM = 16384 }; /* asked for at a time */
+
+bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
+{
+    x->coding = http_coding_of(head);
+    if (x->coding == HTTP_CODING_NONE)
+        return true;
+    if (x->coding == HTTP_CODING_OTHER) {
+        struct http_line accepted = {SLICE("accept-encoding"), SLICE(HTTP_CODINGS_ACCEPTED)};
+        x->refusal = PROXY_REFUSED_CODING;
+        exchange_answer_error_with(x, 415,
+                                   "The Content-Encoding of the body is not one that is accepted "
+                                   "here: send it as it is, or as one of " HTTP_CODINGS_ACCEPTED
+                                   ".",
+                                   &accepted);
+        return false;
+    }
+    if (http_decoder_new(&x->decoder, x->coding) != 0) {
+        exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+        return false;
+    }
+    x->chunked_body = true;
+    x->proxy->stats.decoded[x->coding]++;
+    return true;
+}
+
+static bool refuse_memory(struct exchange *x)
+{
+    x->refusal = PROXY_REFUSED_MEMORY;
+    x->limit = "buffered-bytes-max";
+    exchange_refuse(x->client, 503, "Too many request bodies are held now, try again later.");
+    return false;
+}
+
+static bool refuse(struct exchange *x, int err)
+{
+    char text[160];
+    const char *coding = http_coding_name(x->coding);
+    if (err == ERR_NOMEM)
+        return refuse_memory(x);
+    if (err == ERR_LIMIT) {
+        (void)snprintf(text, sizeof text,
+                       "The %s body holds more than %d times its own size: send it as it is.",
+                       coding, HTTP_CODING_RATIO_MAX);
+        exchange_refuse(x->client, 413, text);
+        return false;
+    }
+    if (err == ERR_RANGE)
+        (void)snprintf(text, sizeof text, "The %s body has a window of more than %d MiB.", coding,
+                       HTTP_CODING_WINDOW_MAX >> 20);
+    else
+        (void)snprintf(text, sizeof text, "The %s body is malformed.", coding);
+    exchange_refuse(x->client, 400, text);
+    return false;
+}
+
+/* What the decoder holds counts as the bodies do. */
+static bool charge(struct exchange *x)
+{
+    size_t bytes = http_decoder_memory(x->decoder);
+    if (bytes <= x->decoder_bytes)
+        return true;
+    if (!segment_pool_charge(&x->proxy->segments, bytes - x->decoder_bytes))
+        return false;
+    x->decoder_bytes = bytes;
+    return true;
+}
+
+bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *added)
+{
+    struct body *body = x->request.body;
+    struct segment *s = body_room(&x->proxy->segments, body, DECODE_ROOM);
+    size_t n;
+    *added = slice_of("", 0);
+    if (s == NULL)
+        return refuse_memory(x);
+    int err = http_decoder_next(x->decoder, bytes, s->data + s->len, s->cap - s->len, &n);
+    if (err != 0)
+        return refuse(x, err);
+    if (!charge(x))
+        return refuse_memory(x);
+    *added = slice_of(s->data + s->len, n);
+    s->len += (uint32_t)n;
+    body->bytes += n;
+    return true;
+}
+
+bool exchange_decode_end(struct exchange *x)
+{
+    int err = x->decoder != NULL ? http_decoder_end(x->decoder) : ERR_OK;
+    exchange_decode_drop(x);
+    return err == ERR_OK || refuse(x, err);
+}
