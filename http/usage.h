@@ -68,7 +68,7 @@ struct http_usage {
     uint8_t done_len;   /* SSE: bytes of the data, while they match [DONE] */
     bool after_cr;      /* SSE: a LF belongs to the CR before */
     bool has_data;      /* SSE: the event has a data line */
-    bool has_field;     /* SSE: a line came that is no comment */
+    bool has_field;     /* SSE: a line came that is no comment, or a name and its colon */
     bool is_terminal;   /* the event says that the stream ends */
     bool carries_token; /* the event has content */
     bool repeats;       /* the event only repeats what came before (response.*.done) */

@@ -344,7 +344,8 @@ static void attempt_begin(struct life *l, struct carried *k)
 static bool takes_poison(const struct life *l, const struct carried *k)
 {
     return k->attempt && k->attempt->ask->poison && k->end->peer->open &&
-           l->engine->ill != SERVICE_DRAINS && k->conn->head.method == HTTP_METHOD_POST;
+           l->engine->ill != SERVICE_DRAINS && !k->attempt->rejected &&
+           k->conn->head.method == HTTP_METHOD_POST;
 }
 
 /* It dies of the first step: no token comes before. */

@@ -113,6 +113,16 @@ static bool starts_later(struct service *s, struct service_engine *e)
     return true;
 }
 
+static void goes_on(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    struct service_engine *e = &s->engines[event->node];
+    if (s->world.closing || !e->up || e->life != event->a || e->stopped)
+        return;
+    sim_engine_run(&life_of(e)->sim);
+    service_engine_settle(e);
+}
+
 void service_engine_heal(struct service *s, unsigned engine)
 {
     struct service_engine *e = &s->engines[engine];
@@ -138,8 +148,8 @@ void service_engine_heal(struct service *s, unsigned engine)
             s->links[i][engine].hole_until_us = s->world.now_us;
     if (e->stopped) {
         e->stopped = false;
-        service_ends_kick(s, engine);
-        sim_engine_run(&life_of(e)->sim);
+        service_ends_kick(s, engine); /* what came meanwhile is read before timers run */
+        service_later(s, 1, goes_on, engine, e->life, NULL);
     }
     service_engine_settle(e);
 }

@@ -30,8 +30,7 @@ static bool body_has(const struct service_ask *a, const char *text)
     return a->body.len > 0 && memmem(a->body.at, a->body.len, text, strlen(text)) != NULL;
 }
 
-/* Whether something of the answer that a client can use went to it. */
-static bool has_content(const struct service_ask *a)
+bool service_has_content(const struct service_ask *a)
 {
     if (!a->stream)
         return a->body.len > 0;
@@ -152,6 +151,9 @@ static void judge_whole(struct service_ask *a)
         service_broken(s, "bytes", "request %llu: %s did not send this answer as a whole one: %.*s",
                        (unsigned long long)a->number, a->replica,
                        (int)(a->body.len > 200 ? 200 : a->body.len), a->body.at);
+    if (body_has(a, "default backend"))
+        service_broken(s, "host", "request %llu: %s does not know the name that it was asked by",
+                       (unsigned long long)a->number, a->replica);
     if (a->stream && a->status == 200 && !is_terminated(a) && !has_error_event(a))
         service_broken(s, "unfinished",
                        "request %llu: a stream without its last event is whole: %.*s",
@@ -165,7 +167,7 @@ static bool failed(const struct service_ask *a)
 {
     if (!a->whole)
         return true;
-    bool error_first = has_error_event(a) && !has_content(a);
+    bool error_first = has_error_event(a) && !service_has_content(a);
     return a->status >= 500 || a->status == 429 || error_first;
 }
 
@@ -199,7 +201,7 @@ static bool silent_for(const struct service_ask *a, uint64_t ms)
 static bool no_token_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
-    return t != NULL && !has_content(a) &&
+    return t != NULL && !service_has_content(a) &&
            a->service->world.now_us + SERVICE_S / 5 > t->begun_us + ms * SERVICE_MS;
 }
 
@@ -294,7 +296,7 @@ static void judge_failed(struct service_ask *a)
                        a->status);
     unsigned ill = count_of(a->ills);
     bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
-                  ill <= s->routers[0].options.retries_max && !has_content(a);
+                  ill <= s->routers[0].options.retries_max && !service_has_content(a);
     bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) &&
                      !may_be_poison(a) && !was_to_blame(a) && !was_without_budget(a);
     if (!avoidable)

@@ -382,6 +382,8 @@ void service_judge_router(struct service *s, unsigned router);
 void service_judge_all(struct service *s);
 /* The engine dies of it now. */
 void service_judge_poison(const struct service_attempt *t);
+/* Whether something of the answer that a client can use went to it. */
+bool service_has_content(const struct service_ask *a);
 /* A request has its answer, or was cut, or its client left. */
 void service_judge_ask(struct service_ask *a);
 /* All is healed, and quiet. */
