@@ -18,6 +18,11 @@ static const struct words {
      "Requests failed at replica {replica}[ ({what})], and no other was asked: their clients got "
      "an error, or a cut answer.",
      NULL},
+    {"replica_rejects", ADMIN_EVENT_TROUBLE,
+     "Replica {replica} rejects ({status}) what replica {accepted_by} accepts. It is avoided.",
+     NULL},
+    {"replica_accepts", ADMIN_EVENT_REPLICA,
+     "Replica {replica} accepts requests that it had rejected: it is used again.", NULL},
     {"start", ADMIN_EVENT_JOIN, "This router started[, version {version}].", NULL},
     {"member_alive", ADMIN_EVENT_JOIN, "Router {member} is there.", NULL},
     {"member_dead", ADMIN_EVENT_DEATH,

@@ -18,15 +18,13 @@ static const char *number_of(const json_t *o, const char *key, double unit, int 
     return out;
 }
 
-/* An engine that answers a request with 400 has served it well, and refused it. */
 static const char *end_of(const json_t *outcome, char out[48])
 {
     char status[32];
     if (!json_is_object(outcome))
         return "under way";
-    bool refused = fields_number(outcome, "status") >= 400 && fields_equal(outcome, "end", "ok");
     (void)snprintf(out, 48, "%s %s", number_of(outcome, "status", 1, 0, status),
-                   refused ? "refused" : fields_text(outcome, "end"));
+                   fields_text(outcome, "end"));
     return out;
 }
 

@@ -137,6 +137,7 @@ static const char *next_of(const json_t *r)
         {"drained", "gvctl undrain it when it may serve again"},
         {"stalled", "look at its GPU and its log; its requests move to others"},
         {"errors", "the engine's log says why; gvctl drain keeps requests away"},
+        {"rejects", "compare its API key, model, chat template and version with its peers'"},
         {"broke", "the engine's log says why; gvctl drain keeps requests away"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -354,6 +354,8 @@ static void put_index(const struct node_router *r, struct prometheus *p)
         {"last_resorts_total", PROMETHEUS_COUNTER,
          "Requests sent to a replica that is down, because all that serve the model are.",
          (double)r->last_resorts},
+        {"rejected_clients", PROMETHEUS_GAUGE,
+         "Clients whose rejected requests (4xx) are remembered.", r->clients.count},
         {"unroutable_total", PROMETHEUS_COUNTER,
          "Requests that found no replica at their first attempt.", (double)r->unroutable},
         {"reuse_horizon_seconds", PROMETHEUS_GAUGE,

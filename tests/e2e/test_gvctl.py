@@ -71,10 +71,10 @@ SHOWN = {
          "model": "m", "request": "6f1c", "attempt": 1, "ttft_s": 0.041,
          "outcome": {"end": "ok", "status": 200, "ttft_ms": 39, "ms": 910, "cached_tokens": 4896}},
         {"id": 2, "choice": "b:2", "why": "cold", "prompt_tokens": 7, "outcome": None},
-        {"id": 3, "choice": "c:3", "why": "cold", "prompt_tokens": 8, "outcome": {"end": "ok", "status": 400}},
+        {"id": 3, "choice": "c:3", "why": "cold", "prompt_tokens": 8, "outcome": {"end": "rejected", "status": 400}},
         {"id": 4, "choice": "d:4", "why": "cold", "prompt_tokens": 9, "outcome": {"end": "client_gone"}}]},
         [r"\d\d:\d\d:\d\d\.870  a:1 +cached +5210 +4900 +0\.039  200 ok\n", r"b:2 +cold +7 +- +-  under way\n",
-         r"c:3 +cold +8 +- +-  400 refused\n", r"d:4 +cold +9 +- +-  - client_gone\n"],
+         r"c:3 +cold +8 +- +-  400 rejected\n", r"d:4 +cold +9 +- +-  - client_gone\n"],
         [r"200 ok +4896 +0\.041 +0\.910 +1  m +6f1c\n"]),
     ("poison",): ("GET", "/poison", [
         {"hash": "00ff", "state": "refused", "seconds_ago": 5, "seconds_left": 60, "refused": 3,

@@ -1,12 +1,12 @@
-"""A replica that rejects at once what its peers accept: it has room for everything, as it computes
-nothing, and must not get it."""
+"""A replica that rejects (4xx) at once what its peers accept. It computes nothing, so it has room for
+everything, and must not get it. A 4xx counts against it only if a peer accepts the same bytes."""
 
 import json
 import threading
 import time
 import unittest
 
-from lib import SLOW, answer_json, wait_for
+from lib import SSE_HEAD, answer_json, chunk, wait_for
 from lib_cluster import Clustered
 
 CHAT = "/v1/chat/completions"
@@ -20,32 +20,51 @@ def body(n=0, **more):
                            **more)).encode()
 
 
+def streamed(n=0):
+    return body(n, stream=True)
+
+
+def with_tools(n=0):
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    return body(n, tools=tools) if n % 3 == 0 else body(n)
+
+
 def error(status):
     return answer_json({"error": {"message": "not here", "type": "E", "code": status}}, status)
 
 
 class Rejecting(Clustered):
-    def good(self, **how):
-        e = self.engine(**how)
+    def good(self):
+        e = self.engine()
 
         def handler(asked):
             asked.read_body()
             time.sleep(WORK_S)
-            asked.send(answer_json(GOOD))
+            if not json.loads(asked.body).get("stream"):
+                asked.send(answer_json(GOOD))
+                return
+            asked.send(SSE_HEAD)
+            delta = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": None}]}
+            asked.send(chunk(b"data: " + json.dumps(delta).encode() + b"\n\n"))
+            asked.send(chunk(b"data: [DONE]\n\n") + chunk(b""))
         e.handler = handler
         return e
 
-    def bad(self, *statuses):
-        """Rejects with each of these in turn."""
-        e = self.engine()
-        lock, turn = threading.Lock(), [0]
+    def rejects(self, e, *statuses, only=None):
+        """With each of these in turn; `only`: bodies with that member alone."""
+        good, lock, turn = e.handler, threading.Lock(), [0]
 
         def handler(asked):
             asked.read_body()
+            if only and only not in json.loads(asked.body):
+                good(asked)
+                return
             with lock:
                 turn[0] += 1
                 status = statuses[turn[0] % len(statuses)]
+            e.rejected += 1
             asked.send(error(status))
+        e.rejected = 0
         e.handler = handler
         return e
 
@@ -72,40 +91,122 @@ class Rejecting(Clustered):
         self.assertEqual(len(got), requests)
         return got
 
-    def of(self, r, metric, e):
-        return r.metric('replica_%s{replica="%s"}' % (metric, e.name))
+    def of(self, r, metric, e, labels=""):
+        return r.metric('replica_%s{replica="%s"%s}' % (metric, e.name, labels))
+
+    def why(self, r, e):
+        got = r.admin("GET", "/replicas").json
+        rows = got["replicas"] if isinstance(got, dict) else got
+        return [row["why"] for row in rows if row["name"] == e.name][0]
+
+    def check(self, routers, bad, requests, clients, make=body):
+        """At most 2 % of the requests reach it, and clients see at most 1 %."""
+        got = self.load(routers, requests, clients, make)
+        failed = sum(status != 200 for status in got)
+        self.assertLessEqual(bad.rejected, requests * 0.02)
+        self.assertLessEqual(failed, requests * 0.01)
 
 
-class Alone(Rejecting):
-    """One of several replicas rejects everything."""
+class One(Rejecting):
+    """One of several replicas rejects."""
 
-    def test_one_of_three(self):
+    def test_each_status(self):
         for status in STATUSES:
-            bad, peers = self.bad(status), [self.good(), self.good()]
-            r = self.router([bad] + peers)
-            got = self.load([r], 300, 12)
-            print(status, len(bad.requests), sum(s != 200 for s in got))
+            bad = self.rejects(self.good(), status)
+            r = self.router([bad, self.good(), self.good()])
+            self.check([r], bad, 150, 12)
             r.stop()
 
-    def test_one_of_eight(self):
-        bad, peers = self.bad(*STATUSES), [self.good() for _ in range(7)]
-        r = self.router([bad] + peers)
-        got = self.load([r], 600, 24)
-        print("eight", len(bad.requests), sum(s != 200 for s in got))
+    def test_streams(self):
+        bad = self.rejects(self.good(), *STATUSES)
+        r = self.router([bad] + [self.good() for _ in range(7)])
+        self.check([r], bad, 300, 24, streamed)
+        self.assertEqual(self.of(r, "answers_total", bad, ',outcome="rejected"'), bad.rejected)
+        self.assertEqual(self.of(r, "answers_total", bad, ',outcome="ok"'), 0)
+        self.assertEqual(self.of(r, "rejecting", bad), 1)
+        self.assertEqual(self.why(r, bad), "rejects")
+        event = r.events("replica_rejects")[0]
+        self.assertEqual((event["replica"], event["level"]), (bad.name, "warn"))
 
-    def test_one_of_eight_and_three_routers(self):
-        bad, peers = self.bad(*STATUSES), [self.good() for _ in range(7)]
-        nodes = self.cluster(3, [bad] + peers)
+    def test_it_served_well_before(self):
+        """And then its key is another one, in the midst of all that is under way."""
+        bad = self.good()
+        r = self.router([bad] + [self.good() for _ in range(7)])
+        self.load([r], 200, 24)
+        self.rejects(bad, *STATUSES)
+        self.check([r], bad, 400, 24)
+
+    def test_three_routers(self):
+        bad = self.rejects(self.good(), *STATUSES)
+        nodes = self.cluster(3, [bad] + [self.good() for _ in range(7)])
         for r in nodes:
             r.wait_up(8)
-        got = self.load(nodes, 600, 24)
-        print("three", len(bad.requests), sum(s != 200 for s in got))
+        self.check(nodes, bad, 400, 24)
+        for r in nodes:
+            wait_for(lambda: self.of(r, "rejecting", bad) == 1, "heard of it")
 
-    def test_all_alike(self):
-        bad = [self.bad(401) for _ in range(4)]
-        r = self.router(bad)
-        got = self.load([r], 400, 8)
-        print("alike", sum(len(b.requests) for b in bad))
+    def test_some_requests_only(self):
+        """No tool parser: it keeps what has no tools."""
+        bad = self.rejects(self.good(), 400, only="tools")
+        r = self.router([bad] + [self.good() for _ in range(3)])
+        self.check([r], bad, 300, 12, with_tools)
+        self.assertGreater(len(bad.requests) - bad.rejected, 20)
+
+    def test_it_is_mended(self):
+        bad = self.rejects(self.good(), 401)
+        peers = [self.good(), self.good()]
+        nodes = self.cluster(3, [bad] + peers)
+        for r in nodes:
+            r.wait_up(3)
+        self.load(nodes, 30, 6)
+        wait_for(lambda: all(self.of(r, "rejecting", bad) for r in nodes), "heard of it")
+        good = peers[0].handler
+        bad.handler = good
+
+        def used():
+            self.load(nodes, 6, 6)
+            return not any(self.of(r, "rejecting", bad) for r in nodes)
+        wait_for(used, "used again", limit=60)
+        self.assertEqual(sum(len(r.events("replica_accepts")) for r in nodes), 1)
+
+
+class Others(Rejecting):
+    """Nobody is to blame but the client, or all are alike."""
+
+    def test_a_bad_client(self):
+        """Its requests are rejected everywhere, and go to one replica alone, by their session."""
+        engines = [self.good() for _ in range(4)]
+        for e in engines:
+            self.rejects(e, 400, only="bad")
+        r = self.router(engines, "--policy", "session")
+        got = self.load([r], 200, 4, lambda n: body(n, bad=True, user="one"))
+        self.assertEqual(set(got), {400})
+        self.assertLessEqual(sum(e.rejected for e in engines), 200 + 20)
+        self.assertEqual(set(self.load([r], 40, 4)), {200})
+        for e in engines:
+            self.assertEqual(self.of(r, "rejecting", e), 0)
+
+    def test_all_reject_alike(self):
+        engines = [self.rejects(self.good(), 401) for _ in range(8)]
+        nodes = self.cluster(3, engines)
+        for r in nodes:
+            r.wait_up(8)
+        got = self.load(nodes, 600, 12)
+        self.assertEqual(set(got), {401})
+        self.assertLessEqual(sum(e.rejected for e in engines), 600 * 1.06)
+        for r in nodes:
+            self.assertEqual(len(r.events("replica_rejects")), 0)
+
+    def test_the_first_answer_is_the_clients(self):
+        engines = [self.engine(), self.engine()]
+        for e in engines:
+            e.replies(answer_json({"error": {"message": "by " + e.name}}, 422, [("x-of", e.name)]))
+        r = self.router(engines)
+        got = self.client(r).ask("POST", CHAT, body())
+        self.assertEqual([len(e.requests) for e in engines], [1, 1])
+        first = got.get("x-of")
+        self.assertEqual((got.status, got.json["error"]["message"]), (422, "by " + first))
+        self.assertEqual(got.get("x-grapevine-replica"), first)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,11 @@ class Retries(Case):
             r.stop()
 
     def test_errors_of_the_request_are_the_answer(self):
-        self.errors((400, 401, 404, 422, 501), 1)
+        self.errors((501, 505), 1)
+
+    def test_rejections_may_be_the_replicas(self):
+        """Another one is asked, of a client of which nothing is known, and says the same."""
+        self.errors((400, 401, 404, 422), 2)
 
     def test_errors_of_all_replicas_are_the_answer(self):
         """Another one might have served it, so it was asked."""

@@ -81,7 +81,7 @@ function update(node, d) {
   const o = d.outcome;
   say(to, `${d.choice}${d.model ? ' · ' + d.model : ''}`);
   say(when, clock(d.time_ms) + (o ? ` · ${o.status && o.status !== 200 ? o.status + ' · ' : ''}${seconds((o.ttft_ms !== null ? o.ttft_ms : o.ms) / 1000)}` : ' · …'));
-  mark(when, 'class', o && o.end !== 'ok' && o.end !== 'client_gone' ? 'when bad' : 'when');
+  mark(when, 'class', o && !['ok', 'client_gone', 'rejected'].includes(o.end) ? 'when bad' : 'when');
   say(why, because(d));
   const end = node.querySelector('.end');
   if (end) say(end, ended(d));

@@ -283,6 +283,7 @@ const ENDS = {
   ok: 'It was answered', client_gone: 'The client left', engine_busy: 'The replica said that it is full', engine_error: 'The replica failed',
   connect_failed: 'The replica could not be reached', broken: 'The connection broke', in_doubt: 'It failed, maybe for the request itself',
   slow: 'Time was up', stalled: 'The replica stood still', not_sent: 'It was not sent',
+  rejected: 'The replica rejected it',
 };
 
 export function ended(d) {

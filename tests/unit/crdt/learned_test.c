@@ -61,9 +61,12 @@ static void the_wire_stays_as_it_is(void **state)
         {{.kind = CRDT_REPORT_LOAD, .value.load = {7, 70000, 8000000, 900, 0xfedcba98, 300}},
          false,
          "021766554433221107f0a20480a4e803840798f5f2f60fac02"},
-        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4}},
+        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4, 0}},
          false,
          "030b6655443322110302030b04"},
+        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4, 1 << 9}},
+         false,
+         "030d6655443322110302030b040002"},
         {{.kind = CRDT_REPORT_LEARNED, .value.learned = sample},
          false,
          "045f66554433221180b518d9d737f1bdf3d5078040fa01e0eac304c0c4077f8020800194b4e4f4cb03adca83f"
