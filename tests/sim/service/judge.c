@@ -334,6 +334,7 @@ void service_judge_ask(struct service_ask *a)
                        (unsigned long long)a->number, a->replica);
     if (a->whole)
         judge_whole(a);
+    service_share_seen(s, a);
     if (a->whole && !failed(a))
         errs_note(a);
     if (a->left)

@@ -408,6 +408,7 @@ bool service_fails_at_once(enum service_ill ill);
 void service_share_begin(struct service *s, unsigned engine);
 void service_share_spoil(struct service *s);
 void service_share_attempt(struct service *s, unsigned engine);
+void service_share_seen(struct service *s, const struct service_ask *a);
 void service_share_end(struct service *s, unsigned engine);
 /* A request was cut. */
 void service_judge_pause(const struct service_ask *a);
@@ -420,6 +421,7 @@ struct service_share {
     unsigned engine;
     uint64_t from_us;
     uint64_t all, own;
+    uint64_t seen; /* its rejections that clients got */
 };
 
 struct service {

@@ -35,12 +35,23 @@ void service_share_attempt(struct service *s, unsigned engine)
     f->own += engine == f->engine;
 }
 
+void service_share_seen(struct service *s, const struct service_ask *a)
+{
+    struct service_share *f = &s->share;
+    const struct service_attempt *t = a->attempts;
+    bool rejected = a->whole && a->status / 100 == 4 && a->replica[0] != '\0';
+    while (t != NULL && !t->rejected)
+        t = t->next;
+    f->seen += f->running && s->world.now_us >= f->from_us && rejected && t != NULL;
+}
+
 void service_share_end(struct service *s, unsigned engine)
 {
     const struct service_share *f = &s->share;
     if (f->running && f->engine == engine)
-        service_say(s, "share of engine %u of %u: %llu of %llu", engine, s->engine_count,
-                    (unsigned long long)f->own, (unsigned long long)f->all);
+        service_say(s, "share of engine %u of %u: %llu of %llu, seen %llu", engine,
+                    s->engine_count, (unsigned long long)f->own, (unsigned long long)f->all,
+                    (unsigned long long)f->seen);
     bool judged = f->running && f->engine == engine && f->all >= LEAST;
     if (judged && f->own * s->engine_count > 2 * f->all + SLACK * s->engine_count)
         service_broken(s, "fair share", "engine %u of %u fails with %s, and got %llu of %llu tries",
