@@ -1,8 +1,8 @@
-/* Rule "fair share": a replica that fails at once while no other does must not attract what the
- * others would do better. */
+/* Rules "fair share" and "rejections": a replica that fails at once while no other does must not
+ * attract what the others would do better, and its clients hardly see it. */
 #include "tests/sim/service/service.h"
 
-enum { LEAST = 80, SLACK = 12, LEARN_US = 500000 };
+enum { LEAST = 40, SLACK = 8, SEEN = 6, SEEN_OF = 20, LEARN_US = 500000 };
 
 bool service_fails_at_once(enum service_ill ill)
 {
@@ -57,5 +57,8 @@ void service_share_end(struct service *s, unsigned engine)
         service_broken(s, "fair share", "engine %u of %u fails with %s, and got %llu of %llu tries",
                        engine, s->engine_count, service_ill_text(s->engines[engine].ill),
                        (unsigned long long)f->own, (unsigned long long)f->all);
+    if (judged && f->seen > SEEN + f->all / SEEN_OF)
+        service_broken(s, "rejections", "%llu of engine %u's reached clients, of %llu tries",
+                       (unsigned long long)f->seen, engine, (unsigned long long)f->all);
     service_share_spoil(s);
 }
