@@ -1,4 +1,4 @@
-/* Content codings of request bodies (RFC 9110, section 8.4): gzip (RFC 1952) and zstd (RFC 8878),
+/* Content codings of bodies (RFC 9110, section 8.4): gzip (RFC 1952) and zstd (RFC 8878),
  * decoded while they stream by.
  *
  *     http_coding_of(&head)                  which one a head names
@@ -52,8 +52,8 @@ const char *http_coding_name(enum http_coding coding);
 
 struct http_decoder;
 
-/* GZIP or ZSTD. ERR_NOMEM. */
-MUST_USE int http_decoder_new(struct http_decoder **out, enum http_coding coding);
+/* GZIP or ZSTD. `trusted`: the ratio is not judged. ERR_NOMEM. */
+MUST_USE int http_decoder_new(struct http_decoder **out, enum http_coding coding, bool trusted);
 void http_decoder_free(struct http_decoder *d);
 
 /* Takes bytes off the front of `in` and writes at most `size` (> 0) of what they stand for. Either

@@ -356,7 +356,8 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
     PUT(&c, " ");
     put_slice(&c, h->reason);
     PUT(&c, "\r\n");
-    put_fields(&c, h, hop_by_hop | written_anew | extra_fields(how->extra, how->extra_count));
+    put_fields(&c, h,
+               hop_by_hop | written_anew | how->drop | extra_fields(how->extra, how->extra_count));
     put_framing(&c, how->framing, how->content_length);
     /* To HEAD, and with 304, the length is that of the body which was not sent. */
     if (how->framing == HTTP_BODY_NONE && h->length_given && h->status >= 200 && h->status != 204)

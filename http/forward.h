@@ -71,6 +71,7 @@ struct http_forward_response {
     bool keep_alive;           /* the client's connection persists */
     enum http_framing framing; /* of the body as it will be sent */
     uint64_t content_length;
+    uint64_t drop; /* HTTP_FIELD_BIT of others that do not go on */
     const struct http_line
         *extra; /* e.g. x-request-id; they replace those of the same known name */
     size_t extra_count;

@@ -188,8 +188,7 @@ static void take_answer(struct upstream *u, struct exchange *x)
     struct upstream_output out;
     bool malformed = false;
     while (!malformed && c->exchange == x && x->upstream == u && upstream_next(u, &out)) {
-        malformed = out.malformed;
-        exchange_response(x, &out);
+        malformed = out.malformed || !exchange_response(x, &out);
     }
     bool present = c->exchange == x && x->upstream == u;
     if (present && !malformed)

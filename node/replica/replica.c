@@ -67,7 +67,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
 {
     uint8_t cured = k->breaker.cured;
     k->health = k->hint = NODE_HEALTH_UNKNOWN;
-    k->asleep = k->gone = k->refuses = k->tls_fails = k->belief_held = false;
+    k->asleep = k->gone = k->refuses = k->tls_fails = k->belief_held = k->packs = false;
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
     k->errors = k->broken = (struct node_backoff){0};
     k->tally = (struct node_tally){0};

@@ -198,6 +198,7 @@ struct node_replica {
     bool gone;                    /* its port refused, and no probe succeeded since */
     uint64_t refused_ms; /* when its port refused a check last */
     bool refuses, tls_fails;      /* so its last probe failed */
+    bool packs;                   /* it answered in a coding that is not decoded here */
     uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
     uint64_t cache_tokens;        /* by the engine itself; 0: unknown */
     uint64_t cache_tokens_heard;  /* the same, reported by another router; 0: by none */

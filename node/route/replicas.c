@@ -344,6 +344,16 @@ unsigned node_router_replica_count(const struct node_router *r)
     return r->replica_count;
 }
 
+bool node_router_replica_packs(const struct node_router *r, unsigned replica)
+{
+    return r->replicas[replica].packs;
+}
+
+void node_router_replica_packs_set(struct node_router *r, unsigned replica)
+{
+    node_router_replica_at(r, replica)->packs = true;
+}
+
 enum node_host_header node_router_host_header(const struct node_router *r, unsigned replica)
 {
     return r->replicas[replica].host_said;

@@ -163,6 +163,10 @@ bool node_router_replica_removed(const struct node_router *r, struct slice name)
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
+/* Whether its answers came in a coding that the router cannot read: it is told so until the replica
+ * is another. */
+bool node_router_replica_packs(const struct node_router *r, unsigned replica);
+void node_router_replica_packs_set(struct node_router *r, unsigned replica);
 /* Whose name the requests there carry as their Host, by the label of its address. */
 enum node_host_header node_router_host_header(const struct node_router *r, unsigned replica);
 /* Changes with probes and with finished requests: poll it to see and log changes. */

@@ -17,7 +17,7 @@ static int run(enum http_coding coding, struct slice body, size_t step, size_t r
                size_t *made)
 {
     struct http_decoder *d;
-    CHECK(http_decoder_new(&d, coding) == 0);
+    CHECK(http_decoder_new(&d, coding, false) == 0);
     int err = 0;
     *made = 0;
     while (body.len > 0 && err == 0) {

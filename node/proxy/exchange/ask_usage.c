@@ -27,16 +27,54 @@ void exchange_usage_ask(struct exchange *x)
     if (at == 0 || (!x->chunked_body &&
                     http_forward_length_change(&x->request.head, body->bytes + question.len) != 0))
         return;
-    x->usage_asked = body_insert(&p->segments, body, at, question) == 0;
-    if (!x->usage_asked && !x->chunked_body) /* no room: as it was, which is shorter */
+    if (body_insert(&p->segments, body, at, question) == 0)
+        x->usage_field = body->first->data + at;
+    else if (!x->chunked_body) /* no room: as it was, which is shorter */
         CHECK(http_forward_length_change(&x->request.head, body->bytes) == 0);
+}
+
+/* Of an answer that cannot be read it could not be taken out again. The question keeps its place, so
+ * that another attempt can ask another replica. */
+void exchange_usage_aim(struct exchange *x)
+{
+    x->usage_asked = !node_router_replica_packs(x->proxy->config.router, x->decision.server);
+    if (x->usage_asked)
+        memcpy(x->usage_field, question.at, question.len);
+    else
+        memset(x->usage_field, ' ', question.len);
+}
+
+/* Once a replica: its next answers are as the engine makes them. */
+static void note_packed(const struct exchange *x, const struct http_head *head)
+{
+    struct proxy *p = x->proxy;
+    node_router_replica_packs_set(p->config.router, x->decision.server);
+    log_event(p->config.log, LOG_WARN, "answer_coding_unread",
+              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.server)),
+              LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
+              LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
+}
+
+bool exchange_usage_again(struct exchange *x, const struct http_head *head)
+{
+    if (!x->usage_asked || head->status / 100 != 2 || http_coding_of(head) != HTTP_CODING_OTHER)
+        return false;
+    note_packed(x, head);
+    if (x->answering || x->alive || x->dropped)
+        return false;
+    exchange_hang_up(x);
+    if (exchange_same_again(x) != 0)
+        exchange_failed(x, UPSTREAM_CONNECT_FAILED);
+    return true;
 }
 
 void exchange_usage_begin(struct exchange *x, const struct http_head *head)
 {
-    x->cuts_usage = x->usage_asked && head->status == 200 && x->scan == EXCHANGE_SCAN_USAGE &&
-                    x->usage.form == HTTP_USAGE_SSE &&
-                    http_head_find(head, SLICE("content-encoding")).at == NULL;
+    if (!x->usage_asked || head->status / 100 != 2)
+        return;
+    if (x->unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE)
+        return;
+    x->cuts_usage = !exchange_is_json(head); /* whatever else it calls itself */
     if (!x->cuts_usage)
         return;
     http_usage_cut_init(&x->cut);

@@ -243,6 +243,8 @@ static int start_upstream(struct exchange *x, bool fresh)
     int err = exchange_host_name(x);
     if (err != 0)
         return ERR_NOMEM;
+    if (x->usage_field != NULL)
+        exchange_usage_aim(x);
     return upstream_start(&x->proxy->engines.pools[x->decision.server], x, request, fresh,
                           &x->upstream);
 }

@@ -1,9 +1,13 @@
 /* Request bodies that come compressed (http/coding.h). Engines take none, and a router that cannot
  * read a body does not know its model. So it is decoded while it comes, and goes on as if it had
- * come so: whole, with its own length and without Content-Encoding. */
+ * come so: whole, with its own length and without Content-Encoding.
+ *
+ * So are answers whose tokens, errors and end the router reads. It accepts no coding of those, but
+ * a proxy before the engine may compress what it likes. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 
@@ -24,7 +28,7 @@ bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
                                    &accepted);
         return false;
     }
-    if (http_decoder_new(&x->decoder, x->coding) != 0) {
+    if (http_decoder_new(&x->decoder, x->coding, false) != 0) {
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return false;
     }
@@ -99,4 +103,15 @@ bool exchange_decode_end(struct exchange *x)
     int err = x->decoder != NULL ? http_decoder_end(x->decoder) : ERR_OK;
     exchange_decode_drop(x);
     return err == ERR_OK || refuse(x, err);
+}
+
+void exchange_unpack_begin(struct exchange *x, const struct http_head *head)
+{
+    enum http_coding coding = http_coding_of(head);
+    bool known = coding == HTTP_CODING_GZIP || coding == HTTP_CODING_ZSTD;
+    if (!known || !x->asks_plain || x->request.to_head)
+        return;
+    x->unpacked = malloc(EXCHANGE_UNPACK_BYTES);
+    if (x->unpacked == NULL || http_decoder_new(&x->unpack, coding, true) != 0)
+        exchange_unpack_drop(x); /* it passes as it came */
 }

@@ -41,7 +41,8 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);
 /* --- from the replica ------------------------------------------------------------------------- */
 
 /* What was taken of the answer. */
-void exchange_response(struct exchange *x, const struct upstream_output *out);
+/* False: it is not what its head says; the connection is as it was: fail it. */
+bool exchange_response(struct exchange *x, const struct upstream_output *out);
 /* What was gathered goes out, at the end of the event. */
 void exchange_flush(struct exchange *x);
 /* The answer is whole. */

@@ -53,6 +53,14 @@ void exchange_decode_drop(struct exchange *x)
     x->decoder_bytes = 0;
 }
 
+void exchange_unpack_drop(struct exchange *x)
+{
+    http_decoder_free(x->unpack);
+    free(x->unpacked);
+    x->unpack = NULL;
+    x->unpacked = NULL;
+}
+
 static void exchange_free(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -270,6 +278,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     deadline_clear(&x->deadline);
     exchange_hold_drop(x);
     exchange_usage_drop(x);
+    exchange_unpack_drop(x);
     exchange_release_booking(x, outcome);
     exchange_kept_drop(x);
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
@@ -331,6 +340,7 @@ void exchange_forget_answer(struct exchange *x)
     client_discard(x->client);
     exchange_hold_drop(x);
     exchange_usage_drop(x);
+    exchange_unpack_drop(x);
     if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
         x->client->last = x->last_asked;
     x->follows = x->alive;

@@ -21,6 +21,7 @@ enum {
     EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
     EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
     EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_UNPACK_BYTES = 16384,         /* of an answer that is decoded, at a time */
     EXCHANGE_HOST_MAX = 264,               /* of a Host that engines may be asked under */
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
     EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
@@ -174,6 +175,10 @@ struct exchange {
     unsigned status;
     enum http_framing out_framing;
     bool usage_asked; /* of the engine, though the client did not ask for it (ask_usage.c) */
+    char *usage_field;           /* where its body does, or has blanks; NULL: nowhere */
+    bool asks_plain;             /* no coding is accepted: what engines answer is read */
+    struct http_decoder *unpack; /* owned, of an answer that has one all the same */
+    char *unpacked;              /* owned: EXCHANGE_UNPACK_BYTES, gathered until the next flush */
     bool cuts_usage;  /* this answer has it, and it is taken out */
     struct http_usage_cut cut;
     uint64_t bytes_out;

@@ -21,7 +21,7 @@
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
  *   ask_usage.c  usage that the client did not ask for
- *   decode.c     bodies that come compressed
+ *   decode.c     bodies that come compressed, of clients and of replicas
  *   request.c    the client's head and body
  *   response.c   the replica's answer on its way to the client
  */
@@ -81,8 +81,10 @@ void exchange_hang_up(struct exchange *x);
 void exchange_hold_drop(struct exchange *x);
 /* The same of what waits to be cut (ask_usage.c). */
 void exchange_usage_drop(struct exchange *x);
-/* Lets go of the decoder of its body (decode.c), if there is one. */
+/* Lets go of the decoder of its body (decode.c), if there is one, */
 void exchange_decode_drop(struct exchange *x);
+/* and of that of its answer. */
+void exchange_unpack_drop(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
 void exchange_forget_answer(struct exchange *x);
 
@@ -285,6 +287,11 @@ unsigned exchange_unpinned(const struct exchange *x);
 void exchange_pin(struct exchange *x);
 /* The request is whole and streams tokens: the engine is to tell them. */
 void exchange_usage_ask(struct exchange *x);
+/* Asks the replica of the present decision, or does not, before an attempt is sent. */
+void exchange_usage_aim(struct exchange *x);
+/* The head of its answer came. It is in a coding that is not read here, so usage could not be taken
+ * out of it: true, the same replica is asked again without that question, once in its life. */
+bool exchange_usage_again(struct exchange *x, const struct http_head *head);
 /* The head of its answer came: whether usage is to be cut out of that, which is longer then. */
 void exchange_usage_begin(struct exchange *x, const struct http_head *head);
 
@@ -298,6 +305,8 @@ bool exchange_decode_begin(struct exchange *x, const struct http_head *head);
 bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *added);
 /* The body is whole. False: it was refused, being none. */
 bool exchange_decode_end(struct exchange *x);
+/* The head of an answer came: whether that is decoded (x->unpack), which makes it longer. */
+void exchange_unpack_begin(struct exchange *x, const struct http_head *head);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 

@@ -142,10 +142,13 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
     struct http_line authorization = {SLICE("Authorization"), engines_authorization(x->proxy)};
     if (head->framing == HTTP_BODY_LENGTH && x->coding == HTTP_CODING_NONE)
         how.framing = HTTP_BODY_LENGTH;  /* "Content-Length: 0" of a POST stays */
-    if (x->proxy->config.access != NULL) /* what the client showed was for this router, and who */
+    if (x->proxy->config.access != NULL) /* what the client showed was for this router */
         how.drop = HTTP_FIELD_BIT(HTTP_AUTHORIZATION) | HTTP_FIELD_BIT(HTTP_X_API_KEY) |
-                   HTTP_FIELD_BIT(HTTP_API_KEY) | /* counts tokens must read the answer */
-                   HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
+                   HTTP_FIELD_BIT(HTTP_API_KEY);
+    bool reads = x->proxy->config.options->ask_usage && exchange_answers_tokens(x->route.kind);
+    x->asks_plain = reads || x->proxy->config.access != NULL; /* who counts tokens must read them */
+    if (x->asks_plain)
+        how.drop |= HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
     if (x->coding != HTTP_CODING_NONE)
         how.drop |= HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
     how.extra = &authorization;

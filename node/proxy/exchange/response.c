@@ -33,7 +33,7 @@ static void choose_scan(struct exchange *x, const struct http_head *head)
     bool counts = x->key_counts && exchange_computes(x->route.kind);
     x->scan = EXCHANGE_SCAN_NONE;
     x->id_told = false;
-    bool packed = http_head_find(head, SLICE("content-encoding")).at != NULL;
+    bool packed = x->unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE;
     if (form < 0 || packed || (!all && !counts))
         return;
     http_usage_init(&x->usage, (enum http_usage_form)form);
@@ -85,6 +85,8 @@ static void gather_head(struct exchange *x, const struct http_head *head)
                                         .content_length = head->content_length,
                                         .extra = lines,
                                         .extra_count = n};
+    if (x->unpack != NULL)
+        how.drop = HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
     client_gather_head(x->client, head, &how);
 }
 
@@ -97,6 +99,8 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     if (head->status >= 400)
         x->outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
     x->first_byte_ms = p->now_ms;
+    if (http_head_has(head, HTTP_CONTENT_ENCODING) && exchange_computes(x->route.kind))
+        exchange_unpack_begin(x, head);
     choose_scan(x, head);
     if (x->scan != EXCHANGE_SCAN_USAGE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
@@ -107,6 +111,8 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     }
     x->last_asked = x->client->last;
     x->out_framing = http_forward_response_framing(head, x->minor);
+    if (x->unpack != NULL && x->out_framing == HTTP_BODY_LENGTH)
+        x->out_framing = x->minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
     exchange_usage_begin(x, head);
     if (x->out_framing == HTTP_BODY_UNTIL_CLOSE ||
         x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
@@ -210,6 +216,21 @@ static bool pass_body(struct exchange *x, struct slice bytes)
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
 }
 
+/* The same of an answer that comes compressed. `*malformed`: it is not what it says. */
+static bool pass_packed(struct exchange *x, struct slice bytes, bool *malformed)
+{
+    size_t n;
+    do {
+        if (client_has_gathered(x->client)) /* what was decoded before may be */
+            flush(x, false);
+        *malformed =
+            http_decoder_next(x->unpack, &bytes, x->unpacked, EXCHANGE_UNPACK_BYTES, &n) != 0;
+        if (*malformed || (n > 0 && !pass_body(x, slice_of(x->unpacked, n))))
+            return false;
+    } while (bytes.len > 0 || n == EXCHANGE_UNPACK_BYTES);
+    return true;
+}
+
 /* The client has the head of a stream, and can be given no other. */
 static bool can_follow(const struct http_head *head)
 {
@@ -226,6 +247,8 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
         exchange_answered(x, head->status);
         return false;
     }
+    if (x->usage_asked && exchange_usage_again(x, head))
+        return false;
     exchange_count_status(x, head->status);
     if (exchange_judge_status(x, head->status))
         return false;
@@ -238,14 +261,28 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
     return true;
 }
 
-void exchange_response(struct exchange *x, const struct upstream_output *out)
+/* The connection may be in its pool again, if the answer had its end. */
+static bool is_malformed(struct exchange *x, const struct upstream_output *out)
 {
+    if (!out->end)
+        return true;
+    x->upstream = NULL;
+    exchange_failed(x, UPSTREAM_UNFINISHED);
+    return false;
+}
+
+bool exchange_response(struct exchange *x, const struct upstream_output *out)
+{
+    bool malformed = false;
     if (out->head != NULL && !begin(x, out->head))
-        return;
-    if (out->body.len > 0 && !pass_body(x, out->body))
-        return;
+        return true;
+    if (out->body.len > 0 && x->unpack == NULL && !pass_body(x, out->body))
+        return true;
+    if (out->body.len > 0 && x->unpack != NULL && !pass_packed(x, out->body, &malformed))
+        return !malformed || !is_malformed(x, out);
     if (out->end)
         exchange_ended(x);
+    return true;
 }
 
 void exchange_flush(struct exchange *x)
@@ -263,6 +300,10 @@ static bool judge_end(struct exchange *x)
 {
     if (is_judged_away(x))
         return false;
+    if (x->unpack != NULL && http_decoder_end(x->unpack) != 0) {
+        exchange_failed(x, UPSTREAM_UNFINISHED);
+        return false;
+    }
     if (x->scan != EXCHANGE_SCAN_NONE)
         http_usage_finish(&x->usage);
     if (x->scan != EXCHANGE_SCAN_USAGE)

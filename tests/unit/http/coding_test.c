@@ -43,7 +43,7 @@ static size_t pack(enum http_coding coding, const char *text, size_t len, char *
 static int decode(enum http_coding coding, size_t len, size_t step, size_t room, size_t *made)
 {
     struct http_decoder *d;
-    assert_int_equal(http_decoder_new(&d, coding), 0);
+    assert_int_equal(http_decoder_new(&d, coding, false), 0);
     assert_true(http_decoder_memory(d) > 0);
     int err = 0;
     *made = 0;
