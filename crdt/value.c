@@ -30,8 +30,8 @@ static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
     wire_write_u8(w, s->engine);
     wire_write_u8(w, s->breaker);
     wire_write_u8(w, s->cured);
-    wire_write_fixed(w, s->rejects, sizeof s->rejects);
     wire_write_u8(w, s->still);
+    wire_write_fixed(w, s->rejects, sizeof s->rejects);
 }
 
 void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
@@ -80,8 +80,8 @@ static void read_sight(struct wire_reader *r, struct crdt_sight *s)
     s->engine = field_u8(r);
     s->breaker = field_u8(r);
     s->cured = field_u8(r);
-    s->rejects = field_u64(r);
     s->still = field_u8(r);
+    s->rejects = field_u64(r);
 }
 
 void crdt_value_read(struct wire_reader *r, enum crdt_report_kind kind,

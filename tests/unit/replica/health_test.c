@@ -247,6 +247,140 @@ static void a_stopped_process_is_back_with_its_first_byte(void **state)
     assert_false(node_replica_avoided(&k, NOW + 60200));
 }
 
+/* --- what has begun there */
+
+enum { CUT = 60000 };
+
+static bool lost(const struct node_replica *k, uint64_t heard_ms, uint64_t now_ms)
+{
+    return node_signs_lost(k, NOW, heard_ms, CUT, now_ms);
+}
+
+static void an_answer_is_lost_when_nothing_shows_work_for_long(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    struct node_scrape s = node_scrape_unknown;
+    s.running = 1;
+    for (uint64_t t = NOW; t <= NOW + 2 * CUT; t += 1000) { /* it counts up to then */
+        s.generation_tokens = s.work.value[0] = (double)(t < NOW + 20000 ? t : NOW + 20000);
+        (void)node_replica_scraped(&k, &s, t);
+        assert_int_equal(lost(&k, t, t), t >= NOW + 20000 + CUT);
+        assert_false(node_signs_lost(&k, NOW, t, 0, t)); /* off */
+    }
+}
+
+/* Metrics that are read no more, and a health check that is fine: nobody knows. */
+static void one_that_tells_nothing_is_not_given_up(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    for (uint64_t t = NOW; t < NOW + 10 * CUT; t += 5000)
+        assert_false(lost(&k, t, t));
+    struct node_scrape s = node_scrape_unknown; /* an SGLang that counts when requests end */
+    s.running = 1;
+    s.generation_tokens = s.work.value[15] = 100;
+    assert_false(node_work_tells_steps(&s.work));
+    for (uint64_t t = NOW; t < NOW + 10 * CUT; t += 5000) {
+        (void)node_replica_scraped(&k, &s, t);
+        assert_false(lost(&k, t, t));
+    }
+}
+
+static void one_that_is_mute_is_lost(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_OTHER);
+    assert_false(lost(&k, NOW, NOW + CUT - 1));
+    assert_true(lost(&k, NOW, NOW + CUT));
+    assert_false(lost(&k, NOW + 1, NOW + CUT)); /* a byte of a probe */
+    k.absent = true; /* it was removed, and is not asked any more */
+    assert_true(lost(&k, NOW + CUT, NOW + CUT));
+}
+
+/* Another router saw a token there. */
+static void what_others_see_is_a_sign_too(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_OTHER);
+    struct node_others others = {.who = 7, .count = 1, .work = 1};
+    node_replica_others(&k, &others, 1, NOW); /* a sum begins */
+    assert_int_equal(k.signs.worked_ms, 0);
+    others.work = 2;
+    node_replica_others(&k, &others, 1, NOW + 5000);
+    assert_int_equal(k.signs.worked_ms, NOW + 5000);
+    assert_int_equal(k.signs.moved_ms, 0); /* late by seconds: no measure for a stall */
+    node_replica_others(&k, &others, 1, NOW + 6000);
+    assert_int_equal(k.signs.worked_ms, NOW + 5000);
+    assert_false(lost(&k, NOW, NOW + CUT));
+}
+
+/* A prompt that takes longer than stall-cut by what is known of the engine. */
+static void a_long_prompt_beside_it_is_explained(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    struct node_watched w = {.waiting = 1, .streaming = 1, .prefill_tokens_max = 100000, .since_ms = NOW};
+    node_signs_watch(&k, &w, W, NOW + 1000);
+    assert_true(k.signs.explained_ms > CUT);
+    assert_false(lost(&k, NOW, NOW + CUT));
+    assert_true(lost(&k, NOW, NOW + k.signs.explained_ms));
+}
+
+/* --- between routers */
+
+/* Three routers with a request each, of which nobody knows more: together it is enough. */
+static void what_waits_at_other_routers_counts(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW, NOW + 10000, 0);
+    struct node_watched w = {.waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW + 10000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_NONE);
+    struct node_signs_heard h = {.waits = 0};
+    node_signs_watch(&k, &w, W, NOW + 3100);
+    node_signs_heard_add(&h, node_signs_report(&k.signs));
+    node_signs_heard_add(&h, node_signs_report(&k.signs));
+    assert_int_equal(h.waits, 2);
+    assert_false(h.found);
+    node_signs_hear(&k.signs, &h);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
+}
+
+/* One found it still: the others avoid it, until they see it move. */
+static void what_another_found_still_is_avoided(void **state)
+{
+    (void)state;
+    struct node_replica first = make(NODE_ENGINE_VLLM), second = make(NODE_ENGINE_VLLM);
+    scrapes(&first, NOW - 1000, NOW, NOW + 4000, 1);
+    struct node_watched w = {.waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 4000};
+    node_signs_watch(&first, &w, W, NOW + 4000);
+    assert_int_equal(first.signs.stall, NODE_STALL_COUNTERS);
+    struct node_signs_heard h = {.waits = 0};
+    node_signs_heard_add(&h, node_signs_report(&first.signs));
+    node_signs_hear(&second.signs, &h);
+    assert_true(node_replica_avoided(&second, NOW + 4000));
+    node_signs_moved(&second.signs, NOW + 4500); /* own eyes */
+    node_signs_hear(&second.signs, &h);
+    assert_false(node_replica_avoided(&second, NOW + 4500));
+    h = (struct node_signs_heard){.waits = 0};
+    node_signs_hear(&second.signs, &h);
+    h.found = true;
+    node_signs_hear(&second.signs, &h); /* again */
+    assert_true(node_replica_avoided(&second, NOW + 5000));
+}
+
+/* A router that is cut off from an engine hears nothing of it: that is not told. */
+static void silence_is_not_told(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    struct node_watched w = {.waiting = 1, .since_ms = NOW, .heard_ms = NOW, .asked_ms = NOW + 500};
+    node_signs_watch(&k, &w, W, NOW + W);
+    assert_int_equal(k.signs.stall, NODE_STALL_SILENT);
+    assert_int_equal(node_signs_report(&k.signs), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +396,14 @@ int main(void)
         cmocka_unit_test(a_stall_is_over_when_it_moves),
         cmocka_unit_test(one_request_tries_it_when_it_says_that_it_is_idle),
         cmocka_unit_test(a_stopped_process_is_back_with_its_first_byte),
+        cmocka_unit_test(an_answer_is_lost_when_nothing_shows_work_for_long),
+        cmocka_unit_test(one_that_tells_nothing_is_not_given_up),
+        cmocka_unit_test(one_that_is_mute_is_lost),
+        cmocka_unit_test(what_others_see_is_a_sign_too),
+        cmocka_unit_test(a_long_prompt_beside_it_is_explained),
+        cmocka_unit_test(what_waits_at_other_routers_counts),
+        cmocka_unit_test(what_another_found_still_is_avoided),
+        cmocka_unit_test(silence_is_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,36 @@ static void a_report_counts_once(void **state)
     assert_true(node_scraped_due(&third, INTERVAL_MS, now));
 }
 
+/* SGLang counts tokens when a request ends. What its schedulers count in between only the router
+ * sees that reads it; the third one hears that it moves, each time. */
+static void work_that_one_reads_moves_it_for_all(void **state)
+{
+    (void)state;
+    uint64_t now = 100000;
+    struct node_replica first = make(2, 0), third = make(2, 2);
+    struct node_scrape s = scrape_of(1000, 1700000000);
+    for (unsigned i = 0; i < 5; i++, now += 1000) {
+        s.work.value[9] = 100 + i; /* sglang:realtime_tokens_total */
+        struct crdt_learned told = reads(&first, &s, now);
+        assert_int_equal(told.engine_work, 0); /* with all that is learned: learned.c */
+        told.engine_work = first.work;
+        node_scraped_hear(&third, 1, &told, false, now + 100);
+    }
+    assert_int_equal(first.work, 4);
+    assert_int_equal(third.work, 0); /* it saw nothing itself */
+    assert_int_equal(third.signs.moved_ms, now - 900);
+    assert_true(node_signs_tells_steps(&third));
+    struct crdt_learned told = reads(&first, &s, now); /* it stands still */
+    told.engine_work = first.work;
+    node_scraped_hear(&third, 1, &told, false, now + 100);
+    assert_int_equal(third.signs.moved_ms, now - 900);
+    assert_int_equal(third.signs.still_ms, now + 100);
+    told.engine_work = 900; /* of another router: where it stands says nothing */
+    told.scrapes = 77;
+    node_scraped_hear(&third, 2, &told, false, now + 200);
+    assert_int_equal(third.signs.moved_ms, now - 900);
+}
+
 /* It scraped by itself once, for want of reports, and hears them again at once. */
 static void who_helped_himself_listens_again(void **state)
 {
@@ -156,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_read_for_all),
         cmocka_unit_test(a_report_counts_once),
+        cmocka_unit_test(work_that_one_reads_moves_it_for_all),
         cmocka_unit_test(who_helped_himself_listens_again),
         cmocka_unit_test(restarts_and_sleep_are_seen_and_change_of_source_is_none),
         cmocka_unit_test(an_answer_that_is_late_is_no_restart),

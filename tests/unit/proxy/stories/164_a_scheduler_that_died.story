@@ -46,7 +46,10 @@ wait 1000
 wait 50
     to 1a: GET /ping HTTP/1.1
 1a answers 200 pong
-wait 1200
+wait 1000
     to 1a: GET /ping HTTP/1.1
+1a answers 200 pong
+wait 250
+    to 1a: GET /health HTTP/1.1
 counters
     requests 2, 2xx 1, upstream reused 1
