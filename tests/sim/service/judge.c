@@ -39,7 +39,8 @@ bool service_has_content(const struct service_ask *a)
 
 static bool has_error_event(const struct service_ask *a)
 {
-    return a->stream && a->status == 200 && body_has(a, "\"error\":{");
+    return a->stream && a->status == 200 &&
+           (body_has(a, "\"error\":{") || body_has(a, "\"error\": {"));
 }
 
 /* Whether a stream has the last event of its API. */

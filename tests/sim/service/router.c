@@ -360,6 +360,8 @@ static void options_draw(struct service *s)
             set(s, first, rows[i].name, service_between(s, rows[i].least, rows[i].most),
                 rows[i].unit);
     }
+    if (s->day == SERVICE_LONE)
+        set(s, first, "connections-max", 60, "");
     set(s, first, "body-bytes-max", 65536, "");
     set(s, first, "buffered-bytes-max", service_chance(s, 0.2) ? 262144 : 4 << 20, "");
     if (service_chance(s, 0.7)) /* else the default, which runs out on days like these */

@@ -36,6 +36,8 @@ static struct service *open_service(const struct service_settings *settings)
     s->hosts_named = node_option_find(SLICE("host-header")) >= 0 && prng_below(&p, 4) == 0;
     uint64_t day = prng_below(&p, 4);
     s->day = day == 0 ? SERVICE_LONE : day == 1 ? SERVICE_PAUSES : SERVICE_MIXED;
+    if (s->day == SERVICE_LONE) /* so many that shares can be told apart */
+        s->clients_max += 15;
     s->patient = s->day == SERVICE_PAUSES || prng_below(&p, 3) == 0;
     world_open(&s->world, s->router_count, settings->seed);
     s->world.checks = false;

@@ -2,7 +2,7 @@
  * attract what the others would do better, and its clients hardly see it. */
 #include "tests/sim/service/service.h"
 
-enum { LEAST = 40, SLACK = 8, SEEN = 6, SEEN_OF = 20, LEARN_US = 500000 };
+enum { LEAST = 30, SLACK = 8, SEEN = 6, SEEN_OF = 20, LEARN_US = 500000 };
 
 bool service_fails_at_once(enum service_ill ill)
 {
@@ -49,8 +49,8 @@ void service_share_end(struct service *s, unsigned engine)
 {
     const struct service_share *f = &s->share;
     if (f->running && f->engine == engine)
-        service_say(s, "share of engine %u of %u: %llu of %llu, seen %llu", engine,
-                    s->engine_count, (unsigned long long)f->own, (unsigned long long)f->all,
+        service_say(s, "share of engine %u of %u: %llu of %llu, seen %llu", engine, s->engine_count,
+                    (unsigned long long)f->own, (unsigned long long)f->all,
                     (unsigned long long)f->seen);
     bool judged = f->running && f->engine == engine && f->all >= LEAST;
     if (judged && f->own * s->engine_count > 2 * f->all + SLACK * s->engine_count)

@@ -61,13 +61,13 @@ static void the_wire_stays_as_it_is(void **state)
         {{.kind = CRDT_REPORT_LOAD, .value.load = {7, 70000, 8000000, 900, 0xfedcba98, 300}},
          false,
          "021766554433221107f0a20480a4e803840798f5f2f60fac02"},
-        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4, 0}},
+        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4, 0, 0}},
          false,
          "030b6655443322110302030b04"},
         {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4, 0, 1 << 9}},
          false,
          "030e6655443322110302030b04000002"},
-        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4, 7}},
+        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4, 7, 0}},
          false,
          "030c6655443322110302030b0407"},
         {{.kind = CRDT_REPORT_LEARNED, .value.learned = {.prompt_tokens = 1, .engine_work = 300}},
@@ -105,7 +105,7 @@ static void the_digests_stay_as_they_are(void **state)
     assert_int_equal(loads, 0);
     assert_int_equal(others, 0xea5ca5f6603342a7);
     crdt_state_load(s, slot, &(struct crdt_load){7, 70000, 8000000, 900, 0, 0});
-    crdt_state_sight(s, slot, &(struct crdt_sight){true, 2, 3, true, 0, 0, 0});
+    crdt_state_sight(s, slot, &(struct crdt_sight){true, 2, 3, true, 0, 0, 0, 0});
     (void)states_tell_nobody(s, 6);
     crdt_reports_digest(crdt_state_reports(s), &loads, &others);
     assert_int_equal(loads, 0xb94fc99a305bb449);
