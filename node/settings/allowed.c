@@ -64,6 +64,33 @@ const char *node_allowed_header_name_not(struct slice value)
     return NULL;
 }
 
+/* scheme://host[:port], as browsers write it: no path, not even a slash (RFC 6454, 6.2). */
+static bool is_origin(struct slice one)
+{
+    static const struct slice between = SLICE("://");
+    const char *at = memmem(one.at, one.len, between.at, between.len);
+    if (at == NULL || at == one.at || one.len > 255)
+        return false;
+    struct slice host = slice_skip(one, (size_t)(at - one.at) + between.len);
+    for (size_t i = 0; i < host.len; i++) {
+        if (host.at[i] <= ' ' || host.at[i] > '~' || strchr("/?#@*\\", host.at[i]) != NULL)
+            return false;
+    }
+    return host.len > 0;
+}
+
+const char *node_allowed_origins_not(struct slice value)
+{
+    if (value.len == 0 || slice_equal(value, SLICE("*")) || slice_equal(value, SLICE("off")))
+        return NULL;
+    while (value.len > 0) {
+        if (!is_origin(slice_trim(slice_cut(&value, ','))))
+            return "want *, off, or origins such as https://chat.example.com, without a path, "
+                   "separated by commas";
+    }
+    return NULL;
+}
+
 const char *node_allowed_replica_dns_not(struct slice value)
 {
     struct node_dns_option parsed;

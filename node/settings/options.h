@@ -167,6 +167,7 @@ struct node_options {
     bool replica_header;
     bool ask_usage;
     uint32_t forwarded_headers; /* enum node_forwarded */
+    char *cors_allow_origin;    /* "*", "off" or "" = off, or origins separated by commas */
     uint32_t host_header;       /* 0: of the replica, 1: of the client */
     uint64_t head_bytes_max;
     uint64_t headers_max;

@@ -409,6 +409,19 @@ static const struct node_option table[] = {
      .help = "X-Forwarded-* and the like",
      .more = "`trust` continues what a proxy in front sent. `replace` drops what clients sent and "
              "writes them anew: right where clients connect directly."},
+    {.name = "cors-allow-origin",
+     .type = NODE_TYPE_STRING,
+     LIVE(cors_allow_origin),
+     .fallback = "*",
+     .wrong = node_allowed_origins_not,
+     .unit = "ORIGIN",
+     .group = "Front door",
+     .help = "whose pages may call; off: say nothing",
+     .more = "For browsers (CORS): `*`, as engines say by default, or origins such as "
+             "`https://chat.example.com`, separated by commas. It is said in answers of the "
+             "router's own, and to preflights, which need no key. Engines' answers keep what the "
+             "engines say. `off` leaves preflights to the engines. "
+             "[Details](http.md#browsers)."},
     {.name = "host-header",
      .type = NODE_TYPE_CHOICE,
      LIVE(host_header),

@@ -62,8 +62,9 @@
         ROW("request-timeout-secs", ONE, SECONDS, "request-timeout", NULL),                        \
         ROW("max-concurrent-requests", ONE, NUMBER, "requests-max",                                \
             "a true limit of requests in flight: more wait"),                                      \
-        ROW("cors-allowed-origins", MANY, MISSING, NULL,                                           \
-            "what engines say of CORS is passed on (vLLM: --allowed-origins)"),                    \
+        ROW("cors-allowed-origins", MANY, BY_HAND, "cors-allow-origin",                            \
+            "`*` is the default; name the origins, separated by commas. It is said in the "        \
+            "router's own answers; engines say it in theirs (vLLM: --allowed-origins)"),           \
         ROW("retry-max-retries", ONE, NUMBER, "retries-max", NULL),                                \
         ROW("retry-initial-backoff-ms", ONE, NEEDLESS, NULL, NOTE_BACKOFF),                        \
         ROW("retry-max-backoff-ms", ONE, NEEDLESS, NULL, NOTE_BACKOFF),                            \

@@ -130,9 +130,9 @@ static void answer(struct exchange *x, const struct http_answer *given,
         return;
     }
     struct http_answer a = *given;
-    struct http_line lines[12];
+    struct http_line lines[12 + EXCHANGE_CORS_LINES];
     size_t n = 0;
-    CHECK(a.extra_count + 4 <= ARRAY_LEN(lines));
+    CHECK(a.extra_count + 4 + EXCHANGE_CORS_LINES <= ARRAY_LEN(lines));
     for (; n < a.extra_count; n++)
         lines[n] = a.extra[n];
     if (x->request_id.len > 0)
@@ -142,6 +142,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
             (struct http_line){SLICE(PROBE_ROUTER_NAME), slice_of_cstr(x->proxy->identity)};
     x->status = status;
     n += say_why(x, lines + n);
+    n += exchange_cors_lines(x, lines + n);
     a.extra = lines;
     a.extra_count = n;
     a.client_minor = x->minor;

@@ -21,6 +21,7 @@ enum {
     EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
     EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
     EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_ORIGIN_MAX = 256,             /* of an Origin that is said again */
     EXCHANGE_UNPACK_BYTES = 16384,         /* of an answer that is decoded, at a time */
     EXCHANGE_HOST_MAX = 264,               /* of a Host that engines may be asked under */
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
@@ -111,6 +112,7 @@ struct exchange {
     uint64_t started_ms;
     struct slice request_id;
     uint16_t host_len; /* of the client's Host, where that may go to an engine; 0: it has none */
+    uint16_t origin_len; /* of the Origin, where only some may call and it may; else 0 */
     uint8_t session_len;
     uint8_t stored_id_len;
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
@@ -196,6 +198,7 @@ struct exchange {
     char request_id_text[EXCHANGE_ID_MAX];
     char path[EXCHANGE_PATH_MAX]; /* empty until the head is read */
     char host[EXCHANGE_HOST_MAX];
+    char origin[EXCHANGE_ORIGIN_MAX];
     char session[EXCHANGE_SESSION_MAX];
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */

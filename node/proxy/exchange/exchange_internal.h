@@ -5,7 +5,9 @@
  *   spent.c      what it used, for its key
  *   kept.c       a rejection that another replica is asked about
  *   exchange.c   life: made, finished, logged
+ *   cors.c       what pages of other origins may know of those
  *   answer.c     answers of the router's own, refusals
+ *   preflight.c  whether they may send requests
  *   ending.c     answers that end badly: counted, and said to the client
  *   overload.c   the wait for room at a replica
  *   pin.c        the data-parallel rank that was chosen, put into the request; it alone calls
@@ -93,6 +95,22 @@ void exchange_forget_answer(struct exchange *x);
 /* The end: what it used is counted for its key. */
 void exchange_spent(struct exchange *x);
 
+/* --- cors.c ----------------------------------------------------------------------------------- */
+
+enum { EXCHANGE_CORS_LINES = 3 };
+/* By the setting, and the origin that asks: nothing is said; all may; this one may; it may not. */
+enum exchange_cors {
+    EXCHANGE_CORS_OFF,
+    EXCHANGE_CORS_ANY,
+    EXCHANGE_CORS_LISTED,
+    EXCHANGE_CORS_OTHER,
+};
+enum exchange_cors exchange_cors_of(const struct exchange *x);
+
+/* By its head: whether the page that asks may know the answer. */
+void exchange_cors_note(struct exchange *x, const struct http_head *head);
+/* What an answer of the router's own says of that. Returns how many lines. */
+size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines);
 /* --- answer.c -------------------------------------------------------------------------------- */
 
 /* An error that a replica said in place of its answer. Ends the exchange. */
@@ -106,6 +124,10 @@ bool exchange_passes_for_lack(const struct exchange *x);
 /* The rejection that is kept goes to the client, and ends the exchange: true. Errors of the
  * router's own do the same while it stands. */
 bool exchange_answer_kept(struct exchange *x);
+/* --- preflight.c ----------------------------------------------------------------------------- */
+
+/* A browser asks whether a page may send a request. True: answered. */
+bool exchange_preflight(struct exchange *x, const struct http_head *head);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
 

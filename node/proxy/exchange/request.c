@@ -244,6 +244,10 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
     }
     if (!x->local) {
         x->route = http_path_lookup(head->path, head->method);
+        if (http_head_has(head, HTTP_ORIGIN))
+            exchange_cors_note(x, head);
+        if (head->method == HTTP_METHOD_OPTIONS && exchange_preflight(x, head))
+            return false;
         if (exchange_key_refuse(x, head) || refuse_path(x))
             return false;
         enum http_path_kind kind = x->route.kind;

@@ -58,7 +58,7 @@ static void lone_trouble(struct service *s)
     unsigned engine = (unsigned)service_below(s, s->engine_count);
     bool alone = true;
     for (unsigned i = 0; i < s->engine_count; i++)
-        alone &= s->engines[i].ill == SERVICE_WELL && s->engines[i].up;
+        alone &= service_is_well(s, i);
     if (s->engines[engine].ill != SERVICE_WELL || (s->day == SERVICE_LONE && !alone))
         return;
     service_engine_ill(s, engine, draw_ill(s), service_between(s, 1000, 7000) * SERVICE_MS);

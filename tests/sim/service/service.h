@@ -405,6 +405,8 @@ bool service_between_events(struct slice body, size_t at);
 
 /* An engine is ill from now on; another one too; a request reached one; it is well again. */
 bool service_fails_at_once(enum service_ill ill);
+/* And has been for long enough to be found so. */
+bool service_is_well(const struct service *s, unsigned engine);
 void service_share_begin(struct service *s, unsigned engine);
 void service_share_spoil(struct service *s);
 void service_share_attempt(struct service *s, unsigned engine);

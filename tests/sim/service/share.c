@@ -2,12 +2,27 @@
  * attract what the others would do better, and its clients hardly see it. */
 #include "tests/sim/service/service.h"
 
-enum { LEAST = 30, SLACK = 8, SEEN = 6, SEEN_OF = 20, LEARN_US = 500000 };
+enum {
+    LEAST = 30,
+    SLACK = 8,
+    SEEN = 6,
+    SEEN_OF = 20,
+    LEARN_US = 500000,
+    WELL_US = 1500000 /* then a router has found it so */
+};
 
 bool service_fails_at_once(enum service_ill ill)
 {
     return ill == SERVICE_REJECTS || ill == SERVICE_LOST_MODEL || ill == SERVICE_500 ||
-           ill == SERVICE_503 || ill == SERVICE_429 || ill == SERVICE_ERROR_EVENT;
+           ill == SERVICE_503 || ill == SERVICE_429 || ill == SERVICE_ERROR_EVENT ||
+           ill == SERVICE_ERROR_LATE;
+}
+
+bool service_is_well(const struct service *s, unsigned engine)
+{
+    const struct service_engine *e = &s->engines[engine];
+    return e->ill == SERVICE_WELL && e->up &&
+           (e->well_since_us == 0 || s->world.now_us >= e->well_since_us + WELL_US);
 }
 
 void service_share_begin(struct service *s, unsigned engine)
@@ -15,7 +30,7 @@ void service_share_begin(struct service *s, unsigned engine)
     const struct service_engine *e = &s->engines[engine];
     bool alone = true;
     for (unsigned i = 0; i < s->engine_count; i++)
-        alone &= i == engine || s->engines[i].ill == SERVICE_WELL;
+        alone &= i == engine || service_is_well(s, i);
     s->share = (struct service_share){.running = alone && service_fails_at_once(e->ill),
                                       .engine = engine,
                                       .from_us = s->world.now_us + LEARN_US};

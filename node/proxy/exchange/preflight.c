@@ -1,0 +1,33 @@
+/* Before a page of another origin sends a request with a key or with JSON its browser asks whether it
+ * may: an OPTIONS, which has no key and names no model. So the router answers it, by the setting
+ * cors-allow-origin. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+/* Seconds: how long a browser need not ask again, as engines say it (Starlette). */
+static const struct slice max_age = SLICE("600");
+
+bool exchange_preflight(struct exchange *x, const struct http_head *head)
+{
+    struct slice method = http_head_find(head, SLICE("access-control-request-method"));
+    struct slice fields = http_head_find(head, SLICE("access-control-request-headers"));
+    enum exchange_cors cors = exchange_cors_of(x);
+    if (method.len == 0 || !http_head_has(head, HTTP_ORIGIN) || cors == EXCHANGE_CORS_OFF ||
+        x->route.kind == HTTP_PATH_CONTROL)
+        return false;
+    if (cors == EXCHANGE_CORS_OTHER) {
+        x->limit = "cors-allow-origin";
+        exchange_answer_error(x, 403, slice_of("", 0),
+                              "Pages of this origin may not call (cors-allow-origin).");
+        return true;
+    }
+    struct http_line lines[3];
+    size_t n = 0;
+    char methods[64];
+    http_methods_text(x->route.methods, methods, sizeof methods);
+    lines[n++] = (struct http_line){SLICE("access-control-allow-methods"), slice_of_cstr(methods)};
+    if (fields.len > 0) /* "*" would not stand for Authorization */
+        lines[n++] = (struct http_line){SLICE("access-control-allow-headers"), fields};
+    lines[n++] = (struct http_line){SLICE("access-control-max-age"), max_age};
+    exchange_answer(x, 204, slice_of("", 0), slice_of("", 0), lines, n);
+    return true;
+}
