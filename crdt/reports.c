@@ -34,8 +34,7 @@ struct reporter {
 
 struct crdt_reports {
     const struct crdt_registry *registry;
-    uint64_t self;
-    uint64_t load_version, version;
+    uint64_t self, load_version, version;
     unsigned routers_max; /* this one too */
     unsigned count;
     struct reporter **reporter; /* by router; own one too */

@@ -4,7 +4,9 @@
 #include "base/number.h"
 #include "node/replica/health.h"
 
-const double NODE_REJECT_TRY = 0.05;
+/* Being rejected twice costs an engine next to nothing, so 20 times that may be risked for one good
+ * request. */
+static const double worth_own = 0.05;
 
 /* How likely a replica that accepts is at fault: it was set up anew since. */
 static const double own_well = 0.001;
@@ -62,6 +64,11 @@ double node_reject_own(const struct node_reject *j, const struct node_rejection 
     bool feared = !j->known || (is_by_status(x->status) && !j->agreed);
     double own = number_max(j->own, feared ? own_feared * prior->pays : 0);
     return own / (own + (1 - own) * prior->bad);
+}
+
+bool node_reject_is_worth(double own)
+{
+    return own >= worth_own;
 }
 
 void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
@@ -243,8 +250,9 @@ static double bad_of_first(const struct node_reject_clients *c)
 struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *c, uint64_t id)
 {
     const struct node_reject_client *row = id != 0 ? row_of(c, id) : NULL;
-    struct node_reject_prior out = {
-        .bad = bad_of_first(c), .pays = (1 + c->contradicted) / (1 + c->contradicted + c->confirmed)};
+    struct node_reject_prior out = {.bad = bad_of_first(c),
+                                    .pays = (1 + c->contradicted) /
+                                            (1 + c->contradicted + c->confirmed)};
     if (row != NULL)
         out.bad = (out.bad * client_weight + (double)row->rejected) /
                   (client_weight + (double)row->rejected + (double)row->accepted);

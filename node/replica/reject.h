@@ -1,24 +1,24 @@
 /* Rejections: answers of 4xx, and whose fault each is. A rejection is evidence against a replica
- * only if another replica then accepted the same bytes: it is *contradicted*. If another one rejects
- * them as well it is *confirmed*, and the request is to blame.
+ * only if another replica then accepted the same bytes: it is *contradicted*. If another one
+ * rejects them as well it is *confirmed*, and the request is to blame.
  *
  * Before anybody else was asked, two beliefs say how likely a contradiction is (docs/adr/0049):
  *
  *   own      of a replica: that it rejects what it should serve. Low once it accepted something, or
- *            another one agreed with it; a rejection multiplies its odds, the more the less the client
- *            is known for bad requests.
+ *            another one agreed with it; a rejection multiplies its odds, the more the less the
+ *            client is known for bad requests.
  *   bad      of a client: the share of its requests that are rejected for what they are.
  *
- * A rejection is tried elsewhere where own is NODE_REJECT_TRY or more. Of a replica of which nothing
- * is known, and of a status that mostly depends on the replica, more is feared, as long as trying
- * elsewhere pays: where all reject alike it soon does not.
+ * A rejection is tried elsewhere where own is 5 % or more (node_reject_is_worth()). Of a replica of
+ * which nothing is known, and of a status that mostly depends on the replica, more is feared, as
+ * long as trying elsewhere pays: where all reject alike it soon does not.
  *
  * A contradiction holds one *kind* of request against the replica (API, with tools or media, or
  * streamed), as one without a tool parser serves all that has no tools. Two kinds without anything
- * accepted in between are taken for all of them. It is avoided for these kinds: for a back-off, then
- * until one request that can be sent again has tried it and was accepted. While another replica is
- * asked about its rejection it is avoided for that kind, too: it answers at once, so it would have
- * room for everything.
+ * accepted in between are taken for all of them. It is avoided for these kinds: for a back-off,
+ * then until one request that can be sent again has tried it and was accepted. While another
+ * replica is asked about its rejection it is avoided for that kind, too: it answers at once, so it
+ * would have room for everything.
  *
  * Routers report the kinds that they hold against a replica, and the others avoid it for them. One
  * of those that found out at the same moment keeps the back-off, and tries it for all. A router
@@ -40,10 +40,6 @@ enum {
     NODE_REJECT_HEED_MS = 60000,   /* others' reports are heeded so long without own evidence */
 };
 
-/* From which belief on another replica is asked: being rejected twice costs an engine next to
- * nothing, so 20 times that may be risked for one good request. */
-extern const double NODE_REJECT_TRY;
-
 /* A rejection, as it is judged. */
 struct node_rejection {
     unsigned replica;     /* whose it is: the row of its address */
@@ -56,8 +52,9 @@ struct node_rejection {
 
 /* What is known of all together, when a rejection is judged. */
 struct node_reject_prior {
-    double bad;  /* the share of bad requests that is believed of its client */
-    double pays; /* how many of the rejections that were tried elsewhere were accepted there, 0..1 */
+    double bad; /* the share of bad requests that is believed of its client */
+    double
+        pays; /* how many of the rejections that were tried elsewhere were accepted there, 0..1 */
 };
 
 /* Part of struct node_replica. Starts by node_reject_init(). */
@@ -92,6 +89,8 @@ void node_reject_renew(struct node_reject *j);
 /* The belief that it is the replica's own fault. */
 double node_reject_own(const struct node_reject *j, const struct node_rejection *x,
                        const struct node_reject_prior *prior);
+/* Whether another replica is to be asked with that belief. */
+bool node_reject_is_worth(double own);
 /* It goes to the client without another replica being asked. */
 void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                         const struct node_reject_prior *prior);
@@ -142,7 +141,7 @@ struct node_reject_clients {
     unsigned count; /* rows in use */
     struct node_reject_client {
         uint64_t id;
-        uint64_t at; /* by the clock */
+        uint64_t at;              /* by the clock */
         float rejected, accepted; /* fading */
     } rows[NODE_REJECT_CLIENTS_MAX];
 };

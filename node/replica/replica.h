@@ -324,8 +324,8 @@ static inline bool node_replica_spare(const struct node_replica *k, uint64_t now
 /* In a back-off, or on trial since; leaving, or stalled; or for some requests. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
-    return k->reject.kinds != 0 || k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
-           k->broken.until_ms > now_ms || k->signs.stalls.trial ||
+    return k->reject.kinds != 0 || k->errors.trial || k->broken.trial ||
+           k->errors.until_ms > now_ms || k->broken.until_ms > now_ms || k->signs.stalls.trial ||
            node_signs_avoided(&k->signs, now_ms);
 }
 

@@ -189,8 +189,8 @@ enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 static bool is_taken(const struct node_router *r, const struct node_replica *k,
                      const struct node_replica *rank, enum takes takes, uint64_t now_ms)
 {
-    if (takes != TAKES_ALL && (node_replica_stands_still(rank, now_ms) ||
-                               node_router_reject_avoids(r, rank->server)))
+    if (takes != TAKES_ALL &&
+        (node_replica_stands_still(rank, now_ms) || node_router_reject_avoids(r, rank->server)))
         return false;
     switch (takes) {
     case TAKES_GOOD:

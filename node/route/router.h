@@ -94,8 +94,8 @@ struct node_request {
                           1 << enum node_engine */
     bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
-    uint8_t kind;   /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
-    bool again;     /* it can be sent again if it is rejected */
+    uint8_t kind;      /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
+    bool again;        /* it can be sent again if it is rejected */
     enum node_company company;
     int kept_for_it;  /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
     bool may_wait;    /* where only those that are kept for others are left: ERR_AGAIN */

@@ -89,14 +89,15 @@ static bool is_safe(const struct exchange *x)
  * know the model, or the stored response, was asked a question. */
 static bool is_charged(const struct exchange *x, enum verdict_reason why)
 {
-    return !(why == RETRY_REJECTED && x->free_retry) && why != RETRY_CONNECT && why != RETRY_DRAINS && why != RETRY_MODEL &&
-           why != RETRY_STORED && why != RETRY_RANK;
+    return !(why == RETRY_REJECTED && x->free_retry) && why != RETRY_CONNECT &&
+           why != RETRY_DRAINS && why != RETRY_MODEL && why != RETRY_STORED && why != RETRY_RANK;
 }
 
 static bool is_left(const struct exchange *x, enum verdict_reason why)
 {
     uint64_t max = x->proxy->config.options->retries_max;
-    bool left = is_charged(x, why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
+    bool left =
+        is_charged(x, why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
     bool committed = x->answering && !BUG(RETRY_ANSWERED);
     return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }

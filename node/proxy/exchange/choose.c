@@ -40,6 +40,13 @@ bool exchange_only_there(const struct exchange *x)
     return stored && !x->asking_around;
 }
 
+bool exchange_reject_again(const struct exchange *x)
+{
+    return exchange_computes(x->route.kind) && !x->dropped && x->request.body->complete &&
+           !x->suspect.died && x->retries < x->proxy->config.options->retries_max &&
+           exchange_stored_response(x).len == 0;
+}
+
 void exchange_describe(const struct exchange *x, struct node_request *out)
 {
     *out = (struct node_request){.session = session_of(x),

@@ -62,7 +62,8 @@ static enum node_outcome outcome_of(unsigned error_status)
 {
     if (error_status == 429 || error_status == 503)
         return NODE_OUTCOME_ENGINE_BUSY;
-    return error_status >= 400 && error_status < 500 ? NODE_OUTCOME_REJECTED : NODE_OUTCOME_ENGINE_ERROR;
+    return error_status >= 400 && error_status < 500 ? NODE_OUTCOME_REJECTED
+                                                     : NODE_OUTCOME_ENGINE_ERROR;
 }
 
 bool exchange_unfinished(const struct exchange *x)

@@ -143,7 +143,7 @@ struct exchange {
     unsigned said;    /* the error status of the last answer that was let go; 0: none */
     struct exchange_doubt doubt;
     struct exchange_kept kept;
-    bool free_retry; /* the next one after a rejection counts against nothing */
+    bool free_retry;          /* the next one after a rejection counts against nothing */
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
     struct upstream_request question; /* a GET of the stored response */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];

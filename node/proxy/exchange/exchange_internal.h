@@ -46,6 +46,8 @@ bool exchange_is_json(const struct http_head *head);
 bool exchange_names_model(enum http_path_kind kind);
 /* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
 bool exchange_computes(enum http_path_kind kind);
+/* The kind of request by which replicas differ in what they accept (node/replica/reject.h). */
+uint8_t exchange_reject_kind(const struct exchange *x);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
@@ -189,6 +191,8 @@ struct slice exchange_host_location(const struct exchange *x, const struct http_
 /* The stored response that the request asks for or continues: only its maker has it. Empty: none.
  */
 struct slice exchange_stored_response(const struct exchange *x);
+/* Whether it can be sent again if it is rejected. */
+bool exchange_reject_again(const struct exchange *x);
 /* Whether the router knows that only this replica can answer. */
 bool exchange_only_there(const struct exchange *x);
 /* Books a replica that was not tried yet. */
@@ -268,10 +272,6 @@ bool exchange_is_ours(int err);
 
 /* --- reject.c -------------------------------------------------------------------------------- */
 
-/* The kind of request by which replicas differ in what they accept (node/replica/reject.h). */
-uint8_t exchange_reject_kind(const struct exchange *x);
-/* Whether it can be sent again if it is rejected. */
-bool exchange_reject_again(const struct exchange *x);
 /* Whether an answer of that status may be tried elsewhere, so that its body is waited for. */
 bool exchange_reject_waits(const struct exchange *x, unsigned status);
 /* An answer of 4xx is whole, or said in an event (`said`; else NULL: what is held is the answer).

@@ -80,3 +80,37 @@ bool exchange_is_plain(struct exchange *x)
     x->plain_known = true;
     return x->plain;
 }
+
+static unsigned api_of(enum http_path_kind kind)
+{
+    switch (kind) {
+    case HTTP_PATH_CHAT:
+        return 1;
+    case HTTP_PATH_COMPLETIONS:
+        return 2;
+    case HTTP_PATH_RESPONSES:
+        return 3;
+    case HTTP_PATH_MESSAGES:
+        return 4;
+    case HTTP_PATH_GENERATE:
+    case HTTP_PATH_TOKENS:
+        return 5;
+    case HTTP_PATH_PROMPT:
+    case HTTP_PATH_INVOCATIONS:
+        return 6;
+    case HTTP_PATH_MEDIA:
+        return 7;
+    default:
+        return 0;
+    }
+}
+
+uint8_t exchange_reject_kind(const struct exchange *x)
+{
+    unsigned kind = api_of(x->route.kind) * 8;
+    if (!x->skimming || !x->skim.understood)
+        return (uint8_t)kind;
+    bool media = chain_media(&http_skim_chain(&x->skim)->content) > 0;
+    return (uint8_t)(kind + http_skim_has_tools(&x->skim) * 4U + media * 2U +
+                     x->skim.flags[HTTP_SKIM_STREAM]);
+}

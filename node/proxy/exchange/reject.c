@@ -13,49 +13,6 @@
 
 #include <stdio.h>
 
-/* --- the request ----------------------------------------------------------------------------- */
-
-static unsigned api_of(enum http_path_kind kind)
-{
-    switch (kind) {
-    case HTTP_PATH_CHAT:
-        return 1;
-    case HTTP_PATH_COMPLETIONS:
-        return 2;
-    case HTTP_PATH_RESPONSES:
-        return 3;
-    case HTTP_PATH_MESSAGES:
-        return 4;
-    case HTTP_PATH_GENERATE:
-    case HTTP_PATH_TOKENS:
-        return 5;
-    case HTTP_PATH_PROMPT:
-    case HTTP_PATH_INVOCATIONS:
-        return 6;
-    case HTTP_PATH_MEDIA:
-        return 7;
-    default:
-        return 0;
-    }
-}
-
-uint8_t exchange_reject_kind(const struct exchange *x)
-{
-    unsigned kind = api_of(x->route.kind) * 8;
-    if (!x->skimming || !x->skim.understood)
-        return (uint8_t)kind;
-    bool media = chain_media(&http_skim_chain(&x->skim)->content) > 0;
-    return (uint8_t)(kind + http_skim_has_tools(&x->skim) * 4U + media * 2U +
-                     x->skim.flags[HTTP_SKIM_STREAM]);
-}
-
-bool exchange_reject_again(const struct exchange *x)
-{
-    return exchange_computes(x->route.kind) && !x->dropped && x->request.body->complete &&
-           !x->suspect.died && x->retries < x->proxy->config.options->retries_max &&
-           exchange_stored_response(x).len == 0;
-}
-
 static struct node_rejection rejection_of(const struct exchange *x, unsigned status)
 {
     return (struct node_rejection){.replica = x->decision.server,
@@ -80,7 +37,7 @@ static bool is_caught(const struct exchange *x, const struct node_rejection *wha
 
 static bool is_worth_it(const struct exchange *x, const struct node_rejection *what)
 {
-    return node_router_reject_own(x->proxy->config.router, what) >= NODE_REJECT_TRY;
+    return node_reject_is_worth(node_router_reject_own(x->proxy->config.router, what));
 }
 
 bool exchange_reject_waits(const struct exchange *x, unsigned status)

@@ -45,7 +45,7 @@ static bool rejects(unsigned i, unsigned status, uint64_t id, bool good)
     struct node_rejection x = rejection(i, 1, status, id);
     struct node_reject_prior prior = node_reject_prior_of(&clients, id);
     double own = node_reject_own(&at[i], &x, &prior);
-    if (own < NODE_REJECT_TRY) {
+    if (!node_reject_is_worth(own)) {
         node_reject_passed(&at[i], &x, &prior);
         node_reject_client_rejected(&clients, id, 1 - own, false);
         return false;

@@ -12,7 +12,7 @@ static struct node_rejection rejection(unsigned replica, uint64_t now_ms)
 static void caught(struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     struct node_rejection x = rejection(replica, now_ms);
-    assert_true(node_router_reject_own(r, &x) >= NODE_REJECT_TRY);
+    assert_true(node_reject_is_worth(node_router_reject_own(r, &x)));
     node_router_reject_doubt(r, &x, true);
     assert_true(node_router_reject_contradicted(r, &x, now_ms));
     node_router_reject_doubt(r, &x, false);
