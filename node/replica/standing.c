@@ -75,7 +75,9 @@ static struct node_standing still(const struct node_replica *k, uint64_t now_ms)
     const struct node_signs *s = &k->signs;
     if (s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms)
         return avoided(NODE_STANDING_STALLED, if_later(s->stalls.until_ms, now_ms));
-    return s->quiet ? avoided(NODE_STANDING_QUIET, 0) : (struct node_standing){0};
+    if (s->quiet)
+        return avoided(NODE_STANDING_QUIET, 0);
+    return s->warned ? avoided(NODE_STANDING_ELSEWHERE, 0) : (struct node_standing){0};
 }
 
 /* What node_replica_in_trouble() goes by, in its order of weight. */

@@ -24,7 +24,7 @@ enum node_standing_why {
     NODE_STANDING_BROKE,     /* a back-off: connections failed or broke */
     NODE_STANDING_REJECTS,   /* requests that others accept; all of them, or some */
     NODE_STANDING_TRIAL,     /* the back-off is over, one request tries it */
-    NODE_STANDING_ELSEWHERE, /* another router has it in a back-off, or on trial */
+    NODE_STANDING_ELSEWHERE, /* another router has it in a back-off, on trial, or found it still */
     NODE_STANDING_FULL,      /* it said that its queue is full */
     NODE_STANDING_KEPT,      /* kept for a request that may be poison */
     NODE_STANDING_SLOW_START,

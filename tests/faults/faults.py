@@ -13,6 +13,9 @@ Per row, medians of the runs:
     upstream    requests that arrived at engines, for each one offered
     p99         time to the first token of streams, before the fault and during it; those that the fault hit are
                 left out: they are at a replica that it touches (where it does not touch all), or moved
+    held        the longest that a client without a token waited for its first one, and how many waited over 8 s
+    failed      clients that got no whole answer, whatever they had of it
+    beside      p99 of the others while the engine is stopped, against that while it is drained (row pause)
     moved       streams that broke or waited in vain at one replica and began at another; the longest time to that
     first good  after an outage of all: seconds until somebody got a token
 
@@ -39,6 +42,8 @@ import rows  # noqa: E402
 HANGS_MAX, FIRST_GOOD_MAX = 3, 1.0
 KILLED_MAX = 2      # engines, by one poison request: the one that got it, and one retry
 P99_MORE_MAX = 0.1  # seconds: less is the machine's noise
+LATE = 8.0          # seconds for a first token, where an engine hangs
+NOISE = 0.005       # seconds between two equal p99 on one machine
 WARM = 2.0  # seconds of load that nobody looks at
 
 
@@ -87,14 +92,25 @@ def figures(row, results, scene, at, upstream, caught):
         spared = []
     avoidable = [r for r in failed if r not in spared]
     cut = [r for r in asked if not r.good and r.tokens > 0 and r.failure != "mixed"]
-    silent = [r for r in cut if r.error is None]
+    silent = [r for r in cut if r.error is None and r.failure != "gave up"]  # that was the client, by itself
+    first = [(r.first if r.first is not None else r.end) - r.at for r in asked if r.at >= at - 1]
     wrong = [r for r in asked if r.failure in ("mixed", "no token", "garbage")]
-    hangs = [r for r in asked if r.waited > l.HANG + expected and r not in spared]
+    hangs = [r for r in asked if r.waited > l.HANG + expected and r not in spared and
+             not (r.tokens > 0 and row.late_max is not None)]  # what has begun there waits for the engine
     out["offered"] = len(results)
     out["avoidable"] = len(avoidable)
     out["unavoidable"] = len(spared)
     out["hangs"] = len(hangs)
     out["longest_wait_s"] = round(max((r.waited for r in asked), default=0), 2)
+    out["held_s"] = round(max(first, default=0), 2)
+    out["late"] = sum(v > LATE for v in first)
+    out["failed"] = sum(not r.good for r in asked)
+    if scene.paused is not None:
+        def p99(begin, end):
+            return l.percentile([r.ttft for r in results if r.stream and r.ttft is not None and r.id not in caught
+                                 and begin <= r.at < end and r.replica not in scene.touched], 0.99)
+        out["p99_drained_s"] = p99(scene.drained, scene.drained + scene.resumed - scene.paused)
+        out["p99_paused_s"] = p99(scene.paused, scene.resumed)
     out["cut"] = len(cut)
     out["cut_silent"] = len(silent)
     out["wrong"] = len(wrong)
@@ -137,6 +153,13 @@ def missed(row, m):
         out.append("cut without an event")
     if m["wrong"] > 0:
         out.append("wrong")
+    if row.failed_max is not None and m["failed"] > row.failed_max:
+        out.append("failed")
+    if row.late_max is not None and m["late"] > row.late_max:
+        out.append("first tokens late")
+    if row.beside is not None and m["p99_drained_s"] and m["p99_paused_s"] and \
+            m["p99_paused_s"] > max(row.beside * m["p99_drained_s"], m["p99_drained_s"] + NOISE):
+        out.append("p99 beside")
     if m["upstream"] > row.upstream_max:
         out.append("upstream")
     if m.get("killed", 0) > KILLED_MAX:
@@ -168,6 +191,11 @@ def show(row, routers, m, wrongs):
            m["wrong"], m["upstream"], ms(m["p99_before_s"]) + " -> " + ms(m["p99_during_s"]), moved_of(m), first,
            (", ".join(wrongs) or "ok") + (", %g killed, %s" % (m["killed"], m["poison"]) if "killed" in m else ""),
            " " + json.dumps(m["failures"]) if m["failures"] else ""), flush=True)
+    if row.late_max is not None or row.beside is not None:
+        more = "held %.1f s, %g waited over %g s, %g failed" % (m["held_s"], m["late"], LATE, m["failed"])
+        if row.beside is not None:
+            more += ", p99 drained %s ms, paused %s ms" % (ms(m["p99_drained_s"]), ms(m["p99_paused_s"]))
+        print("  %-14s %s" % ("", more), flush=True)
 
 
 def markdown(paths):

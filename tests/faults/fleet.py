@@ -141,6 +141,12 @@ class Fleet:
     def addresses(self):
         return [(HOST, r.port) for r in self.routers]
 
+    def drain(self, engine, on):
+        """At all routers: they share the wish."""
+        got = self.routers[0].admin("POST", "/%s?replica=%s" % ("drain" if on else "undrain", engine.name))
+        if got.status // 100 != 2:
+            raise AssertionError("drain: %r" % got)
+
     def count(self):
         return sum(e.count() for e in self.engines)
 

@@ -18,6 +18,10 @@ class Row:
         self.all_touched = how.get("all_touched", False)
         self.needs_drop = how.get("needs_drop", False)
         self.mix = how.get("mix")
+        self.failed_max = how.get("failed_max")    # clients that get no whole answer; None: as the rest says
+        self.held_max = how.get("held_max")        # seconds for a first token that a client may wait, and
+        self.late_max = how.get("late_max")        # how many may wait longer than 8 s
+        self.beside = how.get("beside")            # p99 of the others against that with the engine drained
         self.upstream_max = how.get("upstream_max", 1.2 if self.all_out else 1.1)
 
 
@@ -29,6 +33,7 @@ class Scene:
         self.touched = set()    # names of engines that the fault hits
         self.outage = None      # (from, to) when no engine was well
         self.killed = 0         # engines that a poison request took
+        self.drained = self.paused = self.resumed = None  # when each began, of `pause`
         self.one = fleet.engines[0]
 
     async def do(self, function, *args, **how):
@@ -67,6 +72,25 @@ async def kill(s):
     s.touch(s.one)
     await s.do(s.one.kill)
     await s.wait()
+
+
+async def pause(s):
+    """Stopped for ten seconds at most, then it goes on. Before that it is drained for as long: what the
+    others' clients wait then is the measure."""
+    s.touch(s.one)
+    third = min(10, s.seconds / 3)
+    s.drained = f.time.monotonic()
+    await s.do(s.fleet.drain, s.one, True)
+    await asyncio.sleep(third)
+    await s.do(s.fleet.drain, s.one, False)
+    await asyncio.sleep(s.seconds / 12)
+    s.paused = f.time.monotonic()
+    s.one.sim.signal(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(third)
+    finally:
+        s.one.sim.signal(signal.SIGCONT)
+    s.resumed = f.time.monotonic()
 
 
 async def hang(s):
@@ -173,8 +197,10 @@ ROWS = [
         engine=("--on-term", "drain")),
     Row("rolling-exit", "the same, each exits at once", rolling(signal.SIGTERM, 1.0), all_touched=True),
     Row("kill", "kill -9", kill),
-    Row("stop", "SIGSTOP", hang),
-    Row("stuck", "work hangs, /health and /metrics fine", failing("stuck")),
+    Row("pause", "SIGSTOP for 10 s, after a drain as long (--seconds 45)", pause, failed_max=0, beside=1.1),
+    Row("stop", "SIGSTOP", hang, late_max=3),
+    Row("stuck", "work hangs, /health and /metrics fine", failing("stuck"), late_max=3),
+    Row("hang", "new requests hang alone, /health and /metrics fine", failing("hang"), late_max=3),
     Row("crawl", "ten times slower", failing("crawl", factor=10)),
     Row("full", "503, queue full, for a while", failing_a_while("full")),
     Row("429", "429", failing("status_429")),
@@ -187,6 +213,8 @@ ROWS = [
         all_fail(lambda e: e.fail("status_500", health=True), lambda e: e.fail("none")),
         all_out=True, all_touched=True),
     Row("sglang-full", "SGLang: queue full for a while", failing_a_while("full"), engine=SGLANG),
+    Row("sglang-stuck", "SGLang: the same as stuck", failing("stuck"), engine=SGLANG, late_max=3),
+    Row("sglang-hang", "SGLang: the same as hang", failing("hang"), engine=SGLANG, late_max=3),
     Row("sglang-drain", "SGLang: SIGTERM, drains", drain_sglang, engine=SGLANG + ("--on-term", "drain")),
     Row("sglang-die", "SGLang: scheduler killed", die, engine=SGLANG),
     Row("core", "vLLM: core killed", die),
