@@ -55,7 +55,10 @@ static enum service_ill draw_ill(struct service *s)
 /* On a day of few kinds: long enough to be judged. */
 static void lone_trouble(struct service *s)
 {
+    /* The same one all day: its peers are in no back-off for what they did before. */
     unsigned engine = (unsigned)service_below(s, s->engine_count);
+    if (s->day == SERVICE_LONE)
+        engine = s->rock == 0 ? 1 : 0;
     bool alone = true;
     for (unsigned i = 0; i < s->engine_count; i++)
         alone &= service_is_well(s, i);

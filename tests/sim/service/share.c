@@ -6,7 +6,7 @@ enum {
     LEAST = 30,
     SLACK = 8,
     SEEN = 6,
-    SEEN_OF = 20,
+    SEEN_OF = 10,
     LEARN_US = 500000,
     WELL_US = 1500000 /* then a router has found it so */
 };
