@@ -86,7 +86,7 @@
     X(CUT_AT_PAUSE, "an answer is cut as soon as its engine is silent for a while", SERVICE,       \
       "cut in a pause, needless cut", 6)                                                           \
     X(REJECT_COUNTS_AS_SPARE, "a replica that rejects at once passes for one with room", SERVICE,  \
-      "fair share, rejections", 2)                                                                 \
+      "fair share, rejections", 3)                                                                 \
     X(HOST_OF_CLIENT, "engines are asked by the name that the client used", SERVICE, "host", 15)   \
     X(ERROR_EVENT_ENDS, "an error event with [DONE] behind it passes for an answer", SERVICE,      \
       "avoidable", 1)

@@ -31,9 +31,10 @@ void service_share_begin(struct service *s, unsigned engine)
     bool alone = true;
     for (unsigned i = 0; i < s->engine_count; i++)
         alone &= i == engine || service_is_well(s, i);
-    s->share = (struct service_share){.running = alone && service_fails_at_once(e->ill),
-                                      .engine = engine,
-                                      .from_us = s->world.now_us + LEARN_US};
+    /* Until its list is read again a router asks it for a model that it lost, and then another. */
+    bool fails = service_fails_at_once(e->ill) && e->ill != SERVICE_LOST_MODEL;
+    s->share = (struct service_share){
+        .running = alone && fails, .engine = engine, .from_us = s->world.now_us + LEARN_US};
 }
 
 void service_share_spoil(struct service *s)
