@@ -73,8 +73,8 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->tally = (struct node_tally){0};
     node_reject_renew(&k->reject);
     k->breaker = (struct node_breaker){.cured = cured};
-    k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total,
-                                   .reported = k->signs.reported};
+    k->signs =
+        (struct node_signs){.stalls_total = k->signs.stalls_total, .reported = k->signs.reported};
     k->scraped = (struct node_scraped){0};
     k->foreign = (struct node_foreign){0};
     k->room = (struct node_room){0};

@@ -188,15 +188,15 @@ struct node_replica {
     uint64_t told_last;
     enum node_engine engine;
     enum node_host_header host_said; /* by its label */
-    bool engine_said;        /* by the settings of this router: its answers do not count */
-    unsigned probe_failures; /* in a row */
+    bool engine_said;                /* by the settings of this router: its answers do not count */
+    unsigned probe_failures;         /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
     unsigned answer_failures;     /* in a row, for want of a connection or of its end */
     unsigned error_answers;       /* 5xx in a row */
     unsigned probes_refused;      /* bit 1 << enum node_probe: its last answer was 401 or 403 */
     bool gone;                    /* its port refused, and no probe succeeded since */
-    uint64_t refused_ms; /* when its port refused a check last */
+    uint64_t refused_ms;          /* when its port refused a check last */
     bool refuses, tls_fails;      /* so its last probe failed */
     bool packs;                   /* it answered in a coding that is not decoded here */
     uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */

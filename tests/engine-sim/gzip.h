@@ -1,4 +1,4 @@
-/* The gzip format (RFC 1952) without compression: blocks that are stored (RFC 1951, 3.2.4). Pure. */
+/* The gzip format (RFC 1952) without compression: stored blocks (RFC 1951, 3.2.4). Pure. */
 #ifndef TESTS_ENGINE_SIM_GZIP_H
 #define TESTS_ENGINE_SIM_GZIP_H
 

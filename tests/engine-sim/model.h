@@ -85,7 +85,7 @@ struct sim_request {
 
 enum { SIM_STEP_BUCKETS = 14 };
 
-/* Upper bounds of the histogram of tokens a step, as vLLM's: 1, 8, 16, 32, ... 16384, without end. */
+/* Upper bounds of the histogram of tokens a step, as vLLM's: 1, 8, 16, ... 16384, without end. */
 uint64_t sim_step_bucket(unsigned i);
 
 struct sim_counters {

@@ -484,30 +484,23 @@ static void on_gone(void *context, struct sim_conn *conn)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-bool service_is_sglang(unsigned engine)
-{
-    return engine % 3 == 2;
-}
-
 void service_engine_start(struct service *s, unsigned engine)
 {
     struct service_engine *e = &s->engines[engine];
     bool sglang = service_is_sglang(engine);
-    char cache[16], output[16], decode[16];
-    (void)snprintf(cache, sizeof cache, "%u", 16384);
-    (void)snprintf(output, sizeof output, "%u", 12);
+    char decode[16];
     (void)snprintf(decode, sizeof decode, "%u", 4 + engine * 3);
     const char *words[] = {"engine-sim",
                            "--model",
                            "m",
                            "--cache-tokens",
-                           cache,
+                           "16384",
                            "--block-tokens",
                            "16",
                            "--prefill-rate",
                            "20000",
                            "--output-tokens",
-                           output,
+                           "12",
                            "--decode-base-ms",
                            decode,
                            "--on-term",

@@ -9,6 +9,11 @@ static double seconds(struct service *s, uint64_t least_ms, uint64_t most_ms)
     return (double)service_between(s, least_ms, most_ms) / 1e3;
 }
 
+bool service_is_sglang(unsigned engine)
+{
+    return engine % 3 == 2;
+}
+
 /* Text that parsers hold back, and what keeps such a stream alive. */
 static void draw_silence(struct service *s, struct service_habits *h)
 {

@@ -257,9 +257,9 @@ static bool was_without_budget(const struct service_ask *a)
     return false;
 }
 
-/* It was there when two engines died, or their connections did, which a router cannot tell apart: it
- * may be poison, as far as a router can know. Or when one
- * hung whose server lives, and the last engine that is well is not risked. */
+/* It was there when two engines died, or their connections did, which is one to a router: it may
+ * be poison, as far as a router can know. Or when one hung whose server lives, and the last engine
+ * that is well is not risked. */
 static bool may_be_poison(const struct service_ask *a)
 {
     unsigned died = 0, hung = 0;

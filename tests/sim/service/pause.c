@@ -34,7 +34,8 @@ void service_judge_pause(const struct service_ask *a)
     const struct service_client *c = a->client;
     uint64_t most_ms = stall_cut_ms(s);
     uint64_t quiet_ms = t == NULL ? 0 : (s->world.now_us - t->sent_us) / SERVICE_MS;
-    if (a->whole || t == NULL || most_ms == 0 || !service_has_content(a))
+    /* Of one that moved, nobody knows here whose answer was cut. */
+    if (a->whole || t == NULL || a->ran != 1 || most_ms == 0 || !service_has_content(a))
         return;
     bool slow = c->manner == SERVICE_READS_SLOWLY || c->manner == SERVICE_TRICKLES;
     bool late = s->world.now_us >

@@ -224,7 +224,6 @@ struct service_engine {
 };
 
 void service_engines_open(struct service *s);
-bool service_is_sglang(unsigned engine);
 void service_engines_free(struct service *s);
 bool service_engine_accepts(const struct service_engine *e);
 void service_engine_accept(struct service_engine *e, struct service_end *end);
@@ -239,6 +238,7 @@ const char *service_ill_text(enum service_ill ill);
 /* --- habit.c --------------------------------------------------------------------------------- */
 
 struct sim_options;
+bool service_is_sglang(unsigned engine);
 void service_habits_draw(struct service *s, struct service_habits *h);
 void service_habits_apply(const struct service_engine *e, struct sim_options *o);
 void service_habits_say(const struct service *s, const struct service_engine *e);
