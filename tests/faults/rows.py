@@ -191,17 +191,6 @@ def set_up_otherwise(mode, **how):
     return run
 
 
-def pause(seconds):
-    """As by SIGSTOP, and it goes on."""
-    async def run(s):
-        s.touch(s.one)
-        s.one.sim.signal(signal.SIGSTOP)
-        await s.wait(min(1, seconds / s.seconds))
-        s.one.sim.signal(signal.SIGCONT)
-        await s.wait(max(0, 1 - seconds / s.seconds))
-    return run
-
-
 async def drain_sglang(s):
     s.touch(s.one)
     await s.do(s.one.count)
@@ -255,7 +244,6 @@ ROWS = [
         run=crash(load.CHAT, {"messages": [{"role": "user", "content": "%s %s" % (POISON, "word " * 50)}]})),
     Row("sglang-poison", "SGLang: token id beyond the vocabulary", all_touched=True, engine=SGLANG,
         run=crash(load.COMPLETIONS, {"prompt": [1 << 20]})),
-    Row("pause", "SIGSTOP for 10 s, then it goes on", pause(10), cut_max=0),
     Row("pause-steps", "its steps pause for 3 s, /health and /metrics fine", failing_a_while("stuck", 0.3), cut_max=0),
     Row("silent", "SGLang: all hold back text for 1.5 s, coarse metrics", failing("none"), cut_max=0,
         engine=SGLANG + COARSE + ("--silence", "1.5", "--silence-after", "2", "--silence-share", "0.3")),
