@@ -82,7 +82,14 @@
     X(END_UNTOLD, "the end of a stream is not passed on", SERVICE,                                 \
       "needless cut, avoidable, malformed", 10)                                                    \
     X(RARE_PIECE, "one piece of an answer in a thousand is lost", SERVICE, "bytes, needless cut",  \
-      20)
+      20)                                                                                          \
+    X(CUT_AT_PAUSE, "an answer is cut as soon as its engine is silent for a while", SERVICE,       \
+      "cut in a pause, needless cut", 6)                                                           \
+    X(REJECT_COUNTS_AS_SPARE, "a replica that rejects at once passes for one with room", SERVICE,  \
+      "fair share, rejections", 3)                                                                 \
+    X(HOST_OF_CLIENT, "engines are asked by the name that the client used", SERVICE, "host", 15)   \
+    X(ERROR_EVENT_ENDS, "an error event with [DONE] behind it passes for an answer", SERVICE,      \
+      "avoidable", 1)
 
 /* Those that only real processes show: of sockets, files, clocks, signals and ciphers. Name; what
  * the code does wrong. jepsen-lite/bugs says what provokes each, and who must catch it. */

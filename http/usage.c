@@ -61,7 +61,9 @@ static void line_end(struct http_usage *u)
 {
     if (u->line == IN_NAME && u->name_len == 0)
         event_end(u);
-    else if (u->line == IN_NAME && is_data_name(u))
+    else if (u->line == IN_NAME)
+        u->has_field = true;
+    if (u->line == IN_NAME && is_data_name(u))
         data_begin(u); /* a field without a colon has an empty value */
     u->line = IN_NAME;
     u->name_len = 0;
@@ -78,6 +80,7 @@ static void name_step(struct http_usage *u, char c)
         u->mark_len = MARK_LEN;
     }
     if (c == ':') {
+        u->has_field |= u->name_len > 0;
         u->line = is_data_name(u) ? AFTER_COLON : IN_OTHER;
         if (u->line == AFTER_COLON)
             data_begin(u);
@@ -258,13 +261,27 @@ void http_usage_feed(struct http_usage *u, const void *bytes, size_t len)
         sse_feed(u, slice_of(bytes, len));
 }
 
+/* Whether the line that is cut began like a field of an event stream. */
+static bool begins_a_field(const struct http_usage *u)
+{
+    static const struct slice names[] = {SLICE("data"), SLICE("event"), SLICE("id"),
+                                         SLICE("retry")};
+    for (size_t i = 0; i < ARRAY_LEN(names) && u->line == IN_NAME && u->name_len > 0; i++)
+        if (slice_starts_with(names[i], slice_of(u->name, u->name_len)))
+            return true;
+    return false;
+}
+
 void http_usage_finish(struct http_usage *u)
 {
     if (u->form == HTTP_USAGE_SSE) {
+        bool had_field = u->has_field, cut = begins_a_field(u);
         u->ended_in = (uint8_t)http_usage_place(u);
         u->finished = true;
         if (u->line != IN_NAME || u->name_len > 0)
             line_end(u);
+        if (cut)
+            u->has_field = had_field;
         event_end(u); /* engines may forget the last blank line */
         return;
     }
@@ -281,8 +298,8 @@ bool http_usage_unfinished(const struct http_usage *u)
         return false;
     if (u->form != HTTP_USAGE_SSE)
         return u->understood && !http_json_failed(&u->json);
-    /* What is no event, but lines of something else, has begun a name that no event ended. */
-    return u->understood || (u->line == IN_NAME && u->name_len == 0 && u->mark_len == 0);
+    /* Lines of something else are no events, and a comment is no line of anything. */
+    return u->understood || !u->has_field;
 }
 
 enum http_usage_place http_usage_place(const struct http_usage *u)

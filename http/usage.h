@@ -68,6 +68,7 @@ struct http_usage {
     uint8_t done_len;   /* SSE: bytes of the data, while they match [DONE] */
     bool after_cr;      /* SSE: a LF belongs to the CR before */
     bool has_data;      /* SSE: the event has a data line */
+    bool has_field;     /* SSE: a line came that is no comment, or a name and its colon */
     bool is_terminal;   /* the event says that the stream ends */
     bool carries_token; /* the event has content */
     bool repeats;       /* the event only repeats what came before (response.*.done) */
@@ -101,7 +102,7 @@ void http_usage_finish(struct http_usage *u);
 
 /* The body ended and is not whole, although its framing may say so: a stream without the terminal
  * event of its API and without an error event, or half of a JSON value. A body of which nothing is
- * understood is never called unfinished; a stream in which nothing came is. */
+ * understood is never called unfinished; a stream in which nothing came but comments is. */
 bool http_usage_unfinished(const struct http_usage *u);
 
 /* Where a stream stands, for who must add an event of its own to what came so far. */

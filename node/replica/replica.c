@@ -128,6 +128,8 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
         go_down(k, now_ms);
     bool gone_now = refused && !k->gone;
     k->gone = k->gone || refused;
+    if (refused)
+        k->refused_ms = now_ms;
     return gone_now;
 }
 

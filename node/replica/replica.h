@@ -197,6 +197,7 @@ struct node_replica {
     unsigned probes_refused;  /* bit 1 << enum node_probe: its last answer was 401 or 403 */
     bool models_stale;        /* its list of models may be that of another process */
     bool gone;                /* its port refused, and no probe succeeded since */
+    uint64_t refused_ms;      /* when its port refused a check last */
     bool refuses, tls_fails;  /* so its last probe failed */
     bool packs;               /* it answered in a coding that is not decoded here */
     uint32_t context_said;    /* tokens of a prompt with its answer, by the settings; 0: nothing */

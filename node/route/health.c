@@ -82,6 +82,12 @@ bool node_router_replica_gone(const struct node_router *r, unsigned replica)
     return node_router_process_at(r, replica)->gone;
 }
 
+bool node_router_request_lost(const struct node_router *r, unsigned replica, uint64_t began_ms)
+{
+    const struct node_replica *k = node_router_process_at(r, replica);
+    return k->gone && began_ms <= k->refused_ms;
+}
+
 bool node_router_replica_errs(const struct node_router *r, unsigned replica)
 {
     return node_router_process_at(r, replica)->error_answers > 0;

@@ -321,6 +321,9 @@ bool node_router_replica_leaving(const struct node_router *r, unsigned replica);
 bool node_router_replica_asleep(const struct node_router *r, unsigned replica);
 /* Whether its port refused the last probe. */
 bool node_router_replica_gone(const struct node_router *r, unsigned replica);
+/* Whether a request that was sent at `began_ms` went to a process that is gone: its port refused
+ * since. One that its port took later is at the next process, which may not be well yet. */
+bool node_router_request_lost(const struct node_router *r, unsigned replica, uint64_t began_ms);
 /* Whether its last answers were errors, and its own ones. */
 bool node_router_replica_errs(const struct node_router *r, unsigned replica);
 /* By the signs of its own row alone. */

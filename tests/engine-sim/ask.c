@@ -1,16 +1,13 @@
 #include "tests/engine-sim/ask.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "http/json.h"
-
-/* Where in the prompt a piece belongs, in the order of rendering. */
-enum section { TOOLS, SYSTEM, MESSAGES, PROMPT, SECTIONS, FIELDS, NESTED };
-
-enum kind { MESSAGE, TEXT, MEDIA, TOKEN };
+#include "tests/engine-sim/ask_internal.h"
 
 enum { MEDIA_TOKENS = 64, SPECIAL_IM_START = 1, SPECIAL_IM_END, SPECIAL_TOOLS, SPECIAL_MEDIA };
 
@@ -20,6 +17,7 @@ struct reader {
     struct slice in;
     unsigned depth;
     bool is_object;
+    bool begins; /* a tool, with the next piece */
     enum section section;
     struct slice top; /* key of the outermost object */
     struct slice key; /* the last one anywhere */
@@ -109,7 +107,17 @@ static void message_text(struct reader *r, struct slice text)
     if (!in_list) /* input: "text" */
         piece_add(a, MESSAGES, MESSAGE)->role = SLICE("user");
     bool media = is(r->key, "url") || is(r->key, "image_url") || is(r->key, "data");
-    piece_add(a, MESSAGES, media ? MEDIA : TEXT)->text = text;
+    bool reasoning =
+        is(r->key, "reasoning_content") || is(r->key, "reasoning") || is(r->key, "thinking");
+    piece_add(a, MESSAGES, media ? MEDIA : reasoning ? REASONING : TEXT)->text = text;
+}
+
+static void tool_piece(struct reader *r, struct slice text)
+{
+    struct sim_piece *p = piece_add(r->ask, TOOLS, TEXT);
+    p->text = text;
+    p->begins = r->begins;
+    r->begins = false;
 }
 
 static void tool_text(struct reader *r, struct slice text)
@@ -117,7 +125,7 @@ static void tool_text(struct reader *r, struct slice text)
     struct sim_ask *a = r->ask;
     if (is(r->key, "name") && r->depth <= 4 && a->tool_name.len == 0)
         a->tool_name = text;
-    piece_add(a, TOOLS, TEXT)->text = text;
+    tool_piece(r, text);
 }
 
 static void on_string(struct reader *r, struct slice text)
@@ -130,8 +138,11 @@ static void on_string(struct reader *r, struct slice text)
         tool_text(r, text);
         break;
     case SYSTEM:
-        if (!is(r->key, "type"))
-            piece_add(r->ask, SYSTEM, TEXT)->text = text;
+        if (!is(r->key, "type")) {
+            struct sim_piece *p = piece_add(r->ask, SYSTEM, TEXT);
+            p->text = text;
+            p->begins = r->depth > 1;
+        }
         break;
     case PROMPT:
         piece_add(r->ask, PROMPT, TEXT)->text = text;
@@ -174,7 +185,7 @@ static void on_number(struct reader *r, struct slice number)
         a->wrong_tokens |= !whole || value >= SIM_VOCABULARY;
         piece_add(a, r->section, TOKEN)->id = (uint32_t)(value % SIM_VOCABULARY);
     } else if (r->section == TOOLS) {
-        piece_add(a, TOOLS, TEXT)->text = number;
+        tool_piece(r, number);
     } else if (r->depth == 1 && is(r->key, "routed_dp_rank")) {
         (void)sim_ask_integer(number, &a->routed_dp_rank);
     } else if (r->depth == 1 && is(r->key, "data_parallel_rank")) {
@@ -215,7 +226,7 @@ static void on_key(struct reader *r, struct slice key)
     r->key = key;
     if (r->depth > 1) {
         if (r->section == TOOLS)
-            piece_add(a, TOOLS, TEXT)->text = key;
+            tool_piece(r, key);
         return;
     }
     r->top = key;
@@ -237,6 +248,7 @@ static bool step(struct reader *r)
         r->is_object |= r->depth++ == 0;
         if (r->section == PROMPT) /* the Responses API's "text" is something else */
             r->section = FIELDS;
+        r->begins |= r->section == TOOLS && r->depth == 3;
         if (r->section == MESSAGES && r->depth == 3)
             (void)piece_add(r->ask, MESSAGES, MESSAGE);
         return true;

@@ -15,8 +15,9 @@
 enum sim_tool_choice { SIM_TOOL_AUTO, SIM_TOOL_NONE, SIM_TOOL_REQUIRED };
 
 struct sim_piece {
-    uint8_t section; /* enum section of ask.c */
+    uint8_t section; /* enum section of ask_internal.h */
     uint8_t kind;
+    bool begins; /* a tool, or a block of system text in a list */
     struct slice text;
     struct slice role; /* of a message */
     uint32_t id;       /* a token id of the prompt */
@@ -62,6 +63,18 @@ bool sim_ask_integer(struct slice text, int64_t *out);
 /* ERR_SYNTAX: no JSON object; error_at is set. */
 int sim_ask_parse(struct sim_ask *a, struct slice body);
 void sim_ask_free(struct sim_ask *a);
+
+/* What an engine does to a prompt before it looks it up (ask_rewrite.c). Slices are borrowed, by
+ * the request too. */
+struct sim_rewrite {
+    struct slice drop; /* a leading block of system text that begins so is left out; empty: none */
+    struct slice lead; /* text ahead of all; empty: none */
+    bool system_first; /* later system messages move to the head */
+    bool sort_tools;
+    bool trim_reasoning; /* of the assistant, before the last message of the user */
+};
+
+void sim_ask_rewrite(struct sim_ask *a, const struct sim_rewrite *how);
 
 /* Adds the prompt to the chain. `continues`: the chain ends in an answer that this goes on from. */
 void sim_ask_render(const struct sim_ask *a, struct sim_chain *chain, bool continues);

@@ -38,6 +38,13 @@ void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t 
         sim_engine_die(e);
     if (fail->mode == SIM_FAIL_ABORT)
         sim_engine_abort(e);
+    if (fail->mode == SIM_FAIL_FORGET)
+        sim_published_forget(e);
+    if (fail->mode == SIM_FAIL_PAUSE)
+        e->pause_ns = for_ms * 1000000;
+    bool at_once = fail->mode == SIM_FAIL_PAUSE || fail->mode == SIM_FAIL_FORGET;
+    if (at_once && fail->probes == SIM_HEALTH_AS_FAIL)
+        sim_fail_end(e);
 }
 
 /* Others hit the engine as a whole. */
@@ -45,7 +52,8 @@ static bool of_requests(enum sim_fail_mode mode)
 {
     return mode != SIM_FAIL_NONE && mode != SIM_FAIL_REFUSE && mode != SIM_FAIL_STUCK &&
            mode != SIM_FAIL_SLEEP && mode != SIM_FAIL_CRAWL && mode != SIM_FAIL_DIE &&
-           mode != SIM_FAIL_ABORT && mode != SIM_FAIL_POISON;
+           mode != SIM_FAIL_ABORT && mode != SIM_FAIL_POISON && mode != SIM_FAIL_PAUSE &&
+           mode != SIM_FAIL_FORGET && mode != SIM_FAIL_CONTEXT;
 }
 
 struct sim_fail sim_fail_take(struct sim_engine *e)
@@ -76,16 +84,35 @@ static unsigned index_of(const char *name, const char *const *names, unsigned co
 }
 
 static const char *const modes[] = {
-    [SIM_FAIL_NONE] = "none",         [SIM_FAIL_REFUSE] = "refuse",
-    [SIM_FAIL_HANG] = "hang",         [SIM_FAIL_RESET] = "reset_mid_stream",
-    [SIM_FAIL_500] = "status_500",    [SIM_FAIL_503] = "status_503",
-    [SIM_FAIL_SLOW] = "slow",         [SIM_FAIL_429] = "status_429",
-    [SIM_FAIL_DRAINING] = "draining", [SIM_FAIL_FULL] = "full",
-    [SIM_FAIL_STUCK] = "stuck",       [SIM_FAIL_SLEEP] = "sleep",
-    [SIM_FAIL_CRAWL] = "crawl",       [SIM_FAIL_ERROR] = "error",
-    [SIM_FAIL_END] = "end",           [SIM_FAIL_GARBAGE] = "garbage",
-    [SIM_FAIL_DIE] = "die",           [SIM_FAIL_POISON] = "poison",
+    [SIM_FAIL_NONE] = "none",
+    [SIM_FAIL_REFUSE] = "refuse",
+    [SIM_FAIL_HANG] = "hang",
+    [SIM_FAIL_RESET] = "reset_mid_stream",
+    [SIM_FAIL_500] = "status_500",
+    [SIM_FAIL_503] = "status_503",
+    [SIM_FAIL_SLOW] = "slow",
+    [SIM_FAIL_429] = "status_429",
+    [SIM_FAIL_DRAINING] = "draining",
+    [SIM_FAIL_FULL] = "full",
+    [SIM_FAIL_STUCK] = "stuck",
+    [SIM_FAIL_SLEEP] = "sleep",
+    [SIM_FAIL_CRAWL] = "crawl",
+    [SIM_FAIL_ERROR] = "error",
+    [SIM_FAIL_END] = "end",
+    [SIM_FAIL_GARBAGE] = "garbage",
+    [SIM_FAIL_DIE] = "die",
+    [SIM_FAIL_POISON] = "poison",
     [SIM_FAIL_ABORT] = "abort",
+    [SIM_FAIL_SILENT] = "silent",
+    [SIM_FAIL_PAUSE] = "pause",
+    [SIM_FAIL_FORGET] = "forget",
+    [SIM_FAIL_CONTEXT] = "context",
+    [SIM_FAIL_401] = "status_401",
+    [SIM_FAIL_403] = "status_403",
+    [SIM_FAIL_404] = "status_404",
+    [SIM_FAIL_422] = "status_422",
+    [SIM_FAIL_NO_TEMPLATE] = "no_template",
+    [SIM_FAIL_NO_TOOL_PARSER] = "no_tool_parser",
 };
 
 static const char *const healths[] = {
@@ -105,7 +132,9 @@ static bool wish_read(const json_t *wish, struct sim_fail *fail, uint64_t *for_m
                           : SIM_HEALTH_AS_FAIL;
     *for_ms = member(wish, "for_ms", 0);
     if (mode == ARRAY_LEN(modes) || health == ARRAY_LEN(healths) ||
-        (mode == SIM_FAIL_REFUSE && *for_ms == 0) || (mode == SIM_FAIL_POISON && poison == NULL))
+        (mode == SIM_FAIL_REFUSE && *for_ms == 0) || (mode == SIM_FAIL_POISON && poison == NULL) ||
+        (mode == SIM_FAIL_PAUSE && *for_ms == 0) ||
+        (mode == SIM_FAIL_CONTEXT && member(wish, "tokens", 0) < 2))
         return false;
     *fail = (struct sim_fail){
         .mode = (enum sim_fail_mode)mode,
@@ -114,6 +143,7 @@ static bool wish_read(const json_t *wish, struct sim_fail *fail, uint64_t *for_m
         .rank = (int)member(wish, "rank", UINT64_MAX),
         .delay_ms = member(wish, "delay_ms", 1000),
         .factor = (double)member(wish, "factor", 10),
+        .tokens = member(wish, "tokens", 0),
         .health = json_is_true(probes),
         .probes = (enum sim_health)health,
         .health_delay_ms = member(wish, "health_delay_ms", 10000),
@@ -131,7 +161,7 @@ void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice bod
     json_decref(wish);
     if (!understood || fail.rank >= (int)e->ranks.count) {
         sim_http_answer(c, 400, SIM_JSON,
-                        SLICE("{\"error\":\"unknown mode, or refuse without for_ms\"}"), NULL);
+                        SLICE("{\"error\":\"unknown mode, or without what it needs\"}"), NULL);
         return;
     }
     c->keep_alive &= fail.mode != SIM_FAIL_REFUSE;

@@ -33,6 +33,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 uint64_t sim_engine_due_ns(const struct sim_engine *e)
 {
     uint64_t at_ns = sooner(sim_server_due_ns(&e->server), e->fail_until_ns);
+    at_ns = sooner(at_ns, sooner(sim_ping_due_ns(e), sooner(e->pause_due_ns, e->reset_due_ns)));
     uint64_t next_ns = sim_ranks_next_event_ns(&e->ranks);
     if (next_ns != SIM_NEVER && e->rate > 0) {
         double left_ns = next_ns > e->base_ns ? (double)(next_ns - e->base_ns) : 0;
@@ -54,6 +55,7 @@ void sim_engine_pump(struct sim_engine *e)
     sim_ranks_advance(&e->ranks, sim_now_ns(e));
     while ((r = sim_ranks_changed(&e->ranks)) != NULL)
         sim_job_progress((struct sim_job *)r);
+    sim_published_step(e);
     e->pumping = false;
 }
 
@@ -76,13 +78,23 @@ struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model)
     return o->adapters_any ? name : SLICE("");
 }
 
-struct sim_seen sim_engine_seen(const struct sim_engine *e, unsigned rank)
+uint64_t sim_model_len(const struct sim_engine *e)
 {
-    const struct sim_model *m = e->ranks.models[rank];
-    if (e->rate <= 0 || e->ranks.stopped_ns[rank] != 0)
-        return e->seen[rank];
-    return (struct sim_seen){sim_model_running(m), sim_model_waiting(m),
-                             sim_cache_used(sim_model_cache(m)), *sim_model_counters(m)};
+    uint64_t most = e->options.model_len_max;
+    bool shorter = e->fail.mode == SIM_FAIL_CONTEXT && e->fail.tokens < most;
+    return shorter ? e->fail.tokens : most;
+}
+
+void sim_engine_rewrite(const struct sim_engine *e, struct sim_ask *a)
+{
+    const struct sim_options *o = &e->options;
+    sim_ask_rewrite(a, &(struct sim_rewrite){
+                           .drop = slice_of_cstr(o->prompt_drop == NULL ? "" : o->prompt_drop),
+                           .lead = slice_of_cstr(o->prompt_lead == NULL ? "" : o->prompt_lead),
+                           .system_first = (o->prompt_changes & SIM_PROMPT_SYSTEM_FIRST) != 0,
+                           .sort_tools = (o->prompt_changes & SIM_PROMPT_SORT_TOOLS) != 0,
+                           .trim_reasoning = (o->prompt_changes & SIM_PROMPT_TRIM_REASONING) != 0,
+                       });
 }
 
 void sim_engine_rate(struct sim_engine *e, double rate)
@@ -90,9 +102,26 @@ void sim_engine_rate(struct sim_engine *e, double rate)
     e->base_ns = sim_now_ns(e);
     e->base_at_ns = sim_clock_ns(e);
     sim_engine_pump(e);
-    for (unsigned i = 0; i < e->ranks.count; i++)
-        e->seen[i] = sim_engine_seen(e, i);
+    sim_published_stand(e);
     e->rate = rate;
+}
+
+/* What it does from time to time, by its options. */
+static void habits_run(struct sim_engine *e, uint64_t now_ns)
+{
+    const struct sim_options *o = &e->options;
+    if (e->reset_due_ns <= now_ns) {
+        e->reset_due_ns = now_ns + (uint64_t)(o->metrics_reset_s * 1e9);
+        sim_published_forget(e);
+    }
+    if (e->pause_due_ns > now_ns)
+        return;
+    e->pause_due_ns = now_ns + (uint64_t)((o->pause_every_s + o->pause_s) * 1e9);
+    struct sim_fail stuck = {.mode = SIM_FAIL_STUCK, .count = UINT64_MAX, .rank = SIM_RANK_ANY};
+    if (o->pause_of == SIM_PAUSE_PROCESS)
+        e->pause_ns = (uint64_t)(o->pause_s * 1e9);
+    else if (e->fail.mode == SIM_FAIL_NONE)
+        sim_fail_begin(e, &stuck, (uint64_t)(o->pause_s * 1e3));
 }
 
 void sim_engine_run(struct sim_engine *e)
@@ -105,6 +134,8 @@ void sim_engine_run(struct sim_engine *e)
     while ((job = sim_job_delayed(e, now_ns)) != NULL)
         sim_job_go_on(job);
     sim_engine_pump(e);
+    sim_ping_run(e, now_ns);
+    habits_run(e, now_ns);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -121,11 +152,19 @@ static void on_gone(void *context, struct sim_conn *conn)
         sim_job_abandon(conn->job);
 }
 
+static uint64_t habit_ns(const struct sim_engine *e, double every_s)
+{
+    return every_s > 0 ? e->t0_ns + (uint64_t)(every_s * 1e9) : UINT64_MAX;
+}
+
 static void clocks_start(struct sim_engine *e)
 {
     e->t0_ns = e->base_at_ns = sim_clock_ns(e);
     e->base_ns = 0;
     e->start_time_s = e->server.carrier->unix_s(&e->server);
+    e->pause_ns = 0;
+    e->pause_due_ns = habit_ns(e, e->options.pause_every_s);
+    e->reset_due_ns = habit_ns(e, e->options.metrics_reset_s);
 }
 
 void sim_engine_init(struct sim_engine *e, uint64_t chance)
@@ -164,6 +203,7 @@ void sim_engine_free(struct sim_engine *e)
         sim_job_abort(e->jobs);
     sim_store_clear(e);
     sim_ranks_close(&e->ranks);
+    sim_set_free(e);
     buf_free(&e->last_head);
     buf_free(&e->last_body);
     while (e->server.conns != NULL)
@@ -187,7 +227,7 @@ void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
     }
     sim_store_clear(e);
     sim_ranks_reset(&e->ranks);
-    memset(e->seen, 0, sizeof e->seen);
+    memset(e->published, 0, sizeof e->published);
     memset(e->tally, 0, sizeof e->tally);
     e->requests = 0;
     if (e->dead)

@@ -10,7 +10,11 @@
  *   form_*.c    how each API words an answer, whole or streamed, and errors
  *   store.c     answers of /v1/responses that can be asked for again
  *   metrics.c   what /metrics says
+ *   publish.c   how coarse that is
+ *   framing.c   how the bytes of answers are framed
+ *   reject.c    what a replica refuses that is set up otherwise than its peers
  *   control.c   failures on demand
+ *   set.c       what changes while it runs: its lists, its key, its context length
  *   death.c     how an engine dies: told to, killed, poisoned
  */
 #ifndef TESTS_ENGINE_SIM_ENGINE_H
@@ -48,6 +52,16 @@ enum sim_fail_mode {
     SIM_FAIL_DIE,      /* the engine's inner process is killed, now (death.c) */
     SIM_FAIL_ABORT,    /* what is under way ends now, with the finish reason "abort" */
     SIM_FAIL_POISON,   /* by a request with `text` in its body */
+    SIM_FAIL_SILENT,   /* a stream holds back its text for delay_ms */
+    SIM_FAIL_PAUSE,    /* all of it, as by SIGSTOP */
+    SIM_FAIL_FORGET,   /* its counters begin again at 0, now */
+    SIM_FAIL_CONTEXT,  /* its context length is `tokens` */
+    SIM_FAIL_401,
+    SIM_FAIL_403,
+    SIM_FAIL_404,
+    SIM_FAIL_422,
+    SIM_FAIL_NO_TEMPLATE,
+    SIM_FAIL_NO_TOOL_PARSER,
 };
 
 /* What /health says beside that. */
@@ -66,6 +80,7 @@ struct sim_fail {
     int rank;       /* of STUCK: it alone, or SIM_RANK_ANY: all */
     uint64_t delay_ms;
     double factor;
+    uint64_t tokens;
     bool health; /* probes fail too */
     enum sim_health probes;
     uint64_t health_delay_ms;
@@ -89,6 +104,19 @@ struct sim_seen {
     uint32_t waiting;
     uint64_t blocks_used;
     struct sim_counters counters;
+    uint64_t ended_prompt_tokens; /* when the last answer ended */
+    uint64_t ended_generation_tokens;
+    double tokens_per_s;
+};
+
+/* What publish.c keeps of one rank. */
+struct sim_published {
+    struct sim_seen stood;   /* when it stood still */
+    struct sim_seen stepped; /* at the last step that publishes */
+    struct sim_counters ended;
+    struct sim_counters forgotten;
+    uint64_t window_ns, window_steps, window_tokens;
+    double tokens_per_s;
 };
 
 struct sim_job;
@@ -101,9 +129,9 @@ struct sim_engine {
     uint64_t t0_ns;
     uint64_t base_ns; /* the model's time when its rate last changed, at base_at_ns */
     uint64_t base_at_ns;
-    double rate;                         /* of the model's time; 0: it stands */
-    struct sim_seen seen[SIM_RANKS_MAX]; /* when it stood still */
-    double start_time_s;                 /* Unix */
+    double rate; /* of the model's time; 0: it stands */
+    struct sim_published published[SIM_RANKS_MAX];
+    double start_time_s; /* Unix */
     bool pumping;
     uint64_t id_state;
     struct sim_job *jobs;
@@ -118,6 +146,10 @@ struct sim_engine {
     uint64_t over_since_ns; /* nothing was under way, after SIGTERM */
     bool dead;              /* its inner process is (death.c), and */
     uint64_t exit_ns;       /* then the server ends */
+    uint64_t pause_ns;      /* its carrier is to stop it for so long, now; then 0 again */
+    uint64_t pause_due_ns;  /* the next pause of its own (UINT64_MAX: none), */
+    uint64_t reset_due_ns;  /* and when its counters begin again */
+    struct sim_set *set;    /* what was set while it ran; NULL: nothing */
     struct buf last_head;   /* of the last request for output, under --control */
     struct buf last_body;
     int last_rank; /* that took it, or SIM_RANK_ANY: none did */
@@ -168,13 +200,28 @@ struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model);
 /* Whether the model is served; answers 404 if not. */
 bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice model);
 
+/* What it does to a prompt before it looks it up. */
+void sim_engine_rewrite(const struct sim_engine *e, struct sim_ask *a);
+/* Its context length now. */
+uint64_t sim_model_len(const struct sim_engine *e);
+
 void sim_metrics_write(const struct sim_engine *e, struct buf *out);
 /* As of the last step: an engine that stands still shows nothing of what came since. */
 struct sim_seen sim_engine_seen(const struct sim_engine *e, unsigned rank);
+/* It is about to stand still; time has passed; an answer of the rank ended; the counters begin
+ * again at 0. */
+void sim_published_stand(struct sim_engine *e);
+void sim_published_step(struct sim_engine *e);
+void sim_published_ended(struct sim_engine *e, unsigned rank);
+void sim_published_forget(struct sim_engine *e);
 
 /* --- control --------------------------------------------------------------------------------- */
 
 void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice body);
+void sim_control_set(struct sim_engine *e, struct sim_conn *c, struct slice body);
+/* Its lists from now on, names cut by commas; NULL: that one stays. */
+void sim_engine_serve(struct sim_engine *e, const char *models, const char *adapters);
+void sim_set_free(struct sim_engine *e);
 void sim_control_restart(struct sim_engine *e, struct sim_conn *c, struct slice body);
 void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice body);
 void sim_control_last(struct sim_engine *e, struct sim_conn *c, struct slice body);

@@ -130,11 +130,15 @@ static const char *date_line(struct sim_server *s)
 static size_t head_write(const struct sim_conn *c, char *out, size_t size, unsigned status,
                          const char *type, const char *length, const char *extra)
 {
+    static const char *const codings[] = {[SIM_CODING_NONE] = "",
+                                          [SIM_CODING_IDENTITY] = "content-encoding: identity\r\n",
+                                          [SIM_CODING_GZIP] = "content-encoding: gzip\r\n"};
     int n = snprintf(out, size,
                      "HTTP/1.1 %u %s\r\n%sserver: uvicorn\r\n%s%s%s%s%svary: Origin\r\n%s%s\r\n",
                      status, http_status_text(status), date_line(c->server), length,
                      *type == '\0' ? "" : "content-type: ", type, *type == '\0' ? "" : "\r\n",
-                     extra == NULL ? "" : extra, c->keep_alive ? "" : "connection: close\r\n", "");
+                     extra == NULL ? "" : extra, c->keep_alive ? "" : "connection: close\r\n",
+                     codings[c->coding]);
     CHECK(n > 0 && (size_t)n < size);
     return (size_t)n;
 }
@@ -146,6 +150,9 @@ static void request_done(struct sim_conn *c)
     c->serving = false;
     c->streaming = false;
     c->job = NULL;
+    c->coding = SIM_CODING_NONE;
+    c->gzip = (struct sim_gzip){0};
+    c->by_bytes = false;
     if (c->closing)
         return;
     if (!c->keep_alive) {
@@ -166,7 +173,13 @@ void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, stru
 {
     char head[1024];
     char length[64];
+    struct buf coded = {.at = NULL};
     CHECK(c->serving && !c->streaming);
+    if (c->coding == SIM_CODING_GZIP && body.len > 0) {
+        sim_gzip_write(&c->gzip, body, &coded);
+        sim_gzip_end(&c->gzip, &coded);
+        body = buf_slice(&coded);
+    }
     (void)snprintf(length, sizeof length, "content-length: %zu\r\n", body.len);
     size_t n = head_write(c, head, sizeof head, status, type, length, extra);
     bool no_body = c->head.method == HTTP_METHOD_HEAD || body.len == 0;
@@ -175,6 +188,7 @@ void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, stru
         sim_entry_body(&c->entry, body);
     const struct slice bufs[] = {slice_of(head, n), body};
     conn_write(c, bufs, no_body ? 1 : 2);
+    buf_free(&coded);
     request_done(c);
 }
 
@@ -216,12 +230,9 @@ void sim_http_stream_begin(struct sim_conn *c, const char *type)
     conn_write(c, &buf, 1);
 }
 
-void sim_http_stream_write(struct sim_conn *c, struct slice bytes)
+static void write_piece(struct sim_conn *c, struct slice bytes)
 {
     char head[HTTP_CHUNK_HEAD_MAX];
-    CHECK(c->serving && c->streaming);
-    if (bytes.len == 0)
-        return;
     size_t n = http_chunk_head_write(head, bytes.len);
     sim_entry_body(&c->entry, bytes);
     const struct slice bufs[] = {slice_of(head, n), bytes, SLICE(HTTP_CHUNK_END)};
@@ -231,9 +242,36 @@ void sim_http_stream_write(struct sim_conn *c, struct slice bytes)
         conn_write(c, bufs + 1, 1);
 }
 
+static void write_pieces(struct sim_conn *c, struct slice bytes)
+{
+    size_t most = c->by_bytes ? 1 : bytes.len;
+    for (; bytes.len > 0; bytes = slice_skip(bytes, most))
+        write_piece(c, slice_of(bytes.at, most));
+}
+
+void sim_http_stream_write(struct sim_conn *c, struct slice bytes)
+{
+    struct buf coded = {.at = NULL};
+    CHECK(c->serving && c->streaming);
+    if (bytes.len == 0)
+        return;
+    if (c->coding == SIM_CODING_GZIP) {
+        sim_gzip_write(&c->gzip, bytes, &coded);
+        bytes = buf_slice(&coded);
+    }
+    write_pieces(c, bytes);
+    buf_free(&coded);
+}
+
 void sim_http_stream_end(struct sim_conn *c)
 {
+    struct buf coded = {.at = NULL};
     CHECK(c->serving && c->streaming);
+    if (c->coding == SIM_CODING_GZIP) {
+        sim_gzip_end(&c->gzip, &coded);
+        write_pieces(c, buf_slice(&coded));
+        buf_free(&coded);
+    }
     const struct slice last = SLICE(HTTP_CHUNK_LAST);
     if (c->chunks)
         conn_write(c, &last, 1);

@@ -18,6 +18,7 @@
 #include "base/deadline.h"
 #include "http/chunked.h"
 #include "http/head.h"
+#include "tests/engine-sim/gzip.h"
 #include "tests/engine-sim/journal.h"
 
 enum { SIM_IDLE_MS = 5000, SIM_BODY_BYTES_MAX = 64 << 20 };
@@ -38,6 +39,8 @@ struct sim_carrier {
     uint64_t (*now_ns)(struct sim_server *s);
     double (*unix_s)(struct sim_server *s);
 };
+
+enum sim_coding { SIM_CODING_NONE, SIM_CODING_IDENTITY, SIM_CODING_GZIP };
 
 struct sim_conn {
     struct sim_server *server;
@@ -62,8 +65,11 @@ struct sim_conn {
     bool closing;
     unsigned writes; /* under way */
     unsigned later_status;
-    uint64_t later_ns; /* when that is answered; 0: it was already */
-    void *job;         /* the handler's */
+    uint64_t later_ns;      /* when that is answered; 0: it was already */
+    void *job;              /* the handler's */
+    enum sim_coding coding; /* of the answer, set by the handler before it: Content-Encoding, */
+    struct sim_gzip gzip;
+    bool by_bytes; /* and each byte of a stream is a piece of its own */
     struct sim_entry entry;
 };
 

@@ -26,6 +26,8 @@ void sim_job_abort(struct sim_job *job)
     if (job->submitted && job->request.state != SIM_DONE)
         e->tally[job->request.rank].aborted++;
     if (job->submitted)
+        sim_published_ended(e, job->request.rank);
+    if (job->submitted)
         sim_ranks_abort(&e->ranks, &job->request, sim_now_ns(e));
     if (job->store && job->submitted)
         sim_store_put(job, "cancelled");
@@ -76,10 +78,9 @@ static double seconds_since(const struct sim_job *job)
     return (double)(sim_now_ns(e) - job->submitted_ns) / 1e9 / e->options.speed_up;
 }
 
-/* Takes the tokens that the model made into the text; returns the new part. */
-static struct slice take_tokens(struct sim_job *job)
+/* Takes the tokens that the model made into the text. */
+static void take_tokens(struct sim_job *job)
 {
-    size_t from = job->text.len;
     struct sim_tally *tally = &job->engine->tally[job->request.rank];
     if (job->emitted == 0 && job->request.generated > 0) {
         tally->ttft_s_sum += seconds_since(job);
@@ -90,7 +91,21 @@ static struct slice take_tokens(struct sim_job *job)
     for (; job->emitted < job->request.generated; job->emitted++)
         CHECK(buf_append_slice(&job->text,
                                sim_output_token(job->request.output_seed, job->emitted)) == 0);
-    return slice_skip(buf_slice(&job->text), from);
+}
+
+/* Whether a stream keeps its text for itself now, as a parser does that looks for the end of a tool
+ * call or of reasoning. */
+static bool holds_back(struct sim_job *job)
+{
+    uint64_t now_ns = sim_clock_ns(job->engine);
+    if (job->hold_ns == 0 || job->chunks < job->hold_after)
+        return false;
+    if (job->hold_until_ns == 0)
+        job->hold_until_ns = job->hold_ns == UINT64_MAX ? UINT64_MAX : now_ns + job->hold_ns;
+    if (now_ns < job->hold_until_ns && job->request.state != SIM_DONE && !job->aborted)
+        return true;
+    job->hold_ns = 0;
+    return false;
 }
 
 static void stream_begin(struct sim_job *job, struct buf *out)
@@ -98,6 +113,14 @@ static void stream_begin(struct sim_job *job, struct buf *out)
     sim_http_stream_begin(job->conn, SIM_SSE);
     job->begun = true;
     job->words->begin(job, out);
+}
+
+void sim_job_write(struct sim_job *job, struct slice events)
+{
+    if (events.len == 0)
+        return;
+    job->wrote_ns = sim_clock_ns(job->engine);
+    sim_frame_write(job->engine, job->conn, events);
 }
 
 void sim_job_fail(struct sim_job *job, unsigned status, const char *text)
@@ -112,7 +135,7 @@ void sim_job_fail(struct sim_job *job, unsigned status, const char *text)
     if (conn != NULL)
         sim_http_failed(conn);
     if (conn != NULL && begun) {
-        sim_http_stream_write(conn, buf_slice(&out));
+        sim_frame_write(e, conn, buf_slice(&out));
         sim_http_stream_end(conn);
     } else if (conn != NULL) {
         sim_answer_error(e, conn, status, NULL, NULL, "%s", text);
@@ -186,6 +209,7 @@ static void job_finish(struct sim_job *job, struct buf *out)
     bool aborted = job->aborted;
     struct sim_tally *tally = &e->tally[job->request.rank];
     (*(aborted ? &tally->aborted : &tally->finished[job->length_ends_it]))++;
+    sim_published_ended(e, job->request.rank);
     tally->e2e_s_sum += seconds_since(job);
     tally->e2e_count++;
     if (job->store)
@@ -206,17 +230,20 @@ void sim_job_progress(struct sim_job *job)
 {
     struct buf out = {.at = NULL};
     bool done = job->request.state == SIM_DONE;
-    struct slice text = take_tokens(job);
+    take_tokens(job);
     if ((!job->stream && !done) || fail_now(job))
         return;
     if (job->stream) {
         if (!job->begun)
             stream_begin(job, &out);
-        job->words->piece(job, text, &out);
-        job->chunks++;
+        if (!holds_back(job)) {
+            job->words->piece(job, slice_skip(buf_slice(&job->text), job->told), &out);
+            job->told = job->text.len;
+            job->chunks++;
+        }
         if (done)
             job->words->end(job, &out);
-        sim_http_stream_write(job->conn, buf_slice(&out));
+        sim_job_write(job, buf_slice(&out));
     } else {
         job->words->whole(job, &out);
     }
@@ -241,7 +268,7 @@ static void job_refuse(struct sim_job *job)
     if (conn != NULL && in_stream) {
         sim_http_refused(conn);
         sim_http_stream_begin(conn, SIM_SSE);
-        sim_http_stream_write(conn, buf_slice(&out));
+        sim_frame_write(e, conn, buf_slice(&out));
         sim_http_stream_end(conn);
     } else if (conn != NULL) {
         sim_answer_full(e, conn, form);
@@ -265,7 +292,7 @@ bool sim_job_submit(struct sim_job *job)
     if (job->stream && (!e->options.sglang || job->form == &sim_form_generate)) {
         struct buf out = {.at = NULL};
         stream_begin(job, &out);
-        sim_http_stream_write(job->conn, buf_slice(&out));
+        sim_job_write(job, buf_slice(&out));
         buf_free(&out);
     } else if (job->conn == NULL) {
         sim_store_put(job, "queued");

@@ -65,8 +65,13 @@ struct sim_job {
     bool delayed;   /* a failure keeps it from the model until then; or it was abandoned, ... */
     bool abandoned; /* ... which is noticed then */
     uint64_t delayed_until_ns;
-    char orca;       /* T or J: a header reports the load */
-    struct buf text; /* the output so far */
+    char orca;        /* T or J: a header reports the load */
+    struct buf text;  /* the output so far, */
+    size_t told;      /* and how much of it the stream has */
+    uint64_t hold_ns; /* it holds back its text for so long (UINT64_MAX: to the end); 0: no more, */
+    uint64_t hold_after; /* after so many pieces, */
+    uint64_t hold_until_ns;
+    uint64_t wrote_ns; /* when the stream last had bytes */
 };
 
 void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
@@ -80,6 +85,8 @@ bool sim_rank_check(struct sim_job *job, const struct sim_ask *a);
 
 /* False: there was no room. Afterwards the job may be over, and gone. */
 bool sim_job_submit(struct sim_job *job);
+/* Events into its stream, framed as the options say. */
+void sim_job_write(struct sim_job *job, struct slice events);
 /* Keeps it from the model for so long. */
 void sim_job_delay(struct sim_job *job, uint64_t delay_ms);
 /* Nothing is under way for it. */
@@ -107,6 +114,22 @@ void sim_answer_refused(struct sim_conn *c, const struct sim_job *job, const cha
 void sim_answer_too_long(struct sim_conn *c, const struct sim_job *job, uint64_t tokens,
                          uint64_t most);
 void sim_answer_full(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form);
+
+/* --- how answers are framed (framing.c) ------------------------------------------------------- */
+
+/* `how`: a set of enum sim_framing. */
+void sim_frame(unsigned how, struct slice events, struct buf *out);
+void sim_frame_begin(const struct sim_engine *e, struct sim_conn *c);
+void sim_frame_write(const struct sim_engine *e, struct sim_conn *c, struct slice events);
+uint64_t sim_ping_due_ns(const struct sim_engine *e);
+void sim_ping_run(struct sim_engine *e, uint64_t now_ns);
+
+/* --- a replica set up otherwise (reject.c) ---------------------------------------------------- */
+
+enum sim_reject sim_reject_of(const struct sim_engine *e, enum sim_fail_mode mode);
+/* Whether it refuses the request; then it is answered. */
+bool sim_rejected(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
+                  const struct sim_ask *a, enum sim_reject reject);
 
 /* What words share. */
 const char *sim_job_finish_reason(const struct sim_job *job);

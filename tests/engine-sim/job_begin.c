@@ -14,7 +14,7 @@ static void output_decide(struct sim_job *job, const struct sim_ask *a)
     uint64_t seed = hash_mix(job->request.chain.hash ^ hash_mix(o->seed) ^ hash_mix(a->seed + 1));
     double unit = (double)(hash_mix(seed + 1) >> 11) / 9007199254740992.0;
     uint64_t length = (uint64_t)((double)o->output_tokens * (0.5 + unit));
-    uint64_t bound = o->model_len_max - job->request.chain.tokens;
+    uint64_t bound = sim_model_len(job->engine) - job->request.chain.tokens;
     if (job->max_tokens >= 0 && (uint64_t)job->max_tokens < bound)
         bound = (uint64_t)job->max_tokens;
     if ((int64_t)length < a->min_tokens)
@@ -129,6 +129,22 @@ static bool chain_make(struct sim_job *job, const struct sim_ask *a)
     return true;
 }
 
+/* Which streams hold back their text, and for how long. */
+static void hold_decide(struct sim_job *job)
+{
+    const struct sim_options *o = &job->engine->options;
+    double chance = (double)(hash_mix(job->number) >> 11) / 9007199254740992.0;
+    if (job->fail.mode == SIM_FAIL_SILENT) {
+        job->hold_ns = job->fail.delay_ms * 1000000;
+        job->hold_after = job->fail.after_chunks;
+    } else if (o->silence_s > 0 && chance < o->silence_share) {
+        job->hold_ns = (uint64_t)(o->silence_s * 1e9);
+        job->hold_after = o->silence_after;
+    } else if (o->framing & SIM_FRAMING_GIANT) {
+        job->hold_ns = UINT64_MAX;
+    }
+}
+
 #define SHUTTING_DOWN "cannot schedule new futures after shutdown"
 
 /* The status that a failure on demand answers with at once, or 0. */
@@ -158,8 +174,14 @@ static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim
     }
     if (!sim_ask_check(e, c, form, a))
         return;
+    enum sim_reject reject = sim_reject_of(e, fail.mode);
+    if (sim_rejected(e, c, form, a, reject))
+        return;
     struct sim_job *job = job_create(e, c, form, a);
     job->fail = fail;
+    if (reject == SIM_REJECT_NO_TOOL_PARSER)
+        job->tool[0] = '\0';
+    hold_decide(job);
     if (!sim_rank_check(job, a) || !chain_make(job, a) || !sim_length_check(e, c, job)) {
         job->conn = NULL; /* it was answered */
         sim_job_free(job);
@@ -222,7 +244,9 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
                          "Unsupported Media Type: Only 'application/json' is allowed");
         return;
     }
+    sim_frame_begin(e, c);
     if (sim_ask_parse(&a, body) == 0) {
+        sim_engine_rewrite(e, &a);
         bool poisoned = sim_engine_poisoned(e, body, a.wrong_tokens);
         ask_serve(e, c, form, &a);
         if (poisoned)

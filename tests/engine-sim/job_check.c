@@ -45,7 +45,7 @@ bool sim_ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
 
 static bool length_check_sglang(struct sim_engine *e, struct sim_conn *c, const struct sim_job *job)
 {
-    uint64_t most = e->options.model_len_max;
+    uint64_t most = sim_model_len(e);
     uint64_t prompt = job->request.chain.tokens;
     if (job->max_tokens > (int64_t)most)
         sim_answer_error(e, c, 400, NULL, NULL,
@@ -63,7 +63,7 @@ static bool length_check_sglang(struct sim_engine *e, struct sim_conn *c, const 
 
 bool sim_length_check(struct sim_engine *e, struct sim_conn *c, const struct sim_job *job)
 {
-    uint64_t most = e->options.model_len_max;
+    uint64_t most = sim_model_len(e);
     uint64_t prompt = job->request.chain.tokens;
     uint64_t wanted = job->max_tokens < 0 ? 1 : (uint64_t)job->max_tokens;
     if (e->options.sglang)

@@ -67,10 +67,25 @@ static void on_dying(uv_timer_t *timer)
         uv_stop(d->loop);
 }
 
+/* As by SIGSTOP, though the process sees it end: the kernel takes connections and bytes, nobody
+ * answers, nothing is computed. A signal ends it. */
+static void pause_take(struct sim_engine *e)
+{
+    double rate = e->rate;
+    struct timespec left = {(time_t)(e->pause_ns / 1000000000u), (long)(e->pause_ns % 1000000000u)};
+    if (e->pause_ns == 0)
+        return;
+    e->pause_ns = 0;
+    sim_engine_rate(e, 0);
+    (void)nanosleep(&left, NULL);
+    sim_engine_rate(e, rate);
+}
+
 /* Once a turn of the loop, before it sleeps. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct daemon *d = prepare->data;
+    pause_take(&d->engine);
     bool dead = d->engine.dead;
     clock_set(d);
     if ((dead || d->engine.terminating) && !uv_is_active((uv_handle_t *)&d->timer))

@@ -15,16 +15,18 @@ struct told {
     double awake, asleep, never;
     double queries, hits, tier_queries, tier_hits;
     double computed, reused;
-    double preemptions, prompt_tokens, generation_tokens;
+    double preemptions, prompt_tokens, generation_tokens, decoded;
     double by_stop, by_length;
     double ttft_s_sum, ttft_count, e2e_s_sum, e2e_count;
+    double steps, step_tokens, tokens_per_s;
     double block_tokens, blocks, adapter_slots;
 };
 
 struct writer {
     const struct sim_engine *engine;
     struct buf *out;
-    struct sim_counters sum; /* of all ranks */
+    struct sim_counters sum; /* of all ranks, */
+    double prompt_tokens, generation_tokens;
     struct told told[SIM_RANKS_MAX];
 };
 
@@ -40,6 +42,12 @@ struct row {
 
 #define AT(field) offsetof(struct told, field)
 
+static double rounded(const struct sim_engine *e, double value)
+{
+    double scale = pow(10, (double)e->options.metrics_digits);
+    return e->options.metrics_digits >= 17 ? value : round(value * scale) / scale;
+}
+
 static struct told told_of(const struct sim_engine *e, unsigned rank)
 {
     const struct sim_seen seen = sim_engine_seen(e, rank);
@@ -48,10 +56,11 @@ static struct told told_of(const struct sim_engine *e, unsigned rank)
     double blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[rank]));
     double block_tokens = (double)e->options.block_tokens;
     bool asleep = e->fail.mode == SIM_FAIL_SLEEP;
+    bool at_end = e->options.metrics_at_end != SIM_AT_END_NONE;
     return (struct told){
         .running = seen.running,
         .waiting = seen.waiting,
-        .usage = (double)seen.blocks_used / blocks,
+        .usage = rounded(e, (double)seen.blocks_used / blocks),
         .used_tokens = (double)seen.blocks_used * block_tokens,
         .tokens = blocks * block_tokens,
         .awake = !asleep,
@@ -63,8 +72,12 @@ static struct told told_of(const struct sim_engine *e, unsigned rank)
         .computed = (double)(n->prefix_queries - n->prefix_hits - n->tier_hits),
         .reused = (double)(n->prefix_hits + n->tier_hits),
         .preemptions = (double)n->preemptions,
-        .prompt_tokens = (double)n->prompt_tokens,
-        .generation_tokens = (double)n->generation_tokens,
+        .prompt_tokens = (double)(at_end ? seen.ended_prompt_tokens : n->prompt_tokens),
+        .generation_tokens = (double)(at_end ? seen.ended_generation_tokens : n->generation_tokens),
+        .decoded = (double)n->generation_tokens,
+        .steps = (double)n->steps,
+        .step_tokens = (double)n->step_tokens,
+        .tokens_per_s = seen.tokens_per_s,
         .by_stop = (double)tally->finished[0],
         .by_length = (double)tally->finished[1],
         .ttft_s_sum = tally->ttft_s_sum,
@@ -216,6 +229,35 @@ static void put_cache_config(const struct writer *w)
     }
 }
 
+#define STEP "vllm:iteration_tokens_total"
+
+static const struct row vllm_steps[] = {
+    SERIES(STEP "_sum", "", "", step_tokens),
+    SERIES(STEP "_count", "", "", steps),
+};
+
+/* Tokens of each step: the counter that rises with any work, whosever it is. */
+static void put_steps(const struct writer *w)
+{
+    char rank[128], le[64];
+    sim_put(w->out, "# HELP " STEP " Histogram of number of tokens per engine_step.\n"
+                    "# TYPE " STEP " histogram\n");
+    for (unsigned i = 0; i < w->engine->ranks.count; i++) {
+        const struct sim_seen seen = sim_engine_seen(w->engine, i);
+        uint64_t sum = 0;
+        rank_label(w->engine, i, rank, sizeof rank);
+        for (unsigned b = 0; b < SIM_STEP_BUCKETS; b++) {
+            (void)snprintf(le, sizeof le, "le=\"%lu.0\",", sim_step_bucket(b));
+            (void)strncat(rank, b + 1 == SIM_STEP_BUCKETS ? "le=\"+Inf\"," : le,
+                          sizeof rank - strlen(rank) - 1);
+            sum += seen.counters.step_buckets[b];
+            put_series(w, STEP "_bucket", rank, "", (double)sum);
+            rank_label(w->engine, i, rank, sizeof rank);
+        }
+    }
+    put_rows(w, vllm_steps, ARRAY_LEN(vllm_steps));
+}
+
 static void vllm_write(const struct writer *w)
 {
     const struct sim_engine *e = w->engine;
@@ -227,6 +269,7 @@ static void vllm_write(const struct writer *w)
     put_rows(w, vllm_requests, ARRAY_LEN(vllm_requests));
     put_series(w, "vllm:admission_rejections_total", "", ",reason=\"max_num_queued_reqs\"",
                (double)w->sum.rejected);
+    put_steps(w);
     put_rows(w, vllm_times, ARRAY_LEN(vllm_times));
     put_cache_config(w);
 }
@@ -249,7 +292,8 @@ static const struct row sglang_ranks[] = {
     SERIES("sglang:num_pages", UNIFIED, AFTER, blocks),
     SERIES("sglang:realtime_tokens_total", UNIFIED "mode=\"prefill_compute\",", AFTER, computed),
     SERIES("sglang:realtime_tokens_total", UNIFIED "mode=\"prefill_cache\",", AFTER, reused),
-    SERIES("sglang:realtime_tokens_total", UNIFIED "mode=\"decode\",", AFTER, generation_tokens),
+    SERIES("sglang:realtime_tokens_total", UNIFIED "mode=\"decode\",", AFTER, decoded),
+    SERIES("sglang:gen_throughput", UNIFIED, AFTER, tokens_per_s),
 };
 
 static const struct row sglang_adapters =
@@ -270,8 +314,8 @@ static void sglang_write(const struct writer *w)
     const struct {
         const char *name;
         double count;
-    } split[] = {{"sglang:prompt_tokens_total", (double)n->prefix_queries},
-                 {"sglang:generation_tokens_total", (double)n->generation_tokens},
+    } split[] = {{"sglang:prompt_tokens_total", w->prompt_tokens},
+                 {"sglang:generation_tokens_total", w->generation_tokens},
                  {"sglang:num_requests_total", (double)e->requests}};
     for (size_t i = 0; i < ARRAY_LEN(split); i++) {
         double whole = floor(split[i].count / 3);
@@ -290,6 +334,42 @@ static void sglang_write(const struct writer *w)
         put_series(w, "sglang:num_aborted_requests_total", UNIFIED, "", (double)aborted);
 }
 
+/* The name that a line is about, without what a histogram adds to it. */
+static struct slice name_of(struct slice line)
+{
+    static const struct slice suffixes[] = {SLICE("_bucket"), SLICE("_sum"), SLICE("_count")};
+    if (slice_starts_with(line, SLICE("# ")))
+        line = slice_skip(line, 7); /* HELP, TYPE */
+    line = slice_cut(&line, ' ');
+    line = slice_cut(&line, '{');
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
+        if (line.len > suffixes[i].len &&
+            slice_equal(slice_skip(line, line.len - suffixes[i].len), suffixes[i]))
+            return slice_of(line.at, line.len - suffixes[i].len);
+    return line;
+}
+
+/* Lines about these names. */
+static void leave_out(struct slice names, struct buf *out)
+{
+    size_t kept = 0;
+    for (size_t at = 0; names.len > 0 && at < out->len;) {
+        struct slice rest = slice_skip(buf_slice(out), at);
+        struct slice line = slice_cut(&rest, '\n'), list = names;
+        size_t len = line.len + 1 > out->len - at ? out->len - at : line.len + 1;
+        bool missing = false;
+        while (list.len > 0)
+            missing |= slice_equal(slice_cut(&list, ','), name_of(line));
+        if (!missing) {
+            memmove(out->at + kept, out->at + at, len);
+            kept += len;
+        }
+        at += len;
+    }
+    if (names.len > 0)
+        out->len = kept;
+}
+
 void sim_metrics_write(const struct sim_engine *e, struct buf *out)
 {
     struct writer w = {.engine = e, .out = out};
@@ -297,6 +377,10 @@ void sim_metrics_write(const struct sim_engine *e, struct buf *out)
         const struct sim_seen seen = sim_engine_seen(e, i);
         sim_counters_add(&w.sum, &seen.counters);
         w.told[i] = told_of(e, i);
+        w.prompt_tokens += e->options.metrics_at_end != SIM_AT_END_NONE
+                               ? w.told[i].prompt_tokens
+                               : (double)seen.counters.prefix_queries;
+        w.generation_tokens += w.told[i].generation_tokens;
     }
     sim_put(out,
             "# HELP process_start_time_seconds Start time of the process since unix epoch in "
@@ -307,4 +391,5 @@ void sim_metrics_write(const struct sim_engine *e, struct buf *out)
         sglang_write(&w);
     else
         vllm_write(&w);
+    leave_out(slice_of_cstr(e->options.metrics_missing), out);
 }

@@ -234,6 +234,21 @@ static void prefill_begin(struct sim_model *m, uint64_t now_ns)
     m->prefill_end_ns = r->prefill_from_ns + (ns < 1 ? 1 : (uint64_t)ns);
 }
 
+uint64_t sim_step_bucket(unsigned i)
+{
+    return i == 0 ? 1 : i + 1 == SIM_STEP_BUCKETS ? UINT64_MAX : UINT64_C(4) << i;
+}
+
+static void step_count(struct sim_model *m, uint64_t tokens)
+{
+    unsigned i = 0;
+    while (tokens > sim_step_bucket(i))
+        i++;
+    m->counters.steps++;
+    m->counters.step_tokens += tokens;
+    m->counters.step_buckets[i]++;
+}
+
 static void preempt(struct sim_model *m, struct sim_request *r)
 {
     list_remove(&m->decoding, r);
@@ -281,6 +296,7 @@ static void prefill_end(struct sim_model *m)
     blocks_name(m, r, r->chain.tokens);
     if (r->generated == 0)
         m->counters.prompt_tokens += r->prompt_tokens;
+    step_count(m, (r->generated == 0 ? r->prompt_tokens : 0) + 1);
     r->state = SIM_DECODE;
     r->first_step = m->step + 1;
     list_insert(&m->decoding, r, NULL);
@@ -290,6 +306,7 @@ static void prefill_end(struct sim_model *m)
 static void step_end(struct sim_model *m)
 {
     struct sim_request *next;
+    uint64_t before = m->counters.generation_tokens;
     for (struct sim_request *r = m->decoding.first; r != NULL; r = next) {
         next = r->next;
         if (r->first_step <= m->step)
@@ -298,6 +315,7 @@ static void step_end(struct sim_model *m)
         if (next != NULL && next->state != SIM_DECODE)
             next = NULL;
     }
+    step_count(m, m->counters.generation_tokens - before);
 }
 
 void sim_model_advance(struct sim_model *m, uint64_t now_ns)

@@ -83,6 +83,11 @@ struct sim_request {
     struct sim_request *changed_next;
 };
 
+enum { SIM_STEP_BUCKETS = 14 };
+
+/* Upper bounds of the histogram of tokens a step, as vLLM's: 1, 8, 16, ... 16384, without end. */
+uint64_t sim_step_bucket(unsigned i);
+
 struct sim_counters {
     uint64_t prefix_queries;
     uint64_t prefix_hits;
@@ -94,6 +99,9 @@ struct sim_counters {
     uint64_t aborted;
     uint64_t rejected;
     uint64_t adapter_loads;
+    uint64_t steps; /* prefills that ended, and steps of decoding */
+    uint64_t step_tokens;
+    uint64_t step_buckets[SIM_STEP_BUCKETS]; /* by tokens of the step; each counts for itself */
 };
 
 struct sim_model;

@@ -11,7 +11,7 @@
 #include "base/slice.h"
 #include "tests/engine-sim/ranks.h"
 
-enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, MODEL, ENGINE, ON_OFF, TERM };
+enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, MODEL, ENGINE, ON_OFF, TERM, CHOICE, WORDS };
 
 struct option {
     const char *name;
@@ -76,6 +76,41 @@ static const struct option table[] = {
      "serve POST /sim/fail, POST /sim/restart, GET /sim/stats, GET /sim/last; and POST /sim/deed, "
      "which takes its time and does nothing"},
     {"deed-ms", REAL, AT(deed_ms), 0, "MS", "what a deed takes (300)"},
+    {"silence", REAL, AT(silence_s), 0, "SECONDS",
+     "streams hold back their text so long, as a parser of tools or reasoning does, then send it "
+     "in one piece; tokens are computed meanwhile (0)"},
+    {"silence-after", WHOLE, AT(silence_after), 0, "N",
+     "pieces that pass before (0: the role alone)"},
+    {"silence-share", REAL, AT(silence_share), 0, "X", "of all streams (1)"},
+    {"ping", REAL, AT(ping_s), 0, "SECONDS", "a stream that was silent so long gets a comment (0)"},
+    {"metrics-digits", WHOLE, AT(metrics_digits), 0, "N",
+     "digits that the share of the cache in use is rounded to; SGLang's has 2 (17: all)"},
+    {"metrics-steps", WHOLE, AT(metrics_steps), 1, "N",
+     "metrics are renewed each N steps, after a prefill and when idle, like SGLang's each 40 (1)"},
+    {"metrics-at-end", CHOICE, AT(metrics_at_end), 0, "none|requests|all",
+     "counters that rise when an answer ends: of requests' tokens, as SGLang's; all (none)"},
+    {"metrics-missing", TEXT, AT(metrics_missing), 0, "NAME,...", "metrics that are not served"},
+    {"metrics-reset", REAL, AT(metrics_reset_s), 0, "SECONDS",
+     "each SECONDS its counters begin again at 0 (0: never)"},
+    {"pause-every", REAL, AT(pause_every_s), 0, "SECONDS", "it pauses that often (0: never),"},
+    {"pause", REAL, AT(pause_s), 0, "SECONDS", "for so long (5):"},
+    {"pause-of", CHOICE, AT(pause_of), 0, "process|steps",
+     "all of it as by SIGSTOP, or the steps alone, while HTTP answers (process)"},
+    {"reject", CHOICE, AT(reject), 0, "none|401|403|404|422|no_template|no_tool_parser",
+     "a replica set up otherwise than its peers: requests for output get that at once (none); see "
+     "--api-key, --max-model-len too"},
+    {"prompt-drop", TEXT, AT(prompt_drop), 0, "TEXT",
+     "a leading block of system text that begins so is no part of the prompt"},
+    {"prompt-lead", TEXT, AT(prompt_lead), 0, "TEXT", "stands ahead of each chat's prompt"},
+    {"prompt-changes", WORDS, AT(prompt_changes), 0, "system-first|sort-tools|trim-reasoning",
+     "(a list) system messages move to the head; tools are put in order; earlier reasoning of the "
+     "assistant is left out"},
+    {"framing", WORDS, AT(framing), 0,
+     "comments|crlf|no-space|giant|bytes|gzip|gzip-always|identity",
+     "(a list) of answers: comments between events, CRLF, no space after data:, all text in one "
+     "event, a byte at a time, Content-Encoding (gzip: if accepted)"},
+    {"host-name", TEXT, AT(host_name), 0, "NAME",
+     "requests and probes with another Host get 404, as from an ingress"},
 };
 
 static void help(void)
@@ -105,7 +140,15 @@ static void help(void)
         "    crawl: slower by factor (10); die: its inner process is killed;\n"
         "    abort: what is under way ends with the finish reason abort;\n"
         "    poison: a request with text in its body kills it\n"
-        "  health: true: probes fail too; \"ok\", \"503\", \"hang\", \"slow\" (health_delay_ms)\n");
+        "    pause (needs for_ms): all of it is silent, as by SIGSTOP; forget: counters begin at "
+        "0\n"
+        "  of a replica set up otherwise: status_401 status_403 status_404 status_422 no_template\n"
+        "    no_tool_parser, context (tokens: its context length)\n"
+        "  silent: streams hold back their text for delay_ms, after after_chunks pieces\n"
+        "  health: true: probes fail too; \"ok\", \"503\", \"hang\", \"slow\" (health_delay_ms)\n"
+        "\nPOST /sim/set {\"models\":[NAME...], \"adapters\":[NAME...], \"api_key\":KEY, "
+        "\"max_model_len\":N}\n  what is named is so from now on; a list replaces the one "
+        "before\n");
 }
 
 static bool number_of(const char *text, double *out)
@@ -135,6 +178,20 @@ static bool listen_set(struct sim_options *o, const char *text)
     if (slice_equal(host, SLICE("localhost")))
         host = SLICE("127.0.0.1");
     return slice_to_cstr(host, o->host, sizeof o->host);
+}
+
+/* A list of the words, cut by commas: a bit each. */
+static bool words_set(unsigned *bits, struct slice list, const char *words)
+{
+    char word[32];
+    *bits = 0;
+    while (list.len > 0) {
+        int i = slice_to_cstr(slice_cut(&list, ','), word, sizeof word) ? word_of(word, words) : -1;
+        if (i < 0)
+            return false;
+        *bits |= 1u << i;
+    }
+    return true;
 }
 
 static bool option_set(struct sim_options *o, const struct option *option, const char *text)
@@ -168,6 +225,12 @@ static bool option_set(struct sim_options *o, const struct option *option, const
         word = word_of(text, option->value);
         o->sglang = word == 1;
         return word >= 0;
+    case CHOICE:
+        word = word_of(text, option->value);
+        *(unsigned *)at = word < 0 ? 0 : (unsigned)word;
+        return word >= 0;
+    case WORDS:
+        return words_set(at, slice_of_cstr(text), option->value);
     case ON_OFF:
         word = word_of(text, option->value);
         *(bool *)at = word == 0;
@@ -248,6 +311,11 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
         .decode_ns_per_context_token = 30,
         .speed_up = 1,
         .deed_ms = 300,
+        .silence_share = 1,
+        .metrics_digits = 17,
+        .metrics_steps = 1,
+        .metrics_missing = "",
+        .pause_s = 5,
     };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];

@@ -9,6 +9,41 @@ enum { SIM_MODELS_MAX = 16 };
 
 enum sim_term { SIM_TERM_EXIT, SIM_TERM_HANG, SIM_TERM_DRAIN };
 
+/* A replica that refuses what its peers accept. */
+enum sim_reject {
+    SIM_REJECT_NONE,
+    SIM_REJECT_401,
+    SIM_REJECT_403,
+    SIM_REJECT_404,
+    SIM_REJECT_422,
+    SIM_REJECT_NO_TEMPLATE,
+    SIM_REJECT_NO_TOOL_PARSER,
+};
+
+/* Counters that rise only when an answer has ended. */
+enum sim_at_end { SIM_AT_END_NONE, SIM_AT_END_REQUESTS, SIM_AT_END_ALL };
+
+enum sim_pause_of { SIM_PAUSE_PROCESS, SIM_PAUSE_STEPS };
+
+/* How the bytes of an answer are framed: a set. */
+enum sim_framing {
+    SIM_FRAMING_COMMENTS = 1 << 0,
+    SIM_FRAMING_CRLF = 1 << 1,
+    SIM_FRAMING_NO_SPACE = 1 << 2,
+    SIM_FRAMING_GIANT = 1 << 3,
+    SIM_FRAMING_BYTES = 1 << 4,
+    SIM_FRAMING_GZIP = 1 << 5,
+    SIM_FRAMING_GZIP_ALWAYS = 1 << 6,
+    SIM_FRAMING_IDENTITY = 1 << 7,
+};
+
+/* What becomes of a prompt before it is looked up: a set. */
+enum sim_prompt_change {
+    SIM_PROMPT_SYSTEM_FIRST = 1 << 0,
+    SIM_PROMPT_SORT_TOOLS = 1 << 1,
+    SIM_PROMPT_TRIM_REASONING = 1 << 2,
+};
+
 struct sim_options {
     char host[64];
     uint64_t port;
@@ -44,6 +79,24 @@ struct sim_options {
     double speed_up;
     double start_delay_s;
     double deed_ms;
+    double silence_s; /* of the clock, like all that follow */
+    uint64_t silence_after;
+    double silence_share;
+    double ping_s; /* 0: none */
+    uint64_t metrics_digits;
+    uint64_t metrics_steps;
+    unsigned metrics_at_end;     /* enum sim_at_end */
+    const char *metrics_missing; /* names, cut by commas */
+    double metrics_reset_s;      /* 0: never */
+    double pause_every_s;        /* 0: never */
+    double pause_s;
+    unsigned pause_of;       /* enum sim_pause_of */
+    unsigned reject;         /* enum sim_reject */
+    const char *prompt_drop; /* NULL: nothing */
+    const char *prompt_lead; /* NULL: nothing */
+    unsigned prompt_changes; /* enum sim_prompt_change */
+    unsigned framing;        /* enum sim_framing */
+    const char *host_name;   /* NULL: any */
 };
 
 /* 0: go on; 1: --help was answered; -1: one line on stderr said what is wrong. */

@@ -122,6 +122,10 @@ void sim_counters_add(struct sim_counters *sum, const struct sim_counters *one)
     sum->aborted += one->aborted;
     sum->rejected += one->rejected;
     sum->adapter_loads += one->adapter_loads;
+    sum->steps += one->steps;
+    sum->step_tokens += one->step_tokens;
+    for (unsigned i = 0; i < SIM_STEP_BUCKETS; i++)
+        sum->step_buckets[i] += one->step_buckets[i];
 }
 
 struct sim_counters sim_ranks_counters(const struct sim_ranks *s)

@@ -126,7 +126,7 @@ static void put_model(const struct sim_engine *e, struct buf *out, struct slice 
     if (adapter)
         sim_put(out, ",\"max_model_len\":null");
     else
-        sim_put(out, ",\"max_model_len\":%lu", e->options.model_len_max);
+        sim_put(out, ",\"max_model_len\":%lu", sim_model_len(e));
     if (!e->options.sglang)
         sim_put(out,
                 ",\"permission\":[{\"id\":\"modelperm-%016lx\",\"object\":"
@@ -215,8 +215,8 @@ static void server_info(struct sim_engine *e, struct sim_conn *c, struct slice b
             "\"status\":\"ready\",\"enable_cache_report\":%s,\"disaggregation_mode\":\"null\","
             "\"internal_states\":[",
             e->ranks.count, e->options.block_tokens, e->options.running_max,
-            blocks * e->options.block_tokens, e->options.model_len_max - 6,
-            e->options.model_len_max, e->options.details ? "true" : "false");
+            blocks * e->options.block_tokens, sim_model_len(e) - 6, sim_model_len(e),
+            e->options.details ? "true" : "false");
     for (unsigned i = 0; i < e->ranks.count; i++)
         sim_put(&out, "%s{\"page_size\":%lu}", i == 0 ? "" : ",", e->options.block_tokens);
     sim_put(&out, "],\"version\":\"0.5.23\",\"kv_events\":null}");
@@ -229,8 +229,10 @@ static void server_info(struct sim_engine *e, struct sim_conn *c, struct slice b
 static bool body_parse(struct sim_engine *e, struct sim_conn *c, struct slice body,
                        struct sim_ask *a)
 {
-    if (sim_ask_parse(a, body) == 0 && sim_model_served(e, c, a->model))
+    if (sim_ask_parse(a, body) == 0 && sim_model_served(e, c, a->model)) {
+        sim_engine_rewrite(e, a);
         return true;
+    }
     if (c->serving) {
         char param[64];
         (void)snprintf(param, sizeof param, "body.%zu", a->error_at);
@@ -266,7 +268,7 @@ static void tokenize(struct sim_engine *e, struct sim_conn *c, struct slice body
                 ids.count);
     else
         sim_put(&out, "{\"count\":%lu,\"max_model_len\":%lu,\"tokens\":[%.*s],\"token_strs\":null}",
-                ids.count, e->options.model_len_max, SLICE_ARG(list));
+                ids.count, sim_model_len(e), SLICE_ARG(list));
     sim_answer_json(c, 200, &out);
     sim_ask_free(&a);
     buf_free(&list);
@@ -412,6 +414,7 @@ static const struct route {
     {"/get_server_info", HTTP_METHOD_GET, server_info, SGLANG},
     {"/sim/fail", HTTP_METHOD_POST, sim_control_fail, CONTROL},
     {"/sim/restart", HTTP_METHOD_POST, sim_control_restart, CONTROL},
+    {"/sim/set", HTTP_METHOD_POST, sim_control_set, CONTROL},
     {"/sim/stats", HTTP_METHOD_GET, sim_control_stats, CONTROL},
     {"/sim/last", HTTP_METHOD_GET, sim_control_last, CONTROL},
     {"/sim/deed", HTTP_METHOD_POST, deed, CONTROL},
@@ -478,10 +481,23 @@ static void stored_response(struct sim_engine *e, struct sim_conn *c, struct sli
         sim_store_answer(e, c, id);
 }
 
+/* Behind a name: an ingress in front of it knows no other. */
+static bool is_for_host(const struct sim_engine *e, const struct sim_conn *c)
+{
+    if (e->options.host_name == NULL || slice_starts_with(c->head.path, SLICE("/sim/")))
+        return true;
+    struct slice host = http_head_find(&c->head, SLICE("host"));
+    return slice_equal_nocase(slice_cut(&host, ':'), slice_of_cstr(e->options.host_name));
+}
+
 void sim_route(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     struct slice path = c->head.path;
     const struct route *other_method = NULL;
+    if (!is_for_host(e, c)) {
+        sim_http_answer(c, 404, SIM_TEXT, SLICE("default backend - 404"), NULL);
+        return;
+    }
     if (!authorized(e, c)) {
         sim_http_answer(c, 401, SIM_JSON, SLICE("{\"error\":\"Unauthorized\"}"), NULL);
         return;

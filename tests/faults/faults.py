@@ -42,6 +42,8 @@ import rows  # noqa: E402
 HANGS_MAX, FIRST_GOOD_MAX = 3, 1.0
 KILLED_MAX = 2      # engines, by one poison request: the one that got it, and one retry
 P99_MORE_MAX = 0.1  # seconds: less is the machine's noise
+REACHED_MAX = 0.02  # of requests, at a replica that rejects them all at once,
+REJECTED_MAX = 0.01  # and of clients that see it
 LATE = 8.0          # seconds for a first token, where an engine hangs
 NOISE = 0.005       # seconds between two equal p99 on one machine
 WARM = 2.0  # seconds of load that nobody looks at
@@ -124,6 +126,9 @@ def figures(row, results, scene, at, upstream, caught):
     if scene.outage is not None:
         good = [r.first for r in asked if r.good and r.first is not None and r.first > scene.outage[1]]
         out["first_good_s"] = min(good) - scene.outage[1] if good else 999.0
+    if row.rejects:
+        out["reached_share"] = scene.reached / max(1, scene.offered)
+        out["rejected_share"] = len([r for r in failed if r.at >= at]) / max(1, scene.offered)
     poison = [r for r in results if r.tag == "poison"]
     if poison:
         out["poison"] = poison[0].failure or "served"
@@ -145,8 +150,14 @@ def median(runs):
 def missed(row, m):
     """The targets that a row misses, by name."""
     out = []
-    if m["avoidable"] > 0:
+    if m["avoidable"] > 0 and not row.rejects:
         out.append("avoidable")
+    if row.rejects and m["reached_share"] > REACHED_MAX:
+        out.append("reached")
+    if row.rejects and m["rejected_share"] > REJECTED_MAX:
+        out.append("rejected")
+    if row.cut_max is not None and m["cut"] > row.cut_max:
+        out.append("cut")
     if m["hangs"] > HANGS_MAX:
         out.append("hangs")
     if m["cut_silent"] > 0:

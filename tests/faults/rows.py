@@ -23,6 +23,8 @@ class Row:
         self.late_max = how.get("late_max")        # how many may wait longer than 8 s
         self.beside = how.get("beside")            # p99 of the others against that with the engine drained
         self.upstream_max = how.get("upstream_max", 1.2 if self.all_out else 1.1)
+        self.cut_max = how.get("cut_max")           # streams that may break; None: any
+        self.rejects = how.get("rejects", False)    # one engine rejects: few requests may reach it, fewer be lost
 
 
 class Scene:
@@ -33,6 +35,7 @@ class Scene:
         self.touched = set()    # names of engines that the fault hits
         self.outage = None      # (from, to) when no engine was well
         self.killed = 0         # engines that a poison request took
+        self.reached = self.offered = 0  # requests at the engine that rejects, of all in that time
         self.drained = self.paused = self.resumed = None  # when each began, of `pause`
         self.one = fleet.engines[0]
 
@@ -175,6 +178,19 @@ def crash(path, value):
     return run
 
 
+def set_up_otherwise(mode, **how):
+    """One engine rejects what its peers accept, at once; the seven others go on."""
+    async def run(s):
+        s.touch(s.one)
+        await s.do(s.one.fail, mode, **how)
+        before = await s.do(s.one.count)
+        offered = len(s.load.results)
+        await s.wait()
+        s.reached = await s.do(s.one.count) - before
+        s.offered = max(1, len(s.load.results) - offered)
+    return run
+
+
 async def drain_sglang(s):
     s.touch(s.one)
     await s.do(s.one.count)
@@ -187,6 +203,8 @@ async def drain_sglang(s):
 
 POISON = "POISON-%d" % 4711
 SGLANG = ("--engine", "sglang")
+COARSE = ("--metrics-digits", "2", "--metrics-steps", "40", "--metrics-at-end", "requests")
+ODD = ("--framing", "comments,crlf,no-space,gzip", "--ping", "0.2")
 
 ROWS = [
     Row("500", "answers 500, /health 503", failing("status_500", health=True)),
@@ -226,4 +244,14 @@ ROWS = [
         run=crash(load.CHAT, {"messages": [{"role": "user", "content": "%s %s" % (POISON, "word " * 50)}]})),
     Row("sglang-poison", "SGLang: token id beyond the vocabulary", all_touched=True, engine=SGLANG,
         run=crash(load.COMPLETIONS, {"prompt": [1 << 20]})),
+    Row("pause-steps", "its steps pause for 3 s, /health and /metrics fine", failing_a_while("stuck", 0.3), cut_max=0),
+    Row("silent", "SGLang: all hold back text for 1.5 s, coarse metrics", failing("none"), cut_max=0,
+        engine=SGLANG + COARSE + ("--silence", "1.5", "--silence-after", "2", "--silence-share", "0.3")),
+    Row("odd", "answers in odd framing, coarse metrics", failing("none"), engine=COARSE + ODD, cut_max=0),
+    Row("401", "another API key", set_up_otherwise("status_401"), rejects=True),
+    Row("403", "forbidden", set_up_otherwise("status_403"), rejects=True),
+    Row("404", "lost its model", set_up_otherwise("status_404"), rejects=True),
+    Row("422", "does not understand the body", set_up_otherwise("status_422"), rejects=True),
+    Row("no-template", "no chat template", set_up_otherwise("no_template"), rejects=True),
+    Row("context", "a context of 64 tokens", set_up_otherwise("context", tokens=64), rejects=True),
 ]

@@ -86,7 +86,7 @@ bool exchange_only_there(const struct exchange *x)
 bool exchange_reject_again(const struct exchange *x)
 {
     return exchange_computes(x->route.kind) && !x->dropped && x->request.body->complete &&
-           x->suspect.deaths == 0 && x->retries < x->proxy->config.options->retries_max &&
+           !x->suspect.died && x->retries < x->proxy->config.options->retries_max &&
            exchange_stored_response(x).len == 0;
 }
 

@@ -45,7 +45,8 @@ struct suspect {
     uint64_t hash;              /* 0: not made yet */
     uint64_t at_ms;             /* the last death that it was at, */
     unsigned replica;           /* and whose that was */
-    unsigned deaths;            /* of this request's own attempts */
+    unsigned deaths;            /* of this request's own attempts, as far as they count */
+    bool died;                  /* there was one, though an answer cleared it */
     bool core;                  /* one of them was of a core: no doubt that the engine died */
     bool clear;                 /* or it was the only one there */
     enum node_company company;  /* that it may have */

@@ -66,8 +66,9 @@ static bool keep(struct exchange *x, size_t max)
 
 bool exchange_hold_waits(struct exchange *x)
 {
-    bool over = x->hold == EXCHANGE_HOLD_STREAM &&
-                (x->usage.first_token || x->usage.done || x->usage.error_whole);
+    bool over =
+        x->hold == EXCHANGE_HOLD_STREAM &&
+        (x->usage.first_token || x->usage.done || (x->usage.error_whole && !BUG(ERROR_EVENT_ENDS)));
     return !over &&
            keep(x, x->hold == EXCHANGE_HOLD_ERROR ? EXCHANGE_HELD_ERROR_MAX : EXCHANGE_HELD_MAX);
 }
@@ -296,7 +297,7 @@ static bool holds_an_error(const struct exchange *x)
 bool exchange_hold_judge_event(struct exchange *x)
 {
     struct node_engine_error error;
-    if (!holds_an_error(x) || !keep(x, EXCHANGE_HELD_MAX))
+    if (!holds_an_error(x) || BUG(ERROR_EVENT_ENDS) || !keep(x, EXCHANGE_HELD_MAX))
         return false;
     exchange_count_event(x);
     if (exchange_was_aborted(x))

@@ -5,6 +5,7 @@
  * another replica: the head is changed before each. */
 #include "node/proxy/exchange/exchange_internal.h"
 
+#include "base/bug.h"
 #include "http/forward.h"
 
 void exchange_host_note(struct exchange *x, struct slice host)
@@ -21,7 +22,7 @@ static bool is_clients(const struct exchange *x)
     enum node_host_header said = node_router_host_header(p->config.router, x->decision.server);
     if (said == NODE_HOST_NOT_SAID)
         said = p->config.options->host_header == 0 ? NODE_HOST_REPLICA : NODE_HOST_CLIENT;
-    return said == NODE_HOST_CLIENT && x->host_len > 0;
+    return (said == NODE_HOST_CLIENT || BUG(HOST_OF_CLIENT)) && x->host_len > 0;
 }
 
 /* Empty: its place has no addresses, and nothing can be sent there. */

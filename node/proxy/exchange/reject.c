@@ -121,7 +121,7 @@ static bool judge_second(struct exchange *x, const struct node_rejection *what)
 bool exchange_rejected(struct exchange *x, unsigned status, const struct node_engine_error *said,
                        enum verdict_reason why)
 {
-    if (!is_rejection(status))
+    if (!is_rejection(status) || BUG(REJECT_COUNTS_AS_SPARE))
         return false;
     struct node_rejection what = rejection_of(x, status);
     x->reached = true;

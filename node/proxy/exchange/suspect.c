@@ -268,6 +268,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     bool together = died_together(s, d, x->proxy->now_ms);
     bool known = node_poison_of(router, hash(x)) != NODE_POISON_NONE;
     s->deaths++;
+    s->died = true;
     s->core = s->core || d->core;
     s->clear = s->clear || strong || (d->suspects == 1 && !d->shared);
     s->replica = replica;

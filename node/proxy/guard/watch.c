@@ -1,5 +1,6 @@
 #include "node/proxy/guard/watch.h"
 
+#include "base/bug.h"
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/drive.h"
 #include "node/proxy/exchange/suspect.h"
@@ -138,8 +139,9 @@ static void cut(struct proxy *p, struct upstream *u)
         return;
     uint64_t since_ms = later(u->active_ms, p->resumed_ms);
     uint64_t heard_ms = later(u->pool->heard_ms, p->resumed_ms);
-    if (node_router_answer_lost(p->config.router, x->decision.replica, since_ms, heard_ms,
-                                p->config.options->stall_cut_ms, p->now_ms))
+    bool early = BUG(CUT_AT_PAUSE) && p->now_ms - since_ms >= p->config.options->watchdog_ms;
+    if (early || node_router_answer_lost(p->config.router, x->decision.replica, since_ms, heard_ms,
+                                         p->config.options->stall_cut_ms, p->now_ms))
         exchange_stall_cut(x);
 }
 
@@ -149,6 +151,8 @@ static void end(struct proxy *p, struct upstream *u)
     struct exchange *x = u->exchange;
     bool connecting = u->state == UPSTREAM_CONNECTING;
     if (x == NULL || !(connecting || (u->state == UPSTREAM_BUSY && u->reading)))
+        return;
+    if (!connecting && !node_router_request_lost(p->config.router, x->decision.server, u->began_ms))
         return;
     uint64_t limit = connecting || !x->first_token ? WATCH_DEAD_MS : WATCH_SILENT_MS;
     if (p->now_ms - later(u->active_ms, p->resumed_ms) < limit)
@@ -178,7 +182,8 @@ static bool is_gone(const struct proxy *p, unsigned replica)
 /* Some answer that has begun there has been silent for that long. */
 static bool is_due(const struct proxy *p, const struct pool *pool)
 {
-    uint64_t limit = p->config.options->stall_cut_ms;
+    uint64_t limit =
+        BUG(CUT_AT_PAUSE) ? p->config.options->watchdog_ms : p->config.options->stall_cut_ms;
     return pool->begun_ms != 0 && limit > 0 &&
            p->now_ms - later(pool->begun_ms, p->resumed_ms) >= limit;
 }

@@ -68,13 +68,35 @@ static void put_messages(struct service *s, const char *name, struct buf *body)
 {
     uint64_t conversation = service_below(s, CONVERSATIONS);
     unsigned turns = 1 + (unsigned)service_below(s, TURNS_MAX);
+    bool reasons = conversation % 3 == 0;
     PUT(body, "\"%s\":[", name);
     for (unsigned i = 0; i < turns; i++) {
-        PUT(body, "%s{\"role\":\"%s\",\"content\":\"", i ? "," : "", i % 2 ? "assistant" : "user");
+        PUT(body, "%s{\"role\":\"%s\",", i ? "," : "", i % 2 ? "assistant" : "user");
+        if (reasons && i % 2)
+            PUT(body, "\"reasoning_content\":\"thought %u\",", (unsigned)service_below(s, 1000));
+        PUT(body, "\"content\":\"");
         put_words(body, conversation << 20 | i << 10, TURN_WORDS);
         PUT(body, "\"}");
     }
+    if (conversation % 4 == 1) /* of an agent that reminds its model */
+        PUT(body, ",{\"role\":\"system\",\"content\":\"Be brief.\"}");
     PUT(body, "]");
+}
+
+/* What agents put around a conversation. */
+static void put_agent(struct service *s, const struct service_ask *a, struct buf *body)
+{
+    bool front = service_chance(s, 0.5);
+    if (a->kind == SERVICE_MESSAGES && service_chance(s, 0.5)) {
+        PUT(body, ",\"system\":[{\"type\":\"text\",\"text\":\"" SERVICE_BILLING ": cch=%llu;\"},",
+            (unsigned long long)service_below(s, 1000000));
+        PUT(body, "{\"type\":\"text\",\"text\":\"");
+        put_words(body, 77, TURN_WORDS);
+        PUT(body, "\"}]");
+    }
+    if (service_chance(s, 0.2))
+        PUT(body, ",\"tools\":[{\"name\":\"%s\"},{\"name\":\"%s\"}]", front ? "read" : "write",
+            front ? "write" : "read");
 }
 
 static void put_prompt(struct service *s, const char *name, struct buf *body)
@@ -91,11 +113,9 @@ static void put_json(struct service *s, struct service_ask *a, struct buf *body)
     PUT(body, "{\"model\":\"m\",");
     switch (a->kind) {
     case SERVICE_CHAT:
-        put_messages(s, "messages", body);
-        PUT(body, ",\"max_tokens\":%u", most);
-        break;
     case SERVICE_MESSAGES:
         put_messages(s, "messages", body);
+        put_agent(s, a, body);
         PUT(body, ",\"max_tokens\":%u", most);
         break;
     case SERVICE_RESPONSES:
@@ -190,6 +210,8 @@ static void put_head(struct service_ask *a, bool has_body, size_t length)
     PUT(out, "Host: service\r\nX-Request-Id: svc-%llu\r\n", (unsigned long long)a->number);
     if (a->close)
         PUT(out, "Connection: close\r\n");
+    if (a->takes_gzip)
+        PUT(out, "Accept-Encoding: gzip, br\r\n");
     if (has_body)
         PUT(out, "Content-Type: %s\r\n",
             a->kind == SERVICE_AUDIO ? "multipart/form-data; boundary=bound" : "application/json");
@@ -222,7 +244,9 @@ struct service_ask *service_ask_make(struct service *s, struct service_client *c
     a->stream &= completes(a->kind);
     a->chunked = a->minor > 0 && service_chance(s, 0.1);
     a->expects = a->minor > 0 && service_chance(s, 0.05);
-    a->poison = s->troubled && completes(a->kind) && service_chance(s, 0.004);
+    a->takes_gzip = service_chance(s, 0.2);
+    a->poison = s->troubled && s->day == SERVICE_MIXED && completes(a->kind) &&
+                service_chance(s, 0.004);
     s->asks = a;
     buf_init(&a->bytes, 0);
     buf_init(&a->body, 0);

@@ -417,7 +417,8 @@ static void come(void *context, struct world_event *event)
         return;
     if (s->clients_open < s->clients_max)
         client_new(s);
-    world_put(&s->world, 1 + service_below(s, 2 * ARRIVE_US), event);
+    uint64_t us = s->day == SERVICE_LONE ? ARRIVE_US : 2 * ARRIVE_US;
+    world_put(&s->world, 1 + service_below(s, us), event);
 }
 
 void service_clients_begin(struct service *s)

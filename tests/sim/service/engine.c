@@ -143,6 +143,15 @@ static bool tamper(struct carried *k, struct slice *bytes)
     return false;
 }
 
+/* Bytes of an answer are on their way, and nothing holds them up. */
+static void note_sent(const struct carried *k)
+{
+    const struct service *s = service_of(k->engine);
+    const struct service_link *link = &s->links[k->end->peer->router][k->engine->number];
+    if (link->hole_until_us <= s->world.now_us)
+        k->attempt->sent_us = s->world.now_us;
+}
+
 static void do_write(struct sim_conn *c, const struct slice *pieces, unsigned count)
 {
     struct carried *k = c->stream;
@@ -153,6 +162,7 @@ static void do_write(struct sim_conn *c, const struct slice *pieces, unsigned co
     if (!tamper(k, &bytes)) {
         if (k->attempt) {
             k->attempt->writes++;
+            note_sent(k);
             CHECK(buf_append_slice(&k->attempt->sent, bytes) == 0);
         }
         bool waited = k->pending.len > 0;
@@ -307,11 +317,15 @@ static void attempt_begin(struct life *l, struct carried *k)
                                   .engine = l->engine->number,
                                   .life = l->engine->life,
                                   .ill = l->engine->ill,
+                                  .ills = UINT64_C(1) << l->engine->ill,
+                                  .sent_us = s->world.now_us,
                                   .known = s->routers[ask->client->router].errs[l->engine->number],
                                   .begun_us = s->world.now_us};
     buf_init(&a->sent, 0);
     ask->attempts = a;
     ask->ran++;
+    if (service_kind_computes(ask->kind))
+        service_share_attempt(s, l->engine->number);
     a->open_next = l->engine->open;
     a->open_link = &l->engine->open;
     if (a->open_next)
@@ -330,7 +344,8 @@ static void attempt_begin(struct life *l, struct carried *k)
 static bool takes_poison(const struct life *l, const struct carried *k)
 {
     return k->attempt && k->attempt->ask->poison && k->end->peer->open &&
-           l->engine->ill != SERVICE_DRAINS && k->conn->head.method == HTTP_METHOD_POST;
+           l->engine->ill != SERVICE_DRAINS && !k->attempt->rejected &&
+           k->conn->head.method == HTTP_METHOD_POST;
 }
 
 /* It dies of the first step: no token comes before. */
@@ -425,6 +440,10 @@ static bool ill_answer(struct service_engine *e, struct carried *k, struct slice
     case SERVICE_CLOSES:
         carried_later(k, service_between(l->service, 1, 200) * SERVICE_MS, close_later);
         return false;
+    case SERVICE_REJECTS:
+    case SERVICE_LOST_MODEL:
+        k->attempt->rejected = true;
+        return false;
     default:
         return false;
     }
@@ -465,30 +484,23 @@ static void on_gone(void *context, struct sim_conn *conn)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-bool service_is_sglang(unsigned engine)
-{
-    return engine % 3 == 2;
-}
-
 void service_engine_start(struct service *s, unsigned engine)
 {
     struct service_engine *e = &s->engines[engine];
     bool sglang = service_is_sglang(engine);
-    char cache[16], output[16], decode[16];
-    (void)snprintf(cache, sizeof cache, "%u", 16384);
-    (void)snprintf(output, sizeof output, "%u", 12);
+    char decode[16];
     (void)snprintf(decode, sizeof decode, "%u", 4 + engine * 3);
     const char *words[] = {"engine-sim",
                            "--model",
                            "m",
                            "--cache-tokens",
-                           cache,
+                           "16384",
                            "--block-tokens",
                            "16",
                            "--prefill-rate",
                            "20000",
                            "--output-tokens",
-                           output,
+                           "12",
                            "--decode-base-ms",
                            decode,
                            "--on-term",
@@ -497,11 +509,13 @@ void service_engine_start(struct service *s, unsigned engine)
                            sglang ? "sglang" : "vllm"};
     struct life *l = calloc(1, sizeof *l);
     CHECK(l != NULL && sim_options_parse(&l->sim.options, ARRAY_LEN(words), (char **)words) == 0);
+    service_habits_apply(e, &l->sim.options);
     l->service = s;
     l->engine = e;
     l->sim.server.carrier = &carrier;
     l->sim.server.carrier_context = l;
     sim_engine_init(&l->sim, hash_mix(s->settings.seed + e->life * 64 + engine));
+    l->model_len = l->sim.options.model_len_max;
     l->sim.server.context = e;
     l->sim.server.on_request = on_request;
     l->sim.server.on_gone = on_gone;
@@ -568,7 +582,10 @@ void service_engines_open(struct service *s)
     for (unsigned i = 0; i < s->engine_count; i++) {
         struct service_engine *e = &s->engines[i];
         e->number = i;
-        (void)snprintf(e->name, sizeof e->name, "10.0.1.%u:8000", i + 1);
+        (void)snprintf(e->host, sizeof e->host, "10.0.1.%u", i + 1);
+        (void)snprintf(e->name, sizeof e->name, "%s:8000", e->host);
+        service_habits_draw(s, &e->habits);
+        service_habits_say(s, e);
         service_engine_start(s, i);
     }
 }

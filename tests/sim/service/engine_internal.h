@@ -24,6 +24,7 @@ struct life {
     struct service *service;
     struct service_engine *engine;
     struct carried *carried;
+    uint64_t model_len; /* its context length, when it is well */
 };
 
 static inline struct life *life_of(const struct service_engine *e)

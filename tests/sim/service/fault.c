@@ -26,10 +26,45 @@ void service_ill_meets(struct service *s, unsigned engine)
     }
 }
 
+void service_ill_reaches(struct service *s, unsigned engine, enum service_ill ill)
+{
+    for (struct service_ask *a = s->asks; a; a = a->next) {
+        for (struct service_attempt *t = a->attempts; t && !a->ended; t = t->next)
+            t->ills |= t->engine == engine ? UINT64_C(1) << ill : 0;
+    }
+}
+
 static uint64_t length_us(struct service *s)
 {
     return service_chance(s, 0.2) ? service_between(s, 10, 300) * SERVICE_MS
                                   : service_between(s, 300, 7000) * SERVICE_MS;
+}
+
+/* Of those that fit the day. */
+static enum service_ill draw_ill(struct service *s)
+{
+    static const enum service_ill pauses[] = {SERVICE_STOPPED, SERVICE_STUCK, SERVICE_FAR};
+    enum service_ill ill = SERVICE_REJECTS;
+    if (s->day == SERVICE_PAUSES)
+        return pauses[service_below(s, ARRAY_LEN(pauses))];
+    while (service_chance(s, 0.5) || !service_fails_at_once(ill))
+        ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_ILLS - 1);
+    return ill;
+}
+
+/* On a day of few kinds: long enough to be judged. */
+static void lone_trouble(struct service *s)
+{
+    /* The same one all day: its peers are in no back-off for what they did before. */
+    unsigned engine = (unsigned)service_below(s, s->engine_count);
+    if (s->day == SERVICE_LONE)
+        engine = s->rock == 0 ? 1 : 0;
+    bool alone = true;
+    for (unsigned i = 0; i < s->engine_count; i++)
+        alone &= service_is_well(s, i);
+    if (s->engines[engine].ill != SERVICE_WELL || (s->day == SERVICE_LONE && !alone))
+        return;
+    service_engine_ill(s, engine, draw_ill(s), service_between(s, 1000, 7000) * SERVICE_MS);
 }
 
 static void engine_trouble(struct service *s)
@@ -41,7 +76,9 @@ static void engine_trouble(struct service *s)
     enum service_ill ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_ILLS - 1);
     if (service_chance(s, 0.2))
         ill = service_chance(s, 0.5) ? SERVICE_HANGS : SERVICE_DOWN;
-    service_engine_ill(s, engine, ill, length_us(s));
+    bool otherwise = ill == SERVICE_REJECTS || ill == SERVICE_LOST_MODEL;
+    uint64_t us = otherwise ? service_between(s, 1, 8) * SERVICE_S : length_us(s);
+    service_engine_ill(s, engine, ill, us);
 }
 
 /* Its connections break, and nothing else. */
@@ -55,6 +92,11 @@ static void link_trouble(struct service *s)
     service_say(s, "router %u and engine %u: all connections break", router, engine);
     service_ill_meets(s, engine);
     e->well_since_us = s->world.now_us;
+    for (struct service_ask *a = s->asks; a; a = a->next) {
+        for (struct service_attempt *t = a->attempts; t && !a->ended; t = t->next)
+            t->broken |= t->engine == engine && a->client->router == router;
+    }
+    service_share_spoil(s);
     service_link_reset(s, router, engine);
 }
 
@@ -70,7 +112,10 @@ static void trouble(void *context, struct world_event *event)
     struct service *s = context;
     if (s->world.closing || !s->troubled)
         return;
-    switch (service_below(s, 12)) {
+    switch (s->day == SERVICE_MIXED ? service_below(s, 12) : UINT64_MAX) {
+    case UINT64_MAX:
+        lone_trouble(s);
+        break;
     case 0:
     case 1:
         router_trouble(s);

@@ -27,13 +27,42 @@ static void ill_over(void *context, struct world_event *event)
         service_engine_heal(s, event->node);
 }
 
+/* Another key, no template, another context length, ...: what its peers accept it refuses. */
+static void set_otherwise(struct service *s, struct life *l)
+{
+    static const unsigned kinds[] = {SIM_REJECT_401, SIM_REJECT_403, SIM_REJECT_404, SIM_REJECT_422,
+                                     SIM_REJECT_NO_TEMPLATE};
+    uint64_t kind = service_below(s, ARRAY_LEN(kinds) + 1);
+    if (kind == ARRAY_LEN(kinds))
+        l->sim.options.model_len_max = service_between(s, 40, 200);
+    else
+        l->sim.options.reject = kinds[kind];
+    service_say(s, "engine %u: rejects %llu, context %llu", l->engine->number,
+                (unsigned long long)l->sim.options.reject,
+                (unsigned long long)l->sim.options.model_len_max);
+}
+
+/* All of it is as its options had it. */
+static void set_back(struct life *l)
+{
+    l->sim.options.reject = SIM_REJECT_NONE;
+    l->sim.options.model_len_max = l->model_len;
+    if (l->engine->ill == SERVICE_LOST_MODEL)
+        sim_engine_serve(&l->sim, "m", NULL);
+    if (l->engine->ill == SERVICE_STOPPED || l->engine->ill == SERVICE_STUCK)
+        sim_engine_rate(&l->sim, 1);
+}
+
 void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill, uint64_t us)
 {
     struct service_engine *e = &s->engines[engine];
     service_ill_meets(s, engine);
     e->ill = ill;
-    for (struct service_attempt *t = e->open; t; t = t->open_next)
+    for (struct service_attempt *t = e->open; t; t = t->open_next) {
         t->ill = ill;
+    }
+    service_ill_reaches(s, engine, ill);
+    service_share_begin(s, engine);
     e->ill_until_us = s->world.now_us + us;
     e->ill_health = service_chance(s, 0.5);
     e->ill_after = (unsigned)service_below(s, 5);
@@ -48,13 +77,22 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
         return;
     }
     CHECK(l != NULL);
-    fail.mode = ill == SERVICE_HANGS    ? SIM_FAIL_HANG
-                : ill == SERVICE_SLOW   ? SIM_FAIL_SLOW
-                : ill == SERVICE_RESETS ? SIM_FAIL_RESET
-                                        : SIM_FAIL_NONE;
+    fail.mode = ill == SERVICE_HANGS        ? SIM_FAIL_HANG
+                : ill == SERVICE_SLOW       ? SIM_FAIL_SLOW
+                : ill == SERVICE_RESETS     ? SIM_FAIL_RESET
+                : ill == SERVICE_ERROR_LATE ? SIM_FAIL_ERROR
+                                            : SIM_FAIL_NONE;
     l->sim.fail = fail;
+    if (ill == SERVICE_STOPPED || ill == SERVICE_STUCK)
+        sim_engine_rate(&l->sim, 0);
     if (ill == SERVICE_STOPPED)
         e->stopped = true;
+    if (ill == SERVICE_REJECTS)
+        set_otherwise(s, l);
+    if (l->sim.options.reject == SIM_REJECT_404) /* and lists it: known to attract (ADR 0054) */
+        service_share_spoil(s);
+    if (ill == SERVICE_LOST_MODEL)
+        sim_engine_serve(&l->sim, "other", NULL);
     if (ill == SERVICE_DRAINS) {
         sim_engine_terminate(&l->sim);
         service_later(s, OVER_US, drained, engine, e->life, NULL);
@@ -77,6 +115,16 @@ static bool starts_later(struct service *s, struct service_engine *e)
     return true;
 }
 
+static void goes_on(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    struct service_engine *e = &s->engines[event->node];
+    if (s->world.closing || !e->up || e->life != event->a || e->stopped)
+        return;
+    sim_engine_run(&life_of(e)->sim);
+    service_engine_settle(e);
+}
+
 void service_engine_heal(struct service *s, unsigned engine)
 {
     struct service_engine *e = &s->engines[engine];
@@ -88,6 +136,9 @@ void service_engine_heal(struct service *s, unsigned engine)
     if (starts_later(s, e))
         return;
     service_say(s, "engine %u: no %s any more", engine, service_ill_text(was));
+    service_share_end(s, engine);
+    if (e->up)
+        set_back(life_of(e));
     e->ill = SERVICE_WELL;
     e->ill_health = false;
     e->well_since_us = s->world.now_us;
@@ -99,8 +150,8 @@ void service_engine_heal(struct service *s, unsigned engine)
             s->links[i][engine].hole_until_us = s->world.now_us;
     if (e->stopped) {
         e->stopped = false;
-        service_ends_kick(s, engine);
-        sim_engine_run(&life_of(e)->sim);
+        service_ends_kick(s, engine); /* what came meanwhile is read before timers run */
+        service_later(s, 1, goes_on, engine, e->life, NULL);
     }
     service_engine_settle(e);
 }
@@ -125,6 +176,10 @@ const char *service_ill_text(enum service_ill ill)
         [SERVICE_DRAINS_503] = "drains with 503",
         [SERVICE_CLOSES] = "closes",
         [SERVICE_HEALTH_SLOW] = "slow health",
+        [SERVICE_STUCK] = "stuck",
+        [SERVICE_REJECTS] = "rejects",
+        [SERVICE_LOST_MODEL] = "lost model",
+        [SERVICE_ERROR_LATE] = "late error event",
         [SERVICE_FAR] = "far",
     };
     return texts[ill];

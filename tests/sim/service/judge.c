@@ -3,68 +3,12 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/err.h"
 #include "node/proxy/exchange/exchange.h"
 #include "tests/sim/service/service.h"
 
 enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, BLOB_ROOM = 1 << 20 };
 
 /* --- an answer, compared with what engines sent ----------------------------------------------- */
-
-static const struct http_limits limits = {
-    .head_bytes_max = 1 << 20, .target_bytes_max = 1 << 16, .fields_max = HTTP_FIELDS_MAX};
-
-/* The same with the usage in it that the router asked for. */
-static bool sent_with_usage(const struct service_attempt *t, unsigned *status, struct buf *body)
-{
-    static struct http_head head;
-    struct slice in = buf_slice(&t->sent);
-    do {
-        if (http_response_parse(&head, in.at, in.len, false, &limits) != 0)
-            return false;
-        in = slice_skip(in, head.bytes);
-    } while (head.status < 200);
-    *status = head.status;
-    if (head.framing == HTTP_BODY_CHUNKED) {
-        struct http_chunked chunks;
-        http_chunked_init(&chunks);
-        while (in.len > 0 && !chunks.done) {
-            size_t used = 0;
-            struct slice data = {0};
-            if (http_chunked_next(&chunks, in, &used, &data) != 0)
-                return false;
-            CHECK(buf_append_slice(body, data) == 0);
-            in = slice_skip(in, used);
-        }
-        return chunks.done;
-    }
-    CHECK(buf_append_slice(body, in) == 0);
-    return head.framing != HTTP_BODY_LENGTH || in.len == head.content_length;
-}
-
-/* The status and the body of what an engine sent, without usage that the client did not ask for.
- * False: it is not whole. */
-static bool sent_of(const struct service_attempt *t, unsigned *status, struct buf *body)
-{
-    static const char usage[] = "\"choices\":[],\"usage\":{";
-    const struct service_ask *a = t->ask;
-    bool whole = sent_with_usage(t, status, body);
-    bool may_have = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
-    char *at = may_have && !a->usage_asked && body->len > 0
-                   ? memmem(body->at, body->len, usage, sizeof usage - 1)
-                   : NULL;
-    if (at == NULL)
-        return whole;
-    char *end = memmem(at, body->len - (size_t)(at - body->at), "\n\n", 2);
-    if (end == NULL)
-        return false;
-    char *from = at;
-    while (from > body->at && (from - body->at < 2 || memcmp(from - 2, "\n\n", 2) != 0))
-        from--;
-    memmove(from, end + 2, body->len - (size_t)(end + 2 - body->at));
-    body->len -= (size_t)(end + 2 - from);
-    return whole;
-}
 
 static bool carries_tokens(struct slice body)
 {
@@ -86,8 +30,7 @@ static bool body_has(const struct service_ask *a, const char *text)
     return a->body.len > 0 && memmem(a->body.at, a->body.len, text, strlen(text)) != NULL;
 }
 
-/* Whether something of the answer that a client can use went to it. */
-static bool has_content(const struct service_ask *a)
+bool service_has_content(const struct service_ask *a)
 {
     if (!a->stream)
         return a->body.len > 0;
@@ -96,7 +39,8 @@ static bool has_content(const struct service_ask *a)
 
 static bool has_error_event(const struct service_ask *a)
 {
-    return a->stream && a->status == 200 && body_has(a, "\"error\":{");
+    return a->stream && a->status == 200 &&
+           (body_has(a, "\"error\":{") || body_has(a, "\"error\": {"));
 }
 
 /* Whether a stream has the last event of its API. */
@@ -109,7 +53,7 @@ static bool is_terminated(const struct service_ask *a)
         return body_has(a, "response.completed") || body_has(a, "response.incomplete") ||
                body_has(a, "response.failed");
     default:
-        return body_has(a, "data: [DONE]");
+        return body_has(a, "data: [DONE]") || body_has(a, "data:[DONE]");
     }
 }
 
@@ -118,8 +62,8 @@ static bool gave(const struct service_ask *a, const struct service_attempt *t, s
 {
     struct buf body = {0};
     unsigned status = 0;
-    bool whole = sent_of(t, &status, &body) || (a->stream && is_terminated(a));
-    bool same = whole && status == a->status && slice_equal(buf_slice(&body), given);
+    bool whole = service_sent(t, &status, &body) || (a->stream && is_terminated(a));
+    bool same = whole && status == a->status && service_same(t, buf_slice(&body), given);
     buf_free(&body);
     return same;
 }
@@ -133,16 +77,16 @@ static bool went_on(const struct service_ask *a, const struct service_attempt *f
     struct buf one = {0}, other = {0};
     struct slice body = buf_slice(&a->body);
     unsigned status = 0;
-    (void)sent_of(first, &status, &one);
+    (void)service_sent(first, &status, &one);
     bool good = status == 200;
-    good = (sent_of(then, &status, &other) || is_terminated(a)) && status == 200 && good;
+    good = (service_sent(then, &status, &other) || is_terminated(a)) && status == 200 && good;
     size_t same = 0;
     while (same < body.len && same < one.len && body.at[same] == one.at[same])
         same++;
     bool found = false;
     for (size_t n = 0; good && n <= same && !found; n++) {
         struct slice rest = slice_skip(body, n);
-        bool between = n == 0 || (n >= 2 && memcmp(body.at + n - 2, "\n\n", 2) == 0);
+        bool between = n == 0 || service_between_events(body, n);
         size_t left_out = other.len - rest.len;
         found = between && rest.len <= other.len && !carries_tokens(slice_of(one.at, n)) &&
                 !carries_tokens(slice_of(other.at, left_out)) &&
@@ -163,7 +107,12 @@ static bool said_so(const struct service_ask *a, const struct service_attempt *t
     size_t at = (size_t)(found - a->body.at) + sizeof key - 1;
     struct slice rest = slice_skip(buf_slice(&a->body), at);
     struct slice message = slice_cut(&rest, '"');
-    return memmem(t->sent.at, t->sent.len, message.at, message.len) != NULL;
+    struct buf body = {0};
+    unsigned status = 0;
+    (void)service_sent(t, &status, &body);
+    bool said = body.len > 0 && memmem(body.at, body.len, message.at, message.len) != NULL;
+    buf_free(&body);
+    return said;
 }
 
 static bool was_sent(const struct service_ask *a)
@@ -180,7 +129,8 @@ static bool was_sent(const struct service_ask *a)
             continue;
         if (said_so(a, t))
             return true;
-        bool may_go_on = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
+        bool may_go_on = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS ||
+                                       a->kind == SERVICE_GENERATE);
         for (const struct service_attempt *then = a->attempts; then && may_go_on;
              then = then->next) {
             if (then != t && went_on(a, t, then))
@@ -202,9 +152,14 @@ static void judge_whole(struct service_ask *a)
         service_broken(s, "bytes", "request %llu: %s did not send this answer as a whole one: %.*s",
                        (unsigned long long)a->number, a->replica,
                        (int)(a->body.len > 200 ? 200 : a->body.len), a->body.at);
+    if (body_has(a, "default backend"))
+        service_broken(s, "host", "request %llu: %s does not know the name that it was asked by",
+                       (unsigned long long)a->number, a->replica);
     if (a->stream && a->status == 200 && !is_terminated(a) && !has_error_event(a))
-        service_broken(s, "unfinished", "request %llu: a stream without its last event is whole",
-                       (unsigned long long)a->number);
+        service_broken(s, "unfinished",
+                       "request %llu: a stream without its last event is whole: %.*s",
+                       (unsigned long long)a->number, (int)(a->body.len > 300 ? 300 : a->body.len),
+                       a->body.at);
 }
 
 /* --- what need not have failed ---------------------------------------------------------------- */
@@ -213,8 +168,14 @@ static bool failed(const struct service_ask *a)
 {
     if (!a->whole)
         return true;
-    bool error_first = has_error_event(a) && !has_content(a);
+    bool error_first = has_error_event(a) && !service_has_content(a);
     return a->status >= 500 || a->status == 429 || error_first;
+}
+
+/* Its events name an id of the engine that made them: another one cannot go on behind the first. */
+static bool is_begun_response(const struct service_ask *a)
+{
+    return a->kind == SERVICE_RESPONSES && a->stream && a->body.len > 0 && a->status == 200;
 }
 
 /* Doing it elsewhere would have been as good. */
@@ -226,8 +187,23 @@ static bool may_move(const struct service_ask *a)
     case SERVICE_BLOB:
         return false;
     default:
-        return !a->poison && !a->continues;
+        return !a->poison && !a->continues && !is_begun_response(a);
     }
+}
+
+/* Its last engine said nothing for so long: a limit that the operator set. */
+static bool silent_for(const struct service_ask *a, uint64_t ms)
+{
+    const struct service_attempt *t = a->attempts;
+    return t != NULL && a->service->world.now_us + SERVICE_S / 5 > t->sent_us + ms * SERVICE_MS;
+}
+
+/* It held back its text all the time; a comment is no token. */
+static bool no_token_for(const struct service_ask *a, uint64_t ms)
+{
+    const struct service_attempt *t = a->attempts;
+    return t != NULL && !service_has_content(a) &&
+           a->service->world.now_us + SERVICE_S / 5 > t->begun_us + ms * SERVICE_MS;
 }
 
 /* A limit of the router's, which a setting names. */
@@ -236,7 +212,11 @@ static bool was_limited(const struct service_ask *a)
     /* What a slow client does not read is held in the same memory, and has its time. */
     bool by_memory = !a->whole && a->service->routers[0].options.buffered_bytes_max < BLOB_ROOM;
     bool by_time = a->kind == SERVICE_BLOB && a->client->manner == SERVICE_READS_SLOWLY;
+    const struct node_options *o = &a->service->routers[0].options;
     bool cut_by_it = !a->whole && body_has(a, "upstream-first-token-timeout): its answer is cut");
+    bool set = !a->whole && !a->service->patient;
+    cut_by_it |= set && (silent_for(a, o->upstream_idle_timeout_ms) ||
+                         no_token_for(a, o->upstream_first_token_timeout_ms));
     return by_memory || by_time || cut_by_it || strcmp(a->reason, "memory") == 0 ||
            a->limit[0] != '\0';
 }
@@ -277,13 +257,14 @@ static bool was_without_budget(const struct service_ask *a)
     return false;
 }
 
-/* It was there when two engines died: it may be poison, as far as a router can know. Or when one
- * hung whose server lives, and the last engine that is well is not risked. */
+/* It was there when two engines died, or their connections did, which is one to a router: it may
+ * be poison, as far as a router can know. Or when one hung whose server lives, and the last engine
+ * that is well is not risked. */
 static bool may_be_poison(const struct service_ask *a)
 {
     unsigned died = 0, hung = 0;
     for (const struct service_attempt *t = a->attempts; t; t = t->next) {
-        died += t->died;
+        died += t->died || t->broken || (t->ill == SERVICE_RESETS && !t->whole);
         hung += t->ill == SERVICE_HANGS;
     }
     bool suspect = strcmp(a->reason, "suspect") == 0;
@@ -308,23 +289,26 @@ static void judge_failed(struct service_ask *a)
     uint64_t met = 0;
     for (const struct service_attempt *t = a->attempts; t; t = t->next)
         met |= UINT64_C(1) << t->engine;
+    if (!was_limited(a))
+        service_judge_pause(a);
     if (!a->whole && met != 0 && (met & a->ills) == 0 && !was_limited(a))
         service_broken(s, "needless cut", "request %llu, %u attempts, ills %llx: status %u",
                        (unsigned long long)a->number, a->ran, (unsigned long long)a->ills,
                        a->status);
     unsigned ill = count_of(a->ills);
     bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
-                  ill <= s->routers[0].options.retries_max && !has_content(a);
+                  ill <= s->routers[0].options.retries_max && !service_has_content(a);
     bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) &&
                      !may_be_poison(a) && !was_to_blame(a) && !was_without_budget(a);
     if (!avoidable)
         return;
     service_broken(s, "avoidable",
                    "request %llu (begun %.6f, sent %.6f, its client %s), %u attempts, ills %llx: "
-                   "%s, status %u, %s",
+                   "%s, status %u, %s: %.*s",
                    (unsigned long long)a->number, (double)a->begun_us / 1e6,
                    (double)a->sent_us / 1e6, service_manner_text(a->client->manner), a->ran,
-                   (unsigned long long)a->ills, a->whole ? "whole" : "cut", a->status, a->reason);
+                   (unsigned long long)a->ills, a->whole ? "whole" : "cut", a->status, a->reason,
+                   (int)(a->body.len > 400 ? 400 : a->body.len), a->body.at);
 }
 
 /* Another engine answered it well: those that said 500 are to blame, and its router knows it. */
@@ -346,8 +330,12 @@ void service_judge_ask(struct service_ask *a)
     service_say(s, "request %llu: %s, status %u %s%s%s", (unsigned long long)a->number,
                 a->whole ? "whole" : "cut", a->status, a->replica, a->reason,
                 a->left ? ", its client left" : "");
+    if (service_leaked(a))
+        service_broken(s, "usage", "request %llu got usage that it did not ask for, of %s",
+                       (unsigned long long)a->number, a->replica);
     if (a->whole)
         judge_whole(a);
+    service_share_seen(s, a);
     if (a->whole && !failed(a))
         errs_note(a);
     if (a->left)
@@ -442,6 +430,8 @@ static bool is_unwanted(const struct service_ask *a, uint64_t since_us)
 static void silence_judge(struct service *s, const struct service_attempt *t)
 {
     const struct node_options *o = &s->routers[0].options;
+    if (s->patient)
+        return;
     uint64_t token_ms = o->upstream_first_token_timeout_ms;
     uint64_t whole_ms = o->upstream_whole_answer_timeout_ms;
     uint64_t limit_ms = t->ask->stream || token_ms > whole_ms ? token_ms : whole_ms;

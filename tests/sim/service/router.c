@@ -308,6 +308,21 @@ static void set(struct service *s, struct service_router *r, const char *name, u
     service_say(s, "option %s %s", name, text);
 }
 
+/* The most that a limit which the router works out may be (options.md). */
+enum { AUTO_TOKEN_MS = 300000, AUTO_IDLE_MS = 300000 };
+
+static uint64_t token_ms(const struct node_options *o)
+{
+    uint64_t ms = o->upstream_first_token_timeout_ms;
+    return ms == NODE_OPTION_AUTO ? AUTO_TOKEN_MS : ms;
+}
+
+static uint64_t idle_ms(const struct node_options *o)
+{
+    return o->upstream_idle_timeout_ms == NODE_OPTION_AUTO ? AUTO_IDLE_MS
+                                                           : o->upstream_idle_timeout_ms;
+}
+
 /* The same for all routers of a run. What waits is short, or a run would have to last for long. */
 static void options_draw(struct service *s)
 {
@@ -332,10 +347,21 @@ static void options_draw(struct service *s)
         {"retries-max", "", 1, 3},
         {"connections-max", "", 8, 40},
         {"queue-timeout", "ms", 1000, 3000},
+        {"stall-cut", "ms", 8000, 12000},
     };
+    static const struct slice impatient[] = {SLICE("upstream-first-token-timeout"),
+                                             SLICE("upstream-idle-timeout")};
     struct service_router *first = &s->routers[0];
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        set(s, first, rows[i].name, service_between(s, rows[i].least, rows[i].most), rows[i].unit);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool left = false; /* as it is by default */
+        for (size_t k = 0; k < ARRAY_LEN(impatient); k++)
+            left |= s->patient && slice_equal(slice_of_cstr(rows[i].name), impatient[k]);
+        if (!left)
+            set(s, first, rows[i].name, service_between(s, rows[i].least, rows[i].most),
+                rows[i].unit);
+    }
+    if (s->day == SERVICE_LONE)
+        set(s, first, "connections-max", 60, "");
     set(s, first, "body-bytes-max", 65536, "");
     set(s, first, "buffered-bytes-max", service_chance(s, 0.2) ? 262144 : 4 << 20, "");
     if (service_chance(s, 0.7)) /* else the default, which runs out on days like these */
@@ -350,9 +376,8 @@ static void options_draw(struct service *s)
     s->longest_us =
         SERVICE_MS * (o->client_head_timeout_ms + o->client_write_timeout_ms +
                       8 * o->client_body_timeout_ms +
-                      (o->retries_max + 1) *
-                          (o->upstream_connect_timeout_ms + o->upstream_first_token_timeout_ms +
-                           o->upstream_whole_answer_timeout_ms + o->upstream_idle_timeout_ms)) +
+                      (o->retries_max + 1) * (o->upstream_connect_timeout_ms + token_ms(o) +
+                                              o->upstream_whole_answer_timeout_ms + idle_ms(o))) +
         20 * SERVICE_S;
 }
 

@@ -33,6 +33,12 @@ static struct service *open_service(const struct service_settings *settings)
     s->clients_max = 6 + (unsigned)prng_below(&p, 20);
     s->kernel_bytes = UINT64_C(1) << (9 + prng_below(&p, 9)); /* 512 bytes to 128 KB */
     s->routers_fail = prng_below(&p, 2) == 0;
+    s->hosts_named = node_option_find(SLICE("host-header")) >= 0 && prng_below(&p, 4) == 0;
+    uint64_t day = prng_below(&p, 4);
+    s->day = day == 0 ? SERVICE_LONE : day == 1 ? SERVICE_PAUSES : SERVICE_MIXED;
+    if (s->day == SERVICE_LONE) /* so many that shares can be told apart */
+        s->clients_max += 15;
+    s->patient = s->day == SERVICE_PAUSES || prng_below(&p, 3) == 0;
     world_open(&s->world, s->router_count, settings->seed);
     s->world.checks = false;
     service_engines_open(s);
@@ -94,7 +100,7 @@ void service_say(const struct service *s, const char *format, ...)
 
 void service_broken(const struct service *s, const char *rule, const char *format, ...)
 {
-    char text[512];
+    char text[1024];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);

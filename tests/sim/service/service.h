@@ -4,10 +4,14 @@
  *   router   a node as the daemon makes it, on these streams
  *   engine   the engine simulator's own engine
  *   ill      what can be wrong with it
+ *   habit    what it is like all the time
  *   ask      requests of every kind
  *   client   connections that send them, in every manner, and read the answers
  *   fault    what goes wrong, and when
  *   judge    the rules
+ *   sent     what engines sent, as a client may see it
+ *   share    the rule on replicas that fail at once
+ *   pause    the rule on engines that pause
  *   run      one run, from its seed
  *
  * A router is `struct world_node` (tests/lib/world); time, chance, datagrams between routers and
@@ -160,6 +164,10 @@ enum service_ill {
     SERVICE_DRAINS_503,  /* as SGLang: /health says 503, requests are served, then resets */
     SERVICE_CLOSES,      /* after each answer, without a word */
     SERVICE_HEALTH_SLOW, /* and nothing else */
+    SERVICE_STUCK,       /* its steps pause, HTTP answers */
+    SERVICE_REJECTS,     /* what its peers accept: set up otherwise */
+    SERVICE_LOST_MODEL,  /* it lists another one for a while */
+    SERVICE_ERROR_LATE,  /* an error event and [DONE], after some text */
     SERVICE_FAR,         /* nothing from or to it arrives */
     SERVICE_ILLS,
 };
@@ -176,14 +184,31 @@ struct service_attempt {
     bool whole;                  /* its answer was given to the end */
     bool died;                   /* its engine did */
     bool known;                  /* its router knew that the engine errs */
-    enum service_ill ill;        /* of its engine, the last one in that time */
+    enum service_ill ill;        /* of its engine, the last one in that time, */
+    uint64_t ills;               /* and all, a bit each */
+    bool broken;                 /* its connection did, by itself */
+    bool rejected;               /* its engine refused what its peers accept */
+    uint64_t sent_us;            /* when it last had bytes of an answer */
     unsigned writes;
     struct buf sent; /* all of its answer, head and all */
 };
 
+/* What an engine of a run is like all the time (habit.c): options of the simulator. */
+struct service_habits {
+    double silence_s, silence_share, ping_s, reset_s;
+    uint64_t silence_after, digits, steps;
+    unsigned at_end, framing, changes;
+    const char *missing, *drop, *lead;
+    bool named; /* it is behind its name */
+};
+
+#define SERVICE_BILLING "x-anthropic-billing-header"
+
 struct service_engine {
     unsigned number;
     char name[32]; /* 10.0.1.N:8000 */
+    char host[24]; /* 10.0.1.N */
+    struct service_habits habits;
     uint64_t life;
     bool up;
     bool stopped;
@@ -199,7 +224,6 @@ struct service_engine {
 };
 
 void service_engines_open(struct service *s);
-bool service_is_sglang(unsigned engine);
 void service_engines_free(struct service *s);
 bool service_engine_accepts(const struct service_engine *e);
 void service_engine_accept(struct service_engine *e, struct service_end *end);
@@ -210,6 +234,14 @@ void service_engine_heal(struct service *s, unsigned engine);
 /* Requests that it works at, those in the background too. */
 unsigned service_engine_jobs(const struct service_engine *e);
 const char *service_ill_text(enum service_ill ill);
+
+/* --- habit.c --------------------------------------------------------------------------------- */
+
+struct sim_options;
+bool service_is_sglang(unsigned engine);
+void service_habits_draw(struct service *s, struct service_habits *h);
+void service_habits_apply(const struct service_engine *e, struct sim_options *o);
+void service_habits_say(const struct service *s, const struct service_engine *e);
 
 /* --- ask.c ----------------------------------------------------------------------------------- */
 
@@ -241,6 +273,7 @@ struct service_ask {
     bool stream;
     bool usage_asked; /* by the client */
     bool poison;
+    bool takes_gzip;
     bool continues; /* a response that one engine has */
     unsigned minor;
     bool close;
@@ -326,10 +359,19 @@ const char *service_manner_text(enum service_manner m);
 
 /* --- fault.c --------------------------------------------------------------------------------- */
 
+/* What goes wrong in a run. */
+enum service_day {
+    SERVICE_MIXED,  /* anything */
+    SERVICE_LONE,   /* one engine at a time fails at once, and nothing else happens */
+    SERVICE_PAUSES, /* engines pause, and go on */
+};
+
 void service_faults_begin(struct service *s);
 void service_faults_end(struct service *s);
 /* The requests that are open now may have met this ill engine. */
 void service_ill_meets(struct service *s, unsigned engine);
+/* Answers that are on their way from it may suffer from this. */
+void service_ill_reaches(struct service *s, unsigned engine, enum service_ill ill);
 /* Engines that are ill, or were until lately, a bit each. */
 uint64_t service_ills(const struct service *s);
 
@@ -340,12 +382,49 @@ void service_judge_router(struct service *s, unsigned router);
 void service_judge_all(struct service *s);
 /* The engine dies of it now. */
 void service_judge_poison(const struct service_attempt *t);
+/* Whether something of the answer that a client can use went to it. */
+bool service_has_content(const struct service_ask *a);
 /* A request has its answer, or was cut, or its client left. */
 void service_judge_ask(struct service_ask *a);
 /* All is healed, and quiet. */
 void service_judge_rest(struct service *s);
 
+/* --- sent.c ---------------------------------------------------------------------------------- */
+
+/* The status and the body of what an engine sent, without usage that the client did not ask for.
+ * False: it is not whole. */
+bool service_sent(const struct service_attempt *t, unsigned *status, struct buf *body);
+/* Whether two bodies are the same but for comments of an event stream. */
+bool service_same(const struct service_attempt *t, struct slice one, struct slice other);
+/* Usage that it did not ask for reached the client. */
+bool service_leaked(const struct service_ask *a);
+/* Whether a blank line ends here. */
+bool service_between_events(struct slice body, size_t at);
+
+/* --- share.c, pause.c ------------------------------------------------------------------------ */
+
+/* An engine is ill from now on; another one too; a request reached one; it is well again. */
+bool service_fails_at_once(enum service_ill ill);
+/* And has been for long enough to be found so. */
+bool service_is_well(const struct service *s, unsigned engine);
+void service_share_begin(struct service *s, unsigned engine);
+void service_share_spoil(struct service *s);
+void service_share_attempt(struct service *s, unsigned engine);
+void service_share_seen(struct service *s, const struct service_ask *a);
+void service_share_end(struct service *s, unsigned engine);
+/* A request was cut. */
+void service_judge_pause(const struct service_ask *a);
+
 /* --- run.c ----------------------------------------------------------------------------------- */
+
+/* Tries while one engine alone fails at once. */
+struct service_share {
+    bool running;
+    unsigned engine;
+    uint64_t from_us;
+    uint64_t all, own;
+    uint64_t seen; /* its rejections that clients got */
+};
 
 struct service {
     struct world world; /* first: it is the context of its events */
@@ -368,9 +447,13 @@ struct service {
     size_t kernel_bytes; /* of a stream, each way */
     uint64_t longest_us; /* no request is open for longer */
     bool other_paths;    /* the routers pass them on */
-    uint64_t at_us;      /* the last event of a stream, */
-    unsigned at_once;    /* and how many there were at that time */
-    char stored[128];    /* id of a response that was stored */
+    bool hosts_named;    /* engines are behind their names */
+    bool patient;        /* limits of time are those that the router works out */
+    enum service_day day;
+    struct service_share share;
+    uint64_t at_us;   /* the last event of a stream, */
+    unsigned at_once; /* and how many there were at that time */
+    char stored[128]; /* id of a response that was stored */
     uint64_t whole, failed, cut, left;
 };
 

@@ -368,6 +368,10 @@ static void ends_of_streams(void **state)
     enum http_usage_form sse = HTTP_USAGE_SSE;
     enum http_usage_place between = HTTP_USAGE_BETWEEN, in_line = HTTP_USAGE_IN_LINE;
     ends(sse, "", true, between, 0, -1);
+    ends(sse, ": ping\n\n", true, between, 0, -1); /* nothing but that came (simulation, seed 93) */
+    ends(sse, ": ping\r\n\r\n: pi", true, in_line, 0, -1);
+    ends(sse, "dat", true, HTTP_USAGE_IN_NAME, 0, -1); /* seed 773 */
+    ends(sse, "\n\neven", true, HTTP_USAGE_IN_NAME, 0, -1);
     ends(sse, TOKEN_EVENT, true, between, 0, -1);
     ends(sse, TOKEN_EVENT TOKEN_EVENT "data: [DONE]\n\n", false, between, 0, -1);
     ends(sse, TOKEN_EVENT "data: [DONE]", false, in_line, 0, -1);

@@ -1,0 +1,111 @@
+/* What engines sent, as a client may see it. */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/engine-sim/options.h"
+#include "tests/sim/service/service.h"
+
+static const struct http_limits limits = {
+    .head_bytes_max = 1 << 20, .target_bytes_max = 1 << 16, .fields_max = HTTP_FIELDS_MAX};
+
+#define USAGE "\"choices\":[],\"usage\":{"
+
+/* The same with the usage in it that the router asked for. */
+static bool sent_with_usage(const struct service_attempt *t, unsigned *status, struct buf *body)
+{
+    static struct http_head head;
+    struct slice in = buf_slice(&t->sent);
+    do {
+        if (http_response_parse(&head, in.at, in.len, false, &limits) != 0)
+            return false;
+        in = slice_skip(in, head.bytes);
+    } while (head.status < 200);
+    *status = head.status;
+    if (head.framing == HTTP_BODY_CHUNKED) {
+        struct http_chunked chunks;
+        http_chunked_init(&chunks);
+        while (in.len > 0 && !chunks.done) {
+            size_t used = 0;
+            struct slice data = {0};
+            if (http_chunked_next(&chunks, in, &used, &data) != 0)
+                return false;
+            CHECK(buf_append_slice(body, data) == 0);
+            in = slice_skip(in, used);
+        }
+        return chunks.done;
+    }
+    CHECK(buf_append_slice(body, in) == 0);
+    return head.framing != HTTP_BODY_LENGTH || in.len == head.content_length;
+}
+
+static bool ends_with(struct slice body, size_t at, struct slice text)
+{
+    return at >= text.len && memcmp(body.at + at - text.len, text.at, text.len) == 0;
+}
+
+bool service_between_events(struct slice body, size_t at)
+{
+    return ends_with(body, at, SLICE("\n\n")) || ends_with(body, at, SLICE("\r\n\r\n"));
+}
+
+static bool is_streamed_text(const struct service_ask *a)
+{
+    return a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
+}
+
+bool service_sent(const struct service_attempt *t, unsigned *status, struct buf *body)
+{
+    const struct service_ask *a = t->ask;
+    bool whole = sent_with_usage(t, status, body);
+    bool may_have = is_streamed_text(a) && !a->usage_asked;
+    const char *found =
+        may_have && body->len > 0 ? memmem(body->at, body->len, USAGE, sizeof USAGE - 1) : NULL;
+    if (found == NULL)
+        return whole;
+    size_t from = (size_t)(found - body->at), end = from;
+    while (from > 0 && !service_between_events(buf_slice(body), from))
+        from--;
+    while (end <= body->len && !service_between_events(buf_slice(body), end))
+        end++;
+    if (end > body->len)
+        return false;
+    memmove(body->at + from, body->at + end, body->len - end);
+    body->len -= end - from;
+    return whole;
+}
+
+/* Without lines that are comments, and without the end of those. */
+static void put_without_comments(struct slice body, struct buf *out)
+{
+    while (body.len > 0) {
+        struct slice line = slice_cut(&body, '\n');
+        if (line.len > 0 && line.at[0] == ':')
+            continue;
+        CHECK(buf_append_slice(out, line) == 0 && buf_append(out, "\n", 1) == 0);
+    }
+}
+
+bool service_same(const struct service_attempt *t, struct slice one, struct slice other)
+{
+    const struct service_ask *a = t->ask;
+    const struct service_habits *h = &a->service->engines[t->engine].habits;
+    bool comments = (h->framing & SIM_FRAMING_COMMENTS) != 0 || h->ping_s > 0;
+    if (slice_equal(one, other))
+        return true;
+    if (!comments || !is_streamed_text(a) || a->usage_asked)
+        return false;
+    struct buf left = {0}, right = {0};
+    put_without_comments(one, &left);
+    put_without_comments(other, &right);
+    bool same = slice_equal(buf_slice(&left), buf_slice(&right));
+    buf_free(&left);
+    buf_free(&right);
+    return same;
+}
+
+bool service_leaked(const struct service_ask *a)
+{
+    return is_streamed_text(a) && !a->usage_asked && a->body.len > 0 &&
+           memmem(a->body.at, a->body.len, USAGE, sizeof USAGE - 1) != NULL;
+}
