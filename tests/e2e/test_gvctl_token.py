@@ -49,11 +49,12 @@ class Token(Case):
         self.assertGreater(len(self.named.requests), 0)
         self.assertEqual([a.get("authorization") for a in self.named.requests],
                          [None] * len(self.named.requests), "it was shown to an address that was told")
-        return json.loads(out)["requests"], [a.target for a in self.named.requests]
+        counted = json.loads(out)["since_start"]
+        return sum(router["requests"] for router in counted.values()), [a.target for a in self.named.requests]
 
     def test_nobody_at_an_address_that_was_told_gets_it(self):
         self.assertEqual(self.status((200, {"ready": True, "router": "r2"})),
-                         (41, ["/readyz?format=json", "/metrics"]))
+                         (41, ["/readyz?format=json", "/metrics", "/figures?n=60"]))
         self.assertEqual(self.status((503, {"ready": False, "router": "r2"}))[0], 41, "not ready, and it")
         self.assertEqual(self.status((200, {"ready": True, "router": "r9"})), (1, ["/readyz?format=json"]))
         self.assertEqual(self.status((200, [])), (1, ["/readyz?format=json"]))

@@ -35,10 +35,10 @@ void prober_ask(struct proxy *proxy, unsigned replica, bool health);
 /* It has other ranks than was believed: whatever tells how many, at most once a second. */
 void prober_ask_ranks(struct proxy *proxy, unsigned replica);
 /* Its list of models may have changed: it is asked for it now, but not more than four times a
- * second. / */
+ * second. */
 void prober_ask_models(struct proxy *proxy, unsigned replica);
-/* All that are up and do not refuse are asked so for their lists. False: there is none. Else proxy->exchanges.lists_due
- * is set when all have come. */
+/* Asks all replicas that are up and do not refuse for their lists, in the same way. False: there is
+ * none. Else proxy->exchanges.lists_due is set when all lists have come. */
 bool prober_look(struct proxy *proxy);
 /* It closed a connection sooner than a server does that is only tired of waiting: its process may
  * be another. It is asked for its health and its models, but not more than once a second. */

@@ -15,7 +15,7 @@ enum {
                                      (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS) and SGLang
                                      (--watchdog-timeout) end one that takes longer by themselves */
     PROXY_LOOK_MS = 1000,              /* between two looks whether a byte may still come */
-    PROXY_LISTS_MS = 1000,             /* lists of models are waited for, before a model is unknown */
+    PROXY_LISTS_MS = 1000,             /* a wait for lists, before a model is unknown */
     SUSPECT_STUCK_KEYS = 8, /* kinds of requests that are looked at once, of those that wait */
 };
 

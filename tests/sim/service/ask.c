@@ -245,8 +245,8 @@ struct service_ask *service_ask_make(struct service *s, struct service_client *c
     a->chunked = a->minor > 0 && service_chance(s, 0.1);
     a->expects = a->minor > 0 && service_chance(s, 0.05);
     a->takes_gzip = service_chance(s, 0.2);
-    a->poison = s->troubled && s->day == SERVICE_MIXED && completes(a->kind) &&
-                service_chance(s, 0.004);
+    a->poison =
+        s->troubled && s->day == SERVICE_MIXED && completes(a->kind) && service_chance(s, 0.004);
     s->asks = a;
     buf_init(&a->bytes, 0);
     buf_init(&a->body, 0);
