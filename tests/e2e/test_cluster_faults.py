@@ -526,19 +526,13 @@ class Sniffer(Faulty):
             self.assertEqual(found(seen[:middle] + planted + seen[middle:]), [planted])
 
     def ids(self, talks):
-        tool = compile_c(os.path.join(self.folder.name, "prompt_ids"), "-O1",
-                         "tests/lib/faults/prompt_ids.c", *sources("base"), *sources("http"),
-                         "gossip/keyring.c", "-lsodium", "-lxxhash", "-lm")
+        tool = binary("tests/prompt-ids")
         out = set()
         for talk in talks:
             p = subprocess.run([tool, self.key], input=json.dumps(talk.body()).encode(),
                                check=True, capture_output=True)
             out |= {bytes.fromhex(line)[2:] for line in p.stdout.decode().split()}
         return sorted(out)
-
-
-def sources(folder):
-    return sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".c"))
 
 
 def socket_bytes(port):

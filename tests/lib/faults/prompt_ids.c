@@ -1,5 +1,5 @@
 /* The ids that a router makes of a prompt: prompt_ids KEY_FILE < BODY. One hexadecimal number a
- * line. Built by tests/e2e/test_cluster_faults.py, which looks for them in what a sniffer sees. */
+ * line. tests/e2e/test_cluster_faults.py looks for them in what a sniffer sees. */
 #include <inttypes.h>
 #include <stdio.h>
 
