@@ -257,8 +257,12 @@ static void go_on(struct http_prompt *p, enum http_prompt_segment segment)
 
 static void leave_head(struct http_prompt *p)
 {
+    if (!http_prompt_is_head(p->open))
+        return;
+    enum http_prompt_segment whole = http_prompt_whole_of(p->open);
+    flush(p); /* what is in the stage may make a block too long to be one */
     if (http_prompt_is_head(p->open))
-        go_on(p, http_prompt_whole_of(p->open));
+        go_on(p, whole);
 }
 
 void http_prompt_text_end(struct http_prompt *p)

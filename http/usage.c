@@ -299,7 +299,8 @@ bool http_usage_unfinished(const struct http_usage *u)
     if (u->form != HTTP_USAGE_SSE)
         return u->understood && !http_json_failed(&u->json);
     /* Lines of something else are no events, and a comment is no line of anything. */
-    return u->understood || !u->has_field;
+    bool something_else = u->line == IN_NAME && u->name_len > 0 && !begins_a_field(u);
+    return u->understood || (!u->has_field && !something_else);
 }
 
 enum http_usage_place http_usage_place(const struct http_usage *u)

@@ -15,7 +15,7 @@ from test_daemon import run
 CHAT = "/v1/chat/completions"
 SECRET = "the words of a prompt"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"%s"}]}' % SECRET.encode()
-PROBES = ("/healthz", "/readyz", "/metrics")
+PROBES = ("/healthz", "/readyz", "/metrics", "/figures")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 
 

@@ -128,12 +128,13 @@ class Caches(Case):
         def believed():
             body = json.dumps({"model": "sim", "messages": talk.messages}).encode()
             rows = r.admin("POST", "/explain", body).json["replicas"]
-            mine = [x for x in rows if x.get("replica", x.get("name")) == sim.name][0]
-            return mine["cached_tokens"]
+            mine = [x for x in rows if x.get("replica", x.get("name")) == sim.name]
+            return mine[0]["cached_tokens"] if mine else None
         self.assertGreater(believed(), 100)
         time.sleep(2.5)  # the clock of a start time may be off by two seconds
         sim.call("POST", "/sim/restart", {})
         r.wait_event("replica_restarted")
+        wait_for(lambda: believed() is not None, "it has listed its models again")
         self.assertEqual(believed(), 0)
         talk.ask()
         self.assertEqual(r.metrics()['grapevine_replica_restarts_total{replica="%s"}' % sim.name],

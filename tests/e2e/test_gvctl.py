@@ -29,7 +29,7 @@ SHOWN = {
         [r"a:1 +up +- +vllm +9 +0\.250 +50k\n", r"b:2 +avoided +errors:4\.1s +",
          r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health",
          r"--replica-api-key-file FILE"],
-        [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +100k +50k +2\n"]),
+        [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +- +100k +50k +2\n"]),
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
          "error": "no such file"},

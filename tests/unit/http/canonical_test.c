@@ -228,12 +228,43 @@ static void renderings(void **state)
     skim_rendering = (struct rendering){0};
 }
 
+/* A first text that turns out too long for a block, in whatever piece of it, is whole. */
+static void a_first_text_of_any_length(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}",
+        "{\"system\":[{\"type\":\"text\",\"text\":\"%s\"},{\"type\":\"text\",\"text\":\"b\"}],"
+        "" MESSAGES "}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"l\\n%s\"},{\"role\":\"user\",\"content\":"
+        "\"hi\"}]}",
+    };
+    static char text[40001], body[41000];
+    for (size_t f = 0; f < ARRAY_LEN(forms); f++) {
+        unsigned length = 1;
+        for (size_t len = 1500; len < sizeof text; len += 113) {
+            memset(text, 'x', len);
+            text[len] = '\0';
+            assert_true(snprintf(body, sizeof body, forms[f], text) < (int)sizeof body);
+            chain_of(body, &chain_a);
+            if (chain_a.bytes < len || chain_a.length < length)
+                fail_msg("form %zu, %zu bytes of text: %u points, %llu bytes", f, len,
+                         chain_a.length, (unsigned long long)chain_a.bytes);
+            length = chain_a.length - chain_a.length / 8u;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(claude_codes_header), cmocka_unit_test(nulls),
-        cmocka_unit_test(signed_urls),         cmocka_unit_test(what_is_trimmed),
-        cmocka_unit_test(arguments),           cmocka_unit_test(renderings),
+        cmocka_unit_test(claude_codes_header),
+        cmocka_unit_test(nulls),
+        cmocka_unit_test(signed_urls),
+        cmocka_unit_test(what_is_trimmed),
+        cmocka_unit_test(arguments),
+        cmocka_unit_test(renderings),
+        cmocka_unit_test(a_first_text_of_any_length),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
