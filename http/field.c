@@ -115,6 +115,9 @@ static enum http_field_id lookup_long(struct slice name)
     case 25:
         IS("proxy-authentication-info", PROXY_AUTHENTICATION_INFO);
         break;
+    case 27:
+        IS("access-control-allow-origin", ALLOW_ORIGIN);
+        break;
     default:
         break;
     }

@@ -31,6 +31,7 @@
     X(SET_COOKIE, "set-cookie")                                                                    \
     X(CACHE_CONTROL, "cache-control")                                                              \
     X(ORIGIN, "origin")                                                                            \
+    X(ALLOW_ORIGIN, "access-control-allow-origin")                                                 \
     X(USER_AGENT, "user-agent")                                                                    \
     X(ACCEPT, "accept")                                                                            \
     X(ACCEPT_ENCODING, "accept-encoding")                                                          \

@@ -346,8 +346,10 @@ static int target_parse(struct http_head *h)
         h->path = t;
         return 0;
     }
-    if (t.len > 7 && slice_equal_nocase(slice_of(t.at, 7), SLICE("http://"))) {
-        t = slice_skip(t, 7);
+    size_t scheme = slice_find(t, ':') + sizeof "://" - 1; /* a proxy may have ended TLS */
+    if (t.len > scheme && (slice_equal_nocase(slice_of(t.at, scheme), SLICE("http://")) ||
+                           slice_equal_nocase(slice_of(t.at, scheme), SLICE("https://")))) {
+        t = slice_skip(t, scheme);
         size_t n = slice_find(t, '/');
         size_t question = slice_find(t, '?');
         if (question < n)

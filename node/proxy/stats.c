@@ -7,6 +7,7 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
         [PROXY_REFUSED_BODY_LIMIT] = "body_limit",
         [PROXY_REFUSED_CODING] = "coding",
         [PROXY_REFUSED_PATH] = "path",
+        [PROXY_REFUSED_ORIGIN] = "origin",
         [PROXY_REFUSED_MODEL] = "model",
         [PROXY_REFUSED_API_KEY] = "api_key",
         [PROXY_REFUSED_CLIENT_KEY] = "client_key",

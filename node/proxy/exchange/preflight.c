@@ -5,6 +5,8 @@
 
 /* Seconds: how long a browser need not ask again, as engines say it (Starlette). */
 static const struct slice max_age = SLICE("600");
+/* All, as engines say it: a method that the path does not have gets a 405 that the page can read. */
+static const struct slice methods = SLICE("DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
 
 bool exchange_preflight(struct exchange *x, const struct http_head *head)
 {
@@ -15,16 +17,16 @@ bool exchange_preflight(struct exchange *x, const struct http_head *head)
         x->route.kind == HTTP_PATH_CONTROL)
         return false;
     if (cors == EXCHANGE_CORS_OTHER) {
+        x->refusal = PROXY_REFUSED_ORIGIN;
         x->limit = "cors-allow-origin";
         exchange_answer_error(x, 403, slice_of("", 0),
-                              "Pages of this origin may not call (cors-allow-origin).");
+                              "Pages of this origin may not call this router. Its operator can add "
+                              "the origin to cors-allow-origin.");
         return true;
     }
     struct http_line lines[3];
     size_t n = 0;
-    char methods[64];
-    http_methods_text(x->route.methods, methods, sizeof methods);
-    lines[n++] = (struct http_line){SLICE("access-control-allow-methods"), slice_of_cstr(methods)};
+    lines[n++] = (struct http_line){SLICE("access-control-allow-methods"), methods};
     if (fields.len > 0) /* "*" would not stand for Authorization */
         lines[n++] = (struct http_line){SLICE("access-control-allow-headers"), fields};
     lines[n++] = (struct http_line){SLICE("access-control-max-age"), max_age};

@@ -66,7 +66,7 @@ static bool lacks_retry_after(const struct http_head *head)
 static void gather_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
-    struct http_line lines[5] = {{SLICE("x-request-id"), x->request_id}};
+    struct http_line lines[8] = {{SLICE("x-request-id"), x->request_id}};
     size_t n = 1;
     if (p->config.options->replica_header)
         lines[n++] =
@@ -79,6 +79,9 @@ static void gather_head(struct exchange *x, const struct http_head *head)
     struct slice location = exchange_host_location(x, head);
     if (location.len > 0)
         lines[n++] = (struct http_line){SLICE("location"), location};
+    bool listed = exchange_cors_of(x) >= EXCHANGE_CORS_LISTED;
+    if (listed) /* the setting stands above what the engine says */
+        n += exchange_cors_lines(x, lines + n);
     struct http_forward_response how = {.client_minor = x->minor,
                                         .keep_alive = !x->client->last,
                                         .framing = x->out_framing,
@@ -87,6 +90,8 @@ static void gather_head(struct exchange *x, const struct http_head *head)
                                         .extra_count = n};
     if (x->unpack != NULL)
         how.drop = HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
+    if (listed)
+        how.drop |= HTTP_FIELD_BIT(HTTP_ALLOW_ORIGIN);
     client_gather_head(x->client, head, &how);
 }
 
