@@ -35,8 +35,10 @@ void prober_ask(struct proxy *proxy, unsigned replica, bool health);
 /* It has other ranks than was believed: whatever tells how many, at most once a second. */
 void prober_ask_ranks(struct proxy *proxy, unsigned replica);
 /* Its list of models may have changed: it is asked for it now, but not more than four times a
- * second. / */
+ * second. */
 void prober_ask_models(struct proxy *proxy, unsigned replica);
+/* So may its context length: as prober_ask_models(), and whatever else tells it. */
+void prober_ask_context(struct proxy *proxy, unsigned replica);
 /* All that are up and do not refuse are asked so for their lists. False: there is none. Else proxy->exchanges.lists_due
  * is set when all have come. */
 bool prober_look(struct proxy *proxy);

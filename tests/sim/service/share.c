@@ -6,9 +6,9 @@ enum {
     LEAST = 30,
     SLACK = 8,
     SEEN = 6,
-    SEEN_OF = 10,
+    SEEN_OF = 20,
     LEARN_US = 500000,
-    WELL_US = 1500000 /* then a router has found it so */
+    WELL_US = 0
 };
 
 bool service_fails_at_once(enum service_ill ill)
