@@ -290,8 +290,8 @@ void node_reject_client_accepted(struct node_reject_clients *c, uint64_t id)
         first_add(c, 0, 1);
 }
 
-void node_reject_client_rejected(struct node_reject_clients *c, uint64_t id, double weight,
-                                 bool confirmed)
+static void client_rejected(struct node_reject_clients *c, uint64_t id, double weight,
+                            bool confirmed)
 {
     struct node_reject_client *row = id != 0 ? (struct node_reject_client *)row_of(c, id) : NULL;
     if (row == NULL)
@@ -303,4 +303,15 @@ void node_reject_client_rejected(struct node_reject_clients *c, uint64_t id, dou
     if (confirmed)
         row->accepted = (float)((double)row->accepted * client_turns);
     client_add(row, weight, 1 - weight);
+}
+
+void node_reject_client_confirmed(struct node_reject_clients *c, uint64_t id)
+{
+    client_rejected(c, id, 1, true);
+}
+
+void node_reject_client_passed(struct node_reject_clients *c, uint64_t id, double own)
+{
+    if (!node_reject_is_worth(own))
+        client_rejected(c, id, 1 - own, false);
 }

@@ -150,8 +150,10 @@ struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *
 /* Another replica was asked about a rejection, and answered. */
 void node_reject_tried(struct node_reject_clients *c, bool contradicted);
 void node_reject_client_accepted(struct node_reject_clients *c, uint64_t id);
-/* One was rejected, `weight` (0..1) of it for what it is; `confirmed`: another replica did too. */
-void node_reject_client_rejected(struct node_reject_clients *c, uint64_t id, double weight,
-                                 bool confirmed);
+/* One was rejected, and another replica rejected it too. */
+void node_reject_client_confirmed(struct node_reject_clients *c, uint64_t id);
+/* One was rejected, and no other replica was asked. It says something of the client if that was not
+ * worth it with that belief; nothing if there was nobody to ask, or nothing left of the budget. */
+void node_reject_client_passed(struct node_reject_clients *c, uint64_t id, double own);
 
 #endif

@@ -41,7 +41,7 @@ void node_router_reject_passed(struct node_router *r, const struct node_rejectio
     struct node_reject *j = of(r, x->replica);
     double own = node_reject_own(j, x, &prior);
     node_reject_passed(j, x, &prior);
-    node_reject_client_rejected(&r->clients, x->client, 1 - own, false);
+    node_reject_client_passed(&r->clients, x->client, own);
 }
 
 void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open)
@@ -65,7 +65,7 @@ void node_router_reject_confirmed(struct node_router *r, const struct node_rejec
     node_reject_confirmed(of(r, x->replica));
     node_reject_agreed(of(r, by));
     node_reject_tried(&r->clients, false);
-    node_reject_client_rejected(&r->clients, x->client, 1, true);
+    node_reject_client_confirmed(&r->clients, x->client);
 }
 
 bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t client,

@@ -282,6 +282,10 @@ uint32_t node_router_context(const struct node_router *r, unsigned replica);
 enum node_longer { NODE_LONGER_NONE, NODE_LONGER_MAYBE, NODE_LONGER_SURELY };
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms);
+/* The replica said that the request is longer than its context, which is known, and the request fits
+ * by all that is known: its context is another one by now, or was never that long. */
+bool node_router_context_doubted(const struct node_router *r, const struct node_request *request,
+                                 unsigned replica);
 /* Before node_router_models(): when the replica was asked for that list. */
 void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t asked_ms);
 /* Its list may be of an engine that is gone: it is avoided where others will do until it has

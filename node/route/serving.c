@@ -241,3 +241,10 @@ enum node_longer node_router_longer(struct node_router *r, const struct node_req
     }
     return longer;
 }
+
+bool node_router_context_doubted(const struct node_router *r, const struct node_request *request,
+                                 unsigned replica)
+{
+    struct node_need need = node_router_need(r, request);
+    return context_of(r, replica) > 0 && node_router_fit(r, replica, &need) == NODE_FIT_WELL;
+}

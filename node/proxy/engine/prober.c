@@ -295,6 +295,15 @@ void prober_ask_models(struct proxy *proxy, unsigned replica)
         ask_models_now(p, now);
 }
 
+void prober_ask_context(struct proxy *proxy, unsigned replica)
+{
+    prober_ask_models(proxy, replica);
+    if (proxy->engines.prober != NULL &&
+        node_router_replica_engine(proxy->config.router, replica) == NODE_ENGINE_SGLANG)
+        due_by(&proxy->engines.prober->probes[replica], NODE_PROBE_SERVER_INFO,
+               proxy->now_ms + MODELS_MIN_MS);
+}
+
 bool prober_look(struct proxy *proxy)
 {
     struct prober *prober = proxy->engines.prober;

@@ -37,6 +37,8 @@ void prober_ask_ranks(struct proxy *proxy, unsigned replica);
 /* Its list of models may have changed: it is asked for it now, but not more than four times a
  * second. */
 void prober_ask_models(struct proxy *proxy, unsigned replica);
+/* So may its context length: as prober_ask_models(), and whatever else tells it. */
+void prober_ask_context(struct proxy *proxy, unsigned replica);
 /* Asks all replicas that are up and do not refuse for their lists, in the same way. False: there is
  * none. Else proxy->exchanges.lists_due is set when all lists have come. */
 bool prober_look(struct proxy *proxy);

@@ -216,11 +216,25 @@ static bool judge_rank(struct exchange *x)
     return true;
 }
 
-/* That is no question for any other replica, but for one with a longer context. */
 static bool says_too_long(unsigned status, const struct node_engine_error *error,
                           struct slice message)
 {
     return status == 400 && (error->too_long || verdict_context_is_short(message));
+}
+
+/* That is no question for any other replica, but for one with a longer context. Unless the request
+ * fits by all that is known: then it is a rejection like any other. */
+static bool is_too_long(const struct exchange *x, unsigned status,
+                        const struct node_engine_error *error, struct slice message)
+{
+    if (!says_too_long(status, error, message))
+        return false;
+    struct node_request request;
+    exchange_describe(x, &request);
+    if (!node_router_context_doubted(x->proxy->config.router, &request, x->decision.replica))
+        return true;
+    prober_ask_context(x->proxy, x->decision.server);
+    return false;
 }
 
 /* True: another answer comes in place of this one, or has. */
@@ -255,7 +269,7 @@ bool exchange_hold_judge(struct exchange *x)
     if (x->status == 400 && whole && is_judged_400(x, &error, message))
         return true;
     struct verdict_judgement j = verdict_of_answer(x->status, message);
-    if (j.verdict == VERDICT_CLIENT && !says_too_long(x->status, &error, message) &&
+    if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->status, &error, message) &&
         exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
         return true;
     return exchange_judge_answer(x, &j, x->status);
@@ -310,7 +324,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
     bool rejected = j.verdict == VERDICT_CLIENT &&
-                    !says_too_long(error.status, &error, slice_of_cstr(error.message));
+                    !is_too_long(x, error.status, &error, slice_of_cstr(error.message));
     if ((rejected && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
         exchange_judge_answer(x, &j, status))
         return true;

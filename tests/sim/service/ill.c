@@ -89,8 +89,6 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
         e->stopped = true;
     if (ill == SERVICE_REJECTS)
         set_otherwise(s, l);
-    if (l->sim.options.reject == SIM_REJECT_404) /* and lists it: known to attract (ADR 0054) */
-        service_share_spoil(s);
     if (ill == SERVICE_LOST_MODEL)
         sim_engine_serve(&l->sim, "other", NULL);
     if (ill == SERVICE_DRAINS) {

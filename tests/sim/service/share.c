@@ -6,9 +6,8 @@ enum {
     LEAST = 30,
     SLACK = 8,
     SEEN = 6,
-    SEEN_OF = 10,
+    SEEN_OF = 20,
     LEARN_US = 500000,
-    WELL_US = 1500000 /* then a router has found it so */
 };
 
 bool service_fails_at_once(enum service_ill ill)
@@ -21,8 +20,7 @@ bool service_fails_at_once(enum service_ill ill)
 bool service_is_well(const struct service *s, unsigned engine)
 {
     const struct service_engine *e = &s->engines[engine];
-    return e->ill == SERVICE_WELL && e->up &&
-           (e->well_since_us == 0 || s->world.now_us >= e->well_since_us + WELL_US);
+    return e->ill == SERVICE_WELL && e->up;
 }
 
 void service_share_begin(struct service *s, unsigned engine)
@@ -31,10 +29,8 @@ void service_share_begin(struct service *s, unsigned engine)
     bool alone = true;
     for (unsigned i = 0; i < s->engine_count; i++)
         alone &= i == engine || service_is_well(s, i);
-    /* Until its list is read again a router asks it for a model that it lost, and then another. */
-    bool fails = service_fails_at_once(e->ill) && e->ill != SERVICE_LOST_MODEL;
     s->share = (struct service_share){
-        .running = alone && fails, .engine = engine, .from_us = s->world.now_us + LEARN_US};
+        .running = alone && service_fails_at_once(e->ill), .engine = engine, .from_us = s->world.now_us + LEARN_US};
 }
 
 void service_share_spoil(struct service *s)

@@ -38,18 +38,30 @@ static void accepts(unsigned replica, uint8_t kind, uint64_t id)
     (void)node_reject_accepted(&at[replica], kind, now - 1);
 }
 
-/* A request that replica `i` rejects, of which its peers say `good`. Whether it was tried. */
-static bool rejects(unsigned i, unsigned status, uint64_t id, bool good)
+/* There is nobody to ask whether it is the replica's fault, or it is not worth it. Returns what was
+ * believed of the replica. */
+static double passes(unsigned i, unsigned status, uint64_t id)
 {
     now += 2;
     struct node_rejection x = rejection(i, 1, status, id);
     struct node_reject_prior prior = node_reject_prior_of(&clients, id);
     double own = node_reject_own(&at[i], &x, &prior);
-    if (!node_reject_is_worth(own)) {
-        node_reject_passed(&at[i], &x, &prior);
-        node_reject_client_rejected(&clients, id, 1 - own, false);
+    node_reject_passed(&at[i], &x, &prior);
+    node_reject_client_passed(&clients, id, own);
+    return own;
+}
+
+/* A request that replica `i` rejects, of which its peers say `good`. Whether it was tried. */
+static bool rejects(unsigned i, unsigned status, uint64_t id, bool good)
+{
+    struct node_rejection x = rejection(i, 1, status, id);
+    struct node_reject_prior prior = node_reject_prior_of(&clients, id);
+    if (!node_reject_is_worth(node_reject_own(&at[i], &x, &prior))) {
+        (void)passes(i, status, id);
         return false;
     }
+    now += 2;
+    x = rejection(i, 1, status, id);
     tries++;
     node_reject_tried(&clients, good);
     if (good) {
@@ -58,7 +70,7 @@ static bool rejects(unsigned i, unsigned status, uint64_t id, bool good)
     } else {
         node_reject_confirmed(&at[i]);
         node_reject_agreed(&at[(i + 1) % REPLICAS]);
-        node_reject_client_rejected(&clients, id, 1, true);
+        node_reject_client_confirmed(&clients, id);
     }
     return true;
 }
@@ -145,6 +157,39 @@ static void where_all_reject_alike_few_are_tried(void **state)
         for (unsigned i = 0; i < REPLICAS; i++)
             assert_false(avoids(i, 1));
     }
+}
+
+/* While a replica has no peer, its rejections say nothing of its clients: what they send when it
+ * has one again is tried there. An answer that was under way in between does not help it. */
+static void what_nobody_could_check_blames_no_client(void **state)
+{
+    (void)state;
+    static const unsigned statuses[] = {400, 401};
+    for (unsigned s = 0; s < ARRAY_LEN(statuses); s++) {
+        start();
+        for (unsigned n = 0; n < 100; n++)
+            accepts(n % REPLICAS, 1, CLIENT + n % 10);
+        double before = node_reject_prior_of(&clients, CLIENT).bad;
+        for (unsigned n = 0; n < 25; n++)
+            assert_true(node_reject_is_worth(passes(0, statuses[s], CLIENT + n % 10)));
+        assert_true(node_reject_prior_of(&clients, CLIENT).bad <= before);
+        accepts(0, 1, CLIENT);
+        assert_true(rejects(0, statuses[s], CLIENT, true));
+        assert_true(avoids(0, 1));
+    }
+}
+
+/* A wrong key at all replicas, and clients that are known by good requests: each of them would be
+ * worth a try, were it not known of all that it does not pay. */
+static void what_never_pays_is_tried_no_more(void **state)
+{
+    (void)state;
+    start();
+    for (unsigned n = 0; n < 400; n++) {
+        accepts(n % REPLICAS, 1, OTHER + n);
+        (void)rejects(n % REPLICAS, 401, OTHER + n, false);
+    }
+    assert_in_range(tries, 1, 20);
 }
 
 static void a_back_off_and_its_trials(void **state)
@@ -296,7 +341,7 @@ static void clients_are_bounded(void **state)
     (void)state;
     start();
     for (uint64_t id = 1; id <= 100000; id++)
-        node_reject_client_rejected(&clients, id * 0x9e3779b97f4a7c15, 1, true);
+        node_reject_client_confirmed(&clients, id * 0x9e3779b97f4a7c15);
     assert_in_range(clients.count, NODE_REJECT_CLIENTS_MAX / 2, NODE_REJECT_CLIENTS_MAX);
 }
 
@@ -308,6 +353,8 @@ int main(void)
         cmocka_unit_test(a_bad_client_hides_no_bad_replica),
         cmocka_unit_test(a_mixed_client_is_tried_after_a_few),
         cmocka_unit_test(where_all_reject_alike_few_are_tried),
+        cmocka_unit_test(what_nobody_could_check_blames_no_client),
+        cmocka_unit_test(what_never_pays_is_tried_no_more),
         cmocka_unit_test(a_back_off_and_its_trials),
         cmocka_unit_test(what_was_sent_before_is_no_trial),
         cmocka_unit_test(one_kind_of_request_or_all),

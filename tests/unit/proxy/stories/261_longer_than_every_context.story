@@ -18,11 +18,11 @@ start
     to 2a: GET /v1/models HTTP/1.1
 2a answers 200 {"object":"list","data":[{"id":"m","max_model_len":4096}]}
 A connects
-A posts /v1/completions {"model":"m","prompt":"x"}
+A posts /v1/completions {"model":"m","prompt":"x","max_tokens":5000}
     connect 1b
     book A at 1
 1b accepts
-    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 44 "{\"model\":\"m\",\"prompt\":\"x\",\"max_tokens\":5000}"
 1b answers 400 {"error":{"message":"This model's maximum context length is 4096 tokens.","code":400}}
     to A: HTTP/1.1 400 X; Content-Length: 86 "{\"error\":{\"message\":\"This model's maximum context length is 4096 tokens.\",\"code\":400}}"
     log request

@@ -1,0 +1,82 @@
+# The replica rejects all that comes while its peer is full: what nobody could check says nothing of the
+# client, though an answer that was under way has set the replica right. Once the peer has room the next
+# rejection is tried there.
+replicas 2
+A connects
+B connects
+B posts /v1/completions {"model":"m","prompt":"long"}
+    connect 1a
+    book B at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+A posts /v1/completions {"model":"m","prompt":"a"}
+    connect 2a
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"a\"}"
+2a answers 429 {"error":"full"}
+    log upstream_failed then=moved to=10.0.0.1:8000
+    connect 1b
+    release A at 2
+    book A at 1
+1b accepts
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"a\"}"
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+A posts /v1/completions {"model":"m","prompt":"b"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"b\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+A posts /v1/completions {"model":"m","prompt":"c"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"c\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+A posts /v1/completions {"model":"m","prompt":"d"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"d\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+A posts /v1/completions {"model":"m","prompt":"e"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"e\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+A posts /v1/completions {"model":"m","prompt":"f"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"f\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+wait 1000
+A posts /v1/completions {"model":"m","prompt":"g"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
+    book A at 1
+1a answers 403 {"detail":"Forbidden"}
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
+    release A at 1
+    book A at 2
+2a answers 200 {"choices":[]}
+    log replica_rejects
+    to A: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release A at 2
+outcomes
+    1: ok 1 rejected 7
+    2: ok 1 busy 1
+counters
+    requests 8, retries 2, 2xx 2, 4xx 6, upstream reused 7
