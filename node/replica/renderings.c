@@ -21,7 +21,7 @@ _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX <
 /* A loss is a share of what the answer tells renderings apart by, so one that tells them apart well
  * costs a wrong one 1. How much losses fade with each such answer; how much less must be lost by
  * another rendering: at first, where one clear answer is enough, for no cache holds what was never
- * sent; after a change, and at most, for each prompt that an engine forgot costs a right one 0.5. */
+ * sent; after a change, and at most, for each forgotten prompt costs a right rendering 0.5. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
 /* What tells something; and the share of a prompt in which renderings must differ for an answer to
