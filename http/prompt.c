@@ -47,6 +47,8 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
         part->end.bytes = 0;
     }
     p->form.tools_set = (struct hash128){.low = 0};
+    p->form.opening = 0;
+    p->form.goes_on = p->is_opened = false;
     p->open = -1;
     p->by_chunks = false;
     p->chain.bytes = 0;
@@ -210,6 +212,10 @@ void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
     }
     if (segment == HTTP_PROMPT_TOOLS)
         p->form.tools_set = start_mark.state;
+    if (segment == HTTP_PROMPT_TEXT) {
+        p->form.opening = 0;
+        p->form.goes_on = p->is_opened = false;
+    }
     begin(p, segment);
 }
 
@@ -387,6 +393,20 @@ void http_prompt_separate(struct http_prompt *p)
     p->now.has_other = has_other;
 }
 
+void http_prompt_said(struct http_prompt *p, enum http_prompt_by by)
+{
+    if (by == HTTP_PROMPT_BY_SYSTEM || http_prompt_whole_of(p->open) != HTTP_PROMPT_TEXT)
+        return;
+    if (p->is_opened || by == HTTP_PROMPT_BY_OTHER) {
+        p->form.goes_on |= by == HTTP_PROMPT_BY_OTHER;
+        return;
+    }
+    flush(p);
+    p->is_opened = true;
+    /* A message that is all head, as far as it was written, says nothing of the conversation. */
+    p->form.opening = p->open == HTTP_PROMPT_TEXT && p->now.bytes > 0 ? p->now.state.low : 0;
+}
+
 struct http_prompt_mark http_prompt_mark(struct http_prompt *p)
 {
     flush(p);
@@ -456,6 +476,13 @@ void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
 {
     CHECK(p->open < 0);
     order_points(p);
+    if (p->is_opened &&
+        http_prompt_has_system(&p->form)) { /* the head of the messages is no head */
+        const struct http_prompt_piece *parts = p->form.parts;
+        for (int i = HTTP_PROMPT_TEXT_LINE; i < HTTP_PROMPT_TEXT; i++)
+            p->form.opening =
+                hash_mix(p->form.opening ^ (parts[i].end.bytes > 0 ? parts[i].end.state.low : 0));
+    }
     p->form.namespace = namespace_digest;
     p->form.arguments = arguments;
 }

@@ -83,6 +83,8 @@ struct http_prompt_form {
     struct hash128 namespace;
     struct hash128 arguments; /* of the template, and the like; zero: none */
     struct hash128 tools_set; /* of the tools, in any order */
+    uint64_t opening; /* of the messages up to the user's first, less a head; 0: not known */
+    bool goes_on;     /* something was said behind it */
     struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS];
 };
 
@@ -92,6 +94,7 @@ struct http_prompt {
     int8_t open; /* the segment being written, -1 = none */
     bool by_chunks;
     bool may_be_header;          /* the text of the head that comes now */
+    bool is_opened;              /* the user's first message is past */
     uint32_t used;               /* bytes in the stage */
     struct http_prompt_mark now; /* state and position without the stage */
     char stage[sizeof(struct hash128) + HTTP_PROMPT_STAGE + HTTP_JSON_SLACK];
@@ -102,6 +105,10 @@ struct http_prompt {
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
 /* The points are to be chunks; before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
+
+/* The speaker of the message that ends now, before its atom comes. */
+enum http_prompt_by { HTTP_PROMPT_BY_OTHER, HTTP_PROMPT_BY_SYSTEM, HTTP_PROMPT_BY_USER };
+void http_prompt_said(struct http_prompt *p, enum http_prompt_by by);
 
 /* Starts TOOLS, SYSTEM or TEXT, empty; what it and its head had before is dropped. None may be
  * open. */

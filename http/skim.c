@@ -97,6 +97,7 @@ static void push(struct http_skim *s, enum kind kind)
     f->takes_argument = false;
     f->media = (struct chain_content){0};
     f->role = 0;
+    f->by = HTTP_PROMPT_BY_OTHER;
     f->weight = 0;
     f->sum = nothing;
     if (kind == IN_MESSAGE || kind == IN_PART)
@@ -147,12 +148,21 @@ static void end_segment(struct http_skim *s)
         http_prompt_close(&s->prompt);
 }
 
+static enum http_prompt_by said_by(struct slice role)
+{
+    if (slice_equal(role, SLICE("user")))
+        return HTTP_PROMPT_BY_USER;
+    bool is_system = slice_equal(role, SLICE("system")) || slice_equal(role, SLICE("developer"));
+    return is_system ? HTTP_PROMPT_BY_SYSTEM : HTTP_PROMPT_BY_OTHER;
+}
+
 static void end_message(struct http_skim *s, struct http_skim_frame *f)
 {
     if (f->role != 0) {
         http_prompt_tint(&s->prompt, &f->mark, f->role);
         frame_add(s, f, 0, (struct hash128){.low = f->role}, 0);
     }
+    http_prompt_said(&s->prompt, (enum http_prompt_by)f->by);
     http_prompt_atom(&s->prompt, f->sum, f->weight + MESSAGE_BYTES);
 }
 
@@ -305,6 +315,7 @@ static void end_string(struct http_skim *s)
         store_field(s);
         break;
     case HTTP_SLOT_ROLE:
+        frame_top(s)->by = (uint8_t)said_by(http_skim_scratch_text(s));
         frame_top(s)->role = http_skim_scratch_digest(s).low;
         break;
     case HTTP_SLOT_PART_TYPE:
@@ -324,6 +335,7 @@ static void end_string(struct http_skim *s)
         if (s->member->is_user_message) {
             struct http_skim_frame *user = frame_top(s) + 1;
             *user = (struct http_skim_frame){.mark = user->mark,
+                                             .by = HTTP_PROMPT_BY_USER,
                                              .role = hash128(s->secret, "user", 4).low};
             end_message(s, user);
         }

@@ -105,6 +105,7 @@ struct http_skim_frame {
     uint8_t medium;      /* which */
     uint64_t key;        /* hash of the member's name */
     uint64_t role;       /* message: hash of its role */
+    uint8_t by;          /* message: enum http_prompt_by */
     uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;

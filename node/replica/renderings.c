@@ -1,6 +1,6 @@
 #include "node/replica/renderings.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,6 @@
 enum {
     WATCH = 64,       /* requests; a fleet of six engines has shown itself after 20 or so */
     QUIET_MAX = 4096, /* answers between two watches in vain, at most */
-    ANSWERS_MIN = 3,  /* that told renderings apart, before one changes */
     TOKENS_MIN = 256, /* of a prompt: in less the grain of checkpoints is all there is */
     NO_REPLICA = UINT16_MAX,
     NO_KIND = UINT8_MAX,
@@ -19,13 +18,15 @@ enum {
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX < (int)NO_KIND,
                "each has a number");
 
-/* Losses are shares of a prompt. How much a loss fades with each answer that tells something; how
- * much less must be lost by another rendering, at first and at most. Of a wrong rendering an answer
- * costs some 0.5, so three or four are enough. */
-static const float fade = 0.9f, margin_min = 1.2f, margin_max = 4.8f, margin_fade = 0.98f,
-                   margin_growth = 1.5f;
-/* What tells something, and what one answer may say at most. */
-static const float told_apart = 0.05f;
+/* A loss is a share of what the answer tells renderings apart by, so one that tells them apart well
+ * costs a wrong one 1. How much losses fade with each such answer; how much less must be lost by
+ * another rendering: at first, where one clear answer is enough, for no cache holds what was never
+ * sent; after a change, and at most, for each forgotten prompt costs a right rendering 0.5. */
+static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
+                   margin_fade = 0.98f, margin_growth = 1.5f;
+/* What tells something; and the share of a prompt in which renderings must differ for an answer to
+ * say as much as any other. */
+static const float told_apart = 0.05f, small_share = 0.3f;
 /* Less cached than could be: caches forget. */
 static const float forgotten_weight = 0.5f;
 /* Bytes per token differ between the parts of a prompt, and the engine counts whole blocks. */
@@ -88,7 +89,7 @@ void node_renderings_check(const struct node_renderings *r)
         const struct node_client_kind *k = &r->kinds[i];
         CHECK(k->watch <= WATCH && k->rendering.lead < RENDERING_LEADS);
         CHECK(k->key == r->keys[i]);
-        CHECK(k->key == 0 || (k->margin >= margin_min && k->margin <= margin_max));
+        CHECK(k->key == 0 || (k->margin >= margin_first && k->margin <= margin_max));
         for (unsigned n = 0; n < i; n++)
             CHECK(k->key == 0 || r->kinds[n].key != k->key);
     }
@@ -159,7 +160,7 @@ struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct 
                                    .watch = WATCH,
                                    .quiet = WATCH,
                                    .patience = 2 * WATCH,
-                                   .margin = margin_min};
+                                   .margin = margin_first};
     k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
     k->model_len = (uint8_t)put(k->model, sizeof k->model, model);
     return k;
@@ -191,6 +192,13 @@ unsigned node_renderings_number(const struct node_renderings *r, const struct no
     return (unsigned)(k - r->kinds);
 }
 
+static void forget_evidence(struct node_client_kind *k)
+{
+    memset(k->loss, 0, sizeof k->loss);
+    k->answers = 0;
+    k->heads_changed = k->heads_kept = 0;
+}
+
 void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
                          enum node_rendering_from from, uint64_t now_ms)
 {
@@ -198,12 +206,58 @@ void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
     k->from = (uint8_t)from;
     k->changed_ms = now_ms;
     k->taught = k->answers;
-    k->answers = 0;
-    memset(k->loss, 0, sizeof k->loss);
+    forget_evidence(k);
     k->watch = WATCH;
     k->quiet = WATCH;
     k->patience = 2 * WATCH;
     k->surprise = 0;
+}
+
+/* --- heads ---------------------------------------------------------------------------------- */
+
+static bool same(struct hash128 a, struct hash128 b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+/* As they were sent, all that stands before the conversation. */
+static bool same_head(const struct http_prompt_form *a, const struct http_prompt_form *b)
+{
+    for (unsigned i = 0; i < HTTP_PROMPT_TEXT; i++) {
+        const struct http_prompt_mark *x = &a->parts[i].end, *y = &b->parts[i].end;
+        bool is_head = i < HTTP_PROMPT_TEXT_LINE || !http_prompt_has_system(a);
+        if (is_head && (x->bytes != y->bytes || (x->bytes > 0 && !same(x->state, y->state))))
+            return false;
+    }
+    return same(a->arguments, b->arguments);
+}
+
+/* Compares the head of a prompt that is kept now with those of its conversation before. */
+static void note_head(struct node_renderings *r, struct node_client_kind *k, unsigned number)
+{
+    const struct http_prompt_form *form = &r->prints[number].form;
+    bool any = false;
+    if (!form->goes_on || form->opening == 0)
+        return;
+    for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
+        const struct http_prompt_form *other = &r->prints[i].form;
+        if (i == number || r->heads[i].stamp == 0 || r->heads[i].kind != r->heads[number].kind ||
+            other->opening != form->opening)
+            continue;
+        any = true;
+        if (same_head(form, other)) {
+            k->heads_kept++;
+            return;
+        }
+    }
+    k->heads_changed += any;
+}
+
+/* Whether no engine can hold the prompt, as it was sent, from a time that this router does not
+ * know. */
+static bool is_new(const struct node_client_kind *k, const struct http_prompt_form *form)
+{
+    return !form->goes_on || k->heads_changed > k->heads_kept;
 }
 
 /* --- prints -------------------------------------------------------------------------------- */
@@ -234,6 +288,7 @@ void node_renderings_print(struct node_renderings *r, struct node_client_kind *k
         .stamp = r->stamp, .replica = NO_REPLICA, .kind = (uint8_t)node_renderings_number(r, k)};
     out->print = (uint16_t)(number + 1);
     out->stamp = r->stamp;
+    note_head(r, k, number);
 }
 
 /* NULL: it has none any more. */
@@ -277,11 +332,6 @@ void node_renderings_forget(struct node_renderings *r, unsigned replica)
 struct shared {
     uint64_t from, to;
 };
-
-static bool same(struct hash128 a, struct hash128 b)
-{
-    return a.low == b.low && a.high == b.high;
-}
 
 /* Within a segment of which not all is the same. */
 static struct shared shared_within(const struct print *a, const struct print *b,
@@ -362,10 +412,10 @@ static bool shared_at(const struct node_renderings *r, unsigned number, struct r
     return any;
 }
 
-/* By how much of the prompt the answer is off. `known`: tokens that were recorded there, of any
- * router's. */
-static float loss_of(const struct node_renderings *r, unsigned number, struct rendering rendering,
-                     const struct node_rendered_answer *answer, double known)
+/* By how much of the prompt the answer is off: positive, more was cached. `known`: tokens that were
+ * recorded there, of any router's. */
+static float off_by(const struct node_renderings *r, unsigned number, struct rendering rendering,
+                    const struct node_rendered_answer *answer, double known)
 {
     uint8_t order[HTTP_PROMPT_SEGMENTS];
     const struct print *print = &r->prints[number];
@@ -381,8 +431,7 @@ static float loss_of(const struct node_renderings *r, unsigned number, struct re
         number_max(answer->block_tokens * grain_blocks, answer->prompt_tokens * grain_share);
     double more = number_max(answer->cached_tokens - to - grain, 0);
     double less = number_max(from - grain - answer->cached_tokens, 0);
-    return (float)number_min(more / answer->prompt_tokens, 1) +
-           forgotten_weight * (float)number_min(less / answer->prompt_tokens, 1);
+    return (float)number_max(number_min((more - less) / answer->prompt_tokens, 1), -1);
 }
 
 /* --- learning ------------------------------------------------------------------------------ */
@@ -417,18 +466,24 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
     float losses[RENDERING_CODES], least = 2, most = 0;
     const struct http_prompt_form *form = &r->prints[number].form;
     uint8_t now = rendering_code(k->rendering);
+    if (!is_new(k, form))
+        return false;
     /* What only the index explains was sent when no prints were kept, or by another router: other
      * renderings have no such witness. */
-    if (loss_of(r, number, k->rendering, answer, 0) > told_apart &&
-        loss_of(r, number, k->rendering, answer, answer->predicted_tokens) <= told_apart)
+    if (off_by(r, number, k->rendering, answer, 0) > told_apart &&
+        off_by(r, number, k->rendering, answer, answer->predicted_tokens) <= told_apart)
         return false;
+    float widest = small_share;
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         losses[i] = -1;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
-        if (losses[alike] < 0)
-            losses[alike] = loss_of(r, number, rendering_of(alike), answer,
-                                    alike == now ? answer->predicted_tokens : 0);
+        if (losses[alike] < 0) {
+            float off = off_by(r, number, rendering_of(alike), answer,
+                               alike == now ? answer->predicted_tokens : 0);
+            losses[alike] = off > 0 ? off : -off * forgotten_weight;
+            widest = fabsf(off) > widest ? fabsf(off) : widest;
+        }
         losses[i] = losses[alike];
         least = losses[i] < least ? losses[i] : least;
         most = losses[i] > most ? losses[i] : most;
@@ -437,9 +492,10 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
         least > told_apart) /* of what none explains nothing is learned */
         return false;
     for (unsigned i = 0; i < RENDERING_CODES; i++)
-        k->loss[i] = k->loss[i] * fade + losses[i];
+        k->loss[i] = k->loss[i] * fade + losses[i] / widest;
     k->answers++;
-    k->margin = k->margin * margin_fade > margin_min ? k->margin * margin_fade : margin_min;
+    if (k->margin > margin_min)
+        k->margin = fmaxf(k->margin * margin_fade, margin_min);
     return true;
 }
 
@@ -458,10 +514,10 @@ static bool change(struct node_renderings *r, struct node_client_kind *k, uint64
             best = other;
         }
     }
-    if (k->answers < ANSWERS_MIN || now - least < k->margin || least > now / 2)
+    if (now - least < k->margin || least > now / 2)
         return false;
     node_renderings_set(k, best, NODE_RENDERING_ANSWERS, now_ms);
-    k->margin = k->margin * margin_growth < margin_max ? k->margin * margin_growth : margin_max;
+    k->margin = fminf(fmaxf(k->margin, margin_min) * margin_growth, margin_max);
     r->stats.learned++;
     return true;
 }
@@ -478,8 +534,7 @@ static bool surprises(const struct node_rendered_answer *answer)
 
 static void watch_begin(struct node_client_kind *k)
 {
-    memset(k->loss, 0, sizeof k->loss);
-    k->answers = 0;
+    forget_evidence(k);
     k->surprise = 0;
     k->watch = WATCH;
     k->quiet = k->patience;
@@ -538,26 +593,4 @@ struct node_renderings_stats node_renderings_stats(const struct node_renderings 
         stats.watched += r->kinds[i].key != 0 && r->kinds[i].watch > 0;
     }
     return stats;
-}
-
-const char *node_rendering_text(struct rendering rendering, char *out, size_t size)
-{
-    const char *const parts[] = {
-        rendering.lead == RENDERING_LEAD_NO_LINE    ? "the first line does not count"
-        : rendering.lead == RENDERING_LEAD_NO_BLOCK ? "the first block of text does not count"
-                                                    : NULL,
-        rendering.no_arguments ? "template arguments do not count" : NULL,
-        rendering.tools_sorted ? "the order of tools does not count" : NULL,
-        rendering.tools_after ? "tools come after the system text" : NULL,
-        rendering.counts_header ? "Claude Code's billing header counts" : NULL,
-    };
-    size_t len = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        if (parts[i] == NULL || len >= size)
-            continue;
-        int n = snprintf(out + len, size - len, "%s%s", len > 0 ? "; " : "", parts[i]);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    return out;
 }

@@ -15,6 +15,10 @@
  *     there by something. Less is held against it by half, for caches forget.
  *   - What no rendering explains counts nothing: the engine was warm before this router came, or
  *     has forgotten all.
+ *   - A router may begin beside engines that hold its clients' conversations. Then more is cached
+ *     than its prints explain, and a conversation whose head is its own looks like one whose head
+ *     does not count. So an answer counts if it is to the first turn of a conversation, or if heads
+ *     were seen to change from turn to turn: no engine holds what was never sent before.
  *   - Losses fade, so what is learned can be unlearned. Each change asks for more evidence for a
  *     while, so a fleet whose engines differ does not swing to and fro.
  *
@@ -64,11 +68,12 @@ struct node_client_kind {
     uint32_t answers;                  /* that told renderings apart since, */
     uint32_t taught;                   /* and those that it was learned from */
     float loss[RENDERING_CODES];
-    uint32_t watch;    /* requests that are still kept */
-    uint32_t quiet;    /* answers until the next watch may begin */
-    uint32_t patience; /* how many that will be after the next one in vain */
-    float surprise;    /* how often answers were at odds lately */
-    float margin;      /* that a change asks for */
+    uint32_t heads_changed, heads_kept; /* from turn to turn of a conversation, while watched */
+    uint32_t watch;                     /* requests that are still kept */
+    uint32_t quiet;                     /* answers until the next watch may begin */
+    uint32_t patience;                  /* how many that will be after the next one in vain */
+    float surprise;                     /* how often answers were at odds lately */
+    float margin;                       /* that a change asks for */
     uint8_t agent_len, model_len;
     char agent[NODE_KIND_AGENT_MAX];
     char model[NODE_KIND_MODEL_MAX]; /* cut */

@@ -83,22 +83,38 @@ static struct rendering known_of(const struct node_router *r, struct slice model
     return (struct rendering){.counts_header = sglang > vllm};
 }
 
-static void look(struct node_router *r, struct node_client_kind *k, struct slice model,
-                 uint64_t now_ms)
+/* Takes over what another router told, if that is newer. */
+static bool adopt(struct node_router *r, struct node_client_kind *k, uint64_t now_ms)
 {
     uint8_t own = rendering_code(k->rendering), code = 0;
     unsigned replica = 0;
     uint32_t generation = 0;
     k->looked_ms = now_ms;
-    if (told(r, k, &code, &replica, &generation) && code != own &&
-        (generation > k->generation || (generation == k->generation && code > own))) {
-        node_renderings_set(k, rendering_of(code), NODE_RENDERING_ROUTER, now_ms);
-        node_renderings_adopted(r->renderings);
-        k->generation = generation;
-        k->replica = (uint16_t)replica;
-        follow(r, k);
-        return;
+    if (!told(r, k, &code, &replica, &generation) || code == own || generation < k->generation ||
+        (generation == k->generation && code < own))
+        return false;
+    node_renderings_set(k, rendering_of(code), NODE_RENDERING_ROUTER, now_ms);
+    node_renderings_adopted(r->renderings);
+    k->generation = generation;
+    k->replica = (uint16_t)replica;
+    follow(r, k);
+    return true;
+}
+
+void node_router_renderings_tick(struct node_router *r, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
+        struct node_client_kind *k = node_renderings_kind_at(r->renderings, i);
+        if (k->key != 0 && k->watch > 0)
+            (void)adopt(r, k, now_ms);
     }
+}
+
+static void look(struct node_router *r, struct node_client_kind *k, struct slice model,
+                 uint64_t now_ms)
+{
+    if (adopt(r, k, now_ms))
+        return;
     if (k->from == NODE_RENDERING_KNOWN)
         k->rendering = known_of(r, model);
     else if (crdt_index_now(r->index) >= k->generation + TELL_GENERATIONS)

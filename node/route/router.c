@@ -549,6 +549,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         replica->belief.stale = true;
     }
     node_router_adapters_tick(r, now_ms);
+    node_router_renderings_tick(r, now_ms);
     node_router_horizon_follow(r);
     node_router_models_believe(r);
     node_router_fleet_believe(r, now_ms);

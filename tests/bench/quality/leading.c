@@ -5,7 +5,7 @@
 #include "base/check.h"
 
 void leading_read(const struct prompt *p, double bytes_per_token, enum leading leading,
-                  uint64_t unique, struct http_prompt *out)
+                  uint64_t unique, uint64_t conversation, unsigned turn, struct http_prompt *out)
 {
     static struct hash_secret secret;
     hash_secret_from_seed(&secret, 39);
@@ -26,4 +26,6 @@ void leading_read(const struct prompt *p, double bytes_per_token, enum leading l
                      (uint64_t)(p->tail_tokens * bytes_per_token));
     http_prompt_close(out);
     http_prompt_end(out, (struct hash128){.low = p->space}, (struct hash128){.low = 0});
+    out->form.opening = hash_mix(conversation);
+    out->form.goes_on = turn > 0;
 }

@@ -13,8 +13,9 @@ enum leading {
     LEADING_COUNTED,  /* which it does not drop */
 };
 
-/* The prompt with its line in `out`, its segments not joined yet. `unique`: of the request. */
+/* The prompt of a turn of a conversation with its line in `out`, its segments not joined yet.
+ * `unique`: of the request. */
 void leading_read(const struct prompt *p, double bytes_per_token, enum leading leading,
-                  uint64_t unique, struct http_prompt *out);
+                  uint64_t unique, uint64_t conversation, unsigned turn, struct http_prompt *out);
 
 #endif

@@ -255,6 +255,54 @@ static void a_first_text_of_any_length(void **state)
     }
 }
 
+/* The opening of a prompt; `goes_on`: something was said behind it. */
+static uint64_t opening(const char *body, bool goes_on)
+{
+    skim_whole(body);
+    assert_true(skim.understood);
+    if (http_skim_form(&skim)->goes_on != goes_on)
+        fail_msg("%s a first turn: %s", goes_on ? "not" : "is", body);
+    return http_skim_form(&skim)->opening;
+}
+
+#define USER(text) "{\"role\":\"user\",\"content\":\"" text "\"}"
+#define SAID(text) ",{\"content\":\"" text "\",\"role\":\"assistant\"}"
+#define LED(text)  "{\"role\":\"system\",\"content\":\"" text "\\nsystem\"},"
+
+/* The turns of a conversation have one opening, whatever leads them. */
+static void turns_of_a_conversation(void **state)
+{
+    (void)state;
+    uint64_t chat = opening("{\"messages\":[" LED("id 1") USER("hi") "]}", false);
+    assert_int_not_equal(chat, 0);
+    assert_true(chat == opening("{\"messages\":[" LED("id 2") USER("hi") SAID("a") "]}", true));
+    assert_true(
+        chat ==
+        opening("{\"messages\":[" LED("id 3") USER("hi") SAID("a") "," USER("b") "]}", true));
+    assert_true(chat != opening("{\"messages\":[" LED("id 1") USER("ho") "]}", false));
+    uint64_t apart = opening(
+        "{\"system\":[{\"text\":\"id 1\"},{\"text\":\"s\"}],\"messages\":[" USER("hi") "]}", false);
+    assert_true(apart == opening("{\"messages\":[" USER("hi") SAID("a") "," USER(
+                                     "b") "],"
+                                          "\"system\":[{\"text\":\"id 2\"},{\"text\":\"s\"}]}",
+                                 true));
+    assert_true(apart != opening("{\"system\":\"s\",\"messages\":[" USER("ho") "]}", false));
+    uint64_t input = opening("{\"instructions\":\"s\",\"input\":\"hi\"}", false);
+    assert_true(input ==
+                opening("{\"instructions\":\"s\",\"input\":[" USER(
+                            "hi") ",{\"type\":"
+                                  "\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}]}",
+                        true));
+    /* A second text of the user is no answer. A message that is all head tells nothing. */
+    (void)opening("{\"messages\":[" LED("id") USER("hi") "," USER("ho") "]}", false);
+    assert_int_equal(opening("{\"messages\":[" USER("hi") "]}", false), 0);
+    assert_int_equal(opening("{\"prompt\":\"hi\"}", false), 0);
+    /* Of repeated members the last one counts. */
+    assert_true(chat == opening("{\"messages\":[" USER("no") SAID("a") "],\"messages\":[" LED("id")
+                                    USER("hi") "]}",
+                                false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +313,7 @@ int main(void)
         cmocka_unit_test(arguments),
         cmocka_unit_test(renderings),
         cmocka_unit_test(a_first_text_of_any_length),
+        cmocka_unit_test(turns_of_a_conversation),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,7 +1,10 @@
 /* What routers tell each other of replicas: loads that change without an event, and health. */
 #include "node/route/share.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
+#include "http/prompt.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 #include "tests/lib/world/use.h"
@@ -95,11 +98,65 @@ static void what_most_others_see_is_believed(void **state)
     }
 }
 
+/* Sends a turn of a conversation whose first line no engine sees, and which changes. */
+static void turn(struct world *w, unsigned router, uint64_t number, uint64_t cached)
+{
+    static struct hash_secret secret;
+    static struct http_prompt prompt;
+    static struct chain chain;
+    const struct node_client client = {SLICE("client"), "chat"};
+    struct node_router *r = router_at(w, router);
+    hash_secret_from_seed(&secret, 39);
+    http_prompt_init(&prompt, &secret);
+    http_prompt_open_head(&prompt, HTTP_PROMPT_SYSTEM, true);
+    int len = snprintf(http_prompt_at(&prompt), 32, "turn %u\n", (unsigned)number);
+    http_prompt_commit(&prompt, (size_t)len);
+    http_prompt_atom(&prompt, (struct hash128){.low = 5}, 40000);
+    http_prompt_close(&prompt);
+    http_prompt_end(&prompt, (struct hash128){.low = 6}, (struct hash128){.low = 0});
+    struct node_request request = {.chain = &chain, .replica_wanted = -1};
+    node_router_render(r, &client, SLICE(""), &prompt.form, &prompt.chain, world_ms(w),
+                       &request.rendered);
+    http_prompt_join(&prompt.form, &secret, request.rendered.rendering, &prompt.chain);
+    chain = prompt.chain;
+    request.body_bytes = chain.bytes;
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, world_ms(w), &d), ERR_OK);
+    node_router_used(r, d.booking, &chain, world_ms(w));
+    const struct node_usage usage = {
+        .prompt_tokens = 10000, .cached_tokens = (int64_t)cached, .completion_tokens = 1};
+    world_finish(w, router, d, &usage);
+}
+
+/* A client's prompts are read alike everywhere soon after one router learned how, also where none
+ * of them came since. */
+static void what_one_learned_is_adopted_unasked(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, ROUTERS, 1);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        world_start(&w, n);
+    world_settle(&w);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        see(&w, n, SEEN_UP);
+    world_run(&w, 2 * S);
+    turn(&w, 1, 1, 0);
+    turn(&w, 0, 2, 9900);
+    turn(&w, 0, 3, 9900);
+    assert_int_equal(node_renderings_stats(router_at(&w, 0)->renderings).learned, 1);
+    assert_int_equal(node_renderings_stats(router_at(&w, 1)->renderings).adopted, 0);
+    world_run(&w, 3 * S);
+    assert_int_equal(node_renderings_stats(router_at(&w, 1)->renderings).adopted, 1);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_of_whole_answers_ends_by_itself),
         cmocka_unit_test(what_most_others_see_is_believed),
+        cmocka_unit_test(what_one_learned_is_adopted_unasked),
     };
     return cmocka_run_group_tests_name("route/share", tests, NULL, NULL);
 }
