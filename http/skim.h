@@ -44,6 +44,7 @@
 #include "base/hash.h"
 #include "base/slice.h"
 #include "http/json.h"
+#include "http/path.h"
 #include "http/prompt.h"
 
 enum {
@@ -188,6 +189,10 @@ static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_na
 /* The bound on output tokens that the engine will apply, or -1 without one: max_completion_tokens,
  * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */
 int64_t http_skim_output_max(const struct http_skim *s);
+
+/* The API that such a body is most likely for, where its path does not tell: by the member that the
+ * prompt came from. HTTP_PATH_OTHER: it has none. */
+enum http_path_kind http_skim_path(const struct http_skim *s);
 
 /* Whether tools came with the prompt, in whatever form. */
 static inline bool http_skim_has_tools(const struct http_skim *s)

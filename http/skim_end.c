@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "http/member.h"
 #include "http/skim.h"
 
 /* Everything that keeps two prompts apart though their text is the same. */
@@ -54,4 +55,28 @@ int64_t http_skim_output_max(const struct http_skim *s)
         if (s->has_number[i] && s->numbers[i] >= 0)
             return s->numbers[i];
     return -1;
+}
+
+static bool came_from(const struct http_skim *s, struct slice name)
+{
+    const struct http_member *member = http_member_find(HTTP_IN_BODY, name);
+    return s->ranks[member->index] == member->rank;
+}
+
+enum http_path_kind http_skim_path(const struct http_skim *s)
+{
+    static const struct {
+        struct slice member;
+        enum http_path_kind path;
+    } apis[] = {
+        {SLICE("prompt"), HTTP_PATH_COMPLETIONS}, {SLICE("input"), HTTP_PATH_RESPONSES},
+        {SLICE("text"), HTTP_PATH_GENERATE},      {SLICE("input_ids"), HTTP_PATH_GENERATE},
+        {SLICE("token_ids"), HTTP_PATH_TOKENS},   {SLICE("query"), HTTP_PATH_PROMPT},
+    };
+    if (came_from(s, SLICE("messages")))
+        return came_from(s, SLICE("system")) ? HTTP_PATH_MESSAGES : HTTP_PATH_CHAT;
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++)
+        if (came_from(s, apis[i].member))
+            return apis[i].path;
+    return HTTP_PATH_OTHER;
 }

@@ -175,6 +175,7 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
         return false;
     }
     exchange_describe(x, out);
+    out->again = true; /* none was made of it yet */
     out->unpinned = 0; /* as on the paths of chat: a body does not say where it would be sent */
     return true;
 }

@@ -149,6 +149,20 @@ static void show_rendering(const json_t *e)
     printf(")\n");
 }
 
+/* Of those that may be chosen, which have the longest contexts where none is long enough. */
+static bool fits_none(const json_t *e)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(json_object_get(e, "replicas"), i, r)
+    {
+        double context = fields_number(r, "context_tokens");
+        if (context <= 0 || fields_number(e, "tokens_least") <= context) /* 0: not known */
+            return false;
+    }
+    return true;
+}
+
 int show_explain(const struct show *how, const json_t *e)
 {
     if (!json_is_object(e))
@@ -163,9 +177,10 @@ int show_explain(const struct show *how, const json_t *e)
            fields_text(e, "policy"), fields_number(e, "prompt_tokens"),
            fields_number(e, "output_tokens"), fields_number(e, "checkpoints"));
     if (fields_number(e, "tokens_most") > 0)
-        printf("With its answer, the prompt has %.0f to %.0f tokens: not all contexts may be long "
-               "enough.\n\n",
-               fields_number(e, "tokens_least"), fields_number(e, "tokens_most"));
+        printf("With its answer, the prompt has %.0f to %.0f tokens. %s\n\n",
+               fields_number(e, "tokens_least"), fields_number(e, "tokens_most"),
+               fits_none(e) ? "No replica's context is long enough: the engine will refuse it."
+                            : "Some replicas' contexts may be too short.");
     bool adapter = fields_is(e, "adapter"), tier = has_tier_tokens(e);
     show_costs(how, e, tier, adapter);
     show_left_out(e);

@@ -279,7 +279,9 @@ static void print_not_up(const json_t *o)
             break;
         const char *health = fields_text(r, "health"), *why = fields_text(r, "why");
         printf("%s %s (%s)", i == 0 ? ":" : ",", fields_text(r, "name"),
-               why[0] != '\0' ? show_reason(why, health) : health);
+               why[0] != '\0'                   ? show_reason(why, health)
+               : strcmp(health, "unknown") == 0 ? "no health check has answered yet"
+                                                : health);
     }
     if (json_array_size(list) > NAMED_MAX)
         printf(" and %zu more: gvctl replicas", json_array_size(list) - NAMED_MAX);
@@ -319,15 +321,15 @@ static void print_waiting(const struct survey *s)
     }
 }
 
-/* Some counts with their words, those that are not 0, in brackets or behind commas. */
-static void print_counts(const json_t *counts, const char *const words[][2], unsigned n,
+/* Some counts with their words, for one and for more, those that are not 0, in brackets or behind commas. */
+static void print_counts(const json_t *counts, const char *const words[][3], unsigned n,
                          const char *before, const char *after)
 {
     bool any = false;
     for (unsigned i = 0; i < n; i++) {
         double count = fields_number(counts, words[i][0]);
         if (count > 0)
-            printf("%s%.0f %s", any ? ", " : before, count, words[i][1]);
+            printf("%s%.0f %s", any ? ", " : before, count, words[i][count == 1 ? 1 : 2]);
         any = any || count > 0;
     }
     printf("%s", any ? after : "");
@@ -336,11 +338,13 @@ static void print_counts(const json_t *counts, const char *const words[][2], uns
 /* What failed comes first: an outage shall not look like none. */
 static void print_minute(const struct show *how, const json_t *m)
 {
-    static const char *const failed[][2] = {
-        {"cut", "cut"}, {"status_5xx", "with a 5xx"}, {"queue_full", "for a full queue"}};
-    static const char *const others[][2] = {{"client_errors", "by their clients' own error"},
-                                            {"client_gone", "left by their clients"},
-                                            {"hidden", "failures hidden by a retry"}};
+    static const char *const failed[][3] = {{"cut", "cut", "cut"},
+                                            {"status_5xx", "with a 5xx", "with a 5xx"},
+                                            {"queue_full", "for a full queue", "for a full queue"}};
+    static const char *const others[][3] = {
+        {"client_errors", "client error", "client errors"},
+        {"client_gone", "left by its client", "left by their clients"},
+        {"hidden", "failure hidden by a retry", "failures hidden by a retry"}};
     if (fields_number(m, "routers_counted") == 0) {
         printf("%-12s not told (an older router)\n", "last minute");
         return;

@@ -192,6 +192,14 @@ unsigned node_renderings_number(const struct node_renderings *r, const struct no
     return (unsigned)(k - r->kinds);
 }
 
+struct node_rendered node_renderings_of(const struct node_renderings *r,
+                                        const struct node_client_kind *k)
+{
+    return (struct node_rendered){.rendering = k->rendering,
+                                  .kind = (uint8_t)(node_renderings_number(r, k) + 1),
+                                  .key = k->key};
+}
+
 static void forget_evidence(struct node_client_kind *k)
 {
     memset(k->loss, 0, sizeof k->loss);
@@ -547,6 +555,8 @@ bool node_renderings_answered(struct node_renderings *r, const struct node_rende
     if (what->kind == 0 || answer->prompt_tokens < TOKENS_MIN)
         return false;
     struct node_client_kind *k = &r->kinds[what->kind - 1];
+    if (k->key != what->key)
+        return false;
     k->surprise = k->surprise * surprise_fade + (surprises(answer) ? 1 : 0);
     k->quiet -= k->watch == 0 && k->quiet > 0;
     if (k->watch == 0 && k->quiet == 0 && k->surprise >= surprise_enough)

@@ -52,7 +52,8 @@ enum node_rendering_from {
 /* What was decided of one prompt. All zero: nothing, for there is nothing to decide. */
 struct node_rendered {
     struct rendering rendering;
-    uint8_t kind;   /* its number and 1 */
+    uint8_t kind;   /* its number and 1, */
+    uint64_t key;   /* and its key: another kind may have its place since */
     uint16_t print; /* the same of its print; 0: it has none */
     uint32_t stamp; /* of the print */
 };
@@ -60,13 +61,13 @@ struct node_rendered {
 struct node_client_kind {
     uint64_t key; /* 0: free */
     uint64_t used_ms, looked_ms;
-    struct rendering rendering, known; /* `known`: without anything learned */
-    uint8_t from;                      /* enum node_rendering_from */
-    uint32_t generation;               /* of the index, when it was told to others, or by them */
-    uint16_t replica;                  /* whose answer taught it */
-    uint64_t changed_ms;               /* 0: never */
-    uint32_t answers;                  /* that told renderings apart since, */
-    uint32_t taught;                   /* and those that it was learned from */
+    struct rendering rendering;
+    uint8_t from;        /* enum node_rendering_from */
+    uint32_t generation; /* of the index, when it was told to others, or by them */
+    uint16_t replica;    /* whose answer taught it */
+    uint64_t changed_ms; /* 0: never */
+    uint32_t answers;    /* that told renderings apart since, */
+    uint32_t taught;     /* and those that it was learned from */
     float loss[RENDERING_CODES];
     uint32_t heads_changed, heads_kept; /* from turn to turn of a conversation, while watched */
     uint32_t watch;                     /* requests that are still kept */
@@ -97,6 +98,9 @@ struct node_client_kind *node_renderings_kind_at(struct node_renderings *r, unsi
 const struct node_client_kind *node_renderings_latest(const struct node_renderings *r,
                                                       struct slice model);
 unsigned node_renderings_number(const struct node_renderings *r, const struct node_client_kind *k);
+/* For a prompt of that kind, which has no print yet. */
+struct node_rendered node_renderings_of(const struct node_renderings *r,
+                                        const struct node_client_kind *k);
 /* Another rendering is believed from now on. */
 void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
                          enum node_rendering_from from, uint64_t now_ms);

@@ -126,18 +126,26 @@ static enum node_health health_of(const struct node_router *r, const struct node
 
 enum { WHY_BYTES = 96 };
 
+/* NULL: it is asked for the model. */
+static const char *why_not_of_model(const struct node_router *r, unsigned replica,
+                                    const struct node_request *request, uint64_t now_ms)
+{
+    unsigned server = r->replicas[replica].server;
+    struct node_replica_set asked;
+    node_router_asked_find(r, request, now_ms, &asked);
+    if (node_replica_set_has(&asked, server))
+        return NULL;
+    return node_models_denied(r->models, server, request->model, now_ms)
+               ? "answered lately that it does not know the model"
+               : "does not serve the model";
+}
+
 /* Why one is left out that is well: a literal, or written to so many bytes at `room`. */
 static const char *why_not_asked(const struct node_router *r, unsigned replica,
-                                 const struct node_request *request, uint64_t now_ms, char *room)
+                                 const struct node_request *request, char *room)
 {
     const struct node_replica *k = &r->replicas[replica];
     struct node_need need = node_router_need(r, request);
-    struct node_replica_set asked;
-    node_router_asked_find(r, request, now_ms, &asked);
-    if (!node_replica_set_has(&asked, k->server))
-        return node_models_denied(r->models, k->server, request->model, now_ms)
-                   ? "answered lately that it does not know the model"
-                   : "does not serve the model";
     if (node_router_fit(r, replica, &need) != NODE_FIT_WELL) {
         bool not = node_router_fit(r, replica, &need) == NODE_FIT_NOT;
         (void)snprintf(room, WHY_BYTES, "its context of %" PRIu32 " tokens %s too short",
@@ -150,6 +158,30 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
                                                : "another is preferred";
 }
 
+/* The model comes first, as no other request would change that; and of what is held against it,
+ * only what is so for this request: not the rejections of other kinds, a slow start, or a trial to
+ * come. */
+static const char *why_left_out(const struct node_router *r, unsigned replica,
+                                const struct node_request *request, uint64_t now_ms, char *room)
+{
+    const struct node_replica *k = &r->replicas[replica];
+    enum node_health health = health_of(r, k);
+    struct node_standing standing = standing_of(r, k, now_ms);
+    const char *not_of_model = why_not_of_model(r, replica, request, now_ms);
+    if (health == NODE_HEALTH_UP && not_of_model != NULL)
+        return not_of_model;
+    bool other_kind =
+        standing.why == NODE_STANDING_REJECTS &&
+        !node_reject_avoids(&r->replicas[k->server].reject, request->kind, request->again, now_ms);
+    if (health == NODE_HEALTH_UP && (!standing.avoided || other_kind))
+        standing.why = NODE_STANDING_WELL;
+    if (standing.why != NODE_STANDING_WELL)
+        return node_standing_text(standing.why);
+    if (health != NODE_HEALTH_UP)
+        return node_health_text(health);
+    return why_not_asked(r, replica, request, room);
+}
+
 /* Replicas that were not weighed, and why. */
 static void explain_left_out(struct json_writer *w, const struct node_router *r,
                              const struct node_request *request, uint64_t now_ms)
@@ -159,18 +191,12 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     json_array_begin(w);
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
-        enum node_health health = health_of(r, k);
-        struct node_standing standing = standing_of(r, k, now_ms);
-        if (health == NODE_HEALTH_UP && !standing.avoided) /* slow start, or a trial to come */
-            standing.why = NODE_STANDING_WELL;
         if (k->absent || is_candidate(r, i) || k->ranks > 0)
             continue;
         json_object_begin(w);
         put_text(w, "replica", node_replica_name(k));
         json_key(w, "why");
-        json_cstr(w, standing.why != NODE_STANDING_WELL ? node_standing_text(standing.why)
-                     : health != NODE_HEALTH_UP         ? node_health_text(health)
-                                                : why_not_asked(r, i, request, now_ms, room));
+        json_cstr(w, why_left_out(r, i, request, now_ms, room));
         json_object_end(w);
     }
     json_array_end(w);

@@ -143,8 +143,7 @@ void node_router_render(struct node_router *r, const struct node_client *client,
         node_renderings_kind(r->renderings, client->agent, client->form, model, now_ms);
     if (k->looked_ms == 0 || now_ms >= k->looked_ms + LOOK_MS)
         look(r, k, model, now_ms);
-    out->rendering = k->rendering;
-    out->kind = (uint8_t)(node_renderings_number(r->renderings, k) + 1);
+    *out = node_renderings_of(r->renderings, k);
     node_renderings_print(r->renderings, k, form, points, out);
 }
 
@@ -154,8 +153,7 @@ void node_router_render_shown(struct node_router *r, struct slice model, struct 
     *out = (struct node_rendered){.rendering = known_of(r, model)};
     if (k == NULL)
         return;
-    out->rendering = k->rendering;
-    out->kind = (uint8_t)(node_renderings_number(r->renderings, k) + 1);
+    *out = node_renderings_of(r->renderings, k);
 }
 
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,

@@ -6,6 +6,7 @@
 #include "base/wire.h"
 #include "node/cluster/limits.h"
 
+/* `rendered` stays here: its numbers are of this router, and the chain is made for it. */
 enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4, FLAG_CHUNKS = 8 };
 
 static void put_text(struct wire_writer *w, struct slice text)
@@ -73,7 +74,9 @@ int node_request_pack(const struct node_request *request, struct buf *out)
     }
     if (chain)
         put_content(&w, chain);
-    put_text(&w, request->lora); /* older routers leave it out */
+    put_text(&w, request->lora); /* older routers leave it out, and older ones still */
+    wire_write_varint(&w, request->kind);
+    wire_write_varint(&w, request->again);
     if (w.bad)
         return ERR_LIMIT;
     out->len += wire_written(&w);
@@ -112,5 +115,7 @@ int node_request_unpack(struct node_request_copy *out, struct slice bytes)
         out->request.chain = chain;
     }
     out->request.lora = wire_read_bytes(&r, (size_t)wire_read_field(&r, NODE_REQUEST_TEXT_MAX));
+    out->request.kind = (uint8_t)wire_read_field(&r, NODE_REJECT_KINDS - 1);
+    out->request.again = wire_read_field(&r, 1) != 0;
     return r.bad ? ERR_SYNTAX : ERR_OK; /* what follows is of a later version */
 }

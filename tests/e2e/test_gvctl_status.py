@@ -49,17 +49,32 @@ class Status(Case):
         """Streams that were cut counted as answers with status 200: nothing showed them."""
         admin_port(self.port, "r1", b"x 1\n", figures=[second(requests=40, cut=9), second(requests=60, cut=1, status_5xx=2, queue_full=3,
                                                                 client_errors=31, client_gone=4, hidden=7)])
-        self.assertIn("\nlast minute  100 requests, 15 failed (10 cut, 2 with a 5xx, 3 for a full queue); 31 by their "
-                      "clients' own error, 4 left by their clients, 7 failures hidden by a retry\n", self.words())
+        self.assertIn("\nlast minute  100 requests, 15 failed (10 cut, 2 with a 5xx, 3 for a full queue); 31 client errors, 4 left by their clients, 7 failures hidden by a retry\n", self.words())
         told = self.status()["last_minute"]
         self.assertEqual((told["failed"], told["failed_by_reason"]), (15, {"cut": 10, "status_5xx": 2, "queue_full": 3}))
         self.assertEqual((told["client_errors"], told["client_gone"], told["hidden"]), (31, 4, 7))
+
+    def test_one_is_not_many(self):
+        admin_port(self.port, "r1", b"x 1\n", figures=[second(requests=4, client_errors=1, client_gone=1, hidden=1)])
+        self.assertIn("; 1 client error, 1 left by its client, 1 failure hidden by a retry\n", self.words())
+
+    def test_what_was_never_checked_is_not_unknown_for_being_unknown(self):
+        admin_port(self.port, "r1", b"x 1\n")
+        rest = self.port.handler
+
+        def handler(asked):
+            if asked.path != "/replicas":
+                return rest(asked)
+            asked.send(answer_json([{"name": "a:1", "health": "unknown", "why_text": ""}]))
+            asked.close()
+        self.port.handler = handler
+        self.assertIn(": a:1 (no health check has answered yet)\n", self.words())
 
     def test_clients_own_errors_are_no_failures(self):
         admin_port(self.port, "r1", b'grapevine_requests_total 9\ngrapevine_requests_failed_total{reason="cut"} 2\n'
                                     b'grapevine_requests_failed_total{reason="status_5xx"} 1\n'
                                     b"grapevine_requests_client_errors_total 5\n", figures=[second(requests=5, client_errors=5)])
-        self.assertIn("\nlast minute  5 requests, 0 failed; 5 by their clients' own error\n", self.words())
+        self.assertIn("\nlast minute  5 requests, 0 failed; 5 client errors\n", self.words())
         self.assertEqual(self.status()["since_start"], {"-": {"requests": 9, "refused": 0, "client_errors": 5, "failed": 3}})
 
     def test_an_older_router_does_not_say_that_none_failed(self):

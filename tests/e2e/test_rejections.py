@@ -145,6 +145,24 @@ class One(Rejecting):
         for r in nodes:
             wait_for(lambda: self.of(r, "rejecting", bad) == 1, "heard of it")
 
+    def test_explain_leaves_it_out(self):
+        """It was a candidate as any other, and even the choice: the path of /explain has no API. Not so for other
+        requests, which it is not known to reject."""
+        bad = self.rejects(self.good(), 401)
+        nodes = self.cluster(3, [bad, self.good(), self.good()])
+        for r in nodes:
+            r.wait_up(3)
+        wait_for(lambda: self.load(nodes[:1], 1, 1) and self.why(nodes[0], bad) == "rejects", "it is caught")
+        wait_for(lambda: all(self.of(r, "rejecting", bad) == 1 for r in nodes), "all heard of it")
+        for asked, left_out in ((body(), True), (streamed(), False)):
+            one = nodes[0].admin("POST", "/explain", asked).json
+            every = nodes[0].admin("POST", "/explain?all=1", asked).json["nodes"]
+            self.assertEqual(len(every), 3)
+            for said in [one] + list(every.values()):
+                self.assertEqual(bad.name in [c["replica"] for c in said["replicas"]], not left_out, said)
+                why = [c["why"] for c in said["left_out"] if c["replica"] == bad.name]
+                self.assertEqual(why, ["avoided: it rejects (4xx) requests that other replicas accept"] * left_out)
+
     def test_some_requests_only(self):
         """No tool parser: it keeps what has no tools."""
         bad = self.rejects(self.good(), 400, only="tools")

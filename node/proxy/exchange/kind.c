@@ -80,8 +80,9 @@ static unsigned api_of(enum http_path_kind kind)
 
 uint8_t exchange_reject_kind(const struct exchange *x)
 {
-    unsigned kind = api_of(x->route.kind) * 8;
-    if (!x->skimming || !x->skim.understood)
+    bool read = x->skimming && x->skim.understood;
+    unsigned kind = api_of(x->local && read ? http_skim_path(&x->skim) : x->route.kind) * 8;
+    if (!read)
         return (uint8_t)kind;
     bool media = chain_media(&http_skim_chain(&x->skim)->content) > 0;
     return (uint8_t)(kind + http_skim_has_tools(&x->skim) * 4U + media * 2U +

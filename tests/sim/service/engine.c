@@ -583,7 +583,7 @@ void service_engines_open(struct service *s)
         struct service_engine *e = &s->engines[i];
         e->number = i;
         (void)snprintf(e->host, sizeof e->host, "10.0.1.%u", i + 1);
-        (void)snprintf(e->name, sizeof e->name, "%s:8000", e->host);
+        (void)snprintf(e->name, sizeof e->name, "10.0.1.%u:8000", i + 1);
         service_habits_draw(s, &e->habits);
         service_habits_say(s, e);
         service_engine_start(s, i);

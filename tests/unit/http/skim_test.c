@@ -239,6 +239,31 @@ static void fields(void **state)
     assert_int_equal(http_skim_output_max(&skim), -1);
 }
 
+static void apis(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        enum http_path_kind path;
+    } cases[] = {
+        {"{\"messages\":[],\"tools\":[]}", HTTP_PATH_CHAT},
+        {"{\"messages\":[{\"role\":\"system\",\"content\":\"x\"}]}", HTTP_PATH_CHAT},
+        {"{\"system\":\"x\",\"messages\":[]}", HTTP_PATH_MESSAGES},
+        {"{\"prompt\":\"x\"}", HTTP_PATH_COMPLETIONS},
+        {"{\"text\":{\"format\":{}},\"input\":\"x\",\"instructions\":\"y\"}", HTTP_PATH_RESPONSES},
+        {"{\"text\":\"x\"}", HTTP_PATH_GENERATE},
+        {"{\"input_ids\":[1]}", HTTP_PATH_GENERATE},
+        {"{\"token_ids\":[1]}", HTTP_PATH_TOKENS},
+        {"{\"query\":\"x\",\"documents\":[\"y\"]}", HTTP_PATH_PROMPT},
+        {"{\"model\":\"m\"}", HTTP_PATH_OTHER},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        skim_whole(cases[i].body);
+        assert_true(skim.understood);
+        assert_int_equal(http_skim_path(&skim), cases[i].path);
+    }
+}
+
 /* Engines take more than true for true: only what is surely not is not. */
 static void given(void **state)
 {
@@ -366,15 +391,11 @@ static void what_a_prompt_is_made_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(namespaces),
-        cmocka_unit_test(growth),
-        cmocka_unit_test(forms),
-        cmocka_unit_test(token_ids),
-        cmocka_unit_test(fields),
-        cmocka_unit_test(given),
-        cmocka_unit_test(long_fields),
-        cmocka_unit_test(not_understood),
-        cmocka_unit_test(what_a_prompt_is_made_of),
+        cmocka_unit_test(namespaces),     cmocka_unit_test(growth),
+        cmocka_unit_test(forms),          cmocka_unit_test(token_ids),
+        cmocka_unit_test(fields),         cmocka_unit_test(apis),
+        cmocka_unit_test(given),          cmocka_unit_test(long_fields),
+        cmocka_unit_test(not_understood), cmocka_unit_test(what_a_prompt_is_made_of),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -164,10 +164,7 @@ static void request(struct world *w, const struct habit *h)
     }
     w->requests++;
     w->kind = node_renderings_kind(w->r, SLICE("client"), "chat", SLICE("model"), w->now_ms);
-    struct node_rendered what = {
-        .rendering = w->kind->rendering,
-        .kind = (uint8_t)(node_renderings_number(w->r, w->kind) + 1),
-    };
+    struct node_rendered what = node_renderings_of(w->r, w->kind);
     node_renderings_print(w->r, w->kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w->r, &what, replica);
     joined(what.rendering, &chain);
@@ -400,7 +397,7 @@ static void kinds_are_bounded(void **state)
         (void)snprintf(name, sizeof name, "agent%u", i);
         struct node_client_kind *k =
             node_renderings_kind(w.r, slice_of_cstr(name), "chat", SLICE("model"), 1000 + i);
-        struct node_rendered what = {.kind = (uint8_t)(node_renderings_number(w.r, k) + 1)};
+        struct node_rendered what = node_renderings_of(w.r, k);
         write_prompt(&(struct habit){.line_changes = true}, 0, 0);
         node_renderings_print(w.r, k, &prompt.form, &prompt.chain, &what);
         node_renderings_sent(w.r, &what, 0);
@@ -412,6 +409,30 @@ static void kinds_are_bounded(void **state)
     const struct node_client_kind *latest = node_renderings_latest(w.r, SLICE("model"));
     assert_slice_equal(slice_of(latest->agent, latest->agent_len), "agent99");
     assert_null(node_renderings_latest(w.r, SLICE("other")));
+    node_renderings_destroy(w.r);
+}
+
+/* Answers that come when another kind has the place say nothing of that one. */
+static void what_gave_way_is_answered_in_vain(void **state)
+{
+    (void)state;
+    world_begin(&w, 1);
+    const struct node_client_kind *k =
+        node_renderings_kind(w.r, SLICE("old"), "chat", SLICE("model"), 1);
+    struct node_rendered what = node_renderings_of(w.r, k);
+    const struct node_rendered_answer odd = {
+        .prompt_tokens = 10000, .block_tokens = 16, .sure = 1, .predicted_tokens = 10000};
+    assert_false(node_renderings_answered(w.r, &what, &odd, 2));
+    assert_true(k->surprise > 0);
+    char name[16];
+    for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "agent%u", i);
+        (void)node_renderings_kind(w.r, slice_of_cstr(name), "chat", SLICE("model"), 3 + i);
+    }
+    const struct node_client_kind *other = node_renderings_kind_at(w.r, what.kind - 1u);
+    uint32_t quiet = other->quiet;
+    assert_false(node_renderings_answered(w.r, &what, &odd, 1000));
+    assert_true(other->key != what.key && other->surprise <= 0 && other->quiet == quiet);
     node_renderings_destroy(w.r);
 }
 
@@ -474,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_fleet_that_differs_does_not_swing),
         cmocka_unit_test(a_watch_ends),
         cmocka_unit_test(kinds_are_bounded),
+        cmocka_unit_test(what_gave_way_is_answered_in_vain),
         cmocka_unit_test(prints_are_joined_anew),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,5 +1,6 @@
 /* What /explain and the table of replicas say: what was weighed, what was left out and why, and
  * which probes were refused. */
+#include "base/check.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
@@ -76,6 +77,41 @@ static void where_none_may_be_chosen_each_is_left_out(void **state)
     assert_string_equal(left_out(root, "a:80"), "draining: an operator wishes it");
     assert_int_equal(json_array_size(json_object_get(root, "left_out")), 2);
     json_decref(root);
+    alone_destroy(r);
+}
+
+/* A model that it does not serve is why, and rejections only of requests like this one. */
+static void rejections_of_other_requests_are_no_reason(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct slice models[] = {SLICE("one"), SLICE("two")};
+    assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
+    assert_int_equal(node_router_models(r, 1, models, 1), ERR_OK);
+    struct node_rejection x = {
+        .replica = 1, .kind = 8, .status = 401, .client = 7, .sent_ms = START_MS};
+    assert_true(node_router_reject_contradicted(r, &x, START_MS));
+    node_router_context_listed(r, 0, 1000000);
+    node_router_context_listed(r, 1, 100);
+    struct node_request request = request_of(prompt(1, 4000));
+    request.again = true;
+    static const struct {
+        unsigned model;
+        uint8_t kind;
+        const char *why;
+    } cases[] = {
+        {0, 8, "avoided: it rejects (4xx) requests that other replicas accept"},
+        {0, 9, "its context of 100 tokens is too short"},
+        {1, 8, "does not serve the model"},
+        {1, 9, "does not serve the model"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        request.model = models[cases[i].model];
+        request.kind = cases[i].kind;
+        json_t *root = explain(r, &request, START_MS);
+        assert_string_equal(left_out(root, "host-1:8000"), cases[i].why);
+        json_decref(root);
+    }
     alone_destroy(r);
 }
 
@@ -214,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_those_that_were_not_weighed_are_left_out),
         cmocka_unit_test(where_none_may_be_chosen_each_is_left_out),
+        cmocka_unit_test(rejections_of_other_requests_are_no_reason),
         cmocka_unit_test(a_choice_that_is_down_is_said_to_be),
         cmocka_unit_test(each_probe_is_refused_by_its_path),
         cmocka_unit_test(what_is_held_is_the_same_in_both_just_after_a_change),

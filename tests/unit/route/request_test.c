@@ -27,7 +27,9 @@ static void requests_travel_whole(void **state)
                                    .body_bytes = 123456,
                                    .output_tokens_max = 77,
                                    .replica_wanted = 3,
-                                   .answer_whole = true};
+                                   .answer_whole = true,
+                                   .kind = 43,
+                                   .again = true};
     struct buf packed = {0};
     assert_int_equal(node_request_pack(&request, &packed), 0);
     static struct node_request_copy copy;
@@ -39,6 +41,7 @@ static void requests_travel_whole(void **state)
     assert_int_equal(copy.request.output_tokens_max, 77);
     assert_int_equal(copy.request.replica_wanted, -1); /* an index means nothing elsewhere */
     assert_true(copy.request.answer_whole && copy.chain.token_ids);
+    assert_true(copy.request.kind == 43 && copy.request.again);
     assert_int_equal(copy.chain.length, chain.length);
     for (unsigned i = 0; i < chain.length; i++)
         assert_true(copy.chain.points[i].id == chain.points[i].id &&
@@ -46,8 +49,12 @@ static void requests_travel_whole(void **state)
                     copy.chain.points[i].code == chain.points[i].code &&
                     copy.chain.points[i].media == chain.points[i].media);
     assert_memory_equal(&copy.chain.content, &chain.content, sizeof chain.content);
-    /* Those of older builds have no adapter, or no content either: it is nothing, not what was
-     * there before. */
+    /* Those of older builds have no kind, no adapter, or no content either: it is nothing, not what
+     * was there before. */
+    packed.len -= 2;
+    assert_int_equal(node_request_unpack(&copy, buf_slice(&packed)), ERR_OK);
+    assert_slice_equal(copy.request.lora, "adapter");
+    assert_true(copy.request.kind == 0 && !copy.request.again);
     size_t adapter = 1 + request.lora.len, content = 7 * 3 + 4 * 2 + chain.length + 1;
     size_t oldest = packed.len - adapter - content;
     assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, packed.len - adapter)), ERR_OK);
