@@ -173,7 +173,6 @@ class Lists(Clustered):
         for r in routers:
             got = self.client(r).post(CHAT, {"model": "m9", "messages": []})
             self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, b.name), got)
-        self.assertEqual(a.requests, [])
         # What only that one serves: its answer teaches so, and lists are not looked at again.
         a.replies(answer_json({"choices": []}))
         for r in routers:
