@@ -284,8 +284,7 @@ static int candidates_find(struct node_router *r, const struct node_request *req
         err = candidates_among(r, &serving, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
-    bool unknown =
-        request->replica_wanted < 0 && node_router_is_unknown(r, request, &serving, now_ms);
+    bool unknown = request->replica_wanted < 0 && node_router_is_unknown(r, request, &serving);
     return unknown ? ERR_NOT_FOUND : ERR_UNREACHABLE;
 }
 

@@ -296,6 +296,11 @@ bool node_router_models_are_stale(const struct node_router *r, unsigned replica)
 bool node_router_models_listed(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
+/* Whether the choice of this replica (the server of its ranks) is a guess: it has not listed its
+ * models and none is known to serve the request's, but another is up whose list is known. That one
+ * may serve the model by now. An answer of the replica for the model ends that. */
+bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
+                          unsigned server);
 
 /* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes. A
  * replica that refuses to list its models no longer counts as having listed them. */

@@ -372,7 +372,12 @@ void node_router_asked_find(const struct node_router *r, const struct node_reque
 /* None of these can be chosen: whether there is no reason to believe that a replica would serve the
  * model, now or when it is back. */
 bool node_router_is_unknown(const struct node_router *r, const struct node_request *request,
-                            const struct node_replica_set *serving, uint64_t now_ms);
+                            const struct node_replica_set *serving);
+/* Whether the replica may serve the model, now or when it is back. One that has never listed its
+ * models may serve any, but for one that is down while another is up whose list is known: it is no
+ * reason to make clients wait for a name that they may have misspelt. */
+bool node_router_may_come(const struct node_router *r, unsigned replica,
+                          const struct node_request *request);
 /* Tokens of a request with its answer. All 0: it fits every context that is known. */
 struct node_need {
     uint32_t least; /* it has surely so many, */

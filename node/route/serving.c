@@ -61,28 +61,64 @@ void node_router_asked_find(const struct node_router *r, const struct node_reque
         *out = serving;
 }
 
-/* One that has never told its models may serve any. One that is down is believed to for as long as
- * it is awaited (node/route/health.c): then it is of no use to make clients wait for a name that
- * they may have misspelt. */
-static bool may_come(const struct node_router *r, unsigned replica, struct slice model,
-                     uint64_t now_ms)
+/* The replicas that are known to serve the model, or its base. */
+static void surely_find(const struct node_router *r, struct slice model,
+                        struct node_replica_set *out)
 {
-    const struct node_replica *k = &r->replicas[replica];
+    struct slice base = node_models_base(r->models, model);
+    struct node_replica_set with_base;
+    node_models_surely(r->models, model, out);
+    if (base.len == 0)
+        return;
+    node_models_surely(r->models, base, &with_base);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
+            node_replica_set_add(out, k);
+    }
+}
+
+static bool any_up_listed(const struct node_router *r)
+{
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *replica = &r->replicas[k];
+        if (!replica->absent && replica->health == NODE_HEALTH_UP &&
+            node_models_listed(r->models, k))
+            return true;
+    }
+    return false;
+}
+
+bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
+                          unsigned server)
+{
     struct node_replica_set surely;
-    node_models_surely(r->models, model, &surely);
-    return k->health != NODE_HEALTH_DOWN || node_models_listed(r->models, replica) ||
-           node_replica_set_has(&surely, replica) ||
-           node_router_replica_awaited(r, replica, now_ms);
+    if (node_models_listed(r->models, server) || request->model.len == 0 ||
+        request->replica_wanted >= 0 || !any_up_listed(r))
+        return false;
+    surely_find(r, request->model, &surely);
+    return !any_present(r, &surely);
+}
+
+bool node_router_may_come(const struct node_router *r, unsigned replica,
+                          const struct node_request *request)
+{
+    unsigned server = node_router_server(r, replica);
+    struct node_replica_set surely;
+    if (r->replicas[server].health != NODE_HEALTH_DOWN || request->model.len == 0 ||
+        request->replica_wanted >= 0 || node_models_listed(r->models, server) || !any_up_listed(r))
+        return true;
+    surely_find(r, request->model, &surely);
+    return node_replica_set_has(&surely, server);
 }
 
 bool node_router_is_unknown(const struct node_router *r, const struct node_request *request,
-                            const struct node_replica_set *serving, uint64_t now_ms)
+                            const struct node_replica_set *serving)
 {
     bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].absent || r->replicas[k].health == NODE_HEALTH_ROUTER)
             continue;
-        if (node_replica_set_has(serving, k) && may_come(r, k, request->model, now_ms))
+        if (node_replica_set_has(serving, k) && node_router_may_come(r, k, request))
             return false;
         any = true;
     }

@@ -160,6 +160,38 @@ class Lists(Clustered):
         got = self.client(r).post(CHAT, {"model": "ad", "messages": []})
         self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, b.name), got)
 
+    def guessed(self, n, status):
+        """One is up and has no list: it may serve any name, and knows none (a default backend of an ingress)."""
+        a, b = self.engine(models=()), self.listing("m2")
+        a.probes["/v1/models"] = lambda asked: asked.send(answer_json({"detail": "no"}, status))
+        a.replies(answer_json({"detail": "no"}, 404))
+        routers = [self.router([a, b], "--policy", "round_robin")] if n == 1 else \
+            self.cluster(n, [a, b], "--policy", "round_robin")
+        for r in routers:
+            wait_for(lambda: [m["id"] for m in r.get("/v1/models").json.get("data", [])] == ["m2"], "the list")
+        b.models[:] = ["m9"]
+        for r in routers:
+            got = self.client(r).post(CHAT, {"model": "m9", "messages": []})
+            self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, b.name), got)
+        # What only that one serves: its answer teaches so, and lists are not looked at again.
+        a.replies(answer_json({"choices": []}))
+        for r in routers:
+            self.assertEqual(self.client(r).post(CHAT, {"model": "own", "messages": []}).status, 200)
+        lists = b.lists
+        for _ in range(3):
+            for r in routers:
+                self.assertEqual(self.client(r).post(CHAT, {"model": "own", "messages": []}).status, 200)
+        self.assertLessEqual(b.lists, lists + n)  # those that are due now and then
+
+    def test_a_new_model_beside_one_without_a_list(self):
+        self.guessed(1, 404)
+
+    def test_a_new_model_beside_one_whose_list_is_refused(self):
+        self.guessed(1, 401)
+
+    def test_a_new_model_beside_one_without_a_list_with_three_routers(self):
+        self.guessed(3, 404)
+
     def test_a_model_is_gone(self):
         a, b = self.listing("m", "ad"), self.listing("m", "ad")
         r = self.routers(1, [a, b])[0]
@@ -229,11 +261,11 @@ class Zero(Clustered):
         for model, status in (("filed", 503), ("set", 503), ("m", 200), ("typo", 404)):
             self.assertEqual(self.ask(r, model).status, status, model)
 
-    def test_who_never_listed_is_down(self):
-        """For a minute it may be what the client wants; tests/unit/route/serving_test.c has the minute."""
+    def test_one_that_never_listed_is_down(self):
         r = self.router([self.engine(), "http://%s:%d" % (HOST, closed_port())])
         r.wait_event("replica_down")
-        self.assertEqual(self.ask(r, "typo").status, 503)
+        self.assertEqual(self.ask(r, "m").status, 200)
+        self.assertEqual(self.ask(r, "typo").status, 404)
 
 
 if __name__ == "__main__":

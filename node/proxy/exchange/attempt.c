@@ -371,21 +371,25 @@ bool exchange_look_after(struct exchange *x)
     return true;
 }
 
-/* The only one that can be chosen may be another engine than the one that listed these models. */
-static bool may_be_another(const struct exchange *x)
+/* The only one that can be chosen may be another engine than the one that listed these models, or
+ * has listed none, and one that has may serve the model by now. */
+static bool needs_lists(const struct exchange *x)
 {
+    const struct node_router *router = x->proxy->config.router;
+    bool stale = node_router_models_are_stale(router, x->decision.server);
     struct node_request request;
-    if (!node_router_models_are_stale(x->proxy->config.router, x->decision.server))
+    if (x->looked || (!stale && node_router_models_listed(router, x->decision.server)))
         return false;
     exchange_describe(x, &request);
-    return request.model.len > 0;
+    return stale ? request.model.len > 0
+                 : node_router_is_guess(router, &request, x->decision.server);
 }
 
 static void follow_choice(struct exchange *x, int err)
 {
     if (err == ERR_NOT_FOUND && x->attempts == 0 && exchange_look(x, look_over))
         return;
-    if (err == 0 && may_be_another(x) && exchange_look(x, look_over)) {
+    if (err == 0 && needs_lists(x) && exchange_look(x, look_over)) {
         exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
         x->attempts--;
         return;

@@ -102,6 +102,25 @@ static void neither_beyond_the_limit_nor_twice(void **state)
     alone_destroy(r);
 }
 
+/* One that never listed its models is no resort for a name that another would have listed. */
+static void not_for_a_name_that_nobody_lists(void **state)
+{
+    (void)state;
+    struct node_router *r = make_trying(0);
+    struct node_request request = request_of(prompt(1, 4000));
+    struct node_decision d;
+    assert_int_equal(node_router_models(r, 0, &(struct slice){"m", 1}, 1), ERR_OK);
+    node_router_model_served(r, 1, SLICE("served"));
+    node_router_probed(r, 1, false, true, START_MS);
+    request.model = SLICE("typo");
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    request.model = SLICE("served");
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 1);
+    node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +128,7 @@ int main(void)
         cmocka_unit_test(who_failed_least_is_tried_first),
         cmocka_unit_test(one_whose_port_refused_is_tried_last),
         cmocka_unit_test(neither_beyond_the_limit_nor_twice),
+        cmocka_unit_test(not_for_a_name_that_nobody_lists),
     };
     return cmocka_run_group_tests_name("route/last_resort", tests, NULL, NULL);
 }

@@ -228,27 +228,75 @@ static int asked_for(struct node_router *r, const char *name, uint64_t now_ms)
     return err;
 }
 
-/* Down, and never asked for its models: for a while it may be what the client wants. */
-static void who_never_listed_is_awaited_for_a_minute(void **state)
+/* Down, and never asked for its models: no reason to wait for a name that may be misspelt. */
+static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK); /* 1 may serve it */
     node_router_probed(r, 1, false, true, START_MS);
     assert_int_equal(asked_for(r, "m", START_MS), ERR_OK);
-    assert_int_equal(asked_for(r, "typo", START_MS), ERR_UNREACHABLE);
-    assert_int_equal(asked_for(r, "typo", START_MS + 59999), ERR_UNREACHABLE);
-    assert_int_equal(asked_for(r, "typo", START_MS + 60000), ERR_NOT_FOUND);
+    assert_int_equal(asked_for(r, "typo", START_MS), ERR_NOT_FOUND);
     /* What it listed, or answered for, or what its label says, counts for as long as it is there.
      */
     node_router_model_served(r, 1, SLICE("learned"));
     assert_int_equal(asked_for(r, "learned", START_MS + 600000), ERR_UNREACHABLE);
+    assert_int_equal(asked_for(r, "learned:adapter", START_MS + 600000), ERR_NOT_FOUND);
+    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* it names adapters so */
+    assert_int_equal(asked_for(r, "learned:adapter", START_MS + 600000), ERR_UNREACHABLE);
     struct node_labels labels = {.model = SLICE("label")};
     node_router_labels(r, 1, &labels);
     assert_int_equal(asked_for(r, "label", START_MS + 600000), ERR_UNREACHABLE);
-    /* Where none is up, nobody knows anything. */
     node_router_probed(r, 0, false, true, START_MS);
     assert_int_equal(asked_for(r, "m", START_MS + 600000), ERR_UNREACHABLE);
+    alone_destroy(r);
+}
+
+static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    node_router_probed(r, 0, false, true, START_MS);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_OK);
+    node_router_model_denied(r, 1, SLICE("x"), START_MS);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
+    assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
+    node_router_probed(r, 1, false, true, START_MS); /* a list of one that is down may be old */
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
+    alone_destroy(r);
+}
+
+/* One that never listed its models may serve any: a guess, until it or another is known to. */
+static void a_choice_that_is_a_guess(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct node_request request = request_of(prompt(1, 100));
+    request.model = SLICE("new");
+    node_router_probed(r, 0, true, false, START_MS);
+    node_router_probed(r, 1, true, false, START_MS);
+    assert_false(node_router_is_guess(r, &request, 0)); /* no list would say more */
+    assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
+    assert_true(node_router_is_guess(r, &request, 0));
+    assert_false(node_router_is_guess(r, &request, 1));
+    request.replica_wanted = 0;
+    assert_false(node_router_is_guess(r, &request, 0));
+    request.replica_wanted = -1;
+    node_router_probed(r, 1, false, true, START_MS);
+    assert_false(node_router_is_guess(r, &request, 0));
+    node_router_probed(r, 1, true, false, START_MS);
+    node_router_model_served(r, 0, request.model);
+    assert_false(node_router_is_guess(r, &request, 0));
+    request.model = SLICE("new:adapter");
+    assert_true(node_router_is_guess(r, &request, 0));
+    assert_true(node_router_engine_found(r, 0, NODE_ENGINE_SGLANG));
+    assert_false(node_router_is_guess(r, &request, 0));
+    request.model = SLICE("m");
+    assert_false(node_router_is_guess(r, &request, 0));
+    request.model = SLICE("");
+    assert_false(node_router_is_guess(r, &request, 0));
     alone_destroy(r);
 }
 
@@ -310,7 +358,9 @@ int main(void)
         cmocka_unit_test(a_label_is_above_what_engines_say),
         cmocka_unit_test(what_goes_by_load_is_only_preferred),
         cmocka_unit_test(explain_says_which_context_is_too_short),
-        cmocka_unit_test(who_never_listed_is_awaited_for_a_minute),
+        cmocka_unit_test(one_that_never_listed_and_is_down_serves_nothing_new),
+        cmocka_unit_test(where_no_list_is_known_one_that_is_down_may_serve_all),
+        cmocka_unit_test(a_choice_that_is_a_guess),
         cmocka_unit_test(a_model_that_a_source_names_is_not_unknown),
         cmocka_unit_test(a_stale_list_is_avoided),
     };
