@@ -3,80 +3,118 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef unsigned char bytes16 __attribute__((vector_size(16)));
-typedef signed char signed16 __attribute__((vector_size(16)));
+#include "base/wide.h"
 
-enum { VECTORS_MAX = 255 }; /* a byte counts so many */
+/* Two of the vectors that every machine has, or one where it can. */
+typedef unsigned char bytes32 __attribute__((vector_size(32)));
+typedef signed char signed32 __attribute__((vector_size(32)));
 
-/* Per byte of a vector: so many in that place of the vectors before. */
-struct counts {
-    bytes16 letters, spaces, digits, wide;
-    bytes16 inner; /* wide ones that begin no character of three bytes or more */
+enum {
+    WORDS = sizeof(bytes32) / sizeof(uint64_t),
+    VECTORS_MAX = UINT8_MAX / WORDS, /* a byte counts so many, in all words of a vector */
 };
-
-/* Pairs of bytes first, so that no sum leaves its 16 bits. A product has the sum of the four of
- * them at its top. */
-static uint32_t sum_of(bytes16 counts)
-{
-    const uint64_t low = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
-    uint64_t halves[2];
-    memcpy(halves, &counts, sizeof halves);
-    uint64_t pairs =
-        (halves[0] & low) + (halves[0] >> 8 & low) + (halves[1] & low) + (halves[1] >> 8 & low);
-    return (uint32_t)(pairs * ones >> 48);
-}
 
 /* From `first` on, so many values. Signed comparisons are what every vector unit has: the range is
  * moved to the lowest of them. */
-static inline bytes16 within(bytes16 c, unsigned char first, unsigned char count)
+#define WITHIN(c, first, count)                                                                    \
+    ((bytes32)((signed32)((c) + (unsigned char)(0x80 - (first))) < (signed char)(0x80 + (count))))
+
+/* Per byte of a vector: so many in that place of the vectors before. */
+struct counts {
+    bytes32 letters, spaces, digits;
+    bytes32 any; /* the bits of all */
+};
+
+struct wide_counts {
+    bytes32 wide;
+    bytes32 inner; /* those that begin no character of three bytes or more */
+};
+
+/* Bytes as pairs, so that no sum leaves its 16 bits. A product has the sum of the four at its
+ * top. */
+static WIDE_INLINED uint32_t sum_of(const bytes32 *counts)
 {
-    const unsigned char lowest = 0x80;
-    bytes16 moved = c + (unsigned char)(lowest - first);
-    return (bytes16)((signed16)moved < (signed char)(lowest + count));
+    const uint64_t low = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
+    uint64_t words[WORDS];
+    memcpy(words, counts, sizeof words);
+    uint64_t sums = words[0] + words[1] + words[2] + words[3];
+    return (uint32_t)(((sums & low) + (sums >> 8 & low)) * ones >> 48);
 }
 
-static inline void count16(struct counts *n, bytes16 c)
+static WIDE_INLINED bool any_wide(const bytes32 *any)
 {
-    n->letters -= within(c | 0x20, 'a', 26);
-    n->spaces -= (bytes16)(c == ' ');
-    n->digits -= within(c, '0', 10);
-    n->wide -= (bytes16)((signed16)c < 0);
-    n->inner -= (bytes16)((signed16)c < (signed char)0xe0);
+    uint64_t words[WORDS];
+    memcpy(words, any, sizeof words);
+    return ((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080) != 0;
 }
 
-static void take(struct chain_content *content, const struct counts *n, size_t len)
+static WIDE_INLINED void count_vector(struct counts *n, const void *at)
 {
-    uint32_t letters = sum_of(n->letters), spaces = sum_of(n->spaces), digits = sum_of(n->digits);
-    uint32_t wide = sum_of(n->wide);
+    bytes32 c;
+    memcpy(&c, at, sizeof c);
+    n->letters -= WITHIN(c | 0x20, 'a', 26);
+    n->spaces -= (bytes32)(c == ' ');
+    n->digits -= WITHIN(c, '0', 10);
+    n->any |= c;
+}
+
+static WIDE_INLINED void count_wide(struct wide_counts *n, const void *at)
+{
+    bytes32 c;
+    memcpy(&c, at, sizeof c);
+    n->wide -= (bytes32)((signed32)c < 0);
+    n->inner -= (bytes32)((signed32)c < (signed char)0xe0);
+}
+
+/* `vectors` whole ones at most VECTORS_MAX, and the `rest` of one. Most texts are ASCII: the others
+ * are read twice. */
+static WIDE_INLINED void count(struct chain_content *content, const char *at, size_t vectors,
+                               size_t rest)
+{
+    struct counts n = {.letters = {0}};
+    unsigned char last[sizeof(bytes32)] = {0}; /* zeros behind the rest count as nothing */
+    size_t len = vectors * sizeof(bytes32);
+    for (size_t i = 0; i < len; i += sizeof(bytes32))
+        count_vector(&n, at + i);
+    if (rest > 0) {
+        memcpy(last, at + len, rest);
+        count_vector(&n, last);
+    }
+    uint32_t letters = sum_of(&n.letters), spaces = sum_of(&n.spaces), digits = sum_of(&n.digits);
     content->letters += letters;
     content->spaces += spaces;
     content->digits += digits;
-    content->marks += (uint32_t)len - letters - spaces - digits - wide;
+    content->marks += (uint32_t)(len + rest) - letters - spaces - digits;
+    if (!any_wide(&n.any))
+        return;
+    struct wide_counts w = {.wide = {0}};
+    for (size_t i = 0; i < len; i += sizeof(bytes32))
+        count_wide(&w, at + i);
+    count_wide(&w, last);
+    uint32_t wide = sum_of(&w.wide);
+    content->marks -= wide;
     content->wide += wide;
-    content->leads += wide - sum_of(n->inner);
+    content->leads += wide - sum_of(&w.inner);
+}
+
+static WIDE_INLINED void count_all(struct chain_content *content, const char *at, size_t len)
+{
+    enum { ROUND = (VECTORS_MAX - 1) * sizeof(bytes32) }; /* one for the rest */
+    for (; len > ROUND; at += ROUND, len -= ROUND)
+        count(content, at, VECTORS_MAX - 1, 0);
+    count(content, at, len / sizeof(bytes32), len % sizeof(bytes32));
+}
+
+WIDE_TARGET static void count_wide_machine(struct chain_content *content, const char *at,
+                                           size_t len)
+{
+    count_all(content, at, len);
 }
 
 void http_content_count(struct chain_content *content, const char *at, size_t len)
 {
-    while (len > 0) {
-        struct counts n = {.letters = {0}};
-        size_t vectors = len / sizeof(bytes16);
-        if (vectors > VECTORS_MAX)
-            vectors = VECTORS_MAX;
-        for (size_t i = 0; i < vectors; i++) {
-            bytes16 c;
-            memcpy(&c, at + i * sizeof c, sizeof c);
-            count16(&n, c);
-        }
-        size_t done = vectors * sizeof(bytes16);
-        if (vectors < VECTORS_MAX && done < len) { /* the last: zeros behind it count as nothing */
-            bytes16 c = {0};
-            memcpy(&c, at + done, len - done);
-            count16(&n, c);
-            done = len;
-        }
-        take(content, &n, done);
-        at += done;
-        len -= done;
-    }
+    if (wide_has())
+        count_wide_machine(content, at, len);
+    else
+        count_all(content, at, len);
 }

@@ -169,12 +169,15 @@ static void drain(struct http_prompt *p)
         from += unit;
     }
     p->used -= from;
-    memmove(p->stage + sizeof p->now.state, p->stage + sizeof p->now.state + from, p->used);
+    if (from > 0 && p->used > 0)
+        memmove(p->stage + sizeof p->now.state, p->stage + sizeof p->now.state + from, p->used);
 }
 
 /* Hashes all of the stage. */
 static void flush(struct http_prompt *p)
 {
+    if (p->used == 0)
+        return;
     drain(p);
     if (p->used > 0)
         hash_unit(p, 0, p->used);

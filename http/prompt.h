@@ -159,10 +159,8 @@ void http_prompt_join(const struct http_prompt_form *form, const struct hash_sec
 
 /* Whether there is a system text beside the messages. */
 bool http_prompt_has_system(const struct http_prompt_form *form);
-/* Whether the segment is not in the prompt: it is empty, or no model sees it. */
-bool http_prompt_leaves_out(const struct http_prompt_form *form, struct rendering rendering,
-                            enum http_prompt_segment segment);
-/* The segments that are, in order; how many. */
+/* The segments that are in the prompt, in order; how many. Not those that are empty or that no
+ * model sees. */
 unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
                            uint8_t out[HTTP_PROMPT_SEGMENTS]);
 /* Of all of one. */

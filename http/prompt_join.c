@@ -21,6 +21,27 @@ static uint64_t chunk_id(const struct hash_secret *secret, uint64_t id, const st
     return hash64(secret, words, sizeof words);
 }
 
+/* Segments that are in the prompt, one bit each. */
+static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering,
+                            bool *has_system)
+{
+    enum {
+        OF_SYSTEM =
+            1 << HTTP_PROMPT_SYSTEM_LINE | 1 << HTTP_PROMPT_SYSTEM_BLOCK | 1 << HTTP_PROMPT_SYSTEM
+    };
+    unsigned in = 0;
+    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++)
+        in |= (form->parts[i].end.bytes > 0 ? 1u : 0u) << i;
+    *has_system = (in & OF_SYSTEM) != 0;
+    unsigned out = rendering.counts_header ? 0 : 1u << HTTP_PROMPT_HEADER;
+    unsigned lead = *has_system ? OF_SYSTEM : ~(unsigned)OF_SYSTEM; /* where what leads is */
+    if (rendering.lead != RENDERING_LEAD_ALL)
+        out |= HTTP_PROMPT_LINES & lead;
+    if (rendering.lead == RENDERING_LEAD_NO_BLOCK)
+        out |= HTTP_PROMPT_BLOCKS & lead;
+    return in & ~out;
+}
+
 bool http_prompt_has_system(const struct http_prompt_form *form)
 {
     for (int i = HTTP_PROMPT_SYSTEM_LINE; i <= HTTP_PROMPT_SYSTEM; i++) {
@@ -30,34 +51,23 @@ bool http_prompt_has_system(const struct http_prompt_form *form)
     return false;
 }
 
-bool http_prompt_leaves_out(const struct http_prompt_form *form, struct rendering rendering,
-                            enum http_prompt_segment segment)
-{
-    bool is_system = http_prompt_whole_of((int)segment) == HTTP_PROMPT_SYSTEM;
-    if (form->parts[segment].end.bytes == 0)
-        return true;
-    if (segment == HTTP_PROMPT_HEADER)
-        return !rendering.counts_header;
-    if (!http_prompt_is_head((int)segment) || rendering.lead == RENDERING_LEAD_ALL)
-        return false;
-    if (!is_system && http_prompt_has_system(form)) /* what leads is in the system text */
-        return false;
-    return http_prompt_is_line((int)segment) || rendering.lead == RENDERING_LEAD_NO_BLOCK;
-}
-
 unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
                            uint8_t out[HTTP_PROMPT_SEGMENTS])
 {
+    const unsigned tools = 1u << HTTP_PROMPT_TOOLS;
     unsigned count = 0;
-    int tools_at = HTTP_PROMPT_TOOLS;
+    bool has_system;
+    unsigned in = segments_in(form, rendering, &has_system), left = in & ~tools;
+    unsigned behind = HTTP_PROMPT_TOOLS; /* the last segment before the tools */
     if (rendering.tools_after)
-        tools_at = http_prompt_has_system(form) ? HTTP_PROMPT_SYSTEM : HTTP_PROMPT_TEXT_BLOCK;
-    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        if (i != HTTP_PROMPT_TOOLS && !http_prompt_leaves_out(form, rendering, i))
-            out[count++] = (uint8_t)i;
-        if (i == tools_at && form->parts[HTTP_PROMPT_TOOLS].end.bytes > 0)
-            out[count++] = HTTP_PROMPT_TOOLS;
-    }
+        behind = has_system ? HTTP_PROMPT_SYSTEM : HTTP_PROMPT_TEXT_BLOCK;
+    unsigned before = left & ((2u << behind) - 1);
+    for (; before != 0; before &= before - 1)
+        out[count++] = (uint8_t)__builtin_ctz(before);
+    if ((in & tools) != 0)
+        out[count++] = HTTP_PROMPT_TOOLS;
+    for (left &= ~((2u << behind) - 1); left != 0; left &= left - 1)
+        out[count++] = (uint8_t)__builtin_ctz(left);
     return count;
 }
 

@@ -154,6 +154,37 @@ static const struct {
     [MEDIA] = MEMBERS(of_media),
 };
 
+/* Members of a level by what is read of a name at once: of the table, their numbers from 1 on. */
+enum { PLACES = 64, MEMBERS_MAX = 20 };
+struct places {
+    uint8_t first[PLACES]; /* 0: none */
+    uint8_t next[MEMBERS_MAX + 1];
+};
+
+static unsigned place_of(struct slice name)
+{
+    unsigned ends = (unsigned char)name.at[0] + 5U * (unsigned char)name.at[name.len - 1];
+    return (ends + 11 * (unsigned)name.len) % PLACES;
+}
+
+static const struct places *places_of(enum level level)
+{
+    static struct places table[ARRAY_LEN(members)];
+    static bool made;
+    if (!made) {
+        for (size_t k = 0; k < ARRAY_LEN(members); k++) {
+            CHECK(members[k].count <= MEMBERS_MAX);
+            for (size_t i = members[k].count; i > 0; i--) {
+                uint8_t *first = &table[k].first[place_of(members[k].at[i - 1].name)];
+                table[k].next[i] = *first;
+                *first = (uint8_t)i;
+            }
+        }
+        made = true;
+    }
+    return &table[level];
+}
+
 /* --- one answer ------------------------------------------------------------ */
 
 static void answer_start(struct http_usage *u)
@@ -207,11 +238,14 @@ static void on_key(struct http_usage *u)
     struct slice name = scratch_text(u);
     const struct known *at = members[level].at;
     u->slot = SKIP;
-    for (size_t i = 0; i < members[level].count; i++) {
-        if (name.len == at[i].name.len && name.at[0] == at[i].name.at[0] &&
-            memcmp(name.at, at[i].name.at, name.len) == 0) {
-            u->slot = at[i].slot;
-            u->enters = at[i].enters;
+    if (name.len == 0 || at == NULL)
+        return;
+    const struct places *places = places_of(level);
+    for (unsigned i = places->first[place_of(name)]; i != 0; i = places->next[i]) {
+        const struct known *one = &at[i - 1];
+        if (name.len == one->name.len && memcmp(name.at, one->name.at, name.len) == 0) {
+            u->slot = one->slot;
+            u->enters = one->enters;
             return;
         }
     }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/wide.h"
+
 /* Requests, or windows of them, beyond these fade: a cache that changes is followed within some
  * tens of requests. */
 static const float samples_max = 128;
@@ -51,7 +53,7 @@ double node_reach_tokens(const struct node_reach *reach, double size)
 
 /* part_tokens() of all sizes. Such loops have no branch and a known end: a compiler takes several
  * turns of them at once. */
-static void part_sum(const struct node_part *p, float times, float *restrict sums)
+static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
     const float *restrict size = sizes()->size;
     float tokens = times * p->tokens, from = p->from, width = p->to - from;
@@ -67,10 +69,23 @@ static void part_sum(const struct node_part *p, float times, float *restrict sum
     }
 }
 
-void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES])
+static WIDE_INLINED void reach_sum(const struct node_reach *reach, float times, float *sums)
 {
     for (unsigned i = 0; i < reach->count; i++)
-        part_sum(&reach->parts[i], (float)times, sums);
+        part_sum(&reach->parts[i], times, sums);
+}
+
+WIDE_TARGET static void reach_sum_wide(const struct node_reach *reach, float times, float *sums)
+{
+    reach_sum(reach, times, sums);
+}
+
+void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES])
+{
+    if (wide_has())
+        reach_sum_wide(reach, (float)times, sums);
+    else
+        reach_sum(reach, (float)times, sums);
 }
 
 void node_evidence_init(struct node_evidence *e)
@@ -78,7 +93,7 @@ void node_evidence_init(struct node_evidence *e)
     *e = (struct node_evidence){.size = 1, .share = 1};
 }
 
-static inline float share_of(const struct node_evidence *e, unsigned i)
+static WIDE_INLINED float share_of(const struct node_evidence *e, unsigned i)
 {
     float share = (e->product[i] + share_samples) / (e->expected2[i] + share_samples);
     share = share < 0 ? 0 : share;
@@ -87,7 +102,8 @@ static inline float share_of(const struct node_evidence *e, unsigned i)
 
 /* Of the sizes: squared differences between what each predicts and what was, and the head start of
  * the reported one. */
-static void errors_of(const struct node_evidence *e, float head_start, float *restrict errors)
+static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_start,
+                                   float *restrict errors)
 {
     const float *restrict distance = sizes()->distance;
     for (unsigned i = 0; i < NODE_SIZES; i++) {
@@ -97,25 +113,41 @@ static void errors_of(const struct node_evidence *e, float head_start, float *re
     }
 }
 
-static void weigh(struct node_evidence *e, double head_start)
+/* The first of the least, or NODE_SIZES_BELOW if that is one. Several minima at a time, of every
+ * LANES-th size: each waits for the one before only. */
+static WIDE_INLINED unsigned least_of(const float *errors)
+{
+    enum { LANES = 8, WHOLE = NODE_SIZES / LANES * LANES };
+    float lanes[LANES], least = errors[NODE_SIZES_BELOW];
+    for (unsigned k = 0; k < LANES; k++)
+        lanes[k] = least;
+    for (unsigned i = 0; i < WHOLE; i += LANES)
+        for (unsigned k = 0; k < LANES; k++)
+            lanes[k] = errors[i + k] < lanes[k] ? errors[i + k] : lanes[k];
+    for (unsigned k = 0; k < LANES; k++)
+        least = lanes[k] < least ? lanes[k] : least;
+    for (unsigned i = WHOLE; i < NODE_SIZES; i++)
+        least = errors[i] < least ? errors[i] : least;
+    if (!(least < errors[NODE_SIZES_BELOW])) /* no number is less than what is none */
+        return NODE_SIZES_BELOW;
+    unsigned best = 0;
+    while (errors[best] != least)
+        best++;
+    return best;
+}
+
+static WIDE_INLINED void weigh(struct node_evidence *e, double head_start)
 {
     float errors[NODE_SIZES];
     errors_of(e, (float)head_start, errors);
-    unsigned best = NODE_SIZES_BELOW;
-    float least = errors[best];
-    for (unsigned i = 0; i < NODE_SIZES; i++) {
-        if (errors[i] < least) {
-            least = errors[i];
-            best = i;
-        }
-    }
+    unsigned best = least_of(errors);
     e->share = (double)share_of(e, best);
-    e->weight = (double)(errors[NODE_SIZES_BELOW] - least);
+    e->weight = (double)(errors[NODE_SIZES_BELOW] - errors[best]);
     e->size = (double)sizes()->size[best];
 }
 
-void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES], double cached,
-                       double prompt, double weight, double head_start)
+static WIDE_INLINED void add(struct node_evidence *e, const float *expected, double cached,
+                             double prompt, double weight, double head_start)
 {
     const float keep = samples_max / (samples_max + 1);
     float each = (float)(1 / prompt), times = (float)weight, share = (float)(cached / prompt);
@@ -129,10 +161,23 @@ void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES]
     weigh(e, head_start);
 }
 
-void node_evidence_fade(struct node_evidence *e, double seconds, double head_start)
+WIDE_TARGET static void add_wide(struct node_evidence *e, const float *expected, double cached,
+                                 double prompt, double weight, double head_start)
 {
-    if (e->samples <= 0)
-        return;
+    add(e, expected, cached, prompt, weight, head_start);
+}
+
+void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES], double cached,
+                       double prompt, double weight, double head_start)
+{
+    if (wide_has())
+        add_wide(e, expected, cached, prompt, weight, head_start);
+    else
+        add(e, expected, cached, prompt, weight, head_start);
+}
+
+static WIDE_INLINED void fade(struct node_evidence *e, double seconds, double head_start)
+{
     float keep = (float)exp(-seconds / fade_s);
     for (unsigned i = 0; i < NODE_SIZES; i++) {
         e->expected2[i] *= keep;
@@ -144,4 +189,19 @@ void node_evidence_fade(struct node_evidence *e, double seconds, double head_sta
         node_evidence_init(e);
     else
         weigh(e, head_start);
+}
+
+WIDE_TARGET static void fade_wide(struct node_evidence *e, double seconds, double head_start)
+{
+    fade(e, seconds, head_start);
+}
+
+void node_evidence_fade(struct node_evidence *e, double seconds, double head_start)
+{
+    if (e->samples <= 0)
+        return;
+    if (wide_has())
+        fade_wide(e, seconds, head_start);
+    else
+        fade(e, seconds, head_start);
 }

@@ -361,27 +361,35 @@ static struct shared shared_within(const struct print *a, const struct print *b,
     return shared;
 }
 
-static uint64_t bytes_of(const struct print *a, const uint8_t *order, unsigned count)
+/* A print in one rendering. */
+struct reading {
+    struct rendering rendering;
+    uint8_t order[HTTP_PROMPT_SEGMENTS];
+    unsigned count;
+    uint64_t all; /* bytes */
+};
+
+static struct reading read_as(const struct print *a, struct rendering rendering)
 {
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < count; i++)
-        bytes += a->form.parts[order[i]].end.bytes;
-    return bytes;
+    struct reading of = {.rendering = rendering};
+    of.count = http_prompt_order(&a->form, rendering, of.order);
+    for (unsigned i = 0; i < of.count; i++)
+        of.all += a->form.parts[of.order[i]].end.bytes;
+    return of;
 }
 
-/* `all`: bytes of `a` in this rendering. */
 static struct shared shared_by(const struct print *a, const struct print *b,
-                               struct rendering rendering, uint64_t all)
+                               const struct reading *of)
 {
-    uint8_t order[HTTP_PROMPT_SEGMENTS], others[HTTP_PROMPT_SEGMENTS];
-    unsigned count = http_prompt_order(&a->form, rendering, order);
-    unsigned other_count = http_prompt_order(&b->form, rendering, others);
+    const struct rendering rendering = of->rendering;
     struct shared shared = {0};
     if (!same(a->form.namespace, b->form.namespace) ||
         (!rendering.no_arguments && !same(a->form.arguments, b->form.arguments)))
         return shared;
-    for (unsigned i = 0; i < count; i++) {
-        enum http_prompt_segment s = order[i];
+    uint8_t others[HTTP_PROMPT_SEGMENTS];
+    unsigned other_count = http_prompt_order(&b->form, rendering, others);
+    for (unsigned i = 0; i < of->count; i++) {
+        enum http_prompt_segment s = of->order[i];
         const struct http_prompt_piece *x = &a->form.parts[s], *y = &b->form.parts[s];
         if (i >= other_count || others[i] != s)
             break;
@@ -392,17 +400,17 @@ static struct shared shared_by(const struct print *a, const struct print *b,
         }
         if (s == HTTP_PROMPT_TOOLS && rendering.tools_sorted)
             break;
-        struct shared within = shared_within(a, b, s, all);
+        struct shared within = shared_within(a, b, s, of->all);
         uint64_t to = shared.from + within.to;
-        return (struct shared){shared.from + within.from, to < all ? to : all};
+        return (struct shared){shared.from + within.from, to < of->all ? to : of->all};
     }
     shared.to = shared.from + CHECKPOINT_BLOCK_BYTES;
     return shared;
 }
 
 /* The most that the print shares with any other one at the replica; whether there is one. */
-static bool shared_at(const struct node_renderings *r, unsigned number, struct rendering rendering,
-                      uint64_t all, struct shared *out)
+static bool shared_at(const struct node_renderings *r, unsigned number, const struct reading *of,
+                      struct shared *out)
 {
     const struct print_head *own = &r->heads[number];
     bool any = false;
@@ -412,7 +420,7 @@ static bool shared_at(const struct node_renderings *r, unsigned number, struct r
         if (i == number || head->stamp == 0 || head->stamp > own->stamp || head->is_void ||
             head->kind != own->kind || head->replica != own->replica)
             continue;
-        struct shared one = shared_by(&r->prints[number], &r->prints[i], rendering, all);
+        struct shared one = shared_by(&r->prints[number], &r->prints[i], of);
         out->from = one.from > out->from ? one.from : out->from;
         out->to = one.to > out->to ? one.to : out->to;
         any = true;
@@ -425,14 +433,11 @@ static bool shared_at(const struct node_renderings *r, unsigned number, struct r
 static float off_by(const struct node_renderings *r, unsigned number, struct rendering rendering,
                     const struct node_rendered_answer *answer, double known)
 {
-    uint8_t order[HTTP_PROMPT_SEGMENTS];
-    const struct print *print = &r->prints[number];
-    unsigned count = http_prompt_order(&print->form, rendering, order);
-    uint64_t all = bytes_of(print, order, count);
+    struct reading of = read_as(&r->prints[number], rendering);
     struct shared shared;
-    if (!shared_at(r, number, rendering, all, &shared) || all == 0)
+    if (of.all == 0 || !shared_at(r, number, &of, &shared))
         return 0;
-    double scale = answer->prompt_tokens / (double)all;
+    double scale = answer->prompt_tokens / (double)of.all;
     double from = (double)shared.from * scale * (1 - uneven);
     double to = number_max((double)shared.to * scale, known) * (1 + uneven);
     double grain =
@@ -464,6 +469,8 @@ static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering 
     r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
     if (form->parts[HTTP_PROMPT_HEADER].end.bytes == 0)
         r.counts_header = now.counts_header;
+    if (r.lead >= RENDERING_LEADS) /* no code of a rendering: nobody asks what it loses */
+        r.lead = now.lead;
     return rendering_code(r);
 }
 

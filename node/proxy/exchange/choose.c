@@ -28,11 +28,15 @@ static struct slice session_of(const struct exchange *x)
 void exchange_read_agent(struct exchange *x, const struct http_head *head)
 {
     struct slice agent = http_head_get(head, HTTP_USER_AGENT);
-    size_t len = 0;
-    while (len < agent.len && len < sizeof x->agent && agent.at[len] != '/' && agent.at[len] != ' ')
-        len++;
-    if (len > 0)
-        memcpy(x->agent, agent.at, len);
+    size_t len = agent.len < sizeof x->agent ? agent.len : sizeof x->agent;
+    x->agent_len = 0;
+    if (len == 0)
+        return;
+    const char *end = memchr(agent.at, '/', len);
+    len = end != NULL ? (size_t)(end - agent.at) : len;
+    end = memchr(agent.at, ' ', len);
+    len = end != NULL ? (size_t)(end - agent.at) : len;
+    memcpy(x->agent, agent.at, len);
     x->agent_len = (uint8_t)len;
 }
 

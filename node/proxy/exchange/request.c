@@ -24,6 +24,19 @@ static bool is_safe_id(struct slice id)
     return true;
 }
 
+/* Eight hexadecimal digits of four bytes, in their order: each in a byte of its own, at once. */
+static void put_hex(const unsigned char *bytes, char *out)
+{
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t digits = (uint64_t)bytes[0] | (uint64_t)bytes[1] << 16 | (uint64_t)bytes[2] << 32 |
+                      (uint64_t)bytes[3] << 48;
+    digits = (digits >> 4 & 0x000f000f000f000f) | (digits & 0x000f000f000f000f) << 8;
+    uint64_t letters = (digits + 6 * ones) >> 4 & ones; /* those from ten on */
+    digits += '0' * ones + letters * ('a' - '0' - 10);
+    for (unsigned i = 0; i < sizeof digits; i++) /* one store */
+        out[i] = (char)(digits >> 8 * i);
+}
+
 /* The client's X-Request-Id, or one of our own: 32 hex digits that nobody can tell beforehand. An
  * engine refuses an id that is under way (vLLM), so a client that knew the next ones could have
  * others' requests fail. */
@@ -35,13 +48,12 @@ static void name_request(struct exchange *x, struct slice given)
         x->request_id = slice_of(x->request_id_text, given.len);
         return;
     }
-    static const char digits[] = "0123456789abcdef";
     uint64_t number = p->exchanges.ids++;
     unsigned char id[crypto_shorthash_siphashx24_BYTES];
     (void)crypto_shorthash_siphashx24(id, (const unsigned char *)&number, sizeof number,
                                       (const unsigned char *)p->exchanges.id_key);
-    for (unsigned i = 0; i < 2 * sizeof id; i++)
-        x->request_id_text[i] = digits[(id[i / 2] >> (i % 2 == 0 ? 4 : 0)) & 15];
+    for (unsigned i = 0; i < sizeof id; i += 4)
+        put_hex(id + i, x->request_id_text + 2 * i);
     x->request_id = slice_of(x->request_id_text, 32);
 }
 

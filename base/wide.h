@@ -1,0 +1,31 @@
+/* Loops over vectors, compiled twice where a machine may have wider ones than all of its kind do.
+ *
+ *     static WIDE_INLINED void add_all(...) { the loop }
+ *     WIDE_TARGET static void add_all_wide(...) { add_all(...); }
+ *     void f(...) { if (wide_has()) add_all_wide(...); else add_all(...); }
+ *
+ * Both give the same, to the last bit: no multiplication is fused with an addition. Vectors are not
+ * passed, nor returned: how depends on the machine.
+ */
+#ifndef BASE_WIDE_H
+#define BASE_WIDE_H
+
+#include <stdbool.h>
+
+#define WIDE_INLINED inline __attribute__((always_inline))
+
+#ifdef __x86_64__
+#define WIDE_TARGET __attribute__((target("avx2")))
+static inline bool wide_has(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+#else
+#define WIDE_TARGET
+static inline bool wide_has(void)
+{
+    return false;
+}
+#endif
+
+#endif
