@@ -86,7 +86,7 @@ class Lengths(Clustered):
             self.assertEqual(got.status, 400, got)
             self.assertIn("maximum context length is 2000 tokens", got.json["error"]["message"])
         self.assertEqual(r.metric('retries_total{reason="context"}'), 0)
-        out = gvctl("explain", "-", stdin=json.dumps(chat(1, 4000)).encode(), admin=r.admin_port)[1]
+        out = gvctl("explain", "-", stdin=json.dumps(chat(1, 20000)).encode(), admin=r.admin_port)[1]
         self.assertRegex(out, r"\d+ to \d+ tokens\. No replica's context is long enough: the engine will refuse it\.\n")
 
     def test_a_label_says_it(self):
