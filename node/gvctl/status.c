@@ -321,7 +321,8 @@ static void print_waiting(const struct survey *s)
     }
 }
 
-/* Some counts with their words, for one and for more, those that are not 0, in brackets or behind commas. */
+/* Some counts with their words, for one and for more; those that are not 0, in brackets or behind
+ * commas. */
 static void print_counts(const json_t *counts, const char *const words[][3], unsigned n,
                          const char *before, const char *after)
 {

@@ -192,14 +192,6 @@ unsigned node_renderings_number(const struct node_renderings *r, const struct no
     return (unsigned)(k - r->kinds);
 }
 
-struct node_rendered node_renderings_of(const struct node_renderings *r,
-                                        const struct node_client_kind *k)
-{
-    return (struct node_rendered){.rendering = k->rendering,
-                                  .kind = (uint8_t)(node_renderings_number(r, k) + 1),
-                                  .key = k->key};
-}
-
 static void forget_evidence(struct node_client_kind *k)
 {
     memset(k->loss, 0, sizeof k->loss);

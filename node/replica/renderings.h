@@ -99,8 +99,13 @@ const struct node_client_kind *node_renderings_latest(const struct node_renderin
                                                       struct slice model);
 unsigned node_renderings_number(const struct node_renderings *r, const struct node_client_kind *k);
 /* For a prompt of that kind, which has no print yet. */
-struct node_rendered node_renderings_of(const struct node_renderings *r,
-                                        const struct node_client_kind *k);
+static inline struct node_rendered node_renderings_of(const struct node_renderings *r,
+                                                      const struct node_client_kind *k)
+{
+    return (struct node_rendered){.rendering = k->rendering,
+                                  .kind = (uint8_t)(node_renderings_number(r, k) + 1),
+                                  .key = k->key};
+}
 /* Another rendering is believed from now on. */
 void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
                          enum node_rendering_from from, uint64_t now_ms);

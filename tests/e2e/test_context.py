@@ -70,6 +70,7 @@ class Lengths(Clustered):
             self.assertEqual(why, {engines[0].name: "its context of 4096 tokens " + text})
         out = gvctl("explain", "-", stdin=json.dumps(chat(1, 3000)).encode(), admin=r.admin_port)[1]
         self.assertIn("its context of 4096 tokens may be too short", out)
+        self.assertRegex(out, r"\d+ to \d+ tokens\. Some replicas' contexts may be too short\.\n")
         table = gvctl("replicas", "-o", "wide", admin=r.admin_port)[1].splitlines()
         column = table[0].replace("QUEUE s", "QUEUE").split().index("CONTEXT")
         self.assertEqual(sorted(int(line.split()[column]) for line in table[1:4]), [SHORT, LONG, LONG])
@@ -85,6 +86,8 @@ class Lengths(Clustered):
             self.assertEqual(got.status, 400, got)
             self.assertIn("maximum context length is 2000 tokens", got.json["error"]["message"])
         self.assertEqual(r.metric('retries_total{reason="context"}'), 0)
+        out = gvctl("explain", "-", stdin=json.dumps(chat(1, 20000)).encode(), admin=r.admin_port)[1]
+        self.assertRegex(out, r"\d+ to \d+ tokens\. No replica's context is long enough: the engine will refuse it\.\n")
 
     def test_a_label_says_it(self):
         a, b = self.sim(*FAST), self.sim(*FAST)

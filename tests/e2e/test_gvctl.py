@@ -281,16 +281,6 @@ class Gvctl(Case):
             self.assertEqual((status, err), (expected, ""))
             self.assertIn("r1: no replica can be chosen now\n- a:1  draining: an operator wishes it\n", out)
 
-    def test_what_fits_no_context_is_said_to_be_refused(self):
-        """It said that not all contexts may be long enough, of a prompt that none holds."""
-        for contexts, surely in (((1000, 2000), True), ((1000, 9000), False), ((1000, None), False)):
-            rows = [{"replica": "%s:1" % name, "context_tokens": n} for name, n in zip("ab", contexts)]
-            said = dict(SHOWN[("explain",)][2], tokens_least=4000, tokens_most=8000, replicas=rows)
-            words = ("No replica's context is long enough: the engine will refuse it." if surely
-                     else "Some replicas' contexts may be too short.")
-            self.assertIn("\nWith its answer, the prompt has 4000 to 8000 tokens. " + words + "\n",
-                          self.ask("explain", says=answer_json(said), stdin=b"{}")[1])
-
     def test_a_choice_that_is_down_is_no_choice_like_others(self):
         said = dict(SHOWN[("explain",)][2], last_resort="down: its port refuses connections")
         words = "a:1 is down too (its port refuses connections): it would be tried as the last resort (when-all-down try).\n"
