@@ -29,8 +29,9 @@ void service_share_begin(struct service *s, unsigned engine)
     bool alone = true;
     for (unsigned i = 0; i < s->engine_count; i++)
         alone &= i == engine || service_is_well(s, i);
-    s->share = (struct service_share){
-        .running = alone && service_fails_at_once(e->ill), .engine = engine, .from_us = s->world.now_us + LEARN_US};
+    s->share = (struct service_share){.running = alone && service_fails_at_once(e->ill),
+                                      .engine = engine,
+                                      .from_us = s->world.now_us + LEARN_US};
 }
 
 void service_share_spoil(struct service *s)
