@@ -18,10 +18,9 @@ enum {
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX < (int)NO_KIND,
                "each has a number");
 
-/* A loss is a share of what the answer tells renderings apart by, so one that tells them apart well
- * costs a wrong one 1. How much losses fade with each such answer; how much less must be lost by
- * another rendering: at first, where one clear answer is enough, for no cache holds what was never
- * sent; after a change, and at most, for each forgotten prompt costs a right rendering 0.5. */
+/* A loss is a share of what the answer tells renderings apart by. How much losses fade with each such
+ * answer; how much less another rendering must lose: at first, where one clear answer is enough (no
+ * cache holds what was never sent); after a change; and at most, as a forgotten prompt costs 0.5. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
 /* What tells something; and the share of a prompt in which renderings must differ for an answer to
@@ -63,14 +62,11 @@ struct node_renderings {
 int node_renderings_create(struct node_renderings **out, const struct hash_secret *secret)
 {
     struct node_renderings *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return ERR_NOMEM;
-    r->secret = secret;
-    r->prints = calloc(NODE_PRINTS_MAX, sizeof *r->prints);
-    if (r->prints == NULL) {
+    if (r == NULL || (r->prints = calloc(NODE_PRINTS_MAX, sizeof *r->prints)) == NULL) {
         free(r);
         return ERR_NOMEM;
     }
+    r->secret = secret;
     *out = r;
     return ERR_OK;
 }
@@ -132,9 +128,7 @@ static struct node_client_kind *place_for(struct node_renderings *r)
         if (r->kinds[i].key == 0 || r->kinds[i].used_ms < oldest->used_ms)
             oldest = &r->kinds[i];
     }
-    if (oldest->key == 0)
-        return oldest;
-    r->stats.displaced++;
+    r->stats.displaced += oldest->key != 0;
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
         if (r->heads[i].kind == oldest - r->kinds)
             r->heads[i].kind = NO_KIND;

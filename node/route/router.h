@@ -282,8 +282,8 @@ uint32_t node_router_context(const struct node_router *r, unsigned replica);
 enum node_longer { NODE_LONGER_NONE, NODE_LONGER_MAYBE, NODE_LONGER_SURELY };
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms);
-/* The replica said that the request is longer than its context, which is known, and the request fits
- * by all that is known: its context is another one by now, or was never that long. */
+/* The replica said that the request is longer than its context. Its context is known, and by all
+ * that is known the request fits: the context is another one by now, or was never that long. */
 bool node_router_context_doubted(const struct node_router *r, const struct node_request *request,
                                  unsigned replica);
 /* Before node_router_models(): when the replica was asked for that list. */

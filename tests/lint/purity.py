@@ -26,6 +26,7 @@ HARMLESS = re.compile(
        |fmin|fmax|copysign|fmod|ldexp|frexp|isnan|nextafter)f?
     | __(explicit_bzero|mem(cpy|move|set)|v?snprintf)_chk    # _FORTIFY_SOURCE
     | __stack_chk_fail | _GLOBAL_OFFSET_TABLE_ | __isoc\d+_strto(l|ul|ll|ull) | __errno_location
+    | __cpu_model                               # base/wide.h: either way to the same bits
     | __(u|)(div|mod|mul|float|fix|popcount)\w*[0-9]     # arithmetic helpers of the compiler
     )$""",
     re.VERBOSE,

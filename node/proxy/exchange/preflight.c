@@ -5,7 +5,7 @@
 
 /* Seconds: how long a browser need not ask again, as engines say it (Starlette). */
 static const struct slice max_age = SLICE("600");
-/* All, as engines say it: a method that the path does not have gets a 405 that the page can read. */
+/* All, as engines say it: a page can read the 405 to a method that its path does not have. */
 static const struct slice methods = SLICE("DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
 
 bool exchange_preflight(struct exchange *x, const struct http_head *head)
