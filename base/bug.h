@@ -69,7 +69,7 @@
     X(LIMIT_UNARMED, "nothing limits how long an engine may be silent", SERVICE,                   \
       "silent too long, open too long, drain", 15)                                                 \
     X(DRAIN_CUTS, "a drain closes connections with a request under way", SERVICE,                  \
-      "needless cut, avoidable", 10)                                                               \
+      "needless cut, avoidable, cut in a pause", 10)                                               \
     X(GONE_KEPT, "a client that left keeps its engine at work", SERVICE, "still running", 10)      \
     X(DEED_TWICE, "what is no computation is tried again too", SERVICE, "twice", 10)               \
     X(NEVER_RESUMED, "an engine that was held back for a slow client is never read again",         \

@@ -50,7 +50,7 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
     p->form.opening = 0;
     p->form.goes_on = p->is_opened = false;
     p->open = -1;
-    p->by_chunks = false;
+    p->by_chunks = p->may_be_header = false;
     p->chain.bytes = 0;
     p->chain.length = 0;
     p->chain.token_ids = p->chain.chunks = false;

@@ -18,9 +18,9 @@ enum {
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX < (int)NO_KIND,
                "each has a number");
 
-/* A loss is a share of what the answer tells renderings apart by. How much losses fade with each such
- * answer; how much less another rendering must lose: at first, where one clear answer is enough (no
- * cache holds what was never sent); after a change; and at most, as a forgotten prompt costs 0.5. */
+/* A loss is a share of what the answer tells renderings apart by. How much losses fade with each
+ * such answer; how much less another rendering must lose: at first, where one clear answer is
+ * enough (no cache holds what was never sent); after a change; and at most. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
 /* What tells something; and the share of a prompt in which renderings must differ for an answer to

@@ -130,8 +130,8 @@ static void what_is_cut_or_followed_is_malformed(void **state)
         packed[n / 2] ^= 0x55;
         (void)decode(both[c], n, ROOM, ROOM, &made); /* zstd has no checksum here */
     }
-    static const char *const other[] = {"{\"model\":\"m\"}", "\x78\x9c\x03\x00\x00\x00\x00\x01",
-                                        "\x25\xb5\x2f\xfd\x00\x00\x00\x00", "\x1f\x8b\x07"};
+    static const char other[][14] = {"{\"model\":\"m\"}", "\x78\x9c\x03\x00\x00\x00\x00\x01",
+                                     "\x25\xb5\x2f\xfd\x00\x00\x00\x00", "\x1f\x8b\x07"};
     for (size_t i = 0; i < ARRAY_LEN(other); i++) {
         size_t made;
         memcpy(packed, other[i], 13);
