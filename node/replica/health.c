@@ -251,6 +251,8 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
 {
     struct node_signs *s = &k->signs;
     note_tokens(k, w->token_ms);
+    if (s->stall == NODE_STALL_NONE && now_ms >= s->stalls.until_ms + NODE_STALL_BACKOFF_MS)
+        s->found = false; /* nobody asked this router for a trial: others may make it */
     s->waits = (uint8_t)(w->waiting_long < NODE_STILL_WAITS ? w->waiting_long : NODE_STILL_WAITS);
     s->explained_ms = explained_ms(k, w);
     if (s->stall == NODE_STALL_STARVED)
@@ -287,9 +289,11 @@ void node_signs_heard_add(struct node_signs_heard *h, uint8_t reported)
     h->found = h->found || (reported & NODE_STILL_FOUND) != 0;
 }
 
-void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h)
+void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h, uint64_t now_ms)
 {
     s->heard_waits = (uint8_t)(h->waits < UINT8_MAX ? h->waits : UINT8_MAX);
+    if (s->warned && !h->found && !node_signs_are_moving(s, now_ms))
+        s->stalls.trial = true;
     s->warned = h->found && (s->warned || !s->heard_found);
     s->heard_found = h->found;
 }

@@ -48,7 +48,9 @@ enum {
     NODE_BACKOFF_MIN_MS = 1000,
     NODE_BACKOFF_MAX_MS = 30000,
     NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
-    NODE_STALL_BACKOFF_MS = 5000,   /* each trial may cost a request watchdog_ms */
+    /* Each trial may cost a request watchdog_ms. The router that found a stall makes the first one,
+     * and has as long again for it before the others may. */
+    NODE_STALL_BACKOFF_MS = 5000,
     NODE_MOVES_MS = 5000,           /* an engine that moved so lately is at work */
 };
 
@@ -148,7 +150,8 @@ struct node_signs_heard {
     bool found;
 };
 void node_signs_heard_add(struct node_signs_heard *h, uint8_t reported);
-void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h);
+/* A finding that ends without work seen leaves a trial: its router had no request for one. */
+void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h, uint64_t now_ms);
 
 /* --- what has begun there */
 

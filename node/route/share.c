@@ -327,7 +327,7 @@ static void on_reports(void *context, uint64_t now_ms)
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
         node_router_reject_hear(r, slot, &h.reject, now_ms);
-        node_signs_hear(&k->signs, &h.signs);
+        node_signs_hear(&k->signs, &h.signs, now_ms);
         if (!k->is_rank) {
             k->scraped.others = h.scrapers;
             k->scraped.ahead = h.scrapers_ahead;

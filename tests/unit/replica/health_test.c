@@ -345,7 +345,7 @@ static void what_waits_at_other_routers_counts(void **state)
     node_signs_heard_add(&h, node_signs_report(&k.signs));
     assert_int_equal(h.waits, 2);
     assert_false(h.found);
-    node_signs_hear(&k.signs, &h);
+    node_signs_hear(&k.signs, &h, NOW + 4000);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
 }
 
@@ -361,16 +361,46 @@ static void what_another_found_still_is_avoided(void **state)
     assert_int_equal(first.signs.stall, NODE_STALL_COUNTERS);
     struct node_signs_heard h = {.waits = 0};
     node_signs_heard_add(&h, node_signs_report(&first.signs));
-    node_signs_hear(&second.signs, &h);
+    node_signs_hear(&second.signs, &h, NOW + 4000);
     assert_true(node_replica_avoided(&second, NOW + 4000));
     node_signs_moved(&second.signs, NOW + 4500); /* own eyes */
-    node_signs_hear(&second.signs, &h);
+    node_signs_hear(&second.signs, &h, NOW + 5000);
     assert_false(node_replica_avoided(&second, NOW + 4500));
     h = (struct node_signs_heard){.waits = 0};
-    node_signs_hear(&second.signs, &h);
+    node_signs_hear(&second.signs, &h, NOW + 5000);
     h.found = true;
-    node_signs_hear(&second.signs, &h); /* again */
+    node_signs_hear(&second.signs, &h, NOW + 5000); /* again */
     assert_true(node_replica_avoided(&second, NOW + 5000));
+}
+
+/* Without requests nobody sees it move: the router that found it still has its turn to try it, and
+ * then each other may, with one request. */
+static void a_finding_that_nobody_tries_ends(void **state)
+{
+    (void)state;
+    struct node_replica first = make(NODE_ENGINE_VLLM), second = make(NODE_ENGINE_VLLM);
+    scrapes(&first, NOW - 1000, NOW, NOW + 4000, 1);
+    struct node_watched w = {
+        .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 4000};
+    node_signs_watch(&first, &w, W, NOW + 4000);
+    struct node_signs_heard h = {.waits = 0};
+    node_signs_heard_add(&h, node_signs_report(&first.signs));
+    node_signs_hear(&second.signs, &h, NOW + 4000);
+    w = (struct node_watched){.heard_ms = NOW + 10000};
+    scrapes(&first, NOW + 4500, NOW, NOW + 10000, 0);
+    node_signs_watch(&first, &w, W, NOW + 10000);
+    assert_int_equal(first.signs.stall, NODE_STALL_NONE);
+    assert_int_not_equal(node_signs_report(&first.signs), 0); /* its turn */
+    node_signs_watch(&first, &w, W, NOW + 10000 + NODE_STALL_BACKOFF_MS);
+    assert_int_equal(node_signs_report(&first.signs), 0);
+    assert_true(node_replica_avoided(&second, NOW + 15000));
+    h = (struct node_signs_heard){.waits = 0};
+    node_signs_hear(&second.signs, &h, NOW + 15000);
+    assert_false(node_replica_avoided(&second, NOW + 15000));
+    second.load.requests = 1;
+    assert_true(node_replica_avoided(&second, NOW + 15000));
+    node_signs_answering(&second.signs, NOW + 15100);
+    assert_false(node_replica_avoided(&second, NOW + 15100));
 }
 
 /* A router that is cut off from an engine hears nothing of it: that it keeps to itself. */
@@ -406,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_long_prompt_beside_it_is_explained),
         cmocka_unit_test(what_waits_at_other_routers_counts),
         cmocka_unit_test(what_another_found_still_is_avoided),
+        cmocka_unit_test(a_finding_that_nobody_tries_ends),
         cmocka_unit_test(silence_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
