@@ -202,7 +202,7 @@ static struct world w;
 static void learns(const char *what, const struct habit *h, unsigned within)
 {
     unsigned most = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++) {
         world_begin(&w, seed);
         unsigned n = learned_after(&w, h, within);
         if (n > within)
@@ -278,7 +278,7 @@ static void what_counts_is_never_left_out(void **state)
         {.line_of_session = true, .new_sessions = true, .forgets = 30},
     };
     for (size_t i = 0; i < ARRAY_LEN(habits); i++) {
-        for (uint64_t seed = 1; seed <= 10; seed++) {
+        for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
             world_begin(&w, seed);
             for (unsigned n = 0; n < 500; n++)
                 request(&w, &habits[i]);
@@ -308,7 +308,7 @@ static void warm_engines_do_not_mislead(void **state)
     (void)state;
     const struct habit h = {.line_of_session = true, .new_sessions = true};
     unsigned wrong = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++) {
         warm_world_begin(&h, seed);
         for (unsigned n = 0; n < 500; n++) {
             request(&w, &h);
@@ -327,7 +327,7 @@ static void warm_engines_do_not_hinder(void **state)
     (void)state;
     const struct habit h = {.engine.lead = 1, .line_changes = true, .forgets = 30};
     unsigned most = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++) {
         warm_world_begin(&h, seed);
         unsigned n = learned_after(&w, &h, LEARNED_WITHIN);
         assert_in_range(n, 1, LEARNED_WITHIN);
@@ -342,7 +342,7 @@ static void it_unlearns(void **state)
     (void)state;
     const struct habit drops = {.engine.lead = 1, .line_changes = true};
     const struct habit counts = {.line_changes = true};
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
         world_begin(&w, seed);
         assert_in_range(learned_after(&w, &drops, LEARNED_WITHIN), 1, LEARNED_WITHIN);
         for (unsigned i = 0; i < 300; i++)
@@ -360,7 +360,7 @@ static void a_fleet_that_differs_does_not_swing(void **state)
 {
     (void)state;
     const struct habit h = {.engine.lead = 1, .mixed = true, .line_changes = true};
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
         world_begin(&w, seed);
         for (unsigned n = 0; n < 2000; n++)
             request(&w, &h);
