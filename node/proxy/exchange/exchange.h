@@ -22,7 +22,9 @@ enum {
     EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
     EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
     EXCHANGE_ORIGIN_MAX = 256,             /* of an Origin that is said again */
-    EXCHANGE_UNPACK_BYTES = 16384,         /* of an answer that is decoded, at a time */
+    EXCHANGE_UNPACK_BYTES = 16384,         /* of an answer that is decoded, at a time, */
+    EXCHANGE_UNPACK_TURN_BYTES = 1024 * 1024, /* and in one event: a read of 64 KiB that shrank to a
+                                                 sixteenth, some ms of decoding and reading it */
     EXCHANGE_HOST_MAX = 264,               /* of a Host that engines may be asked under */
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
     EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
@@ -190,6 +192,7 @@ struct exchange {
     bool asks_plain;   /* no coding is accepted: what engines answer is read */
     struct http_decoder *unpack; /* owned, of an answer that has one all the same */
     char *unpacked;              /* owned: EXCHANGE_UNPACK_BYTES, gathered until the next flush */
+    size_t unpack_bytes;         /* that count for both in proxy->segments */
     bool cuts_usage;             /* this answer has it, and it is taken out */
     struct http_usage_cut cut;
     uint64_t bytes_out;
