@@ -256,9 +256,54 @@ static void answers_come_out_as_they_were(void **state)
     buf_free(&sent);
 }
 
+/* So many blocks of 128 KiB, of a few bytes each, come at once to a client that reads at once. */
+static void blocks(unsigned count, uint64_t waits)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+                               "Content-Encoding: zstd\r\n\r\n\x28\xb5\x2f\xfd\x00\x50",
+                      block[] = "\x02\x00\x10x", last[] = "\x01\x00\x00";
+    proxy_world_open(&world, &(struct proxy_world_config){.replicas = 1, .quiet = true});
+    struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    proxy_world_send(&world, client,
+                     SLICE("POST /v1/completions HTTP/1.1\r\nHost: g\r\n"
+                           "Content-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"));
+    struct wire *engine = proxy_world_find(&world, SLICE("1a"));
+    proxy_world_accept(&world, engine, 0);
+    buf_clear(&sent);
+    CHECK(buf_append(&sent, head, sizeof head - 1) == 0);
+    for (unsigned i = 0; i < count; i++)
+        CHECK(buf_append(&sent, block, sizeof block - 1) == 0);
+    CHECK(buf_append(&sent, last, sizeof last - 1) == 0);
+    proxy_world_send(&world, engine, buf_slice(&sent));
+    proxy_world_end(&world, engine, false);
+    for (unsigned i = 0; i < waits; i++) {
+        const struct proxy_stats *stats = proxy_stats(world.proxy);
+        assert_int_equal(stats->unpack_waits, i + 1);
+        assert_int_equal(stats->requests_open, 1);
+        assert_true(client->out.len < (i + 1) * (EXCHANGE_UNPACK_TURN_BYTES + 3 * 65536));
+        proxy_world_wait(&world, PROXY_TICK_MS);
+    }
+    assert_int_equal(proxy_stats(world.proxy)->unpack_waits, waits);
+    assert_int_equal(proxy_stats(world.proxy)->requests_open, 0);
+    assert_true(client->out.len > count * 131072);
+    assert_int_equal(proxy_body_bytes(world.proxy), 0);
+    proxy_world_close(&world);
+    buf_free(&sent);
+}
+
+static void one_event_decodes_a_mebibyte(void **state)
+{
+    (void)state;
+    blocks(1, 0);
+    blocks(7, 0);
+    blocks(9, 1);
+    blocks(31, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_event_decodes_a_mebibyte),
         cmocka_unit_test(answers_come_out_as_they_were),
     };
     return cmocka_run_group_tests_name("packed", tests, NULL, NULL);
