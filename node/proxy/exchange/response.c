@@ -134,6 +134,7 @@ static void flush(struct exchange *x, bool last)
             x->deadline.expired = hold_expired;
             if (x->deadline.next == NULL && x->hold != EXCHANGE_HOLD_ERROR && !x->alive)
                 proxy_arm(x->proxy, PROXY_STREAM_HOLD, &x->deadline);
+            http_usage_cut_settled(&x->cut); /* what was gathered is copied */
             return;
         }
         exchange_hold_pass(x);

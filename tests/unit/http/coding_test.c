@@ -167,8 +167,8 @@ static void nothing_is_an_empty_answer(void **state)
             size_t n;
             assert_int_equal(http_decoder_new(&d, both[c], trusted != 0), 0);
             assert_int_equal(http_decoder_end(d), trusted != 0 ? ERR_OK : ERR_SYNTAX);
-            (void)http_decoder_next(d, &in, out, ROOM, &n);
-            assert_int_equal(c == 0 ? http_decoder_end(d) : ERR_SYNTAX, ERR_SYNTAX);
+            if (http_decoder_next(d, &in, out, ROOM, &n) == ERR_OK)
+                assert_int_equal(http_decoder_end(d), ERR_SYNTAX);
             http_decoder_free(d);
         }
     }
