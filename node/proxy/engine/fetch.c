@@ -344,10 +344,10 @@ static int write_request(struct fetch *f, struct slice path, struct slice lines)
     if (out->at != NULL)
         explicit_bzero(out->at, out->cap);
     out->len = 0;
-    return buf_printf(
-        out, "GET %.*s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " PROBE_USER_AGENT "\r\n"
-             "Accept-Encoding: identity\r\n%.*s\r\n",
-        SLICE_ARG(path), f->pool->authority, SLICE_ARG(lines));
+    return buf_printf(out,
+                      "GET %.*s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " PROBE_USER_AGENT "\r\n"
+                      "Accept-Encoding: identity\r\n%.*s\r\n",
+                      SLICE_ARG(path), f->pool->authority, SLICE_ARG(lines));
 }
 
 void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace)

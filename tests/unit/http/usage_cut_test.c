@@ -96,7 +96,8 @@ static void after_long_events_too(void **state)
             size_t len = event % 2 == seed % 2 ? 65000 + 250 * (seed % 10) : 100;
             for (unsigned usage = 0; usage < 2; usage++) {
                 size_t from = n;
-                n += (size_t)sprintf(stream + n, usage ? "data: {\"choices\":[],\"usage\":{}}" : "data: ");
+                n += (size_t)sprintf(stream + n,
+                                     usage ? "data: {\"choices\":[],\"usage\":{}}" : "data: ");
                 memset(stream + n, 'x', usage ? 0 : len);
                 n += usage ? 0 : len;
                 n += (size_t)sprintf(stream + n, "%s", end);

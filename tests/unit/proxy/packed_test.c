@@ -64,7 +64,8 @@ static void write_plain(struct session *s)
     CHECK(buf_append_slice(&wanted, buf_slice(&plain)) == 0);
     if (!s->streams)
         return;
-    put(&plain, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n");
+    put(&plain,
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n");
     put(&plain, "data: [DONE]\n\n");
     put(&wanted, "data: [DONE]\n\n");
 }
@@ -225,9 +226,10 @@ static void session(uint64_t seed)
     char ask[256];
     const char *body = s.streams ? "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
                                  : "{\"model\":\"m\",\"messages\":[]}";
-    (void)snprintf(ask, sizeof ask,
-                   "POST /v1/chat/completions HTTP/1.%d\r\nHost: g\r\nContent-Length: %zu\r\n\r\n%s",
-                   s.old_client ? 0 : 1, strlen(body), body);
+    (void)snprintf(
+        ask, sizeof ask,
+        "POST /v1/chat/completions HTTP/1.%d\r\nHost: g\r\nContent-Length: %zu\r\n\r\n%s",
+        s.old_client ? 0 : 1, strlen(body), body);
     proxy_world_send(&world, s.client, slice_of_cstr(ask));
     s.engine = proxy_world_find(&world, SLICE("1a"));
     assert_non_null(s.engine);
