@@ -3,9 +3,9 @@
  * come so: whole, with its own length and without Content-Encoding.
  *
  * So are answers whose tokens, errors and end the router reads. It accepts no coding of those, but
- * a proxy before the engine may compress what it likes. A few bytes may stand for many: so one event
- * decodes a part of what a read brought, and the rest waits with the connection until its client
- * has taken what came out. */
+ * a proxy before the engine may compress what it likes. A few bytes may stand for many: so one
+ * event decodes a part of what a read brought, and the rest waits with the connection until its
+ * client has taken what came out. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>

@@ -18,21 +18,22 @@
 #include "node/proxy/engine/upstream.h"
 
 enum {
-    EXCHANGE_ID_MAX = 128,                    /* bytes of X-Request-Id; a longer one is replaced */
-    EXCHANGE_PATH_MAX = 96,                   /* of the path in logs */
-    EXCHANGE_SESSION_MAX = 128,               /* of the session header's value */
-    EXCHANGE_ORIGIN_MAX = 256,                /* of an Origin that is said again */
-    EXCHANGE_UNPACK_BYTES = 16384,            /* of an answer that is decoded, at a time, */
-    EXCHANGE_UNPACK_TURN_BYTES = 1024 * 1024, /* and in one event: a read of 64 KiB that shrank to a
-                                                 sixteenth, some ms of decoding and reading it */
-    EXCHANGE_HOST_MAX = 264,                  /* of a Host that engines may be asked under */
-    EXCHANGE_RETRY_BYTES = 256 * 1024,        /* a streamed body beyond this cannot be sent again */
-    EXCHANGE_ASK_BYTES = 1024 * 1024,         /* larger bodies are not sent around for long */
-    EXCHANGE_SEND_BYTES_HIGH = 256 * 1024,    /* streamed body waiting for a slow engine */
-    EXCHANGE_ROUTERS_MAX = 3,                 /* that a request has passed before; then 508 */
-    EXCHANGE_FREE_RETRIES_MAX = 8,            /* after connections that failed */
-    EXCHANGE_HELD_MAX = 64 * 1024,      /* bytes of an answer; a longer one goes out as it is */
-    EXCHANGE_HELD_ERROR_MAX = 8 * 1024, /* of an error */
+    EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
+    EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
+    EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_ORIGIN_MAX = 256,             /* of an Origin that is said again */
+    EXCHANGE_UNPACK_BYTES = 16384,         /* of an answer that is decoded, at a time */
+    EXCHANGE_HOST_MAX = 264,               /* of a Host that engines may be asked under */
+    EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
+    EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
+    EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
+    EXCHANGE_ROUTERS_MAX = 3,              /* that a request has passed before; then 508 */
+    EXCHANGE_FREE_RETRIES_MAX = 8,         /* after connections that failed */
+    EXCHANGE_HELD_MAX = 64 * 1024,         /* bytes of an answer; a longer one goes out as it is */
+    EXCHANGE_HELD_ERROR_MAX = 8 * 1024,    /* of an error */
+    /* Of an answer that is decoded, in one event: a read that had shrunk to a sixteenth, some ms of
+     * work. */
+    EXCHANGE_UNPACK_TURN_BYTES = 1024 * 1024,
 };
 
 /* What waits of the present answer (hold.c). */

@@ -223,7 +223,8 @@ static void written_is_read(void **state)
     }
 }
 
-/* A reader that used a part of the data gives the rest back, of the middle and of the end of a chunk. */
+/* A reader that used a part of the data gives the rest back: of the middle of a chunk, and of its
+ * end. */
 static void what_is_given_back_comes_again(void **state)
 {
     (void)state;

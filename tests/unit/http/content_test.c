@@ -1,4 +1,5 @@
-/* What a text is made of: by the vectors of this machine and by those that every machine has, which must agree. */
+/* What a text is made of: by the vectors of this machine and by those that every machine has, which
+ * must agree. */
 #include "tests/lib/test.h"
 
 /* The same once more, as a machine without wide vectors runs it. */

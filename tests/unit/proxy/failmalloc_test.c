@@ -152,7 +152,8 @@ static void an_upload(bool may_fail)
 }
 
 /* Held, judged, passed on. */
-/* One that is decoded, by parts: 512 KiB of a few bytes, to a client that does not read at first. */
+/* One that is decoded, by parts: 512 KiB of a few bytes, to a client that does not read at first.
+ */
 static void a_packed_answer(bool may_fail)
 {
     static const struct slice answer =

@@ -1,5 +1,6 @@
-/* Compressed answers, in any framing and any pieces, to clients that read as they like: what a client gets is what was
- * compressed, without the usage that it did not ask for; and whatever the ratio, a bounded part of it is in memory. */
+/* Compressed answers, in any framing and any pieces, to clients that read as they like: what a
+ * client gets is what was compressed, without the usage that it did not ask for; and whatever the
+ * ratio, a bounded part of it is in memory. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>

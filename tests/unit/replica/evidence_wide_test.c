@@ -1,5 +1,5 @@
-/* The sums of node/replica/evidence.c, by the vectors of this machine and by those that every machine has: the same to the
- * last bit. */
+/* The sums of node/replica/evidence.c, by the vectors of this machine and by those that every
+ * machine has: the same to the last bit. */
 #include "tests/lib/test.h"
 
 #include "base/prng.h"
