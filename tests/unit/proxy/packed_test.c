@@ -166,7 +166,7 @@ static void read_on(struct session *s)
 static bool got(const struct session *s, struct buf *body)
 {
     struct slice in = buf_slice(&s->client->out);
-    const char *head = memmem(in.at, in.len, "\r\n\r\n", 4);
+    const char *head = in.len > 0 ? memmem(in.at, in.len, "\r\n\r\n", 4) : NULL;
     struct http_chunked c;
     buf_clear(body);
     if (head == NULL || memcmp(in.at, "HTTP/1.1 200", 12) != 0)
