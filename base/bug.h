@@ -88,6 +88,8 @@
     X(REJECT_COUNTS_AS_SPARE, "a replica that rejects at once passes for one with room", SERVICE,  \
       "fair share, rejections", 3)                                                                 \
     X(HOST_OF_CLIENT, "engines are asked by the name that the client used", SERVICE, "host", 15)   \
+    X(USAGE_SHOWN, "usage that was asked for goes on where something compresses", SERVICE,         \
+      "usage", 5)                                                                                  \
     X(ERROR_EVENT_ENDS, "an error event with [DONE] behind it passes for an answer", SERVICE,      \
       "avoidable", 1)
 

@@ -93,8 +93,8 @@ REASONS = {
     "no engine here publishes a log of its cache": ("LOG_GAP_APPLIED",),
     "routers here have all others as seeds, and are found there": ("STALE_ADDRESS",),
     "more clients than one machine plays": ("CLIENTS_UNLIMITED",),
-    "engines here neither pause nor reject, and are asked by address": (
-        "CUT_AT_PAUSE", "REJECT_COUNTS_AS_SPARE", "HOST_OF_CLIENT", "ERROR_EVENT_ENDS"),
+    "engines here neither pause, reject nor compress, and are asked by address": (
+        "CUT_AT_PAUSE", "REJECT_COUNTS_AS_SPARE", "HOST_OF_CLIENT", "USAGE_SHOWN", "ERROR_EVENT_ENDS"),
 }
 UNSEEN = {bug: why for why, names in REASONS.items() for bug in names}
 
