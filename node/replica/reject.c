@@ -188,7 +188,7 @@ bool node_reject_avoids(const struct node_reject *j, uint8_t kind, bool again, u
     return own && (now_ms < j->until_ms || !again);
 }
 
-bool node_reject_holds(const struct node_reject *j, uint64_t now_ms)
+bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms)
 {
     return (j->kinds != 0 && now_ms < j->until_ms) || heeds(j, j->heard, now_ms);
 }

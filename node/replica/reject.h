@@ -123,7 +123,7 @@ static inline bool node_reject_any(const struct node_reject *j)
 }
 
 /* Whether requests of some kind go elsewhere though they could be the trial. */
-bool node_reject_holds(const struct node_reject *j, uint64_t now_ms);
+bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms);
 
 /* The kinds that others are told of: none once this router had a back-off's time for its trial, and
  * no request to make it with. */

@@ -122,7 +122,7 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
     const struct node_reject *j = &k->reject;
     if ((j->kinds | j->heard) != 0) {
         out = avoided(NODE_STANDING_REJECTS, if_later(j->until_ms, now_ms));
-        out.avoided = node_reject_holds(j, now_ms); /* else the next request tries it */
+        out.avoided = node_reject_avoids_any(j, now_ms); /* else the next request tries it */
         return out;
     }
     if (k->busy_until_ms > now_ms)

@@ -27,7 +27,7 @@ static const char *why_not(const struct service_router *r, unsigned engine, uint
         return "not up";
     if (node_replica_avoided(k, now))
         return k->signs.warned ? "avoided: warned" : "avoided";
-    if (node_reject_holds(&k->reject, now) || k->reject.doubts > 0)
+    if (node_reject_avoids_any(&k->reject, now) || k->reject.doubts > 0)
         return "rejects";
     if (k->kept > 0)
         return "kept";

@@ -304,17 +304,17 @@ static void the_others_try_where_the_first_has_no_request(void **state)
     start();
     assert_true(rejects(0, 401, CLIENT, true));
     hear(1, 0, true);
-    assert_true(node_reject_holds(&at[0], now) && node_reject_holds(&at[1], now));
+    assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
     now = at[0].until_ms + NODE_REJECT_BACKOFF_MS - 1;
     hear(1, 0, true);
-    assert_true(!node_reject_holds(&at[0], now) && node_reject_holds(&at[1], now));
+    assert_true(!node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
     now++;
     hear(1, 0, true);
-    assert_false(node_reject_holds(&at[1], now));
+    assert_false(node_reject_avoids_any(&at[1], now));
     assert_false(avoids(1, 1));
     assert_true(rejects(1, 401, CLIENT, true)); /* in vain */
     hear(0, 1, false);
-    assert_true(node_reject_holds(&at[0], now) && node_reject_holds(&at[1], now));
+    assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
 }
 
 /* Trials in vain at others: own eyes look, and what they see counts. */
