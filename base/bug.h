@@ -90,9 +90,9 @@
     X(HOST_OF_CLIENT, "engines are asked by the name that the client used", SERVICE, "host", 15)   \
     X(ERROR_EVENT_ENDS, "an error event with [DONE] behind it passes for an answer", SERVICE,      \
       "avoidable", 1)                                                                              \
-    X(FINDING_KEPT, "a router tells of a stall until it has tried the engine", SERVICE,            \
+    X(FINDING_KEPT, "a router reports a stall until it has tried the engine", SERVICE,             \
       "avoided for good", 2)                                                                       \
-    X(REJECTS_TOLD, "a router tells of rejections until it has tried the engine", SERVICE,         \
+    X(REJECTS_REPORTED, "a router reports rejections until it has tried the engine", SERVICE,      \
       "avoided for good", 3)
 
 /* Those that only real processes show: of sockets, files, clocks, signals and ciphers. Name; what

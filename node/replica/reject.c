@@ -207,10 +207,10 @@ uint64_t node_reject_since(const struct node_reject *j)
 
 /* --- other routers -------------------------------------------------------------------------- */
 
-uint64_t node_reject_told(const struct node_reject *j, uint64_t now_ms)
+uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms)
 {
     bool over = now_ms >= j->until_ms + NODE_REJECT_BACKOFF_MS;
-    return over && !BUG(REJECTS_TOLD) ? 0 : j->kinds;
+    return over && !BUG(REJECTS_REPORTED) ? 0 : j->kinds;
 }
 
 void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, bool ahead)

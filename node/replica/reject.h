@@ -125,9 +125,9 @@ static inline bool node_reject_any(const struct node_reject *j)
 /* Whether requests of some kind go elsewhere though they could be the trial. */
 bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms);
 
-/* The kinds that others are told of: none once this router had a back-off's time for its trial, and
- * no request to make it with. */
-uint64_t node_reject_told(const struct node_reject *j, uint64_t now_ms);
+/* The kinds that this router reports to the others: none once it had a back-off's time for its
+ * trial, and no request to make it with. */
+uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms);
 /* What other routers report of it, gathered. Starts zeroed. */
 struct node_reject_heard {
     uint64_t kinds; /* of all */

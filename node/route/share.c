@@ -25,7 +25,7 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
 {
     struct node_replica *k = &r->replicas[slot];
     k->breaker.reported = node_breaker_report(k, now_ms);
-    k->reject.reported = node_reject_told(&k->reject, now_ms);
+    k->reject.reported = node_reject_report(&k->reject, now_ms);
     if (k->breaker.reported != 0 || k->reject.reported != 0)
         node_replica_set_add(&r->backing_off, slot);
     if (k->load.head != NODE_BOOKING_NONE)
@@ -91,7 +91,7 @@ static void backoffs_end(struct node_router *r, uint64_t now_ms)
             unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
             const struct node_replica *k = &r->replicas[slot];
             uint8_t now = node_breaker_report(k, now_ms);
-            uint64_t rejects = node_reject_told(&k->reject, now_ms);
+            uint64_t rejects = node_reject_report(&k->reject, now_ms);
             if (now != k->breaker.reported || rejects != k->reject.reported)
                 node_router_touch(r, slot);
             if (now == 0 && rejects == 0)

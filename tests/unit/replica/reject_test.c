@@ -277,7 +277,7 @@ static void a_doubt_avoids(void **state)
 static void hear(unsigned i, unsigned other, bool ahead)
 {
     struct node_reject_heard h = {0};
-    node_reject_heard_add(&h, node_reject_told(&at[other], now), ahead);
+    node_reject_heard_add(&h, node_reject_report(&at[other], now), ahead);
     node_reject_hear(&at[i], &h, now);
 }
 
