@@ -39,7 +39,7 @@ static struct service *open_service(const struct service_settings *settings)
     if (s->day == SERVICE_LONE) /* so many that shares can be told apart */
         s->clients_max += 15;
     s->patient = s->day == SERVICE_PAUSES || prng_below(&p, 3) == 0;
-    s->sticks = prng_below(&p, 3) == 0;
+    s->sticks = prng_below(&p, 2) == 0;
     s->goes_on = prng_below(&p, 3) == 0;
     world_open(&s->world, s->router_count, settings->seed);
     s->world.checks = false;
