@@ -272,9 +272,11 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
     enum node_stall stall = node_signs_judge(k, w, watchdog_ms, now_ms);
     if (stall == NODE_STALL_NONE)
         return;
+    /* What has waited since before the last back-off is no trial: others may have one. */
+    bool tried = !s->stalls.trial || s->tried_ms >= s->stalls.until_ms;
     s->stall = stall;
     s->stalled_ms = now_ms;
-    s->found = stall != NODE_STALL_SILENT;
+    s->found = stall != NODE_STALL_SILENT && tried;
     s->stalls_total++;
     node_backoff_begin(&s->stalls, NODE_STALL_BACKOFF_MS, now_ms);
 }

@@ -50,10 +50,12 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     uint64_t now = s->world.now_us, most_ms;
     uint64_t *since_us = &s->avoided_since_us[router][engine];
     const char *why = why_not(r, replica_of(r, e), &most_ms);
+    /* That one has no answer is what it knows of the engine. */
+    bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
     uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
-    if (why == NULL || !service_is_well(s, engine) || *since_us < well_us) {
+    if (why == NULL || waits || !service_is_well(s, engine) || *since_us < well_us) {
         *since_us = now;
-        return why == NULL;
+        return why == NULL || waits;
     }
     if (now > *since_us + most_ms * SERVICE_MS)
         service_broken(s, "avoided for good",
