@@ -1,5 +1,6 @@
 #include "node/replica/reject.h"
 
+#include "base/bug.h"
 #include "base/hash.h"
 #include "base/number.h"
 #include "node/replica/health.h"
@@ -187,6 +188,11 @@ bool node_reject_avoids(const struct node_reject *j, uint8_t kind, bool again, u
     return own && (now_ms < j->until_ms || !again);
 }
 
+bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms)
+{
+    return (j->kinds != 0 && now_ms < j->until_ms) || heeds(j, j->heard, now_ms);
+}
+
 bool node_reject_paces(const struct node_reject *j, uint64_t now_ms)
 {
     return j->tried_ms != 0 && now_ms < j->tried_ms + NODE_REJECT_PACE_MS;
@@ -200,6 +206,12 @@ uint64_t node_reject_since(const struct node_reject *j)
 }
 
 /* --- other routers -------------------------------------------------------------------------- */
+
+uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms)
+{
+    bool over = now_ms >= j->until_ms + NODE_REJECT_BACKOFF_MS;
+    return over && !BUG(REJECTS_REPORTED) ? 0 : j->kinds;
+}
 
 void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, bool ahead)
 {

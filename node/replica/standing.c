@@ -120,8 +120,11 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
     if (out.why != NODE_STANDING_WELL)
         return out;
     const struct node_reject *j = &k->reject;
-    if ((j->kinds | j->heard) != 0)
-        return avoided(NODE_STANDING_REJECTS, if_later(j->until_ms, now_ms));
+    if ((j->kinds | j->heard) != 0) {
+        out = avoided(NODE_STANDING_REJECTS, if_later(j->until_ms, now_ms));
+        out.avoided = node_reject_avoids_any(j, now_ms); /* else the next request tries it */
+        return out;
+    }
     if (k->busy_until_ms > now_ms)
         return avoided(NODE_STANDING_FULL, k->busy_until_ms);
     if (k->kept > 0)

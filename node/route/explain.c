@@ -173,7 +173,8 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     bool other_kind =
         standing.why == NODE_STANDING_REJECTS &&
         !node_reject_avoids(&r->replicas[k->server].reject, request->kind, request->again, now_ms);
-    if (health == NODE_HEALTH_UP && (!standing.avoided || other_kind))
+    bool avoided = standing.why == NODE_STANDING_REJECTS ? !other_kind : standing.avoided;
+    if (health == NODE_HEALTH_UP && !avoided)
         standing.why = NODE_STANDING_WELL;
     if (standing.why != NODE_STANDING_WELL)
         return node_standing_text(standing.why);
