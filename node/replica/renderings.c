@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/number.h"
+#include "node/replica/print.h"
 
 enum {
     WATCH = 64,       /* requests; a fleet of six engines has shown itself after 20 or so */
@@ -42,12 +43,6 @@ struct print_head {
     bool is_void;
 };
 
-struct print {
-    struct http_prompt_form form;
-    uint16_t length;
-    struct chain_point points[NODE_PRINT_POINTS_MAX];
-};
-
 struct node_renderings {
     const struct hash_secret *secret;
     uint64_t keys[NODE_KINDS_MAX]; /* of the kinds, side by side: each request looks for one */
@@ -55,8 +50,8 @@ struct node_renderings {
     struct node_renderings_stats stats;
     uint32_t stamp; /* of the last print */
     struct print_head heads[NODE_PRINTS_MAX];
-    struct print *prints; /* as many */
-    struct chain chain;   /* of node_renderings_each() */
+    struct node_print *prints; /* as many */
+    struct chain chain;        /* of node_renderings_each() */
 };
 
 int node_renderings_create(struct node_renderings **out, const struct hash_secret *secret)
@@ -90,11 +85,7 @@ void node_renderings_check(const struct node_renderings *r)
             CHECK(k->key == 0 || r->kinds[n].key != k->key);
     }
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
-        const struct print *print = &r->prints[i];
-        unsigned points = 0;
-        for (unsigned s = 0; s < HTTP_PROMPT_SEGMENTS; s++)
-            points += print->form.parts[s].count;
-        CHECK(points == print->length && print->length <= NODE_PRINT_POINTS_MAX);
+        node_print_check(&r->prints[i]);
         CHECK(r->heads[i].stamp <= r->stamp);
     }
 }
@@ -209,23 +200,6 @@ void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
 
 /* --- heads ---------------------------------------------------------------------------------- */
 
-static bool same(struct hash128 a, struct hash128 b)
-{
-    return a.low == b.low && a.high == b.high;
-}
-
-/* As they were sent, all that stands before the conversation. */
-static bool same_head(const struct http_prompt_form *a, const struct http_prompt_form *b)
-{
-    for (unsigned i = 0; i < HTTP_PROMPT_TEXT; i++) {
-        const struct http_prompt_mark *x = &a->parts[i].end, *y = &b->parts[i].end;
-        bool is_head = i < HTTP_PROMPT_TEXT_LINE || !http_prompt_has_system(a);
-        if (is_head && (x->bytes != y->bytes || (x->bytes > 0 && !same(x->state, y->state))))
-            return false;
-    }
-    return same(a->arguments, b->arguments);
-}
-
 /* Compares the head of a prompt that is kept now with those of its conversation before. */
 static void note_head(struct node_renderings *r, struct node_client_kind *k, unsigned number)
 {
@@ -239,7 +213,7 @@ static void note_head(struct node_renderings *r, struct node_client_kind *k, uns
             other->opening != form->opening)
             continue;
         any = true;
-        if (same_head(form, other)) {
+        if (node_print_same_head(&r->prints[number], &r->prints[i])) {
             k->heads_kept++;
             return;
         }
@@ -260,24 +234,16 @@ void node_renderings_print(struct node_renderings *r, struct node_client_kind *k
                            const struct http_prompt_form *form, const struct chain *chain,
                            struct node_rendered *out)
 {
+    if (http_prompt_has_late(form) && !k->had_late) {
+        k->had_late = true;
+        k->watch = WATCH;
+    }
     if (k->watch == 0)
         return;
     k->watch--;
     r->stamp++;
     unsigned number = r->stamp % NODE_PRINTS_MAX;
-    struct print *print = &r->prints[number];
-    print->form = *form;
-    print->length = 0;
-    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        struct http_prompt_piece *part = &print->form.parts[i];
-        unsigned room = NODE_PRINT_POINTS_MAX - print->length;
-        const struct chain_point *from = &chain->points[part->first];
-        part->has_end_point = part->has_end_point && part->count <= room;
-        part->count = (uint16_t)(part->count < room ? part->count : room);
-        part->first = print->length;
-        memcpy(&print->points[part->first], from, part->count * sizeof *from);
-        print->length = (uint16_t)(print->length + part->count);
-    }
+    node_print_set(&r->prints[number], form, chain);
     r->heads[number] = (struct print_head){
         .stamp = r->stamp, .replica = NO_REPLICA, .kind = (uint8_t)node_renderings_number(r, k)};
     out->print = (uint16_t)(number + 1);
@@ -321,92 +287,19 @@ void node_renderings_forget(struct node_renderings *r, unsigned replica)
 
 /* --- what a rendering explains ---------------------------------------------------------------- */
 
-/* Bytes that one prompt shares with another: between the last checkpoint that agrees and the next
- * one. */
-struct shared {
-    uint64_t from, to;
-};
-
-/* Within a segment of which not all is the same. */
-static struct shared shared_within(const struct print *a, const struct print *b,
-                                   enum http_prompt_segment segment, uint64_t all)
-{
-    const struct http_prompt_piece *x = &a->form.parts[segment], *y = &b->form.parts[segment];
-    const struct chain_point *points = &a->points[x->first], *others = &b->points[y->first];
-    unsigned n = 0;
-    while (n < x->count && n < y->count && points[n].id == others[n].id)
-        n++;
-    struct shared shared = {.to = x->end.bytes};
-    if (n > 0)
-        shared.from = (uint64_t)points[n - 1].blocks * CHECKPOINT_BLOCK_BYTES;
-    /* All of the other one is its beginning: its answer is in the cache too, maybe. */
-    if (segment == HTTP_PROMPT_TEXT && n == y->count)
-        shared.to = all;
-    else if (n < x->count)
-        shared.to = (uint64_t)points[n].blocks * CHECKPOINT_BLOCK_BYTES;
-    return shared;
-}
-
-/* A print in one rendering. */
-struct reading {
-    struct rendering rendering;
-    uint8_t order[HTTP_PROMPT_SEGMENTS];
-    unsigned count;
-    uint64_t all; /* bytes */
-};
-
-static struct reading read_as(const struct print *a, struct rendering rendering)
-{
-    struct reading of = {.rendering = rendering};
-    of.count = http_prompt_order(&a->form, rendering, of.order);
-    for (unsigned i = 0; i < of.count; i++)
-        of.all += a->form.parts[of.order[i]].end.bytes;
-    return of;
-}
-
-static struct shared shared_by(const struct print *a, const struct print *b,
-                               const struct reading *of)
-{
-    const struct rendering rendering = of->rendering;
-    struct shared shared = {0};
-    if (!same(a->form.namespace, b->form.namespace) ||
-        (!rendering.no_arguments && !same(a->form.arguments, b->form.arguments)))
-        return shared;
-    uint8_t others[HTTP_PROMPT_SEGMENTS];
-    unsigned other_count = http_prompt_order(&b->form, rendering, others);
-    for (unsigned i = 0; i < of->count; i++) {
-        enum http_prompt_segment s = of->order[i];
-        const struct http_prompt_piece *x = &a->form.parts[s], *y = &b->form.parts[s];
-        if (i >= other_count || others[i] != s)
-            break;
-        if (x->end.bytes == y->end.bytes && same(http_prompt_digest(&a->form, rendering, s),
-                                                 http_prompt_digest(&b->form, rendering, s))) {
-            shared.from += x->end.bytes;
-            continue;
-        }
-        if (s == HTTP_PROMPT_TOOLS && rendering.tools_sorted)
-            break;
-        struct shared within = shared_within(a, b, s, of->all);
-        uint64_t to = shared.from + within.to;
-        return (struct shared){shared.from + within.from, to < of->all ? to : of->all};
-    }
-    shared.to = shared.from + CHECKPOINT_BLOCK_BYTES;
-    return shared;
-}
-
 /* The most that the print shares with any other one at the replica; whether there is one. */
-static bool shared_at(const struct node_renderings *r, unsigned number, const struct reading *of,
-                      struct shared *out)
+static bool shared_at(const struct node_renderings *r, unsigned number,
+                      const struct node_reading *of, struct node_shared *out)
 {
     const struct print_head *own = &r->heads[number];
     bool any = false;
-    *out = (struct shared){0};
+    *out = (struct node_shared){0};
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
         const struct print_head *head = &r->heads[i];
         if (i == number || head->stamp == 0 || head->stamp > own->stamp || head->is_void ||
             head->kind != own->kind || head->replica != own->replica)
             continue;
-        struct shared one = shared_by(&r->prints[number], &r->prints[i], of);
+        struct node_shared one = node_print_shared(&r->prints[number], &r->prints[i], of);
         out->from = one.from > out->from ? one.from : out->from;
         out->to = one.to > out->to ? one.to : out->to;
         any = true;
@@ -414,18 +307,21 @@ static bool shared_at(const struct node_renderings *r, unsigned number, const st
     return any;
 }
 
-/* By how much of the prompt the answer is off: positive, more was cached. `known`: tokens that were
- * recorded there, of any router's. */
-static float off_by(const struct node_renderings *r, unsigned number, struct rendering rendering,
-                    const struct node_rendered_answer *answer, double known)
+/* Tokens that are recorded at the replica, of any router's: that must be cached, and that may be. */
+struct witness {
+    double from, to;
+};
+
+/* By how much of the prompt the answer is off: positive, more was cached. */
+static float off_by(const struct node_renderings *r, unsigned number, const struct node_reading *of,
+                    const struct node_rendered_answer *answer, const struct witness *known)
 {
-    struct reading of = read_as(&r->prints[number], rendering);
-    struct shared shared;
-    if (of.all == 0 || !shared_at(r, number, &of, &shared))
+    struct node_shared shared;
+    if (of->all == 0 || !shared_at(r, number, of, &shared))
         return 0;
-    double scale = answer->prompt_tokens / (double)of.all;
-    double from = (double)shared.from * scale * (1 - uneven);
-    double to = number_max((double)shared.to * scale, known) * (1 + uneven);
+    double scale = answer->prompt_tokens / (double)of->all;
+    double from = number_max((double)shared.from * scale, known->from) * (1 - uneven);
+    double to = number_max((double)shared.to * scale, known->to) * (1 + uneven);
     double grain =
         number_max(answer->block_tokens * grain_blocks, answer->prompt_tokens * grain_share);
     double more = number_max(answer->cached_tokens - to - grain, 0);
@@ -440,7 +336,7 @@ static unsigned distance(struct rendering a, struct rendering b)
 {
     return (a.lead != b.lead) + (a.no_arguments != b.no_arguments) +
            (a.tools_sorted != b.tools_sorted) + (a.tools_after != b.tools_after) +
-           (a.counts_header != b.counts_header);
+           (a.counts_header != b.counts_header) + (a.late_first != b.late_first);
 }
 
 /* The same for this prompt, but in what it does not have. */
@@ -455,9 +351,34 @@ static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering 
     r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
     if (form->parts[HTTP_PROMPT_HEADER].end.bytes == 0)
         r.counts_header = now.counts_header;
+    if (!http_prompt_has_late(form))
+        r.late_first = now.late_first;
     if (r.lead >= RENDERING_LEADS) /* no code of a rendering: nobody asks what it loses */
         r.lead = now.lead;
     return rendering_code(r);
+}
+
+/* What the answer to a prompt says of a rendering. */
+static float loss_of(const struct node_renderings *r, const struct node_client_kind *k,
+                     unsigned number, struct rendering rendering,
+                     const struct node_rendered_answer *answer, float *widest)
+{
+    struct node_reading of = node_print_read(&r->prints[number], rendering);
+    bool is_now = rendering_code(rendering) == rendering_code(k->rendering);
+    double recorded = answer->predicted_tokens;
+    struct witness known = {.to = is_now ? recorded : 0};
+    bool counts_less = true;
+    if (!is_new(k, &r->prints[number].form)) { /* it differs behind the head alone */
+        double head = answer->prompt_tokens * (double)of.head / (double)(of.all > 0 ? of.all : 1);
+        known.to = is_now ? recorded : number_min(recorded, head);
+        known.from = answer->sure ? known.to : 0;
+        counts_less = answer->sure || !is_now;
+    }
+    float off = off_by(r, number, &of, answer, &known);
+    *widest = fmaxf(*widest, fabsf(off));
+    if (off >= 0)
+        return off;
+    return counts_less ? -off * forgotten_weight : 0;
 }
 
 /* Adds what the answer says; false: to all the same. */
@@ -466,25 +387,25 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
 {
     float losses[RENDERING_CODES], least = 2, most = 0;
     const struct http_prompt_form *form = &r->prints[number].form;
-    uint8_t now = rendering_code(k->rendering);
-    if (!is_new(k, form))
+    bool says_all = is_new(k, form);
+    if (!says_all && !http_prompt_has_late(form))
         return false;
     /* What only the index explains was sent when no prints were kept, or by another router: other
      * renderings have no such witness. */
-    if (off_by(r, number, k->rendering, answer, 0) > told_apart &&
-        off_by(r, number, k->rendering, answer, answer->predicted_tokens) <= told_apart)
+    struct node_reading now = node_print_read(&r->prints[number], k->rendering);
+    if (off_by(r, number, &now, answer, &(struct witness){0}) > told_apart &&
+        off_by(r, number, &now, answer, &(struct witness){.to = answer->predicted_tokens}) <=
+            told_apart)
         return false;
     float widest = small_share;
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         losses[i] = -1;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
-        uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
-        if (losses[alike] < 0) {
-            float off = off_by(r, number, rendering_of(alike), answer,
-                               alike == now ? answer->predicted_tokens : 0);
-            losses[alike] = off > 0 ? off : -off * forgotten_weight;
-            widest = fabsf(off) > widest ? fabsf(off) : widest;
-        }
+        struct rendering other = says_all ? rendering_of((uint8_t)i) : k->rendering;
+        other.late_first = rendering_of((uint8_t)i).late_first;
+        uint8_t alike = seen_alike(form, other, k->rendering);
+        if (losses[alike] < 0)
+            losses[alike] = loss_of(r, k, number, rendering_of(alike), answer, &widest);
         losses[i] = losses[alike];
         least = losses[i] < least ? losses[i] : least;
         most = losses[i] > most ? losses[i] : most;
@@ -569,7 +490,7 @@ void node_renderings_each(struct node_renderings *r, const struct node_client_ki
     for (uint32_t back = 0; back < NODE_PRINTS_MAX && back < r->stamp && max > 0; back++) {
         unsigned number = (r->stamp - back) % NODE_PRINTS_MAX;
         const struct print_head *head = &r->heads[number];
-        const struct print *print = &r->prints[number];
+        const struct node_print *print = &r->prints[number];
         if (head->stamp == 0 || head->kind != kind || head->replica == NO_REPLICA || head->is_void)
             continue;
         r->chain.length = print->length;

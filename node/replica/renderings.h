@@ -18,12 +18,14 @@
  *   - A router may begin beside engines that hold its clients' conversations. Then more is cached
  *     than its prints explain, and a conversation whose head is its own looks like one whose head
  *     does not count. So an answer counts if it is to the first turn of a conversation, or if heads
- *     were seen to change from turn to turn: no engine holds what was never sent before.
+ *     were seen to change from turn to turn: no engine holds what was never sent before. All others
+ *     say only where late system messages stand: of a conversation that went on without a cached
+ *     prefix, where nothing that was recorded there is old enough to be forgotten.
  *   - Losses fade, so what is learned can be unlearned. Each change asks for more evidence for a
  *     while, so a fleet whose engines differ does not swing to and fro.
  *
- * A kind is watched when it is new, when its rendering changed, and when answers are at odds with
- * what was predicted; each watch in vain makes the next one wait longer. All else costs a look-up.
+ * A kind is watched when it is new, when a late system message comes for the first time, when its
+ * rendering changed, and when answers are at odds with what was predicted; each watch in vain makes the next one wait longer. All else costs a look-up.
  *
  * Bounds: NODE_KINDS_MAX kinds, of which the one used longest ago gives way; NODE_PRINTS_MAX prints
  * of all kinds together, in a ring.
@@ -69,6 +71,7 @@ struct node_client_kind {
     uint32_t answers;    /* that told renderings apart since, */
     uint32_t taught;     /* and those that it was learned from */
     float loss[RENDERING_CODES];
+    bool had_late;                      /* a prompt had a late system message once */
     uint32_t heads_changed, heads_kept; /* from turn to turn of a conversation, while watched */
     uint32_t watch;                     /* requests that are still kept */
     uint32_t quiet;                     /* answers until the next watch may begin */

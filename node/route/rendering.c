@@ -128,7 +128,7 @@ static bool has_choice(const struct http_prompt_form *form)
         if (i != HTTP_PROMPT_SYSTEM && i != HTTP_PROMPT_TEXT && form->parts[i].end.bytes > 0)
             return true;
     }
-    return (form->arguments.low | form->arguments.high) != 0;
+    return (form->arguments.low | form->arguments.high) != 0 || http_prompt_has_late(form);
 }
 
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
