@@ -313,13 +313,14 @@ struct witness {
 };
 
 /* By how much of the prompt the answer is off: positive, more was cached. */
-static float off_by(const struct node_renderings *r, unsigned number, const struct node_reading *of,
+static float off_by(const struct node_renderings *r, unsigned number, struct rendering rendering,
                     const struct node_rendered_answer *answer, const struct witness *known)
 {
+    struct node_reading of = node_print_read(&r->prints[number], rendering);
     struct node_shared shared;
-    if (of->all == 0 || !shared_at(r, number, of, &shared))
+    if (of.all == 0 || !shared_at(r, number, &of, &shared))
         return 0;
-    double scale = answer->prompt_tokens / (double)of->all;
+    double scale = answer->prompt_tokens / (double)of.all;
     double from = number_max((double)shared.from * scale, known->from) * (1 - uneven);
     double to = number_max((double)shared.to * scale, known->to) * (1 + uneven);
     double grain =
@@ -351,67 +352,28 @@ static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering 
     r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
     if (form->parts[HTTP_PROMPT_HEADER].end.bytes == 0)
         r.counts_header = now.counts_header;
-    if (!http_prompt_has_late(form))
-        r.late_first = now.late_first;
+    r.late_first = now.late_first; /* weigh_late() tells these apart */
     if (r.lead >= RENDERING_LEADS) /* no code of a rendering: nobody asks what it loses */
         r.lead = now.lead;
     return rendering_code(r);
 }
 
-/* What the answer to a prompt says of a rendering. */
-static float loss_of(const struct node_renderings *r, const struct node_client_kind *k,
-                     unsigned number, struct rendering rendering,
-                     const struct node_rendered_answer *answer, float *widest)
+static float loss_by(float off)
 {
-    struct node_reading of = node_print_read(&r->prints[number], rendering);
-    bool is_now = rendering_code(rendering) == rendering_code(k->rendering);
-    double recorded = answer->predicted_tokens;
-    struct witness known = {.to = is_now ? recorded : 0};
-    bool counts_less = true;
-    if (!is_new(k, &r->prints[number].form)) { /* it differs behind the head alone */
-        double head = answer->prompt_tokens * (double)of.head / (double)(of.all > 0 ? of.all : 1);
-        known.to = is_now ? recorded : number_min(recorded, head);
-        known.from = answer->sure ? known.to : 0;
-        counts_less = answer->sure || !is_now;
-    }
-    float off = off_by(r, number, &of, answer, &known);
-    *widest = fmaxf(*widest, fabsf(off));
-    if (off >= 0)
-        return off;
-    return counts_less ? -off * forgotten_weight : 0;
+    return off > 0 ? off : -off * forgotten_weight;
 }
 
-/* Adds what the answer says; false: to all the same. */
-static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigned number,
-                  const struct node_rendered_answer *answer)
+/* Of `losses`, one for each rendering, as a share of the widest difference; false: they say all the
+ * same, or none explains the answer. */
+static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_CODES],
+                       float widest)
 {
-    float losses[RENDERING_CODES], least = 2, most = 0;
-    const struct http_prompt_form *form = &r->prints[number].form;
-    bool says_all = is_new(k, form);
-    if (!says_all && !http_prompt_has_late(form))
-        return false;
-    /* What only the index explains was sent when no prints were kept, or by another router: other
-     * renderings have no such witness. */
-    struct node_reading now = node_print_read(&r->prints[number], k->rendering);
-    if (off_by(r, number, &now, answer, &(struct witness){0}) > told_apart &&
-        off_by(r, number, &now, answer, &(struct witness){.to = answer->predicted_tokens}) <=
-            told_apart)
-        return false;
-    float widest = small_share;
-    for (unsigned i = 0; i < RENDERING_CODES; i++)
-        losses[i] = -1;
+    float least = 2, most = 0;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
-        struct rendering other = says_all ? rendering_of((uint8_t)i) : k->rendering;
-        other.late_first = rendering_of((uint8_t)i).late_first;
-        uint8_t alike = seen_alike(form, other, k->rendering);
-        if (losses[alike] < 0)
-            losses[alike] = loss_of(r, k, number, rendering_of(alike), answer, &widest);
-        losses[i] = losses[alike];
-        least = losses[i] < least ? losses[i] : least;
-        most = losses[i] > most ? losses[i] : most;
+        least = fminf(losses[i], least);
+        most = fmaxf(losses[i], most);
     }
-    if (most - least < told_apart ||
-        least > told_apart) /* of what none explains nothing is learned */
+    if (most - least < told_apart || least > told_apart)
         return false;
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         k->loss[i] = k->loss[i] * fade + losses[i] / widest;
@@ -419,6 +381,59 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
     if (k->margin > margin_min)
         k->margin = fmaxf(k->margin * margin_fade, margin_min);
     return true;
+}
+
+/* What the answer says of all but late system messages. */
+static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigned number,
+                  const struct node_rendered_answer *answer)
+{
+    static const struct witness nobody = {0};
+    const struct witness index = {.to = answer->predicted_tokens};
+    float losses[RENDERING_CODES], widest = small_share;
+    const struct http_prompt_form *form = &r->prints[number].form;
+    if (!is_new(k, form))
+        return false;
+    /* What only the index explains was sent when no prints were kept, or by another router: other
+     * renderings have no such witness. */
+    if (off_by(r, number, k->rendering, answer, &nobody) > told_apart &&
+        off_by(r, number, k->rendering, answer, &index) <= told_apart)
+        return false;
+    for (unsigned i = 0; i < RENDERING_CODES; i++)
+        losses[i] = -1;
+    for (unsigned i = 0; i < RENDERING_CODES; i++) {
+        uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
+        if (losses[alike] < 0) {
+            bool is_now = alike == rendering_code(k->rendering);
+            float off = off_by(r, number, rendering_of(alike), answer, is_now ? &index : &nobody);
+            losses[alike] = loss_by(off);
+            widest = fmaxf(fabsf(off), widest);
+        }
+        losses[i] = losses[alike];
+    }
+    return add_losses(k, losses, widest);
+}
+
+/* What it says of late system messages which this replica had not been sent: was what is said
+ * before them found, or the head alone? The head is the same in both readings, so the index knows
+ * it in both. */
+static bool weigh_late(struct node_renderings *r, struct node_client_kind *k, unsigned number,
+                       const struct node_rendered_answer *answer)
+{
+    struct rendering now = k->rendering, other = now;
+    other.late_first = !now.late_first;
+    struct node_reading of = node_print_read(&r->prints[number], now);
+    if (of.all == 0)
+        return false;
+    double recorded = answer->predicted_tokens;
+    double head = number_min(recorded, answer->prompt_tokens * (double)of.head / (double)of.all);
+    const struct witness index = {answer->sure ? recorded : 0, recorded}, of_head = {0, head};
+    float off = off_by(r, number, now, answer, &index);
+    float off_other = off_by(r, number, other, answer, &of_head);
+    float loss = off < 0 && !answer->sure ? 0 : loss_by(off), loss_other = loss_by(off_other);
+    float losses[RENDERING_CODES];
+    for (unsigned i = 0; i < RENDERING_CODES; i++)
+        losses[i] = rendering_of((uint8_t)i).late_first == now.late_first ? loss : loss_other;
+    return add_losses(k, losses, fmaxf(small_share, fmaxf(fabsf(off), fabsf(off_other))));
 }
 
 /* Of those that lose least the one that differs least from the present one, and then the plainest,
@@ -479,7 +494,10 @@ bool node_renderings_answered(struct node_renderings *r, const struct node_rende
     if (head == NULL || head->kind != what->kind - 1 || head->replica == NO_REPLICA ||
         rendering_code(what->rendering) != rendering_code(k->rendering))
         return false;
-    return weigh(r, k, what->print - 1u, answer) && change(r, k, now_ms);
+    bool says = weigh(r, k, what->print - 1u, answer);
+    if (what->late_new)
+        says |= weigh_late(r, k, what->print - 1u, answer);
+    return says && change(r, k, now_ms);
 }
 
 void node_renderings_each(struct node_renderings *r, const struct node_client_kind *k, unsigned max,

@@ -18,9 +18,10 @@
  *   - A router may begin beside engines that hold its clients' conversations. Then more is cached
  *     than its prints explain, and a conversation whose head is its own looks like one whose head
  *     does not count. So an answer counts if it is to the first turn of a conversation, or if heads
- *     were seen to change from turn to turn: no engine holds what was never sent before. All others
- *     say only where late system messages stand: of a conversation that went on without a cached
- *     prefix, where nothing that was recorded there is old enough to be forgotten.
+ *     were seen to change from turn to turn: no engine holds what was never sent before.
+ *   - Where late system messages stand is told by answers to prompts that bring new ones to a
+ *     replica: what was said before them was cached, or the head alone. Less than all counts only
+ *     if nothing that was recorded there is old enough to be forgotten.
  *   - Losses fade, so what is learned can be unlearned. Each change asks for more evidence for a
  *     while, so a fleet whose engines differ does not swing to and fro.
  *
@@ -58,6 +59,8 @@ struct node_rendered {
     uint64_t key;   /* and its key: another kind may have its place since */
     uint16_t print; /* the same of its print; 0: it has none */
     uint32_t stamp; /* of the print */
+    uint64_t late;  /* the id of its late system messages; 0: it has none */
+    bool late_new;  /* the replica that it went to had not been sent them */
 };
 
 struct node_client_kind {

@@ -46,6 +46,8 @@ struct world {
         } held[HELD_MAX];
         unsigned count;
     } caches[REPLICAS], index[REPLICAS]; /* of the engines; of the router */
+    struct hash128 lates[REPLICAS][HELD_MAX];
+    unsigned late_count[REPLICAS];
     uint64_t now_ms;
     unsigned changes, requests;
 };
@@ -100,7 +102,8 @@ static void write_prompt(const struct habit *h, unsigned session, unsigned turns
     http_prompt_close(&prompt);
     http_prompt_open(&prompt, HTTP_PROMPT_TEXT);
     for (unsigned i = 0; i <= turns; i++) {
-        say(i == 0 ? HTTP_PROMPT_BY_USER : HTTP_PROMPT_BY_OTHER, session * 1000 + i, 2000);
+        say(i == 0 ? HTTP_PROMPT_BY_USER : HTTP_PROMPT_BY_OTHER, session * 1000 + i,
+            h->late > 0 ? 12000 : 2000);
         if (h->late > 0 && (i + 1) % h->late == 0)
             say(HTTP_PROMPT_BY_SYSTEM, session * 1000 + 500 + i, 300);
     }
@@ -156,10 +159,25 @@ static struct node_rendered_answer serve(struct world *w, const struct habit *h,
                                          .sure = !h->unsure};
 }
 
+/* Whether the replica had not been sent the late system messages that it is sent now. */
+static bool brings_late(struct world *w, unsigned replica)
+{
+    const struct hash128 *late = &prompt.form.late;
+    struct hash128 *sent = w->lates[replica];
+    for (unsigned i = 0; i < w->late_count[replica] && i < HELD_MAX; i++) {
+        if (sent[i].low == late->low)
+            return false;
+    }
+    sent[w->late_count[replica]++ % HELD_MAX] = *late;
+    return http_prompt_has_late(&prompt.form);
+}
+
 static void request(struct world *w, const struct habit *h)
 {
     unsigned session = (unsigned)prng_below(&prng, SESSIONS);
     unsigned replica = (unsigned)prng_below(&prng, REPLICAS);
+    if (h->late > 0 && prng_below(&prng, 4) > 0) /* where it was, mostly */
+        replica = session % REPLICAS;
     if (h->new_sessions && prng_below(&prng, 4) == 0)
         write_prompt(h, 1000 + w->requests, 0);
     else
@@ -168,6 +186,7 @@ static void request(struct world *w, const struct habit *h)
     static struct chain chain;
     if (h->many_routers && prng_below(&prng, 2) == 0) { /* all that is heard of it is its chain */
         (void)serve(w, h, replica);
+        (void)brings_late(w, replica);
         joined(w->kind != NULL ? w->kind->rendering : (struct rendering){0}, &chain);
         keep(&w->index[replica], &chain);
         return;
@@ -177,6 +196,7 @@ static void request(struct world *w, const struct habit *h)
     struct node_rendered what = node_renderings_of(w->r, w->kind);
     node_renderings_print(w->r, w->kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w->r, &what, replica);
+    what.late_new = brings_late(w, replica);
     joined(what.rendering, &chain);
     double predicted = find(&w->index[replica], &chain);
     keep(&w->index[replica], &chain);
@@ -300,10 +320,9 @@ static void late_system_messages_that_stay_are_left_in_place(void **state)
         {.late = 1, .line_of_session = true, .new_sessions = true},
         {.late = 1, .forgets = 20},
     };
-    unsigned wrong = 0;
     for (size_t i = 0; i < ARRAY_LEN(habits); i++) {
+        unsigned wrong = 0;
         for (uint64_t seed = 1; seed <= 20; seed++) {
-            bool forgets = habits[i].forgets > 0 && !habits[i].unsure;
             if (seed % 2 == 0)
                 warm_world_begin(&habits[i], seed);
             else
@@ -312,13 +331,11 @@ static void late_system_messages_that_stay_are_left_in_place(void **state)
                 request(&w, &habits[i]);
                 wrong += w.kind != NULL && w.kind->rendering.late_first;
             }
-            if (w.changes > 0 && !forgets)
-                fail_msg("habit %u, seed %u: %u changes", (unsigned)i, (unsigned)seed, w.changes);
             node_renderings_destroy(w.r);
         }
+        print_message("in place, habit %u: wrong for %u of 10000 requests\n", (unsigned)i, wrong);
+        assert_in_range(wrong, 0, habits[i].forgets > 0 && !habits[i].unsure ? 200 : 0);
     }
-    print_message("late messages in place: wrong for %u of 50000 requests\n", wrong);
-    assert_in_range(wrong, 0, 200);
 }
 
 static void where_late_system_messages_stand_is_unlearned(void **state)
@@ -332,7 +349,7 @@ static void where_late_system_messages_stand_is_unlearned(void **state)
         for (unsigned i = 0; i < 300; i++)
             request(&w, &moves);
         for (unsigned i = 0; i < REPLICAS; i++) { /* another version, in all places */
-            w.caches[i].count = w.index[i].count = 0;
+            w.caches[i].count = w.index[i].count = w.late_count[i] = 0;
             node_renderings_forget(w.r, i);
         }
         unsigned n = learned_after(&w, &stays, 3 * LEARNED_WITHIN);
