@@ -81,6 +81,7 @@ void node_renderings_check(const struct node_renderings *r)
         CHECK(k->watch <= WATCH && k->rendering.lead < RENDERING_LEADS);
         CHECK(k->key == r->keys[i]);
         CHECK(k->key == 0 || (k->margin >= margin_first && k->margin <= margin_max));
+        CHECK(k->key == 0 || (k->margin_late >= margin_first && k->margin_late <= margin_max));
         for (unsigned n = 0; n < i; n++)
             CHECK(k->key == 0 || r->kinds[n].key != k->key);
     }
@@ -145,7 +146,8 @@ struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct 
                                    .watch = WATCH,
                                    .quiet = WATCH,
                                    .patience = 2 * WATCH,
-                                   .margin = margin_first};
+                                   .margin = margin_first,
+                                   .margin_late = margin_first};
     k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
     k->model_len = (uint8_t)put(k->model, sizeof k->model, model);
     return k;
@@ -363,6 +365,12 @@ static float loss_by(float off)
     return off > 0 ? off : -off * forgotten_weight;
 }
 
+/* The first one does not. */
+static float margin_faded(float margin)
+{
+    return margin > margin_min ? fmaxf(margin * margin_fade, margin_min) : margin;
+}
+
 /* Of `losses`, one for each rendering, as a share of the widest difference; false: they say all the
  * same, or none explains the answer. */
 static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_CODES],
@@ -378,8 +386,8 @@ static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         k->loss[i] = k->loss[i] * fade + losses[i] / widest;
     k->answers++;
-    if (k->margin > margin_min)
-        k->margin = fmaxf(k->margin * margin_fade, margin_min);
+    k->margin = margin_faded(k->margin);
+    k->margin_late = margin_faded(k->margin_late);
     return true;
 }
 
@@ -451,10 +459,12 @@ static bool change(struct node_renderings *r, struct node_client_kind *k, uint64
             best = other;
         }
     }
-    if (now - least < k->margin || least > now / 2)
+    bool late_alone = distance(best, k->rendering) == (best.late_first != k->rendering.late_first);
+    float *margin = late_alone ? &k->margin_late : &k->margin;
+    if (now - least < *margin || least > now / 2)
         return false;
     node_renderings_set(k, best, NODE_RENDERING_ANSWERS, now_ms);
-    k->margin = fminf(fmaxf(k->margin, margin_min) * margin_growth, margin_max);
+    *margin = fminf(fmaxf(*margin, margin_min) * margin_growth, margin_max);
     r->stats.learned++;
     return true;
 }

@@ -80,7 +80,7 @@ struct node_client_kind {
     uint32_t quiet;                     /* answers until the next watch may begin */
     uint32_t patience;                  /* how many that will be after the next one in vain */
     float surprise;                     /* how often answers were at odds lately */
-    float margin;                       /* that a change asks for */
+    float margin, margin_late; /* that a change asks for: of anything; of late messages alone */
     uint8_t agent_len, model_len;
     char agent[NODE_KIND_AGENT_MAX];
     char model[NODE_KIND_MODEL_MAX]; /* cut */

@@ -12,6 +12,7 @@
 enum {
     REPLICAS = 6,
     SESSIONS = 18,
+    TURNS = 20,
     HELD_MAX = 400,
     TOKEN_BYTES = 4,
     BLOCK_TOKENS = 16,
@@ -159,6 +160,13 @@ static struct node_rendered_answer serve(struct world *w, const struct habit *h,
                                          .sure = !h->unsure};
 }
 
+/* What is said in a session after its last turn: the same again; where late messages tell
+ * something, something else. */
+static unsigned talk_of(const struct world *w, const struct habit *h, unsigned session)
+{
+    return session + (h->late > 0 ? SESSIONS * (w->turns[session] / TURNS) : 0);
+}
+
 /* Whether the replica had not been sent the late system messages that it is sent now. */
 static bool brings_late(struct world *w, unsigned replica)
 {
@@ -181,7 +189,7 @@ static void request(struct world *w, const struct habit *h)
     if (h->new_sessions && prng_below(&prng, 4) == 0)
         write_prompt(h, 1000 + w->requests, 0);
     else
-        write_prompt(h, session, w->turns[session]++ % 20);
+        write_prompt(h, talk_of(w, h, session), w->turns[session]++ % TURNS);
     w->now_ms += 100;
     static struct chain chain;
     if (h->many_routers && prng_below(&prng, 2) == 0) { /* all that is heard of it is its chain */
@@ -253,7 +261,7 @@ static void warm_world_begin(const struct habit *h, uint64_t seed)
     world_begin(&w, seed);
     for (unsigned n = 0; n < 300; n++) {
         unsigned session = (unsigned)prng_below(&prng, SESSIONS);
-        write_prompt(h, session, w.turns[session]++ % 20);
+        write_prompt(h, talk_of(&w, h, session), w.turns[session]++ % TURNS);
         (void)serve(&w, h, (unsigned)prng_below(&prng, REPLICAS));
     }
 }
@@ -555,7 +563,7 @@ static void prints_are_joined_anew(void **state)
     struct node_client_kind *k =
         node_renderings_kind(w.r, SLICE("client"), "chat", SLICE("model"), 1);
     struct node_rendered what = {.kind = 1};
-    write_prompt(&(struct habit){.line_changes = true, .late = 2}, 0, 3);
+    write_prompt(&(struct habit){.line_changes = true, .late = 1}, 0, 1);
     node_renderings_print(w.r, k, &prompt.form, &prompt.chain, &what);
     static struct chain wanted;
     for (unsigned code = 0; code < RENDERING_CODES; code++) {
