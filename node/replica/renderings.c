@@ -24,6 +24,9 @@ _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX <
  * enough (no cache holds what was never sent); after a change; and at most. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
+/* The same of late system messages at first: two answers that tell of a quarter of the prompt. One
+ * may be a conversation that a cache has lost. */
+static const float margin_late_first = 0.75f;
 /* What tells something; and the share of a prompt in which renderings must differ for an answer to
  * say as much as any other. */
 static const float told_apart = 0.05f, small_share = 0.3f;
@@ -81,7 +84,7 @@ void node_renderings_check(const struct node_renderings *r)
         CHECK(k->watch <= WATCH && k->rendering.lead < RENDERING_LEADS);
         CHECK(k->key == r->keys[i]);
         CHECK(k->key == 0 || (k->margin >= margin_first && k->margin <= margin_max));
-        CHECK(k->key == 0 || (k->margin_late >= margin_first && k->margin_late <= margin_max));
+        CHECK(k->key == 0 || (k->margin_late >= margin_late_first && k->margin_late <= margin_max));
         for (unsigned n = 0; n < i; n++)
             CHECK(k->key == 0 || r->kinds[n].key != k->key);
     }
@@ -147,7 +150,7 @@ struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct 
                                    .quiet = WATCH,
                                    .patience = 2 * WATCH,
                                    .margin = margin_first,
-                                   .margin_late = margin_first};
+                                   .margin_late = margin_late_first};
     k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
     k->model_len = (uint8_t)put(k->model, sizeof k->model, model);
     return k;
