@@ -53,6 +53,9 @@ enum { SHOW_WHY_BYTES = 32 };
 /* What keeps it from being chosen, and for how long where that is known, in one word:
  * "errors:4.1s"; "-": nothing. */
 const char *show_replica_why(const json_t *replica, char out[SHOW_WHY_BYTES]);
+/* The same in a phrase; "": nothing is wrong. */
+enum { SHOW_WHY_TEXT_BYTES = 192 };
+const char *show_replica_why_text(const json_t *replica, char out[SHOW_WHY_TEXT_BYTES]);
 /* "down: its port refuses connections" beside the health "down": "its port refuses connections". */
 const char *show_reason(const char *text, const char *health);
 

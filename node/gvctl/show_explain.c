@@ -1,7 +1,7 @@
 /* A router's choice for a request, and that of each router. */
 #include "node/gvctl/show_internal.h"
 
-enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24 };
+enum { NAME_WIDTH = 28, COLUMN_WIDTH = 27 };
 
 static bool is_due(const json_t *explained, const char *choice)
 {
@@ -237,6 +237,8 @@ static json_t *all_replicas(json_t *nodes)
     return names;
 }
 
+/* Each router estimates the prompt by what it has learned. So CACHED of one is shown beside its own
+ * estimate: beside another's it may be more than all. */
 static void show_row(json_t *nodes, const char *replica)
 {
     printf("%-*s", NAME_WIDTH, replica);
@@ -247,26 +249,9 @@ static void show_row(json_t *nodes, const char *replica)
         const json_t *r = find_replica(node, replica);
         char cell[64] = "-";
         if (r != NULL)
-            (void)snprintf(cell, sizeof cell, "%c%9.3f %10.0f",
+            (void)snprintf(cell, sizeof cell, "%c%9.3f %6.0f of %6.0f",
                            fields_equal(node, "choice", replica) ? '>' : ' ',
-                           fields_number(r, "cost_s"), fields_number(r, "cached_tokens"));
-        printf(" %*s", COLUMN_WIDTH, cell);
-    }
-    printf("\n");
-}
-
-/* How long each router takes the prompt to be: it goes by what it has learned, so CACHED of one is
- * to be held against its own figure. */
-static void show_prompts(json_t *nodes)
-{
-    printf("%-*s", NAME_WIDTH, "(the prompt)");
-    const char *key;
-    json_t *node;
-    json_object_foreach(nodes, key, node)
-    {
-        char cell[64] = "-";
-        if (json_is_number(json_object_get(node, "prompt_tokens")))
-            (void)snprintf(cell, sizeof cell, "%10s %10.0f", "",
+                           fields_number(r, "cost_s"), fields_number(r, "cached_tokens"),
                            fields_number(node, "prompt_tokens"));
         printf(" %*s", COLUMN_WIDTH, cell);
     }
@@ -318,10 +303,9 @@ int show_explain_all(const struct show *how, const json_t *answer)
     printf("\n%-*s", NAME_WIDTH, "REPLICA");
     json_object_foreach(nodes, key, node)
     {
-        printf(" %*s", COLUMN_WIDTH, "COST s     CACHED");
+        printf(" %*s", COLUMN_WIDTH, "COST s CACHED of PROMPT");
     }
     printf("\n");
-    show_prompts(nodes);
     json_t *replicas = all_replicas(nodes);
     json_t *unused;
     const char *name;
@@ -341,8 +325,9 @@ int show_explain_all(const struct show *how, const json_t *answer)
             show_last_resort(node);
         }
     }
-    printf("\n> marks the choice of each router; CACHED is in tokens, of those that the\n"
-           "prompt is believed to have there\n");
+    printf(
+        "\n> marks the choice of each router. CACHED of PROMPT: tokens, as that router estimates\n"
+        "them: routers differ until each has learned how many the engine counts.\n");
     show_policies(nodes);
     return 0;
 }

@@ -63,6 +63,28 @@ static void show_refusing(const json_t *list)
                        : "Give the router the engines' API key: --replica-api-key-file FILE.");
 }
 
+/* Those that are asked for any model, as they list none, and what to do about it. */
+static void show_listless(const json_t *list)
+{
+    size_t i;
+    const json_t *r;
+    bool any = false;
+    json_array_foreach(list, i, r)
+    {
+        const json_t *models = json_object_get(r, "models");
+        if (!json_is_number(json_object_get(models, "list_status")) ||
+            fields_has_text(models, "label") || !fields_equal(r, "health", "up"))
+            continue;
+        printf("%s%s lists no models: GET /v1/models answered %.0f%s.\n", any ? "" : "\n",
+               fields_text(r, "name"), fields_number(models, "list_status"),
+               fields_number(models, "list_status") == 200 ? ", but no list" : "");
+        any = true;
+    }
+    if (any)
+        printf("It may be asked for any model. If it is no engine, correct its host, port or path; "
+               "if it is one,\nname its model by a label (http://HOST:PORT#model=NAME).\n");
+}
+
 static void show_routers(const json_t *list)
 {
     size_t i;
@@ -107,11 +129,23 @@ const char *show_reason(const char *text, const char *health)
     return strncmp(text, health, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
+/* What its health check answered, where that is why; "": something else is, or there was no
+ * answer. */
+static const char *check_status(const json_t *r, char out[16])
+{
+    out[0] = '\0';
+    bool why = fields_equal(r, "why", "checks") || fields_equal(r, "why", "leaving");
+    if (why && json_is_number(json_object_get(r, "check_status")))
+        (void)snprintf(out, 16, "%.0f", fields_number(r, "check_status"));
+    return out;
+}
+
 const char *show_replica_why(const json_t *r, char out[SHOW_WHY_BYTES])
 {
     const char *why = fields_text(r, "why");
-    const char *sign = strcmp(why, "stalled") == 0 ? fields_text(r, "stalled") : "";
-    char left[16] = "";
+    char left[16] = "", status[16];
+    const char *sign =
+        strcmp(why, "stalled") == 0 ? fields_text(r, "stalled") : check_status(r, status);
     if (why[0] == '\0' && fields_number(r, "ranks") > 0) {
         (void)snprintf(out, SHOW_WHY_BYTES, "ranks:%.0f", fields_number(r, "ranks"));
         return out;
@@ -121,6 +155,16 @@ const char *show_replica_why(const json_t *r, char out[SHOW_WHY_BYTES])
     if (json_is_number(json_object_get(r, "why_for_ms")))
         (void)snprintf(left, sizeof left, ":%.1fs", fields_number(r, "why_for_ms") / 1000);
     (void)snprintf(out, SHOW_WHY_BYTES, "%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left);
+    return out;
+}
+
+const char *show_replica_why_text(const json_t *r, char out[SHOW_WHY_TEXT_BYTES])
+{
+    char status[16];
+    bool answered = check_status(r, status)[0] != '\0';
+    (void)snprintf(out, SHOW_WHY_TEXT_BYTES, "%s%s%s",
+                   fields_has_text(r, "why_text") ? fields_text(r, "why_text") : "",
+                   answered ? " with status " : "", status);
     return out;
 }
 
@@ -140,6 +184,9 @@ static const char *next_of(const json_t *r)
         {"rejects", "compare its API key, model, chat template and version with its peers'"},
         {"broke", "the engine's log says why; gvctl drain keeps requests away"},
     };
+    double status = fields_number(r, "check_status");
+    if (fields_equal(r, "why", "checks") && status > 0 && status < 500)
+        return "is the engine there? Its host (sent as Host), port, or health-path is wrong";
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (fields_equal(r, "why", rows[i].why))
             return rows[i].next;
@@ -161,8 +208,9 @@ static void show_not_up(const json_t *list)
         if (!told || found++ >= SHOWN_MAX)
             continue;
         const char *next = next_of(r);
+        char why[SHOW_WHY_TEXT_BYTES];
         printf("%s- %s  %s%s%s\n", found == 1 ? "\n" : "", fields_text(r, "name"),
-               fields_text(r, "why_text"), next[0] != '\0' ? ": " : "", next);
+               show_replica_why_text(r, why), next[0] != '\0' ? ": " : "", next);
     }
     json_decref(rows);
     if (found > SHOWN_MAX)
@@ -181,6 +229,7 @@ static const char replicas_legend[] =
     "\n"
     "HEALTH: avoided replicas are up, and get a request only where no other will do.\n"
     "WHY: what keeps it from being chosen, and for how long where that is known;\n"
+    "checks:503: its health check fails, by answers of that status;\n"
     "ranks:4: its data-parallel ranks are chosen instead, NAME@0 and those below it.\n"
     "MODELS: as many as the engine lists; 2? were learned from clients' requests;\n"
     "refused: the engine refuses to tell (401 or 403) and none is known; - none is known.\n"
@@ -246,6 +295,7 @@ int show_replicas(const struct show *how, const json_t *list)
     show_not_up(list);
     show_routers(list);
     show_refusing(list);
+    show_listless(list);
     printf("%s", how->verbose ? replicas_legend : "");
     return 0;
 }

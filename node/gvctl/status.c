@@ -141,9 +141,10 @@ static json_t *not_up(const json_t *replicas)
     const json_t *r;
     json_array_foreach(rows, i, r)
     {
-        const char *why = fields_has_text(r, "why_text") ? fields_text(r, "why_text") : "";
+        char why[SHOW_WHY_TEXT_BYTES];
         (void)json_array_append_new(out, json_pack("{s:s,s:s,s:s}", "name", fields_text(r, "name"),
-                                                   "health", show_replica_health(r), "why", why));
+                                                   "health", show_replica_health(r), "why",
+                                                   show_replica_why_text(r, why)));
     }
     json_decref(rows);
     return out;

@@ -258,10 +258,30 @@ void node_models_unlist(struct node_models *m, unsigned replica)
     node_replica_set_remove(&m->told, replica);
 }
 
+void node_models_unknow(struct node_models *m, unsigned replica)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    node_replica_set_remove(&m->told, replica);
+    for (unsigned i = 0; i < m->used; i++)
+        node_replica_set_remove(&m->rows[i].serving, replica);
+}
+
 bool node_models_listed(const struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
     return node_replica_set_has(&m->told, replica);
+}
+
+bool node_models_all_listed(const struct node_models *m, unsigned count)
+{
+    CHECK(count <= NODE_REPLICAS_MAX);
+    for (unsigned i = 0; i * 64 < count; i++) {
+        unsigned bits = count - i * 64;
+        uint64_t all = bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+        if ((m->told.words[i] & all) != all)
+            return false;
+    }
+    return true;
 }
 
 /* --- what clients' requests teach ------------------------------------------------------------ */
@@ -352,6 +372,13 @@ void node_models_deny(struct node_models *m, unsigned replica, struct slice name
                              .until_ms = m->denied_until_ms & 0xffffffffffff,
                              .replica = replica,
                              .state = state};
+}
+
+void node_models_doubt(struct node_models *m, unsigned replica, struct slice name)
+{
+    unsigned number = row_find(m, name);
+    if (number != ROW_NONE && !node_models_listed(m, replica))
+        node_replica_set_remove(&m->rows[number].serving, replica);
 }
 
 void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t asked_ms)

@@ -5,6 +5,8 @@
  * Clients' requests teach what it serves:
  *   - A successful answer for a model: it serves that one. It may still serve all others.
  *   - A 404 that names the model as unknown: it does not serve it, for NODE_MODELS_DENIED_MS.
+ *   - Any other 404 where a peer answers well, or there is no peer: it may be another engine by
+ *     now, and whether it serves the model is not known.
  *
  * The first counts only while the replica has not listed its models. A list is as old as it is: a
  * 404 of a replica that has listed the model counts until the replica has listed its models again,
@@ -115,7 +117,11 @@ bool node_models_any_on_demand(const struct node_models *m);
 void node_models_forget(struct node_models *m, unsigned replica);
 /* The replica refuses to list its models from now on: what it listed counts as learned. */
 void node_models_unlist(struct node_models *m, unsigned replica);
+/* What it listed, and what it answered for, was another engine's: it may serve any model. */
+void node_models_unknow(struct node_models *m, unsigned replica);
 bool node_models_listed(const struct node_models *m, unsigned replica);
+/* Whether all replicas of these numbers, from 0 on, have. */
+bool node_models_all_listed(const struct node_models *m, unsigned count);
 
 /* What a client's request taught of a replica. What went well is ignored of one that has listed its
  * models. */
@@ -123,6 +129,9 @@ void node_models_learn(struct node_models *m, unsigned replica, struct slice nam
 /* The same of a list that the replica gave a client. */
 void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name);
 void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
+/* It may be another engine than the one that answered for the model: that no longer counts. Ignored
+ * of one that has listed its models. */
+void node_models_doubt(struct node_models *m, unsigned replica, struct slice name);
 /* The replica has listed its models, asked at that time: what it denied before counts no more. */
 void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t asked_ms);
 /* Whether it lately denied the model. */

@@ -68,6 +68,8 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     uint8_t cured = k->breaker.cured;
     k->health = k->hint = NODE_HEALTH_UNKNOWN;
     k->asleep = k->models_stale = k->gone = k->refuses = k->tls_fails = false;
+    k->check_status = k->list_status = 0;
+    k->guessed_ms = 0;
     k->belief_held = k->packs = false;
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
     k->errors = k->broken = (struct node_backoff){0};

@@ -195,6 +195,9 @@ struct node_replica {
     unsigned answer_failures; /* in a row, for want of a connection or of its end */
     unsigned error_answers;   /* 5xx in a row */
     unsigned probes_refused;  /* bit 1 << enum node_probe: its last answer was 401 or 403 */
+    uint16_t check_status;    /* of its last health check; 0: it had no answer */
+    uint16_t list_status;     /* of its last answer to /v1/models that was no list; 0: it lists */
+    uint64_t guessed_ms;      /* when it was chosen on a guess last (route/serving.c); 0: never */
     bool models_stale;        /* its list of models may be that of another process */
     bool gone;                /* its port refused, and no probe succeeded since */
     uint64_t refused_ms;      /* when its port refused a check last */

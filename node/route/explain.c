@@ -57,6 +57,16 @@ static void put_text(struct json_writer *w, const char *key, struct slice text)
     json_slice(w, text);
 }
 
+/* Of HTTP; null: there is none. */
+static void put_status(struct json_writer *w, const char *key, unsigned status)
+{
+    json_key(w, key);
+    if (status > 0)
+        json_u64(w, status);
+    else
+        json_nil(w);
+}
+
 /* null: nobody knows. */
 static void put_context(struct json_writer *w, const struct node_router *r, unsigned replica)
 {
@@ -146,6 +156,8 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
 {
     const struct node_replica *k = &r->replicas[replica];
     struct node_need need = node_router_need(r, request);
+    if (node_router_is_unsure(r, request, k->server))
+        return "has listed no models, and others list this one";
     if (node_router_fit(r, replica, &need) != NODE_FIT_WELL) {
         bool not = node_router_fit(r, replica, &need) == NODE_FIT_NOT;
         (void)snprintf(room, WHY_BYTES, "its context of %" PRIu32 " tokens %s too short",
@@ -253,10 +265,13 @@ static const char *why_last_resort(const struct node_router *r, unsigned choice,
     return down ? node_standing_text(standing_of(r, k, now_ms).why) : "";
 }
 
-int node_router_explain(struct node_router *r, const struct node_request *request, uint64_t now_ms,
+int node_router_explain(struct node_router *r, const struct node_request *given, uint64_t now_ms,
                         struct buf *out)
 {
     struct node_size size = {0};
+    struct node_request copy = *given;
+    const struct node_request *request = &copy;
+    copy.no_guess = true; /* none is shown as if its turn for a guess were now */
     int err = node_router_evaluate(r, request, NULL, true, now_ms, &size);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
@@ -400,7 +415,8 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
                  : names.count > 0                                         ? "clients"
                                                                            : "nobody");
     put_text(w, "label", slice_of(r->replicas[number].model, r->replicas[number].model_len));
-    json_object_end(w);
+    put_status(w, "list_status", r->replicas[number].list_status); /* nil: it gave a list, or */
+    json_object_end(w);                                            /* was not asked, or refuses */
 }
 
 /* Whether it is chosen as others are, and if not, why and for how long. */
@@ -424,6 +440,7 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_bool(w, node_replica_backing_off(k, now_ms));
     json_key(w, "leaving");
     json_bool(w, k->signs.leaving);
+    put_status(w, "check_status", k->check_status); /* of its last health check */
     json_key(w, "stalled"); /* the sign by which it is known; empty: it is not */
     json_cstr(w, node_stall_name(node_router_replica_stall(r, (unsigned)(rank - r->replicas))));
 }

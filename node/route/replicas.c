@@ -414,6 +414,20 @@ void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t 
 {
     CHECK(replica < r->replica_count);
     node_models_listed_anew(r->models, replica, asked_ms);
+    node_router_replica_at(r, replica)->list_status = 0;
+}
+
+bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    bool news = k->list_status == 0;
+    k->list_status = (uint16_t)status;
+    if (node_models_listed(r->models, replica) || k->models_stale)
+        node_models_unknow(r->models, replica);
+    node_router_context_listed(r, replica, 0);
+    if (k->model_len > 0)
+        node_router_model_label_take(r, replica);
+    return news && !node_models_listed(r->models, replica);
 }
 
 void node_router_models_stale(struct node_router *r, unsigned replica, bool stale)
@@ -469,6 +483,11 @@ bool node_router_models_listed(const struct node_router *r, unsigned replica)
     return node_models_listed(r->models, node_router_server(r, replica));
 }
 
+void node_router_check_answered(struct node_router *r, unsigned replica, unsigned status)
+{
+    node_router_replica_at(r, replica)->check_status = (uint16_t)status;
+}
+
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
                                 unsigned status)
 {
@@ -479,6 +498,7 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
     else
         k->probes_refused &= ~(1u << probe);
     if (refused && probe == NODE_PROBE_MODELS) {
+        k->list_status = 0;
         node_models_unlist(r->models, replica);
         if (k->model_len > 0)
             node_router_model_label_take(r, replica);
@@ -505,4 +525,9 @@ void node_router_model_denied(struct node_router *r, unsigned replica, struct sl
                               uint64_t now_ms)
 {
     node_models_deny(r->models, node_router_server(r, replica), model, now_ms);
+}
+
+void node_router_model_doubted(struct node_router *r, unsigned replica, struct slice model)
+{
+    node_models_doubt(r->models, node_router_server(r, replica), model);
 }

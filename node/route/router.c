@@ -254,6 +254,7 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
         if (!candidates_collect(r, serving, request, excluded, choices[i].health, choices[i].takes,
                                 now_ms))
             continue;
+        node_router_candidates_sure(r, request, now_ms);
         node_router_candidates_fit(r, need);
         int err = r->candidate_count > 0 ? candidates_by_company(r, request, now_ms) : ERR_AGAIN;
         if (err == ERR_OK || choices[i].takes != TAKES_GOOD)
@@ -266,6 +267,7 @@ static int candidates_find(struct node_router *r, const struct node_request *req
                            const struct node_need *need, const uint64_t *excluded, uint64_t now_ms)
 {
     struct node_replica_set serving;
+    r->guess_any = false;
     if (request->replica_wanted >= 0) {
         memset(&serving, 0, sizeof serving);
         if ((unsigned)request->replica_wanted < r->replica_count)
@@ -439,6 +441,8 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     node_breaker_sent(process, now_ms);
     node_router_reject_sent(r, c->replica, request->kind, now_ms);
     process->signs.tried_ms = now_ms;
+    if (r->guess_any && node_replica_set_has(&r->guesses, replica->server))
+        process->guessed_ms = now_ms;
     r->last_resorts += process->health == NODE_HEALTH_DOWN;
     replica->prompt_tokens += work->prompt_tokens;
     replica->cached_tokens += work->cached_tokens;

@@ -96,6 +96,8 @@ struct node_request {
     bool too_long;         /* the same, whatever is known: the longest context is wanted */
     unsigned unpinned;     /* engines that cannot be told its rank: it goes to their address; bits
                           1 << enum node_engine */
+    bool no_guess;         /* it failed before, or waited for lists: while one that lists the model
+                              can be chosen, none is tried on a guess */
     bool answer_whole;     /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
     uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
@@ -292,6 +294,11 @@ void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t 
  * answered, or failed to answer, the question for its models. */
 void node_router_models_stale(struct node_router *r, unsigned replica, bool stale);
 bool node_router_models_are_stale(const struct node_router *r, unsigned replica);
+/* It answered the question for its models with this status and no list, as what is no engine does.
+ * It may serve any model from now on. What it had listed was another engine's; so was what it had
+ * answered for, if its process may be another one. Whether this is news, and no label names its
+ * model. */
+bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status);
 /* Whether the replica has listed its models. */
 bool node_router_models_listed(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
@@ -302,6 +309,8 @@ bool node_router_model_known(const struct node_router *r, struct slice model);
 bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
                           unsigned server);
 
+/* Before node_router_probed(): the status of the health check; 0: it had no answer. */
+void node_router_check_answered(struct node_router *r, unsigned replica, unsigned status);
 /* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes. A
  * replica that refuses to list its models no longer counts as having listed them. */
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
@@ -318,6 +327,9 @@ void node_router_model_served(struct node_router *r, unsigned replica, struct sl
 void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model);
 void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
                               uint64_t now_ms);
+/* It answered 404 for the model, in words that may mean anything, where another one answered well
+ * or none could: that it answered for the model no longer counts (node_models_doubt()). */
+void node_router_model_doubted(struct node_router *r, unsigned replica, struct slice model);
 /* What this router has under way there, and hears of it (node/replica/health.h). Called a few times
  * a second. */
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,

@@ -120,6 +120,8 @@ struct node_router {
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     struct node_under_way under_way[NODE_REPLICAS_MAX]; /* at each of these */
     unsigned candidate_count;
+    bool guess_any;                   /* some candidate would be a guess: */
+    struct node_replica_set guesses;  /* these */
     bool rejected_any;                /* some replica is avoided for this request, as it rejects */
     struct node_replica_set rejected; /* what others accept: these, at most half of all */
     uint32_t floors[NODE_REPLICAS_MAX];
@@ -395,6 +397,14 @@ enum node_fit node_router_fit(const struct node_router *r, unsigned replica,
  * or none that is present. */
 bool node_router_fit_keep(const struct node_router *r, const struct node_need *need,
                           struct node_replica_set *set);
+/* If some candidate lists the model: leaves those that are known to serve it, and of those that
+ * have not listed their models the ones whose turn it is to be tried on a guess. */
+void node_router_candidates_sure(struct node_router *r, const struct node_request *request,
+                                 uint64_t now_ms);
+/* Whether the replica (the server of its ranks) may serve the model, as it may any, while some
+ * candidate lists it. */
+bool node_router_is_unsure(const struct node_router *r, const struct node_request *request,
+                           unsigned server);
 /* Leaves the candidates that it fits; else those of unknown context; else the longest. */
 void node_router_candidates_fit(struct node_router *r, const struct node_need *need);
 /* Context lengths have changed. */

@@ -99,6 +99,71 @@ bool node_router_is_guess(const struct node_router *r, const struct node_request
     return !any_present(r, &surely);
 }
 
+/* Milliseconds between two requests on a guess at one replica. It may be no engine at all, and
+ * costs each of them another attempt; or it serves the model, and its first good answer says so. */
+enum { GUESS_EVERY_MS = 1000 };
+
+/* SGLang serves whatever name it is asked for: that is no guess, and its answers teach nothing. */
+static bool is_unproven(const struct node_router *r, const struct node_replica_set *surely,
+                        unsigned server)
+{
+    return !node_replica_set_has(surely, server) && !node_models_listed(r->models, server) &&
+           r->replicas[server].engine != NODE_ENGINE_SGLANG;
+}
+
+static bool may_guess(const struct node_replica *k, const struct node_request *request,
+                      uint64_t now_ms)
+{
+    return !request->no_guess && (k->guessed_ms == 0 || now_ms >= k->guessed_ms + GUESS_EVERY_MS);
+}
+
+/* Where nobody lists it, all that may serve it do so alike. */
+static bool any_lists(const struct node_router *r, const struct node_replica_set *surely)
+{
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        unsigned server = node_router_server(r, r->candidates[i].replica);
+        if (node_replica_set_has(surely, server) && node_models_listed(r->models, server))
+            return true;
+    }
+    return false;
+}
+
+void node_router_candidates_sure(struct node_router *r, const struct node_request *request,
+                                 uint64_t now_ms)
+{
+    struct node_replica_set surely;
+    unsigned left = 0;
+    r->guess_any = false;
+    if (request->model.len == 0 || request->replica_wanted >= 0 ||
+        node_models_all_listed(r->models, r->replica_count))
+        return;
+    surely_find(r, request->model, &surely);
+    if (!any_lists(r, &surely))
+        return;
+    r->guesses = (struct node_replica_set){0};
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        unsigned k = r->candidates[i].replica, server = node_router_server(r, k);
+        bool guess = is_unproven(r, &surely, server);
+        if (guess && !may_guess(&r->replicas[server], request, now_ms))
+            continue;
+        if (guess)
+            node_replica_set_add(&r->guesses, server);
+        r->guess_any |= guess;
+        r->candidates[left++].replica = k;
+    }
+    r->candidate_count = left;
+}
+
+bool node_router_is_unsure(const struct node_router *r, const struct node_request *request,
+                           unsigned server)
+{
+    struct node_replica_set surely;
+    if (request->model.len == 0)
+        return false;
+    surely_find(r, request->model, &surely);
+    return any_lists(r, &surely) && is_unproven(r, &surely, server);
+}
+
 bool node_router_may_come(const struct node_router *r, unsigned replica,
                           const struct node_request *request)
 {

@@ -83,13 +83,14 @@
      .fallback = "60s", \
      .max = DAY_MS, \
      .group = "Replicas", \
-     .help = "until an answer on a dead engine is cut", \
+     .help = "cut answers without a sign of work", \
      .more = \
-         "An answer that has begun cannot move. It is cut when for so long nothing came of it and " \
-         "nothing shows that its engine works: no token of anybody, no step that its metrics count, " \
-         "at any router. Most pauses end by themselves: do not make it shorter than the longest of " \
-         "your engines. A connection that breaks, or a port that refuses, is not waited for. 0: " \
-         "only upstream-idle-timeout. [What cuts an answer](http.md#time-limits)."}
+         "An answer that has begun cannot move to another replica. It is cut when nothing of it came " \
+         "for so long, and nothing shows that its engine works: no token of any request, no step that " \
+         "the engine's metrics count, at any router. Most pauses end by themselves, so do not set it " \
+         "below the longest pause of your engines. If the connection breaks or the port refuses, the " \
+         "router does not wait. 0: only `upstream-idle-timeout` cuts. " \
+         "[What cuts an answer](http.md#time-limits)."}
 /* clang-format on */
 
 #endif

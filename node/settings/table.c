@@ -370,10 +370,10 @@ static const struct node_option table[] = {
      .choices = node_allowed_paths,
      .unit = "pass|refuse",
      .group = "Front door",
-     .help = "paths that no engine API has",
-     .more =
-         "`pass` proxies them by load like any HTTP request, to a replica of the `model` that a "
-         "JSON body or a form names."},
+     .help = "paths that the router does not know",
+     .more = "`refuse` answers 404. `pass` sends the request to the least loaded replica. If its "
+             "JSON body or form names a `model`, only replicas of that model count. "
+             "[Paths](http.md#paths)."},
     {.name = "engine-control-paths",
      .type = NODE_TYPE_CHOICE,
      LIVE(engine_control_paths),
@@ -417,12 +417,12 @@ static const struct node_option table[] = {
      .wrong = node_allowed_origins_not,
      .unit = "ORIGIN",
      .group = "Front door",
-     .help = "whose pages may call; off: say nothing",
-     .more = "For browsers (CORS): `*`, as engines say by default, or origins such as "
-             "`https://chat.example.com`, separated by commas. It is said in answers of the "
-             "router's own, and to preflights, which need no key. Engines' answers keep what the "
-             "engines say. `off` leaves preflights to the engines. "
-             "[Details](http.md#browsers)."},
+     .help = "web pages that may read answers (CORS)",
+     .more = "`*` allows all pages, as engines do by default. A list of origins, separated by "
+             "commas, such as `https://chat.example.com`, allows only these, in engines' answers "
+             "too. `off` adds no CORS headers and sends preflights to the engines. Unless it is "
+             "`off`, the router answers preflights itself, and they need no client key. "
+             "[Browsers](http.md#browsers)."},
     {.name = "host-header",
      .type = NODE_TYPE_CHOICE,
      LIVE(host_header),
@@ -430,11 +430,11 @@ static const struct node_option table[] = {
      .choices = node_allowed_host_header,
      .unit = "replica|client",
      .group = "Front door",
-     .help = "whose name requests to engines carry as Host",
-     .more = "`replica`: host and port of the replica's URL, as an ingress or another proxy in "
-             "front of engines requires. `client`: what the client wrote. The "
-             "[label](operations.md#labels) `host-header` of a replica goes before it. "
-             "[Details](http.md#the-host-of-requests)."},
+     .help = "Host header of requests to engines",
+     .more = "`replica` sends host and port of the replica's URL: an ingress, or another proxy in "
+             "front of engines, finds the engine by them. `client` sends the client's `Host`. "
+             "The [label](operations.md#labels) `host-header` overrides this for one replica. "
+             "[The host of requests](http.md#the-host-of-requests)."},
     {.name = "head-bytes-max",
      .type = NODE_TYPE_BYTES,
      FIELD(head_bytes_max),

@@ -89,7 +89,7 @@ class WithoutAKey(KeyCase):
         rows = self.rows(r)
         for model, sim in zip(("m1", "m2"), sims):
             self.assertEqual(rows[sim.name]["models"],
-                             {"names": [model], "count": 1, "from": "clients", "label": ""})
+                             {"names": [model], "count": 1, "from": "clients", "label": "", "list_status": None})
             self.assertEqual(rows[sim.name]["probes_refused"], ["/v1/models"])
         # After the first of each all went where their model is.
         self.assertLessEqual(r.metric("retries_total"), 2)

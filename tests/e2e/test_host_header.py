@@ -4,7 +4,8 @@ which is meant. Requests carry the authority of the replica's URL, as probes do,
 import json
 import unittest
 
-from lib import Case, Engine, answer
+from lib import Case, Engine, answer, wait_for
+from lib_cluster import gvctl
 
 
 class Named(Engine):
@@ -53,6 +54,15 @@ class HostHeader(Case):
         got = self.client(r).ask("GET", "/version")
         self.assertEqual(got.status, 200)
         self.assertEqual(e.strangers, [])
+
+    def test_operators_see_a_wrong_host(self):
+        good, other = self.named(), self.named()
+        wrong = "127.0.0.1:%d" % other.port
+        r = self.router([good, "http://" + wrong], wait_up=False)
+        wait_for(lambda: "checks:404" in gvctl("replicas", admin=r.admin_port)[1], "it is down")
+        said = gvctl("replicas", admin=r.admin_port)[1]
+        self.assertIn("- %s  down: its health checks fail with status 404: is the engine there?" % wrong, said)
+        self.assertIn("1 down: %s (its health checks fail with status 404)" % wrong, gvctl("status", admin=r.admin_port)[1])
 
     def test_what_a_proxy_in_front_said_of_the_host_stays(self):
         e = self.named()

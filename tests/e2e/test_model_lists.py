@@ -7,7 +7,7 @@ import threading
 import unittest
 
 from lib import HOST, Client, Sim, answer_json, closed_port, wait_for
-from lib_cluster import Clustered
+from lib_cluster import Clustered, gvctl
 from lib_dns import Dns
 from test_engines import CHAT, FAST, message
 
@@ -182,6 +182,36 @@ class Lists(Clustered):
             for r in routers:
                 self.assertEqual(self.client(r).post(CHAT, {"model": "own", "messages": []}).status, 200)
         self.assertLessEqual(b.lists, lists + n)  # those that are due now and then
+        self.told(routers, a, status)
+        if status == 404:
+            self.replaced(routers, a, b)
+
+    def told(self, routers, a, status):
+        """Operators read of it: once in the log, and below the table."""
+        for r in routers:
+            events = r.events("replica_models_unknown")
+            said = gvctl("replicas", admin=r.admin_port)[1]
+            if status == 404:
+                self.assertEqual([(e["replica"], e["status"]) for e in events], [(a.name, 404)])
+                self.assertIn("%s lists no models: GET /v1/models answered 404.\n" % a.name, said)
+            else:
+                self.assertEqual(events, [])
+                self.assertNotIn("lists no models", said)
+
+    def replaced(self, routers, a, b):
+        """A page stands where the engine was that answered for a model: that no longer counts."""
+        a.replies(answer_json({"detail": "Not Found"}, 404))
+        got = self.client(routers[0]).post(CHAT, {"model": "own", "messages": []})
+        self.assertEqual((got.status, got.json), (404, {"detail": "Not Found"}), got)  # nobody has it
+        b.models.append("own")
+        for r in routers:
+            got = self.client(r).post(CHAT, {"model": "own", "messages": []})
+            self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, b.name), got)
+        b.stop()
+        for r in routers:
+            r.wait_event("replica_down")
+            got = self.client(r).post(CHAT, {"model": "own", "messages": []})
+            self.assertEqual(got.status, 503, got)
 
     def test_a_new_model_beside_one_without_a_list(self):
         self.guessed(1, 404)

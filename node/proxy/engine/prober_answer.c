@@ -92,6 +92,7 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
         return;
     }
     bool ok = err == 0 && node_statuses_has(&p->prober->good, status);
+    node_router_check_answered(router, p->replica, err == 0 ? status : 0);
     node_router_probed(router, p->replica, ok, refused, proxy->now_ms);
     if (fetch_error_is_tls(err))
         node_router_tls_failed(router, p->replica);
@@ -257,22 +258,42 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
                                   proxy->now_ms);
 }
 
+/* Statuses that say nothing of a list: refused, too many questions, or it failed. */
+static bool is_no_word(unsigned status)
+{
+    return status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
+}
+
+/* It is no engine, or one without a list. */
+static void no_list(struct prober_probe *p, unsigned status)
+{
+    struct proxy *proxy = p->prober->proxy;
+    bool news = node_router_models_none(proxy->config.router, p->replica, status);
+    DISCARD(models_replace(p, slice_of("", 0)));
+    if (news)
+        log_event(proxy->config.log, LOG_WARN, "replica_models_unknown",
+                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
+                  LOG_STR("path", SLICE("/v1/models")), LOG_UINT("status", status),
+                  LOG_CSTR("effect", "it may be asked for any model that no other is known to "
+                                     "serve, and now and then for others"),
+                  LOG_CSTR("want", "an engine at this address: see its host, port and path; or the "
+                                   "label model, which names what it serves"));
+}
+
 static void models_done(struct prober_probe *p, const struct prober_lane *lane, int err,
                         unsigned status, struct slice body)
 {
     struct proxy *proxy = p->prober->proxy;
+    struct model_list *list = &p->prober->list;
     p->models_asked = true;
-    node_router_models_stale(proxy->config.router, p->replica, false);
     if (err == ERR_LIMIT)
         too_large(p, &p->models_too_large, "/v1/models");
-    if (err != 0 || status != 200)
+    bool listed = err == 0 && status == 200 && model_list_read(list, body) == 0;
+    if (err == 0 && !listed && !is_no_word(status))
+        no_list(p, status);
+    node_router_models_stale(proxy->config.router, p->replica, false);
+    if (!listed)
         return;
-    struct model_list *list = &p->prober->list;
-    if (model_list_read(list, body) != 0) {
-        log_event(proxy->config.log, LOG_WARN, "replica_models_unknown",
-                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)));
-        return;
-    }
     node_router_models_asked(proxy->config.router, p->replica, lane->begun_ms);
     err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
     node_router_context_listed(proxy->config.router, p->replica, model_list_context(list));

@@ -25,9 +25,8 @@ bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
         struct http_line accepted = {SLICE("accept-encoding"), SLICE(HTTP_CODINGS_ACCEPTED)};
         x->refusal = PROXY_REFUSED_CODING;
         exchange_answer_error_with(x, 415,
-                                   "The Content-Encoding of the body is not one that is accepted "
-                                   "here: send it as it is, or as one of " HTTP_CODINGS_ACCEPTED
-                                   ".",
+                                   "The router cannot decode the Content-Encoding of this body: "
+                                   "send it uncompressed, or as one of " HTTP_CODINGS_ACCEPTED ".",
                                    &accepted);
         return false;
     }
@@ -56,16 +55,21 @@ static bool refuse(struct exchange *x, int err)
         return refuse_memory(x);
     if (err == ERR_LIMIT) {
         (void)snprintf(text, sizeof text,
-                       "The %s body holds more than %d times its own size: send it as it is.",
+                       "The %s body decodes to more than %d times its size: send it uncompressed.",
                        coding, HTTP_CODING_RATIO_MAX);
         exchange_refuse(x->client, 413, text);
         return false;
     }
     if (err == ERR_RANGE)
-        (void)snprintf(text, sizeof text, "The %s body has a window of more than %d MiB.", coding,
-                       HTTP_CODING_WINDOW_MAX >> 20);
+        (void)snprintf(text, sizeof text,
+                       "The %s body needs a window of more than %d MiB to be decoded: compress it "
+                       "with a smaller one, or send it uncompressed.",
+                       coding, HTTP_CODING_WINDOW_MAX >> 20);
     else
-        (void)snprintf(text, sizeof text, "The %s body is malformed.", coding);
+        (void)snprintf(text, sizeof text,
+                       "The %s body is damaged or cut short: compress it anew, or send it "
+                       "uncompressed.",
+                       coding);
     exchange_refuse(x->client, 400, text);
     return false;
 }

@@ -290,6 +290,11 @@ bool exchange_reject_waits(const struct exchange *x, unsigned status);
  * nothing of the budget. */
 bool exchange_rejected(struct exchange *x, unsigned status, const struct node_engine_error *said,
                        enum verdict_reason why);
+/* The replica has not listed its models, and answers 404 in words that may mean anything: it may be
+ * another engine than before, or none. Where no other replica can be asked, that it serves the
+ * model no longer counts, and the lists of all are read first if that may help. True: another
+ * answer comes in place of this one, or has. False: it goes to the client as it is. */
+bool exchange_doubted(struct exchange *x);
 /* A good answer has begun. */
 void exchange_accepted(struct exchange *x);
 

@@ -272,6 +272,8 @@ bool exchange_hold_judge(struct exchange *x)
     if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->status, &error, message) &&
         exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
         return true;
+    if (x->status == 404 && whole && exchange_doubted(x))
+        return true;
     return exchange_judge_answer(x, &j, x->status);
 }
 

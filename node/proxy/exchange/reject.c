@@ -137,14 +137,59 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
     return false;
 }
 
+/* A 404 in words that may mean anything, and nobody else could say otherwise. */
+static bool is_of_no_engine(struct exchange *x, const struct node_request *request)
+{
+    const struct node_router *router = x->proxy->config.router;
+    return request->model.len > 0 && request->replica_wanted < 0 && !x->kept.open &&
+           !x->answering && !x->alive && exchange_reject_again(x) && can_be_kept(x, NULL) &&
+           !node_router_models_listed(router, x->decision.replica) &&
+           !node_router_has_other(x->proxy->config.router, request, x->excluded,
+                                  x->decision.replica, x->proxy->now_ms);
+}
+
+bool exchange_doubted(struct exchange *x)
+{
+    struct node_router *router = x->proxy->config.router;
+    unsigned server = x->decision.server;
+    struct node_rejection what = rejection_of(x, 404);
+    struct node_request request;
+    exchange_describe(x, &request);
+    if (!is_of_no_engine(x, &request))
+        return false;
+    node_router_model_doubted(router, server, request.model);
+    bool known = node_router_model_known(router, request.model);
+    bool guess = node_router_is_guess(router, &request, server) && !x->looked;
+    if ((!known && !guess) || exchange_kept_keep(x, &what, NULL) != 0)
+        return false;
+    if (exchange_rebook(x, NODE_OUTCOME_REJECTED) == 0) {
+        exchange_begin_anew(x, RETRY_MODEL);
+        return true;
+    }
+    if (!known && exchange_look_after(x))
+        return true;
+    exchange_hang_up(x);
+    if (!known)
+        return exchange_answer_kept(x);
+    exchange_kept_drop(x);
+    exchange_forget_answer(x);
+    exchange_answer_error(x, 503, slice_of("", 0), "No replica that serves this model is up.");
+    return true;
+}
+
 void exchange_accepted(struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
     struct exchange_kept *k = &x->kept;
+    struct node_request request;
     if (!exchange_computes(x->route.kind))
         return;
     bool same = k->open && k->what.replica == x->decision.server;
     bool lives = k->open && k->life == node_router_replica_life(router, k->what.replica);
+    if (k->open && !same && k->what.status == 404) {
+        exchange_describe(x, &request);
+        node_router_model_doubted(router, k->what.replica, request.model);
+    }
     if (k->open && !same && lives && !k->says_why &&
         node_router_reject_contradicted(router, &k->what, x->proxy->now_ms))
         log_caught(x, &k->what);

@@ -300,6 +300,129 @@ static void a_choice_that_is_a_guess(void **state)
     alone_destroy(r);
 }
 
+/* Which are chosen at that time, a bit each, of many tries. */
+static unsigned chosen_at(struct node_router *r, const struct node_request *request,
+                          uint64_t now_ms)
+{
+    unsigned set = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        struct node_decision d;
+        assert_int_equal(node_router_choose(r, request, NULL, now_ms, &d), ERR_OK);
+        set |= 1u << d.replica;
+        done(r, d, now_ms);
+    }
+    return set;
+}
+
+/* 0 lists the model, 1 lists nothing: it may be an engine, or a page. */
+static void who_lists_it_goes_before_who_may_serve_anything(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct node_request request = long_request(100, 0);
+    uint64_t now = START_MS, tried = 0;
+    for (unsigned k = 0; k < 2; k++)
+        node_router_probed(r, k, true, false, now);
+    assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    request.no_guess = true;
+    assert_int_equal(chosen_at(r, &request, now), 1);
+    request.no_guess = false;
+    while (tried == 0) { /* with the first that goes there others wait for a second */
+        struct node_decision d;
+        assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
+        tried = d.replica == 1 ? now : 0;
+        done(r, d, now);
+    }
+    assert_int_equal(chosen_at(r, &request, tried + 999), 1);
+    request.no_guess = true;
+    assert_int_equal(chosen_at(r, &request, tried + 1000), 1);
+    json_t *root = explain(r, &request, tried + 1000);
+    assert_string_equal(left_out(root, 0), "has listed no models, and others list this one");
+    json_decref(root);
+    request.no_guess = false;
+    root = explain(r, &request, tried + 1000); /* as most requests find it */
+    assert_string_equal(left_out(root, 0), "has listed no models, and others list this one");
+    json_decref(root);
+    assert_int_equal(chosen_at(r, &request, tried + 1000), 3);
+    /* Where no other will do, */
+    node_router_probed(r, 0, false, true, now);
+    assert_int_equal(chosen_at(r, &request, tried + 1001), 2);
+    node_router_probed(r, 0, true, false, now);
+    assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1};
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, excluded, tried + 1002, &d), ERR_OK);
+    assert_int_equal(d.replica, 1);
+    done(r, d, tried + 1002);
+    /* and once it has answered for the model. */
+    node_router_model_served(r, 1, model);
+    assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
+    node_router_model_doubted(r, 1, model);
+    assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
+    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* it takes any name */
+    assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
+    alone_destroy(r);
+}
+
+/* As before: what one has answered for the others may serve as well. */
+static void where_nobody_lists_it_all_are_alike(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 3);
+    struct node_request request = long_request(100, 0);
+    request.no_guess = true;
+    node_router_model_served(r, 0, model);
+    assert_int_equal(chosen_at(r, &request, START_MS), 7);
+    struct slice other = SLICE("other");
+    assert_int_equal(node_router_models(r, 1, &other, 1), ERR_OK);
+    assert_int_equal(chosen_at(r, &request, START_MS), 5);
+    alone_destroy(r);
+}
+
+static void a_request_without_a_model_goes_to_all(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct node_request request = long_request(100, 0);
+    assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    request.model = SLICE("");
+    request.no_guess = true;
+    assert_int_equal(chosen_at(r, &request, START_MS), 3);
+    alone_destroy(r);
+}
+
+static bool knows(const struct node_router *r, const char *name)
+{
+    return node_router_model_known(r, slice_of_cstr(name));
+}
+
+static void an_engine_that_answers_without_a_list(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 1);
+    assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    node_router_context_listed(r, 0, SHORT);
+    assert_true(node_router_models_none(r, 0, 404)); /* it is another one */
+    assert_true(!knows(r, "m") && !node_router_models_listed(r, 0));
+    assert_int_equal(node_router_context(r, 0), 0);
+    assert_false(node_router_models_none(r, 0, 404)); /* no news */
+    node_router_model_served(r, 0, SLICE("own"));
+    assert_false(node_router_models_none(r, 0, 404)); /* as before: it never lists */
+    assert_true(knows(r, "own"));
+    node_router_models_stale(r, 0, true); /* its process may be another one */
+    assert_false(node_router_models_none(r, 0, 404));
+    assert_false(knows(r, "own"));
+    struct node_labels labels = {.model = SLICE("label")};
+    node_router_labels(r, 0, &labels);
+    assert_false(node_router_models_none(r, 0, 404));
+    assert_true(knows(r, "label") && node_router_models_listed(r, 0));
+    node_router_models_asked(r, 0, START_MS);
+    assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    assert_false(node_router_models_none(r, 0, 404)); /* its label says what there is to say */
+    assert_true(knows(r, "label") && !knows(r, "m"));
+    alone_destroy(r);
+}
+
 /* Scaled to zero. */
 static void a_model_that_a_source_names_is_not_unknown(void **state)
 {
@@ -361,6 +484,10 @@ int main(void)
         cmocka_unit_test(one_that_never_listed_and_is_down_serves_nothing_new),
         cmocka_unit_test(where_no_list_is_known_one_that_is_down_may_serve_all),
         cmocka_unit_test(a_choice_that_is_a_guess),
+        cmocka_unit_test(who_lists_it_goes_before_who_may_serve_anything),
+        cmocka_unit_test(where_nobody_lists_it_all_are_alike),
+        cmocka_unit_test(a_request_without_a_model_goes_to_all),
+        cmocka_unit_test(an_engine_that_answers_without_a_list),
         cmocka_unit_test(a_model_that_a_source_names_is_not_unknown),
         cmocka_unit_test(a_stale_list_is_avoided),
     };

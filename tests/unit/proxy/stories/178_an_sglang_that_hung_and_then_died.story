@@ -18,12 +18,14 @@ start
     log replica_up
     to 1a: GET /v1/models HTTP/1.1
 1a answers 404 {}
+    log replica_models_unknown
 2a accepts
     to 2a: GET /health HTTP/1.1
 2a answers 200 ok
     log replica_up
     to 2a: GET /v1/models HTTP/1.1
 2a answers 404 {}
+    log replica_models_unknown
 wait 50
     to 1a: GET /metrics HTTP/1.1
     to 2a: GET /metrics HTTP/1.1

@@ -15,6 +15,7 @@ start
     log replica_up
     to 1a: GET /v1/models HTTP/1.1
 1a answers 404 {}
+    log replica_models_unknown
 wait 50
     to 1a: GET /metrics HTTP/1.1
 1a answers 200 "vllm:num_requests_running 1\nvllm:generation_tokens_total 5000\n"
