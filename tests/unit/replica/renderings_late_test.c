@@ -23,8 +23,8 @@ static void late_system_messages_are_learned_too(void **state)
            2 * LEARNED_WITHIN);
 }
 
-/* The prompt that was written is sent to replica 0; `cached` of its bytes are found there, where all
- * but the last message was recorded. Whether the reading changed. */
+/* The prompt that was written is sent to replica 0, which has `cached` of its bytes; all but the
+ * last message was recorded there. Whether the reading changed. */
 static bool found(double cached, double last, bool late_new)
 {
     w.kind = node_renderings_kind(w.r, SLICE("client"), "chat", SLICE("model"), 1);
