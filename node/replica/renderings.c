@@ -312,7 +312,7 @@ static bool shared_at(const struct node_renderings *r, unsigned number,
     return any;
 }
 
-/* Tokens that are recorded at the replica, of any router's: that must be cached, and that may be. */
+/* Tokens that any router recorded at the replica: those that must be cached, those that may be. */
 struct witness {
     double from, to;
 };

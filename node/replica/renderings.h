@@ -19,14 +19,15 @@
  *     than its prints explain, and a conversation whose head is its own looks like one whose head
  *     does not count. So an answer counts if it is to the first turn of a conversation, or if heads
  *     were seen to change from turn to turn: no engine holds what was never sent before.
- *   - Where late system messages stand is told by answers to prompts that bring new ones to a
+ *   - Where late system messages stand is learned from answers to prompts that bring new ones to a
  *     replica: what was said before them was cached, or the head alone. Less than all counts only
  *     if nothing that was recorded there is old enough to be forgotten.
  *   - Losses fade, so what is learned can be unlearned. Each change asks for more evidence for a
  *     while, so a fleet whose engines differ does not swing to and fro.
  *
  * A kind is watched when it is new, when a late system message comes for the first time, when its
- * rendering changed, and when answers are at odds with what was predicted; each watch in vain makes the next one wait longer. All else costs a look-up.
+ * rendering changed, and when answers are at odds with what was predicted; each watch in vain makes
+ * the next one wait longer. All else costs a look-up.
  *
  * Bounds: NODE_KINDS_MAX kinds, of which the one used longest ago gives way; NODE_PRINTS_MAX prints
  * of all kinds together, in a ring.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "http/prompt.h"
+#include "http/skim.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 #include "tests/lib/world/use.h"
@@ -155,12 +156,61 @@ static void what_one_learned_is_adopted_unasked(void **state)
     world_close(&w);
 }
 
+/* Sends a prompt whose last message is a late system message; whether it is believed to be the
+ * first with that message at its replica. */
+static bool brings_late(struct world *w, unsigned router, char note)
+{
+    static struct http_skim skim;
+    char body[600];
+    (void)snprintf(body, sizeof body,
+                   "{\"messages\":[{\"role\":\"user\",\"content\":\"%0300d\"},"
+                   "{\"role\":\"system\",\"content\":\"note %c\"}]}",
+                   0, note);
+    struct node_router *r = router_at(w, router);
+    http_skim_init(&skim, &r->common->secret);
+    http_skim_feed(&skim, body, strlen(body));
+    http_skim_end(&skim);
+    const struct node_client client = {SLICE("client"), "messages"};
+    struct node_request request = {.chain = http_skim_chain(&skim), .replica_wanted = -1};
+    node_router_render(r, &client, SLICE(""), http_skim_form(&skim), request.chain, world_ms(w),
+                       &request.rendered);
+    http_skim_join(&skim, request.rendered.rendering);
+    request.body_bytes = request.chain->bytes;
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, world_ms(w), &d), ERR_OK);
+    bool late_new = node_bookings_get(r->bookings, d.booking)->work.rendered.late_new;
+    node_router_used(r, d.booking, request.chain, world_ms(w));
+    world_finish(w, router, d, &(struct node_usage){.prompt_tokens = 100, .cached_tokens = 0});
+    return late_new;
+}
+
+/* A late system message is new to a replica once, whichever router sends it. */
+static void what_late_messages_replicas_were_sent_is_shared(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, ROUTERS, 1);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        world_start(&w, n);
+    world_settle(&w);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        see(&w, n, SEEN_UP);
+    world_run(&w, 2 * S);
+    assert_true(brings_late(&w, 0, '1'));
+    assert_false(brings_late(&w, 0, '1'));
+    world_run(&w, 2 * S);
+    assert_false(brings_late(&w, 1, '1'));
+    assert_true(brings_late(&w, 1, '2'));
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_of_whole_answers_ends_by_itself),
         cmocka_unit_test(what_most_others_see_is_believed),
         cmocka_unit_test(what_one_learned_is_adopted_unasked),
+        cmocka_unit_test(what_late_messages_replicas_were_sent_is_shared),
     };
     return cmocka_run_group_tests_name("route/share", tests, NULL, NULL);
 }
