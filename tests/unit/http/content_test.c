@@ -5,7 +5,7 @@
 /* The same once more, as a machine without wide vectors runs it. */
 #define WIDE_NONE
 #define http_content_count narrow_content_count
-#include "http/content.c"
+#include "http/content.c" // NOLINT(bugprone-suspicious-include)
 #undef http_content_count
 
 void http_content_count(struct chain_content *content, const char *at, size_t len);

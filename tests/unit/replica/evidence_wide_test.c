@@ -11,7 +11,7 @@
 #define node_evidence_init narrow_evidence_init
 #define node_evidence_add  narrow_evidence_add
 #define node_evidence_fade narrow_evidence_fade
-#include "node/replica/evidence.c"
+#include "node/replica/evidence.c" // NOLINT(bugprone-suspicious-include)
 #undef node_reach_sum
 #undef node_evidence_add
 #undef node_evidence_fade
