@@ -48,9 +48,9 @@ enum {
     NODE_BACKOFF_MIN_MS = 1000,
     NODE_BACKOFF_MAX_MS = 30000,
     NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
-    /* Each trial may cost a request watchdog_ms. The router that found a stall makes the first one,
-     * and has as long again for it before the others may. A stall that is found again without one is no
-     * news for them. */
+    /* Each trial may cost a request watchdog_ms. The router that found a stall makes the first
+     * one, and has as long again for it before the others may. A stall that is found again
+     * without one is no news for them. */
     NODE_STALL_BACKOFF_MS = 5000,
     NODE_MOVES_MS = 5000, /* an engine that moved so lately is at work */
 };
