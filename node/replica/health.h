@@ -51,7 +51,7 @@ enum {
     /* Each trial may cost a request watchdog_ms. The router that found a stall makes the first one,
      * and has as long again for it before the others may. */
     NODE_STALL_BACKOFF_MS = 5000,
-    NODE_MOVES_MS = 5000,           /* an engine that moved so lately is at work */
+    NODE_MOVES_MS = 5000, /* an engine that moved so lately is at work */
 };
 
 struct node_backoff {

@@ -107,6 +107,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .context_over = x->context_over,
                                  .kind = exchange_reject_kind(x),
                                  .again = exchange_reject_again(x),
+                                 .rejected = x->kept.open,
                                  .model_likely = x->model_likely};
     if (x->form) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);
