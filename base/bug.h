@@ -88,8 +88,14 @@
     X(REJECT_COUNTS_AS_SPARE, "a replica that rejects at once passes for one with room", SERVICE,  \
       "fair share, rejections", 3)                                                                 \
     X(HOST_OF_CLIENT, "engines are asked by the name that the client used", SERVICE, "host", 15)   \
+    X(USAGE_SHOWN, "usage that was asked for goes on where something compresses", SERVICE,         \
+      "usage", 5)                                                                                  \
     X(ERROR_EVENT_ENDS, "an error event with [DONE] behind it passes for an answer", SERVICE,      \
-      "avoidable", 1)
+      "avoidable", 1)                                                                              \
+    X(FINDING_KEPT, "a router reports a stall until it has tried the engine", SERVICE,             \
+      "avoided for good", 2)                                                                       \
+    X(REJECTS_REPORTED, "a router reports rejections until it has tried the engine", SERVICE,      \
+      "avoided for good", 3)
 
 /* Those that only real processes show: of sockets, files, clocks, signals and ciphers. Name; what
  * the code does wrong. jepsen-lite/bugs says what provokes each, and who must catch it. */

@@ -23,14 +23,15 @@ struct rendering {
     uint8_t tools_sorted : 1;  /* the order of tools does not */
     uint8_t tools_after : 1;   /* tools come behind the system text */
     uint8_t counts_header : 1; /* Claude Code's billing header is text as any other */
+    uint8_t late_first : 1;    /* later system messages stand before all that was said */
 };
 
-enum { RENDERING_CODES = 64 }; /* codes are below it */
+enum { RENDERING_CODES = 128 }; /* codes are below it */
 
 static inline uint8_t rendering_code(struct rendering r)
 {
     return (uint8_t)(r.lead | r.no_arguments << 2 | r.tools_sorted << 3 | r.tools_after << 4 |
-                     r.counts_header << 5);
+                     r.counts_header << 5 | r.late_first << 6);
 }
 
 static inline struct rendering rendering_of(uint8_t code)
@@ -39,7 +40,8 @@ static inline struct rendering rendering_of(uint8_t code)
                               .no_arguments = code >> 2 & 1u,
                               .tools_sorted = code >> 3 & 1u,
                               .tools_after = code >> 4 & 1u,
-                              .counts_header = code >> 5 & 1u};
+                              .counts_header = code >> 5 & 1u,
+                              .late_first = code >> 6 & 1u};
 }
 
 #endif

@@ -6,6 +6,9 @@
  *
  * Both give the same, to the last bit: no multiplication is fused with an addition. Vectors are not
  * passed, nor returned: how depends on the machine.
+ *
+ * A test that defines WIDE_NONE and includes such a file once more, under other names, has what a
+ * machine without wide vectors runs, and compares the two (tests/unit/http/content_test.c).
  */
 #ifndef BASE_WIDE_H
 #define BASE_WIDE_H
@@ -14,7 +17,7 @@
 
 #define WIDE_INLINED inline __attribute__((always_inline))
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(WIDE_NONE)
 #define WIDE_TARGET __attribute__((target("avx2")))
 static inline bool wide_has(void)
 {

@@ -254,6 +254,14 @@ int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used, str
     return 0;
 }
 
+void http_chunked_back(struct http_chunked *c, size_t n)
+{
+    CHECK(n == 0 || c->state == DATA || c->state == DATA_CR);
+    if (n > 0)
+        c->state = DATA;
+    c->left += n;
+}
+
 size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len)
 {
     CHECK(len > 0); /* a chunk of no bytes would end the body */

@@ -42,6 +42,9 @@ void http_chunked_init(struct http_chunked *c);
 MUST_USE int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used,
                                struct slice *data);
 
+/* The last `n` bytes of the data that _next() gave last come again, in front of what follows. */
+void http_chunked_back(struct http_chunked *c, size_t n);
+
 /* The line in front of a chunk of `len` > 0 bytes. Returns its length. Behind the data goes CRLF,
  * behind the last chunk HTTP_CHUNK_LAST (with no CRLF of its own in front). */
 size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len);

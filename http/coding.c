@@ -111,7 +111,7 @@ int http_decoder_next(struct http_decoder *d, struct slice *in, char *out, size_
 
 int http_decoder_end(const struct http_decoder *d)
 {
-    return d->between && d->in > 0 ? ERR_OK : ERR_SYNTAX;
+    return d->between && (d->in > 0 || d->trusted) ? ERR_OK : ERR_SYNTAX;
 }
 
 size_t http_decoder_memory(const struct http_decoder *d)

@@ -52,7 +52,8 @@ const char *http_coding_name(enum http_coding coding);
 
 struct http_decoder;
 
-/* GZIP or ZSTD. `trusted`: the ratio is not judged. ERR_NOMEM. */
+/* GZIP or ZSTD. `trusted`: the ratio is not judged, and nothing at all stands for nothing (as curl
+ * and browsers have it, for servers send that). ERR_NOMEM. */
 MUST_USE int http_decoder_new(struct http_decoder **out, enum http_coding coding, bool trusted);
 void http_decoder_free(struct http_decoder *d);
 

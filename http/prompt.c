@@ -37,6 +37,14 @@ _Static_assert((unsigned)HTTP_CHUNK_BYTES_MAX <= HTTP_PROMPT_STAGE, "a full stag
 
 static const struct http_prompt_mark start_mark = {.bytes = 0};
 
+/* What is known of the messages. */
+static void forget_said(struct http_prompt *p)
+{
+    p->form.opening = p->form.said_from = p->form.late_bytes = 0;
+    p->form.late = start_mark.state;
+    p->form.goes_on = p->form.is_led = p->is_opened = false;
+}
+
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
 {
     p->secret = secret;
@@ -47,8 +55,7 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
         part->end.bytes = 0;
     }
     p->form.tools_set = (struct hash128){.low = 0};
-    p->form.opening = 0;
-    p->form.goes_on = p->is_opened = false;
+    forget_said(p);
     p->open = -1;
     p->by_chunks = p->may_be_header = false;
     p->chain.bytes = 0;
@@ -215,10 +222,8 @@ void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
     }
     if (segment == HTTP_PROMPT_TOOLS)
         p->form.tools_set = start_mark.state;
-    if (segment == HTTP_PROMPT_TEXT) {
-        p->form.opening = 0;
-        p->form.goes_on = p->is_opened = false;
-    }
+    if (segment == HTTP_PROMPT_TEXT)
+        forget_said(p);
     begin(p, segment);
 }
 
@@ -396,10 +401,31 @@ void http_prompt_separate(struct http_prompt *p)
     p->now.has_other = has_other;
 }
 
-void http_prompt_said(struct http_prompt *p, enum http_prompt_by by)
+/* The state that is read covers what was said before, too: whoever changes that changes what is
+ * late. */
+static void said_late(struct http_prompt *p, const struct http_prompt_mark *from)
 {
-    if (by == HTTP_PROMPT_BY_SYSTEM || http_prompt_whole_of(p->open) != HTTP_PROMPT_TEXT)
+    if (p->by_chunks)
         return;
+    flush(p);
+    p->form.late = p->now.state;
+    p->form.late_bytes += p->now.bytes - from->bytes;
+}
+
+void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
+                      const struct http_prompt_mark *from)
+{
+    if (http_prompt_whole_of(p->open) != HTTP_PROMPT_TEXT)
+        return;
+    bool is_first = !p->is_opened && !p->form.goes_on;
+    if (by == HTTP_PROMPT_BY_SYSTEM) {
+        p->form.is_led |= is_first;
+        if (!is_first)
+            said_late(p, from);
+        return;
+    }
+    if (is_first && p->form.is_led)
+        p->form.said_from = from->bytes;
     if (p->is_opened || by == HTTP_PROMPT_BY_OTHER) {
         p->form.goes_on |= by == HTTP_PROMPT_BY_OTHER;
         return;

@@ -26,6 +26,10 @@
  * than the points of a block reach. A first text of a system list that begins as Claude Code's
  * billing header does is a segment too, and what follows it is the head.
  *
+ * A system message behind what was said is *late*. It is hashed where it stands. An engine that
+ * moves it to the head shares what was said with another prompt only if both have the same late
+ * messages: then a digest of all that is said up to the last one is mixed into what was said.
+ *
  * With `by_chunks` the points are chunks instead (http/chunk_cut.h): a state begins anew behind
  * each, so the same text has the same ids wherever it stands. A chunk ends at its cut, and where a
  * message or a content part ends. Roles are not in it. What is shorter than half a block has no
@@ -83,8 +87,12 @@ struct http_prompt_form {
     struct hash128 namespace;
     struct hash128 arguments; /* of the template, and the like; zero: none */
     struct hash128 tools_set; /* of the tools, in any order */
-    uint64_t opening; /* of the messages up to the user's first, less a head; 0: not known */
-    bool goes_on;     /* something was said behind it */
+    uint64_t opening;    /* of the messages up to the user's first, less a head; 0: not known */
+    bool goes_on;        /* something was said behind it */
+    bool is_led;         /* the first message is a system message */
+    uint64_t said_from;  /* bytes of TEXT that leading system messages fill */
+    struct hash128 late; /* of TEXT up to the last late system message; zero: there is none */
+    uint64_t late_bytes; /* of all of these */
     struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS];
 };
 
@@ -106,9 +114,10 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
 /* The points are to be chunks; before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
 
-/* The speaker of the message that ends now, before its atom comes. */
+/* The speaker of the message that ends now, before its atom comes; `from`: where it began. */
 enum http_prompt_by { HTTP_PROMPT_BY_OTHER, HTTP_PROMPT_BY_SYSTEM, HTTP_PROMPT_BY_USER };
-void http_prompt_said(struct http_prompt *p, enum http_prompt_by by);
+void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
+                      const struct http_prompt_mark *from);
 
 /* Starts TOOLS, SYSTEM or TEXT, empty; what it and its head had before is dropped. None may be
  * open. */
@@ -159,6 +168,15 @@ void http_prompt_join(const struct http_prompt_form *form, const struct hash_sec
 
 /* Whether there is a system text beside the messages. */
 bool http_prompt_has_system(const struct http_prompt_form *form);
+/* Whether there is a late system message. */
+static inline bool http_prompt_has_late(const struct http_prompt_form *form)
+{
+    return (form->late.low | form->late.high) != 0;
+}
+/* Bytes of a segment that stand before late system messages, where these are moved to the head;
+ * UINT64_MAX: all of it does. */
+uint64_t http_prompt_before_late(const struct http_prompt_form *form,
+                                 enum http_prompt_segment segment);
 /* The segments that are in the prompt, in order; how many. Not those that are empty or that no
  * model sees. */
 unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,

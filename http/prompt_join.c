@@ -2,10 +2,16 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "http/content.h"
 #include "http/prompt_internal.h"
 
-enum { IDS_TAG = 0x696473, ARGUMENTS_TAG = 0x61726773, CHUNK_TAG = 0x63686e };
+enum {
+    IDS_TAG = 0x696473,
+    ARGUMENTS_TAG = 0x61726773,
+    CHUNK_TAG = 0x63686e,
+    LATE_TAG = 0x6c617465
+};
 
 static uint64_t prefix_id(const struct hash_secret *secret, const struct chain_point *point,
                           const struct hash128 *before, uint64_t form)
@@ -49,6 +55,14 @@ bool http_prompt_has_system(const struct http_prompt_form *form)
             return true;
     }
     return false;
+}
+
+uint64_t http_prompt_before_late(const struct http_prompt_form *form,
+                                 enum http_prompt_segment segment)
+{
+    if (segment < HTTP_PROMPT_TEXT_LINE || (form->is_led && segment < HTTP_PROMPT_TEXT))
+        return UINT64_MAX;
+    return form->is_led ? form->said_from : 0;
 }
 
 unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
@@ -111,6 +125,14 @@ static struct hash128 space_of(const struct http_prompt_form *form,
     return hash128(secret, words, sizeof words);
 }
 
+/* What comes before the part of a segment that late system messages come before. */
+static struct hash128 before_late(const struct http_prompt_form *form,
+                                  const struct hash_secret *secret, const struct hash128 *before)
+{
+    const uint64_t words[] = {before->low, before->high, form->late.low, form->late.high, LATE_TAG};
+    return hash128(secret, words, sizeof words);
+}
+
 void http_prompt_join(const struct http_prompt_form *form, const struct hash_secret *secret,
                       struct rendering rendering, struct chain *chain)
 {
@@ -121,6 +143,7 @@ void http_prompt_join(const struct http_prompt_form *form, const struct hash_sec
     struct hash128 before = space;
     uint32_t blocks_before = 0;
     unsigned at = 0;
+    bool late_first = rendering.late_first && http_prompt_has_late(form);
     chain->bytes = 0;
     chain->content = (struct chain_content){0};
     for (unsigned i = 0; i < count; i++) {
@@ -128,17 +151,21 @@ void http_prompt_join(const struct http_prompt_form *form, const struct hash_sec
         bool sorted = order[i] == HTTP_PROMPT_TOOLS && rendering.tools_sorted;
         struct hash128 state = http_prompt_digest(form, rendering, order[i]);
         uint64_t kind = (uint64_t)order[i] << 32 | (part->end.has_ids ? IDS_TAG : 0);
+        uint64_t still = late_first ? http_prompt_before_late(form, order[i]) : UINT64_MAX;
+        const struct hash128 later =
+            still < UINT64_MAX ? before_late(form, secret, &before) : before;
         for (unsigned end = at + part->count; at < end; at++) {
             struct chain_point *point = &chain->points[at];
+            bool is_later = (uint64_t)point->blocks * CHECKPOINT_BLOCK_BYTES > still;
             point->id = sorted && !chain->chunks ? state.low : point->id;
             point->id = chain->chunks ? chunk_id(secret, point->id, &space)
-                                      : prefix_id(secret, point, &before, kind);
+                                      : prefix_id(secret, point, is_later ? &later : &before, kind);
             point->blocks += blocks_before;
             point->media = (uint16_t)(point->media + chain_media(&chain->content));
         }
         if (at > 0)
             blocks_before = chain->points[at - 1].blocks;
-        const uint64_t words[] = {before.low, before.high,     state.low,
+        const uint64_t words[] = {later.low,  later.high,      state.low,
                                   state.high, part->end.bytes, kind};
         before = hash128(secret, words, sizeof words);
         chain->bytes += part->end.bytes;

@@ -162,7 +162,7 @@ static void end_message(struct http_skim *s, struct http_skim_frame *f)
         http_prompt_tint(&s->prompt, &f->mark, f->role);
         frame_add(s, f, 0, (struct hash128){.low = f->role}, 0);
     }
-    http_prompt_said(&s->prompt, (enum http_prompt_by)f->by);
+    http_prompt_said(&s->prompt, (enum http_prompt_by)f->by, &f->mark);
     http_prompt_atom(&s->prompt, f->sum, f->weight + MESSAGE_BYTES);
 }
 

@@ -2,14 +2,16 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "http/events.h"
 #include "http/json.h"
 
 void http_usage_cut_init(struct http_usage_cut *c)
 {
     buf_init(&c->part, 0);
-    c->out = c->searched = 0;
-    c->handed = c->passes = false;
+    c->out = 0;
+    c->place = 0;
+    c->handed = c->passes = c->is_long = false;
 }
 
 void http_usage_cut_free(struct http_usage_cut *c)
@@ -89,27 +91,40 @@ static size_t event_length(struct slice s)
     return line_end ? 1 : http_event_length(s);
 }
 
-/* Length of the events at the front that are whole. No event ends in the first `searched` bytes: an
- * event of many pieces is looked through once. After a CR at its end a LF may follow, which is the
- * event's. */
-static size_t events_whole(struct slice s, size_t searched)
+/* Length of the events at the front that are whole. After a CR at its end a LF may follow, which is
+ * the event's. */
+static size_t events_whole(struct slice s)
 {
-    enum { END_MAX = 4 }; /* CRLF twice */
     if (slice_ends_with(s, SLICE("\r")))
         s.len--;
     if (slice_ends_with(s, SLICE("\n\n")))
         return s.len;
-    size_t whole = 0, len;
-    if (searched > END_MAX) {
-        size_t from = searched - END_MAX;
-        len = http_event_length(slice_skip(s, from));
-        whole = len == 0 ? 0 : from + len;
-    } else {
-        whole = len = event_length(s);
-    }
+    size_t whole = 0, len = event_length(s);
     for (; len > 0 && whole < s.len; whole += len)
         len = event_length(slice_skip(s, whole));
     return whole;
+}
+
+/* Where a reader is in an event whose begin it has seen. */
+enum place { IN_LINE, AFTER_CR, AT_LINE, AFTER_BLANK_CR };
+
+/* Takes the rest of that event off the front of `s`. Returns its length; all of it, and not
+ * `*ended`, where it goes on. */
+static size_t event_rest(struct http_usage_cut *c, struct slice s, bool *ended)
+{
+    *ended = false;
+    for (size_t i = 0; i < s.len; i++) {
+        char b = s.at[i];
+        bool at_line = c->place == AT_LINE || c->place == AFTER_CR;
+        *ended = c->place == AFTER_BLANK_CR || (b == '\n' && c->place == AT_LINE);
+        if (*ended)
+            return c->place == AT_LINE || b == '\n' ? i + 1 : i;
+        if (b == '\r')
+            c->place = at_line ? AFTER_BLANK_CR : AFTER_CR;
+        else
+            c->place = b == '\n' ? AT_LINE : IN_LINE;
+    }
+    return s.len;
 }
 
 /* Bytes at the front of `events`, which are whole, up to the one of usage; *cut bytes follow that
@@ -143,60 +158,105 @@ static bool hand_rest(struct http_usage_cut *c, struct slice *out)
 {
     *out = http_usage_cut_rest(c);
     c->out = c->part.len;
-    c->searched = 0;
     c->handed |= out->len > 0;
     return out->len > 0;
 }
 
+/* The begin of an event waits: all of `in`. What is handed out stays where it is. */
 static bool keep(struct http_usage_cut *c, struct slice *in)
 {
+    bool ended;
     if (c->out == c->part.len && !c->handed) {
         buf_clear(&c->part);
         c->out = 0;
     }
-    bool fits = c->part.len - c->out + in->len <= HTTP_USAGE_CUT_MAX;
-    if (!fits || buf_append_slice(&c->part, *in) != 0)
+    if (in->len > HTTP_USAGE_CUT_MAX || (c->handed && c->part.cap - c->part.len < in->len) ||
+        buf_append_slice(&c->part, *in) != 0)
         return false;
+    c->place = AT_LINE;
+    (void)event_rest(c, *in, &ended);
     *in = slice_skip(*in, in->len);
     return true;
 }
 
+/* More of the event that waits. There is room behind it for the begin of another one that `in` may
+ * end with. False: it is too long, or there is no memory. */
+static bool keep_more(struct http_usage_cut *c, struct slice *in, bool *ended)
+{
+    CHECK(!c->handed);
+    buf_consume(&c->part, c->out);
+    c->out = 0;
+    unsigned char place = c->place;
+    bool room = buf_reserve(&c->part, in->len) == 0;
+    size_t n = event_rest(c, *in, ended);
+    if (!room || c->part.len + n > HTTP_USAGE_CUT_MAX) {
+        c->place = place;
+        return false;
+    }
+    CHECK(buf_append(&c->part, in->at, n) == 0);
+    *in = slice_skip(*in, n);
+    return true;
+}
+
+/* What is too long to be an event of usage goes on as it comes, to its end. */
+static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *out)
+{
+    bool ended;
+    size_t n = event_rest(c, *in, &ended);
+    c->is_long = !ended;
+    *out = slice_of(in->at, n);
+    *in = slice_skip(*in, n);
+    return n > 0;
+}
+
+/* The whole events at the front of `from`. False: none of them goes on. */
+static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *used,
+                       struct slice *out)
+{
+    size_t cut, len = until_usage(c, events, &cut);
+    *out = slice_of(events.at, len);
+    *used = len + cut;
+    return len > 0;
+}
+
 bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slice *out)
 {
+    size_t used;
     for (;;) {
-        struct slice part = http_usage_cut_rest(c);
-        bool waits = part.len > 0;
-        if (c->passes && waits)
+        bool waits = c->out < c->part.len, ended;
+        if ((c->passes || c->is_long) && waits)
             return hand_rest(c, out);
         if (c->passes) {
             *out = *in;
             *in = slice_skip(*in, in->len);
             return out->len > 0;
         }
-        if (waits && in->len > 0) {
-            c->passes = !keep(c, in);
-            continue;
-        }
-        struct slice from = waits ? part : *in;
-        size_t whole = events_whole(from, waits ? c->searched : 0), cut;
-        c->searched = whole == 0 ? from.len : 0;
-        if (whole == 0 && waits)
+        if (in->len == 0)
             return false;
-        if (whole == 0) {
-            c->passes = in->len > 0 && !keep(c, in);
-            if (c->passes)
+        if (c->is_long) {
+            if (pass_long(c, in, out))
+                return true;
+        } else if (waits) {
+            c->is_long = !keep_more(c, in, &ended);
+            if (c->is_long || !ended)
                 continue;
-            return false;
-        }
-        size_t len = until_usage(c, slice_of(from.at, whole), &cut);
-        *out = slice_of(from.at, len);
-        if (waits) {
-            c->out += len + cut;
-            c->handed |= len > 0;
+            bool goes = take_whole(c, buf_slice(&c->part), &used, out);
+            c->out = used;
+            CHECK(used == c->part.len);
+            c->handed |= goes;
+            if (goes)
+                return true;
         } else {
-            *in = slice_skip(*in, len + cut);
+            size_t whole = events_whole(*in);
+            if (whole == 0) {
+                c->place = AT_LINE;
+                c->is_long = !keep(c, in);
+                continue;
+            }
+            bool goes = take_whole(c, slice_of(in->at, whole), &used, out);
+            *in = slice_skip(*in, used);
+            if (goes)
+                return true;
         }
-        if (len > 0)
-            return true;
     }
 }

@@ -12,7 +12,8 @@
  * it to everybody (vLLM's --enable-force-include-usage): then all passes.
  *
  * Only whole events go on, so the end of a piece may wait for the next one. An event of more than
- * HTTP_USAGE_CUT_MAX is not that of usage: from then on all passes as it comes.
+ * HTTP_USAGE_CUT_MAX (a tool call that was held back until it was whole) is not that of usage: it
+ * passes as it comes.
  */
 #ifndef HTTP_USAGE_CUT_H
 #define HTTP_USAGE_CUT_H
@@ -23,11 +24,12 @@
 enum { HTTP_USAGE_CUT_MAX = 64 * 1024 };
 
 struct http_usage_cut {
-    struct buf part; /* events that began in an earlier piece */
-    size_t out;      /* bytes at its front that went on, or were left out */
-    size_t searched; /* bytes behind those that hold no end of an event */
-    bool handed;     /* memory of `part` was handed out: see http_usage_cut_settled() */
-    bool passes;     /* all that comes */
+    struct buf part;     /* an event that began in an earlier piece, */
+    size_t out;          /* behind so many bytes that went on, or were left out */
+    unsigned char place; /* in that event, at the end of what came (usage_cut.c) */
+    bool handed;         /* memory of `part` was handed out: see http_usage_cut_settled() */
+    bool is_long;        /* the rest of the present event passes */
+    bool passes;         /* all that comes */
 };
 
 /* Owns memory from the first event that comes in parts on; free it by _free(). */
@@ -36,7 +38,7 @@ void http_usage_cut_free(struct http_usage_cut *c);
 
 /* Takes bytes off the front of `in`. False: it is used up. `out` is good until `in` goes or, if
  * `handed` is set, until the caller says that it needs it no more (_settled), which it does before
- * the next piece. Without memory all passes from then on. */
+ * the next piece. Without memory an event that came in parts passes. */
 bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slice *out);
 static inline void http_usage_cut_settled(struct http_usage_cut *c)
 {

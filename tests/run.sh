@@ -40,9 +40,14 @@ export PYTHONDONTWRITEBYTECODE=1
 # End-to-end tests mostly wait, and several run at once. Those that take longest begin first, so that
 # none of them is left over at the end. These take a core or two for themselves, alone, after the rest:
 alone=" test_maelstrom test_readme test_replay test_simulation "
-# What these try is charts, rules and pages: sanitizers would find nothing there. By FILTER they run.
+# What these try is charts, rules, pages, packages and scripts: sanitizers would find nothing there. By FILTER they run.
 without=
-case $build in *asan) without=" test_deploy_kubernetes test_deploy_prometheus test_readme " ;; esac
+case $build in
+*asan)
+    without=" test_demo test_deploy_hosts test_deploy_kubernetes test_deploy_lab test_deploy_prometheus"
+    without+=" test_package test_readme test_runner "
+    ;;
+esac
 long="test_poison test_cluster_faults test_cluster_told test_cluster test_discovery test_watchdog
       test_replica_kubernetes test_versions test_drain_delay test_demo test_api_keys test_daemon test_upstream"
 

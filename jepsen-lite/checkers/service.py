@@ -9,7 +9,8 @@ What each rule forbids:
     one answer     bytes came that nobody asked for
     malformed      what came is no HTTP
     unfinished     a stream of events ends like a whole one and lacks the last event of its API
-    refused        a request that is right got a 4xx
+    refused        a request that is right got a 4xx, and no fault or habit of the engine that gave it explains that
+    rejections     of an engine that refuses what its peers accept, more than a few reach clients
     twice          a deed (a POST that is no computation) ran twice; or one engine had a request twice, or more engines
                    had it than there are retries, but for those that drain and said so: that is no retry; or one had it
                    when its client had tokens, or when another had answered whole and nothing was between that and a router
@@ -27,10 +28,12 @@ A failure is excused for these reasons alone, each for as long as it says:
                request by the balancer: the balancer or any router; but a router that is not there excuses it for
                START_S alone, until its check has failed, and not an answer that says what is wrong: that one is of
                another. A router that drains ends what it has begun, and behind the balancer nobody sees it
-    none well  every engine was touched, WELL_S longer
+    none well  every engine was touched, WELL_S longer (DENIED_S if it denied the model that it lists), or has a context that
+               is too short for the request
     many       more engines than there are retries were touched, WELL_S longer, and the router tried some: an engine had
                the request, or the answer says so
-    begun      tokens were with the client, and an engine that had the request was touched
+    begun      tokens were with the client, and an engine that had the request was touched, and did not only pause (but for
+               limits of time, and the client's own patience)
     no repeat  it is no computation, and an engine was touched
     suspect    the answer says `suspect` or `poison`, and two engines were touched, or one alone was well
     budget     the answer says `retry_budget`, and an engine was touched and had the request, or was START_S before
@@ -58,6 +61,9 @@ HELD = 350000   # bytes of an answer that are not with its client, and that sock
 CUT_S = 1.5     # beyond its limit, until a router has cut off a client that reads nothing
 WAITED_S = 5.0  # beyond the limit: the next engine may have to wait for a moment in which it is alone
 RETRIES = 2     # retries-max
+SEEN, SEEN_OF = 6, 20  # of an engine that refuses, clients may see so many, and one in so many of those that it had
+PROMPT_TOKENS = 1000   # of no prompt here there are more
+DENIED_S = 62.0  # a router does not ask for a model that was listed and denied twice for 60 s (node/replica/model.h)
 MODELS = "/v1/models"
 COMPUTE = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate", "/v1/embeddings")
 
@@ -97,6 +103,10 @@ class Service:
         options = history.meta.get("options", {})
         self.retries = int(options.get("retries-max", RETRIES))
         self.sleeper_s = seconds(options.get("client-write-timeout", ""))
+        self.limited = any(name.startswith("upstream-") for name in options)
+        habits = {e["name"]: e.get("habits", {}) for e in history.meta.get("engines", [])}
+        self.contexts = {n: int(h["max-model-len"]) for n, h in habits.items() if "max-model-len" in h}
+        self.seen = {}  # id of a fault that rejects: its operations that clients saw
         self.anomalies, self.excused, self.unproved = [], {}, 0
 
     def broken(self, rule, operation, text, t=None):
@@ -119,6 +129,7 @@ class Service:
             self.reading(o, o.ended.value)
             if failed(o.ended.value):
                 self.failure(o, o.ended.value)
+        self.rejections()
         return self.anomalies
 
     # --- what came ---
@@ -146,7 +157,7 @@ class Service:
         ended = v.get("framed") and v.get("streamed") and v.get("status") == 200
         if ended and not v.get("last") and not v.get("failed"):
             self.broken("unfinished", o, "%s: a stream without its last event passes for whole" % told(o))
-        if told_off(v) and not self.knows_no_deeds(o, v):
+        if told_off(v) and not self.knows_no_deeds(o, v) and not self.rejected(o, v):
             self.broken("refused", o, "%s: %s" % (told(o), v.get("text", "")[:200]))
         if whole(v) and o.value["path"] == MODELS:
             if (v["bytes"], v["hash"]) in self.answers:
@@ -157,6 +168,44 @@ class Service:
         elif v.get("tokens") and not any(r.first is not None for r in self.runs.get(o.id, [])):
             self.broken("bytes", o, "%s: %d events with tokens, and no engine sent any; %s" % (
                 told(o), v["tokens"], self.runs.get(o.id) or "none had the request"))
+
+    # --- engines that refuse what their peers accept ---
+
+    def short_for(self, o):
+        """Engines whose context is too short for it, or may be."""
+        need = o.value.get("tokens", 0) + PROMPT_TOKENS
+        return {e for e, context in self.contexts.items() if need > context}
+
+    def ill_at(self, o):
+        """Engines that were touched, WELL_S longer, or not to be reached."""
+        t, t0, t1 = self.trouble, o.t, o.ended.t
+        denied = {e for v in t.during(t0 - DENIED_S, t1) for e in v.get("hosts", ())
+                  if (v.get("wish") or {}).get("mode") == "status_404"}
+        return {e for e in self.engines if e in denied or t.ill(e, t0 - WELL_S, t1) or any(
+            t.cut(r, e, t0 - WELL_S, t1) for r in self.asked(o))}
+
+    def rejected(self, o, v):
+        """Whether it is the answer of an engine that is set up otherwise. Of a fault so many are allowed, where its peers
+        were well; where they were not, nobody could be asked."""
+        ill, short = self.ill_at(o), self.short_for(o)
+        for r in self.runs.get(o.id, []):
+            fault = self.trouble.rejecting(r.engine, r.t) if r.status == v["status"] else None
+            if fault is not None:
+                if ill == {r.engine}:
+                    self.seen.setdefault(fault["id"], []).append(o)
+                return True
+            if r.status == v["status"] == 400 and r.engine in short and not set(self.engines) - ill - short:
+                return True
+        return False
+
+    def rejections(self):
+        for begin, end, fault in self.trouble.faults:
+            seen = self.seen.get(fault.get("id"), [])
+            had = sum(r.engine in fault["hosts"] and begin <= r.t <= end for runs in self.runs.values() for r in runs) \
+                if seen else 0
+            if len(seen) > SEEN + had / SEEN_OF:
+                self.broken("rejections", seen[0], "%d answers of %s, which refuses, reached clients, of %d that it gave: %s" % (
+                    len(seen), ", ".join(fault["hosts"]), had, ", ".join(told(o) for o in seen[:5])))
 
     def engine(self, v):
         """The engine with a journal that the answer names; None: it names none."""
@@ -349,21 +398,22 @@ class Service:
         direct = len(routers) == 1 and o.value.get("at") == routers[0]
         if self.way_is_ill(o, routers, direct):
             return "way"
-        ill = {e for e in self.engines
-               if t.ill(e, t0 - WELL_S, t1) or any(t.cut(r, e, t0 - WELL_S, t1) for r in routers)}
+        ill, short = self.ill_at(o), self.short_for(o)
         if not ill:
             return None
         met = {r.engine for r in self.runs.get(o.id, [])}
         if v.get("tokens") or (not v.get("streamed") and v.get("status") == 200 and v.get("bytes")):
-            return "begun" if met & ill else None
-        if len(ill) == len(self.engines):
+            paused = v.get("error") != "timeout" and not self.limited and all(
+                t.only("pauses", e, t0 - WELL_S, t1) for e in met & ill)
+            return "begun" if met & ill and not paused else None
+        if len(ill | short) == len(self.engines):
             return "none well"
         tried = met or v.get("reason") or v.get("limit") or v.get("status") in (502, 503, 504)
         if len(ill) > self.retries and tried and v.get("reason") != "no_replica":
             return "many"
         if is_deed(o.value["path"]):
             return "no repeat"
-        if v.get("reason") in ("suspect", "poison") and (len(ill) > 1 or len(self.engines) - len(ill) == 1):
+        if v.get("reason") in ("suspect", "poison") and (len(ill) > 1 or len(self.engines) - len(ill | short) == 1):
             return "suspect"
         if v.get("reason") == "retry_budget" and (met & ill or any(
                 t.ill(e, t0 - START_S, t1) or any(t.cut(r, e, t0 - START_S, t1) for r in routers) for e in ill)):

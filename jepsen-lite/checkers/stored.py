@@ -60,7 +60,8 @@ class Stored:
             elif o.f in ("stored.make", "stored.session"):
                 self.plain(o, o.ended.value)
         self.sessions(operations)
-        return self.anomalies
+        self.service.rejections()
+        return self.anomalies + self.service.anomalies
 
     def learn(self, o):
         """Who made it."""
@@ -89,7 +90,10 @@ class Stored:
 
     def plain(self, o, v):
         """A request that any engine can answer."""
-        why = None if told_off(v) else self.service.excuse(o, v)
+        if told_off(v):
+            why = "rejects" if self.service.rejected(o, v) else None
+        else:
+            why = self.service.excuse(o, v)
         if why is None and (failed(v) or told_off(v)):
             self.broken("avoidable", o, "%s after %.1f s; %s" % (
                 what(v), o.ended.t - o.t, self.mine(o) or "no engine had it"))

@@ -7,6 +7,8 @@ A fault says which machines it touches (`hosts`). It may say more:
     excuses     false: it excuses nothing at all. What processes do that end and start says itself
     serves      true: a machine that it touches still serves by slow or strange ways (it hangs, crawls, lies),
                 so that a client may have to wait for it
+    pauses      true: a machine that it touches goes on where it stood; an answer that has begun there is not cut
+    rejects     true: a machine that it touches refuses what its peers accept; clients hardly see it
 
 A process that is not there is trouble by itself, whatever the faults say.
 """
@@ -107,6 +109,15 @@ class Trouble:
             if touches(v, machines) and begin <= t1 and 2 * end - begin >= t0:
                 last = max(last, 2 * end - begin)
         return max([last] + [d.end for d in self.downs if d.process in machines and d.touches(t0, t1)])
+
+    def only(self, key, host, t0, t1):
+        """Whether what touches the machine is of faults that say so alone."""
+        return not any(d.process == host and d.touches(t0, t1) for d in self.downs) and \
+            all(v.get(key) for v in self.during(t0, t1) if touches(v, [host]) or any(host in p for p in v.get("links") or ()))
+
+    def rejecting(self, host, t):
+        """The fault, if the machine refuses then what its peers accept; else None."""
+        return next((v for v in self.during(t, t) if v.get("rejects") and host in v.get("hosts", ())), None)
 
     def serves(self, host, t0, t1):
         """Whether the machine is one that answers by slow or strange ways."""

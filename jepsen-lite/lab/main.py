@@ -51,6 +51,8 @@ def arguments(argv):
     p.add_argument("--bug", default="", metavar="NAME", help="a known bug that the routers have: of base/bug.h, in DIR/bugs of --build")
     p.add_argument("--router-option", action="append", default=[], metavar="NAME=VALUE", help="of all routers: ttl=30s")
     p.add_argument("--engine-option", action="append", default=[], metavar="NAME=VALUE", help="of all engines: speed-up=9")
+    p.add_argument("--habits", choices=("drawn", "none"), default="drawn", help="what engines are like all the time: drawn from "
+                   "the seed, or all as by their options (%(default)s)")
     p.add_argument("--command", default="", metavar="TEXT", help="another proxy in the routers' place: its command, with "
                    "{port}, {name}, {folder} and {engines} (host:port ...) to be filled in")
     p.add_argument("--stop-signal", default="TERM", metavar="NAME", help="what lets that proxy drain (%(default)s)")

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 
+from . import habits
 from .process import Process
 
 CLIENT_PORT, ADMIN_PORT, GOSSIP_PORT, ENGINE_PORT, BALANCER_PORT = 8080, 9090, 7490, 8000, 80
@@ -75,10 +76,11 @@ class Engine(Process):
     def __init__(self, service, host):
         super().__init__(service, host)
         self.journal = os.path.join(service.folder, "journals", self.name + ".jsonl")
+        self.habits = service.options.habits.get(self.name, {})
 
     def command(self, build):
         return [os.path.join(build, "tests/engine-sim"), "--listen", "0.0.0.0:%d" % ENGINE_PORT, "--control",
-                "--journal", self.journal] + self.service.options.engine_args
+                "--journal", self.journal] + habits.as_args(self.habits, self.address) + self.service.options.engine_args
 
     def control(self, path, body=None, timeout=5):
         """(status, JSON) of a call of /sim/..."""

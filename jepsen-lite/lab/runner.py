@@ -11,6 +11,7 @@ import traceback
 import plan
 from history import Recorder
 
+from . import habits
 from .episode import Stage
 from .judge import Judgement
 from .load import Loads
@@ -20,7 +21,9 @@ from .service import Options, Service
 
 # Stated times, in s. Checkers find them in the history's first line.
 LIMITS = {
-    "rest_s": 35,       # from the last mend until all routers agree and use all engines: a back-off may last 30 s
+    # From the last mend until all routers agree and use all engines: a back-off may last 30 s, the router that found a
+    # stall has 5 s for its trial, and then the others hear of it and take turns of half a second.
+    "rest_s": 40,
     "pause_s": 25,      # for a step of a workload that is under way
     "gone_s": 3,        # until the load of a killed router is gone everywhere
     "observation_s": 2,  # until all know an observation, p99, after a partition heals
@@ -80,12 +83,15 @@ class Run:
         options.router_args = options.router_args + as_args(wanted + o.router_option)
         wanted = [option for c in self.workload_classes for option in getattr(c, "engine_options", ())]
         options.engine_args = options.engine_args + as_args(wanted + o.engine_option)
+        if o.habits == "drawn" and not o.command:
+            limited = any(name.startswith("--upstream-") for name in options.router_args)
+            options.habits = habits.draw(o.seed, ["e%d" % i for i in range(1, o.engines + 1)], limited)
         self.service = s = Service(options, self.recorder, self.folder)
         self.recorder.event("lab", "meta", {
             "seed": o.seed, "workloads": [c.name for c in self.workload_classes],
             "nemeses": [n.name for n in self.nemeses], "missing": self.missing,
             "routers": [{"name": r.name, "address": r.address} for r in s.routers],
-            "engines": [{"name": e.name, "address": e.address} for e in s.engines],
+            "engines": [{"name": e.name, "address": e.address, "habits": e.habits} for e in s.engines],
             "clients": [c.name for c in s.clients], "options": named(options.router_args),
             "build": s.build, "bug": o.bug, "limits": LIMITS,
             "command": ["jepsen-lite/run"] + sys.argv[1:], "proxy": o.command})

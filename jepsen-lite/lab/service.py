@@ -32,6 +32,7 @@ class Options:
         self.stop_signal = signal.SIGTERM
         self.router_args = []
         self.engine_args = ["--speed-up", "10"]
+        self.habits = {}        # of engines, by name (habits.py)
         self.__dict__.update(given)
 
 

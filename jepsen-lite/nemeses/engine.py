@@ -6,17 +6,19 @@ from .base import Nemesis, names, plural
 class _Engine(Nemesis):
     seconds = (2, 10)
     serves = True  # it takes requests, and may never answer
+    most = None  # engines at a time: half of them if it is not said
+    more = {}  # that its start says of it
     wishes = ()  # (what people read, the wish for /sim/fail)
 
     def start(self, service, rng):
-        chosen = self.some(service, rng, "engines")
+        chosen = self.some(service, rng, "engines", self.most)
         if not chosen:
             return self.nobody()
         said, wish = rng.choice(self.wishes)
         for e in chosen:
             self.later(self.well, e)
             e.control("/sim/fail", wish)
-        return {"hosts": names(chosen), "wish": wish, "serves": self.serves,
+        return {"hosts": names(chosen), "wish": wish, "serves": self.serves, **self.more,
                 "text": "%s: %s" % (plural(names(chosen)), said)}
 
     @staticmethod
@@ -107,6 +109,48 @@ class Lie(_Engine):
               ("answers 500 while its probes say that it is well", {"mode": "status_500", "health": "ok"}),
               ("is well while its probes say no", {"mode": "none", "health": "503"}),
               ("is well while its probes hang", {"mode": "none", "health": "hang"}))
+
+
+class Pause(_Engine):
+    """The steps of engines pause for 1 to 20 s and go on where they stood; HTTP and probes are answered meanwhile."""
+    name = "engine-pause"
+    seconds = (1, 20)
+    more = {"pauses": True}
+    wishes = (("computes nothing for a while; its probes say that it is well", {"mode": "stuck", "health": "ok"}),)
+
+
+class Reject(_Engine):
+    """An engine begins to reject what its peers accept: another key, no chat template, another context length."""
+    name = "engine-reject"
+    most = 1  # where more do, it is what is asked
+    more = {"rejects": True}
+    wishes = (("answers 401: its key is another", {"mode": "status_401"}), ("answers 403", {"mode": "status_403"}),
+              ("answers 404 for the model that it lists", {"mode": "status_404"}), ("answers 422", {"mode": "status_422"}),
+              ("has no chat template", {"mode": "no_template"}),
+              ("has a context of 100 tokens, and lists more", {"mode": "context", "tokens": 100}))
+
+
+class List(Nemesis):
+    """The list of models of an engine changes: it has another model, or one more."""
+    name = "engine-list"
+    seconds = (2, 10)
+    MODEL = "sim"
+
+    def start(self, service, rng):
+        chosen = self.some(service, rng, "engines", 1)
+        if not chosen:
+            return self.nobody()
+        models = rng.choice((["another"], [self.MODEL, "another"]))
+        for e in chosen:
+            self.later(self.well, e)
+            e.control("/sim/set", {"models": models})
+        return {"hosts": names(chosen), "models": models, "excuses": self.MODEL not in models,
+                "rejects": self.MODEL not in models,
+                "text": "%s: serves %s" % (plural(names(chosen)), plural(models))}
+
+    def well(self, engine):
+        if engine.alive:
+            engine.control("/sim/set", {"models": [self.MODEL]})
 
 
 class Restart(Nemesis):

@@ -61,6 +61,7 @@ class Terminate(Nemesis):
 
 class _Pause(Nemesis):
     kind = None
+    more = {}
 
     def start(self, service, rng):
         chosen = self.some(service, rng, self.kind)
@@ -69,7 +70,7 @@ class _Pause(Nemesis):
         for p in chosen:
             self.later(p.signal, signal.SIGCONT)
             p.signal(signal.SIGSTOP)
-        return {"hosts": names(chosen), "serves": True,
+        return {"hosts": names(chosen), "serves": True, **self.more,
                 "text": "SIGSTOP to %s; SIGCONT at the end" % plural(names(chosen))}
 
 
@@ -90,6 +91,7 @@ class PauseEngine(_Pause):
     """SIGSTOP to engines for 0.1 to 8 s, then SIGCONT."""
     name, kind = "pause-engine", "engines"
     seconds = (0.1, 8)
+    more = {"pauses": True}
 
 
 class Stutter(Nemesis):

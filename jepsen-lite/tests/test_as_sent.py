@@ -28,6 +28,15 @@ class AsSent(unittest.TestCase):
         got = as_sent(CHAT, event("a", 1, ROLE) + rest)
         self.assertEqual([{k: g[k] for k in ("bytes", "hash")} for g in got], [digest(event("b", 2, ROLE) + rest)])
 
+    def test_the_other_has_another_framing(self):
+        """Its first event has it too."""
+        def crlf(body):
+            return body.replace(b"data: ", b"data:").replace(b"\n", b"\r\n")
+        for one, other in ((bytes, crlf), (crlf, bytes), (crlf, crlf)):
+            rest = other(event("b", 2, TOKEN) + event("b", 2, TOKEN) + DONE)
+            got = as_sent(CHAT, one(event("a", 1, ROLE)) + rest)
+            self.assertEqual([g["hash"] for g in got], [digest(other(event("b", 2, ROLE)) + rest)["hash"]])
+
     def test_another_engine_went_on_after_a_token(self):
         self.assertEqual(as_sent(CHAT, event("a", 1, TOKEN) + event("b", 2, TOKEN) + DONE), [])
 

@@ -153,6 +153,17 @@ class Avoidable(Case):
         self.t.read(20, broken())
         self.expect("avoidable")
 
+    def test_an_engine_refuses_what_its_peers_accept(self):
+        """A few such answers may reach clients."""
+        for fault, expected in (("engine-reject", []), (None, ["avoidable"])):
+            self.setUp()
+            if fault:
+                self.t.trouble(9, 20, fault, "e1", rejects=True)
+            op = self.t.operation(10, 11, "make", {"path": "/v1/responses", "at": "r1"}, "info", dict(
+                missing(), status=401))
+            self.t.run(op, "e1", 10.1, 10.2, how="refused", status=401)
+            self.expect(*expected)
+
     def test_its_maker_hangs(self):
         self.t.make()
         self.t.trouble(15, 25, "pause", "e1")

@@ -15,20 +15,36 @@ def digest(body):
     return {"bytes": len(body), "hash": hashlib.sha256(body).hexdigest()}
 
 
+ENDS, DATA = (b"\r\n\r\n", b"\n\n"), (b"data: ", b"data:")
+
+
+def first_event(body):
+    """(what stands before its JSON, its JSON, its end, what is behind it) in whatever framing; None: there is none."""
+    ends = [e for e in ENDS if e in body]
+    end = min(ends, key=body.index, default=None)
+    data = next((d for d in DATA if body.startswith(d + b"{")), None)
+    if end is None or data is None:
+        return None
+    text, _, rest = body.partition(end)
+    return data, text[len(data):], end, rest
+
+
 def renamed(body):
     """After a sign of life another engine may have taken over: the first event is the first engine's, without a
-    token, and all others are the second's. Its own first event is the same but for its id and time. None: not so."""
-    first, end, rest = body.partition(b"\n\n")
-    second = rest.partition(b"\n\n")[0]
-    if not end or not first.startswith(b"data: {") or not second.startswith(b"data: {"):
+    token, and all others are the second's. Its own first event is the same but for its id and time, and its framing.
+    None: not so."""
+    one = first_event(body)
+    other = one and first_event(one[3])
+    if not other:
         return None
-    a, b = api.parse(first[6:]), api.parse(second[6:])
+    text = one[1]
+    a, b = api.parse(text), api.parse(other[1])
     if api.has_token(a) or not a.get("id") or not b.get("id") or a["id"] == b["id"]:
         return None
     for key in ("id", "created"):
-        one, other = (b'"%s":%s' % (key.encode(), json.dumps(v.get(key)).encode()) for v in (a, b))
-        first = first.replace(one, other, 1)
-    return first + end + rest
+        mine, theirs = (b'"%s":%s' % (key.encode(), json.dumps(v.get(key)).encode()) for v in (a, b))
+        text = text.replace(mine, theirs, 1)
+    return other[0] + text + other[2] + one[3]
 
 
 def as_sent(path, body):

@@ -96,6 +96,17 @@ static void client_ended(void *owner, int err, uint64_t now_ms)
     exchange_drop(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_GONE, false);
 }
 
+static void take_held(struct upstream *u);
+
+/* What came of its answer and waited for it goes on. */
+static void client_drained(struct exchange *x)
+{
+    struct upstream *u = x->upstream;
+    exchange_client_drained(x);
+    if (u != NULL && u->held_back && u->reading)
+        take_held(u);
+}
+
 static void on_client_written(void *owner, int err, uint64_t now_ms)
 {
     struct client *c = owner;
@@ -109,7 +120,7 @@ static void on_client_written(void *owner, int err, uint64_t now_ms)
     } else {
         client_written(c);
         if (c->exchange != NULL)
-            exchange_client_drained(c->exchange);
+            client_drained(c->exchange);
     }
 }
 
@@ -181,12 +192,13 @@ static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
     exchange_push(u->exchange);
 }
 
-/* Takes the answer out of what came, and hands it on; what went to the client goes out at once. */
-static void take_answer(struct upstream *u, struct exchange *x)
+/* Takes the answer out of what came, and hands it on; what went to the client goes out at once.
+ * `again`: out of what was held back. */
+static inline void take_answer(struct upstream *u, struct exchange *x, bool again)
 {
     struct client *c = x->client;
     struct upstream_output out;
-    bool malformed = false;
+    bool malformed = again && !exchange_response_rest(x);
     while (!malformed && c->exchange == x && x->upstream == u && upstream_next(u, &out)) {
         malformed = out.malformed || !exchange_response(x, &out);
     }
@@ -211,7 +223,14 @@ static void upstream_received(void *owner, struct slice bytes, uint64_t now_ms)
     if (u->exchange->first_token)
         u->pool->token_ms = u->proxy->engines.pools[u->exchange->decision.replica].token_ms =
             now_ms;
-    take_answer(u, u->exchange);
+    take_answer(u, u->exchange, false);
+}
+
+static void take_held(struct upstream *u)
+{
+    upstream_resume(u);
+    upstream_again(u);
+    take_answer(u, u->exchange, true);
 }
 
 static void on_upstream_ended(void *owner, int err, uint64_t now_ms)
@@ -261,6 +280,10 @@ static void upstream_expired(struct deadline *d)
         fail_upstream(u, UPSTREAM_CONNECT_FAILED);
         return;
     case UPSTREAM_BUSY:
+        if (u->held_back) {
+            take_held(u);
+            return;
+        }
         if (u->write_failed && !u->any_byte) {
             fail_upstream(u, UPSTREAM_BROKEN);
             return;

@@ -8,8 +8,10 @@ static void upstream_check(const struct upstream *u)
     CHECK(u->exchange == NULL || u->exchange->upstream == u);
     if (u->state != UPSTREAM_BUSY)
         return;
-    /* It is held back only as long as its client is slow. */
-    CHECK(u->reading || client_congested(u->exchange->client));
+    /* It is held back only as long as its client is slow, or a part of it was not decoded yet. */
+    CHECK(u->reading || client_congested(u->exchange->client) || u->held_back);
+    CHECK(!u->held_back || (!u->reading && u->exchange->unpack != NULL));
+    CHECK(!u->held_back || (u->deadline.next == NULL) == client_congested(u->exchange->client));
     /* What is not sent yet of what came is there. */
     const struct body *b = u->request->body;
     uint64_t held = 0;

@@ -41,6 +41,7 @@ enum proxy_limit {
     PROXY_UPSTREAM_WHOLE_ANSWER,
     PROXY_UPSTREAM_IDLE,
     PROXY_UPSTREAM_KEEPALIVE,
+    PROXY_UNPACK, /* an answer is decoded by parts: until the next one */
     PROXY_STREAM_HOLD,
     PROXY_RETRY_FIRST, /* PROXY_RETRY_WAITS of them: before another attempt */
     PROXY_RETRY_LAST = PROXY_RETRY_FIRST + 3,

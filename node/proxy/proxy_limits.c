@@ -35,6 +35,7 @@ static void read_waits(const struct node_options *o, uint64_t *out)
         [PROXY_UPSTREAM_FIRST_BYTE] = automatic ? PROXY_FIRST_TOKEN_MAX_MS : token_ms,
         [PROXY_UPSTREAM_WHOLE_ANSWER] = o->upstream_whole_answer_timeout_ms,
         [PROXY_UPSTREAM_IDLE] = idle_ms == NODE_OPTION_AUTO ? PROXY_IDLE_MS : idle_ms,
+        [PROXY_UNPACK] = 1, /* the next tick */
         [PROXY_UPSTREAM_KEEPALIVE] = o->upstream_keepalive_ms,
         [PROXY_STREAM_HOLD] = o->stream_hold_ms,
         [PROXY_RETRY_FIRST] = 20,

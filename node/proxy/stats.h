@@ -97,7 +97,9 @@ struct proxy_stats {
     uint64_t watchdog_moved;   /* requests moved away from replicas that stand still, or sleep */
     uint64_t bytes_in;         /* request bodies */
     uint64_t bytes_out;        /* answers */
-    uint64_t decoded[HTTP_CODINGS]; /* request bodies, by coding */
+    uint64_t decoded[HTTP_CODINGS];  /* request bodies, by coding, */
+    uint64_t unpacked[HTTP_CODINGS]; /* and answers */
+    uint64_t unpack_waits;           /* times the rest of one waited for the next event */
     uint64_t not_understood; /* prompt bodies that the skimmer could not read: routed by load */
     uint64_t backpressure;   /* times an engine was held back for a slow client */
 };

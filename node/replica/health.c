@@ -1,5 +1,6 @@
 #include "node/replica/health.h"
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/replica.h"
@@ -36,6 +37,7 @@ void node_backoff_begin(struct node_backoff *b, uint32_t min_ms, uint64_t now_ms
 
 static void stall_over(struct node_signs *s)
 {
+    s->starved = s->stall == NODE_STALL_STARVED;
     s->stall = NODE_STALL_NONE;
     s->quiet = false;
 }
@@ -47,7 +49,8 @@ void node_signs_moved(struct node_signs *s, uint64_t now_ms)
     s->proven = true;
     s->warned = false;
     node_signs_worked(s, now_ms);
-    if (s->stall == NODE_STALL_NONE || s->stall == NODE_STALL_STARVED)
+    bool on_trial = s->stall == NODE_STALL_NONE && s->stalls.trial && !s->starved;
+    if (!on_trial && (s->stall == NODE_STALL_NONE || s->stall == NODE_STALL_STARVED))
         return;
     stall_over(s);
     s->stalls.until_ms = 0;
@@ -251,7 +254,8 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
 {
     struct node_signs *s = &k->signs;
     note_tokens(k, w->token_ms);
-    if (s->stall == NODE_STALL_NONE && now_ms >= s->stalls.until_ms + NODE_STALL_BACKOFF_MS)
+    bool over = now_ms >= s->stalls.until_ms + NODE_STALL_BACKOFF_MS;
+    if (s->stall == NODE_STALL_NONE && over && !BUG(FINDING_KEPT))
         s->found = false; /* nobody asked this router for a trial: others may make it */
     s->waits = (uint8_t)(w->waiting_long < NODE_STILL_WAITS ? w->waiting_long : NODE_STILL_WAITS);
     s->explained_ms = explained_ms(k, w);
@@ -268,9 +272,11 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
     enum node_stall stall = node_signs_judge(k, w, watchdog_ms, now_ms);
     if (stall == NODE_STALL_NONE)
         return;
+    /* What has waited since before the last back-off is no trial: others may have one. */
+    bool tried = !s->stalls.trial || s->tried_ms >= s->stalls.until_ms;
     s->stall = stall;
     s->stalled_ms = now_ms;
-    s->found = stall != NODE_STALL_SILENT;
+    s->found = stall != NODE_STALL_SILENT && tried;
     s->stalls_total++;
     node_backoff_begin(&s->stalls, NODE_STALL_BACKOFF_MS, now_ms);
 }
@@ -292,8 +298,10 @@ void node_signs_heard_add(struct node_signs_heard *h, uint8_t reported)
 void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h, uint64_t now_ms)
 {
     s->heard_waits = (uint8_t)(h->waits < UINT8_MAX ? h->waits : UINT8_MAX);
-    if (s->warned && !h->found && !node_signs_are_moving(s, now_ms))
+    if (s->warned && !h->found && !node_signs_are_moving(s, now_ms)) {
         s->stalls.trial = true;
+        s->starved = false;
+    }
     s->warned = h->found && (s->warned || !s->heard_found);
     s->heard_found = h->found;
 }

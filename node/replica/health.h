@@ -49,7 +49,8 @@ enum {
     NODE_BACKOFF_MAX_MS = 30000,
     NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
     /* Each trial may cost a request watchdog_ms. The router that found a stall makes the first one,
-     * and has as long again for it before the others may. */
+     * and has as long again for it before the others may. A stall that is found again without one is no
+     * news for them. */
     NODE_STALL_BACKOFF_MS = 5000,
     NODE_MOVES_MS = 5000, /* an engine that moved so lately is at work */
 };
@@ -78,6 +79,7 @@ struct node_signs {
     bool leaving;               /* its health check said no */
     bool quiet;                 /* not stalled yet, but avoided: longer without a sign than usual */
     bool proven;                /* it gave a token since it started, to anybody */
+    bool starved;               /* the last stall was STARVED, which no token of others ends */
     enum node_stall stall;      /* why it is stalled */
     struct node_backoff stalls; /* until it may be tried */
     uint64_t stalled_ms;        /* since when */

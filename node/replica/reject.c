@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/health.h"
@@ -285,6 +286,12 @@ bool node_reject_avoids(const struct node_reject *j, uint8_t kind, bool again, u
     return own && (now_ms < j->until_ms || !again);
 }
 
+bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms)
+{
+    return (j->kinds != 0 && now_ms < j->until_ms) ||
+           (heeded(j) != 0 && now_ms < j->heard_ms + NODE_REJECT_HEED_MS);
+}
+
 bool node_reject_concerns(const struct node_reject *j, uint8_t kind)
 {
     return ((j->kinds | heeded(j) | j->doubt_kinds) & bit(kind)) != 0;
@@ -311,6 +318,12 @@ uint64_t node_reject_kinds(const struct node_reject *j)
 }
 
 /* --- other routers -------------------------------------------------------------------------- */
+
+uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms)
+{
+    bool over = now_ms >= j->until_ms + NODE_REJECT_BACKOFF_MS;
+    return over && !BUG(REJECTS_REPORTED) ? 0 : j->kinds;
+}
 
 void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, unsigned status, bool ahead)
 {

@@ -24,8 +24,9 @@
  * answers at once, so it would have room for everything.
  *
  * Routers report the kinds that they hold against a replica, and the others avoid it for them. One
- * of those that found out at the same moment keeps the back-off, and tries it for all. A router
- * tries itself after NODE_REJECT_HEED_MS, and then its own eyes count.
+ * of those that found out at the same moment keeps the back-off, and tries it for all. If it has no
+ * request to try it with, it reports nothing any more NODE_REJECT_BACKOFF_MS after that, and the
+ * others try. A router tries itself after NODE_REJECT_HEED_MS, and then its own eyes count.
  *
  * Of a model's replicas at most half are avoided for this (node/route/reject.c). Another one that
  * rejects gets its fair share, and what it rejects is tried elsewhere.
@@ -42,7 +43,8 @@ enum {
     NODE_REJECT_KINDS = 64,
     NODE_REJECT_SORTS = 6,         /* of statuses: 400, 401, 403, 404, 422, all others */
     NODE_REJECT_BACKOFF_MS = 5000, /* at first, then twice as long up to NODE_BACKOFF_MAX_MS: what
-                                      rejects is set up wrongly, and that takes somebody to mend */
+                                      rejects is set up wrongly, and that takes somebody to mend. As
+                                      long again the router that found it has for its trial */
     NODE_REJECT_HEED_MS = 60000,   /* others' reports are heeded so long without own evidence */
 };
 
@@ -155,6 +157,12 @@ static inline bool node_reject_any(const struct node_reject *j)
     return (j->kinds | j->heard) != 0 || j->doubts > 0;
 }
 
+/* Whether requests of some kind go elsewhere though they could be the trial. */
+bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms);
+
+/* The kinds that this router reports to the others: none once it had a back-off's time for its
+ * trial, and no request to make it with. */
+uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms);
 /* What other routers report of it, gathered. Starts zeroed. */
 struct node_reject_heard {
     uint64_t kinds; /* of all */

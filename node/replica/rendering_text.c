@@ -14,6 +14,7 @@ const char *node_rendering_text(struct rendering rendering, char *out, size_t si
         rendering.tools_sorted ? "the order of tools does not count" : NULL,
         rendering.tools_after ? "tools come after the system text" : NULL,
         rendering.counts_header ? "Claude Code's billing header counts" : NULL,
+        rendering.late_first ? "later system messages come first" : NULL,
     };
     size_t len = 0;
     out[0] = '\0';

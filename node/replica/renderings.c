@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/number.h"
+#include "node/replica/print.h"
 
 enum {
     WATCH = 64,       /* requests; a fleet of six engines has shown itself after 20 or so */
@@ -23,6 +24,9 @@ _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX <
  * enough (no cache holds what was never sent); after a change; and at most. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
+/* The same of late system messages at first: two answers that tell of a quarter of the prompt. One
+ * may be a conversation that a cache has lost. */
+static const float margin_late_first = 0.75f;
 /* What tells something; and the share of a prompt in which renderings must differ for an answer to
  * say as much as any other. */
 static const float told_apart = 0.05f, small_share = 0.3f;
@@ -42,12 +46,6 @@ struct print_head {
     bool is_void;
 };
 
-struct print {
-    struct http_prompt_form form;
-    uint16_t length;
-    struct chain_point points[NODE_PRINT_POINTS_MAX];
-};
-
 struct node_renderings {
     const struct hash_secret *secret;
     uint64_t keys[NODE_KINDS_MAX]; /* of the kinds, side by side: each request looks for one */
@@ -55,8 +53,8 @@ struct node_renderings {
     struct node_renderings_stats stats;
     uint32_t stamp; /* of the last print */
     struct print_head heads[NODE_PRINTS_MAX];
-    struct print *prints; /* as many */
-    struct chain chain;   /* of node_renderings_each() */
+    struct node_print *prints; /* as many */
+    struct chain chain;        /* of node_renderings_each() */
 };
 
 int node_renderings_create(struct node_renderings **out, const struct hash_secret *secret)
@@ -86,15 +84,12 @@ void node_renderings_check(const struct node_renderings *r)
         CHECK(k->watch <= WATCH && k->rendering.lead < RENDERING_LEADS);
         CHECK(k->key == r->keys[i]);
         CHECK(k->key == 0 || (k->margin >= margin_first && k->margin <= margin_max));
+        CHECK(k->key == 0 || (k->margin_late >= margin_late_first && k->margin_late <= margin_max));
         for (unsigned n = 0; n < i; n++)
             CHECK(k->key == 0 || r->kinds[n].key != k->key);
     }
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
-        const struct print *print = &r->prints[i];
-        unsigned points = 0;
-        for (unsigned s = 0; s < HTTP_PROMPT_SEGMENTS; s++)
-            points += print->form.parts[s].count;
-        CHECK(points == print->length && print->length <= NODE_PRINT_POINTS_MAX);
+        node_print_check(&r->prints[i]);
         CHECK(r->heads[i].stamp <= r->stamp);
     }
 }
@@ -154,7 +149,8 @@ struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct 
                                    .watch = WATCH,
                                    .quiet = WATCH,
                                    .patience = 2 * WATCH,
-                                   .margin = margin_first};
+                                   .margin = margin_first,
+                                   .margin_late = margin_late_first};
     k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
     k->model_len = (uint8_t)put(k->model, sizeof k->model, model);
     return k;
@@ -209,23 +205,6 @@ void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
 
 /* --- heads ---------------------------------------------------------------------------------- */
 
-static bool same(struct hash128 a, struct hash128 b)
-{
-    return a.low == b.low && a.high == b.high;
-}
-
-/* As they were sent, all that stands before the conversation. */
-static bool same_head(const struct http_prompt_form *a, const struct http_prompt_form *b)
-{
-    for (unsigned i = 0; i < HTTP_PROMPT_TEXT; i++) {
-        const struct http_prompt_mark *x = &a->parts[i].end, *y = &b->parts[i].end;
-        bool is_head = i < HTTP_PROMPT_TEXT_LINE || !http_prompt_has_system(a);
-        if (is_head && (x->bytes != y->bytes || (x->bytes > 0 && !same(x->state, y->state))))
-            return false;
-    }
-    return same(a->arguments, b->arguments);
-}
-
 /* Compares the head of a prompt that is kept now with those of its conversation before. */
 static void note_head(struct node_renderings *r, struct node_client_kind *k, unsigned number)
 {
@@ -239,7 +218,7 @@ static void note_head(struct node_renderings *r, struct node_client_kind *k, uns
             other->opening != form->opening)
             continue;
         any = true;
-        if (same_head(form, other)) {
+        if (node_print_same_head(&r->prints[number], &r->prints[i])) {
             k->heads_kept++;
             return;
         }
@@ -260,24 +239,16 @@ void node_renderings_print(struct node_renderings *r, struct node_client_kind *k
                            const struct http_prompt_form *form, const struct chain *chain,
                            struct node_rendered *out)
 {
+    if (http_prompt_has_late(form) && !k->had_late) {
+        k->had_late = true;
+        k->watch = WATCH;
+    }
     if (k->watch == 0)
         return;
     k->watch--;
     r->stamp++;
     unsigned number = r->stamp % NODE_PRINTS_MAX;
-    struct print *print = &r->prints[number];
-    print->form = *form;
-    print->length = 0;
-    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        struct http_prompt_piece *part = &print->form.parts[i];
-        unsigned room = NODE_PRINT_POINTS_MAX - print->length;
-        const struct chain_point *from = &chain->points[part->first];
-        part->has_end_point = part->has_end_point && part->count <= room;
-        part->count = (uint16_t)(part->count < room ? part->count : room);
-        part->first = print->length;
-        memcpy(&print->points[part->first], from, part->count * sizeof *from);
-        print->length = (uint16_t)(print->length + part->count);
-    }
+    node_print_set(&r->prints[number], form, chain);
     r->heads[number] = (struct print_head){
         .stamp = r->stamp, .replica = NO_REPLICA, .kind = (uint8_t)node_renderings_number(r, k)};
     out->print = (uint16_t)(number + 1);
@@ -321,92 +292,19 @@ void node_renderings_forget(struct node_renderings *r, unsigned replica)
 
 /* --- what a rendering explains ---------------------------------------------------------------- */
 
-/* Bytes that one prompt shares with another: between the last checkpoint that agrees and the next
- * one. */
-struct shared {
-    uint64_t from, to;
-};
-
-/* Within a segment of which not all is the same. */
-static struct shared shared_within(const struct print *a, const struct print *b,
-                                   enum http_prompt_segment segment, uint64_t all)
-{
-    const struct http_prompt_piece *x = &a->form.parts[segment], *y = &b->form.parts[segment];
-    const struct chain_point *points = &a->points[x->first], *others = &b->points[y->first];
-    unsigned n = 0;
-    while (n < x->count && n < y->count && points[n].id == others[n].id)
-        n++;
-    struct shared shared = {.to = x->end.bytes};
-    if (n > 0)
-        shared.from = (uint64_t)points[n - 1].blocks * CHECKPOINT_BLOCK_BYTES;
-    /* All of the other one is its beginning: its answer is in the cache too, maybe. */
-    if (segment == HTTP_PROMPT_TEXT && n == y->count)
-        shared.to = all;
-    else if (n < x->count)
-        shared.to = (uint64_t)points[n].blocks * CHECKPOINT_BLOCK_BYTES;
-    return shared;
-}
-
-/* A print in one rendering. */
-struct reading {
-    struct rendering rendering;
-    uint8_t order[HTTP_PROMPT_SEGMENTS];
-    unsigned count;
-    uint64_t all; /* bytes */
-};
-
-static struct reading read_as(const struct print *a, struct rendering rendering)
-{
-    struct reading of = {.rendering = rendering};
-    of.count = http_prompt_order(&a->form, rendering, of.order);
-    for (unsigned i = 0; i < of.count; i++)
-        of.all += a->form.parts[of.order[i]].end.bytes;
-    return of;
-}
-
-static struct shared shared_by(const struct print *a, const struct print *b,
-                               const struct reading *of)
-{
-    const struct rendering rendering = of->rendering;
-    struct shared shared = {0};
-    if (!same(a->form.namespace, b->form.namespace) ||
-        (!rendering.no_arguments && !same(a->form.arguments, b->form.arguments)))
-        return shared;
-    uint8_t others[HTTP_PROMPT_SEGMENTS];
-    unsigned other_count = http_prompt_order(&b->form, rendering, others);
-    for (unsigned i = 0; i < of->count; i++) {
-        enum http_prompt_segment s = of->order[i];
-        const struct http_prompt_piece *x = &a->form.parts[s], *y = &b->form.parts[s];
-        if (i >= other_count || others[i] != s)
-            break;
-        if (x->end.bytes == y->end.bytes && same(http_prompt_digest(&a->form, rendering, s),
-                                                 http_prompt_digest(&b->form, rendering, s))) {
-            shared.from += x->end.bytes;
-            continue;
-        }
-        if (s == HTTP_PROMPT_TOOLS && rendering.tools_sorted)
-            break;
-        struct shared within = shared_within(a, b, s, of->all);
-        uint64_t to = shared.from + within.to;
-        return (struct shared){shared.from + within.from, to < of->all ? to : of->all};
-    }
-    shared.to = shared.from + CHECKPOINT_BLOCK_BYTES;
-    return shared;
-}
-
 /* The most that the print shares with any other one at the replica; whether there is one. */
-static bool shared_at(const struct node_renderings *r, unsigned number, const struct reading *of,
-                      struct shared *out)
+static bool shared_at(const struct node_renderings *r, unsigned number,
+                      const struct node_reading *of, struct node_shared *out)
 {
     const struct print_head *own = &r->heads[number];
     bool any = false;
-    *out = (struct shared){0};
+    *out = (struct node_shared){0};
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
         const struct print_head *head = &r->heads[i];
         if (i == number || head->stamp == 0 || head->stamp > own->stamp || head->is_void ||
             head->kind != own->kind || head->replica != own->replica)
             continue;
-        struct shared one = shared_by(&r->prints[number], &r->prints[i], of);
+        struct node_shared one = node_print_shared(&r->prints[number], &r->prints[i], of);
         out->from = one.from > out->from ? one.from : out->from;
         out->to = one.to > out->to ? one.to : out->to;
         any = true;
@@ -414,18 +312,22 @@ static bool shared_at(const struct node_renderings *r, unsigned number, const st
     return any;
 }
 
-/* By how much of the prompt the answer is off: positive, more was cached. `known`: tokens that were
- * recorded there, of any router's. */
+/* Tokens that are recorded at the replica, of any router's: that must be cached, and that may be. */
+struct witness {
+    double from, to;
+};
+
+/* By how much of the prompt the answer is off: positive, more was cached. */
 static float off_by(const struct node_renderings *r, unsigned number, struct rendering rendering,
-                    const struct node_rendered_answer *answer, double known)
+                    const struct node_rendered_answer *answer, const struct witness *known)
 {
-    struct reading of = read_as(&r->prints[number], rendering);
-    struct shared shared;
+    struct node_reading of = node_print_read(&r->prints[number], rendering);
+    struct node_shared shared;
     if (of.all == 0 || !shared_at(r, number, &of, &shared))
         return 0;
     double scale = answer->prompt_tokens / (double)of.all;
-    double from = (double)shared.from * scale * (1 - uneven);
-    double to = number_max((double)shared.to * scale, known) * (1 + uneven);
+    double from = number_max((double)shared.from * scale, known->from) * (1 - uneven);
+    double to = number_max((double)shared.to * scale, known->to) * (1 + uneven);
     double grain =
         number_max(answer->block_tokens * grain_blocks, answer->prompt_tokens * grain_share);
     double more = number_max(answer->cached_tokens - to - grain, 0);
@@ -440,7 +342,7 @@ static unsigned distance(struct rendering a, struct rendering b)
 {
     return (a.lead != b.lead) + (a.no_arguments != b.no_arguments) +
            (a.tools_sorted != b.tools_sorted) + (a.tools_after != b.tools_after) +
-           (a.counts_header != b.counts_header);
+           (a.counts_header != b.counts_header) + (a.late_first != b.late_first);
 }
 
 /* The same for this prompt, but in what it does not have. */
@@ -455,49 +357,94 @@ static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering 
     r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
     if (form->parts[HTTP_PROMPT_HEADER].end.bytes == 0)
         r.counts_header = now.counts_header;
+    r.late_first = now.late_first; /* weigh_late() tells these apart */
     if (r.lead >= RENDERING_LEADS) /* no code of a rendering: nobody asks what it loses */
         r.lead = now.lead;
     return rendering_code(r);
 }
 
-/* Adds what the answer says; false: to all the same. */
+static float loss_by(float off)
+{
+    return off > 0 ? off : -off * forgotten_weight;
+}
+
+/* The first one does not. */
+static float margin_faded(float margin)
+{
+    return margin > margin_min ? fmaxf(margin * margin_fade, margin_min) : margin;
+}
+
+/* Of `losses`, one for each rendering, as a share of the widest difference; false: they say all the
+ * same, or none explains the answer. */
+static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_CODES],
+                       float widest)
+{
+    float least = 2, most = 0;
+    for (unsigned i = 0; i < RENDERING_CODES; i++) {
+        least = fminf(losses[i], least);
+        most = fmaxf(losses[i], most);
+    }
+    if (most - least < told_apart || least > told_apart)
+        return false;
+    for (unsigned i = 0; i < RENDERING_CODES; i++)
+        k->loss[i] = k->loss[i] * fade + losses[i] / widest;
+    k->answers++;
+    k->margin = margin_faded(k->margin);
+    k->margin_late = margin_faded(k->margin_late);
+    return true;
+}
+
+/* What the answer says of all but late system messages. */
 static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigned number,
                   const struct node_rendered_answer *answer)
 {
-    float losses[RENDERING_CODES], least = 2, most = 0;
+    static const struct witness nobody = {0};
+    const struct witness index = {.to = answer->predicted_tokens};
+    float losses[RENDERING_CODES], widest = small_share;
     const struct http_prompt_form *form = &r->prints[number].form;
-    uint8_t now = rendering_code(k->rendering);
     if (!is_new(k, form))
         return false;
     /* What only the index explains was sent when no prints were kept, or by another router: other
      * renderings have no such witness. */
-    if (off_by(r, number, k->rendering, answer, 0) > told_apart &&
-        off_by(r, number, k->rendering, answer, answer->predicted_tokens) <= told_apart)
+    if (off_by(r, number, k->rendering, answer, &nobody) > told_apart &&
+        off_by(r, number, k->rendering, answer, &index) <= told_apart)
         return false;
-    float widest = small_share;
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         losses[i] = -1;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
         if (losses[alike] < 0) {
-            float off = off_by(r, number, rendering_of(alike), answer,
-                               alike == now ? answer->predicted_tokens : 0);
-            losses[alike] = off > 0 ? off : -off * forgotten_weight;
-            widest = fabsf(off) > widest ? fabsf(off) : widest;
+            bool is_now = alike == rendering_code(k->rendering);
+            float off = off_by(r, number, rendering_of(alike), answer, is_now ? &index : &nobody);
+            losses[alike] = loss_by(off);
+            widest = fmaxf(fabsf(off), widest);
         }
         losses[i] = losses[alike];
-        least = losses[i] < least ? losses[i] : least;
-        most = losses[i] > most ? losses[i] : most;
     }
-    if (most - least < told_apart ||
-        least > told_apart) /* of what none explains nothing is learned */
+    return add_losses(k, losses, widest);
+}
+
+/* What it says of late system messages which this replica had not been sent: was what is said
+ * before them found, or the head alone? The head is the same in both readings, so the index knows
+ * it in both. */
+static bool weigh_late(struct node_renderings *r, struct node_client_kind *k, unsigned number,
+                       const struct node_rendered_answer *answer)
+{
+    struct rendering now = k->rendering, other = now;
+    other.late_first = !now.late_first;
+    struct node_reading of = node_print_read(&r->prints[number], now);
+    if (of.all == 0)
         return false;
+    double recorded = answer->predicted_tokens;
+    double head = number_min(recorded, answer->prompt_tokens * (double)of.head / (double)of.all);
+    const struct witness index = {answer->sure ? recorded : 0, recorded}, of_head = {0, head};
+    float off = off_by(r, number, now, answer, &index);
+    float off_other = off_by(r, number, other, answer, &of_head);
+    float loss = off < 0 && !answer->sure ? 0 : loss_by(off), loss_other = loss_by(off_other);
+    float losses[RENDERING_CODES];
     for (unsigned i = 0; i < RENDERING_CODES; i++)
-        k->loss[i] = k->loss[i] * fade + losses[i] / widest;
-    k->answers++;
-    if (k->margin > margin_min)
-        k->margin = fmaxf(k->margin * margin_fade, margin_min);
-    return true;
+        losses[i] = rendering_of((uint8_t)i).late_first == now.late_first ? loss : loss_other;
+    return add_losses(k, losses, fmaxf(small_share, fmaxf(fabsf(off), fabsf(off_other))));
 }
 
 /* Of those that lose least the one that differs least from the present one, and then the plainest,
@@ -515,10 +462,12 @@ static bool change(struct node_renderings *r, struct node_client_kind *k, uint64
             best = other;
         }
     }
-    if (now - least < k->margin || least > now / 2)
+    bool late_alone = distance(best, k->rendering) == (best.late_first != k->rendering.late_first);
+    float *margin = late_alone ? &k->margin_late : &k->margin;
+    if (now - least < *margin || least > now / 2)
         return false;
     node_renderings_set(k, best, NODE_RENDERING_ANSWERS, now_ms);
-    k->margin = fminf(fmaxf(k->margin, margin_min) * margin_growth, margin_max);
+    *margin = fminf(fmaxf(*margin, margin_min) * margin_growth, margin_max);
     r->stats.learned++;
     return true;
 }
@@ -558,7 +507,10 @@ bool node_renderings_answered(struct node_renderings *r, const struct node_rende
     if (head == NULL || head->kind != what->kind - 1 || head->replica == NO_REPLICA ||
         rendering_code(what->rendering) != rendering_code(k->rendering))
         return false;
-    return weigh(r, k, what->print - 1u, answer) && change(r, k, now_ms);
+    bool says = weigh(r, k, what->print - 1u, answer);
+    if (what->late_new)
+        says |= weigh_late(r, k, what->print - 1u, answer);
+    return says && change(r, k, now_ms);
 }
 
 void node_renderings_each(struct node_renderings *r, const struct node_client_kind *k, unsigned max,
@@ -569,7 +521,7 @@ void node_renderings_each(struct node_renderings *r, const struct node_client_ki
     for (uint32_t back = 0; back < NODE_PRINTS_MAX && back < r->stamp && max > 0; back++) {
         unsigned number = (r->stamp - back) % NODE_PRINTS_MAX;
         const struct print_head *head = &r->heads[number];
-        const struct print *print = &r->prints[number];
+        const struct node_print *print = &r->prints[number];
         if (head->stamp == 0 || head->kind != kind || head->replica == NO_REPLICA || head->is_void)
             continue;
         r->chain.length = print->length;

@@ -19,11 +19,14 @@
  *     than its prints explain, and a conversation whose head is its own looks like one whose head
  *     does not count. So an answer counts if it is to the first turn of a conversation, or if heads
  *     were seen to change from turn to turn: no engine holds what was never sent before.
+ *   - Where late system messages stand is told by answers to prompts that bring new ones to a
+ *     replica: what was said before them was cached, or the head alone. Less than all counts only
+ *     if nothing that was recorded there is old enough to be forgotten.
  *   - Losses fade, so what is learned can be unlearned. Each change asks for more evidence for a
  *     while, so a fleet whose engines differ does not swing to and fro.
  *
- * A kind is watched when it is new, when its rendering changed, and when answers are at odds with
- * what was predicted; each watch in vain makes the next one wait longer. All else costs a look-up.
+ * A kind is watched when it is new, when a late system message comes for the first time, when its
+ * rendering changed, and when answers are at odds with what was predicted; each watch in vain makes the next one wait longer. All else costs a look-up.
  *
  * Bounds: NODE_KINDS_MAX kinds, of which the one used longest ago gives way; NODE_PRINTS_MAX prints
  * of all kinds together, in a ring.
@@ -56,6 +59,8 @@ struct node_rendered {
     uint64_t key;   /* and its key: another kind may have its place since */
     uint16_t print; /* the same of its print; 0: it has none */
     uint32_t stamp; /* of the print */
+    uint64_t late;  /* the id of its late system messages; 0: it has none */
+    bool late_new;  /* the replica that it went to had not been sent them */
 };
 
 struct node_client_kind {
@@ -69,12 +74,13 @@ struct node_client_kind {
     uint32_t answers;    /* that told renderings apart since, */
     uint32_t taught;     /* and those that it was learned from */
     float loss[RENDERING_CODES];
+    bool had_late;                      /* a prompt had a late system message once */
     uint32_t heads_changed, heads_kept; /* from turn to turn of a conversation, while watched */
     uint32_t watch;                     /* requests that are still kept */
     uint32_t quiet;                     /* answers until the next watch may begin */
     uint32_t patience;                  /* how many that will be after the next one in vain */
     float surprise;                     /* how often answers were at odds lately */
-    float margin;                       /* that a change asks for */
+    float margin, margin_late; /* that a change asks for: of anything; of late messages alone */
     uint8_t agent_len, model_len;
     char agent[NODE_KIND_AGENT_MAX];
     char model[NODE_KIND_MODEL_MAX]; /* cut */

@@ -86,8 +86,7 @@ void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crd
 {
     struct node_scraped *d = &k->scraped;
     bool same = d->source == source;
-    bool on_duty = d->ahead < NODE_SCRAPERS && fresh(d->own_ms, 0, now_ms);
-    if (on_duty || (same && d->counted == in->scrapes))
+    if (fresh(d->own_ms, 0, now_ms) || (same && d->counted == in->scrapes))
         return;
     struct node_scrape s = node_scrape_unknown;
     s.running = in_of(in->engine_running, 1);

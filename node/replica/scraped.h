@@ -5,7 +5,9 @@
  * NODE_SCRAPERS of them scrape it, and report what they read with what they learned
  * (crdt/learned.h). The others take the figures of the first that reports any, as if they had read
  * them. A router for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, whatever the
- * order: alone, while the cluster gathers, when those on duty die or have lost their way.
+ * order: alone, while the cluster gathers, when those on duty die or have lost their way. So does
+ * one whose requests get no token (node/proxy/guard/watch.h). What it read itself counts for
+ * NODE_SCRAPE_STALE_MS: others' figures are older, and a token they count may look like a new one.
  *
  * An engine's signs of work (node/replica/work.h) are many, and only the router that reads them can
  * compare them. So each router counts how often it saw the engine work, by a reading or by tokens

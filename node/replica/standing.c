@@ -38,9 +38,11 @@ static const char *text_of_rejects(const struct node_standing *s, char *room)
 {
     char what[NODE_REJECT_TEXT_BYTES];
     (void)snprintf(room, NODE_STANDING_TEXT_BYTES, "%s%s%s",
-                   s->avoided ? "avoided: it " : "used, though it ",
+                   s->beyond    ? "used, though it "
+                   : s->avoided ? "avoided: it "
+                                : "on trial: it ",
                    node_reject_text(s->status, s->kinds, what),
-                   s->avoided ? "" : ": at most half of a model's replicas are avoided for this");
+                   s->beyond ? ": at most half of a model's replicas are avoided for this" : "");
     return room;
 }
 
@@ -133,7 +135,7 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
     const struct node_reject *j = &k->reject;
     if (node_reject_holds(j))
         return (struct node_standing){.why = NODE_STANDING_REJECTS,
-                                      .avoided = true,
+                                      .avoided = node_reject_avoids_any(j, now_ms),
                                       .until_ms = if_later(j->until_ms, now_ms),
                                       .status = node_reject_status(j),
                                       .kinds = node_reject_kinds(j)};

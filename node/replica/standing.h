@@ -37,9 +37,10 @@ struct node_standing {
     bool avoided;      /* it is up; false: all the same, as one in slow start with room */
     uint64_t until_ms; /* when this is over by time alone; 0: not known */
     unsigned status;   /* REJECTS: node_reject_status(), */
-    uint64_t kinds;    /* and node_reject_kinds() */
+    uint64_t kinds;    /* node_reject_kinds(), */
+    bool beyond;       /* and whether it is used as half of a model's replicas are avoided */
 };
-/* Of a replica that rejects as if it was avoided: node/route/reject.c knows. */
+/* Leaves `beyond` to node/route/reject.c. */
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
 
 /* The same of a data-parallel rank whose process is well: whether it stands still. */

@@ -93,7 +93,8 @@ static bool counter_moved(struct node_work_seen *seen, unsigned i, double now)
 
 bool node_work_take(struct node_work_seen *seen, const struct node_work_reading *now)
 {
-    bool first = seen->known == 0, moved = false;
+    static const uint32_t told = UINT32_C(1) << NODE_WORK_TOLD;
+    bool first = (seen->known & ~told) == 0, moved = false;
     for (unsigned i = 0; i < NODE_WORK_SIGNS; i++) {
         double value = now->value[i];
         uint32_t bit = UINT32_C(1) << i;

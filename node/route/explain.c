@@ -107,6 +107,7 @@ static struct node_standing standing_of(const struct node_router *r, const struc
     struct node_standing standing = node_replica_standing(&r->replicas[k->server], now_ms);
     if (standing.why == NODE_STANDING_REJECTS && !node_router_reject_within(r, k->server)) {
         standing.avoided = false;
+        standing.beyond = true;
         standing.until_ms = 0;
     }
     if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining)

@@ -369,6 +369,7 @@ void node_router_record(struct node_router *r, const struct chain *chain, struct
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;
     work->prompt_id = chain->points[chain->length - 1].id;
     work->use = order_record(r, k, chain);
+    node_router_late_sent(r, &work->rendered, k);
     node_renderings_sent(r->renderings, &work->rendered, k);
 }
 

@@ -72,6 +72,12 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
         e->work.prefill_tokens / early_times_cached <= e->work.cached_tokens ||
         node_speed_fresh(&replica->rate, now_ms) > NODE_FLEET_FEW)
         return;
+    /* While it is not known what engines make of a client's prompts, one that came sooner than is
+     * believed may have been cached and nobody knew. The end tells. */
+    bool is_watched = e->work.rendered.print != 0;
+    if (is_watched &&
+        e->work.prefill_tokens + e->prefill_beside > e->prefill_s * replica->tokens_per_s)
+        return;
     e->rate_taught = learn_rate(r, replica, e, &untold, now_ms);
 }
 

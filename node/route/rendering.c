@@ -14,6 +14,7 @@ enum {
     TELL_GENERATIONS = 16, /* how often one's own is published again */
     AGAIN_MAX = 64,        /* prompts that are recorded again under another rendering */
     BINDING_TAG = 0x72656e64,
+    LATE_TAG = 0x6c617465,
 };
 
 static uint64_t binding_id(const struct node_router *r, const struct node_client_kind *k,
@@ -128,7 +129,24 @@ static bool has_choice(const struct http_prompt_form *form)
         if (i != HTTP_PROMPT_SYSTEM && i != HTTP_PROMPT_TEXT && form->parts[i].end.bytes > 0)
             return true;
     }
-    return (form->arguments.low | form->arguments.high) != 0;
+    return (form->arguments.low | form->arguments.high) != 0 || http_prompt_has_late(form);
+}
+
+static uint64_t late_id(const struct node_router *r, const struct node_client_kind *k,
+                        const struct http_prompt_form *form)
+{
+    const uint64_t words[] = {k->key, form->late.low, form->late.high, LATE_TAG};
+    return hash64(&r->common->secret, words, sizeof words);
+}
+
+void node_router_late_sent(struct node_router *r, struct node_rendered *what, unsigned k)
+{
+    uint32_t generation;
+    if (what->late == 0)
+        return;
+    what->late_new =
+        crdt_index_get(r->index, what->late, k, CHECKPOINT_CODE_BINDING, &generation) != ERR_OK;
+    DISCARD(crdt_state_bind(r->crdt, what->late, k)); /* without room it will be new again */
 }
 
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
@@ -144,6 +162,8 @@ void node_router_render(struct node_router *r, const struct node_client *client,
     if (k->looked_ms == 0 || now_ms >= k->looked_ms + LOOK_MS)
         look(r, k, model, now_ms);
     *out = node_renderings_of(r->renderings, k);
+    if (http_prompt_has_late(form))
+        out->late = late_id(r, k, form);
     node_renderings_print(r->renderings, k, form, points, out);
 }
 

@@ -276,6 +276,9 @@ static inline struct node_reuse *node_router_reuse(const struct node_router *r, 
 /* A kind that is watched takes over what others told, though no client of it asks: so what its
  * replicas were sent is recorded for the others as they read it. */
 void node_router_renderings_tick(struct node_router *r, uint64_t now_ms);
+/* Notes that the replica is sent the prompt's late system messages, for all routers to see, and
+ * whether it had been before. */
+void node_router_late_sent(struct node_router *r, struct node_rendered *what, unsigned k);
 /* What an answer says of how its prompt was rendered. */
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
                                  const struct node_rendered_answer *answer, uint64_t now_ms);

@@ -25,7 +25,8 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
 {
     struct node_replica *k = &r->replicas[slot];
     k->breaker.reported = node_breaker_report(k, now_ms);
-    if (k->breaker.reported != 0)
+    k->reject.reported = node_reject_report(&k->reject, now_ms);
+    if (k->breaker.reported != 0 || k->reject.reported != 0)
         node_replica_set_add(&r->backing_off, slot);
     if (k->load.head != NODE_BOOKING_NONE)
         node_replica_set_add(&r->lined, slot);
@@ -37,7 +38,6 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .adapter = k->load.requests > 0 ? k->adapter_last : 0,
         .adapter_uses = k->adapter_uses,
     };
-    k->reject.reported = k->reject.kinds;
     struct crdt_sight sight = {
         .configured = k->configured && !k->vanishing,
         .health = (uint8_t)health_told(k),
@@ -45,8 +45,8 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .asleep = k->asleep,
         .breaker = k->breaker.reported,
         .cured = k->breaker.cured,
-        .rejects = k->reject.kinds,
-        .rejects_with = k->reject.kinds != 0 ? (uint16_t)k->reject.status : 0,
+        .rejects = k->reject.reported,
+        .rejects_with = k->reject.reported != 0 ? (uint16_t)k->reject.status : 0,
         .still = k->signs.reported = node_signs_report(&k->signs),
     };
     crdt_state_load(r->crdt, slot, &load);
@@ -92,9 +92,10 @@ static void backoffs_end(struct node_router *r, uint64_t now_ms)
             unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
             const struct node_replica *k = &r->replicas[slot];
             uint8_t now = node_breaker_report(k, now_ms);
-            if (now != k->breaker.reported)
+            uint64_t rejects = node_reject_report(&k->reject, now_ms);
+            if (now != k->breaker.reported || rejects != k->reject.reported)
                 node_router_touch(r, slot);
-            if (now == 0)
+            if (now == 0 && rejects == 0)
                 node_replica_set_remove(&r->backing_off, slot);
         }
     }

@@ -97,6 +97,29 @@ class Codings(Case):
         body = chat("other")
         self.assertEqual((self.send(body, "identity").status, self.other.requests[-1].body), (200, body))
 
+    def test_codings_by_other_names_in_lists_and_in_parts(self):
+        body = chat("other", "a text of some length")
+        two = gzip.compress(body[:30]) + gzip.compress(b"") + gzip.compress(body[30:])
+        for coding, packed in (("x-gzip", gzip.compress(body)), ("GZip", gzip.compress(body)),
+                               ("gzip, identity", gzip.compress(body)), ("identity , gzip,", gzip.compress(body)),
+                               ("gzip", two), ("zstd", zstd(body[:30]) + zstd(body[30:])), ("Zstd", zstd(body))):
+            got = self.send(packed, coding)
+            self.assertEqual((got.status, self.other.requests[-1].body), (200, body), coding)
+        got = self.client(self.r).ask("POST", CHAT, gzip.compress(body), [("Content-Encoding", "identity"),
+                                                                          ("Content-Encoding", "gzip")])
+        self.assertEqual((got.status, self.other.requests[-1].body), (200, body))
+
+    def test_trailers_are_dropped_and_say_no_coding(self):
+        body = chat("other")
+        head = request("POST", CHAT, None, [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")])
+        packed = gzip.compress(body)
+        for trailer, status in ((b"X-Sum: 1\r\n", 200), (b"Content-Encoding: identity\r\n", 400)):
+            c = self.client(self.r)
+            c.send(head + b"%x\r\n%s\r\n0\r\n%s\r\n" % (len(packed), packed, trailer))
+            self.assertEqual(c.read().status, status, trailer)
+        self.assertEqual([a.body for a in self.other.requests], [body])
+        self.assertIsNone(self.other.requests[0].get("x-sum"))
+
     def test_others_are_refused_and_the_answer_says_what_is_accepted(self):
         for coding in ("br", "deflate", "gzip, gzip", "compress"):
             got = self.send(chat("one"), coding)
@@ -115,6 +138,11 @@ class Codings(Case):
                                      (413, "body_limit", gzip.compress(b" " * 300000000, 1))):
             got = self.send(body, "gzip")
             self.assertEqual((got.status, got.get("x-grapevine-reason")), (status, reason), got.body)
+        for status, body in ((400, b"\x28\xb5\x2f\xfd\x00\x88" + b"\x0a\x00\x00 "),  # a window of 128 MiB
+                             (400, zstd(chat("one"))[:-3]), (400, zstd(chat("one")) + b"x"), (400, chat("one"))):
+            got = self.send(body, "zstd")
+            self.assertEqual((got.status, got.json["error"]["code"]), (status, status))
+            self.assertIn("zstd body", got.json["error"]["message"])
         self.assertEqual(self.one.requests + self.other.requests, [])
         self.assertEqual(self.send(good, "gzip").status, 200)
         figures = self.r.metrics()

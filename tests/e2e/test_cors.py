@@ -59,6 +59,9 @@ class Cors(Case):
             self.assertLessEqual(methods, set(got.get("access-control-allow-methods").split(", ")))
             self.assertEqual(got.get("access-control-allow-headers"), "authorization,content-type")
             self.assertEqual(got.get("access-control-max-age"), "600")
+        for path in ("/nowhere", "/v1/custom?x=1", "/"):  # the request that follows gets the 404, which its page can read
+            got = self.client(self.r).ask("OPTIONS", path, None, ASK)
+            self.assertEqual((got.status, got.all(ALLOW)), (204, ["*"]), path)
         self.assertEqual(self.client(self.r).ask("OPTIONS", "/sleep", None, ASK).status, 403)
         self.assertEqual(self.e.requests, [])
         got = self.client(self.r).ask("OPTIONS", CHAT)  # no preflight: the engine's to answer
@@ -71,7 +74,9 @@ class Cors(Case):
             self.assertEqual((code, err), (0, ""))
             r = self.router([self.e], "--client-keys-file", keys, wait_up=False)
             wait_for(lambda: r.admin("GET", "/readyz").status == 200, "ready")
-            self.assertEqual(self.client(r).ask("OPTIONS", CHAT, None, ASK).status, 204)
+            for path in (CHAT, "/v1/models", "/nowhere", "/v1/audio/speech"):
+                self.assertEqual(self.client(r).ask("OPTIONS", path, None, ASK).status, 204, path)
+            self.assertEqual(self.client(r).ask("OPTIONS", CHAT, None, [ORIGIN]).status, 401)  # no preflight
             got = self.client(r).ask("POST", CHAT, b'{"model": "m"}', [ORIGIN])
             self.assertEqual((got.status, got.all(ALLOW)), (401, ["*"]))
             self.assertEqual(self.e.requests, [])
@@ -92,6 +97,11 @@ class Cors(Case):
             self.assertEqual((got.status, got.all(ALLOW), got.get("x-grapevine-limit")), (403, [], "cors-allow-origin"))
         self.assertEqual(self.client(r).ask("GET", "/v1/models").all(ALLOW), [])
         self.assertEqual(self.e.requests, [])
+        self.e.replies(answer(200, b"{}", [("Access-Control-Allow-Origin", "*"), ("Vary", "Accept-Language")]))
+        for origin, allowed in (("https://chat.test", ["https://chat.test"]), ("https://evil.test", [])):
+            got = self.client(r).ask("POST", CHAT, b'{"model": "m"}', [("Origin", origin)])
+            self.assertEqual((got.status, got.all(ALLOW)), (200, allowed))
+            self.assertEqual(sorted(got.all("vary")), ["Accept-Language", "Origin"])
 
     def test_off_says_nothing(self):
         r = self.router([self.e], "--cors-allow-origin", "off")

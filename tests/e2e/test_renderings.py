@@ -90,6 +90,18 @@ def sorted_tools(body):
     return json.dumps(sorted(body.get("tools", []), key=json.dumps)) + system_text(body) + rest(body)
 
 
+def late_first(body):
+    """Later system messages come before all that was said, as vLLM has them where a template takes none elsewhere."""
+    first = 0 if "system" in body else 1
+    late = "".join(text_of(m["content"]) for m in body["messages"][first:] if m["role"] == "system")
+    said = [m for m in body["messages"][first:] if m["role"] != "system"]
+    return tools(body) + system_text(body) + late + "".join("<%s>%s" % (m["role"], text_of(m["content"])) for m in said)
+
+
+def either(body):
+    return late_first(body) if "system" in body else without_line(body)
+
+
 class Fleet:
     """Asks in turns, one conversation after the other, through the routers in turn."""
 
@@ -150,6 +162,35 @@ def shuffled_tools(n, talk):
     return {**constant_line(n, talk), "tools": TOOLS[first:] + TOOLS[:first]}
 
 
+def noted(talk):
+    """A system message behind each second text of the user, as Claude Code sends them."""
+    for i, message in enumerate(talk):
+        yield message
+        if i % 4 == 2:
+            yield {"role": "system", "content": words("note%d" % i, 50)}
+
+
+def notes(n, talk):
+    return {"model": "m", "max_tokens": 4, "system": [{"type": "text", "text": SYSTEM}], "messages": list(noted(talk))}
+
+
+def notes_in_chat(n, talk):
+    return {"model": "m", "max_tokens": 4, "messages": [{"role": "system", "content": SYSTEM}] + list(noted(talk))}
+
+
+def off(routers, asked):
+    """What is believed cached and is not, and the other way round, as shares of what is asked within."""
+    def ended():
+        return {(r, d["request"]): d for r in routers for d in
+                r.admin("GET", "/decisions?n=512&ended=1").json["decisions"]}
+    before = ended()
+    asked()
+    new = [d for key, d in ended().items() if key not in before]
+    prompt = sum(d["outcome"]["prompt_tokens"] for d in new)
+    more = [d["cached_tokens"] - d["outcome"]["cached_tokens"] for d in new]
+    return sum(m for m in more if m > 0) / prompt, -sum(m for m in more if m < 0) / prompt
+
+
 class Rendering(Case):
     def fleet(self, render, make, agent="strange-client/1.0", path=CHAT):
         engines = [self.keep(Renderer(render)) for _ in range(ENGINES)]
@@ -208,9 +249,26 @@ class Rendering(Case):
         self.assertEqual(explained["rendering"]["text"], "the order of tools does not count")
 
 
+    def test_later_system_messages_that_the_engine_moves_are_learned(self):
+        for make, path in (notes, MESSAGES), (notes_in_chat, CHAT):
+            engines, router, fleet = self.fleet(late_first, make, path=path)
+            fleet.talk_on(TURNS // 2)
+            over, under = off([router], lambda: fleet.talk_on(TURNS // 2))
+            self.assertLess(over, 0.05)
+            self.assertLess(under, 0.1)
+            explained = self.explained(router, make(0, fleet.talks[0]))
+            self.assertEqual(explained["rendering"]["text"], "later system messages come first")
+
+    def test_later_system_messages_that_stay_are_left_in_place(self):
+        wanted, _, _ = self.later_share(as_sent, lambda n, talk: {**notes(n, []), "messages": talk}, path=MESSAGES)
+        got, router, _ = self.later_share(as_sent, notes, path=MESSAGES)
+        self.assertGreater(got, wanted - 0.02)
+        self.assertEqual(router.metric("renderings_learned_total"), 0)
+
+
 class Routers(Clustered):
     def test_three_routers_read_prompts_alike(self):
-        engines = [self.keep(Renderer(without_line)) for _ in range(ENGINES)]
+        engines = [self.keep(Renderer(either)) for _ in range(ENGINES)]
         routers = self.cluster(3, [e.url for e in engines])
         for r in routers:
             r.wait_up(ENGINES)
@@ -225,6 +283,12 @@ class Routers(Clustered):
         self.assertGreater(share(engines, lambda: fleet.talk_on(TURNS // 2)), 0.85)
         self.assertEqual(sum(r.metric("renderings_learned_total") +
                              r.metric("renderings_adopted_total") for r in routers), 3)
+        # Another client of the same engines, whose later system messages they move.
+        fleet = Fleet(self, routers, notes, "other-client/1.0", MESSAGES)
+        fleet.talk_on(TURNS // 2)
+        over, under = off(routers, lambda: fleet.talk_on(TURNS // 2))
+        self.assertLess(over, 0.1)
+        self.assertLess(under, 0.1)
 
 
 if __name__ == "__main__":

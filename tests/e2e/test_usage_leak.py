@@ -5,15 +5,34 @@ import json
 import unittest
 import zlib
 
-from lib import Case, Engine, answer, chunk, wait_for
+from lib import Case, Engine, answer, chunk, request, wait_for
 from test_codings import zstd
 
 CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
 MARK = b'"choices":[],"usage"'
+# Streams of APIs that always tell usage: nothing is asked for, and nothing taken out.
+TELLING = {
+    "/v1/messages": [b'event: %s\ndata: {"type":"%s"%s}\n\n' % (t, t, more) for t, more in (
+        (b"message_start", b',"message":{"id":"msg_1","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":0}}'),
+        (b"content_block_start", b',"index":0,"content_block":{"type":"text","text":""}'),
+        (b"content_block_delta", b',"index":0,"delta":{"type":"text_delta","text":"word"}'),
+        (b"content_block_stop", b',"index":0'),
+        (b"message_delta", b',"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}'),
+        (b"message_stop", b""))],
+    "/v1/responses": [b'event: %s\ndata: {"type":"%s","sequence_number":%d%s}\n\n' % (t, t, i, more) for i, (t, more) in enumerate((
+        (b"response.created", b',"response":{"id":"resp_1","status":"in_progress","output":[],"usage":null}'),
+        (b"response.output_text.delta", b',"item_id":"i","output_index":0,"content_index":0,"delta":"word"'),
+        (b"response.completed", b',"response":{"id":"resp_1","status":"completed","output":[],'
+         b'"usage":{"input_tokens":3,"output_tokens":1,"total_tokens":4}}')))],
+}
 
 
-def events(usage, n=3):
-    out = [b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"word %d"}}]}\n\n' % i for i in range(n)]
+def events(usage, n=3, path=CHAT):
+    if path in TELLING:
+        return TELLING[path]
+    said = b'"text":"word %d"' if path == COMPLETIONS else b'"delta":{"content":"word %d"}'
+    out = [b'data: {"id":"c","choices":[{"index":0,%s}]}\n\n' % (said % i) for i in range(n)]
     if usage:
         out.append(b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":3,"total_tokens":6}}\n\n')
     return out + [b"data: [DONE]\n\n"]
@@ -22,8 +41,8 @@ def events(usage, n=3):
 def packer(coding):
     """A function that compresses what comes, piece by piece, as a proxy in between does; None ends it."""
     if coding == "zstd":
-        return lambda piece: zstd(piece) if piece else b""
-    wbits = {"gzip": 31, "deflate": 15, "br": 15}.get(coding)  # Brotli would need a library: no router reads it
+        return lambda piece: zstd(piece) if piece else b""  # a frame each
+    wbits = {"gzip": 31, "gzip, identity": 31, "x-gzip": 31, "deflate": 15, "br": 15}.get(coding)  # Brotli would need a library: no router reads it
     if wbits is None:
         return lambda piece: piece or b""
     z = zlib.compressobj(6, zlib.DEFLATED, wbits)
@@ -33,10 +52,10 @@ def packer(coding):
 class Packed(Engine):
     """Answers with usage where it is asked for, behind something that compresses."""
 
-    def __init__(self, coding, length=False, type="text/event-stream", cut=0, **how):
+    def __init__(self, coding, length=False, type="text/event-stream", cut=0, kind="vllm", **how):
         super().__init__(**how)
         self.coding, self.length, self.type, self.cut = coding, length, type, cut
-        self.url += "#engine=vllm"
+        self.url += "#engine=" + kind
         self.asked_for_usage = []
         self.handler = self.serve
 
@@ -50,7 +69,7 @@ class Packed(Engine):
             data = b'{"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}'
             asked.send(answer(200, pack(data) + pack(None), [("Content-Type", "application/json")] + headers[1:]))
             return
-        pieces = [pack(e) for e in events(usage)] + [pack(None)]
+        pieces = [pack(e) for e in events(usage, path=asked.path)] + [pack(None)]
         if self.length:
             asked.send(answer(200, b"".join(pieces), headers))
             return
@@ -64,6 +83,13 @@ class Packed(Engine):
 
 def chat(**more):
     return json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], **more}).encode()
+
+
+def body_of(path, **more):
+    said = {CHAT: {"messages": [{"role": "user", "content": "hi"}]}, COMPLETIONS: {"prompt": "hi"},
+            "/v1/messages": {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 9},
+            "/v1/responses": {"input": "hi", "store": False}}[path]
+    return json.dumps({"model": "m", "stream": True, **said, **more}).encode()
 
 
 class UsageLeak(Case):
@@ -97,37 +123,66 @@ class UsageLeak(Case):
                          ("gzip, deflate, br, zstd", False))
 
     def test_what_is_compressed_all_the_same_is_decoded_and_cut(self):
-        wanted = b"".join(events(False))
-        for coding in (None, "identity", "gzip", "zstd"):
-            for length in (False, True):
-                e = self.packed(coding, length)
-                r = self.asking(e)
-                for _ in range(2):
-                    got = self.ask(r, stream=True)
-                    self.assertEqual((got.status, got.body), (200, wanted), (coding, length))
-                    self.assertIn(got.get("content-encoding"), (None, "identity"))
-                self.assertEqual(e.asked_for_usage, [True, True])
-                got = self.ask(r)
-                self.assertEqual(json.loads(got.body)["usage"]["prompt_tokens"], 3, coding)
-                mine = self.ask(r, stream=True, stream_options={"include_usage": True})
-                self.assertEqual(mine.body.count(MARK), 1)
-                r.quiet()
+        for kind in ("vllm", "sglang"):
+            e = self.packed(None, kind=kind)
+            r = self.asking(e)
+            for e.coding in (None, "identity", "gzip", "zstd", "gzip, identity", "x-gzip"):
+                for e.length in (False, True):
+                    for path in (CHAT, COMPLETIONS, *TELLING):
+                        e.asked_for_usage.clear()
+                        got = self.client(r).ask("POST", path, body_of(path), [("Accept-Encoding", "gzip, br, identity;q=0")])
+                        self.assertEqual((got.status, got.body), (200, b"".join(events(False, path=path))),
+                                         (kind, e.coding, e.length, path))
+                        self.assertIn(got.get("content-encoding"), (None, "identity"))
+                        self.assertEqual(e.asked_for_usage, [path not in TELLING])
+                    got = self.ask(r)
+                    self.assertEqual(json.loads(got.body)["usage"]["prompt_tokens"], 3, e.coding)
+                    mine = self.ask(r, stream=True, stream_options={"include_usage": True})
+                    self.assertEqual(mine.body.count(MARK), 1)
+            r.quiet()
+            figures = r.metrics()
+            for coding, least in (("gzip", 30), ("zstd", 10)):
+                self.assertGreaterEqual(figures['grapevine_answers_decoded_total{coding="%s"}' % coding], least)
+            self.assertLess(figures["grapevine_body_bytes_held"], 1 << 20)
 
     def test_where_it_cannot_be_read_it_is_not_asked_again(self):
         """The first answer is thrown away, and asked for again without; another replica is asked as ever."""
-        packed, plain = self.packed("br", models=["packed"]), self.packed(None, models=["plain"])
-        r = self.asking(packed, plain)
-        for _ in range(4):
-            got = self.ask(r, stream=True, model="packed")
-            self.assertEqual((got.status, got.get("content-encoding")), (200, "br"))
-            self.assertEqual(zlib.decompress(got.body), b"".join(events(False)))
-            self.assertNotIn(MARK, self.ask(r, stream=True, model="plain").body)
-        self.assertEqual(packed.asked_for_usage, [True] + [False] * 4)
-        self.assertEqual(plain.asked_for_usage, [True] * 4)
+        unread = {c: self.packed(c, models=[c], kind=kind) for c, kind in
+                  (("br", "vllm"), ("deflate", "sglang"), ("gzip, gzip", "vllm"))}
+        plain = self.packed(None, models=["plain"])
+        r = self.asking(*unread.values(), plain)
+        for coding, e in unread.items():
+            for path in (CHAT, COMPLETIONS, *TELLING):
+                got = self.client(r).ask("POST", path, body_of(path, model=coding))
+                self.assertEqual((got.status, got.get("content-encoding")), (200, coding), path)
+                wanted = b"".join(events(False, path=path))
+                self.assertEqual(zlib.decompress(got.body) if coding in ("br", "deflate") else got.body, wanted)
+                self.assertNotIn(MARK, self.ask(r, stream=True, model="plain").body)
+            self.assertEqual(e.asked_for_usage, [True] + [False] * 4)
+            mine = self.ask(r, stream=True, model=coding, stream_options={"include_usage": True})
+            self.assertEqual((mine.status, e.asked_for_usage[-1]), (200, True))
+        self.assertEqual(plain.asked_for_usage, [True] * 12)
         told = r.events("answer_coding_unread")
-        self.assertEqual([(t["replica"], t["coding"]) for t in told], [(packed.name, "br")])
-        mine = self.ask(r, stream=True, model="packed", stream_options={"include_usage": True})
-        self.assertEqual((mine.status, packed.asked_for_usage[-1]), (200, True))
+        self.assertEqual([(t["replica"], t["coding"]) for t in told], [(e.name, c) for c, e in unread.items()])
+
+    def test_a_bomb_waits_for_its_client_and_costs_no_memory(self):
+        """32 KiB that stand for 32 MiB, to a client that does not read; then it does."""
+        bomb = gzip.compress(b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % (b"x" * (32 << 20)) + b"data: [DONE]\n\n")
+        e = self.engine()
+        e.handler = lambda asked: (asked.read_body(), asked.send(answer(200, bomb, [
+            ("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")])))
+        r = self.router([e])
+        self.ask(r)  # what is allocated once is
+        before = r.rss()
+        c = self.client(r, receive_buffer=65536)
+        c.send(request("POST", CHAT, chat(stream=True)))
+        wait_for(lambda: r.metric("backpressure_total") > 0, "a router that waits for its client")
+        self.assertLess(r.rss() - before, 8 << 20)
+        self.assertLess(r.metric("body_bytes_held"), 2 << 20)
+        got = c.read()
+        self.assertEqual((got.status, len(got.body)), (200, (32 << 20) + 60))
+        self.assertEqual(got.body[-14:], b"data: [DONE]\n\n")
+        self.assertEqual(r.metric("body_bytes_held"), 0)
 
     def test_another_type_than_that_of_events(self):
         r = self.asking(self.packed(None, type="text/plain"))

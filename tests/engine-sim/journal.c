@@ -86,14 +86,18 @@ static void digest_add(struct sim_digest *d, struct slice bytes)
 
 void sim_entry_body(struct sim_entry *e, struct slice bytes)
 {
-    static const struct slice usage = SLICE("\"choices\":[],\"usage\":"), end = SLICE("\n\n");
+    static const struct slice usage = SLICE("\"choices\":[],\"usage\":");
+    static const struct slice ends[] = {SLICE("\r\n\r\n"), SLICE("\n\n")};
     if (e->number == 0)
         return;
     digest_add(&e->body, bytes);
+    /* One framing has one kind of line. */
+    bool crlf = memmem(bytes.at, bytes.len, ends[0].at, ends[0].len) != NULL;
+    struct slice end = ends[crlf ? 0 : 1];
     while (bytes.len > 0) { /* event by event */
         const char *at = memmem(bytes.at, bytes.len, end.at, end.len);
         struct slice event =
-            slice_of(bytes.at, at == NULL ? bytes.len : (size_t)(at - bytes.at) + 2);
+            slice_of(bytes.at, at == NULL ? bytes.len : (size_t)(at - bytes.at) + end.len);
         bytes = slice_skip(bytes, event.len);
         if (memmem(event.at, event.len, usage.at, usage.len) == NULL)
             digest_add(&e->plain, event);

@@ -13,7 +13,8 @@ Per row, medians of the runs:
     upstream    requests that arrived at engines, for each one offered
     p99         time to the first token of streams, before the fault and during it; those that the fault hit are
                 left out: they are at a replica that it touches (where it does not touch all), or moved
-    held        the longest that a client without a token waited for its first one, and how many waited over 8 s
+    held        the longest that a client without a token waited for its first one (of a whole answer: less the time
+                that such an answer takes; from the fault on), and how many waited over 8 s
     failed      clients that got no whole answer, whatever they had of it
     beside      p99 of the others while the engine is stopped, against that while it is drained (row pause)
     moved       streams that broke or waited in vain at one replica and began at another; the longest time to that
@@ -95,10 +96,13 @@ def figures(row, results, scene, at, upstream, caught):
     avoidable = [r for r in failed if r not in spared]
     cut = [r for r in asked if not r.good and r.tokens > 0 and r.failure != "mixed"]
     silent = [r for r in cut if r.error is None and r.failure != "gave up"]  # that was the client, by itself
-    first = [(r.first if r.first is not None else r.end) - r.at for r in asked if r.at >= at - 1]
+    whole = statistics.median([r.end - r.at for r in before if not r.stream] or [0])  # how long such an answer takes
+    first = [r.first - max(r.at, at) if r.stream and r.first is not None else r.end - max(r.at, at) - (not r.stream) * whole
+             for r in asked if r.at >= at - 1]
     wrong = [r for r in asked if r.failure in ("mixed", "no token", "garbage")]
     hangs = [r for r in asked if r.waited > l.HANG + expected and r not in spared and
-             not (r.tokens > 0 and row.late_max is not None)]  # what has begun there waits for the engine
+             # what has begun there waits for the engine
+             not (r.tokens > 0 and (row.late_max is not None or row.beside is not None))]
     out["offered"] = len(results)
     out["avoidable"] = len(avoidable)
     out["unavoidable"] = len(spared)

@@ -63,6 +63,14 @@ struct hasher {
 enum { TOOLS, HEADER, SYSTEM_LINE, SYSTEM_BLOCK, SYSTEM, TEXT_LINE, TEXT_BLOCK, TEXT, SEGMENTS };
 static struct hasher segments[SEGMENTS];
 
+/* What is known of the messages: the bytes of TEXT before the first that is no system message, and
+ * the state behind the last system message that comes after it. */
+static struct {
+    bool spoke, is_led;
+    uint64_t from;
+    struct hash128 late;
+} said;
+
 /* Where what is walked goes: to a segment, or to its head while that lasts. */
 struct place {
     struct hasher *now;
@@ -299,11 +307,26 @@ static struct counts counts_now(void)
     return counts;
 }
 
+static void note_speaker(const struct place *p, const char *role, uint64_t began)
+{
+    if (p->whole != &segments[TEXT])
+        return;
+    bool is_system =
+        role != NULL && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0);
+    if (is_system && said.spoke)
+        said.late = p->now->state;
+    said.is_led |= is_system && !said.spoke;
+    if (!is_system && !said.spoke && said.is_led)
+        said.from = began;
+    said.spoke |= !is_system;
+}
+
 /* The end points of a head, which come later, are of its message. */
 static void put_message_end(struct place *p, struct atom sum, const char *role, size_t role_len,
-                            const struct counts *before)
+                            const struct counts *before, uint64_t began)
 {
     end_piece(p->now);
+    note_speaker(p, role, began);
     if (role != NULL) {
         uint64_t digest = model_string_digest(p->now->secret, role, role_len).low;
         for (struct hasher *h = p->whole == &segments[TEXT] ? &segments[TEXT_LINE] : p->whole;
@@ -325,6 +348,7 @@ static void put_message(struct place *p, const json_t *message)
 {
     end_piece(p->now);
     struct counts before = counts_now();
+    uint64_t began = p->now->bytes;
     const json_t *content = json_object_get(message, "content");
     bool streams = model_is_text(content) || json_is_array(content) || json_is_object(content);
     if (streams)
@@ -342,7 +366,7 @@ static void put_message(struct place *p, const json_t *message)
     const json_t *role = json_object_get(message, "role");
     bool has_role = model_is_text(role);
     put_message_end(p, sum, has_role ? json_string_value(role) : NULL,
-                    has_role ? json_string_length(role) : 0, &before);
+                    has_role ? json_string_length(role) : 0, &before, began);
 }
 
 static bool id_of(const json_t *v, uint32_t *id)
@@ -408,7 +432,7 @@ static void put_segment(struct hasher *whole, const json_t *body, const char *co
         } else {
             put_text(p, json_string_value(v), json_string_length(v));
             if (strcmp(*names, "input") == 0)
-                put_message_end(p, (struct atom){zero, 0}, "user", 4, &before);
+                put_message_end(p, (struct atom){zero, 0}, "user", 4, &before, 0);
         }
         break;
     }
@@ -515,6 +539,7 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct re
         before = hash128(secret, words, sizeof words);
     }
     memset(segments, 0, sizeof segments);
+    memset(&said, 0, sizeof said);
     for (int i = 0; i < SEGMENTS; i++) {
         segments[i].secret = secret;
         segments[i].max = max[i];
@@ -533,9 +558,19 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct re
         if (i + 1 < count) /* the end counts, for something follows */
             end_point(h);
         uint64_t form = (uint64_t)(h - segments) << 32 | (h->has_ids ? 0x696473 : 0);
+        /* An engine that moves late system messages to the head has them before what was said. */
+        bool is_said = h == &segments[TEXT] || (h > &segments[SYSTEM] && !said.is_led);
+        struct hash128 later = before;
+        if (rendering.late_first && is_said && (said.late.low != 0 || said.late.high != 0)) {
+            uint64_t words[5] = {before.low, before.high, said.late.low, said.late.high,
+                                 0x6c617465};
+            later = hash128(secret, words, sizeof words);
+        }
         for (unsigned k = 0; k < h->count; k++) {
-            uint64_t words[5] = {sorted ? state.low : h->points[k].id, before.low, before.high,
-                                 form, h->points[k].blocks};
+            bool behind = 256 * (uint64_t)h->points[k].blocks > said.from;
+            struct hash128 above = behind ? later : before;
+            uint64_t words[5] = {sorted ? state.low : h->points[k].id, above.low, above.high, form,
+                                 h->points[k].blocks};
             h->points[k].id = hash64(secret, words, sizeof words);
             h->points[k].blocks += blocks;
             h->points[k].media = (uint16_t)(h->points[k].media + chain_media(&out->content));
@@ -543,7 +578,7 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct re
         }
         if (out->length > 0)
             blocks = out->points[out->length - 1].blocks;
-        uint64_t words[6] = {before.low, before.high, state.low, state.high, h->bytes, form};
+        uint64_t words[6] = {later.low, later.high, state.low, state.high, h->bytes, form};
         before = hash128(secret, words, sizeof words);
         out->bytes += h->bytes;
         http_content_add(&out->content, &h->content);

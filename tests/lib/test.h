@@ -13,6 +13,14 @@
 
 #include "base/slice.h"
 
+/* Rounds of a test that draws or lists cases. Sanitizers take about six times as long, and find what
+ * they look for in fewer. */
+#ifdef __SANITIZE_ADDRESS__
+#define TEST_ROUNDS(n) (((n) + 3) / 4)
+#else
+#define TEST_ROUNDS(n) (n)
+#endif
+
 /* Fails with both texts where they differ. */
 #define assert_slice_equal(actual, literal)                                                        \
     do {                                                                                           \

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "http/chunked.h"
+#include "http/coding.h"
 #include "node/proxy/engine/probe.h"
 
 /* Outlives its fetch until the network has closed it. */
@@ -22,6 +23,7 @@ struct fetch_connection {
     bool in_body;
     bool keep_alive;
     unsigned status;
+    enum http_coding coding; /* of the body, though none is accepted */
     enum http_framing framing;
     uint64_t remaining;
     struct http_chunked chunked;
@@ -59,9 +61,50 @@ static void fail(struct fetch *f, int err, bool refused)
     f->done(f->context, err, refused, 0, slice_of("", 0));
 }
 
+static int decode(struct http_decoder *d, struct slice in, struct buf *out)
+{
+    enum { ROOM = 16384 };
+    size_t n;
+    do {
+        int err = buf_reserve(out, ROOM);
+        if (err != 0)
+            return err;
+        err = http_decoder_next(d, &in, out->at + out->len, ROOM, &n);
+        if (err != 0)
+            return err;
+        out->len += n;
+    } while (in.len > 0 || n == ROOM);
+    return http_decoder_end(d);
+}
+
+/* Something before the engine may compress what it likes. What cannot be decoded stays as it came:
+ * for a health check its status is all that counts. ERR_LIMIT: it is too large. */
+static int unpack(struct fetch_connection *c)
+{
+    struct http_decoder *d;
+    struct buf out;
+    buf_init(&out, FETCH_BODY_MAX);
+    if ((c->coding != HTTP_CODING_GZIP && c->coding != HTTP_CODING_ZSTD) ||
+        http_decoder_new(&d, c->coding, true) != 0)
+        return ERR_OK;
+    int err = decode(d, buf_slice(&c->body), &out);
+    http_decoder_free(d);
+    if (err == ERR_OK) {
+        struct buf packed = c->body;
+        c->body = out;
+        out = packed;
+    }
+    buf_free(&out);
+    return err == ERR_LIMIT ? ERR_LIMIT : ERR_OK;
+}
+
 static void succeed(struct fetch_connection *c, bool leftover)
 {
     struct fetch *f = c->fetch;
+    if (unpack(c) != ERR_OK) {
+        fail(f, ERR_LIMIT, false);
+        return;
+    }
     struct buf body = c->body;
     unsigned status = c->status;
     buf_init(&c->body, FETCH_BODY_MAX);
@@ -145,6 +188,7 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
         (void)slice_to_cstr(SLICE("?"), c->fetch->router, sizeof c->fetch->router);
     c->in_body = true;
     c->status = head->status;
+    c->coding = http_coding_of(head);
     c->framing = head->framing;
     c->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
     c->keep_alive = head->keep_alive;
@@ -300,9 +344,10 @@ static int write_request(struct fetch *f, struct slice path, struct slice lines)
     if (out->at != NULL)
         explicit_bzero(out->at, out->cap);
     out->len = 0;
-    return buf_printf(
-        out, "GET %.*s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " PROBE_USER_AGENT "\r\n%.*s\r\n",
-        SLICE_ARG(path), f->pool->authority, SLICE_ARG(lines));
+    return buf_printf(out,
+                      "GET %.*s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " PROBE_USER_AGENT "\r\n"
+                      "Accept-Encoding: identity\r\n%.*s\r\n",
+                      SLICE_ARG(path), f->pool->authority, SLICE_ARG(lines));
 }
 
 void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace)

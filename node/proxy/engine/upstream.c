@@ -106,6 +106,7 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
     u->segment = NULL;
     u->segment_sent = 0;
     u->in_body = false;
+    u->held_back = false;
     u->in.len = 0;
 }
 
@@ -436,6 +437,7 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
     u->framing = head->framing;
     u->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
     u->keep_alive = head->keep_alive;
+    u->ends_apart = http_head_has(head, HTTP_CONTENT_ENCODING);
     http_chunked_init(&u->chunked);
     out->head = head;
     return true;
@@ -462,7 +464,14 @@ static void take_body(struct upstream *u, struct upstream_output *out)
     if (u->framing == HTTP_BODY_UNTIL_CLOSE)
         return;
     u->remaining -= n;
-    out->end = u->remaining == 0;
+    out->end = u->remaining == 0 && (n == 0 || !u->ends_apart);
+}
+
+/* Nothing is left to be taken but the end of a body whose bytes are all taken. */
+static bool end_is_due(const struct upstream *u)
+{
+    return u->ends_apart && u->in_body && !u->held_back && u->framing == HTTP_BODY_LENGTH &&
+           u->remaining == 0;
 }
 
 /* The answer is over: keeps the connection if both sides may. */
@@ -496,12 +505,36 @@ bool upstream_next(struct upstream *u, struct upstream_output *out)
     out->end = false;
     if (u->exchange == NULL || u->too_large)
         return u->too_large;
-    if (u->window.len == 0 || (!u->in_body && !take_head(u, out)))
+    if (u->window.len == 0 ? !end_is_due(u) : !u->in_body && !take_head(u, out))
         return out->malformed;
     take_body(u, out);
     if (out->end)
         answer_ended(u);
     return out->head != NULL || out->body.len > 0 || out->end || out->malformed;
+}
+
+int upstream_hold(struct upstream *u, size_t n)
+{
+    struct slice rest = u->window;
+    if (n > 0)
+        rest = slice_of(rest.at - n, rest.len + n);
+    CHECK(u->in_body && u->ends_apart && !u->held_back && u->in.len == 0);
+    if (u->framing == HTTP_BODY_CHUNKED)
+        http_chunked_back(&u->chunked, n);
+    else if (u->framing == HTTP_BODY_LENGTH)
+        u->remaining += n;
+    u->held_back = true;
+    u->window = slice_of(NULL, 0);
+    return rest.len > 0 ? buf_append_slice(&u->in, rest) : ERR_OK;
+}
+
+void upstream_again(struct upstream *u)
+{
+    CHECK(u->held_back && u->window.len == 0);
+    u->held_back = false;
+    u->held = u->in;
+    u->in = (struct buf){.max = u->held.max};
+    u->window = buf_slice(&u->held);
 }
 
 bool upstream_rest(struct upstream *u)

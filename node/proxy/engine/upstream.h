@@ -86,6 +86,8 @@ struct upstream {
     struct buf held;     /* the same while it is taken from: `window` is in it */
     struct slice window; /* what is left to take */
     bool too_large;      /* what came does not fit behind what is held */
+    bool ends_apart;     /* the end of the body comes alone: some of its bytes may be given back */
+    bool held_back;      /* `in` is a part of the body that was given back */
     bool in_body;
     enum http_framing framing;
     uint64_t remaining;
@@ -126,6 +128,12 @@ struct upstream_output {
 void upstream_feed(struct upstream *u, struct slice bytes);
 /* Takes the next piece; false: there is none, or nobody wants it any more. */
 bool upstream_next(struct upstream *u, struct upstream_output *out);
+/* The last `n` bytes of the piece of a body that it took last, and all behind them, wait for
+ * upstream_again(); until then there is no next piece. Of an answer in a content coding. ERR_NOMEM.
+ */
+MUST_USE int upstream_hold(struct upstream *u, size_t n);
+/* What waits can be taken now, as if it came now; upstream_rest() follows. */
+void upstream_again(struct upstream *u);
 /* Keeps what was not taken. False: that is more than a head may have, fail it. */
 bool upstream_rest(struct upstream *u);
 

@@ -3,12 +3,15 @@
  * come so: whole, with its own length and without Content-Encoding.
  *
  * So are answers whose tokens, errors and end the router reads. It accepts no coding of those, but
- * a proxy before the engine may compress what it likes. */
+ * a proxy before the engine may compress what it likes. A few bytes may stand for many: so one
+ * event decodes a part of what a read brought, and the rest waits with the connection until its
+ * client has taken what came out. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/err.h"
 
 enum { DECODE_ROOM = 16384 }; /* asked for at a time */
@@ -67,15 +70,14 @@ static bool refuse(struct exchange *x, int err)
     return false;
 }
 
-/* What the decoder holds counts as the bodies do. */
-static bool charge(struct exchange *x)
+/* What a decoder holds counts as the bodies do. */
+static bool charge(struct exchange *x, size_t bytes, size_t *counted)
 {
-    size_t bytes = http_decoder_memory(x->decoder);
-    if (bytes <= x->decoder_bytes)
+    if (bytes <= *counted)
         return true;
-    if (!segment_pool_charge(&x->proxy->segments, bytes - x->decoder_bytes))
+    if (!segment_pool_charge(&x->proxy->segments, bytes - *counted))
         return false;
-    x->decoder_bytes = bytes;
+    *counted = bytes;
     return true;
 }
 
@@ -90,7 +92,7 @@ bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *adde
     int err = http_decoder_next(x->decoder, bytes, s->data + s->len, s->cap - s->len, &n);
     if (err != 0)
         return refuse(x, err);
-    if (!charge(x))
+    if (!charge(x, http_decoder_memory(x->decoder), &x->decoder_bytes))
         return refuse_memory(x);
     *added = slice_of(s->data + s->len, n);
     s->len += (uint32_t)n;
@@ -105,13 +107,50 @@ bool exchange_decode_end(struct exchange *x)
     return err == ERR_OK || refuse(x, err);
 }
 
-void exchange_unpack_begin(struct exchange *x, const struct http_head *head)
+static bool charge_unpack(struct exchange *x)
+{
+    size_t bytes = EXCHANGE_UNPACK_BYTES + http_decoder_memory(x->unpack);
+    return charge(x, bytes, &x->unpack_bytes);
+}
+
+int exchange_unpack_begin(struct exchange *x, const struct http_head *head)
 {
     enum http_coding coding = http_coding_of(head);
     bool known = coding == HTTP_CODING_GZIP || coding == HTTP_CODING_ZSTD;
-    if (!known || !x->asks_plain || x->request.to_head)
-        return;
+    if (!known || !x->asks_plain || head->framing == HTTP_BODY_NONE || BUG(USAGE_SHOWN))
+        return ERR_OK;
+    if (http_decoder_new(&x->unpack, coding, true) != 0)
+        return ERR_NOMEM;
     x->unpacked = malloc(EXCHANGE_UNPACK_BYTES);
-    if (x->unpacked == NULL || http_decoder_new(&x->unpack, coding, true) != 0)
-        exchange_unpack_drop(x); /* it passes as it came */
+    if (x->unpacked == NULL || !charge_unpack(x)) {
+        exchange_unpack_drop(x);
+        return ERR_NOMEM;
+    }
+    x->proxy->stats.unpacked[coding]++;
+    return ERR_OK;
+}
+
+int exchange_unpack(struct exchange *x, struct slice *bytes, struct slice *out)
+{
+    size_t n;
+    int err = http_decoder_next(x->unpack, bytes, x->unpacked, EXCHANGE_UNPACK_BYTES, &n);
+    *out = slice_of(x->unpacked, n);
+    if (err != 0)
+        return err;
+    return charge_unpack(x) ? ERR_OK : ERR_NOMEM;
+}
+
+void exchange_unpack_refuse(struct exchange *x)
+{
+    x->refusal = PROXY_REFUSED_MEMORY;
+    x->limit = "buffered-bytes-max";
+    if (x->answering) {
+        exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+        return;
+    }
+    exchange_hang_up(x);
+    exchange_release_booking(x, NODE_OUTCOME_CLIENT_GONE);
+    exchange_forget_answer(x);
+    exchange_answer_error(x, 503, slice_of("", 0),
+                          "Too many bodies are held now, try again later.");
 }

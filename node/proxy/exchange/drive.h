@@ -43,6 +43,9 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);
 /* What was taken of the answer. */
 /* False: it is not what its head says; the connection is as it was: fail it. */
 bool exchange_response(struct exchange *x, const struct upstream_output *out);
+/* The same of what was decoded before and did not go out yet, of an answer that is held back
+ * (upstream_hold): before the next piece is taken. */
+bool exchange_response_rest(struct exchange *x);
 /* What was gathered goes out, at the end of the event. */
 void exchange_flush(struct exchange *x);
 /* The answer is whole. */

@@ -60,6 +60,8 @@ void exchange_unpack_drop(struct exchange *x)
     free(x->unpacked);
     x->unpack = NULL;
     x->unpacked = NULL;
+    segment_pool_discharge(&x->proxy->segments, x->unpack_bytes);
+    x->unpack_bytes = 0;
 }
 
 static void exchange_free(struct exchange *x)
@@ -313,7 +315,8 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     deadline_clear(&x->deadline);
     exchange_hold_drop(x);
     exchange_usage_drop(x);
-    exchange_unpack_drop(x);
+    if (x->unpack != NULL)
+        exchange_unpack_drop(x);
     exchange_release_booking(x, outcome);
     node_decisions_result(x->proxy->config.decisions, x->decision.number, result);
     exchange_kept_drop(x);
@@ -376,7 +379,8 @@ void exchange_forget_answer(struct exchange *x)
     client_discard(x->client);
     exchange_hold_drop(x);
     exchange_usage_drop(x);
-    exchange_unpack_drop(x);
+    if (x->unpack != NULL)
+        exchange_unpack_drop(x);
     if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
         x->client->last = x->last_asked;
     x->follows = x->alive;

@@ -31,6 +31,9 @@ enum {
     EXCHANGE_FREE_RETRIES_MAX = 8,         /* after connections that failed */
     EXCHANGE_HELD_MAX = 64 * 1024,         /* bytes of an answer; a longer one goes out as it is */
     EXCHANGE_HELD_ERROR_MAX = 8 * 1024,    /* of an error */
+    /* Of an answer that is decoded, in one event: a read that had shrunk to a sixteenth, some ms of
+     * work. */
+    EXCHANGE_UNPACK_TURN_BYTES = 1024 * 1024,
 };
 
 /* What waits of the present answer (hold.c). */
@@ -190,6 +193,7 @@ struct exchange {
     bool asks_plain;   /* no coding is accepted: what engines answer is read */
     struct http_decoder *unpack; /* owned, of an answer that has one all the same */
     char *unpacked;              /* owned: EXCHANGE_UNPACK_BYTES, gathered until the next flush */
+    size_t unpack_bytes;         /* that count for both in proxy->segments */
     bool cuts_usage;             /* this answer has it, and it is taken out */
     struct http_usage_cut cut;
     uint64_t bytes_out;

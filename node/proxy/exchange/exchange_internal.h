@@ -337,8 +337,14 @@ bool exchange_decode_begin(struct exchange *x, const struct http_head *head);
 bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *added);
 /* The body is whole. False: it was refused, being none. */
 bool exchange_decode_end(struct exchange *x);
-/* The head of an answer came: whether that is decoded (x->unpack), which makes it longer. */
-void exchange_unpack_begin(struct exchange *x, const struct http_head *head);
+/* The head of an answer with a Content-Encoding came: whether it is decoded (x->unpack), which
+ * makes it longer. ERR_NOMEM: there is no memory for that. */
+MUST_USE int exchange_unpack_begin(struct exchange *x, const struct http_head *head);
+/* Decodes the next piece off the front of `bytes`: `out` is what came out, good until the next
+ * call. ERR_NOMEM, or as http_decoder_next(). */
+MUST_USE int exchange_unpack(struct exchange *x, struct slice *bytes, struct slice *out);
+/* There is no memory for decoding its answer. Ends the exchange. */
+void exchange_unpack_refuse(struct exchange *x);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 

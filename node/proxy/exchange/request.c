@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <stdio.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "http/answer.h"
 #include "http/forward.h"
@@ -159,7 +160,7 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
                    HTTP_FIELD_BIT(HTTP_API_KEY);
     bool reads = x->proxy->config.options->ask_usage && exchange_answers_tokens(x->route.kind);
     x->asks_plain = reads || x->proxy->config.access != NULL; /* who counts tokens must read them */
-    if (x->asks_plain)
+    if (x->asks_plain && !BUG(USAGE_SHOWN))
         how.drop |= HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
     if (x->coding != HTTP_CODING_NONE)
         how.drop |= HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);

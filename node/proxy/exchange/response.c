@@ -104,8 +104,6 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     if (head->status >= 400)
         x->outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
     x->first_byte_ms = p->now_ms;
-    if (http_head_has(head, HTTP_CONTENT_ENCODING) && exchange_computes(x->route.kind))
-        exchange_unpack_begin(x, head);
     choose_scan(x, head);
     if (x->scan != EXCHANGE_SCAN_USAGE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
@@ -136,6 +134,7 @@ static void flush(struct exchange *x, bool last)
             x->deadline.expired = hold_expired;
             if (x->deadline.next == NULL && x->hold != EXCHANGE_HOLD_ERROR && !x->alive)
                 proxy_arm(x->proxy, PROXY_STREAM_HOLD, &x->deadline);
+            http_usage_cut_settled(&x->cut); /* what was gathered is copied */
             return;
         }
         exchange_hold_pass(x);
@@ -221,18 +220,28 @@ static bool pass_body(struct exchange *x, struct slice bytes)
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
 }
 
-/* The same of an answer that comes compressed. `*malformed`: it is not what it says. */
+/* The same of an answer that comes compressed, as far as it may be decoded now: the rest of `bytes`
+ * waits with its connection. `*malformed`: it is not what it says. */
 static bool pass_packed(struct exchange *x, struct slice bytes, bool *malformed)
 {
-    size_t n;
+    struct slice out;
+    size_t made = 0;
     do {
         if (client_has_gathered(x->client)) /* what was decoded before may be */
             flush(x, false);
-        *malformed =
-            http_decoder_next(x->unpack, &bytes, x->unpacked, EXCHANGE_UNPACK_BYTES, &n) != 0;
-        if (*malformed || (n > 0 && !pass_body(x, slice_of(x->unpacked, n))))
+        bool waits = made >= EXCHANGE_UNPACK_TURN_BYTES || client_congested(x->client);
+        int err = waits ? upstream_hold(x->upstream, bytes.len) : exchange_unpack(x, &bytes, &out);
+        if (err == ERR_NOMEM) {
+            exchange_unpack_refuse(x);
             return false;
-    } while (bytes.len > 0 || n == EXCHANGE_UNPACK_BYTES);
+        }
+        if (waits)
+            return true;
+        *malformed = err != 0;
+        if (*malformed || (out.len > 0 && !pass_body(x, out)))
+            return false;
+        made += out.len;
+    } while (bytes.len > 0 || out.len == EXCHANGE_UNPACK_BYTES);
     return true;
 }
 
@@ -282,18 +291,13 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
                               "The replica that should go on answered %u.", head->status);
         return false;
     }
+    if (http_head_has(head, HTTP_CONTENT_ENCODING) && exchange_computes(x->route.kind) &&
+        exchange_unpack_begin(x, head) != 0) {
+        exchange_unpack_refuse(x);
+        return false;
+    }
     pass_head(x, head);
     return true;
-}
-
-/* The connection may be in its pool again, if the answer had its end. */
-static bool is_malformed(struct exchange *x, const struct upstream_output *out)
-{
-    if (!out->end)
-        return true;
-    x->upstream = NULL;
-    exchange_failed(x, UPSTREAM_UNFINISHED);
-    return false;
 }
 
 bool exchange_response(struct exchange *x, const struct upstream_output *out)
@@ -304,19 +308,32 @@ bool exchange_response(struct exchange *x, const struct upstream_output *out)
     if (out->body.len > 0 && x->unpack == NULL && !pass_body(x, out->body))
         return true;
     if (out->body.len > 0 && x->unpack != NULL && !pass_packed(x, out->body, &malformed))
-        return !malformed || !is_malformed(x, out);
+        return !malformed;
     if (out->end)
         exchange_ended(x);
     return true;
+}
+
+bool exchange_response_rest(struct exchange *x)
+{
+    bool malformed = false;
+    (void)pass_packed(x, slice_of("", 0), &malformed);
+    return !malformed;
 }
 
 void exchange_flush(struct exchange *x)
 {
     if (client_has_gathered(x->client))
         flush(x, false);
-    if (x->upstream != NULL && client_congested(x->client)) {
+    if (x->upstream == NULL)
+        return;
+    if (client_congested(x->client)) {
         x->proxy->stats.backpressure++;
         upstream_pause(x->upstream);
+    } else if (x->upstream->held_back) {
+        x->proxy->stats.unpack_waits++;
+        upstream_pause(x->upstream);
+        proxy_arm(x->proxy, PROXY_UNPACK, &x->upstream->deadline);
     }
 }
 

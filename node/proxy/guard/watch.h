@@ -23,7 +23,7 @@
 #include "node/proxy/proxy_internal.h"
 
 enum {
-    WATCH_EVERY_MS = 250,
+    WATCH_EVERY_MS = 100,
     WATCH_DEAD_MS = 1000, /* of silence without a token, of one that is gone, or down and silent */
     WATCH_SILENT_MS = 5000, /* of silence after a token, of one that is gone */
 };

@@ -213,7 +213,8 @@ static struct node_rendered read_leading(struct play *p, struct flight *f, uint6
         return rendered;
     const struct node_client client = {SLICE("bench"), "chat"};
     leading_read(&f->ask->prompt, p->setup->bytes_per_token, p->setup->leading, f->unique,
-                 (uint64_t)(f->talk - p->setup->work->talks) + 1, f->turn, &prompt);
+                 (uint64_t)(f->talk - p->setup->work->talks) + 1, f->turn,
+                 &node_state_config_of(world_of(p)->nodes[f->router].node->state)->secret, &prompt);
     node_router_render(router_at(p, f->router), &client, SLICE("base"), &prompt.form, &prompt.chain,
                        now_ms, &rendered);
     http_prompt_join(&prompt.form, prompt.secret, rendered.rendering, &prompt.chain);

@@ -14,8 +14,9 @@ enum leading {
 };
 
 /* The prompt of a turn of a conversation with its line in `out`, its segments not joined yet.
- * `unique`: of the request. */
+ * `unique`: of the request; `secret`: the routers', borrowed until it is joined. */
 void leading_read(const struct prompt *p, double bytes_per_token, enum leading leading,
-                  uint64_t unique, uint64_t conversation, unsigned turn, struct http_prompt *out);
+                  uint64_t unique, uint64_t conversation, unsigned turn,
+                  const struct hash_secret *secret, struct http_prompt *out);
 
 #endif

@@ -368,6 +368,18 @@ static void impatient(void *context, struct world_event *event)
         trouble(c);
 }
 
+/* Clients that stick to one router leave the others without requests. */
+static unsigned draw_router(struct service *s)
+{
+    if (!s->sticks)
+        return (unsigned)service_below(s, s->router_count);
+    if (s->world.now_us >= s->moves_us) {
+        s->favourite = (unsigned)service_below(s, s->router_count);
+        s->moves_us = s->world.now_us + service_between(s, 500, 5000) * SERVICE_MS;
+    }
+    return s->favourite;
+}
+
 static void client_new(struct service *s)
 {
     struct service_client *c = calloc(1, sizeof *c);
@@ -375,7 +387,7 @@ static void client_new(struct service *s)
     *c = (struct service_client){.next = s->clients,
                                  .service = s,
                                  .number = s->client_count++,
-                                 .router = (unsigned)service_below(s, s->router_count),
+                                 .router = draw_router(s),
                                  .manner = draw_manner(s),
                                  .count = 1 + (unsigned)service_below(s, SERVICE_ASKS_MAX),
                                  .think_us = service_below(s, 400 * SERVICE_MS),
@@ -417,13 +429,13 @@ static void come(void *context, struct world_event *event)
         return;
     if (s->clients_open < s->clients_max)
         client_new(s);
-    uint64_t us = s->day == SERVICE_LONE ? ARRIVE_US : 2 * ARRIVE_US;
-    world_put(&s->world, 1 + service_below(s, us), event);
+    world_put(&s->world, 1 + service_below(s, s->arrive_us), event);
 }
 
 void service_clients_begin(struct service *s)
 {
     s->working = true;
+    s->arrive_us = s->day == SERVICE_LONE ? ARRIVE_US : 2 * ARRIVE_US;
     service_later(s, 0, come, 0, 0, NULL);
 }
 

@@ -4,6 +4,8 @@
 
 /* A router may take so long to find out that an engine is well again. */
 enum { SETTLE_S = 8 };
+/* The watchdog takes three seconds at least, and twice as many where the evidence is weak. */
+enum { LAST_S = 6 };
 
 uint64_t service_ills(const struct service *s)
 {
@@ -130,10 +132,25 @@ static void trouble(void *context, struct world_event *event)
     world_put(&s->world, service_between(s, 50, 900) * SERVICE_MS, event);
 }
 
+/* Of a day on which clients stick to one router: so late and so long that it finds the engine still
+ * and has no request left to try it with. */
+static void last_trouble(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    unsigned engine = (unsigned)service_below(s, s->engine_count);
+    (void)event;
+    if (s->world.closing || !s->troubled || engine == s->rock || !service_is_well(s, engine))
+        return;
+    service_engine_ill(s, engine, service_chance(s, 0.5) ? SERVICE_HANGS : SERVICE_STUCK,
+                       LAST_S * SERVICE_S);
+}
+
 void service_faults_begin(struct service *s)
 {
     s->troubled = true;
     service_later(s, SERVICE_S, trouble, 0, 0, NULL);
+    if (s->sticks && s->day != SERVICE_LONE && s->seconds > LAST_S)
+        service_later(s, (s->seconds - LAST_S) * SERVICE_S, last_trouble, 0, 0, NULL);
 }
 
 void service_faults_end(struct service *s)

@@ -44,6 +44,8 @@ static void draw_framing(struct service *s, struct service_habits *h)
     for (size_t i = 0; i < ARRAY_LEN(bits); i++)
         h->framing |= service_chance(s, 0.3) ? bits[i] : 0;
     h->framing |= service_chance(s, 0.15) ? SIM_FRAMING_BYTES : 0;
+    if ((h->framing & SIM_FRAMING_GZIP) && (h->framing & SIM_FRAMING_IDENTITY))
+        h->framing |= SIM_FRAMING_GZIP_ALWAYS; /* a request that names no coding accepts any */
     h->ping_s = service_chance(s, 0.2) ? seconds(s, 20, 500) : h->ping_s;
 }
 

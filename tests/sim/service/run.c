@@ -39,6 +39,8 @@ static struct service *open_service(const struct service_settings *settings)
     if (s->day == SERVICE_LONE) /* so many that shares can be told apart */
         s->clients_max += 15;
     s->patient = s->day == SERVICE_PAUSES || prng_below(&p, 3) == 0;
+    s->sticks = prng_below(&p, 2) == 0;
+    s->goes_on = prng_below(&p, 3) == 0;
     world_open(&s->world, s->router_count, settings->seed);
     s->world.checks = false;
     service_engines_open(s);
@@ -57,6 +59,22 @@ static void close_service(struct service *s)
     free(s);
 }
 
+/* Each router may use each engine again, whether it has requests or not. */
+static void aftermath(struct service *s)
+{
+    enum { SLOW_US = 500000 };
+    if (s->goes_on) {
+        s->sticks = true;
+        s->favourite = (unsigned)service_below(s, s->router_count);
+        s->moves_us = UINT64_MAX;
+        s->arrive_us = SLOW_US;
+        service_judge_aftermath(s);
+    }
+    s->working = false;
+    service_judge_rest(s);
+    service_judge_aftermath(s);
+}
+
 uint64_t service_run_seed(const struct service_settings *settings)
 {
     struct service *s = open_service(settings);
@@ -70,10 +88,10 @@ uint64_t service_run_seed(const struct service_settings *settings)
     while (w->now_us < until) {
         world_run(w, 100 * SERVICE_MS);
         service_judge_all(s);
+        (void)service_judge_use(s);
     }
-    s->working = false;
     service_faults_end(s);
-    service_judge_rest(s);
+    aftermath(s);
     uint64_t steps = w->events;
     printf("ok seed %llu service nodes %u: %llu steps, %u engines, %llu requests, %llu whole, %llu "
            "failed, %llu cut, %llu left, trace %016llx\n",

@@ -12,6 +12,7 @@
  *   sent     what engines sent, as a client may see it
  *   share    the rule on replicas that fail at once
  *   pause    the rule on engines that pause
+ *   use      the rule on engines that are well again
  *   run      one run, from its seed
  *
  * A router is `struct world_node` (tests/lib/world); time, chance, datagrams between routers and
@@ -415,6 +416,13 @@ void service_share_end(struct service *s, unsigned engine);
 /* A request was cut. */
 void service_judge_pause(const struct service_ask *a);
 
+/* --- use.c ----------------------------------------------------------------------------------- */
+
+/* Whether each router may use each engine; breaks the rule if one may not for too long. */
+bool service_judge_use(struct service *s);
+/* Goes on until they may. */
+void service_judge_aftermath(struct service *s);
+
 /* --- run.c ----------------------------------------------------------------------------------- */
 
 /* Tries while one engine alone fails at once. */
@@ -442,6 +450,12 @@ struct service {
     struct service_ask *asks;
     uint64_t ask_count;
     bool working, troubled;
+    bool sticks;        /* all clients go to one router, */
+    unsigned favourite; /* this one, */
+    uint64_t moves_us;  /* until then */
+    bool goes_on;       /* that router has requests when the faults are over */
+    uint64_t arrive_us; /* between two new clients, at most */
+    uint64_t avoided_since_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX];
     bool routers_fail;
     unsigned seconds;
     size_t kernel_bytes; /* of a stream, each way */

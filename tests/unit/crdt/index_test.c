@@ -47,11 +47,7 @@ static uint64_t id_of(uint64_t n)
     return hash_mix(n + 1);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* far slower: fewer sequences, so that `make check` stays short */
-enum { RUNS = 500 };
-#else
-enum { RUNS = 2000 };
-#endif
+enum { RUNS = TEST_ROUNDS(2000) };
 
 /* --- against the model ---------------------------------------------------------------------- */
 

@@ -186,7 +186,7 @@ static bool are_equal(const struct cluster *c, uint32_t from)
 static void test_a_year_of_new_names_leaves_the_tables_flat(void **state)
 {
     (void)state;
-    enum { DAYS = 365, A_DAY = 200, STEP = 29, LIVES = 14 }; /* a generation is 15 s */
+    enum { DAYS = TEST_ROUNDS(365), A_DAY = 200, STEP = 29, LIVES = 14 }; /* a generation is 15 s */
     struct cluster c = {0};
     prng_seed(&c.prng, 3);
     for (unsigned i = 0; i < NODES; i++)

@@ -90,7 +90,7 @@ static uint64_t digest_after(const unsigned *values, unsigned count)
 static void test_rows_join_in_any_order_and_more_than_once(void **state)
 {
     (void)state;
-    for (unsigned a = 0; a < VALUES; a++) {
+    for (unsigned a = 0; a < TEST_ROUNDS(VALUES); a++) {
         for (unsigned b = a; b < VALUES; b += 11) {
             uint64_t ab = digest_after((unsigned[]){a, b}, 2);
             assert_int_equal(digest_after((unsigned[]){b, a}, 2), ab);
@@ -150,7 +150,7 @@ static struct crdt_registry *after_rise(const unsigned *values, unsigned count, 
 static void test_floors_commute_with_joins_at_the_limit_too(void **state)
 {
     (void)state;
-    for (unsigned n = 0; n < 12 * 12 * 12; n++) {
+    for (unsigned n = 0; n < TEST_ROUNDS(12 * 12 * 12); n++) {
         for (unsigned names_max = 1; names_max <= 3; names_max++) {
             const unsigned a = n % 12, b = n / 12 % 12, c = n / 144;
             const unsigned orders[][3] = {{a, b, c}, {c, b, a}, {b, a, c}};

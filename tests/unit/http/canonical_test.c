@@ -303,6 +303,57 @@ static void turns_of_a_conversation(void **state)
                                 false));
 }
 
+static unsigned points_shared(const char *a, const char *b)
+{
+    chains_of(a, b, &chain_a, &chain_b);
+    return chain_shared(&chain_a, &chain_b);
+}
+
+#define LATE(text) ",{\"role\":\"system\",\"content\":\"" text "\"}"
+#define TALK(first, rest)                                                                          \
+    "{\"system\":\"s\",\"messages\":[{\"role\":\"user\",\"content\":\"" first "%s\"}" rest "]}"
+
+/* Where late system messages are moved to the head, what was said is shared only by prompts that
+ * have the same ones; where they stay, a new one at the end changes nothing before it. */
+static void late_system_messages(void **state)
+{
+    (void)state;
+    const char *turn = TALK("", SAID("a"));
+    const char *late = TALK("", SAID("a") LATE("note 1"));
+    const char *next = TALK("", SAID("a") LATE("note 1") SAID("b"));
+    const char *other = TALK("", SAID("a") LATE("note 2") SAID("b"));
+    skim_rendering = (struct rendering){0};
+    assert_true(points_shared(turn, late) >= 11 && points_shared(late, next) >= 11 &&
+                points_shared(next, other) >= 11);
+    skim_rendering.late_first = 1;
+    assert_int_equal(points_shared(turn, late), 0);
+    assert_int_equal(points_shared(next, other), 0);
+    assert_true(points_shared(late, next) >= 11); /* said since: all before it is there */
+    assert_true(points_shared(turn, TALK("", SAID("a") SAID("b"))) >= 11);
+    assert_int_equal(points_shared(late, TALK("", SAID("a") LATE("note 1") LATE("more"))), 0);
+    /* `developer` is a system message too, in whatever order its members come. */
+    assert_int_equal(
+        points_shared(turn, TALK("", SAID("a") ",{\"content\":\"n\",\"role\":\"developer\"}")), 0);
+    /* What leads stays before them: a system text, and system messages at the head. */
+    const char *system_a =
+        "{\"system\":\"%s\",\"messages\":[" USER("x") SAID("a") LATE("1") SAID("b") "]}";
+    const char *system_b = "{\"system\":\"%s\",\"messages\":[" USER("x") SAID("a") "]}";
+    assert_true(points_shared(system_a, system_b) >= 11);
+    const char *led_a =
+        "{\"messages\":[" LED("1") "{\"role\":\"system\",\"content\":\"%s\"}," USER("x") SAID("a")
+            LATE("1") SAID("b") "]}";
+    const char *led_b =
+        "{\"messages\":[" LED("1") "{\"role\":\"system\",\"content\":\"%s\"}," USER("x")
+            SAID("a") "]}";
+    assert_true(points_shared(led_a, led_b) >= 11);
+    /* Nobody has spoken before it: it leads. */
+    skim_rendering.late_first = 0;
+    chains_of(led_b, led_b, &chain_a, &chain_b);
+    assert_false(http_prompt_has_late(http_skim_form(&skim)));
+    chains_of(late, late, &chain_a, &chain_b);
+    assert_int_equal(http_skim_form(&skim)->late_bytes, strlen("note 1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +365,7 @@ int main(void)
         cmocka_unit_test(renderings),
         cmocka_unit_test(a_first_text_of_any_length),
         cmocka_unit_test(turns_of_a_conversation),
+        cmocka_unit_test(late_system_messages),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

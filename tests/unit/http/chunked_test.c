@@ -223,14 +223,43 @@ static void written_is_read(void **state)
     }
 }
 
+/* A reader that used a part of the data gives the rest back: of the middle of a chunk, and of its
+ * end. */
+static void what_is_given_back_comes_again(void **state)
+{
+    (void)state;
+    static const char text[] = "5\r\nhello\r\n6\r\n world\r\n0\r\nx: y\r\n\r\n";
+    for (size_t piece = 1; piece < sizeof text; piece++) {
+        for (size_t keep = 0; keep < 4; keep++) {
+            struct slice in = slice_of(text, sizeof text - 1);
+            struct http_chunked c;
+            struct buf out = {0};
+            http_chunked_init(&c);
+            while (!c.done) {
+                size_t used, given = in.len < piece ? in.len : piece;
+                struct slice data;
+                assert_int_equal(http_chunked_next(&c, slice_of(in.at, given), &used, &data), 0);
+                size_t back = data.len > keep + 1 ? data.len - keep - 1 : 0;
+                http_chunked_back(&c, back);
+                assert_int_equal(buf_append(&out, data.at, data.len - back), 0);
+                in = slice_skip(in, used - back);
+            }
+            assert_int_equal(in.len, 0);
+            assert_slice_equal(buf_slice(&out), "hello world");
+            buf_free(&out);
+        }
+    }
+}
+
 int main(void)
 {
     static struct CMUnitTest tests[128] = {
+        cmocka_unit_test(what_is_given_back_comes_again),
         cmocka_unit_test(limits),
         cmocka_unit_test(the_largest_size),
         cmocka_unit_test(written_is_read),
     };
-    size_t n = 3;
+    size_t n = 4;
     for (size_t i = 0; i < ARRAY_LEN(good); i++)
         tests[n++] = (struct CMUnitTest){
             .name = good[i].name, .test_func = accepted, .initial_state = &good[i]};

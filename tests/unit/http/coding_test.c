@@ -156,6 +156,24 @@ static void a_bomb_is_stopped_early(void **state)
     }
 }
 
+/* Servers send an empty answer with a coding; of a request it is a mistake. */
+static void nothing_is_an_empty_answer(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        for (unsigned trusted = 0; trusted < 2; trusted++) {
+            struct http_decoder *d;
+            struct slice in = SLICE("\x1f");
+            size_t n;
+            assert_int_equal(http_decoder_new(&d, both[c], trusted != 0), 0);
+            assert_int_equal(http_decoder_end(d), trusted != 0 ? ERR_OK : ERR_SYNTAX);
+            if (http_decoder_next(d, &in, out, ROOM, &n) == ERR_OK)
+                assert_int_equal(http_decoder_end(d), ERR_SYNTAX);
+            http_decoder_free(d);
+        }
+    }
+}
+
 /* A window is memory that a few bytes ask for. */
 static void a_window_is_bounded(void **state)
 {
@@ -205,6 +223,7 @@ int main(void)
         cmocka_unit_test(several_members_are_one_body),
         cmocka_unit_test(what_is_cut_or_followed_is_malformed),
         cmocka_unit_test(a_bomb_is_stopped_early),
+        cmocka_unit_test(nothing_is_an_empty_answer),
         cmocka_unit_test(a_window_is_bounded),
         cmocka_unit_test(codings_are_named),
     };

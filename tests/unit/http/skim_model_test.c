@@ -12,11 +12,7 @@
 #include "tests/lib/skim_help.h"
 #include "tests/lib/skim_model.h"
 
-#ifdef __SANITIZE_ADDRESS__ /* far slower: fewer documents, so that `make check` stays short */
-enum { ROUNDS = 125 };
-#else
-enum { ROUNDS = 500 };
-#endif
+enum { ROUNDS = TEST_ROUNDS(500) };
 
 /* Whole and split, the body has the chain that the model gives it. False if jansson refuses it. */
 static bool agrees(const char *body, size_t len)

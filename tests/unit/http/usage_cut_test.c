@@ -1,6 +1,7 @@
 /* Usage is taken out of a stream, and nothing else, however the stream is cut into pieces. */
 #include "http/usage_cut.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -16,7 +17,8 @@
 #define BESIDE   "data: {\"choices\":[{\"text\":\"y\"}],\"usage\":{\"prompt_tokens\":3}}\n\n"
 #define DONE     "data: [DONE]\n\n"
 
-/* What comes out, if the stream comes in pieces of random length up to `most`. */
+/* What comes out, if the stream comes in pieces of random length up to `most`. It is read when the
+ * piece is used up, so that ASan sees memory that was handed out and did not stay. */
 static void cut(const char *stream, uint64_t most, uint64_t seed, struct buf *out)
 {
     struct http_usage_cut c;
@@ -30,12 +32,15 @@ static void cut(const char *stream, uint64_t most, uint64_t seed, struct buf *ou
         len = len < rest.len ? len : rest.len;
         memcpy(copy, rest.at, len);
         rest = slice_skip(rest, len);
-        struct slice in = slice_of(copy, len);
+        struct slice in = slice_of(copy, len), gathered[64];
+        size_t count = 0;
         while (http_usage_cut_next(&c, &in, &piece)) {
-            assert_true(piece.len > 0);
-            assert_int_equal(buf_append_slice(out, piece), 0);
+            assert_true(piece.len > 0 && count < 64);
+            gathered[count++] = piece;
         }
         assert_int_equal(in.len, 0);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(buf_append_slice(out, gathered[i]), 0);
         http_usage_cut_settled(&c);
         free(copy);
     }
@@ -74,6 +79,40 @@ static void only_usage_goes(void **state)
             assert_memory_equal(out.at, cases[i].out, out.len);
             buf_free(&out);
         }
+    }
+}
+
+/* A tool call that its parser held back comes as one event, of any length; and a read may bring the
+ * end of one event and 64 KiB of others. Neither makes an end of the cutting. */
+static void after_long_events_too(void **state)
+{
+    (void)state;
+    static char stream[400000], wanted[400000];
+    static const char *const ends[] = {"\n\n", "\r\n\r\n", "\r\r"};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        size_t n = 0, left = 0;
+        const char *end = ends[seed % 3];
+        for (unsigned event = 0; event < 5; event++) {
+            size_t len = event % 2 == seed % 2 ? 65000 + 250 * (seed % 10) : 100;
+            for (unsigned usage = 0; usage < 2; usage++) {
+                size_t from = n;
+                n += (size_t)sprintf(stream + n,
+                                     usage ? "data: {\"choices\":[],\"usage\":{}}" : "data: ");
+                memset(stream + n, 'x', usage ? 0 : len);
+                n += usage ? 0 : len;
+                n += (size_t)sprintf(stream + n, "%s", end);
+                memcpy(wanted + left, stream + from, usage ? 0 : n - from);
+                left += usage ? 0 : n - from;
+            }
+        }
+        left += (size_t)sprintf(wanted + left, DONE);
+        (void)sprintf(stream + n, DONE);
+        struct buf out;
+        buf_init(&out, 0);
+        cut(stream, seed % 4 == 0 ? 3000 : HTTP_USAGE_CUT_MAX, seed, &out);
+        assert_int_equal(out.len, left);
+        assert_memory_equal(out.at, wanted, left);
+        buf_free(&out);
     }
 }
 
@@ -118,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_usage_goes),
+        cmocka_unit_test(after_long_events_too),
         cmocka_unit_test(whole_events_do_not_wait),
         cmocka_unit_test(what_never_ends_passes),
     };

@@ -152,6 +152,31 @@ static void an_upload(bool may_fail)
 }
 
 /* Held, judged, passed on. */
+/* One that is decoded, by parts: 512 KiB of a few bytes, to a client that does not read at first.
+ */
+static void a_packed_answer(bool may_fail)
+{
+    static const struct slice answer =
+        SLICE("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: zstd\r\n"
+              "Content-Length: 25\r\n\r\n\x28\xb5\x2f\xfd\x00\x50\x02\x00\x10x\x02\x00\x10x"
+              "\x02\x00\x10x\x02\x00\x10y\x01\x00\x00");
+    open_world(&two);
+    struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    send(client, ask);
+    serve("");
+    if (client != NULL && !client->closing)
+        proxy_world_room(&world, client, 0);
+    for (unsigned i = 0; i < world.wire_count; i++) {
+        struct wire *wire = &world.wires[i];
+        if (wire->replica >= 0 && wire->used && !wire->closing && !wire->connecting)
+            proxy_world_send(&world, wire, answer);
+    }
+    if (client != NULL && !client->closing)
+        proxy_world_room(&world, client, SIZE_MAX);
+    assert_true(may_fail || (client_has(client, "yyyy") && client->out.len > 512 * 1024));
+    recover_and_close();
+}
+
 static void an_unknown_model(bool may_fail)
 {
     open_world(&two);
@@ -236,6 +261,7 @@ static void created(bool may_fail)
         print_message("%u allocations\n", failmalloc_each(name));                                  \
     }
 EACH(a_chat)
+EACH(a_packed_answer)
 EACH(an_upload)
 EACH(an_unknown_model)
 EACH(errors_of_its_own)
@@ -248,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_created),           cmocka_unit_test(test_a_chat),
         cmocka_unit_test(test_an_upload),         cmocka_unit_test(test_an_unknown_model),
         cmocka_unit_test(test_errors_of_its_own), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_a_packed_answer),
     };
     proxy_world_spare = failmalloc_spare;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,6 +320,7 @@ static void show_counters(struct proxy_world *w)
         {"upstream full", t->upstream_full},
         {"probes too large", t->probes_too_large},
         {"backpressure", t->backpressure},
+        {"decode waits", t->unpack_waits},
     };
     const char *before = "";
     for (size_t i = 0; i < ARRAY_LEN(shown); i++) {

@@ -112,7 +112,7 @@ static void test_an_engine_five_times_slower_is_known(void **state)
 static void test_idle_engines_of_two_generations_are_told_apart(void **state)
 {
     (void)state;
-    for (unsigned seed = 7; seed < 10; seed++) {
+    for (unsigned seed = 7; seed < 7 + TEST_ROUNDS(3); seed++) {
         struct workload w;
         workload_reasoning(&w, seed, ASKS);
         struct quality_case c = case_plain(&w, 8, 1, engine_plain(1, 400000, 16));
@@ -137,7 +137,7 @@ static void test_engines_of_any_speeds_are_told_apart(void **state)
     struct regrets r;
     regrets_open(&r);
     static const unsigned fleets[] = {6, 12, 30, 32, 34, 41, 17, 15};
-    for (unsigned i = 0; i < ARRAY_LEN(fleets); i++)
+    for (unsigned i = 0; i < TEST_ROUNDS(ARRAY_LEN(fleets)); i++)
         regrets_draw(&r, DRAWS_MIXED + fleets[i], MIXED_ASKS, REGRETS_QUIET);
     assert_true(regrets_at(&r, MEASURE_TTFT, 0.5) <= 1.1);
     assert_true(regrets_at(&r, MEASURE_TTFT, 1) <= 1.5);
@@ -166,7 +166,7 @@ static void test_room_that_no_engine_reports_is_known(void **state)
 static void test_regret_over_draws_is_bounded(void **state)
 {
     (void)state;
-    enum { DRAWS = 22 }; /* each workload twice */
+    enum { DRAWS = TEST_ROUNDS(22) }; /* each workload twice */
     struct regrets r;
     regrets_open(&r);
     for (unsigned i = 0; i < DRAWS; i++)

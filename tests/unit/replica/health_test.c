@@ -403,6 +403,79 @@ static void a_finding_that_nobody_tries_ends(void **state)
     assert_false(node_replica_avoided(&second, NOW + 15100));
 }
 
+/* A request that the engine has lost, and that cannot go elsewhere, waits on: it keeps nobody from
+ * the engine but the router that has it. */
+static void what_waits_on_after_a_back_off_warns_nobody(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW, NOW + 30000, 0);
+    struct node_watched w = {
+        .waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW + 30000};
+    k.signs.tried_ms = NOW;
+    node_signs_watch(&k, &w, W, NOW + 10000);
+    assert_int_equal(k.signs.stall, NODE_STALL_COUNTERS);
+    assert_true((node_signs_report(&k.signs) & NODE_STILL_FOUND) != 0);
+    node_signs_watch(&k, &w, W, NOW + 15000);
+    assert_int_equal(k.signs.stall, NODE_STALL_NONE);
+    node_signs_watch(&k, &w, W, NOW + 15100);
+    assert_int_equal(k.signs.stall, NODE_STALL_COUNTERS);
+    assert_int_equal(node_signs_report(&k.signs) & NODE_STILL_FOUND, 0);
+    assert_true(node_replica_avoided(&k, NOW + 15100));
+    /* After a trial in vain it is news again. */
+    node_signs_watch(&k, &w, W, NOW + 25100);
+    assert_int_equal(k.signs.stall, NODE_STALL_NONE);
+    k.signs.tried_ms = NOW + 25200;
+    node_signs_watch(&k, &w, W, NOW + 25300);
+    assert_true((node_signs_report(&k.signs) & NODE_STILL_FOUND) != 0);
+}
+
+/* After a pause an answer to a probe may come before the first token of what goes on there. */
+static void a_trial_is_over_when_it_moves(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    k.load.requests = 3;
+    struct node_watched w = {.streaming = 3,
+                             .since_ms = NOW - 9000,
+                             .token_ms = NOW,
+                             .heard_ms = NOW,
+                             .asked_ms = NOW + 500};
+    node_signs_watch(&k, &w, W, NOW + W);
+    assert_int_equal(k.signs.stall, NODE_STALL_SILENT);
+    w.heard_ms = NOW + 5000;
+    w.asked_ms = 0;
+    node_signs_watch(&k, &w, W, NOW + 5000);
+    assert_int_equal(k.signs.stall, NODE_STALL_NONE);
+    assert_true(node_replica_avoided(&k, NOW + 5000));
+    w.token_ms = NOW + 5100; /* of those three */
+    node_signs_watch(&k, &w, W, NOW + 5100);
+    assert_false(node_replica_avoided(&k, NOW + 5100));
+}
+
+/* Others' tokens are no sign that this router gets some. */
+static void a_trial_of_one_that_starved_us_is_not(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW + 9000, NOW + 9000, 3);
+    struct node_watched w = {.waiting = 2,
+                             .waiting_long = 2,
+                             .since_ms = NOW,
+                             .heard_ms = NOW + 9000,
+                             .health_asked_ms = NOW + 1000};
+    node_signs_watch(&k, &w, W, NOW + 9000);
+    assert_int_equal(k.signs.stall, NODE_STALL_STARVED);
+    w = (struct node_watched){.heard_ms = NOW + 15000};
+    node_signs_watch(&k, &w, W, NOW + 15000);
+    assert_int_equal(k.signs.stall, NODE_STALL_NONE);
+    k.load.requests = 1;
+    node_signs_moved(&k.signs, NOW + 15100);
+    assert_true(node_replica_avoided(&k, NOW + 15100));
+    node_signs_answering(&k.signs, NOW + 15200);
+    assert_false(node_replica_avoided(&k, NOW + 15200));
+}
+
 /* A router that is cut off from an engine hears nothing of it: that it keeps to itself. */
 static void silence_is_kept(void **state)
 {
@@ -437,6 +510,9 @@ int main(void)
         cmocka_unit_test(what_waits_at_other_routers_counts),
         cmocka_unit_test(what_another_found_still_is_avoided),
         cmocka_unit_test(a_finding_that_nobody_tries_ends),
+        cmocka_unit_test(what_waits_on_after_a_back_off_warns_nobody),
+        cmocka_unit_test(a_trial_is_over_when_it_moves),
+        cmocka_unit_test(a_trial_of_one_that_starved_us_is_not),
         cmocka_unit_test(silence_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

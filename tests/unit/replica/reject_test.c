@@ -406,7 +406,7 @@ static void a_doubt_avoids(void **state)
 static void hear(unsigned i, unsigned other, bool ahead)
 {
     struct node_reject_heard h = {0};
-    node_reject_heard_add(&h, at[other].kinds, at[other].status, ahead);
+    node_reject_heard_add(&h, node_reject_report(&at[other], now), at[other].status, ahead);
     node_reject_hear(&at[i], &h, now);
 }
 
@@ -424,10 +424,37 @@ static void another_router_is_heeded(void **state)
     accepts(0, 1, CLIENT);
     hear(1, 0, true);
     assert_false(avoids(1, 1));
-    /* Or it never does: own eyes look, and what they see counts. */
+}
+
+/* It has a back-off's time for it. */
+static void the_others_try_where_the_first_has_no_request(void **state)
+{
+    (void)state;
+    start();
+    assert_true(rejects(0, 401, CLIENT, true));
+    hear(1, 0, true);
+    assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
+    now = at[0].until_ms + NODE_REJECT_BACKOFF_MS - 1;
+    hear(1, 0, true);
+    assert_true(!node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
+    now++;
+    hear(1, 0, true);
+    assert_false(node_reject_avoids_any(&at[1], now));
+    assert_false(avoids(1, 1));
+    assert_true(rejects(1, 401, CLIENT, true)); /* in vain */
+    hear(0, 1, false);
+    assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
+}
+
+/* Trials in vain at others: own eyes look, and what they see counts. */
+static void what_others_tell_is_heeded_for_a_minute(void **state)
+{
+    (void)state;
+    start();
     assert_true(rejects(0, 401, CLIENT, true));
     hear(1, 0, true);
     now += NODE_REJECT_HEED_MS;
+    at[0].until_ms = now;
     assert_false(avoids(1, 1));
     node_reject_sent(&at[1], 1, now);
     assert_true(avoids(1, 1));
@@ -550,6 +577,8 @@ int main(void)
         cmocka_unit_test(own_eyes_see_one_kind),
         cmocka_unit_test(only_a_trial_makes_the_back_off_longer),
         cmocka_unit_test(words_say_which_status_and_for_what),
+        cmocka_unit_test(the_others_try_where_the_first_has_no_request),
+        cmocka_unit_test(what_others_tell_is_heeded_for_a_minute),
         cmocka_unit_test(of_two_that_found_out_one_tries),
         cmocka_unit_test(a_restart_forgets),
         cmocka_unit_test(clients_are_bounded),

@@ -12,6 +12,7 @@
 enum {
     REPLICAS = 6,
     SESSIONS = 18,
+    TURNS = 20,
     HELD_MAX = 400,
     TOKEN_BYTES = 4,
     BLOCK_TOKENS = 16,
@@ -28,8 +29,10 @@ struct habit {
     bool mixed;
     bool line_of_session, line_of_proxy, new_sessions, line_changes, block_changes, tools_shuffled,
         tools_change, arguments_change;
+    unsigned late;     /* behind each so many messages a system message comes; 0: never */
     unsigned forgets;  /* percent of prompts that a cache has lost */
     unsigned silent;   /* percent of answers that report nothing */
+    bool unsure;       /* and what is recorded is deep in the cache */
     bool many_routers; /* half of the prompts come by another one */
 };
 
@@ -44,6 +47,8 @@ struct world {
         } held[HELD_MAX];
         unsigned count;
     } caches[REPLICAS], index[REPLICAS]; /* of the engines; of the router */
+    struct hash128 lates[REPLICAS][HELD_MAX];
+    unsigned late_count[REPLICAS];
     uint64_t now_ms;
     unsigned changes, requests;
 };
@@ -64,6 +69,13 @@ static void line_end(void)
 {
     *http_prompt_at(&prompt) = '\n';
     http_prompt_commit(&prompt, 1);
+}
+
+static void say(enum http_prompt_by by, uint64_t seed, size_t len)
+{
+    const struct http_prompt_mark from = http_prompt_mark(&prompt);
+    text(hash_mix(seed), len);
+    http_prompt_said(&prompt, by, &from);
 }
 
 /* A conversation of a client with twelve tools and a system text of 24 KB. */
@@ -91,8 +103,10 @@ static void write_prompt(const struct habit *h, unsigned session, unsigned turns
     http_prompt_close(&prompt);
     http_prompt_open(&prompt, HTTP_PROMPT_TEXT);
     for (unsigned i = 0; i <= turns; i++) {
-        text(hash_mix(session * 1000 + i), 2000);
-        http_prompt_said(&prompt, i == 0 ? HTTP_PROMPT_BY_USER : HTTP_PROMPT_BY_OTHER);
+        say(i == 0 ? HTTP_PROMPT_BY_USER : HTTP_PROMPT_BY_OTHER, session * 1000 + i,
+            h->late > 0 ? 12000 : 2000);
+        if (h->late > 0 && (i + 1) % h->late == 0)
+            say(HTTP_PROMPT_BY_SYSTEM, session * 1000 + 500 + i, 300);
     }
     http_prompt_close(&prompt);
     uint64_t argument = h->arguments_change ? prng_next(&prng) : 4;
@@ -143,21 +157,44 @@ static struct node_rendered_answer serve(struct world *w, const struct habit *h,
     return (struct node_rendered_answer){.prompt_tokens = (double)chain.bytes / TOKEN_BYTES,
                                          .cached_tokens = cached,
                                          .block_tokens = BLOCK_TOKENS,
-                                         .sure = true};
+                                         .sure = !h->unsure};
+}
+
+/* What is said in a session after its last turn: the same again; where late messages tell
+ * something, something else. */
+static unsigned talk_of(const struct world *w, const struct habit *h, unsigned session)
+{
+    return session + (h->late > 0 ? SESSIONS * (w->turns[session] / TURNS) : 0);
+}
+
+/* Whether the replica had not been sent the late system messages that it is sent now. */
+static bool brings_late(struct world *w, unsigned replica)
+{
+    const struct hash128 *late = &prompt.form.late;
+    struct hash128 *sent = w->lates[replica];
+    for (unsigned i = 0; i < w->late_count[replica] && i < HELD_MAX; i++) {
+        if (sent[i].low == late->low)
+            return false;
+    }
+    sent[w->late_count[replica]++ % HELD_MAX] = *late;
+    return http_prompt_has_late(&prompt.form);
 }
 
 static void request(struct world *w, const struct habit *h)
 {
     unsigned session = (unsigned)prng_below(&prng, SESSIONS);
     unsigned replica = (unsigned)prng_below(&prng, REPLICAS);
+    if (h->late > 0 && prng_below(&prng, 4) > 0) /* where it was, mostly */
+        replica = session % REPLICAS;
     if (h->new_sessions && prng_below(&prng, 4) == 0)
         write_prompt(h, 1000 + w->requests, 0);
     else
-        write_prompt(h, session, w->turns[session]++ % 20);
+        write_prompt(h, talk_of(w, h, session), w->turns[session]++ % TURNS);
     w->now_ms += 100;
     static struct chain chain;
     if (h->many_routers && prng_below(&prng, 2) == 0) { /* all that is heard of it is its chain */
         (void)serve(w, h, replica);
+        (void)brings_late(w, replica);
         joined(w->kind != NULL ? w->kind->rendering : (struct rendering){0}, &chain);
         keep(&w->index[replica], &chain);
         return;
@@ -167,6 +204,7 @@ static void request(struct world *w, const struct habit *h)
     struct node_rendered what = node_renderings_of(w->r, w->kind);
     node_renderings_print(w->r, w->kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w->r, &what, replica);
+    what.late_new = brings_late(w, replica);
     joined(what.rendering, &chain);
     double predicted = find(&w->index[replica], &chain);
     keep(&w->index[replica], &chain);
@@ -202,7 +240,7 @@ static struct world w;
 static void learns(const char *what, const struct habit *h, unsigned within)
 {
     unsigned most = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++) {
         world_begin(&w, seed);
         unsigned n = learned_after(&w, h, within);
         if (n > within)
@@ -215,6 +253,17 @@ static void learns(const char *what, const struct habit *h, unsigned within)
         node_renderings_destroy(w.r);
     }
     print_message("%s: learned after %u requests at most\n", what, most);
+}
+
+/* A router begins anew beside engines that hold its clients' conversations. */
+static void warm_world_begin(const struct habit *h, uint64_t seed)
+{
+    world_begin(&w, seed);
+    for (unsigned n = 0; n < 300; n++) {
+        unsigned session = (unsigned)prng_below(&prng, SESSIONS);
+        write_prompt(h, talk_of(&w, h, session), w.turns[session]++ % TURNS);
+        (void)serve(&w, h, (unsigned)prng_below(&prng, REPLICAS));
+    }
 }
 
 static void what_leads_and_changes_is_left_out(void **state)
@@ -250,6 +299,75 @@ static void tools_and_arguments_are_learned_too(void **state)
            LEARNED_WITHIN);
 }
 
+/* A message that changes nothing that leads, but what is cached behind it. */
+static void late_system_messages_are_learned_too(void **state)
+{
+    (void)state;
+    const struct habit h = {.engine.late_first = 1, .late = 1};
+    learns("a late system message in each turn", &h, LEARNED_WITHIN);
+    learns("the same, other routers",
+           &(struct habit){.engine.late_first = 1, .late = 1, .many_routers = true},
+           LEARNED_WITHIN);
+    learns("the same, caches that forget",
+           &(struct habit){.engine.late_first = 1, .late = 1, .forgets = 30}, LEARNED_WITHIN);
+    learns("in each third turn", &(struct habit){.engine.late_first = 1, .late = 3},
+           3 * LEARNED_WITHIN);
+    learns("in each turn, and a first line", /* one is learned after the other */
+           &(struct habit){.engine = {.lead = 1, .late_first = 1}, .line_changes = true, .late = 1},
+           2 * LEARNED_WITHIN);
+}
+
+/* A conversation that a full cache has lost looks like one that a late message has changed. */
+static void late_system_messages_that_stay_are_left_in_place(void **state)
+{
+    (void)state;
+    const struct habit habits[] = {
+        {.late = 1},
+        {.late = 3, .many_routers = true},
+        {.late = 2, .forgets = 95, .unsure = true},
+        {.late = 1, .line_of_session = true, .new_sessions = true},
+        {.late = 1, .forgets = 20},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(habits); i++) {
+        unsigned wrong = 0;
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            if (seed % 2 == 0)
+                warm_world_begin(&habits[i], seed);
+            else
+                world_begin(&w, seed);
+            for (unsigned n = 0; n < 500; n++) {
+                request(&w, &habits[i]);
+                wrong += w.kind != NULL && w.kind->rendering.late_first;
+            }
+            node_renderings_destroy(w.r);
+        }
+        print_message("in place, habit %u: wrong for %u of 10000 requests\n", (unsigned)i, wrong);
+        assert_in_range(wrong, 0, habits[i].forgets > 0 && !habits[i].unsure ? 200 : 0);
+    }
+}
+
+static void where_late_system_messages_stand_is_unlearned(void **state)
+{
+    (void)state;
+    const struct habit moves = {.engine.late_first = 1, .late = 1}, stays = {.late = 1};
+    unsigned most = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        world_begin(&w, seed);
+        assert_in_range(learned_after(&w, &moves, LEARNED_WITHIN), 1, LEARNED_WITHIN);
+        for (unsigned i = 0; i < 300; i++)
+            request(&w, &moves);
+        for (unsigned i = 0; i < REPLICAS; i++) { /* another version, in all places */
+            w.caches[i].count = w.index[i].count = w.late_count[i] = 0;
+            node_renderings_forget(w.r, i);
+        }
+        unsigned n = learned_after(&w, &stays, 3 * LEARNED_WITHIN);
+        assert_in_range(n, 1, 3 * LEARNED_WITHIN);
+        most = n > most ? n : most;
+        node_renderings_destroy(w.r);
+    }
+    print_message("in place again: unlearned after %u requests at most\n", most);
+}
+
 static void noise_makes_it_slower_and_no_worse(void **state)
 {
     (void)state;
@@ -278,7 +396,7 @@ static void what_counts_is_never_left_out(void **state)
         {.line_of_session = true, .new_sessions = true, .forgets = 30},
     };
     for (size_t i = 0; i < ARRAY_LEN(habits); i++) {
-        for (uint64_t seed = 1; seed <= 10; seed++) {
+        for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
             world_begin(&w, seed);
             for (unsigned n = 0; n < 500; n++)
                 request(&w, &habits[i]);
@@ -290,17 +408,6 @@ static void what_counts_is_never_left_out(void **state)
     }
 }
 
-/* A router begins anew beside engines that hold its clients' conversations. */
-static void warm_world_begin(const struct habit *h, uint64_t seed)
-{
-    world_begin(&w, seed);
-    for (unsigned n = 0; n < 300; n++) {
-        unsigned session = (unsigned)prng_below(&prng, SESSIONS);
-        write_prompt(h, session, w.turns[session]++ % 20);
-        (void)serve(&w, h, (unsigned)prng_below(&prng, REPLICAS));
-    }
-}
-
 /* Each has a line of its own that counts. More is cached than the router knows of, but not because
  * the line does not count. */
 static void warm_engines_do_not_mislead(void **state)
@@ -308,7 +415,7 @@ static void warm_engines_do_not_mislead(void **state)
     (void)state;
     const struct habit h = {.line_of_session = true, .new_sessions = true};
     unsigned wrong = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++) {
         warm_world_begin(&h, seed);
         for (unsigned n = 0; n < 500; n++) {
             request(&w, &h);
@@ -327,7 +434,7 @@ static void warm_engines_do_not_hinder(void **state)
     (void)state;
     const struct habit h = {.engine.lead = 1, .line_changes = true, .forgets = 30};
     unsigned most = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++) {
         warm_world_begin(&h, seed);
         unsigned n = learned_after(&w, &h, LEARNED_WITHIN);
         assert_in_range(n, 1, LEARNED_WITHIN);
@@ -342,7 +449,7 @@ static void it_unlearns(void **state)
     (void)state;
     const struct habit drops = {.engine.lead = 1, .line_changes = true};
     const struct habit counts = {.line_changes = true};
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
         world_begin(&w, seed);
         assert_in_range(learned_after(&w, &drops, LEARNED_WITHIN), 1, LEARNED_WITHIN);
         for (unsigned i = 0; i < 300; i++)
@@ -360,7 +467,7 @@ static void a_fleet_that_differs_does_not_swing(void **state)
 {
     (void)state;
     const struct habit h = {.engine.lead = 1, .mixed = true, .line_changes = true};
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
         world_begin(&w, seed);
         for (unsigned n = 0; n < 2000; n++)
             request(&w, &h);
@@ -456,7 +563,7 @@ static void prints_are_joined_anew(void **state)
     struct node_client_kind *k =
         node_renderings_kind(w.r, SLICE("client"), "chat", SLICE("model"), 1);
     struct node_rendered what = {.kind = 1};
-    write_prompt(&(struct habit){.line_changes = true}, 0, 3);
+    write_prompt(&(struct habit){.line_changes = true, .late = 1}, 0, 1);
     node_renderings_print(w.r, k, &prompt.form, &prompt.chain, &what);
     static struct chain wanted;
     for (unsigned code = 0; code < RENDERING_CODES; code++) {
@@ -467,10 +574,10 @@ static void prints_are_joined_anew(void **state)
         node_renderings_sent(w.r, &what, 3);
         node_renderings_each(w.r, k, 10, see, &wanted);
     }
-    assert_int_equal(chains_seen, RENDERING_LEADS * 16);
+    assert_int_equal(chains_seen, RENDERING_LEADS * RENDERING_CODES / 4);
     node_renderings_void(w.r, &what);
     node_renderings_each(w.r, k, 10, see, &wanted);
-    assert_int_equal(chains_seen, RENDERING_LEADS * 16);
+    assert_int_equal(chains_seen, RENDERING_LEADS * RENDERING_CODES / 4);
     node_renderings_destroy(w.r);
 }
 
@@ -487,6 +594,9 @@ int main(void)
         cmocka_unit_test(what_leads_and_changes_is_left_out),
         cmocka_unit_test(a_line_of_a_conversation_is_left_out_too),
         cmocka_unit_test(tools_and_arguments_are_learned_too),
+        cmocka_unit_test(late_system_messages_are_learned_too),
+        cmocka_unit_test(late_system_messages_that_stay_are_left_in_place),
+        cmocka_unit_test(where_late_system_messages_stand_is_unlearned),
         cmocka_unit_test(noise_makes_it_slower_and_no_worse),
         cmocka_unit_test(what_counts_is_never_left_out),
         cmocka_unit_test(warm_engines_do_not_mislead),

@@ -136,6 +136,21 @@ static void a_counter_that_appears_shows_work(void **state)
                                   "sglang:realtime_tokens_total{mode=\"decode\"} 40\n"));
 }
 
+/* A router that was told of work, and reads for itself the first time: nothing moved in between. */
+static void a_first_reading_shows_nothing_after_what_was_told(void **state)
+{
+    (void)state;
+    struct node_work_seen seen = {.known = 0};
+    struct node_work_reading told = node_scrape_unknown.work;
+    told.value[NODE_WORK_TOLD] = 7;
+    assert_false(node_work_take(&seen, &told));
+    struct node_work_reading own =
+        read_of(SGLANG "sglang:realtime_tokens_total{mode=\"decode\"} 40\n");
+    assert_false(node_work_take(&seen, &own));
+    own.value[9]++;
+    assert_true(node_work_take(&seen, &own));
+}
+
 /* Of tensor ranks the first counts, of data-parallel ranks all: and each by itself. */
 static void ranks_have_signs_of_their_own(void **state)
 {
@@ -166,6 +181,7 @@ int main(void)
         cmocka_unit_test(a_counter_that_goes_down_and_up_shows_nothing),
         cmocka_unit_test(a_counter_that_was_reset_counts_anew),
         cmocka_unit_test(a_counter_that_appears_shows_work),
+        cmocka_unit_test(a_first_reading_shows_nothing_after_what_was_told),
         cmocka_unit_test(ranks_have_signs_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

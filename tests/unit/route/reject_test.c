@@ -49,6 +49,9 @@ static void what_rejects_gets_nothing(void **state)
     node_router_check(r);
     /* What cannot be sent again is no trial; one that can is, and only one. */
     uint64_t later = START_MS + NODE_REJECT_BACKOFF_MS;
+    s = node_router_replica_standing(r, 1, later);
+    assert_int_equal(s.why, NODE_STANDING_REJECTS);
+    assert_false(s.avoided);
     place(r, 32, false, later, got);
     assert_int_equal(got[1], 0);
     place(r, 32, true, later, got);

@@ -36,7 +36,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1b accepts
     to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 wait 2500
-    to 1a: GET /health HTTP/1.1
+    to 1a: GET /metrics HTTP/1.1
     to 2a: GET /health HTTP/1.1
     connect 1c
     close 1a

@@ -64,6 +64,8 @@ wait 8000
     connect 1n
     close 1n
     connect 1o
+    close 1o
+    connect 1p
 1b says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
     to A: "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
 1c answers 200 {}

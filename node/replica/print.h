@@ -1,0 +1,50 @@
+/* A prompt whose segments are not joined, kept to compare it with others in any rendering
+ * (node/replica/renderings.h). A plain value.
+ */
+#ifndef NODE_REPLICA_PRINT_H
+#define NODE_REPLICA_PRINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/chain.h"
+#include "base/rendering.h"
+#include "http/prompt.h"
+#include "node/replica/limits.h"
+
+struct node_print {
+    struct http_prompt_form form;
+    uint16_t length;
+    struct chain_point points[NODE_PRINT_POINTS_MAX];
+};
+
+/* `chain` has the points of `form`, not joined. Those beyond NODE_PRINT_POINTS_MAX are left out. */
+void node_print_set(struct node_print *print, const struct http_prompt_form *form,
+                    const struct chain *chain);
+void node_print_check(const struct node_print *print);
+
+/* Whether all that stands before the conversation is the same in both, as it was sent. */
+bool node_print_same_head(const struct node_print *a, const struct node_print *b);
+
+/* A prompt in one rendering. */
+struct node_reading {
+    struct rendering rendering;
+    uint8_t order[HTTP_PROMPT_SEGMENTS];
+    unsigned count;
+    uint64_t all;  /* bytes, */
+    uint64_t head; /* and of these, before all that was said and later system messages */
+};
+
+struct node_reading node_print_read(const struct node_print *print, struct rendering rendering);
+
+/* Bytes that one prompt shares with another: between the last checkpoint that agrees and the next
+ * one. */
+struct node_shared {
+    uint64_t from, to;
+};
+
+/* `of` is the reading of `a`. */
+struct node_shared node_print_shared(const struct node_print *a, const struct node_print *b,
+                                     const struct node_reading *of);
+
+#endif

@@ -1,0 +1,85 @@
+/* Rule "avoided for good": each router may use each engine that is well, at the latest after the
+ * longest back-off, whether it has requests for it or not, and whoever else has some. */
+#include <string.h>
+
+#include "node/route/router_internal.h"
+#include "tests/sim/service/service.h"
+
+enum {
+    /* What routers tell each other, probes and readings of metrics: a second each, and one. */
+    NEWS_MS = 3000,
+    /* The longest back-off, the time that the router which found something has for its trial, and
+     * the turns of those that come before this one. */
+    AVOIDED_MAX_MS = NODE_BACKOFF_MAX_MS + NODE_STALL_BACKOFF_MS +
+                     NODE_BREAKER_TURNS_MAX * NODE_BREAKER_TURN_MS + NEWS_MS,
+    /* One that denied a model which it lists, twice (node/replica/model.h). */
+    DENIED_MAX_MS = NODE_MODELS_DENIED_MS + NEWS_MS,
+};
+
+/* Why the router does not use it; NULL: it does. */
+static const char *why_not(const struct service_router *r, unsigned engine, uint64_t *most_ms)
+{
+    struct node_router *router = r->node->node->router;
+    const struct node_replica *k = &router->replicas[engine];
+    uint64_t now = world_mono_us(r->node) / 1000;
+    *most_ms = AVOIDED_MAX_MS;
+    if (!node_replica_usable(k, NODE_HEALTH_UP))
+        return "not up";
+    if (node_replica_avoided(k, now))
+        return k->signs.warned ? "avoided: warned" : "avoided";
+    if (node_reject_avoids_any(&k->reject, now) || k->reject.doubts > 0)
+        return "rejects";
+    if (k->kept > 0)
+        return "kept";
+    if (k->models_stale)
+        return "its models are stale";
+    *most_ms = DENIED_MAX_MS;
+    return node_models_denied(router->models, engine, SLICE("m"), now) ? "it denied the model"
+                                                                       : NULL;
+}
+
+static unsigned replica_of(const struct service_router *r, const struct service_engine *e)
+{
+    return (unsigned)node_router_replica_find(r->node->node->router, slice_of_cstr(e->name));
+}
+
+static bool judge(struct service *s, unsigned router, unsigned engine)
+{
+    const struct service_router *r = &s->routers[router];
+    const struct service_engine *e = &s->engines[engine];
+    uint64_t now = s->world.now_us, most_ms;
+    uint64_t *since_us = &s->avoided_since_us[router][engine];
+    const char *why = why_not(r, replica_of(r, e), &most_ms);
+    /* That one has no answer is what it knows of the engine. */
+    bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
+    uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
+    if (why == NULL || waits || !service_is_well(s, engine) || *since_us < well_us) {
+        *since_us = now;
+        return why == NULL || waits;
+    }
+    if (now > *since_us + most_ms * SERVICE_MS)
+        service_broken(s, "avoided for good",
+                       "router %u does not use engine %u, which is well, for %.1f s: %s", router,
+                       engine, (double)(now - *since_us) / 1e6, why);
+    return false;
+}
+
+bool service_judge_use(struct service *s)
+{
+    bool all = true;
+    for (unsigned i = 0; i < s->router_count; i++) {
+        if (!service_router_up(&s->routers[i]) || s->routers[i].draining)
+            continue;
+        for (unsigned k = 0; k < s->engine_count; k++)
+            all = judge(s, i, k) && all;
+    }
+    return all;
+}
+
+void service_judge_aftermath(struct service *s)
+{
+    while (!service_judge_use(s)) {
+        world_run(&s->world, 100 * SERVICE_MS);
+        service_judge_all(s);
+    }
+}
