@@ -72,6 +72,7 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.sight.cured = in->sight.cured;
         out.sight.still = in->sight.still;
         out.sight.rejects = in->sight.rejects;
+        out.sight.rejects_with = in->sight.rejects_with;
     } else {
         crdt_learned_copy(&out.learned, &in->learned);
     }
@@ -345,8 +346,7 @@ void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsi
     rehash(r, own, kind, slot);
 }
 
-/* Another router holds a row of this one's life that it does not have itself: it forgot the name,
- * with its rows, and that router did not. What it reports now is later. */
+/* Another router holds a row that this one, in this life, forgot: its next report is later. */
 static int supersede(struct crdt_reports *r, struct reporter *own, const struct crdt_report *in)
 {
     bool present = in->slot < own->rows && own->row[in->kind][in->slot].present;

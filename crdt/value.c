@@ -32,6 +32,7 @@ static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
     wire_write_u8(w, s->cured);
     wire_write_u8(w, s->still);
     wire_write_fixed(w, s->rejects, sizeof s->rejects);
+    wire_write_fixed(w, s->rejects_with, sizeof s->rejects_with);
 }
 
 void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
@@ -65,10 +66,10 @@ static uint8_t field_u8(struct wire_reader *r)
 }
 
 /* A part of one is all that is left of it without its zeros. */
-static uint64_t field_u64(struct wire_reader *r)
+static uint64_t field_fixed(struct wire_reader *r, unsigned bytes)
 {
     size_t left = wire_left(r);
-    return wire_read_fixed(r, left < sizeof(uint64_t) ? (unsigned)left : sizeof(uint64_t));
+    return wire_read_fixed(r, left < bytes ? (unsigned)left : bytes);
 }
 
 static void read_sight(struct wire_reader *r, struct crdt_sight *s)
@@ -81,7 +82,8 @@ static void read_sight(struct wire_reader *r, struct crdt_sight *s)
     s->breaker = field_u8(r);
     s->cured = field_u8(r);
     s->still = field_u8(r);
-    s->rejects = field_u64(r);
+    s->rejects = field_fixed(r, sizeof s->rejects);
+    s->rejects_with = (uint16_t)field_fixed(r, sizeof s->rejects_with);
 }
 
 void crdt_value_read(struct wire_reader *r, enum crdt_report_kind kind,

@@ -35,9 +35,10 @@ struct crdt_sight {
     bool asleep;
     uint8_t breaker; /* its back-off (node/replica/breaker.h); opaque here */
     uint8_t cured;
-    uint8_t still;    /* what waits there in vain (node/replica/health.h); opaque here */
-    uint64_t rejects; /* kinds of requests that it holds against the replica
+    uint8_t still;         /* what waits there in vain (node/replica/health.h); opaque here */
+    uint64_t rejects;      /* kinds of requests that it holds against the replica
                          (node/replica/reject.h); opaque here */
+    uint16_t rejects_with; /* the status that the replica answered them with */
 };
 
 enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };

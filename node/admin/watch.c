@@ -30,9 +30,10 @@ static enum admin_event_kind kind_of(enum node_standing_why why)
     }
 }
 
-static void tell(struct admin *a, unsigned replica, enum node_standing_why why, bool first)
+static void tell(struct admin *a, unsigned replica, const struct node_standing *s, bool first)
 {
-    char text[ADMIN_EVENT_TEXT_BYTES + NODE_NAME_MAX];
+    char text[ADMIN_EVENT_TEXT_BYTES + NODE_NAME_MAX], room[NODE_STANDING_TEXT_BYTES];
+    enum node_standing_why why = s->why;
     struct slice name = node_router_replica_name(a->config.router, replica);
     struct log *log = a->config.log;
     if (why == NODE_STANDING_WELL)
@@ -42,7 +43,7 @@ static void tell(struct admin *a, unsigned replica, enum node_standing_why why, 
                        SLICE_ARG(name));
     else
         (void)snprintf(text, sizeof text, "Replica %.*s is %s.", SLICE_ARG(name),
-                       node_standing_text(why));
+                       node_standing_text(s, room));
     (void)admin_events_add(a->events, why == NODE_STANDING_WELL ? ADMIN_EVENT_JOIN : kind_of(why),
                            "replica_standing", name, text, log->clock_ms(log->context));
 }
@@ -56,12 +57,13 @@ static void look_at(struct admin *a, unsigned replica, uint64_t now_ms)
         *seen = (struct admin_seen){.era = era};
     if (!node_router_replica_present(r, replica))
         return;
-    enum node_standing_why why = node_router_replica_standing(r, replica, now_ms).why;
+    struct node_standing standing = node_router_replica_standing(r, replica, now_ms);
+    enum node_standing_why why = standing.why;
     bool unknown = node_router_replica_health(r, replica) == NODE_HEALTH_UNKNOWN;
     if (is_passing(why) || (unknown && why == NODE_STANDING_WELL))
         return;
     if (!seen->known || seen->why != why)
-        tell(a, replica, why, !seen->known);
+        tell(a, replica, &standing, !seen->known);
     seen->known = true;
     seen->why = why;
 }

@@ -168,6 +168,16 @@ const char *show_replica_why_text(const json_t *r, char out[SHOW_WHY_TEXT_BYTES]
     return out;
 }
 
+static const char *next_of_rejecting(const json_t *r)
+{
+    double status = fields_number(r, "rejects_status");
+    if (status == 401 || status == 403)
+        return "give it the API key of its peers";
+    return status == 404 ? "compare its model and its adapters with its peers'"
+                         : "compare its chat template, tool parser, flags and version with its "
+                           "peers'";
+}
+
 /* What an operator may do where it does not end by itself; "": it does. */
 static const char *next_of(const json_t *r)
 {
@@ -179,9 +189,8 @@ static const char *next_of(const json_t *r)
         {"requests", "the engine's log says why; start it anew, or gvctl remove it"},
         {"tls", "gvctl events says what TLS wants"},
         {"drained", "gvctl undrain it when it may serve again"},
-        {"stalled", "look at its GPU and its log; its requests move to others"},
+        {"stalled", "look at its GPU and its log; what has no token yet moves to others"},
         {"errors", "the engine's log says why; gvctl drain keeps requests away"},
-        {"rejects", "compare its API key, model, chat template and version with its peers'"},
         {"broke", "the engine's log says why; gvctl drain keeps requests away"},
     };
     double status = fields_number(r, "check_status");
@@ -191,17 +200,23 @@ static const char *next_of(const json_t *r)
         if (fields_equal(r, "why", rows[i].why))
             return rows[i].next;
     }
-    return "";
+    return fields_equal(r, "why", "rejects") ? next_of_rejecting(r) : "";
 }
 
-/* Of the first few that are not up: why, and what to do. Routers have a sentence of their own. */
+/* Of the first few that are not up: why, and what to do. Routers have a sentence of their own. One
+ * that rejects what its peers accept is among them, though it may be up and used. */
 static void show_not_up(const json_t *list)
 {
     enum { SHOWN_MAX = 4 };
     unsigned found = 0;
     size_t i;
-    const json_t *r;
+    json_t *r;
     json_t *rows = show_replicas_not_up(list);
+    json_array_foreach(list, i, r)
+    {
+        if (fields_equal(r, "why", "rejects") && !fields_is(r, "avoided"))
+            (void)json_array_append(rows, r);
+    }
     json_array_foreach(rows, i, r)
     {
         bool told = fields_has_text(r, "why_text") && !fields_equal(r, "why", "router");

@@ -1,7 +1,9 @@
 #include "node/replica/reject.h"
 
+#include <stdio.h>
+
 #include "base/bug.h"
-#include "base/hash.h"
+#include "base/check.h"
 #include "base/number.h"
 #include "node/replica/health.h"
 
@@ -14,6 +16,9 @@ static const double own_well = 0.001;
 /* One of which nothing is known, or by a status that mostly depends on the replica: another key, a
  * model that is not there. */
 static const double own_feared = 0.02;
+/* One that has accepted no such request since its start, while a peer does: what is set up wrongly
+ * looks like this, and so does one that only bad requests came to so far. */
+static const double own_unproven = 0.2;
 /* One that has been caught, until it accepts something. */
 static const double own_caught = 0.5;
 /* Tries elsewhere that are remembered. */
@@ -22,7 +27,8 @@ static const double tries_horizon = 16;
 /* What is believed of a client that nothing is known of rests on those before it: so many of them
  * are remembered, and before there are any this many are taken to have had so many bad requests. */
 static const double first_horizon = 64, first_weight = 16, first_bad = 0.01;
-/* Requests of one client that are remembered, and how many the others' count as. */
+/* Requests of one client, or with one prompt, that are remembered, and how many those of the other
+ * clients, or of the client's other prompts, count as. */
 static const double client_horizon = 64, client_weight = 4;
 /* A confirmed rejection says more of a client than its requests before: they count half then. */
 static const double client_turns = 0.5;
@@ -60,10 +66,12 @@ static bool is_by_status(unsigned status)
 double node_reject_own(const struct node_reject *j, const struct node_rejection *x,
                        const struct node_reject_prior *prior)
 {
-    if (((j->kinds | j->heard) & bit(x->kind)) != 0)
+    if ((node_reject_kinds(j) & bit(x->kind)) != 0)
         return own_caught;
+    bool unproven = prior->peers && !node_reject_proven(j, x->kind);
     bool feared = !j->known || (is_by_status(x->status) && !j->agreed);
-    double own = number_max(j->own, feared ? own_feared * prior->pays : 0);
+    double fear = unproven ? own_unproven : feared ? own_feared : 0;
+    double own = number_max(j->own, fear * prior->pays);
     return own / (own + (1 - own) * prior->bad);
 }
 
@@ -75,7 +83,23 @@ bool node_reject_is_worth(double own)
 void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                         const struct node_reject_prior *prior)
 {
-    j->own = node_reject_own(j, x, prior);
+    /* That peers accept such requests is no news the next time. */
+    struct node_reject_prior alone = *prior;
+    alone.peers = false;
+    j->own = node_reject_own(j, x, &alone);
+}
+
+/* Kinds of the same API that ask for as much or for more: an engine that rejects the one rejects
+ * them as well. Whether it is streamed makes no difference to nearly all that is rejected. */
+static uint64_t and_more(uint8_t kind)
+{
+    const unsigned more = NODE_REJECT_TOOLS | NODE_REJECT_MEDIA;
+    uint64_t out = 0;
+    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
+        if (k / NODE_REJECT_API == kind / NODE_REJECT_API && (kind & more & ~k) == 0)
+            out |= bit((uint8_t)k);
+    }
+    return out;
 }
 
 void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bool open)
@@ -83,7 +107,7 @@ void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bo
     if (open) {
         j->doubt_ms = j->doubts == 0 ? x->rejected_ms : j->doubt_ms;
         j->doubts++;
-        j->doubt_kinds |= bit(x->kind);
+        j->doubt_kinds |= and_more(x->kind);
         return;
     }
     j->doubts -= j->doubts > 0; /* the slot may be another replica's by now */
@@ -106,23 +130,88 @@ static void back_off(struct node_reject *j, uint64_t now_ms)
     j->backoffs++;
 }
 
+/* What all kinds in `set` have in common, and all kinds that have it: one API, tools or media. */
+struct common {
+    int api; /* -1: there are several */
+    bool tools, media, stream;
+};
+
+static struct common common_of(uint64_t set)
+{
+    struct common c = {.api = -2, .tools = true, .media = true, .stream = true};
+    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
+        int api = (int)(k / NODE_REJECT_API);
+        if ((set >> k & 1) == 0)
+            continue;
+        c.api = c.api == -2 || c.api == api ? api : -1;
+        c.tools = c.tools && (k & NODE_REJECT_TOOLS) != 0;
+        c.media = c.media && (k & NODE_REJECT_MEDIA) != 0;
+        c.stream = c.stream && (k & NODE_REJECT_STREAM) != 0;
+    }
+    return c;
+}
+
+static uint64_t all_with(unsigned flag)
+{
+    uint64_t out = 0;
+    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++)
+        out |= (k & flag) != 0 ? bit((uint8_t)k) : 0;
+    return out;
+}
+
+/* Whether they are more than one of them and what follows of it. */
+static bool are_several(uint64_t told)
+{
+    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
+        if ((told >> k & 1) != 0 && (told & ~and_more((uint8_t)k)) == 0)
+            return false;
+    }
+    return told != 0;
+}
+
+/* The kinds that are taken to be rejected by those that were, and by those that worked since. */
+static uint64_t held_by(uint64_t told, uint64_t worked)
+{
+    struct common c = common_of(told);
+    const uint64_t groups[] = {
+        UINT64_MAX, c.api >= 0 ? and_more((uint8_t)(c.api * NODE_REJECT_API)) : 0,
+        c.tools ? all_with(NODE_REJECT_TOOLS) : 0, c.media ? all_with(NODE_REJECT_MEDIA) : 0};
+    uint64_t out = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(groups) && are_several(told); i++) {
+        if (groups[i] != 0 && (groups[i] & worked) == 0)
+            return groups[i];
+    }
+    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++)
+        out |= (told >> k & 1) != 0 ? and_more((uint8_t)k) : 0;
+    return out & ~worked;
+}
+
 bool node_reject_contradicted(struct node_reject *j, const struct node_rejection *x,
                               uint64_t now_ms)
 {
     uint64_t kind = bit(x->kind);
-    bool first = j->kinds == 0, had = (j->kinds & kind) != 0;
+    bool first = j->kinds == 0, had = (node_reject_kinds(j) & kind) != 0;
     j->contradicted++;
     j->own = own_caught;
     j->agreed = false;
+    j->proven = 0;
+    if (first && had) /* another router found out before, and tries it for all */
+        return false;
     j->status = x->status;
-    bool only_kind = first || j->told == kind || j->worked_ms > j->since_ms;
-    /* What was under way when the back-off began is no trial. */
-    if (first || x->sent_ms > j->last_ms)
+    /* Only a trial says that it is not mended. */
+    if (first || (j->tried_ms != 0 && x->sent_ms >= j->tried_ms)) {
         back_off(j, now_ms);
-    j->since_ms = first ? now_ms : j->since_ms;
+        j->tried_ms = 0;
+    }
+    if (first) {
+        j->since_ms = now_ms;
+        j->passed = 0;
+        j->worked = j->heard != 0 ? j->worked : 0;
+    }
     j->last_ms = now_ms;
     j->told |= kind;
-    j->kinds = only_kind ? j->kinds | kind : UINT64_MAX;
+    j->worked &= ~kind;
+    j->kinds = held_by(j->told, j->worked);
     return !had;
 }
 
@@ -141,68 +230,91 @@ void node_reject_agreed(struct node_reject *j)
 bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t sent_ms)
 {
     uint64_t k = bit(kind);
-    if (sent_ms > j->worked_ms)
-        j->worked_ms = sent_ms;
-    if (sent_ms < j->last_ms) /* before it was caught */
+    bool told = (j->told & k) != 0;
+    if (sent_ms < (told ? j->last_ms : j->since_ms)) /* before it was caught */
         return false;
     j->own = own_well;
     j->known = true;
     j->agreed = false;
+    j->proven |= k;
     if (sent_ms >= j->doubt_ms)
         j->doubt_kinds &= ~k;
+    if (j->heard == 0 || sent_ms >= j->heard_ms)
+        j->worked |= k;
     if (j->kinds == 0)
         return false;
-    if ((j->told & k) != 0)
-        j->kinds = j->told = 0;
+    if (told)
+        j->kinds = j->told = j->tried_ms = 0;
     else
-        j->kinds = j->told; /* it is about those alone */
+        j->kinds = held_by(j->told, j->worked);
     return j->kinds == 0;
 }
 
 void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t now_ms)
 {
-    uint64_t k = bit(kind);
-    if (((j->kinds | j->heard) & k) == 0)
+    if (!node_reject_concerns(j, kind))
         return;
-    j->tried_ms = now_ms;
-    if ((j->kinds & k) != 0 && now_ms >= j->until_ms)
+    j->passed = 0;
+    if ((j->kinds & bit(kind)) != 0 && now_ms >= j->until_ms) {
         j->until_ms = now_ms + NODE_REJECT_BACKOFF_MS; /* unless its end says more */
-    if ((j->heard & k) != 0)
+        j->tried_ms = now_ms;
+    }
+    if ((j->heard & bit(kind)) != 0)
         j->heard_ms = now_ms;
+}
+
+void node_reject_passed_over(struct node_reject *j)
+{
+    j->passed += j->passed < UINT32_MAX;
 }
 
 /* --- avoided -------------------------------------------------------------------------------- */
 
-static bool heeds(const struct node_reject *j, uint64_t kind, uint64_t now_ms)
+/* Its own eyes saw that such a request is accepted. */
+static uint64_t heeded(const struct node_reject *j)
 {
-    return (j->heard & kind) != 0 && j->worked_ms < j->heard_ms &&
-           now_ms < j->heard_ms + NODE_REJECT_HEED_MS;
+    return j->heard & ~j->worked;
 }
 
 bool node_reject_avoids(const struct node_reject *j, uint8_t kind, bool again, uint64_t now_ms)
 {
     uint64_t k = bit(kind);
     bool own = (j->kinds & k) != 0;
-    if ((j->doubt_kinds & k) != 0 || heeds(j, k, now_ms))
+    bool heeds = (heeded(j) & k) != 0 && now_ms < j->heard_ms + NODE_REJECT_HEED_MS;
+    if ((j->doubt_kinds & k) != 0 || heeds)
         return true;
     return own && (now_ms < j->until_ms || !again);
 }
 
 bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms)
 {
-    return (j->kinds != 0 && now_ms < j->until_ms) || heeds(j, j->heard, now_ms);
+    return (j->kinds != 0 && now_ms < j->until_ms) ||
+           (heeded(j) != 0 && now_ms < j->heard_ms + NODE_REJECT_HEED_MS);
 }
 
-bool node_reject_paces(const struct node_reject *j, uint64_t now_ms)
+bool node_reject_concerns(const struct node_reject *j, uint8_t kind)
 {
-    return j->tried_ms != 0 && now_ms < j->tried_ms + NODE_REJECT_PACE_MS;
+    return ((j->kinds | heeded(j) | j->doubt_kinds) & bit(kind)) != 0;
 }
 
-uint64_t node_reject_since(const struct node_reject *j)
+bool node_reject_proven(const struct node_reject *j, uint8_t kind)
 {
-    if (j->kinds != 0)
-        return j->since_ms;
-    return j->heard != 0 ? j->heard_ms : j->doubt_ms;
+    return (j->proven & bit(kind)) != 0;
+}
+
+bool node_reject_holds(const struct node_reject *j)
+{
+    return node_reject_kinds(j) != 0;
+}
+
+unsigned node_reject_status(const struct node_reject *j)
+{
+    return j->kinds != 0 ? j->status : j->heard_status;
+}
+
+uint64_t node_reject_kinds(const struct node_reject *j)
+{
+    return j->kinds | heeded(j);
 }
 
 /* --- other routers -------------------------------------------------------------------------- */
@@ -213,29 +325,79 @@ uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms)
     return over && !BUG(REJECTS_REPORTED) ? 0 : j->kinds;
 }
 
-void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, bool ahead)
+void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, unsigned status, bool ahead)
 {
     h->kinds |= kinds;
     h->ahead |= ahead ? kinds : 0;
+    if (kinds != 0 && status != 0)
+        h->status = status;
 }
 
 void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, uint64_t now_ms)
 {
-    if (h->kinds == 0 || (j->heard & h->kinds) != h->kinds)
+    uint64_t news = h->kinds & ~j->heard;
+    if (h->kinds == 0 || news != 0)
         j->heard_ms = h->kinds != 0 ? now_ms : 0;
+    j->worked &= j->kinds == 0 && j->heard == 0 ? 0 : ~news;
+    j->proven &= ~news;
     j->heard = h->kinds;
+    j->heard_status = h->status;
     /* One tries it for all. How long the back-off was is kept: again is worse. */
     if (j->kinds != 0 && (j->kinds & ~h->ahead) == 0) {
-        j->kinds = j->told = 0;
+        j->kinds = j->told = j->tried_ms = 0;
         j->heard_ms = now_ms;
     }
+}
+
+/* --- in words -------------------------------------------------------------------------------- */
+
+static const char *what_is_wrong(unsigned status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+        return "where its peers accept the key";
+    case 404:
+        return "where its peers have the model";
+    default:
+        return "that its peers accept";
+    }
+}
+
+/* "streamed chat requests with tools". */
+static void put_kinds(uint64_t kinds, char *room, size_t size)
+{
+    static const char *const apis[] = {
+        [NODE_REJECT_OTHERS] = "other ",           [NODE_REJECT_CHAT] = "chat ",
+        [NODE_REJECT_COMPLETIONS] = "completion ", [NODE_REJECT_RESPONSES] = "responses ",
+        [NODE_REJECT_MESSAGES] = "messages ",      [NODE_REJECT_GENERATE] = "generate ",
+        [NODE_REJECT_PROMPT] = "embedding ",       [NODE_REJECT_MEDIA_API] = "media ",
+    };
+    struct common c = common_of(kinds);
+    (void)snprintf(room, size, "%s%s%srequests%s%s", kinds == UINT64_MAX ? "all " : "",
+                   c.stream ? "streamed " : "", c.api >= 0 ? apis[c.api] : "",
+                   c.tools ? " with tools" : "",
+                   c.media && c.tools ? " and media"
+                   : c.media          ? " with media"
+                                      : "");
+}
+
+const char *node_reject_text(unsigned status, uint64_t kinds, char room[NODE_REJECT_TEXT_BYTES])
+{
+    char what[64], code[12] = "4xx";
+    put_kinds(kinds, what, sizeof what);
+    if (status != 0)
+        (void)snprintf(code, sizeof code, "%u", status);
+    (void)snprintf(room, NODE_REJECT_TEXT_BYTES, "answers %s to %s %s", code, what,
+                   what_is_wrong(status));
+    return room;
 }
 
 /* --- clients --------------------------------------------------------------------------------- */
 
 static const struct node_reject_client *row_of(const struct node_reject_clients *c, uint64_t id)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 2 && id != 0; i++) {
         const struct node_reject_client *row = &c->rows[(id >> (16 * i)) % NODE_REJECT_CLIENTS_MAX];
         if (row->id == id)
             return row;
@@ -253,21 +415,34 @@ static struct node_reject_client *row_make(struct node_reject_clients *c, uint64
     return row;
 }
 
-static double bad_of_first(const struct node_reject_clients *c)
+static unsigned sort_of(unsigned status)
 {
-    return (first_bad * first_weight + c->first_rejected) /
-           (first_weight + c->first_rejected + c->first_accepted);
+    static const unsigned sorts[NODE_REJECT_SORTS - 1] = {400, 401, 403, 404, 422};
+    unsigned i = 0;
+    while (i < NODE_REJECT_SORTS - 1 && sorts[i] != status)
+        i++;
+    return i;
 }
 
-struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *c, uint64_t id)
+static double believed(const struct node_reject_share *s, unsigned sort, double before,
+                       double weight)
 {
-    const struct node_reject_client *row = id != 0 ? row_of(c, id) : NULL;
-    struct node_reject_prior out = {.bad = bad_of_first(c),
+    return (before * weight + (double)s->rejected[sort]) / (weight + (double)s->seen);
+}
+
+struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *c,
+                                              struct node_reject_from from, unsigned status)
+{
+    unsigned sort = sort_of(status);
+    const struct node_reject_client *client = row_of(c, from.client);
+    const struct node_reject_client *prompt = row_of(c, from.prompt);
+    struct node_reject_prior out = {.bad = believed(&c->first, sort, first_bad, first_weight),
                                     .pays = (1 + c->contradicted) /
                                             (1 + c->contradicted + c->confirmed)};
-    if (row != NULL)
-        out.bad = (out.bad * client_weight + (double)row->rejected) /
-                  (client_weight + (double)row->rejected + (double)row->accepted);
+    if (client != NULL)
+        out.bad = believed(&client->share, sort, out.bad, client_weight);
+    if (prompt != NULL)
+        out.bad = believed(&prompt->share, sort, out.bad, client_weight);
     return out;
 }
 
@@ -278,52 +453,90 @@ void node_reject_tried(struct node_reject_clients *c, bool contradicted)
     c->confirmed = c->confirmed * fade + !contradicted;
 }
 
-static void first_add(struct node_reject_clients *c, double rejected, double accepted)
+/* One more request, which was accepted but for `rejected` of it. */
+static void add(struct node_reject_share *s, double horizon, unsigned sort, double rejected)
 {
-    const double fade = 1 - 1 / first_horizon;
-    c->first_rejected = c->first_rejected * fade + rejected;
-    c->first_accepted = c->first_accepted * fade + accepted;
+    const double fade = 1 - 1 / horizon;
+    s->seen = (float)((double)s->seen * fade + 1);
+    for (unsigned i = 0; i < NODE_REJECT_SORTS; i++)
+        s->rejected[i] = (float)((double)s->rejected[i] * fade);
+    s->rejected[sort] += (float)rejected;
 }
 
-static void client_add(struct node_reject_client *row, double rejected, double accepted)
+/* What was accepted before counts less. */
+static void turn(struct node_reject_share *s)
 {
-    const double fade = 1 - 1 / client_horizon;
-    row->rejected = (float)((double)row->rejected * fade + rejected);
-    row->accepted = (float)((double)row->accepted * fade + accepted);
+    double rejected = 0;
+    for (unsigned i = 0; i < NODE_REJECT_SORTS; i++)
+        rejected += (double)s->rejected[i];
+    s->seen = (float)(rejected + ((double)s->seen - rejected) * client_turns);
 }
 
-void node_reject_client_accepted(struct node_reject_clients *c, uint64_t id)
+void node_reject_client_accepted(struct node_reject_clients *c, struct node_reject_from from)
 {
-    struct node_reject_client *row =
-        c->count > 0 && id != 0 ? (struct node_reject_client *)row_of(c, id) : NULL;
+    struct node_reject_client *row = NULL;
+    if (c->count > 0) {
+        row = (struct node_reject_client *)row_of(c, from.prompt);
+        row = row != NULL ? row : (struct node_reject_client *)row_of(c, from.client);
+    }
     if (row != NULL)
-        client_add(row, 0, 1);
+        add(&row->share, client_horizon, 0, 0);
     else
-        first_add(c, 0, 1);
+        add(&c->first, first_horizon, 0, 0);
 }
 
-static void client_rejected(struct node_reject_clients *c, uint64_t id, double weight,
-                            bool confirmed)
+/* One request, rejected with that sort of status, was about something else. */
+static void take_back(struct node_reject_share *s, unsigned sort)
 {
-    struct node_reject_client *row = id != 0 ? (struct node_reject_client *)row_of(c, id) : NULL;
-    if (row == NULL)
-        first_add(c, weight, 1 - weight);
-    if (id == 0)
-        return;
-    row = row != NULL ? row : row_make(c, id);
+    float one = s->rejected[sort] < 1 ? s->rejected[sort] : 1;
+    s->rejected[sort] -= one;
+    s->seen -= one;
+}
+
+static void row_rejected(struct node_reject_clients *c, struct node_reject_client *row,
+                         unsigned sort, double weight, bool confirmed)
+{
     row->at = ++c->clock;
     if (confirmed)
-        row->accepted = (float)((double)row->accepted * client_turns);
-    client_add(row, weight, 1 - weight);
+        turn(&row->share);
+    add(&row->share, client_horizon, sort, weight);
 }
 
-void node_reject_client_confirmed(struct node_reject_clients *c, uint64_t id)
+static void client_rejected(struct node_reject_clients *c, struct node_reject_from from,
+                            unsigned sort, double weight, bool confirmed)
 {
-    client_rejected(c, id, 1, true);
+    struct node_reject_client *prompt = (struct node_reject_client *)row_of(c, from.prompt);
+    struct node_reject_client *client = (struct node_reject_client *)row_of(c, from.client);
+    if (prompt != NULL) {
+        row_rejected(c, prompt, sort, weight, confirmed);
+        return;
+    }
+    if (client == NULL)
+        add(&c->first, first_horizon, sort, weight);
+    if (from.client == 0)
+        return;
+    client = client != NULL ? client : row_make(c, from.client);
+    if (from.prompt == 0 || client->prompt != from.prompt) {
+        row_rejected(c, client, sort, weight, confirmed);
+        client->prompt = from.prompt;
+        return;
+    }
+    /* It is the prompt, twice now, that is bad. */
+    take_back(&client->share, sort);
+    prompt = row_make(c, from.prompt);
+    row_rejected(c, prompt, sort, weight, confirmed);
+    row_rejected(c, prompt, sort, weight, confirmed);
 }
 
-void node_reject_client_passed(struct node_reject_clients *c, uint64_t id, double own)
+void node_reject_client_confirmed(struct node_reject_clients *c, struct node_reject_from from,
+                                  unsigned status)
+{
+    client_rejected(c, from, sort_of(status), 1, true);
+}
+
+void node_reject_client_passed(struct node_reject_clients *c, struct node_reject_from from,
+                               unsigned status, double own)
 {
     if (!node_reject_is_worth(own))
-        client_rejected(c, id, 1 - own, false);
+        client_rejected(c, from, sort_of(status), 1 - own, false);
 }

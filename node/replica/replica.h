@@ -339,11 +339,11 @@ static inline bool node_replica_spare(const struct node_replica *k, uint64_t now
            (k->busy_until_ms <= now_ms || node_replica_own_requests(k) < k->busy_requests ||
             now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
 }
-/* In a back-off, or on trial since; leaving, or stalled; or for some requests. */
+/* In a back-off, or on trial since; leaving, or stalled. That it rejects is another matter. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
-    return k->reject.kinds != 0 || k->errors.trial || k->broken.trial ||
-           k->errors.until_ms > now_ms || k->broken.until_ms > now_ms || k->signs.stalls.trial ||
+    return k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
+           k->broken.until_ms > now_ms || k->signs.stalls.trial ||
            node_signs_avoided(&k->signs, now_ms);
 }
 

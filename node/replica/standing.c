@@ -1,5 +1,7 @@
 #include "node/replica/standing.h"
 
+#include <stdio.h>
+
 static const struct {
     const char *word, *text;
 } whys[NODE_STANDINGS] = {
@@ -19,8 +21,7 @@ static const struct {
     [NODE_STANDING_ERRORS] = {"errors",
                               "avoided: its answers failed (5xx), or a share of them broke"},
     [NODE_STANDING_BROKE] = {"broke", "avoided: its connections failed or broke"},
-    [NODE_STANDING_REJECTS] = {"rejects",
-                               "avoided: it rejects (4xx) requests that other replicas accept"},
+    [NODE_STANDING_REJECTS] = {"rejects", ""}, /* text_of_rejects() */
     [NODE_STANDING_TRIAL] = {"trial", "avoided: it failed, and one request tries it"},
     [NODE_STANDING_ELSEWHERE] = {"elsewhere", "avoided: another router reports that it fails"},
     [NODE_STANDING_FULL] = {"full", "avoided: it said that it is full"},
@@ -33,9 +34,21 @@ const char *node_standing_word(enum node_standing_why why)
     return whys[why].word;
 }
 
-const char *node_standing_text(enum node_standing_why why)
+static const char *text_of_rejects(const struct node_standing *s, char *room)
 {
-    return whys[why].text;
+    char what[NODE_REJECT_TEXT_BYTES];
+    (void)snprintf(room, NODE_STANDING_TEXT_BYTES, "%s%s%s",
+                   s->beyond    ? "used, though it "
+                   : s->avoided ? "avoided: it "
+                                : "on trial: it ",
+                   node_reject_text(s->status, s->kinds, what),
+                   s->beyond ? ": at most half of a model's replicas are avoided for this" : "");
+    return room;
+}
+
+const char *node_standing_text(const struct node_standing *s, char room[NODE_STANDING_TEXT_BYTES])
+{
+    return s->why == NODE_STANDING_REJECTS ? text_of_rejects(s, room) : whys[s->why].text;
 }
 
 static enum node_standing_why why_down(const struct node_replica *k)
@@ -120,11 +133,12 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
     if (out.why != NODE_STANDING_WELL)
         return out;
     const struct node_reject *j = &k->reject;
-    if ((j->kinds | j->heard) != 0) {
-        out = avoided(NODE_STANDING_REJECTS, if_later(j->until_ms, now_ms));
-        out.avoided = node_reject_avoids_any(j, now_ms); /* else the next request tries it */
-        return out;
-    }
+    if (node_reject_holds(j))
+        return (struct node_standing){.why = NODE_STANDING_REJECTS,
+                                      .avoided = node_reject_avoids_any(j, now_ms),
+                                      .until_ms = if_later(j->until_ms, now_ms),
+                                      .status = node_reject_status(j),
+                                      .kinds = node_reject_kinds(j)};
     if (k->busy_until_ms > now_ms)
         return avoided(NODE_STANDING_FULL, k->busy_until_ms);
     if (k->kept > 0)

@@ -22,7 +22,8 @@ enum node_standing_why {
     NODE_STANDING_QUIET,     /* longer without a sign of life than usual */
     NODE_STANDING_ERRORS,    /* a back-off: answers of 5xx, or a share of failures */
     NODE_STANDING_BROKE,     /* a back-off: connections failed or broke */
-    NODE_STANDING_REJECTS,   /* requests that others accept; all of them, or some */
+    NODE_STANDING_REJECTS,   /* requests that others accept; all of them, or some. As many of its
+                                model as may be are avoided already: it is not */
     NODE_STANDING_TRIAL,     /* the back-off is over, one request tries it */
     NODE_STANDING_ELSEWHERE, /* another router has it in a back-off, on trial, or found it still */
     NODE_STANDING_FULL,      /* it said that its queue is full */
@@ -35,14 +36,19 @@ struct node_standing {
     enum node_standing_why why;
     bool avoided;      /* it is up; false: all the same, as one in slow start with room */
     uint64_t until_ms; /* when this is over by time alone; 0: not known */
+    unsigned status;   /* REJECTS: node_reject_status(), */
+    uint64_t kinds;    /* node_reject_kinds(), */
+    bool beyond;       /* and whether it is used as half of a model's replicas are avoided */
 };
+/* Leaves `beyond` to node/route/reject.c. */
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
 
 /* The same of a data-parallel rank whose process is well: whether it stands still. */
 struct node_standing node_rank_standing(const struct node_replica *rank, uint64_t now_ms);
 
-/* In a word: "errors", "stalled", ...; "" for none. And in a phrase. */
+/* In a word: "errors", "stalled", ...; "" for none. And in a phrase, which may be in `room`. */
+enum { NODE_STANDING_TEXT_BYTES = NODE_REJECT_TEXT_BYTES + 80 };
 const char *node_standing_word(enum node_standing_why why);
-const char *node_standing_text(enum node_standing_why why);
+const char *node_standing_text(const struct node_standing *s, char room[NODE_STANDING_TEXT_BYTES]);
 
 #endif

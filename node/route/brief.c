@@ -79,6 +79,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
 {
     const struct node_replica *k = &r->replicas[number];
     struct node_standing standing = node_router_replica_standing(r, number, now_ms);
+    char room[NODE_STANDING_TEXT_BYTES];
     json_object_begin(w);
     json_key(w, "name");
     json_slice(w, node_replica_name(k));
@@ -87,7 +88,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_key(w, "why");
     json_cstr(w, node_standing_word(standing.why));
     json_key(w, "text");
-    json_cstr(w, node_standing_text(standing.why));
+    json_cstr(w, node_standing_text(&standing, room));
     put_flag(w, "avoided", standing.avoided);
     json_key(w, "engine");
     json_cstr(w, node_engine_text(k->engine));

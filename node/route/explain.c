@@ -115,6 +115,11 @@ static struct node_standing standing_of(const struct node_router *r, const struc
                                         uint64_t now_ms)
 {
     struct node_standing standing = node_replica_standing(&r->replicas[k->server], now_ms);
+    if (standing.why == NODE_STANDING_REJECTS && !node_router_reject_within(r, k->server)) {
+        standing.avoided = false;
+        standing.beyond = true;
+        standing.until_ms = 0;
+    }
     if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining)
         standing = node_rank_standing(k, now_ms);
     if (standing.why == NODE_STANDING_WELL && k->draining)
@@ -134,7 +139,7 @@ static enum node_health health_of(const struct node_router *r, const struct node
     return health == NODE_HEALTH_UP && k->draining ? NODE_HEALTH_DRAINING : health;
 }
 
-enum { WHY_BYTES = 96 };
+enum { WHY_BYTES = NODE_STANDING_TEXT_BYTES };
 
 /* NULL: it is asked for the model. */
 static const char *why_not_of_model(const struct node_router *r, unsigned replica,
@@ -182,14 +187,12 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     const char *not_of_model = why_not_of_model(r, replica, request, now_ms);
     if (health == NODE_HEALTH_UP && not_of_model != NULL)
         return not_of_model;
-    bool other_kind =
-        standing.why == NODE_STANDING_REJECTS &&
-        !node_reject_avoids(&r->replicas[k->server].reject, request->kind, request->again, now_ms);
-    bool avoided = standing.why == NODE_STANDING_REJECTS ? !other_kind : standing.avoided;
-    if (health == NODE_HEALTH_UP && !avoided)
+    bool counts = standing.why == NODE_STANDING_REJECTS ? node_router_reject_avoids(r, k->server)
+                                                        : standing.avoided;
+    if (health == NODE_HEALTH_UP && !counts)
         standing.why = NODE_STANDING_WELL;
     if (standing.why != NODE_STANDING_WELL)
-        return node_standing_text(standing.why);
+        return node_standing_text(&standing, room);
     if (health != NODE_HEALTH_UP)
         return node_health_text(health);
     return why_not_asked(r, replica, request, room);
@@ -258,11 +261,13 @@ static unsigned would_choose(struct node_router *r, const struct node_request *r
     return r->candidates[index].replica;
 }
 
-static const char *why_last_resort(const struct node_router *r, unsigned choice, uint64_t now_ms)
+static const char *why_last_resort(const struct node_router *r, unsigned choice, uint64_t now_ms,
+                                   char room[WHY_BYTES])
 {
     const struct node_replica *k = &r->replicas[choice];
+    struct node_standing standing = standing_of(r, k, now_ms);
     bool down = r->replicas[k->server].health == NODE_HEALTH_DOWN;
-    return down ? node_standing_text(standing_of(r, k, now_ms).why) : "";
+    return down ? node_standing_text(&standing, room) : "";
 }
 
 int node_router_explain(struct node_router *r, const struct node_request *given, uint64_t now_ms,
@@ -272,6 +277,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     struct node_request copy = *given;
     const struct node_request *request = &copy;
     copy.no_guess = true; /* none is shown as if its turn for a guess were now */
+    char room[WHY_BYTES];
     int err = node_router_evaluate(r, request, NULL, true, now_ms, &size);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
@@ -299,7 +305,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
         unsigned choice = would_choose(r, request);
         put_text(&w, "choice", node_replica_name(&r->replicas[choice]));
         json_key(&w, "last_resort"); /* it is down, as all are, and why; empty: it is not */
-        json_cstr(&w, why_last_resort(r, choice, now_ms));
+        json_cstr(&w, why_last_resort(r, choice, now_ms, room));
         json_key(&w, "replicas");
         json_array_begin(&w);
         for (unsigned i = 0; i < r->candidate_count; i++)
@@ -425,19 +431,25 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
 {
     const struct node_replica *k = &r->replicas[rank->server];
     struct node_standing standing = standing_of(r, rank, now_ms);
+    char room[WHY_BYTES];
     json_key(w, "avoided");
     json_bool(w, standing.avoided);
     json_key(w, "why"); /* empty: nothing is wrong */
     json_cstr(w, node_standing_word(standing.why));
     json_key(w, "why_text"); /* the same in a phrase */
-    json_cstr(w, node_standing_text(standing.why));
+    json_cstr(w, node_standing_text(&standing, room));
+    json_key(w, "rejects_status"); /* null: it rejects nothing that others accept */
+    if (standing.why == NODE_STANDING_REJECTS)
+        json_u64(w, standing.status);
+    else
+        json_nil(w);
     json_key(w, "why_for_ms");
     if (standing.until_ms > now_ms)
         json_u64(w, standing.until_ms - now_ms);
     else
         json_nil(w);
     json_key(w, "backing_off");
-    json_bool(w, node_replica_backing_off(k, now_ms));
+    json_bool(w, node_router_replica_backing_off(r, rank->server, now_ms));
     json_key(w, "leaving");
     json_bool(w, k->signs.leaving);
     put_status(w, "check_status", k->check_status); /* of its last health check */

@@ -37,8 +37,9 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(up, PROMETHEUS_GAUGE, "1 if the replica gets new requests.",                                 \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
     X(backing_off, PROMETHEUS_GAUGE,                                                               \
-      "1 if it is avoided where others will do, because answers failed and none has begun since.", \
-      node_replica_backing_off(process(c, k), c->now_ms))                                          \
+      "1 if it is avoided where others will do, because its answers failed or were rejections "    \
+      "that others do not share.",                                                                 \
+      node_router_replica_backing_off(c->r, k->server, c->now_ms))                                 \
     X(backing_off_elsewhere, PROMETHEUS_GAUGE,                                                     \
       "1 if another router reports that its answers failed, and none has succeeded since.",        \
       process(c, k)->breaker.heard != NODE_BREAKER_CLOSED)                                         \
@@ -48,7 +49,10 @@ static struct crdt_load others(const struct context *c, const struct node_replic
       process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
     X(rejecting, PROMETHEUS_GAUGE,                                                                 \
       "1 if it is avoided for requests that it rejected and another replica accepted.",            \
-      (process(c, k)->reject.kinds | process(c, k)->reject.heard) != 0)                            \
+      node_router_reject_is_avoided(c->r, k->server))                                              \
+    X(rejecting_used, PROMETHEUS_GAUGE,                                                            \
+      "1 if it rejects so and is used: at most half of a model's replicas are avoided for that.",  \
+      node_reject_holds(&process(c, k)->reject) && !node_router_reject_within(c->r, k->server))    \
     X(stalls_total, PROMETHEUS_COUNTER, "Times that the watchdog found it standing still.",        \
       (double)k->signs.stalls_total)                                                               \
     X(probes_refused, PROMETHEUS_GAUGE,                                                            \

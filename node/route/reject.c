@@ -23,25 +23,41 @@ static void note(struct node_router *r, unsigned replica)
         node_router_touch(r, server);
 }
 
+static bool is_proven(const struct node_router *r, unsigned server, uint8_t kind)
+{
+    const struct node_replica *k = &r->replicas[server];
+    return k->server == server && node_replica_usable(k, NODE_HEALTH_UP) &&
+           node_reject_proven(&k->reject, kind);
+}
+
+static struct node_reject_prior prior_of(const struct node_router *r,
+                                         const struct node_rejection *x)
+{
+    struct node_reject_prior out = node_reject_prior_of(&r->clients, x->from, x->status);
+    unsigned server = node_router_server(r, x->replica);
+    for (unsigned i = 0; i < r->replica_count && !out.peers; i++)
+        out.peers = i != server && is_proven(r, i, x->kind);
+    return out;
+}
+
 double node_router_reject_own(const struct node_router *r, const struct node_rejection *x)
 {
-    struct node_reject_prior prior = node_reject_prior_of(&r->clients, x->client);
+    struct node_reject_prior prior = prior_of(r, x);
     return node_reject_own(&node_router_process_at(r, x->replica)->reject, x, &prior);
 }
 
 bool node_router_rejects(const struct node_router *r, unsigned replica, uint8_t kind)
 {
-    const struct node_reject *j = &node_router_process_at(r, replica)->reject;
-    return ((j->kinds | j->heard) >> kind & 1) != 0;
+    return (node_reject_kinds(&node_router_process_at(r, replica)->reject) >> kind & 1) != 0;
 }
 
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x)
 {
-    struct node_reject_prior prior = node_reject_prior_of(&r->clients, x->client);
+    struct node_reject_prior prior = prior_of(r, x);
     struct node_reject *j = of(r, x->replica);
     double own = node_reject_own(j, x, &prior);
     node_reject_passed(j, x, &prior);
-    node_reject_client_passed(&r->clients, x->client, own);
+    node_reject_client_passed(&r->clients, x->from, x->status, own);
 }
 
 void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open)
@@ -65,13 +81,13 @@ void node_router_reject_confirmed(struct node_router *r, const struct node_rejec
     node_reject_confirmed(of(r, x->replica));
     node_reject_agreed(of(r, by));
     node_reject_tried(&r->clients, false);
-    node_reject_client_confirmed(&r->clients, x->client);
+    node_reject_client_confirmed(&r->clients, x->from, x->status);
 }
 
-bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t client,
-                          uint64_t sent_ms)
+bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind,
+                          struct node_reject_from from, uint64_t sent_ms)
 {
-    node_reject_client_accepted(&r->clients, client);
+    node_reject_client_accepted(&r->clients, from);
     struct node_reject *j = of(r, replica);
     bool any = node_reject_any(j);
     bool over = node_reject_accepted(j, kind, sent_ms);
@@ -80,69 +96,170 @@ bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind,
     return over;
 }
 
-/* Those of `serving` that are avoided for this request, and how many there are in all. */
-static unsigned avoided_of(const struct node_router *r, const struct node_replica_set *serving,
-                           const struct node_request *request, uint64_t now_ms,
-                           struct node_replica_set *out, unsigned *all)
+/* --- at most half ------------------------------------------------------------------------------
+ *
+ * Of the replicas of a model that reject some kind of request, whatever kind, the first half of all
+ * by the order below is avoided, each for its kinds. The others get their fair share of requests
+ * and no more, however empty the queue of one is that answers at once. So each request reaches one
+ * of these at most once, and is tried next where it is accepted. The order is the same at each
+ * router, so all that have heard the same avoid the same. */
+
+struct halves {
+    struct node_replica_set against; /* something speaks against these, */
+    unsigned count;                  /* and how many these are, */
+    unsigned all;                    /* of so many */
+};
+
+/* `kind`: in doubt for such a request counts; NULL: only what is held. */
+static struct halves halves_of(const struct node_router *r, const struct node_replica_set *serving,
+                               const uint8_t *kind)
 {
-    unsigned count = 0;
-    *out = (struct node_replica_set){0};
-    *all = 0;
+    struct halves out = {.count = 0};
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         if (k->server != i || !node_replica_set_has(serving, i) ||
             !node_replica_usable(k, NODE_HEALTH_UP))
             continue;
-        ++*all;
-        if (!node_replica_set_has(&r->rejecting, i) ||
-            !node_reject_avoids(&k->reject, request->kind, request->again, now_ms))
+        out.all++;
+        if (!node_replica_set_has(&r->rejecting, i))
             continue;
-        node_replica_set_add(out, i);
-        count++;
+        bool doubted = kind != NULL && node_reject_concerns(&k->reject, *kind);
+        if (!doubted && !node_reject_holds(&k->reject))
+            continue;
+        node_replica_set_add(&out.against, i);
+        out.count++;
     }
-    return count;
+    return out;
 }
 
-/* Whether so many of them were caught before that one that it is beyond half of all. */
-static bool is_beyond(const struct node_router *r, const struct node_replica_set *avoided,
-                      unsigned slot, unsigned half)
+/* Evidence before doubt, then by a hash of the name. */
+static bool is_before(const struct node_router *r, unsigned a, unsigned b)
 {
-    uint64_t since = node_reject_since(&r->replicas[slot].reject);
+    const struct node_replica *x = &r->replicas[a], *y = &r->replicas[b];
+    bool holds_x = node_reject_holds(&x->reject), holds_y = node_reject_holds(&y->reject);
+    if (holds_x != holds_y)
+        return holds_x;
+    return x->name_hash != y->name_hash ? x->name_hash < y->name_hash : a < b;
+}
+
+static bool is_beyond(const struct node_router *r, const struct halves *h, unsigned slot)
+{
     unsigned before = 0;
+    if (h->count <= h->all / 2)
+        return false;
+    for (unsigned i = 0; i < r->replica_count; i++)
+        before += node_replica_set_has(&h->against, i) && is_before(r, i, slot);
+    return before >= h->all / 2;
+}
+
+/* One beyond the half. What was tried elsewhere, or cannot be, goes where it is accepted. */
+static bool waits_for_its_share(const struct halves *h, const struct node_reject *j,
+                                const struct node_request *request)
+{
+    return h->count < h->all && (request->attempt > 1 || !request->again || j->passed + 1 < h->all);
+}
+
+void node_router_reject_ask(struct node_router *r, const struct node_replica_set *serving,
+                            const struct node_request *request, const uint64_t *excluded,
+                            uint64_t now_ms)
+{
+    struct node_replica_set others = {{0}};
+    bool any = false;
+    if (!request->rejected)
+        return;
     for (unsigned i = 0; i < r->replica_count; i++) {
-        if (i == slot || !node_replica_set_has(avoided, i))
+        if (!node_replica_set_has(serving, i) || r->replicas[i].server != i ||
+            (excluded != NULL && (excluded[i / 64] >> (i % 64) & 1) != 0))
             continue;
-        uint64_t other = node_reject_since(&r->replicas[i].reject);
-        before += other < since || (other == since && i < slot);
+        const struct node_replica *k = &r->replicas[i];
+        bool has_room = !node_replica_avoided(k, now_ms) &&
+                        node_replica_own_requests(k) < r->config.replica_requests_max;
+        if (is_proven(r, i, request->kind) && has_room && !node_router_reject_avoids(r, i))
+            any = true;
+        else
+            node_replica_set_add(&others, i);
     }
-    return before >= half;
+    if (!r->rejected_any)
+        r->rejected = (struct node_replica_set){0};
+    for (unsigned word = 0; word < NODE_REPLICA_WORDS && any; word++)
+        r->rejected.words[word] |= others.words[word];
+    r->rejected_any = r->rejected_any || any;
 }
 
 void node_router_reject_find(struct node_router *r, const struct node_replica_set *serving,
                              const struct node_request *request, uint64_t now_ms)
 {
-    struct node_replica_set avoided;
-    unsigned all;
-    r->rejected_any = false;
+    r->rejected_any = r->beyond_any = false;
     if (r->rejecting_count == 0)
         return;
-    unsigned count = avoided_of(r, serving, request, now_ms, &avoided, &all), half = all / 2;
-    r->rejected = avoided;
-    for (unsigned i = 0; i < r->replica_count && count > half; i++) {
-        if (node_replica_set_has(&avoided, i) && is_beyond(r, &avoided, i, half) &&
-            !node_reject_paces(&r->replicas[i].reject, now_ms))
-            node_replica_set_remove(&r->rejected, i);
+    r->rejected = r->beyond = (struct node_replica_set){0};
+    struct halves h = halves_of(r, serving, &request->kind);
+    for (unsigned i = 0; i < r->replica_count && h.count > 0; i++) {
+        const struct node_reject *j = &r->replicas[i].reject;
+        if (!node_replica_set_has(&h.against, i) || !node_reject_concerns(j, request->kind))
+            continue;
+        bool beyond = is_beyond(r, &h, i);
+        if (beyond)
+            node_replica_set_add(&r->beyond, i);
+        r->beyond_any = r->beyond_any || beyond;
+        if (beyond ? !waits_for_its_share(&h, j, request)
+                   : !node_reject_avoids(j, request->kind, request->again, now_ms))
+            continue;
+        node_replica_set_add(&r->rejected, i);
+        r->rejected_any = true;
     }
-    r->rejected_any = count > 0;
 }
 
-void node_router_reject_sent(struct node_router *r, unsigned replica, uint8_t kind, uint64_t now_ms)
+void node_router_reject_sent(struct node_router *r, unsigned replica,
+                             const struct node_request *request, uint64_t now_ms)
 {
-    struct node_reject *j = of(r, replica);
-    if (!node_reject_any(j))
-        return;
-    node_reject_sent(j, kind, now_ms);
+    unsigned server = node_router_server(r, replica);
+    for (unsigned i = 0; i < r->replica_count && r->beyond_any && request->attempt <= 1; i++) {
+        if (i != server && node_replica_set_has(&r->beyond, i))
+            node_reject_passed_over(&r->replicas[i].reject);
+    }
+    if (node_reject_any(&r->replicas[server].reject))
+        node_reject_sent(&r->replicas[server].reject, request->kind, now_ms);
 }
+
+/* Whether it is within the half for each model that it is known to serve. */
+struct within {
+    const struct node_router *r;
+    unsigned server;
+    bool any, all;
+    struct node_replica_set serving; /* the last model: nearly always the next one as well */
+};
+
+static void look_at_model(void *context, struct slice model)
+{
+    struct within *w = context;
+    struct node_replica_set serving;
+    if (w->any && !w->all)
+        return;
+    node_models_serving(w->r->models, model, &serving);
+    if (w->any && memcmp(&serving, &w->serving, sizeof serving) == 0)
+        return;
+    struct halves h = halves_of(w->r, &serving, NULL);
+    w->any = true;
+    w->serving = serving;
+    w->all = !is_beyond(w->r, &h, w->server);
+}
+
+bool node_router_reject_within(const struct node_router *r, unsigned server)
+{
+    struct within w = {.r = r, .server = server};
+    node_models_each(r->models, server, look_at_model, &w);
+    if (!w.any)
+        look_at_model(&w, slice_of("", 0));
+    return w.all;
+}
+
+bool node_router_reject_is_avoided(const struct node_router *r, unsigned server)
+{
+    return node_reject_holds(&r->replicas[server].reject) && node_router_reject_within(r, server);
+}
+
+/* --- other routers -------------------------------------------------------------------------- */
 
 void node_router_reject_hear(struct node_router *r, unsigned replica,
                              const struct node_reject_heard *h, uint64_t now_ms)

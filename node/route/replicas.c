@@ -368,7 +368,8 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
 
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    return node_replica_backing_off(node_router_process_at(r, replica), now_ms);
+    return node_replica_backing_off(node_router_process_at(r, replica), now_ms) ||
+           node_router_reject_is_avoided(r, node_router_server(r, replica));
 }
 
 struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica)

@@ -281,6 +281,7 @@ static int candidates_find(struct node_router *r, const struct node_request *req
      * engine that refuses it says so. */
     struct node_replica_set fit = serving;
     bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
+    node_router_reject_ask(r, &fit, request, excluded, now_ms);
     int err = candidates_among(r, &fit, request, need, excluded, now_ms);
     if (err == ERR_UNREACHABLE && cut && need->over == 0)
         err = candidates_among(r, &serving, request, need, excluded, now_ms);
@@ -439,7 +440,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     process->used_ms = now_ms;
     replica->chosen++;
     node_breaker_sent(process, now_ms);
-    node_router_reject_sent(r, c->replica, request->kind, now_ms);
+    node_router_reject_sent(r, c->replica, request, now_ms);
     process->signs.tried_ms = now_ms;
     if (r->guess_any && node_replica_set_has(&r->guesses, replica->server))
         process->guessed_ms = now_ms;

@@ -101,13 +101,14 @@ struct node_request {
     bool answer_whole;     /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
     uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
-    bool again;            /* it can be sent again if it is rejected */
+    bool again;            /* it can be sent again if it is rejected, */
+    bool rejected;         /* and was: it is to be known whether another replica accepts it */
     enum node_company company;
     int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
     bool may_wait;   /* where only those that are kept for others are left: ERR_AGAIN */
     struct node_rendered rendered; /* what its chain was made for */
-    struct slice id;               /* as operators know it; empty: none. It and */
-    unsigned attempt; /* the number of the attempt, from 1, are only shown (decisions.h) */
+    struct slice id;  /* as operators know it, and only shown (decisions.h); empty: none */
+    unsigned attempt; /* the number of the attempt, from 1; 0: of the first */
 };
 
 struct node_decision {
@@ -456,8 +457,8 @@ double node_router_reject_own(const struct node_router *r, const struct node_rej
 bool node_router_rejects(const struct node_router *r, unsigned replica, uint8_t kind);
 /* The rejection goes to its client, and no other replica was asked. */
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x);
-/* Another replica is asked now, or it is known what came of it: each call with true wants one with
- * false. */
+/* Another replica is asked now, or it is known what came of it: each call with true is followed by
+ * one with false. */
 void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open);
 /* Another replica accepted the same bytes. True: from now on the replica is avoided for that kind,
  * which it was not. */
@@ -468,8 +469,8 @@ void node_router_reject_confirmed(struct node_router *r, const struct node_rejec
                                   unsigned by);
 /* A good answer began to a request that was sent at `sent_ms`. True: nothing is held against the
  * replica any more, which was. */
-bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t client,
-                          uint64_t sent_ms);
+bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind,
+                          struct node_reject_from from, uint64_t sent_ms);
 
 /* Bookings that are open: as many as requests are under way. */
 uint32_t node_router_booked(const struct node_router *r);

@@ -123,7 +123,9 @@ struct node_router {
     bool guess_any;                   /* some candidate would be a guess: */
     struct node_replica_set guesses;  /* these */
     bool rejected_any;                /* some replica is avoided for this request, as it rejects */
-    struct node_replica_set rejected; /* what others accept: these, at most half of all */
+    struct node_replica_set rejected; /* what others accept: these; */
+    bool beyond_any;                  /* some rejects and is not avoided, but gets its share: */
+    struct node_replica_set beyond;   /* these */
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];
     uint32_t generations[NODE_REPLICAS_MAX];
@@ -295,14 +297,24 @@ MUST_USE int node_router_last_resort(struct node_router *r, const struct node_re
 /* Which replicas are avoided for this request, as they rejected such ones: r->rejected. */
 void node_router_reject_find(struct node_router *r, const struct node_replica_set *serving,
                              const struct node_request *request, uint64_t now_ms);
+/* After that, of a request that was rejected: a replica that accepts such ones knows best whether
+ * that is right, so if there is one the others are avoided as well. */
+void node_router_reject_ask(struct node_router *r, const struct node_replica_set *serving,
+                            const struct node_request *request, const uint64_t *excluded,
+                            uint64_t now_ms);
 /* Whether this one is. After the call above. */
 static inline bool node_router_reject_avoids(const struct node_router *r, unsigned server)
 {
     return r->rejected_any && node_replica_set_has(&r->rejected, server);
 }
-/* A request of that kind is placed there. */
-void node_router_reject_sent(struct node_router *r, unsigned replica, uint8_t kind,
-                             uint64_t now_ms);
+/* The request is placed there. After the first of these calls. */
+void node_router_reject_sent(struct node_router *r, unsigned replica,
+                             const struct node_request *request, uint64_t now_ms);
+/* Of a replica that rejects: whether it is avoided for each model that it is known to serve, as no
+ * more than half of any model's replicas are. */
+bool node_router_reject_within(const struct node_router *r, unsigned server);
+/* Whether it rejects, and is avoided so. */
+bool node_router_reject_is_avoided(const struct node_router *r, unsigned server);
 /* What the other routers hold against it; `replica` is the row of an address. */
 void node_router_reject_hear(struct node_router *r, unsigned replica,
                              const struct node_reject_heard *h, uint64_t now_ms);

@@ -46,6 +46,7 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .breaker = k->breaker.reported,
         .cured = k->breaker.cured,
         .rejects = k->reject.reported,
+        .rejects_with = k->reject.reported != 0 ? (uint16_t)k->reject.status : 0,
         .still = k->signs.reported = node_signs_report(&k->signs),
     };
     crdt_state_load(r->crdt, slot, &load);
@@ -172,7 +173,8 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         h->up += sight->health == NODE_HEALTH_UP && !sight->asleep;
         h->down += sight->health == NODE_HEALTH_DOWN || sight->asleep;
         node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, uses && rank > h->rank);
-        node_reject_heard_add(&h->reject, sight->rejects, uses && rank > h->rank);
+        node_reject_heard_add(&h->reject, sight->rejects, sight->rejects_with,
+                              uses && rank > h->rank);
         node_signs_heard_add(&h->signs, sight->still);
         h->scrapers += sight->health == NODE_HEALTH_UP;
         h->scrapers_ahead += sight->health == NODE_HEALTH_UP && rank > h->rank;

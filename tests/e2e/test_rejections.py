@@ -7,7 +7,7 @@ import time
 import unittest
 
 from lib import SSE_HEAD, answer_json, chunk, wait_for
-from lib_cluster import Clustered
+from lib_cluster import Clustered, gvctl
 
 CHAT = "/v1/chat/completions"
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]}
@@ -94,10 +94,11 @@ class Rejecting(Clustered):
     def of(self, r, metric, e, labels=""):
         return r.metric('replica_%s{replica="%s"%s}' % (metric, e.name, labels))
 
+    def rows(self, r):
+        return {row["name"]: row for row in r.admin("GET", "/replicas").json}
+
     def why(self, r, e):
-        got = r.admin("GET", "/replicas").json
-        rows = got["replicas"] if isinstance(got, dict) else got
-        return [row["why"] for row in rows if row["name"] == e.name][0]
+        return self.rows(r)[e.name]["why"]
 
     def check(self, routers, bad, requests, clients, make=body, share=0.02):
         """At most that share of the requests reach it, and clients see at most 1 %."""
@@ -154,14 +155,16 @@ class One(Rejecting):
             r.wait_up(3)
         wait_for(lambda: self.load(nodes[:1], 1, 1) and self.why(nodes[0], bad) == "rejects", "it is caught")
         wait_for(lambda: all(self.of(r, "rejecting", bad) == 1 for r in nodes), "all heard of it")
-        for asked, left_out in ((body(), True), (streamed(), False)):
+        completion = json.dumps({"model": "m", "prompt": "hi"}).encode()
+        for asked, left_out in ((body(), True), (completion, False)):
             one = nodes[0].admin("POST", "/explain", asked).json
             every = nodes[0].admin("POST", "/explain?all=1", asked).json["nodes"]
             self.assertEqual(len(every), 3)
             for said in [one] + list(every.values()):
                 self.assertEqual(bad.name in [c["replica"] for c in said["replicas"]], not left_out, said)
                 why = [c["why"] for c in said["left_out"] if c["replica"] == bad.name]
-                self.assertEqual(why, ["avoided: it rejects (4xx) requests that other replicas accept"] * left_out)
+                words = "avoided: it answers 401 to chat requests where its peers accept the key"
+                self.assertEqual(why, [words] * left_out)
 
     def test_some_requests_only(self):
         """No tool parser: it keeps what has no tools."""
@@ -188,6 +191,64 @@ class One(Rejecting):
         self.assertEqual(sum(len(r.events("replica_accepts")) for r in nodes), 1)
 
 
+class Half(Rejecting):
+    """More than half of the replicas reject."""
+
+    def avoided(self, r):
+        return {name for name, row in self.rows(r).items() if row["avoided"] and row["why"] == "rejects"}
+
+    def half(self, routers):
+        """The half is the same at each router, in fact and as they show it, and no client sees the others."""
+        engines = [self.good() for _ in range(4)]
+        for e in engines[:3]:
+            self.rejects(e, 400)
+        nodes = self.cluster(routers, engines) if routers > 1 else [self.router(engines)]
+        for r in nodes:
+            r.wait_up(4)
+        over, most = threading.Event(), []
+
+        def watch():
+            while not over.wait(0.02):
+                most.extend(len(self.avoided(r)) for r in nodes)
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+
+        lost = []
+
+        def caught():
+            lost.extend(status for status in self.load(nodes, 8, 4) if status != 200)
+            return all(sum(self.of(r, "rejecting", e) + self.of(r, "rejecting_used", e) for e in engines) == 3
+                       for r in nodes)
+        wait_for(caught, "all three are caught")
+        wait_for(lambda: len({tuple(sorted(self.avoided(r))) for r in nodes}) == 1, "they agree")
+        self.assertLessEqual(len(lost), 12 * routers)  # until one accepted something, and can be asked
+        kept = self.avoided(nodes[0])
+        used = [e for e in engines[:3] if e.name not in kept][0]
+        before = {e.name: e.rejected for e in engines[:3]}
+        self.assertEqual(set(self.load(nodes, 120, 12)), {200})
+        over.set()
+        watcher.join()
+        self.assertEqual(max(most), 2)
+        share = used.rejected - before[used.name]
+        self.assertTrue(10 <= share <= 40, share)
+        for e in engines[:3]:
+            self.assertTrue(e is used or e.rejected - before[e.name] <= 4, "trials alone")
+        for r in nodes:
+            self.assertEqual(self.avoided(r), kept)
+            self.assertEqual(self.of(r, "rejecting_used", used), 1)
+            self.assertEqual(self.of(r, "rejecting", used) + self.of(r, "backing_off", used), 0)
+        status, out, _ = gvctl("replicas", admin=nodes[0].admin_port)
+        self.assertEqual(status, 0)
+        self.assertIn("used, though it answers 400 to ", out)
+        self.assertIn("compare its chat template", out)
+
+    def test_one_router(self):
+        self.half(1)
+
+    def test_three_routers(self):
+        self.half(3)
+
+
 class Others(Rejecting):
     """Nobody is to blame but the client, or all are alike."""
 
@@ -203,6 +264,38 @@ class Others(Rejecting):
         self.assertEqual(set(self.load([r], 40, 4)), {200})
         for e in engines:
             self.assertEqual(self.of(r, "rejecting", e), 0)
+
+    def test_a_bad_prompt_and_a_broken_replica(self):
+        """Of two programs behind one address, without keys, and by the same status."""
+        engines = [self.good() for _ in range(4)]
+        for e in engines:
+            self.rejects(e, 400, only="bad")
+        r = self.router(engines)
+        said = "the same long beginning of every prompt " * 40
+
+        def bad(n):
+            return body(bad=True, messages=[{"role": "user", "content": "%s %d" % (said, n)}])
+        self.load([r], 12, 1, bad)
+        broken = self.rejects(engines[0], 400)
+        lost, lock = [], threading.Lock()
+
+        def mixed(n):
+            return bad(n) if n % 3 == 0 else body(n, messages=[{"role": "user", "content": "%d is unlike " % n * 40}])
+
+        def run():
+            client = self.client(r)
+            for n in range(20):
+                status = client.ask("POST", CHAT, mixed(n)).status
+                with lock:
+                    lost.append((n % 3 != 0 and status != 200, n % 3 == 0 and status != 400))
+        threads = [threading.Thread(target=run) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertLessEqual(sum(good for good, _ in lost), 2)
+        self.assertEqual(sum(other for _, other in lost), 0)
+        self.assertEqual([e.name for e in engines if self.why(r, e) == "rejects"], [broken.name])
 
     def test_all_reject_alike(self):
         engines = [self.rejects(self.good(), 401) for _ in range(8)]

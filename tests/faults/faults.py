@@ -54,7 +54,7 @@ async def run_row(row, routers, seconds, rate, seed, args=(), warm=WARM):
     """One run. Returns its figures."""
     fleet = await asyncio.to_thread(f.Fleet, 8, routers, args, f.ENGINE + row.engine)
     try:
-        load = l.Load(fleet.addresses, rate, seed, row.mix)
+        load = l.Load(fleet.addresses, rate, seed, row.mix, tools=row.tools)
         await load.run(warm)
         await load.finish()
         load.results.clear()
@@ -201,6 +201,9 @@ def show(row, routers, m, wrongs):
     def ms(v):
         return "-" if v is None else "%.0f" % (v * 1000)
     first = "-" if m["first_good_s"] is None else "%.2f" % m["first_good_s"]
+    if row.rejects:
+        wrongs = (wrongs or ["ok"]) + ["%.1f %% reached it, %.1f %% of clients saw it" %
+                                       (m["reached_share"] * 100, m["rejected_share"] * 100)]
     print("  %-14s %7d %7d %9g %5g %9s %5g %8.3f %13s %10s %6s  %s%s" %
           (row.name, routers, m["offered"], m["avoidable"], m["hangs"], "%g (%g)" % (m["cut"], m["cut_silent"]),
            m["wrong"], m["upstream"], ms(m["p99_before_s"]) + " -> " + ms(m["p99_during_s"]), moved_of(m), first,

@@ -155,6 +155,11 @@ class Fleet:
         return sum(v for r in self.routers for k, v in r.metrics().items()
                    if k == "grapevine_" + name or k.startswith("grapevine_%s{" % name))
 
+    def rejected(self, engine):
+        """Answers of 4xx that the routers had of it."""
+        of = 'grapevine_replica_answers_total{replica="%s",outcome="rejected"}' % engine.name
+        return sum(r.metrics().get(of, 0) for r in self.routers)
+
     def failed_at(self, replicas):
         """Ids of requests that broke, or waited in vain, at one of these replicas."""
         return {e["id"] for r in self.routers for e in r.events("upstream_failed") if e["replica"] in replicas}

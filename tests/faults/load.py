@@ -19,6 +19,8 @@ RESPONSES, GENERATE = "/v1/responses", "/generate"
 MIX = [(60, CHAT, True), (20, CHAT, False), (6, COMPLETIONS, True), (4, COMPLETIONS, False),
        (5, MESSAGES, True), (3, MESSAGES, False), (2, RESPONSES, True)]
 
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+
 WORDS = ("the router holds a stream open while engines compute tokens and caches keep blocks of "
          "prompts that sessions share with each other over many turns").split()
 
@@ -248,11 +250,12 @@ class Load:
     """
 
     def __init__(self, addresses, rate=100, seed=1, mix=None, model="sim", sessions=40, prompt=(500, 150),
-                 tokens=(12, 28)):
+                 tokens=(12, 28), tools=0):
         self.addresses, self.rate, self.model = addresses, rate, model
         self.mix = mix or MIX
         self.rng = random.Random(seed)
         self.prompt, self.tokens = prompt, tokens
+        self.tools = tools  # the share of chats that have them
         self.sessions = [words(self.rng, prompt[0]) for _ in range(sessions)]
         self.results = []
         self.tasks = set()
@@ -270,6 +273,8 @@ class Load:
             ask["messages"] = [{"role": "user", "content": text}]
         else:
             ask["input" if path == RESPONSES else "prompt"] = text
+        if path == CHAT and self.tools > 0 and rng.random() < self.tools:
+            ask["tools"] = TOOLS
         if path in (CHAT, COMPLETIONS):
             ask["ignore_eos"] = True
         return ask

@@ -25,6 +25,7 @@ class Row:
         self.upstream_max = how.get("upstream_max", 1.2 if self.all_out else 1.1)
         self.cut_max = how.get("cut_max")           # streams that may break; None: any
         self.rejects = how.get("rejects", False)    # one engine rejects: few requests may reach it, fewer be lost
+        self.tools = how.get("tools", 0)            # the share of chats with tools
 
 
 class Scene:
@@ -35,7 +36,7 @@ class Scene:
         self.touched = set()    # names of engines that the fault hits
         self.outage = None      # (from, to) when no engine was well
         self.killed = 0         # engines that a poison request took
-        self.reached = self.offered = 0  # requests at the engine that rejects, of all in that time
+        self.reached = self.offered = 0  # requests that the engine rejected, of all in that time
         self.drained = self.paused = self.resumed = None  # when each began, of `pause`
         self.one = fleet.engines[0]
 
@@ -183,10 +184,10 @@ def set_up_otherwise(mode, **how):
     async def run(s):
         s.touch(s.one)
         await s.do(s.one.fail, mode, **how)
-        before = await s.do(s.one.count)
+        before = await s.do(s.fleet.rejected, s.one)
         offered = len(s.load.results)
         await s.wait()
-        s.reached = await s.do(s.one.count) - before
+        s.reached = await s.do(s.fleet.rejected, s.one) - before
         s.offered = max(1, len(s.load.results) - offered)
     return run
 
@@ -253,5 +254,7 @@ ROWS = [
     Row("404", "lost its model", set_up_otherwise("status_404"), rejects=True),
     Row("422", "does not understand the body", set_up_otherwise("status_422"), rejects=True),
     Row("no-template", "no chat template", set_up_otherwise("no_template"), rejects=True),
+    Row("no-tool-parser", "no tool parser, a third of the chats has tools", set_up_otherwise("no_tool_parser"),
+        rejects=True, tools=0.33),
     Row("context", "a context of 64 tokens", set_up_otherwise("context", tokens=64), rejects=True),
 ]

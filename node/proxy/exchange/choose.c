@@ -108,6 +108,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .kind = exchange_reject_kind(x),
                                  .again = exchange_reject_again(x),
                                  .no_guess = x->looked || x->attempts > 0,
+                                 .rejected = x->kept.open,
                                  .model_likely = x->model_likely};
     if (x->form) {
         out->model = http_multipart_model(x->request.body, x->proxy->joined);

@@ -122,7 +122,7 @@ struct exchange {
     struct node_rendered rendered; /* how engines see its prompt */
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
     bool key_counts;        /* access_end() is due */
-    uint64_t client_id;     /* a hash of the key that it showed, or of its address; 0: none */
+    uint64_t client_id;     /* a hash of its key or address, and its program; 0: none */
 
     /* The choice. */
     struct node_decision decision;

@@ -18,7 +18,10 @@ uint64_t exchange_key_client(const struct exchange *x, const struct http_head *h
     struct slice secret = secret_of(head);
     if (secret.len == 0)
         secret = slice_of_cstr(x->client->peer);
-    return hash64(&x->proxy->config.secret, secret.at, secret.len) | 1;
+    uint64_t hash = hash64(&x->proxy->config.secret, secret.at, secret.len);
+    if (x->agent_len > 0)
+        hash = hash_mix(hash ^ hash64(&x->proxy->config.secret, x->agent, x->agent_len));
+    return hash | 1;
 }
 
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head)

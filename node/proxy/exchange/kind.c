@@ -54,39 +54,41 @@ bool exchange_answers_tokens(enum http_path_kind kind)
            kind != HTTP_PATH_INVOCATIONS;
 }
 
-static unsigned api_of(enum http_path_kind kind)
+static enum node_reject_api api_of(enum http_path_kind kind)
 {
     switch (kind) {
     case HTTP_PATH_CHAT:
-        return 1;
+        return NODE_REJECT_CHAT;
     case HTTP_PATH_COMPLETIONS:
-        return 2;
+        return NODE_REJECT_COMPLETIONS;
     case HTTP_PATH_RESPONSES:
-        return 3;
+        return NODE_REJECT_RESPONSES;
     case HTTP_PATH_MESSAGES:
-        return 4;
+        return NODE_REJECT_MESSAGES;
     case HTTP_PATH_GENERATE:
     case HTTP_PATH_TOKENS:
-        return 5;
+        return NODE_REJECT_GENERATE;
     case HTTP_PATH_PROMPT:
     case HTTP_PATH_INVOCATIONS:
-        return 6;
+        return NODE_REJECT_PROMPT;
     case HTTP_PATH_MEDIA:
-        return 7;
+        return NODE_REJECT_MEDIA_API;
     default:
-        return 0;
+        return NODE_REJECT_OTHERS;
     }
 }
 
 uint8_t exchange_reject_kind(const struct exchange *x)
 {
     bool read = x->skimming && x->skim.understood;
-    unsigned kind = api_of(x->local && read ? http_skim_path(&x->skim) : x->route.kind) * 8;
+    unsigned kind = (unsigned)api_of(x->local && read ? http_skim_path(&x->skim) : x->route.kind) *
+                    NODE_REJECT_API;
     if (!read)
         return (uint8_t)kind;
     bool media = chain_media(&http_skim_chain(&x->skim)->content) > 0;
-    return (uint8_t)(kind + http_skim_has_tools(&x->skim) * 4U + media * 2U +
-                     x->skim.flags[HTTP_SKIM_STREAM]);
+    return (uint8_t)(kind | (http_skim_has_tools(&x->skim) ? NODE_REJECT_TOOLS : 0) |
+                     (media ? NODE_REJECT_MEDIA : 0) |
+                     (x->skim.flags[HTTP_SKIM_STREAM] ? NODE_REJECT_STREAM : 0));
 }
 
 /* Of fields and parts that an engine prepares for (vLLM in its server or before it schedules them,

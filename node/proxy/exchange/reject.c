@@ -13,12 +13,26 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
+
+/* The same prompt, or one that begins alike, may be of one program among many behind an address. */
+static struct node_reject_from from_of(const struct exchange *x)
+{
+    struct node_reject_from from = {.client = x->client_id};
+    if (from.client == 0 || !x->skimming || !x->skim.understood)
+        return from;
+    const struct chain *chain = http_skim_chain(&x->skim);
+    if (chain->length > 0)
+        from.prompt = hash_mix(from.client ^ chain->points[0].id) | 1;
+    return from;
+}
+
 static struct node_rejection rejection_of(const struct exchange *x, unsigned status)
 {
     return (struct node_rejection){.replica = x->decision.server,
                                    .kind = exchange_reject_kind(x),
                                    .status = status,
-                                   .client = x->client_id,
+                                   .from = from_of(x),
                                    .sent_ms = x->began_ms,
                                    .rejected_ms = x->proxy->now_ms};
 }
@@ -128,6 +142,9 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
     x->timed_out = false;
     x->judged = status;
     x->outcome = NODE_OUTCOME_REJECTED;
+    bool tells_nothing = x->kept.open && is_caught(x, &x->kept.what) && !is_caught(x, &what);
+    if (tells_nothing && !x->kept.says_why)
+        exchange_kept_drop(x); /* this one is the first that may say something of the request */
     if (x->kept.open)
         return judge_second(x, &what);
     if (try_first(x, &what, said, why))
@@ -194,7 +211,7 @@ void exchange_accepted(struct exchange *x)
         node_router_reject_contradicted(router, &k->what, x->proxy->now_ms))
         log_caught(x, &k->what);
     exchange_kept_drop(x);
-    if (node_router_accepted(router, x->decision.server, exchange_reject_kind(x), x->client_id,
+    if (node_router_accepted(router, x->decision.server, exchange_reject_kind(x), from_of(x),
                              x->began_ms))
         log_event(x->proxy->config.log, LOG_INFO, "replica_accepts", LOG_STR("id", x->request_id),
                   LOG_STR("replica", node_router_replica_name(router, x->decision.server)));

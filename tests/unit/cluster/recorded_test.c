@@ -44,7 +44,7 @@ static struct crdt_state *author(void)
     assert_int_equal(crdt_state_drain(s, 1, true), 1);
     assert_true(crdt_state_restarted(s, 2, 1700000000123));
     crdt_state_load(s, 0, &(struct crdt_load){7, 70000, 8000000, 900, 0, 0});
-    crdt_state_sight(s, 1, &(struct crdt_sight){true, 2, 3, true, 11, 4, 0, 0});
+    crdt_state_sight(s, 1, &(struct crdt_sight){true, 2, 3, true, 11, 4, 0, 0, 0});
     crdt_state_learned(s, 2, &learned);
     uint64_t id = 6;
     const struct crdt_event event = {.version = 2, .added = &id, .added_count = 1};

@@ -105,7 +105,7 @@ static void the_digests_stay_as_they_are(void **state)
     assert_int_equal(loads, 0);
     assert_int_equal(others, 0xea5ca5f6603342a7);
     crdt_state_load(s, slot, &(struct crdt_load){7, 70000, 8000000, 900, 0, 0});
-    crdt_state_sight(s, slot, &(struct crdt_sight){true, 2, 3, true, 0, 0, 0, 0});
+    crdt_state_sight(s, slot, &(struct crdt_sight){true, 2, 3, true, 0, 0, 0, 0, 0});
     (void)states_tell_nobody(s, 6);
     crdt_reports_digest(crdt_state_reports(s), &loads, &others);
     assert_int_equal(loads, 0xb94fc99a305bb449);

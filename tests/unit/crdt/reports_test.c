@@ -306,9 +306,35 @@ static void test_later_bytes_go_with_the_replica(void **state)
     destroy(&w);
 }
 
+/* The last fields of a sight, in the one form of its bytes. */
+static void test_what_a_replica_rejects_is_read_as_it_was_written(void **state)
+{
+    (void)state;
+    static const struct crdt_sight sights[] = {
+        {.health = 1, .rejects = 0x100, .rejects_with = 401},
+        {.health = 1, .rejects = UINT64_MAX},
+        {.health = 1},
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(sights); i++) {
+        union crdt_report_value value = {.sight = sights[i]}, back;
+        uint8_t bytes[CRDT_VALUE_BYTES_MAX];
+        struct slice later;
+        memset(&back, 0, sizeof back);
+        struct wire_writer w = wire_writer_of(bytes, sizeof bytes);
+        crdt_value_write(&w, CRDT_REPORT_SIGHT, &value, slice_of("", 0));
+        struct wire_reader r = wire_reader_of(bytes, wire_written(&w));
+        crdt_value_read(&r, CRDT_REPORT_SIGHT, &back, &later);
+        assert_false(r.bad);
+        assert_int_equal(later.len, 0);
+        assert_true(back.sight.rejects == sights[i].rejects);
+        assert_int_equal(back.sight.rejects_with, sights[i].rejects_with);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_a_replica_rejects_is_read_as_it_was_written),
         cmocka_unit_test(test_a_sum_has_all_figures_of_all_routers),
         cmocka_unit_test(test_rows_join_in_any_order_and_more_than_once),
         cmocka_unit_test(test_loads_of_others_add_up_and_die_with_their_router),

@@ -21,12 +21,23 @@ static void start(void)
     tries = 0;
 }
 
+/* Of a client whose prompts are all different; with `prompt` one that it sends again. */
+static struct node_reject_from prompt_of(uint64_t id, uint64_t prompt)
+{
+    return (struct node_reject_from){.client = id, .prompt = prompt};
+}
+
+static struct node_reject_from from_of(uint64_t id)
+{
+    return prompt_of(id, 0);
+}
+
 static struct node_rejection rejection(unsigned replica, uint8_t kind, unsigned status, uint64_t id)
 {
     return (struct node_rejection){.replica = replica,
                                    .kind = kind,
                                    .status = status,
-                                   .client = id,
+                                   .from = from_of(id),
                                    .sent_ms = now - 1,
                                    .rejected_ms = now};
 }
@@ -34,45 +45,64 @@ static struct node_rejection rejection(unsigned replica, uint8_t kind, unsigned 
 static void accepts(unsigned replica, uint8_t kind, uint64_t id)
 {
     now += 2;
-    node_reject_client_accepted(&clients, id);
+    node_reject_client_accepted(&clients, from_of(id));
     (void)node_reject_accepted(&at[replica], kind, now - 1);
+}
+
+static struct node_reject_prior prior_of(unsigned i, struct node_reject_from from, unsigned status)
+{
+    struct node_reject_prior out = node_reject_prior_of(&clients, from, status);
+    for (unsigned k = 0; k < REPLICAS; k++)
+        out.peers |= k != i && node_reject_proven(&at[k], 1);
+    return out;
 }
 
 /* There is nobody to ask whether it is the replica's fault, or it is not worth it. Returns what was
  * believed of the replica. */
-static double passes(unsigned i, unsigned status, uint64_t id)
+static double passes_of(unsigned i, unsigned status, struct node_reject_from from)
 {
     now += 2;
-    struct node_rejection x = rejection(i, 1, status, id);
-    struct node_reject_prior prior = node_reject_prior_of(&clients, id);
+    struct node_rejection x = rejection(i, 1, status, from.client);
+    x.from = from;
+    struct node_reject_prior prior = prior_of(i, from, status);
     double own = node_reject_own(&at[i], &x, &prior);
     node_reject_passed(&at[i], &x, &prior);
-    node_reject_client_passed(&clients, id, own);
+    node_reject_client_passed(&clients, from, status, own);
     return own;
 }
 
-/* A request that replica `i` rejects, of which its peers say `good`. Whether it was tried. */
-static bool rejects(unsigned i, unsigned status, uint64_t id, bool good)
+static double passes(unsigned i, unsigned status, uint64_t id)
 {
-    struct node_rejection x = rejection(i, 1, status, id);
-    struct node_reject_prior prior = node_reject_prior_of(&clients, id);
+    return passes_of(i, status, from_of(id));
+}
+
+/* A request that replica `i` rejects, of which its peers say `good`. Whether it was tried. */
+static bool rejects_of(unsigned i, unsigned status, struct node_reject_from from, bool good)
+{
+    struct node_rejection x = rejection(i, 1, status, from.client);
+    struct node_reject_prior prior = prior_of(i, from, status);
     if (!node_reject_is_worth(node_reject_own(&at[i], &x, &prior))) {
-        (void)passes(i, status, id);
+        (void)passes_of(i, status, from);
         return false;
     }
     now += 2;
-    x = rejection(i, 1, status, id);
+    x = rejection(i, 1, status, from.client);
     tries++;
     node_reject_tried(&clients, good);
     if (good) {
         (void)node_reject_contradicted(&at[i], &x, now);
-        accepts((i + 1) % REPLICAS, 1, id);
+        accepts((i + 1) % REPLICAS, 1, from.client);
     } else {
         node_reject_confirmed(&at[i]);
         node_reject_agreed(&at[(i + 1) % REPLICAS]);
-        node_reject_client_confirmed(&clients, id);
+        node_reject_client_confirmed(&clients, from, status);
     }
     return true;
+}
+
+static bool rejects(unsigned i, unsigned status, uint64_t id, bool good)
+{
+    return rejects_of(i, status, from_of(id), good);
 }
 
 static bool avoids(unsigned i, uint8_t kind)
@@ -144,6 +174,70 @@ static void a_mixed_client_is_tried_after_a_few(void **state)
     assert_true(avoids(0, 1));
 }
 
+/* Programs behind one address, without keys: one sends a bad prompt again and again. */
+static void a_bad_prompt_is_not_the_others(void **state)
+{
+    (void)state;
+    start();
+    for (unsigned n = 0; n < 1000; n++) {
+        (void)rejects_of(0, 400, prompt_of(CLIENT, 5), false);
+        accepts(n % REPLICAS, 1, CLIENT);
+    }
+    assert_in_range(tries, 1, 8);
+    assert_true(node_reject_prior_of(&clients, prompt_of(CLIENT, 5), 400).bad > 0.9);
+    assert_true(node_reject_prior_of(&clients, prompt_of(CLIENT, 6), 400).bad < 0.05);
+    assert_true(rejects_of(1, 401, prompt_of(CLIENT, 6), true)); /* tried at once */
+    start(); /* and nothing was accepted so far */
+    for (unsigned n = 0; n < 12; n++)
+        (void)rejects_of(n % REPLICAS, 400, prompt_of(CLIENT, 5), false);
+    assert_true(node_reject_prior_of(&clients, prompt_of(CLIENT, 6), 400).bad < 0.1);
+    unsigned seen = 0;
+    while (!rejects_of(1, 400, prompt_of(CLIENT, 6 + seen), true))
+        seen++;
+    assert_in_range(seen, 0, 2);
+}
+
+/* Nor is one sort of rejection another, where no two prompts are alike. */
+static void a_bad_status_is_not_the_others(void **state)
+{
+    (void)state;
+    start();
+    for (unsigned n = 0; n < 20; n++)
+        (void)rejects_of(n % REPLICAS, 400, prompt_of(CLIENT, 100 + n), false);
+    assert_false(rejects_of(1, 400, prompt_of(CLIENT, 7), false));
+    assert_true(node_reject_prior_of(&clients, prompt_of(CLIENT, 7), 422).bad < 0.01);
+    at[1].own = 0.001;
+    for (unsigned n = 0; n < 2; n++) { /* the second at the latest */
+        if (rejects_of(1, 422, prompt_of(CLIENT, 8 + n), true))
+            break;
+    }
+    assert_true(avoids(1, 1));
+}
+
+/* Broken replicas confirm each other, and so seem to be well, and their client to be a bad one.
+ * Not once a peer accepts such requests. */
+static void one_that_never_accepted_is_feared(void **state)
+{
+    (void)state;
+    start();
+    for (unsigned n = 0; n < 12; n++)
+        (void)rejects(n % 2 * 4, 400, CLIENT, false);
+    assert_false(rejects(0, 400, CLIENT, false));
+    accepts(2, 1, CLIENT);
+    assert_true(rejects(0, 400, CLIENT, true));
+    assert_true(rejects(4, 400, CLIENT, true));
+
+    start(); /* nor is it tried for ever: only bad requests come to it */
+    for (unsigned n = 0; n < 1000; n++) {
+        (void)rejects(0, 400, CLIENT, false);
+        accepts(1 + n % 7, 1, OTHER);
+    }
+    assert_in_range(tries, 1, 30);
+    for (unsigned n = 0; n < 8; n++) /* nor one that accepts, where its peers do as well */
+        accepts(n, 1, CLIENT);
+    assert_false(rejects(0, 400, CLIENT, false));
+}
+
 static void where_all_reject_alike_few_are_tried(void **state)
 {
     (void)state;
@@ -169,10 +263,10 @@ static void what_nobody_could_check_blames_no_client(void **state)
         start();
         for (unsigned n = 0; n < 100; n++)
             accepts(n % REPLICAS, 1, CLIENT + n % 10);
-        double before = node_reject_prior_of(&clients, CLIENT).bad;
+        double before = node_reject_prior_of(&clients, from_of(CLIENT), statuses[s]).bad;
         for (unsigned n = 0; n < 25; n++)
             assert_true(node_reject_is_worth(passes(0, statuses[s], CLIENT + n % 10)));
-        assert_true(node_reject_prior_of(&clients, CLIENT).bad <= before);
+        assert_true(node_reject_prior_of(&clients, from_of(CLIENT), statuses[s]).bad <= before);
         accepts(0, 1, CLIENT);
         assert_true(rejects(0, statuses[s], CLIENT, true));
         assert_true(avoids(0, 1));
@@ -228,31 +322,66 @@ static void what_was_sent_before_is_no_trial(void **state)
     assert_true(avoids(0, 1));
 }
 
-static void one_kind_of_request_or_all(void **state)
+static void rejects_kind(unsigned i, uint8_t kind)
+{
+    now += 2;
+    struct node_rejection x = rejection(i, kind, 400, CLIENT);
+    (void)node_reject_contradicted(&at[i], &x, now);
+}
+
+enum {
+    CHAT = NODE_REJECT_CHAT * NODE_REJECT_API,
+    TEXT = NODE_REJECT_COMPLETIONS * NODE_REJECT_API,
+    STREAM = NODE_REJECT_STREAM,
+    MEDIA = NODE_REJECT_MEDIA,
+    TOOLS = NODE_REJECT_TOOLS,
+};
+
+/* One without a tool parser, or that takes no images, and nothing but those. */
+static void one_kind_of_request(void **state)
 {
     (void)state;
     start();
-    struct node_rejection tools = rejection(0, 5, 400, CLIENT);
-    assert_true(node_reject_contradicted(&at[0], &tools, now));
-    assert_true(avoids(0, 5));
-    assert_false(avoids(0, 1));
-    accepts(0, 1, CLIENT);
-    assert_true(avoids(0, 5)); /* others say nothing of it */
-    struct node_rejection images = rejection(0, 7, 400, CLIENT);
-    assert_true(node_reject_contradicted(&at[0], &images, now));
-    assert_false(avoids(0, 1)); /* it accepted something in between */
-    assert_true(avoids(0, 5) && avoids(0, 7));
+    rejects_kind(0, CHAT + TOOLS + STREAM);
+    assert_true(avoids(0, CHAT + TOOLS) && avoids(0, CHAT + TOOLS + MEDIA));
+    assert_false(avoids(0, CHAT + STREAM) || avoids(0, TEXT + STREAM));
+    accepts(0, CHAT, CLIENT);
+    assert_true(avoids(0, CHAT + TOOLS)); /* others say nothing of it */
+    rejects_kind(0, CHAT + MEDIA);
+    assert_true(avoids(0, CHAT + TOOLS) && avoids(0, CHAT + MEDIA));
+    assert_false(avoids(0, CHAT)); /* it accepted that in between */
+    assert_false(avoids(0, TEXT));
+}
 
+/* What it is, where it rejects several kinds: all of them, or as many as did not work since. */
+static void several_kinds_of_requests(void **state)
+{
+    (void)state;
     start();
-    assert_true(node_reject_contradicted(&at[0], &tools, now));
-    assert_true(node_reject_contradicted(&at[0], &images, now + 1));
-    now += 2;
-    assert_true(avoids(0, 1)); /* two kinds, and nothing accepted: all */
+    rejects_kind(0, CHAT + STREAM);
+    rejects_kind(0, CHAT + TOOLS); /* that follows from the first */
+    assert_false(avoids(0, TEXT));
+    rejects_kind(0, TEXT);
+    assert_true(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API)); /* and nothing accepted: all */
     now = at[0].until_ms;
-    node_reject_sent(&at[0], 1, now);
-    accepts(0, 1, CLIENT);
-    assert_false(avoids(0, 1));
-    assert_true(avoids(0, 5) && avoids(0, 7));
+    node_reject_sent(&at[0], NODE_REJECT_MESSAGES * NODE_REJECT_API, now);
+    accepts(0, NODE_REJECT_MESSAGES * NODE_REJECT_API, CLIENT);
+    assert_false(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API));
+    assert_true(avoids(0, CHAT) && avoids(0, TEXT + STREAM));
+
+    start(); /* no tool parser: with tools, whatever the API */
+    rejects_kind(0, CHAT + TOOLS);
+    accepts(0, CHAT, CLIENT);
+    rejects_kind(0, NODE_REJECT_MESSAGES * NODE_REJECT_API + TOOLS);
+    assert_true(avoids(0, NODE_REJECT_RESPONSES * NODE_REJECT_API + TOOLS));
+    assert_false(avoids(0, CHAT) || avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API));
+
+    start(); /* no chat template */
+    rejects_kind(0, CHAT + TOOLS);
+    accepts(0, TEXT, CLIENT);
+    rejects_kind(0, CHAT);
+    assert_true(avoids(0, CHAT + MEDIA) && avoids(0, CHAT + STREAM));
+    assert_false(avoids(0, TEXT));
 }
 
 /* It answers at once, so it has room for everything: not while nobody knows whose fault it is. */
@@ -264,7 +393,7 @@ static void a_doubt_avoids(void **state)
     node_reject_doubt(&at[0], &x, true);
     node_reject_doubt(&at[0], &x, true);
     assert_true(avoids(0, 1));
-    assert_false(avoids(0, 2));
+    assert_false(avoids(0, CHAT));
     node_reject_doubt(&at[0], &x, false);
     assert_true(avoids(0, 1));
     node_reject_doubt(&at[0], &x, false);
@@ -277,7 +406,7 @@ static void a_doubt_avoids(void **state)
 static void hear(unsigned i, unsigned other, bool ahead)
 {
     struct node_reject_heard h = {0};
-    node_reject_heard_add(&h, node_reject_report(&at[other], now), ahead);
+    node_reject_heard_add(&h, node_reject_report(&at[other], now), at[other].status, ahead);
     node_reject_hear(&at[i], &h, now);
 }
 
@@ -335,6 +464,60 @@ static void what_others_tell_is_heeded_for_a_minute(void **state)
     assert_false(avoids(1, 1));
 }
 
+/* One router heard that it rejects chats. That it accepts something else says nothing of those. */
+static void own_eyes_see_one_kind(void **state)
+{
+    (void)state;
+    start();
+    rejects_kind(0, CHAT);
+    hear(1, 0, true);
+    accepts(1, TEXT, CLIENT);
+    assert_true(avoids(1, CHAT) && node_reject_holds(&at[1]));
+    assert_int_equal(node_reject_status(&at[1]), 400);
+    rejects_kind(1, CHAT); /* no news: there is one that tries it */
+    assert_true(at[1].kinds == 0);
+    now += NODE_REJECT_HEED_MS;
+    node_reject_sent(&at[1], CHAT, now);
+    accepts(1, CHAT, CLIENT);
+    assert_false(avoids(1, CHAT));
+}
+
+/* A replica that gets its share all the same is rejected all the time: its back-off, for when it is
+ * avoided again, is not longer for that. */
+static void only_a_trial_makes_the_back_off_longer(void **state)
+{
+    (void)state;
+    start();
+    for (unsigned n = 0; n < 10; n++) {
+        node_reject_sent(&at[0], 1, now);
+        rejects_kind(0, 1);
+    }
+    assert_int_equal(at[0].length_ms, NODE_REJECT_BACKOFF_MS);
+    assert_int_equal(at[0].backoffs, 1);
+}
+
+static void is_text(unsigned status, uint64_t kinds, const char *text)
+{
+    char room[NODE_REJECT_TEXT_BYTES];
+    assert_string_equal(node_reject_text(status, kinds, room), text);
+}
+
+static void words_say_which_status_and_for_what(void **state)
+{
+    (void)state;
+    start();
+    rejects_kind(0, CHAT);
+    is_text(401, at[0].kinds, "answers 401 to chat requests where its peers accept the key");
+    is_text(404, at[0].kinds, "answers 404 to chat requests where its peers have the model");
+    rejects_kind(1, CHAT + TOOLS);
+    is_text(400, at[1].kinds, "answers 400 to chat requests with tools that its peers accept");
+    is_text(403, UINT64_MAX, "answers 403 to all requests where its peers accept the key");
+    is_text(0, UINT64_C(1) << (TEXT + STREAM) | UINT64_C(1) << (CHAT + STREAM),
+            "answers 4xx to streamed requests that its peers accept");
+    is_text(422, UINT64_C(1) << (CHAT + TOOLS + MEDIA),
+            "answers 422 to chat requests with tools and media that its peers accept");
+}
+
 static void of_two_that_found_out_one_tries(void **state)
 {
     (void)state;
@@ -368,7 +551,7 @@ static void clients_are_bounded(void **state)
     (void)state;
     start();
     for (uint64_t id = 1; id <= 100000; id++)
-        node_reject_client_confirmed(&clients, id * 0x9e3779b97f4a7c15);
+        node_reject_client_confirmed(&clients, from_of(id * 0x9e3779b97f4a7c15), 400);
     assert_in_range(clients.count, NODE_REJECT_CLIENTS_MAX / 2, NODE_REJECT_CLIENTS_MAX);
 }
 
@@ -379,14 +562,21 @@ int main(void)
         cmocka_unit_test(a_bad_client_is_hardly_tried_elsewhere),
         cmocka_unit_test(a_bad_client_hides_no_bad_replica),
         cmocka_unit_test(a_mixed_client_is_tried_after_a_few),
+        cmocka_unit_test(a_bad_prompt_is_not_the_others),
+        cmocka_unit_test(a_bad_status_is_not_the_others),
+        cmocka_unit_test(one_that_never_accepted_is_feared),
         cmocka_unit_test(where_all_reject_alike_few_are_tried),
         cmocka_unit_test(what_nobody_could_check_blames_no_client),
         cmocka_unit_test(what_never_pays_is_tried_no_more),
         cmocka_unit_test(a_back_off_and_its_trials),
         cmocka_unit_test(what_was_sent_before_is_no_trial),
-        cmocka_unit_test(one_kind_of_request_or_all),
+        cmocka_unit_test(one_kind_of_request),
+        cmocka_unit_test(several_kinds_of_requests),
         cmocka_unit_test(a_doubt_avoids),
         cmocka_unit_test(another_router_is_heeded),
+        cmocka_unit_test(own_eyes_see_one_kind),
+        cmocka_unit_test(only_a_trial_makes_the_back_off_longer),
+        cmocka_unit_test(words_say_which_status_and_for_what),
         cmocka_unit_test(the_others_try_where_the_first_has_no_request),
         cmocka_unit_test(what_others_tell_is_heeded_for_a_minute),
         cmocka_unit_test(of_two_that_found_out_one_tries),

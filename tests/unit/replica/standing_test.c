@@ -25,7 +25,8 @@ static void is(const struct node_replica *k, uint64_t now_ms, const char *word, 
     assert_string_equal(node_standing_word(s.why), word);
     assert_int_equal(s.avoided, avoided);
     assert_int_equal(s.until_ms > now_ms ? s.until_ms - now_ms : 0, left_ms);
-    assert_int_equal(node_standing_text(s.why)[0] != '\0', word[0] != '\0');
+    char room[NODE_STANDING_TEXT_BYTES];
+    assert_int_equal(node_standing_text(&s, room)[0] != '\0', word[0] != '\0');
     if (s.why < NODE_STANDING_LEAVING && s.why != NODE_STANDING_WELL)
         assert_false(node_replica_usable(k, NODE_HEALTH_UP));
     else if (k->kept == 0)

@@ -89,7 +89,7 @@ static void rejections_of_other_requests_are_no_reason(void **state)
     assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
     assert_int_equal(node_router_models(r, 1, models, 1), ERR_OK);
     struct node_rejection x = {
-        .replica = 1, .kind = 8, .status = 401, .client = 7, .sent_ms = START_MS};
+        .replica = 1, .kind = 8, .status = 401, .from = {.client = 7}, .sent_ms = START_MS};
     assert_true(node_router_reject_contradicted(r, &x, START_MS));
     node_router_context_listed(r, 0, 1000000);
     node_router_context_listed(r, 1, 100);
@@ -100,10 +100,10 @@ static void rejections_of_other_requests_are_no_reason(void **state)
         uint8_t kind;
         const char *why;
     } cases[] = {
-        {0, 8, "avoided: it rejects (4xx) requests that other replicas accept"},
-        {0, 9, "its context of 100 tokens is too short"},
+        {0, 8, "avoided: it answers 401 to chat requests where its peers accept the key"},
+        {0, 16, "its context of 100 tokens is too short"},
         {1, 8, "does not serve the model"},
-        {1, 9, "does not serve the model"},
+        {1, 16, "does not serve the model"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         request.model = models[cases[i].model];

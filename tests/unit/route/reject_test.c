@@ -6,7 +6,7 @@
 static struct node_rejection rejection(unsigned replica, uint64_t now_ms)
 {
     return (struct node_rejection){
-        .replica = replica, .kind = 8, .status = 401, .client = 7, .sent_ms = now_ms};
+        .replica = replica, .kind = 8, .status = 401, .from = {.client = 7}, .sent_ms = now_ms};
 }
 
 static void caught(struct node_router *r, unsigned replica, uint64_t now_ms)
@@ -56,29 +56,133 @@ static void what_rejects_gets_nothing(void **state)
     assert_int_equal(got[1], 0);
     place(r, 32, true, later, got);
     assert_int_equal(got[1], 1);
-    assert_true(node_router_accepted(r, 1, 8, 7, later));
+    assert_true(node_router_accepted(r, 1, 8, (struct node_reject_from){.client = 7}, later));
     place(r, 32, true, later, got);
     assert_true(got[1] > 1);
     alone_destroy(r);
 }
 
-/* More than half are caught: those that were first stay avoided, the others get one request each
- * 250 ms, and are free with the first that they accept. */
+static unsigned count_avoided(const struct node_router *r, unsigned replicas)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < replicas; i++) {
+        struct node_standing s = node_router_replica_standing(r, i, START_MS + 10);
+        assert_int_equal(s.avoided, node_router_reject_is_avoided(r, i));
+        count += s.avoided && s.why == NODE_STANDING_REJECTS;
+    }
+    return count;
+}
+
+/* The one that rejects and is not avoided. */
+static unsigned used_of(const struct node_router *r, unsigned replicas)
+{
+    unsigned used = replicas;
+    for (unsigned i = 0; i < replicas; i++) {
+        struct node_standing s = node_router_replica_standing(r, i, START_MS + 10);
+        char room[NODE_STANDING_TEXT_BYTES];
+        if (s.why != NODE_STANDING_REJECTS || s.avoided)
+            continue;
+        assert_int_equal(used, replicas);
+        assert_int_equal(s.until_ms, 0);
+        assert_string_equal(node_standing_text(&s, room),
+                            "used, though it answers 401 to chat requests where its peers accept "
+                            "the key: at most half of a model's replicas are avoided for this");
+        used = i;
+    }
+    assert_true(used < replicas);
+    return used;
+}
+
+/* More than half are caught: half of all are avoided. Another one gets its share of those requests
+ * that can be sent again, and no more, though its queue is always empty. */
 static void at_most_half_are_avoided(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 4);
-    unsigned got[4] = {0};
+    unsigned got[4] = {0}, other[4] = {0};
     for (unsigned i = 0; i < 3; i++)
         caught(r, i, START_MS + i);
+    assert_int_equal(count_avoided(r, 4), 2);
+    unsigned used = used_of(r, 4);
+    for (unsigned i = 0; i < 32; i++)
+        place(r, 1, true, START_MS + 10, got);
+    assert_in_range(got[used], 4, 8); /* no more than one of four */
+    assert_int_equal(got[used] + got[3], 32);
+    place(r, 32, false, START_MS + 10, other);
+    assert_int_equal(other[3], 32);
+    struct node_request second = request_of(prompt(1, 2000));
+    struct node_decision d;
+    second.kind = 8;
+    second.again = true;
+    second.attempt = 2;
+    for (unsigned i = 0; i < 8; i++) { /* what was tried there goes where it is accepted */
+        assert_int_equal(node_router_choose(r, &second, NULL, START_MS + 10, &d), ERR_OK);
+        assert_int_equal(d.server, 3);
+        node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS + 10);
+    }
+    alone_destroy(r);
+}
+
+/* A rejection is asked about where such requests are accepted, if that is known of any. */
+static void one_that_accepts_is_asked(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 4);
+    struct node_rejection x = rejection(0, START_MS);
+    struct node_request second = request_of(prompt(1, 2000));
+    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_decision d;
+    second.kind = 8;
+    second.again = second.rejected = true;
+    second.attempt = 2;
+    for (unsigned proven = 0; proven < 4; proven++) {
+        if (proven > 0)
+            (void)node_router_accepted(r, proven, 8, (struct node_reject_from){.client = 7},
+                                       START_MS);
+        unsigned got[4] = {0};
+        node_router_reject_doubt(r, &x, true);
+        for (unsigned i = 0; i < 12; i++) {
+            assert_true(node_router_has_other(r, &second, without, 0, START_MS));
+            assert_int_equal(node_router_choose(r, &second, without, START_MS, &d), ERR_OK);
+            got[d.server]++;
+            node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
+        }
+        node_router_reject_doubt(r, &x, false);
+        for (unsigned i = 1; i < 4; i++)
+            assert_int_equal(got[i] > 0, proven == 0 || i <= proven);
+    }
+    alone_destroy(r);
+}
+
+/* Where all are caught those that are not avoided are used as if nothing was. */
+static void where_all_reject_half_are_used(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 4);
+    unsigned got[4] = {0}, some = 0;
+    for (unsigned i = 0; i < 4; i++)
+        caught(r, i, START_MS + i);
+    assert_int_equal(count_avoided(r, 4), 2);
     place(r, 32, true, START_MS + 10, got);
-    assert_int_equal(got[0] + got[1], 0);
-    assert_int_equal(got[2], 1);
-    place(r, 32, true, START_MS + 10 + NODE_REJECT_PACE_MS - 1, got);
-    assert_int_equal(got[2], 1);
-    place(r, 32, true, START_MS + 10 + NODE_REJECT_PACE_MS, got);
-    assert_int_equal(got[2], 2);
-    assert_int_equal(got[0] + got[1], 0);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(got[i] == 0 || !node_router_reject_is_avoided(r, i));
+        some += got[i] > 0;
+    }
+    assert_int_equal(some, 2);
+    alone_destroy(r);
+}
+
+/* Whichever model is counted. */
+static void half_of_each_model(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 4);
+    struct slice models[] = {SLICE("one"), SLICE("two")};
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(node_router_models(r, i, models, i < 2 ? 2 : 1), ERR_OK);
+    caught(r, 0, START_MS);
+    caught(r, 1, START_MS);
+    assert_int_equal(count_avoided(r, 4), 1);
     alone_destroy(r);
 }
 
@@ -114,6 +218,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_rejects_gets_nothing),
         cmocka_unit_test(at_most_half_are_avoided),
+        cmocka_unit_test(one_that_accepts_is_asked),
+        cmocka_unit_test(where_all_reject_half_are_used),
+        cmocka_unit_test(half_of_each_model),
         cmocka_unit_test(where_it_is_the_only_one_it_is_used),
         cmocka_unit_test(another_process_is_another_replica),
     };

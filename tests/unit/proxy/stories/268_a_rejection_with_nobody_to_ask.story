@@ -1,9 +1,9 @@
-# The replica rejects all that comes while its peer is full: what nobody could check says nothing of the
-# client, though an answer that was under way has set the replica right. Once the peer has room the next
-# rejection is tried there.
+# The replica rejects all that one client sends while its peer is full. What nobody could check says
+# nothing of that client, though the other client's answers set the replica right each time. Once the
+# peer has room the next rejection is tried there.
 replicas 2
 A connects
-B connects
+B connects from 10.9.9.9
 B posts /v1/completions {"model":"m","prompt":"long"}
     connect 1a
     book B at 1
@@ -25,6 +25,12 @@ A posts /v1/completions {"model":"m","prompt":"a"}
     to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
     log request
     release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
 A posts /v1/completions {"model":"m","prompt":"b"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"b\"}"
     book A at 1
@@ -32,6 +38,12 @@ A posts /v1/completions {"model":"m","prompt":"b"}
     to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
     log request
     release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
 A posts /v1/completions {"model":"m","prompt":"c"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"c\"}"
     book A at 1
@@ -39,6 +51,12 @@ A posts /v1/completions {"model":"m","prompt":"c"}
     to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
     log request
     release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
 A posts /v1/completions {"model":"m","prompt":"d"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"d\"}"
     book A at 1
@@ -46,6 +64,12 @@ A posts /v1/completions {"model":"m","prompt":"d"}
     to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
     log request
     release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
 A posts /v1/completions {"model":"m","prompt":"e"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"e\"}"
     book A at 1
@@ -53,6 +77,12 @@ A posts /v1/completions {"model":"m","prompt":"e"}
     to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
     log request
     release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
 A posts /v1/completions {"model":"m","prompt":"f"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"f\"}"
     book A at 1
@@ -63,12 +93,51 @@ A posts /v1/completions {"model":"m","prompt":"f"}
 1a answers 200 {"choices":[]}
     to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
     release B at 1
-wait 1000
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
 A posts /v1/completions {"model":"m","prompt":"g"}
-    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
+A posts /v1/completions {"model":"m","prompt":"h"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"h\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+B posts /v1/completions {"model":"m","prompt":"long"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":\"long\"}"
+    book B at 1
+A posts /v1/completions {"model":"m","prompt":"i"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"i\"}"
+    book A at 1
+1b answers 403 {"detail":"Forbidden"}
+    to A: HTTP/1.1 403 X; Content-Length: 22 "{\"detail\":\"Forbidden\"}"
+    log request
+    release A at 1
+1a answers 200 {"choices":[]}
+    to B: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release B at 1
+wait 1000
+A posts /v1/completions {"model":"m","prompt":"j"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"j\"}"
     book A at 1
 1a answers 403 {"detail":"Forbidden"}
-    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"j\"}"
     release A at 1
     book A at 2
 2a answers 200 {"choices":[]}
@@ -76,7 +145,7 @@ A posts /v1/completions {"model":"m","prompt":"g"}
     to A: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
     release A at 2
 outcomes
-    1: ok 1 rejected 7
+    1: ok 9 rejected 10
     2: ok 1 busy 1
 counters
-    requests 8, retries 2, 2xx 2, 4xx 6, upstream reused 7
+    requests 19, retries 2, 2xx 10, 4xx 9, upstream reused 18
