@@ -373,7 +373,7 @@ static const struct node_option table[] = {
      .help = "paths that no engine API has",
      .more =
          "`pass` proxies them by load like any HTTP request, to a replica of the `model` that a "
-         "JSON body or a form names."},
+         "JSON object, whatever its Content-Type, or a form names."},
     {.name = "engine-control-paths",
      .type = NODE_TYPE_CHOICE,
      LIVE(engine_control_paths),
