@@ -56,6 +56,7 @@ static const struct known known_paths[] = {
     PATH("/encode", PROMPT, POST),
     PATH("/score", PROMPT, POST),
     PATH("/v1/score", PROMPT, POST),
+    PATH("/generative_scoring", PROMPT, POST),
     PATH("/rerank", PROMPT, POST),
     PATH("/v1/rerank", PROMPT, POST),
     PATH("/v2/rerank", PROMPT, POST),
@@ -70,6 +71,8 @@ static const struct known known_paths[] = {
     PATH("/v1/moderations", PROMPT, POST),
     PATH("/v1/decisions", PROMPT, POST),
     PATH("/v1/pooling", PROMPT, POST),
+    PATH("/cohere/v2/chat", PROMPT, POST),
+    PATH("/cohere/v2/chat/render", PROMPT, POST),
 
     PATH("/v1/audio/transcriptions", MEDIA, POST),
     PATH("/v1/audio/translations", MEDIA, POST),

@@ -178,7 +178,8 @@ static void end_container(struct http_skim *s)
         deliver(s, mix(s, 'a', f->sum, nothing), f->weight);
         return;
     case IN_ATOM_OBJECT:
-        deliver(s, mix(s, 'o', f->sum, nothing), f->weight);
+        if (!frame_top(s)->takes_argument || (f->sum.low | f->sum.high) != 0) /* {}: none */
+            deliver(s, mix(s, 'o', f->sum, nothing), f->weight);
         return;
     case IN_MESSAGE:
         end_message(s, f);

@@ -32,8 +32,8 @@
  * 6. Model, LoRA names, cache_salt, extra_key and previous_response_id are the namespace: chains of
  *    different namespaces share no id. The same holds for the arguments of the template
  *    (chat_template_kwargs, reasoning_effort, ...), unless the rendering says that they do not
- *    count. An argument that only changes the end of a prompt (add_generation_prompt,
- *    continue_final_message) is none.
+ *    count, or they are null or an empty object. An argument that only changes the end of a prompt
+ *    (add_generation_prompt, continue_final_message) is none.
  *
  * docs/adr/0050 says which engine does so, and where that is known from.
  */

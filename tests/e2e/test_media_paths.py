@@ -10,9 +10,10 @@ MEDIA = ("/v1/audio/speech", "/v1/audio/speech/batch", "/v1/audio/generate", "/v
          "/v1/audio/translations", "/v1/images/generations", "/v1/images/edits", "/v1/images/variations",
          "/v1/videos/sync", "/v1/videos")
 JSON_ONLY = ("/v1/moderations", "/v1/decisions", "/v1/rerank", "/v1/score", "/pooling", "/classify", "/tokenize",
-             "/detokenize", "/v1/embeddings")
+             "/detokenize", "/v1/embeddings", "/generative_scoring", "/cohere/v2/chat")
 JSON = [("Content-Type", "application/json; charset=utf-8")]
 FORM = [("Content-Type", "multipart/form-data; boundary=b")]
+OTHER_TYPES = ("application/x-www-form-urlencoded", "text/plain;charset=UTF-8", "application/vnd.api+json", None)
 
 
 def form(model):
@@ -85,6 +86,10 @@ class MediaPaths(Case):
         self.assertEqual((got.status, got.get("x-grapevine-reason")), (404, "model"))
         for headers, body in ((JSON, b"[1, 2]"), ([], b"\0" * 300000), (JSON, b'{"prompt": "no model"}')):
             self.assertEqual(self.client(self.r).ask("POST", "/predict", body, headers).status, 200)
+
+    def test_an_object_is_read_whatever_its_type(self):
+        for type in OTHER_TYPES:
+            self.check("/predict", [("Content-Type", type)] if type else [], lambda model: b"\r\n " + text(model))
 
     def test_without_it_they_stay_closed(self):
         r = self.router([self.one])

@@ -461,6 +461,8 @@ int exchange_same_again(struct exchange *x)
     int err = start_upstream(x, true);
     if (err == 0) {
         x->began_ms = x->proxy->now_ms;
+        x->refusal = PROXY_REFUSED_NONE; /* of another address */
+        x->limit = NULL;
         exchange_push(x);
     }
     return err;

@@ -161,11 +161,12 @@ void exchange_no_answer(struct exchange *x, const char *text)
     if (!by_limit) {
         x->refusal =
             x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA : PROXY_REFUSED_BAD_GATEWAY;
-        x->limit = NULL;
+        x->limit = x->timed_out ? x->limit : NULL;
     }
     if (x->said != 0 || text == NULL)
-        exchange_answer_error(x, status, slice_of("", 0), "No replica answered (%u tried).",
-                              x->attempts);
+        exchange_answer_error(x, status, slice_of("", 0), "No replica answered (%u tried%s%s).",
+                              x->attempts, x->limit != NULL ? "; " : "",
+                              x->limit != NULL ? x->limit : "");
     else
         exchange_answer_error(x, status, slice_of("", 0), "%s", text);
 }

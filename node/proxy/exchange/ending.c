@@ -3,8 +3,6 @@
  * in its API's form, and then the cut: a body without its proper end. */
 #include "node/proxy/exchange/exchange_internal.h"
 
-#include <stdio.h>
-
 #include "http/error.h"
 
 /* --- what is counted ------------------------------------------------------------------------- */
@@ -167,13 +165,9 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
     }
     x->cause = cause_of(failure);
     bool late = failure == UPSTREAM_TIMEOUT || failure == UPSTREAM_STALLED;
-    char text[128] = "The replica failed: its answer is cut.";
-    if (late && x->limit != NULL)
-        (void)snprintf(text, sizeof text,
-                       "The replica was silent for too long (%s): its answer is cut.", x->limit);
-    else if (late)
-        (void)snprintf(text, sizeof text,
-                       "The replica was silent for too long: its answer is cut.");
+    char text[EXCHANGE_LATE_TEXT] = "The replica failed: its answer is cut.";
+    if (late)
+        exchange_late_text(x, text);
     exchange_say_cut(x, late ? 504 : 502, text);
     exchange_finish_cut(x);
 }

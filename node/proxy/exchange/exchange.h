@@ -105,6 +105,7 @@ struct exchange {
     bool probe;   /* of a router, that takes this one for an engine */
     bool whole;   /* the body must be complete before a replica is chosen */
     bool skimming;
+    bool undecided;    /* whether its body is read, or streams through: its first byte will tell */
     bool form;         /* its body is multipart, with a field for its model */
     bool early;        /* it was routed by what came first of its body (EXCHANGE_RETRY_BYTES) */
     bool dropped;      /* a sent part of the body was let go: no retry any more */

@@ -40,6 +40,7 @@
 bool exchange_carries_prompt(enum http_path_kind kind);
 /* By the Content-Type of a head. */
 bool exchange_is_form(const struct http_head *head);
+bool exchange_is_multipart(const struct http_head *head);
 bool exchange_is_json(const struct http_head *head);
 /* Whether the body of such a path may name a model, as JSON or as a form. */
 bool exchange_names_model(enum http_path_kind kind);
@@ -169,6 +170,10 @@ void exchange_queue_served(struct exchange *x);
 /* How long silence may be before the first token, where the setting is "auto"; `ttft_s` is the
  * predicted time (0: nobody knows). While the engine shows work there is none. */
 uint64_t exchange_token_wait_ms(double ttft_s);
+enum { EXCHANGE_LATE_TEXT = 128 };
+/* What the client is told when a limit of time has passed: it names the setting (`limit`), where
+ * one is the cause. For an error in place of an answer, and for one that is cut (`answering`). */
+void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT]);
 /* Whether the engine was seen to work lately: then being slow is no failure of it. */
 bool exchange_replica_moves(const struct exchange *x);
 /* Whether the first token was waited for so long at a replica that shows no sign of work that

@@ -275,11 +275,14 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
 static void answer_failure(struct exchange *x, enum upstream_failure failure,
                            enum node_outcome outcome)
 {
+    char text[EXCHANGE_LATE_TEXT] = "The replica failed before it answered.";
     exchange_release_booking(x, outcome);
     exchange_forget_answer(x);
     x->outcome = outcome;
-    exchange_no_answer(x, failure == UPSTREAM_TIMEOUT ? "The replica did not answer in time."
-                                                      : "The replica failed before it answered.");
+    x->timed_out |= failure == UPSTREAM_STALLED && x->limit != NULL; /* stall-cut */
+    if (x->timed_out || x->refusal == PROXY_REFUSED_CONNECT)
+        exchange_late_text(x, text);
+    exchange_no_answer(x, text);
 }
 
 /* The client hears of it: what it has of an answer is cut, or it gets an error. */

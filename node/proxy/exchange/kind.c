@@ -32,6 +32,11 @@ bool exchange_is_form(const struct http_head *head)
     return type_starts_with(head, SLICE("multipart/form-data"));
 }
 
+bool exchange_is_multipart(const struct http_head *head)
+{
+    return type_starts_with(head, SLICE("multipart/"));
+}
+
 bool exchange_is_json(const struct http_head *head)
 {
     return type_starts_with(head, SLICE("application/json"));

@@ -50,7 +50,9 @@ static void expired(struct deadline *d)
     struct exchange *x = CONTAINER_OF(d, struct exchange, queue_deadline);
     x->refusal = PROXY_REFUSED_QUEUE_TIMEOUT;
     x->limit = "queue-timeout";
-    exchange_answer_error(x, 504, slice_of("", 0), "No replica had room for the request in time.");
+    char text[EXCHANGE_LATE_TEXT];
+    exchange_late_text(x, text);
+    exchange_answer_error(x, 504, slice_of("", 0), "%s", text);
 }
 
 void exchange_queue(struct exchange *x, const struct node_request *request)

@@ -192,13 +192,15 @@ void exchange_skim_begin(struct exchange *x)
         http_skim_by_chunks(&x->skim);
 }
 
-/* How such a body names its model. Of a path that no engine has only what says that it is JSON, or
- * a form, is read: anything else streams through. */
+/* How such a body names its model. Of a path that no engine has only an object and a form are read:
+ * anything else streams through. Its first byte tells, as what a Content-Type says is often wrong
+ * (curl's own is a form's). */
 static void read_form(struct exchange *x, const struct http_head *head)
 {
     bool known = x->route.kind != HTTP_PATH_OTHER;
     x->form = exchange_is_form(head);
-    x->skimming = !x->form && (known || exchange_is_json(head));
+    x->skimming = !x->form && known;
+    x->undecided = !known && !exchange_is_multipart(head);
 }
 
 /* Where the request goes: to a replica, or (x->local) it is answered here. ERR_NOMEM. */
@@ -212,7 +214,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
         read_form(x, head);
     else
         x->skimming = exchange_carries_prompt(x->route.kind) && has_body;
-    x->whole = x->skimming || x->form || x->chunked_body;
+    x->whole = x->skimming || x->form || x->undecided || x->chunked_body;
     bool stored =
         x->route.kind == HTTP_PATH_RESPONSE_STORED || x->route.kind == HTTP_PATH_MEDIA_STORED;
     if (stored && x->route.id.len <= HTTP_USAGE_ID_MAX) {
@@ -305,12 +307,34 @@ static bool route_early(struct exchange *x)
 {
     struct client *c = x->client;
     x->whole = false;
+    x->undecided = false;
     x->early = x->skimming;
     x->skimming = false;
     if (exchange_key_begin(x))
         return false;
     exchange_route(x);
     return c->exchange == x;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* By what comes first of a body: whether it is an object. False: it was answered. */
+static bool decide(struct exchange *x, struct slice added)
+{
+    size_t i = 0;
+    while (i < added.len && is_space(added.at[i]))
+        i++;
+    if (i == added.len)
+        return true;
+    x->undecided = false;
+    if (added.at[i] == '{')
+        exchange_skim_begin(x);
+    else if (!x->chunked_body)
+        return route_early(x);
+    return true;
 }
 
 /* After bytes were added to the body. False: the exchange was refused. */
@@ -321,6 +345,8 @@ static bool body_grew(struct exchange *x, struct slice added)
         refuse_large(x);
         return false;
     }
+    if (x->undecided && !decide(x, added))
+        return false;
     if (x->skimming)
         http_skim_feed(&x->skim, added.at, added.len);
     if (x->whole && x->route.kind == HTTP_PATH_OTHER && !x->chunked_body &&

@@ -1,5 +1,7 @@
 #include "node/proxy/guard/slow.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "node/proxy/exchange/drive.h"
 
@@ -21,10 +23,13 @@ void slow_client_expired(struct deadline *d)
     static const struct exchange_refusal late_head = {
         .status = 408,
         .limit = "client-head-timeout",
-        .text = "The request did not arrive in time.",
+        .text = "The request did not arrive in time (client-head-timeout).",
     };
-    struct exchange_refusal late_body = late_head;
-    late_body.limit = "client-body-timeout";
+    static const struct exchange_refusal late_body = {
+        .status = 408,
+        .limit = "client-body-timeout",
+        .text = "The request did not arrive in time (client-body-timeout).",
+    };
     struct client *c = CONTAINER_OF(d, struct client, deadline);
     if (c->broken != CLIENT_END_DONE) {
         exchange_drop(c, c->broken, true);
@@ -45,12 +50,14 @@ void slow_client_expired(struct deadline *d)
 /* Where an answer is still possible it says why. */
 static void refuse_slow(struct client *c, const char *limit, bool short_of_memory)
 {
+    char late[80];
+    (void)snprintf(late, sizeof late, "The request body arrived too slowly (%s).", limit);
     struct exchange_refusal why = {
         .status = short_of_memory ? 503 : 408,
         .refusal = PROXY_REFUSED_SLOW_UPLOAD,
         .limit = limit,
         .text = short_of_memory ? "Memory is short, and this body arrived too slowly: try again."
-                                : "The request body arrived too slowly.",
+                                : late,
     };
     c->proxy->stats.client_timeouts += !short_of_memory;
     if (c->broken == CLIENT_END_DONE && c->out_bytes == 0)

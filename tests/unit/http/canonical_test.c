@@ -185,6 +185,12 @@ static void arguments(void **state)
           "\"tool_choice\":\"auto\",\"reasoning_effort\":null,\"chat_template_kwargs\":null}");
     alike("{\"prompt\":\"%s\",\"chat_template_kwargs\":{\"a\":1,\"b\":2}}",
           "{\"chat_template_kwargs\":{\"b\":2,\"a\":1},\"prompt\":\"%s\"}");
+    /* Nothing is handed to the template, whether the object is absent or empty. */
+    alike("{\"prompt\":\"%s\"}",
+          "{\"prompt\":\"%s\",\"chat_template_kwargs\":{},\"reasoning\":{},\"tools\":[],"
+          "\"documents\":[],\"mm_processor_kwargs\":{},\"media_io_kwargs\":{},\"metadata\":{}}");
+    apart("{\"prompt\":\"%s\"}", "{\"prompt\":\"%s\",\"chat_template_kwargs\":{\"a\":{}}}");
+    apart("{\"prompt\":\"%s\"}", "{\"prompt\":\"%s\",\"chat_template_kwargs\":{\"a\":null}}");
 }
 
 #define TOOL(name) "{\"type\":\"function\",\"function\":{\"name\":\"" name "\"}}"

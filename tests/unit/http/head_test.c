@@ -66,6 +66,8 @@ static struct accepted accepted_requests[] = {
     {"absolute target", "GET http://a/x HTTP/1.1\r\n" H E, HTTP_BODY_NONE, 0, true},
     {"absolute target, other case", "GET HTTP://A/x HTTP/1.1\r\n" H E, HTTP_BODY_NONE, 0, true},
     {"absolute target, https", "GET https://a/x HTTP/1.1\r\n" H E, HTTP_BODY_NONE, 0, true},
+    {"absolute target, empty Host", "GET http://a/x HTTP/1.1\r\nHost:\r\n\r\n", HTTP_BODY_NONE, 0,
+     true},
     {"absolute target, HTTP/1.0", "GET http://a/x HTTP/1.0\r\n\r\n", HTTP_BODY_NONE, 0, false},
     {"OPTIONS *", "OPTIONS * HTTP/1.1\r\n" H E, HTTP_BODY_NONE, 0, true},
     {"all token bytes in a name", "GET / HTTP/1.1\r\n" H "!#$%&'*+-.^_`|~09azAZ: x\r\n\r\n",
@@ -290,6 +292,8 @@ static struct refused refused_requests[] = {
     {"target with user info", G("http://u@a/"), 400},
     {"target without authority", G("http:///x"), 400},
     {"target with a malformed Host beside it", S("GET http://a/ HTTP/1.1\r\nHost: a b\r\n\r\n"),
+     400},
+    {"target with two Hosts beside it", S("GET http://a/ HTTP/1.1\r\nHost:\r\nHost: a\r\n\r\n"),
      400},
     {"target with no Host beside it", S("GET http://a/ HTTP/1.1\r\n\r\n"), 400},
 };

@@ -85,6 +85,9 @@ static void paths_that_name_a_model(void **state)
                                         "/v1/chat/completions/derender",
                                         "/v1/completions/derender",
                                         "/v1/chat/completions/batch",
+                                        "/generative_scoring",
+                                        "/cohere/v2/chat",
+                                        "/cohere/v2/chat/render",
                                         "/api/chat",
                                         "/api/generate",
                                         "/api/show"};

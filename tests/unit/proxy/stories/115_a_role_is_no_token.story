@@ -35,7 +35,7 @@ wait 1950
 wait 50
     close 1b
     log upstream_failed then=error
-    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
+    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 137 "{\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     release B at 1
 counters

@@ -13,7 +13,7 @@ D gets /healthz
     to D: HTTP/1.1 200 OK; Content-Length: 3 "ok\n"
 wait 100
     close A
-    to B: HTTP/1.1 408 Request Timeout; Content-Length: 112; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
+    to B: HTTP/1.1 408 Request Timeout; Content-Length: 134; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time (client-head-timeout).\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
     finish B
 wait 15000
 D gets /healthz

@@ -3,21 +3,21 @@ replicas 2
 set other-paths pass
 
 A connects
-A sends "PUT /upload HTTP/1.1\r\nHost: g\r\nContent-Length: 400000\r\n\r\n"
+A sends "PUT /upload HTTP/1.1\r\nHost: g\r\nContent-Length: 400001\r\n\r\n9"
     connect 1a
     book A at 1
 1a accepts
-    to 1a: PUT /upload HTTP/1.1; Content-Length: 400000
+    to 1a: PUT /upload HTTP/1.1; Content-Length: 400001 "9"
 A sends "0123456789"*20000
-    to 1a: "012345678901234567890123... 16384 bytes"
-    to 1a: "456789012345678901234567... 16384 bytes"
-    to 1a: "890123456789012345678901... 65536 bytes"
-    to 1a: "456789012345678901234567... 65536 bytes"
-    to 1a: "012345678901234567890123... 36160 bytes"
+    to 1a: "012345678901234567890123... 4095 bytes"
+    to 1a: "567890123456789012345678... 16384 bytes"
+    to 1a: "901234567890123456789012... 65536 bytes"
+    to 1a: "567890123456789012345678... 65536 bytes"
+    to 1a: "123456789012345678901234... 48449 bytes"
 A sends "0123456789"*10000
-    to 1a: "012345678901234567890123... 29376 bytes"
-    to 1a: "678901234567890123456789... 65536 bytes"
-    to 1a: "234567890123456789012345... 5088 bytes"
+    to 1a: "012345678901234567890123... 17087 bytes"
+    to 1a: "789012345678901234567890... 65536 bytes"
+    to 1a: "345678901234567890123456... 17377 bytes"
 1a breaks
     close 1a
     log upstream_failed then=error
