@@ -304,6 +304,9 @@ bool node_router_models_none(struct node_router *r, unsigned replica, unsigned s
 bool node_router_models_listed(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
+/* Whether the model exists though no replica that is known to serve it is up: a label names it, one
+ * that serves it is down, or a source of replicas has not answered yet. */
+bool node_router_model_away(const struct node_router *r, struct slice model);
 /* Whether the choice of this replica (the server of its ranks) is a guess: it has not listed its
  * models and none is known to serve the request's, but another is up whose list is known. That one
  * may serve the model by now. An answer of the replica for the model ends that. */

@@ -45,22 +45,6 @@ static void takers_of_any_name(const struct node_router *r, struct node_replica_
     }
 }
 
-void node_router_asked_find(const struct node_router *r, const struct node_request *request,
-                            uint64_t now_ms, struct node_replica_set *out)
-{
-    struct node_replica_set serving, any;
-    serving_find(r, request->model, &serving);
-    *out = serving;
-    node_models_denied_remove(r->models, request->model, r->replica_count, now_ms, out);
-    if (any_present(r, out))
-        return;
-    takers_of_any_name(r, &any);
-    if (any_present(r, &any))
-        *out = any;
-    else if (!request->model_likely)
-        *out = serving;
-}
-
 /* The replicas that are known to serve the model, or its base. */
 static void surely_find(const struct node_router *r, struct slice model,
                         struct node_replica_set *out)
@@ -75,6 +59,54 @@ static void surely_find(const struct node_router *r, struct slice model,
         if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
             node_replica_set_add(out, k);
     }
+}
+
+/* A label says whose model it is. */
+static bool is_named(const struct node_router *r, const struct node_request *request)
+{
+    return r->sources != NULL && request->model.len > 0 &&
+           discover_names_model(r->sources, request->model, request->model_likely);
+}
+
+/* An SGLang that has not listed its models, or loads adapters on demand, may serve any name, and
+ * answers for any. A model that a label names is another one's, unless this one is known to serve
+ * it. */
+static void named_elsewhere_remove(const struct node_router *r, const struct node_request *request,
+                                   struct node_replica_set *out)
+{
+    struct node_replica_set surely, left = *out;
+    bool any = false;
+    bool sure = node_models_all_listed(r->models, r->replica_count) &&
+                !node_models_any_on_demand(r->models);
+    if (r->sources == NULL || sure)
+        return;
+    surely_find(r, request->model, &surely);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].absent || r->replicas[k].engine != NODE_ENGINE_SGLANG ||
+            !node_replica_set_has(out, k) || node_replica_set_has(&surely, k))
+            continue;
+        node_replica_set_remove(&left, k);
+        any = true;
+    }
+    if (any && is_named(r, request))
+        *out = left;
+}
+
+void node_router_asked_find(const struct node_router *r, const struct node_request *request,
+                            uint64_t now_ms, struct node_replica_set *out)
+{
+    struct node_replica_set serving, any;
+    serving_find(r, request->model, &serving);
+    named_elsewhere_remove(r, request, &serving);
+    *out = serving;
+    node_models_denied_remove(r->models, request->model, r->replica_count, now_ms, out);
+    if (any_present(r, out))
+        return;
+    takers_of_any_name(r, &any);
+    if (any_present(r, &any) && !is_named(r, request))
+        *out = any;
+    else if (!request->model_likely)
+        *out = serving;
 }
 
 static bool any_up_listed(const struct node_router *r)
@@ -192,6 +224,22 @@ bool node_router_is_unknown(const struct node_router *r, const struct node_reque
     return r->sources == NULL ||
            !(discover_names_model(r->sources, request->model, request->model_likely) ||
              discover_may_have(r->sources));
+}
+
+bool node_router_model_away(const struct node_router *r, struct slice model)
+{
+    struct node_replica_set surely;
+    bool known = false;
+    surely_find(r, model, &surely);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].absent || !node_replica_set_has(&surely, k))
+            continue;
+        if (r->replicas[k].health == NODE_HEALTH_UP)
+            return false;
+        known |= r->replicas[k].health != NODE_HEALTH_ROUTER;
+    }
+    return known || (r->sources != NULL && (discover_names_model(r->sources, model, false) ||
+                                            discover_may_have(r->sources)));
 }
 
 /* --- whether it fits ------------------------------------------------------------------------- */

@@ -27,6 +27,16 @@ static void answer_unknown(struct exchange *x, struct slice id)
                           id.len > 256 ? 256 : (int)id.len, id.at);
 }
 
+/* No list has it. As for a request for the model, 404 would say that it never comes. */
+static void answer_not_listed(struct exchange *x, struct slice id)
+{
+    bool allowed = x->key == NULL || access_key_allows(x->key, id);
+    if (allowed && node_router_model_away(x->proxy->config.router, id))
+        exchange_answer_error(x, 503, slice_of("", 0), "No replica that serves this model is up.");
+    else
+        answer_unknown(x, id);
+}
+
 /* The list; of a key that is for certain models, those alone. */
 static int write_list(const struct exchange *x, const struct model_merge *m, struct buf *out)
 {
@@ -51,7 +61,7 @@ static void answer_merged(struct exchange *x, const struct model_merge *m, struc
     if (wanted.at != NULL) {
         struct slice object = model_merge_find(m, wanted);
         if (object.at == NULL || (x->key != NULL && !access_key_allows(x->key, wanted)))
-            answer_unknown(x, wanted);
+            answer_not_listed(x, wanted);
         else
             exchange_answer(x, 200, json, object, NULL, 0);
         return;

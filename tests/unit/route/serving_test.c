@@ -423,20 +423,28 @@ static void an_engine_that_answers_without_a_list(void **state)
     alone_destroy(r);
 }
 
+/* The router has one source, of no replicas. */
+static struct discover *sourced(struct node_router *r)
+{
+    static struct log quiet;
+    struct discover_host host = node_router_discover_host(r);
+    struct discover *d;
+    log_init(&quiet, NULL, NULL, NULL);
+    quiet.level = LOG_ERROR;
+    assert_int_equal(discover_create(&d, &host, &quiet), ERR_OK);
+    assert_int_equal(discover_source(d, "dns", SLICE("engines:8000")), 0);
+    node_router_sources(r, d);
+    return d;
+}
+
 /* Scaled to zero. */
 static void a_model_that_a_source_names_is_not_unknown(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 1);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
-    struct discover_host host = node_router_discover_host(r);
-    struct discover *d;
-    struct log quiet;
-    log_init(&quiet, NULL, NULL, NULL);
-    quiet.level = LOG_ERROR;
-    assert_int_equal(discover_create(&d, &host, &quiet), ERR_OK);
-    assert_int_equal(discover_source(d, "dns", SLICE("engines:8000")), 0);
-    node_router_sources(r, d);
+    struct discover *d = sourced(r);
+    assert_true(node_router_model_away(r, SLICE("x")));
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* it has said nothing yet */
     struct node_labels labels = {.model = SLICE("x")};
     assert_int_equal(discover_source_labels(d, 0, &labels), ERR_OK);
@@ -444,12 +452,46 @@ static void a_model_that_a_source_names_is_not_unknown(void **state)
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
     assert_int_equal(asked_for(r, "x:adapter", START_MS), ERR_UNREACHABLE);
     assert_int_equal(asked_for(r, "m", START_MS), ERR_OK);
+    assert_true(node_router_model_away(r, SLICE("x")) &&
+                node_router_model_away(r, SLICE("x:adapter")));
+    assert_false(node_router_model_away(r, SLICE("typo")) || node_router_model_away(r, model));
     labels = (struct node_labels){.model = SLICE("x"), .adapters_on_demand = true};
     assert_int_equal(discover_source_labels(d, 0, &labels), ERR_OK);
     assert_int_equal(asked_for(r, "adapter", START_MS), ERR_UNREACHABLE);
     discover_destroy(d);
     node_router_sources(r, NULL);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
+    assert_false(node_router_model_away(r, SLICE("x")));
+    node_router_probed(r, 0, false, true, START_MS);
+    assert_true(node_router_model_away(r, model)); /* whoever lists it is down */
+    alone_destroy(r);
+}
+
+/* An SGLang answers for whatever name it is asked; a label says that the model is another one's. */
+static void sglang_gets_no_model_that_a_label_names(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 1);
+    struct node_labels zero = {.model = SLICE("x")}, own = {.engine = NODE_ENGINE_SGLANG},
+                       loads = {.engine = NODE_ENGINE_SGLANG, .adapters_on_demand = true};
+    struct discover *d = sourced(r);
+    assert_int_equal(discover_source_labels(d, 0, &zero), ERR_OK);
+    node_router_labels(r, 0, &own);
+    assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* it has no list */
+    assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
+    assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
+    assert_int_equal(asked_for(r, "x:adapter", START_MS), ERR_UNREACHABLE);
+    assert_int_equal(asked_for(r, "m:adapter", START_MS), ERR_OK);
+    node_router_labels(r, 0, &loads);
+    assert_int_equal(asked_for(r, "adapter", START_MS), ERR_OK);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
+    own.model = SLICE("x"); /* it is the one that the label means, whatever it lists */
+    node_router_labels(r, 0, &own);
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_OK);
+    node_router_sources(r, NULL);
+    discover_destroy(d);
     alone_destroy(r);
 }
 
@@ -489,6 +531,7 @@ int main(void)
         cmocka_unit_test(a_request_without_a_model_goes_to_all),
         cmocka_unit_test(an_engine_that_answers_without_a_list),
         cmocka_unit_test(a_model_that_a_source_names_is_not_unknown),
+        cmocka_unit_test(sglang_gets_no_model_that_a_label_names),
         cmocka_unit_test(a_stale_list_is_avoided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
