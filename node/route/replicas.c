@@ -425,7 +425,7 @@ bool node_router_models_none(struct node_router *r, unsigned replica, unsigned s
     k->list_status = (uint16_t)status;
     if (node_models_listed(r->models, replica) || k->models_stale)
         node_models_unknow(r->models, replica);
-    node_router_context_listed(r, replica, 0);
+    (void)node_router_context_listed(r, replica, 0);
     if (k->model_len > 0)
         node_router_model_label_take(r, replica);
     return news && !node_models_listed(r->models, replica);

@@ -275,14 +275,21 @@ void node_router_model_adapter(struct node_router *r, struct slice model, struct
  * for others too, until it lists all of them. */
 void node_router_models_cut(struct node_router *r, unsigned replica);
 /* Its context length in tokens by its list of models, and by SGLang's /server_info; 0: they do not
- * say. A label stands above both. */
-void node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
+ * say. A label stands above both. True: it listed another one before, so that it was started anew,
+ * and what /server_info told no longer counts. */
+bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens);
 /* What is known of all that; 0: nothing. */
 uint32_t node_router_context(const struct node_router *r, unsigned replica);
 /* The replica said that the request is longer than its context: whether another one that serves it,
- * up or not, has a longer one; MAYBE: one of the two is not known. */
-enum node_longer { NODE_LONGER_NONE, NODE_LONGER_MAYBE, NODE_LONGER_SURELY };
+ * up or not, has a longer one; MAYBE: one of the two is not known; IF_ANEW: none had when it listed
+ * its models last, but one is up that may list another context by now. */
+enum node_longer {
+    NODE_LONGER_NONE,
+    NODE_LONGER_IF_ANEW,
+    NODE_LONGER_MAYBE,
+    NODE_LONGER_SURELY
+};
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms);
 /* The replica said that the request is longer than its context. Its context is known, and by all

@@ -267,10 +267,15 @@ void node_router_contexts_follow(struct node_router *r)
     }
 }
 
-void node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens)
+bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens)
 {
-    node_router_replica_at(r, replica)->context_listed = tokens;
+    struct node_replica *k = node_router_replica_at(r, replica);
+    bool other = k->context_listed > 0 && tokens > 0 && k->context_listed != tokens;
+    k->context_listed = tokens;
+    if (other)
+        k->context_told = 0;
     node_router_contexts_follow(r);
+    return other;
 }
 
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens)
@@ -381,12 +386,16 @@ enum node_longer node_router_longer(struct node_router *r, const struct node_req
         const struct node_replica *other = &r->replicas[k];
         uint32_t there = context_of(r, k);
         bool shorter = here > 0 && there > 0 && there <= here;
-        if (other->absent || k == server || other->is_rank || shorter ||
+        if (other->absent || k == server || other->is_rank ||
             other->health == NODE_HEALTH_ROUTER || !node_replica_set_has(&serving, k))
             continue;
-        if (here > 0 && there > 0 && need.least <= there)
+        if (here > 0 && there > here && need.least <= there)
             return NODE_LONGER_SURELY;
-        longer = NODE_LONGER_MAYBE;
+        bool told = other->context_said > 0 || other->health != NODE_HEALTH_UP;
+        if (!shorter)
+            longer = NODE_LONGER_MAYBE;
+        else if (longer == NODE_LONGER_NONE && !told)
+            longer = NODE_LONGER_IF_ANEW;
     }
     return longer;
 }

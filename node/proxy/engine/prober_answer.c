@@ -296,7 +296,8 @@ static void models_done(struct prober_probe *p, const struct prober_lane *lane, 
         return;
     node_router_models_asked(proxy->config.router, p->replica, lane->begun_ms);
     err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
-    node_router_context_listed(proxy->config.router, p->replica, model_list_context(list));
+    if (node_router_context_listed(proxy->config.router, p->replica, model_list_context(list)))
+        p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
     for (unsigned i = 0; i < list->count; i++) {
         if (list->parents[i].len > 0)
             node_router_model_adapter(proxy->config.router, list->ids[i], list->parents[i]);

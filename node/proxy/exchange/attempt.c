@@ -356,7 +356,7 @@ static void look_over(struct deadline *d)
         return;
     int err = exchange_choose(x);
     if (err == 0 && x->looked_after)
-        count_retry(x, RETRY_MODEL);
+        count_retry(x, x->too_long ? RETRY_CONTEXT : RETRY_MODEL);
     follow_choice(x, err);
 }
 

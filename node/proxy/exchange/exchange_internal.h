@@ -57,6 +57,8 @@ struct node_engine_error;
  * came as an event. ERR_NOMEM: all is as it was. */
 MUST_USE int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
                                 const struct node_engine_error *said);
+/* It says that it depends on the replica: it is no evidence against that one, which is not in doubt. */
+void exchange_kept_says_why(struct exchange *x);
 /* It is held again: nobody else was asked. */
 void exchange_kept_unkeep(struct exchange *x);
 void exchange_kept_drop(struct exchange *x);
@@ -300,6 +302,10 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
  * model no longer counts, and the lists of all are read first if that may help. True: another
  * answer comes in place of this one, or has. False: it goes to the client as it is. */
 bool exchange_doubted(struct exchange *x);
+/* The request is longer than the replica's context, and no other listed a longer one. Those lists
+ * may be old: they are read anew, and it is tried at one that has a longer context by then. True:
+ * another answer comes in place of this one, or has. False: it goes to the client as it is. */
+bool exchange_too_long(struct exchange *x, const struct node_engine_error *said);
 /* A good answer has begun. */
 void exchange_accepted(struct exchange *x);
 
@@ -366,6 +372,9 @@ bool exchange_hold_waits(struct exchange *x);
 void exchange_hold_pass(struct exchange *x);
 /* The client gets a sign of life, and another attempt stays possible. False: this API has none. */
 bool exchange_hold_sign(struct exchange *x);
+/* Whether another replica may have a longer context than the one that refused the request as longer
+ * than its own, and is still to be asked; IF_ANEW: the lists are still to be read anew. */
+enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request);
 /* What waits of an error is as much of it as is ever looked at. */
 bool exchange_hold_is_long(const struct exchange *x);
 /* The answer is whole, or too long to wait for more. True: another one comes in its place, or has.

@@ -55,8 +55,7 @@ static bool may_fit_elsewhere(const struct exchange *x)
     exchange_describe(x, &request);
     bool adapter = node_router_replica_engine(router, x->decision.replica) == NODE_ENGINE_SGLANG &&
                    exchange_names_adapter(&request);
-    return adapter || (!x->too_long && node_router_longer(router, &request, x->decision.replica,
-                                                          x->proxy->now_ms) != NODE_LONGER_NONE);
+    return adapter || exchange_longer(x, &request) != NODE_LONGER_NONE;
 }
 
 bool exchange_body_decides(const struct exchange *x, unsigned status)

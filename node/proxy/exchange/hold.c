@@ -170,20 +170,34 @@ static bool judge_adapter(struct exchange *x)
     return true;
 }
 
-/* One with a longer context is asked, once. */
-static bool judge_context(struct exchange *x)
+/* One that refuses what fits by all that is known of it is no sign that the others' lists are old. */
+enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
+{
+    struct node_router *router = x->proxy->config.router;
+    unsigned here = x->decision.replica;
+    enum node_longer longer = node_router_longer(router, request, here, x->proxy->now_ms);
+    if (longer == NODE_LONGER_IF_ANEW)
+        return x->looked || node_router_context_doubted(router, request, here) ? NODE_LONGER_NONE
+                                                                               : longer;
+    return x->too_long ? NODE_LONGER_NONE : longer;
+}
+
+/* One with a longer context is asked, once; and once more if one has listed it since. */
+static bool judge_context(struct exchange *x, const struct node_engine_error *said)
 {
     struct node_router *router = x->proxy->config.router;
     struct node_request request;
-    if (x->too_long || x->answering || x->alive || x->dropped)
+    if (x->answering || x->alive || x->dropped)
         return false;
     exchange_describe(x, &request);
-    enum node_longer longer =
-        node_router_longer(router, &request, x->decision.replica, x->proxy->now_ms);
+    enum node_longer longer = exchange_longer(x, &request);
     if (longer == NODE_LONGER_NONE)
         return false;
+    uint32_t here = node_router_context(router, x->decision.replica);
     x->too_long = true;
-    x->context_over = node_router_context(router, x->decision.replica);
+    x->context_over = here > x->context_over ? here : x->context_over;
+    if (longer == NODE_LONGER_IF_ANEW)
+        return exchange_too_long(x, said);
     int err = exchange_rebook(x, NODE_OUTCOME_REJECTED);
     if (err == 0) {
         exchange_begin_anew(x, RETRY_CONTEXT);
@@ -237,12 +251,12 @@ static bool is_too_long(const struct exchange *x, unsigned status,
     return false;
 }
 
-/* True: another answer comes in place of this one, or has. */
+/* True: another answer comes in place of this one, or has. `said`: as of exchange_rejected(). */
 static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
-                          struct slice message)
+                          const struct node_engine_error *said, struct slice message)
 {
     if (says_too_long(400, error, message))
-        return judge_context(x);
+        return judge_context(x, said);
     return verdict_adapter_is_unknown(message) && judge_adapter(x);
 }
 
@@ -266,7 +280,7 @@ bool exchange_hold_judge(struct exchange *x)
         message = held_body(x);
     if (is_no_rank(x, x->status, message))
         return judge_rank(x);
-    if (x->status == 400 && whole && is_judged_400(x, &error, message))
+    if (x->status == 400 && whole && is_judged_400(x, &error, NULL, message))
         return true;
     struct verdict_judgement j = verdict_of_answer(x->status, message);
     if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->status, &error, message) &&
@@ -321,7 +335,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     read_event(x, &error);
     if (!x->alive && is_no_rank(x, error.status, slice_of_cstr(error.message)))
         return judge_rank(x);
-    if (error.status == 400 && is_judged_400(x, &error, slice_of_cstr(error.message)))
+    if (error.status == 400 && is_judged_400(x, &error, &error, slice_of_cstr(error.message)))
         return true;
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;

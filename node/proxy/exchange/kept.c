@@ -34,8 +34,21 @@ int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
     k->what = *what;
     k->life = node_router_replica_life(x->proxy->config.router, what->replica);
     k->open = true;
+    k->says_why = false;
     node_router_reject_doubt(x->proxy->config.router, what, true);
     return 0;
+}
+
+static void end_doubt(const struct exchange *x)
+{
+    if (x->kept.open && !x->kept.says_why)
+        node_router_reject_doubt(x->proxy->config.router, &x->kept.what, false);
+}
+
+void exchange_kept_says_why(struct exchange *x)
+{
+    end_doubt(x);
+    x->kept.says_why = true;
 }
 
 void exchange_kept_unkeep(struct exchange *x)
@@ -53,18 +66,18 @@ void exchange_kept_unkeep(struct exchange *x)
 void exchange_kept_drop(struct exchange *x)
 {
     struct exchange_kept *k = &x->kept;
-    if (k->open)
-        node_router_reject_doubt(x->proxy->config.router, &k->what, false);
+    end_doubt(x);
     k->open = false;
     if (k->bytes.cap > 0)
         buf_free(&k->bytes);
     k->bytes = (struct buf){0};
 }
 
-/* One that is known to reject what others accept says nothing of the request. */
+/* One that is known to reject what others accept says nothing of the request, unless it says why. */
 bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;
     return k->open && !x->alive && !x->answering &&
-           !node_router_rejects(x->proxy->config.router, k->what.replica, k->what.kind);
+           (k->says_why ||
+            !node_router_rejects(x->proxy->config.router, k->what.replica, k->what.kind));
 }

@@ -89,7 +89,8 @@ static bool try_first(struct exchange *x, const struct node_rejection *what,
     if (!worth || x->answering || x->alive || !exchange_reject_again(x) || !can_be_kept(x, said) ||
         exchange_kept_keep(x, what, said) != 0)
         return false;
-    x->kept.says_why = why != RETRY_REJECTED;
+    if (why != RETRY_REJECTED)
+        exchange_kept_says_why(x);
     if (try_elsewhere(x, what, why)) {
         exchange_begin_anew(x, why);
         return true;
@@ -192,6 +193,22 @@ bool exchange_doubted(struct exchange *x)
     exchange_forget_answer(x);
     exchange_answer_error(x, 503, slice_of("", 0), "No replica that serves this model is up.");
     return true;
+}
+
+bool exchange_too_long(struct exchange *x, const struct node_engine_error *said)
+{
+    struct node_rejection what = rejection_of(x, 400);
+    if (x->kept.open || !can_be_kept(x, said) || exchange_kept_keep(x, &what, said) != 0)
+        return false;
+    exchange_kept_says_why(x);
+    if (exchange_rebook(x, NODE_OUTCOME_REJECTED) == 0) {
+        exchange_begin_anew(x, RETRY_CONTEXT);
+        return true;
+    }
+    if (exchange_look_after(x))
+        return true;
+    exchange_hang_up(x);
+    return exchange_answer_kept(x);
 }
 
 void exchange_accepted(struct exchange *x)

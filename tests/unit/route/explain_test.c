@@ -91,8 +91,8 @@ static void rejections_of_other_requests_are_no_reason(void **state)
     struct node_rejection x = {
         .replica = 1, .kind = 8, .status = 401, .from = {.client = 7}, .sent_ms = START_MS};
     assert_true(node_router_reject_contradicted(r, &x, START_MS));
-    node_router_context_listed(r, 0, 1000000);
-    node_router_context_listed(r, 1, 100);
+    assert_false(node_router_context_listed(r, 0, 1000000));
+    assert_false(node_router_context_listed(r, 1, 100));
     struct node_request request = request_of(prompt(1, 4000));
     request.again = true;
     static const struct {

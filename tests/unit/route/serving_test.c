@@ -15,7 +15,7 @@ static struct node_router *router_of(const uint32_t *contexts, unsigned count)
     struct node_router *r = make("random", count);
     for (unsigned k = 0; k < count; k++) {
         assert_int_equal(node_router_models(r, k, &model, 1), ERR_OK);
-        node_router_context_listed(r, k, contexts[k]);
+        assert_false(node_router_context_listed(r, k, contexts[k]));
     }
     return r;
 }
@@ -118,7 +118,7 @@ static void a_full_long_one_is_waited_for(void **state)
         struct slice name = k == 0 ? SLICE("a:80") : SLICE("b:80");
         assert_int_equal(node_router_name(r, name, NODE_ENGINE_VLLM), (int)k);
         node_router_probed(r, k, true, false, START_MS);
-        node_router_context_listed(r, k, contexts[k]);
+        assert_false(node_router_context_listed(r, k, contexts[k]));
     }
     struct node_request request = long_request(40000, 0);
     struct node_decision d, none;
@@ -149,7 +149,26 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
     alone_destroy(r);
     r = router_of((const uint32_t[]){SHORT, SHORT}, 2);
     request = long_request(500, 0);
+    assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_IF_ANEW);
+    struct node_labels labels = {.context_tokens = SHORT};
+    node_router_labels(r, 1, &labels); /* whatever it lists */
     assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_NONE);
+    assert_int_equal(node_router_longer(r, &request, 1, START_MS), NODE_LONGER_IF_ANEW);
+    node_router_probed(r, 0, false, true, START_MS); /* it cannot be asked */
+    assert_int_equal(node_router_longer(r, &request, 1, START_MS), NODE_LONGER_NONE);
+    alone_destroy(r);
+}
+
+/* It was started anew, so what /server_info said was of another process. */
+static void another_list_ends_what_server_info_told(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of((const uint32_t[]){SHORT}, 1);
+    node_router_context_told(r, 0, 1000);
+    assert_false(node_router_context_listed(r, 0, SHORT));
+    assert_int_equal(node_router_context(r, 0), 1000);
+    assert_true(node_router_context_listed(r, 0, LONG));
+    assert_int_equal(node_router_context(r, 0), LONG);
     alone_destroy(r);
 }
 
@@ -161,7 +180,7 @@ static void a_label_is_above_what_engines_say(void **state)
     assert_int_equal(node_router_context(r, 0), LONG);
     node_router_context_told(r, 0, SHORT);
     assert_int_equal(node_router_context(r, 0), SHORT);
-    node_router_context_listed(r, 0, 0);
+    assert_false(node_router_context_listed(r, 0, 0));
     assert_int_equal(node_router_context(r, 0), SHORT);
     struct node_labels labels = {.context_tokens = 32768};
     node_router_labels(r, 0, &labels);
@@ -401,7 +420,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     (void)state;
     struct node_router *r = make("random", 1);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
-    node_router_context_listed(r, 0, SHORT);
+    assert_false(node_router_context_listed(r, 0, SHORT));
     assert_true(node_router_models_none(r, 0, 404)); /* it is another one */
     assert_true(!knows(r, "m") && !node_router_models_listed(r, 0));
     assert_int_equal(node_router_context(r, 0), 0);
@@ -520,6 +539,7 @@ int main(void)
         cmocka_unit_test(where_no_longer_one_is_up_the_short_one_is_tried),
         cmocka_unit_test(a_full_long_one_is_waited_for),
         cmocka_unit_test(who_refused_it_says_how_long_the_next_one_must_be),
+        cmocka_unit_test(another_list_ends_what_server_info_told),
         cmocka_unit_test(a_label_is_above_what_engines_say),
         cmocka_unit_test(what_goes_by_load_is_only_preferred),
         cmocka_unit_test(explain_says_which_context_is_too_short),

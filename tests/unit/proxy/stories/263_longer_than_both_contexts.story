@@ -1,4 +1,5 @@
-# The longer one refuses it too: once is enough, and its words are the truth.
+# The longer one refuses it too: once is enough, and its words are the truth, unless the lists, which are
+# read anew, have a longer one by then.
 replicas 2
 probes
 
@@ -18,6 +19,13 @@ start
     to 2a: GET /v1/models HTTP/1.1
 2a answers 200 {"object":"list","data":[{"id":"m","max_model_len":8192}]}
 A connects
+wait 1000
+    to 1a: GET /metrics HTTP/1.1
+    to 2a: GET /metrics HTTP/1.1
+1a answers 404 {}
+    log replica_metrics_unknown
+2a answers 404 {}
+    log replica_metrics_unknown
 A posts /v1/completions {"model":"m","prompt":"x"}
     connect 1b
     book A at 1
@@ -30,8 +38,12 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2b accepts
     to 2b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 2b answers 400 {"error":{"message":"This model's maximum context length is 8192 tokens.","code":400}}
+    to 1a: GET /v1/models HTTP/1.1
+    to 2a: GET /v1/models HTTP/1.1
+    release A at 2
+1a answers 200 {"object":"list","data":[{"id":"m","max_model_len":4096}]}
+2a answers 200 {"object":"list","data":[{"id":"m","max_model_len":8192}]}
     to A: HTTP/1.1 400 X; Content-Length: 86 "{\"error\":{\"message\":\"This model's maximum context length is 8192 tokens.\",\"code\":400}}"
     log request
-    release A at 2
 counters
     requests 1, retries 1, 4xx 1
