@@ -21,7 +21,8 @@ static const struct row {
     /* vLLM V1, 0.9 to 0.33: module vllm.v1.metrics.loggers, the `record` of PrometheusStatLogger,
      * which runs for each batch of outputs that comes from the core. The statistics of an iteration
      * come with outputs only, those of the scheduler with each step: a chunk of a prompt moves
-     * nothing but the usage, which is not rounded. */
+     * nothing but the usage, which is not rounded. request_success_total says no more than the
+     * tokens: it moves with the last of an answer. */
     {VLLM("generation_tokens_total"), {0}, COUNTER, STEP},
     {VLLM("iteration_tokens_total_count"), {0}, COUNTER, STEP},
     {VLLM("inter_token_latency_seconds_count"), {0}, COUNTER, STEP},   /* 0.10.2 and later */
@@ -30,6 +31,7 @@ static const struct row {
     {VLLM("gpu_cache_usage_perc"), {0}, GAUGE, STEP},                  /* before 0.12 */
     {VLLM("prompt_tokens_total"), {0}, COUNTER, REQUEST},              /* with the first token */
     {VLLM("prefix_cache_queries_total"), {0}, COUNTER, REQUEST}, /* when it is scheduled first */
+    {VLLM("gpu_prefix_cache_queries_total"), {0}, COUNTER, REQUEST}, /* the same, before 0.12 */
     {VLLM("num_preemptions_total"), {0}, COUNTER, REQUEST},
     /* SGLang 0.4 to 0.5.23. Its server counts tokens when a request ends, and the gaps between the
      * pieces that its scheduler hands over (module srt.managers.tokenizer_manager): before any
@@ -52,7 +54,7 @@ _Static_assert(sizeof ROWS / sizeof ROWS[0] == NODE_WORK_SIGNS, "a place for eac
 _Static_assert(NODE_WORK_TOLD == NODE_WORK_SIGNS - 1, "the last row");
 _Static_assert(NODE_WORK_SIGNS <= 32, "a bit for each row");
 
-enum { SGLANG_FIRST = 9 };
+enum { SGLANG_FIRST = 10 };
 
 bool node_work_names(struct slice name)
 {

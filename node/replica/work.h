@@ -28,8 +28,8 @@
 #include "base/slice.h"
 
 enum {
-    NODE_WORK_SIGNS = 18,     /* rows of the table */
-    NODE_WORK_TOLD = 17,      /* the last of them: what another router tells (scraped.h) */
+    NODE_WORK_SIGNS = 19,     /* rows of the table */
+    NODE_WORK_TOLD = 18,      /* the last of them: what another router tells (scraped.h) */
     NODE_WORK_LOWER_MAX = 3,  /* readings in a row below the most, from which it counts anew */
     NODE_WORK_TELL_MS = 3000, /* tokens of ours are reported at most so often */
 };
@@ -42,10 +42,10 @@ struct node_work_reading {
 #define NODE_WORK_UNKNOWN                                                                          \
     {                                                                                              \
         {                                                                                          \
-            -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                 \
+            -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1             \
         }                                                                                          \
     }
-_Static_assert(NODE_WORK_SIGNS == 18, "all of them are unknown there");
+_Static_assert(NODE_WORK_SIGNS == 19, "all of them are unknown there");
 
 /* What was read so far. Zeroed: nothing. */
 struct node_work_seen {

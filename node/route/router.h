@@ -284,12 +284,7 @@ uint32_t node_router_context(const struct node_router *r, unsigned replica);
 /* The replica said that the request is longer than its context: whether another one that serves it,
  * up or not, has a longer one; MAYBE: one of the two is not known; IF_ANEW: none had when it listed
  * its models last, but one is up that may list another context by now. */
-enum node_longer {
-    NODE_LONGER_NONE,
-    NODE_LONGER_IF_ANEW,
-    NODE_LONGER_MAYBE,
-    NODE_LONGER_SURELY
-};
+enum node_longer { NODE_LONGER_NONE, NODE_LONGER_IF_ANEW, NODE_LONGER_MAYBE, NODE_LONGER_SURELY };
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms);
 /* The replica said that the request is longer than its context. Its context is known, and by all

@@ -386,8 +386,8 @@ enum node_longer node_router_longer(struct node_router *r, const struct node_req
         const struct node_replica *other = &r->replicas[k];
         uint32_t there = context_of(r, k);
         bool shorter = here > 0 && there > 0 && there <= here;
-        if (other->absent || k == server || other->is_rank ||
-            other->health == NODE_HEALTH_ROUTER || !node_replica_set_has(&serving, k))
+        if (other->absent || k == server || other->is_rank || other->health == NODE_HEALTH_ROUTER ||
+            !node_replica_set_has(&serving, k))
             continue;
         if (here > 0 && there > here && need.least <= there)
             return NODE_LONGER_SURELY;

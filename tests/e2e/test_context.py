@@ -154,6 +154,26 @@ class Refused(Clustered):
         self.asked(nodes, CHAT, {"model": "m", "messages": [message("user", "x")]}, 12)
         self.assertGreater(len(short.requests), 0)
 
+    def test_the_short_one_is_started_anew_with_more(self):
+        """Too quickly to be noticed: what the longest refuses has the lists read anew."""
+        short, long = self.engines(VLLM)
+        lengths = {short: 1000, long: SHORT}
+        for e in lengths:
+            e.probes["/v1/models"] = lambda asked, e=e: asked.send(answer_json(
+                {"object": "list", "data": [{"id": "m", "owned_by": "vllm", "max_model_len": lengths[e]}]}))
+        short.replies(answer_json({"choices": [], "usage": {"prompt_tokens": 5000, "completion_tokens": 1}}))
+        long.replies(answer_json(VLLM, 400))
+        r = self.router([short, long], "--policy", "round_robin")
+        wait_for(lambda: all(k["context_tokens"] for k in r.admin("GET", "/replicas").json), "the contexts")
+        body = {"model": "m", "messages": [message("user", words(1, 20))], "max_tokens": 9000}
+        got = self.client(r).post(CHAT, body)
+        self.assertEqual((got.status, got.json), (400, VLLM), got)
+        lengths[short] = LONG
+        for _ in range(3):
+            got = self.client(r).post(CHAT, body)
+            self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, short.name), got)
+        self.assertEqual((len(long.requests), r.metric('retries_total{reason="context"}')), (2, 1))
+
     def test_other_400s_are_the_clients(self):
         short, long = self.engines({"error": {"message": "temperature must be non-negative", "code": 400}})
         long.replies(answer_json({"error": {"message": "temperature must be non-negative", "code": 400}}, 400))

@@ -279,8 +279,30 @@ class Zero(Clustered):
         self.assertEqual((got.status, got.get("retry-after"), got.get("x-grapevine-reason")),
                          (503, "1", "no_replica"), got)
         self.assertEqual(self.ask(r, "org/zero:adapter").status, 503)
+        got = r.get("/v1/models/org/zero")
+        self.assertEqual((got.status, got.get("retry-after"), got.get("x-grapevine-reason")),
+                         (503, "1", "no_replica"), got)
+        self.assertEqual(r.get("/v1/models/typo").status, 404)
+        self.assertEqual([m["id"] for m in r.get("/v1/models").json["data"]], ["m"])  # what engines list
         self.assertEqual(self.ask(r, "typo").status, 404)
         self.assertEqual(self.ask(r, "m").status, 200)
+
+    def test_an_sglang_beside_it(self):
+        """It serves whatever name it is asked for, but not what a label says is another one's."""
+        e = self.engine(models=("m",))
+        e.probes["/v1/models"] = lambda asked: asked.send(answer_json(
+            {"object": "list", "data": [{"id": "m", "owned_by": "sglang"}]}))
+        r = self.router([e], "--replica-dns",
+                        "zero.invalid:%d#model=zero#engine=vllm" % closed_port())
+        for path in (CHAT, "/v1/messages"):
+            for stream in (False, True):
+                ask = lambda model: self.client(r).post(path, {"model": model, "stream": stream, "max_tokens": 1,
+                                                               "messages": [message("user", "x")]})
+                got = ask("zero")
+                self.assertEqual((got.status, got.get("retry-after")), (503, "1"), got)
+                self.assertEqual([ask(name).status for name in ("default", "m:adapter")], [200, 200])
+        why = r.admin("POST", "/explain", json.dumps({"model": "zero", "messages": []}).encode()).json["left_out"]
+        self.assertEqual([k["why"] for k in why], ["does not serve the model"])
 
     def test_a_file_and_the_settings_name_models(self):
         path = os.path.join(self.folder.name, "replicas")

@@ -41,6 +41,7 @@ static void each_sign_moves(void **state)
         {VLLM, "vllm:gpu_cache_usage_perc{engine=\"0\"}", true},
         {VLLM, "vllm:prompt_tokens_total{engine=\"0\"}", false},
         {VLLM, "vllm:prefix_cache_queries_total{engine=\"0\"}", false},
+        {VLLM, "vllm:gpu_prefix_cache_queries_total{engine=\"0\"}", false},
         {VLLM, "vllm:num_preemptions_total{engine=\"0\"}", false},
         {SGLANG, "sglang:realtime_tokens_total{mode=\"decode\",tp_rank=\"0\"}", true},
         {SGLANG, "sglang:realtime_tokens_total{mode=\"prefill_compute\",tp_rank=\"0\"}", true},
