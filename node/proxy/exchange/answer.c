@@ -102,7 +102,7 @@ bool exchange_answer_kept(struct exchange *x)
     exchange_forget_answer(x);
     exchange_kept_drop(x);
     x->outcome = NODE_OUTCOME_REJECTED;
-    if (k->is_event) {
+    if (k->is_error) {
         exchange_answer_engine_error(x, k->what.status, head.at, rest.at);
     } else {
         x->status = k->what.status;

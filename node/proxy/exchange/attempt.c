@@ -56,32 +56,17 @@ bool exchange_is_ours(int err)
 
 /* --- whether another attempt may be made ---------------------------------------------------- */
 
-/* Doing it twice is as good as doing it once (RFC 9110, section 9.2.2). */
-static bool is_idempotent(enum http_method method)
-{
-    switch (method) {
-    case HTTP_METHOD_GET:
-    case HTTP_METHOD_HEAD:
-    case HTTP_METHOD_OPTIONS:
-    case HTTP_METHOD_PUT:
-    case HTTP_METHOD_DELETE:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Computing a prompt twice changes nothing but the load. */
 static bool may_be_done_twice(const struct exchange *x)
 {
-    return x->asking || is_idempotent(x->method) || exchange_computes(x->route.kind);
+    return x->asking || exchange_is_idempotent(x->method) || exchange_computes(x->route.kind);
 }
 
 /* When an engine is silent for so long that time is up, it has most likely queued the prompt: a
  * second one would queue it again. */
 static bool is_safe(const struct exchange *x)
 {
-    return !x->reached || is_idempotent(x->method) || BUG(DEED_TWICE) ||
+    return !x->reached || exchange_begins_nothing(x->method, x->judged) || BUG(DEED_TWICE) ||
            (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
 }
 

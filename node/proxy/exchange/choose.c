@@ -87,10 +87,12 @@ bool exchange_only_there(const struct exchange *x)
     return stored && !x->asking_around;
 }
 
-bool exchange_reject_again(const struct exchange *x)
+bool exchange_reject_again(const struct exchange *x, unsigned status)
 {
-    return exchange_computes(x->route.kind) && !x->dropped && x->request.body->complete &&
-           !x->suspect.died && x->retries < x->proxy->config.options->retries_max &&
+    bool safe = exchange_computes(x->route.kind) || exchange_begins_nothing(x->method, status);
+    return safe && exchange_weighs_rejections(x->route.kind) && !x->dropped &&
+           x->request.body->complete && !x->suspect.died &&
+           x->retries < x->proxy->config.options->retries_max &&
            exchange_stored_response(x).len == 0;
 }
 
@@ -106,7 +108,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .too_long = x->too_long,
                                  .context_over = x->context_over,
                                  .kind = exchange_reject_kind(x),
-                                 .again = exchange_reject_again(x),
+                                 .again = exchange_reject_again(x, 401),
                                  .no_guess = x->looked || x->attempts > 0,
                                  .rejected = x->kept.open,
                                  .model_likely = x->model_likely};

@@ -30,7 +30,8 @@ enum {
     EXCHANGE_ROUTERS_MAX = 3,              /* that a request has passed before; then 508 */
     EXCHANGE_FREE_RETRIES_MAX = 8,         /* after connections that failed */
     EXCHANGE_HELD_MAX = 64 * 1024,         /* bytes of an answer; a longer one goes out as it is */
-    EXCHANGE_HELD_ERROR_MAX = 8 * 1024,    /* of an error */
+    EXCHANGE_HELD_ERROR_MAX = 8 * 1024,    /* of an error; EXCHANGE_HELD_MAX where a longer context
+                                              may help: engines repeat the prompt there */
     /* Of an answer that is decoded, in one event: a read that had shrunk to a sixteenth, some ms of
      * work. */
     EXCHANGE_UNPACK_TURN_BYTES = 1024 * 1024,
@@ -81,7 +82,8 @@ enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKE
 struct exchange_kept {
     bool open;
     bool says_why; /* that it depends on the replica: no evidence against that one */
-    bool is_event; /* it came as an event of a stream: what is kept is its type and message */
+    bool is_error; /* what is kept is its type and message: it came as an event of a stream, */
+    bool cut;      /* or was too long. Another rejection goes to the client in place of this one */
     bool last;     /* client->last, as the head that is kept says */
     struct node_rejection what;
     uint32_t life; /* of that replica then */
@@ -175,6 +177,7 @@ struct exchange {
     enum exchange_hold hold;
     struct buf held;
     size_t held_head;  /* bytes of it that are the head */
+    size_t held_max;   /* bytes of the body that may be held */
     bool alive;        /* a sign of life is with the client: the head of a stream */
     bool preamble_out; /* and events without tokens */
     bool follows;      /* the present attempt is a later one */

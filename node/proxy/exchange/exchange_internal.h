@@ -46,6 +46,13 @@ bool exchange_is_json(const struct http_head *head);
 bool exchange_names_model(enum http_path_kind kind);
 /* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
 bool exchange_computes(enum http_path_kind kind);
+/* Whether its rejections say something of a replica: nothing that only one of them has. */
+bool exchange_weighs_rejections(enum http_path_kind kind);
+/* Doing it twice is as good as doing it once (RFC 9110, section 9.2.2). */
+bool exchange_is_idempotent(enum http_method method);
+/* Whether a request that is rejected with that status has begun nothing, whatever it asks for: it
+ * may be sent again. */
+bool exchange_begins_nothing(enum http_method method, unsigned status);
 /* The kind of request by which replicas differ in what they accept (node/replica/reject.h). */
 uint8_t exchange_reject_kind(const struct exchange *x);
 
@@ -198,8 +205,8 @@ struct slice exchange_host_location(const struct exchange *x, const struct http_
 /* The stored response that the request asks for or continues: only its maker has it. Empty: none.
  */
 struct slice exchange_stored_response(const struct exchange *x);
-/* Whether it can be sent again if it is rejected. */
-bool exchange_reject_again(const struct exchange *x);
+/* Whether it can be sent again if it is rejected with that status. */
+bool exchange_reject_again(const struct exchange *x, unsigned status);
 /* Whether the router knows that only this replica can answer. */
 bool exchange_only_there(const struct exchange *x);
 /* Books a replica that was not tried yet. */
@@ -318,6 +325,9 @@ static inline bool exchange_names_adapter(const struct node_request *request)
 {
     return request->lora.len > 0 || slice_find(request->model, ':') < request->model.len;
 }
+/* Whether a 400 may say that its context is too short, or of SGLang that an adapter is not there,
+ * and another replica may serve the request. */
+bool exchange_may_fit_elsewhere(const struct exchange *x);
 /* Whether only the body of an answer of that status says whose failure it is. */
 bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* An answer of that status came. True: it is let go, because another replica is asked now, or the

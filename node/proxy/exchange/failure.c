@@ -45,8 +45,7 @@ static bool may_deny_the_model(const struct exchange *x)
     return request.model.len > 0;
 }
 
-/* A 400 may say that its context is too short, or of SGLang that an adapter is not there. */
-static bool may_fit_elsewhere(const struct exchange *x)
+bool exchange_may_fit_elsewhere(const struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
     struct node_request request;
@@ -63,7 +62,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
     if (x->request.to_head)
         return false;
     if (exchange_reject_waits(x, status) ||
-        (status == 400 && (x->decision.rank >= 0 || may_fit_elsewhere(x))))
+        (status == 400 && (x->decision.rank >= 0 || exchange_may_fit_elsewhere(x))))
         return true;
     return status == 404 ? may_deny_the_model(x)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);

@@ -5,7 +5,8 @@
  *            gets a sign of life of it, one that another attempt can follow unseen where the API
  *            lets it: then only a token, an error or the end commit the answer.
  *   BODY     an answer that comes at once, until it is whole.
- *   ERROR    an error whose body says whose it is: a 404 that may mean an unknown model, a 500.
+ *   ERROR    an error whose body says whose it is: a 404 that may mean an unknown model, a 500. Of a
+ *            long one the beginning decides, as soon as that much is there.
  *
  * What is gathered in one event is not copied if it goes out with that event. */
 #include "node/proxy/exchange/exchange_internal.h"
@@ -16,6 +17,11 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/suspect.h"
 #include "node/replica/engine_json.h"
+
+/* An engine that repeats the prompt says before or behind it what is wrong: so much of both ends
+ * of an error is read. Its own words are shorter, and a prompt that has such words in between is
+ * not taken for them. */
+enum { ENDS_BYTES = 1024 };
 
 /* --- what is held --------------------------------------------------------------------------- */
 
@@ -50,6 +56,9 @@ void exchange_hold_begin(struct exchange *x, const struct http_head *head)
     if (head->status / 100 == 2)
         note_model_served(x);
     x->hold = what_to_hold(x, head);
+    bool may_fit = head->status == 400 && exchange_may_fit_elsewhere(x);
+    x->held_max =
+        x->hold == EXCHANGE_HOLD_ERROR && !may_fit ? EXCHANGE_HELD_ERROR_MAX : EXCHANGE_HELD_MAX;
 }
 
 static struct slice held_body(const struct exchange *x)
@@ -69,8 +78,7 @@ bool exchange_hold_waits(struct exchange *x)
     bool over =
         x->hold == EXCHANGE_HOLD_STREAM &&
         (x->usage.first_token || x->usage.done || (x->usage.error_whole && !BUG(ERROR_EVENT_ENDS)));
-    return !over &&
-           keep(x, x->hold == EXCHANGE_HOLD_ERROR ? EXCHANGE_HELD_ERROR_MAX : EXCHANGE_HELD_MAX);
+    return !over && keep(x, x->held_max);
 }
 
 /* --- it goes on ----------------------------------------------------------------------------- */
@@ -230,10 +238,29 @@ static bool judge_rank(struct exchange *x)
     return true;
 }
 
-static bool says_too_long(unsigned status, const struct node_engine_error *error,
-                          struct slice message)
+/* `message`: it, or all that is held of the answer. */
+static bool says_too_long(const struct exchange *x, unsigned status,
+                          const struct node_engine_error *error, struct slice message)
 {
-    return status == 400 && (error->too_long || verdict_context_is_short(message));
+    struct slice end = held_body(x);
+    if (status != 400)
+        return false;
+    end = slice_skip(end, end.len > ENDS_BYTES ? end.len - ENDS_BYTES : 0);
+    message.len = message.len < ENDS_BYTES ? message.len : ENDS_BYTES;
+    return error->too_long || verdict_context_is_short(message) || verdict_context_is_short(end);
+}
+
+/* So long that its end is not known, which may say that the request is too long: engines repeat
+ * the prompt before that. A replica with a longer context knows, if the request may be that long.
+ */
+static bool may_be_too_long(struct exchange *x)
+{
+    struct node_router *router = x->proxy->config.router;
+    struct node_request request;
+    exchange_describe(x, &request);
+    return node_router_longer(router, &request, x->decision.replica, x->proxy->now_ms) ==
+               NODE_LONGER_SURELY &&
+           !node_router_context_doubted(router, &request, x->decision.replica);
 }
 
 /* That is no question for any other replica, but for one with a longer context. Unless the request
@@ -241,7 +268,7 @@ static bool says_too_long(unsigned status, const struct node_engine_error *error
 static bool is_too_long(const struct exchange *x, unsigned status,
                         const struct node_engine_error *error, struct slice message)
 {
-    if (!says_too_long(status, error, message))
+    if (!says_too_long(x, status, error, message))
         return false;
     struct node_request request;
     exchange_describe(x, &request);
@@ -253,9 +280,9 @@ static bool is_too_long(const struct exchange *x, unsigned status,
 
 /* True: another answer comes in place of this one, or has. `said`: as of exchange_rejected(). */
 static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
-                          const struct node_engine_error *said, struct slice message)
+                          const struct node_engine_error *said, struct slice message, bool whole)
 {
-    if (says_too_long(400, error, message))
+    if (says_too_long(x, 400, error, message) || (!whole && may_be_too_long(x)))
         return judge_context(x, said);
     return verdict_adapter_is_unknown(message) && judge_adapter(x);
 }
@@ -263,7 +290,7 @@ static bool is_judged_400(struct exchange *x, const struct node_engine_error *er
 bool exchange_hold_is_long(const struct exchange *x)
 {
     return x->hold == EXCHANGE_HOLD_ERROR &&
-           held_body(x).len + client_gathered_bytes(x->client) > EXCHANGE_HELD_ERROR_MAX;
+           held_body(x).len + client_gathered_bytes(x->client) > x->held_max;
 }
 
 bool exchange_hold_judge(struct exchange *x)
@@ -280,7 +307,7 @@ bool exchange_hold_judge(struct exchange *x)
         message = held_body(x);
     if (is_no_rank(x, x->status, message))
         return judge_rank(x);
-    if (x->status == 400 && whole && is_judged_400(x, &error, NULL, message))
+    if (x->status == 400 && is_judged_400(x, &error, NULL, message, whole))
         return true;
     struct verdict_judgement j = verdict_of_answer(x->status, message);
     if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->status, &error, message) &&
@@ -335,7 +362,8 @@ bool exchange_hold_judge_event(struct exchange *x)
     read_event(x, &error);
     if (!x->alive && is_no_rank(x, error.status, slice_of_cstr(error.message)))
         return judge_rank(x);
-    if (error.status == 400 && is_judged_400(x, &error, &error, slice_of_cstr(error.message)))
+    if (error.status == 400 &&
+        is_judged_400(x, &error, &error, slice_of_cstr(error.message), true))
         return true;
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;

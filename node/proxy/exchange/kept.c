@@ -3,32 +3,56 @@
  * or rejects them too, or the exchange ends. */
 #include "node/proxy/exchange/exchange_internal.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "node/replica/engine_json.h"
+
+static int keep_error(struct exchange_kept *k, const struct node_engine_error *said)
+{
+    buf_init(&k->bytes, 0);
+    int err = buf_append_cstr(&k->bytes, said->type);
+    err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
+    k->head = k->bytes.len; /* where the message begins */
+    err = err == 0 ? buf_append_cstr(&k->bytes, said->message) : err;
+    err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
+    if (err != 0)
+        buf_free(&k->bytes);
+    return err;
+}
+
+/* Of an answer that is too long to be kept: its beginning says what it is. */
+static int keep_beginning(struct exchange *x, unsigned status)
+{
+    struct node_engine_error error;
+    node_error_read(slice_skip(buf_slice(&x->held), x->held_head), &error);
+    if (error.message[0] == '\0')
+        (void)snprintf(error.message, sizeof error.message,
+                       "The replica answered %u, with more text than is kept.", status);
+    return keep_error(&x->kept, &error);
+}
 
 int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
                        const struct node_engine_error *said)
 {
     struct exchange_kept *k = &x->kept;
+    bool cut = said == NULL && x->held.len - x->held_head > EXCHANGE_HELD_ERROR_MAX;
     CHECK(!k->open && k->bytes.cap == 0);
-    if (said == NULL) {
+    int err = 0;
+    if (cut) {
+        err = keep_beginning(x, what->status);
+    } else if (said != NULL) {
+        err = keep_error(k, said);
+    } else {
         k->bytes = x->held;
         k->head = x->held_head;
         x->held = (struct buf){0};
         x->held_head = 0;
-    } else {
-        buf_init(&k->bytes, 0);
-        int err = buf_append_cstr(&k->bytes, said->type);
-        err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
-        k->head = k->bytes.len; /* where the message begins */
-        err = err == 0 ? buf_append_cstr(&k->bytes, said->message) : err;
-        err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
-        if (err != 0) {
-            buf_free(&k->bytes);
-            return err;
-        }
     }
-    k->is_event = said != NULL;
+    if (err != 0)
+        return err;
+    k->is_error = cut || said != NULL;
+    k->cut = cut;
     k->framing = x->out_framing;
     k->last = x->client->last;
     k->what = *what;
@@ -55,7 +79,7 @@ void exchange_kept_unkeep(struct exchange *x)
 {
     struct exchange_kept *k = &x->kept;
     CHECK(k->open);
-    if (!k->is_event) {
+    if (!k->is_error) {
         x->held = k->bytes;
         x->held_head = k->head;
         k->bytes = (struct buf){0};

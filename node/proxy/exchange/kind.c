@@ -53,6 +53,41 @@ bool exchange_computes(enum http_path_kind kind)
     return exchange_carries_prompt(kind) || kind == HTTP_PATH_MEDIA;
 }
 
+bool exchange_weighs_rejections(enum http_path_kind kind)
+{
+    return exchange_computes(kind) || kind == HTTP_PATH_JOBS || kind == HTTP_PATH_OTHER ||
+           kind == HTTP_PATH_PLAIN || kind == HTTP_PATH_STATUS;
+}
+
+bool exchange_is_idempotent(enum http_method method)
+{
+    switch (method) {
+    case HTTP_METHOD_GET:
+    case HTTP_METHOD_HEAD:
+    case HTTP_METHOD_OPTIONS:
+    case HTTP_METHOD_PUT:
+    case HTTP_METHOD_DELETE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool exchange_begins_nothing(enum http_method method, unsigned status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+    case 404:
+    case 405:
+    case 413:
+    case 422: /* of its form, before anything looks at what it asks for */
+        return true;
+    default:
+        return exchange_is_idempotent(method);
+    }
+}
+
 bool exchange_answers_tokens(enum http_path_kind kind)
 {
     return exchange_carries_prompt(kind) && kind != HTTP_PATH_PROMPT &&

@@ -7,6 +7,9 @@
  *                                     ├── rejected ──> confirmed: the client gets the first one
  *                                     └── no answer ─> nobody knows: the same
  *
+ * Of one that is too long to be kept only the beginning is. If another replica rejects the request
+ * too, the client gets that answer; if none answers, an error with that beginning.
+ *
  * Of a replica that is known to reject what others accept the client gets nothing, as long as
  * another one says anything at all. */
 #include "node/proxy/exchange/exchange_internal.h"
@@ -56,19 +59,18 @@ static bool is_worth_it(const struct exchange *x, const struct node_rejection *w
 
 bool exchange_reject_waits(const struct exchange *x, unsigned status)
 {
-    if (!is_rejection(status) || x->answering || x->alive || !exchange_reject_again(x))
+    if (!is_rejection(status) || x->answering || x->alive || !exchange_reject_again(x, status))
         return x->kept.open && is_rejection(status);
     struct node_rejection what = rejection_of(x, status);
     return x->kept.open || is_worth_it(x, &what);
 }
 
-/* All of it is held, so that it can be kept. */
+/* It is held, so that it can be kept. */
 static bool can_be_kept(const struct exchange *x, const struct node_engine_error *said)
 {
     if (said != NULL)
         return x->hold == EXCHANGE_HOLD_STREAM;
-    return x->hold == EXCHANGE_HOLD_ERROR && x->held_head > 0 &&
-           x->held.len - x->held_head <= EXCHANGE_HELD_ERROR_MAX;
+    return x->hold == EXCHANGE_HOLD_ERROR && x->held_head > 0;
 }
 
 /* A peer is asked. False: none is, and all is as it was but for the booking. */
@@ -86,8 +88,8 @@ static bool try_first(struct exchange *x, const struct node_rejection *what,
                       const struct node_engine_error *said, enum verdict_reason why)
 {
     bool worth = why != RETRY_REJECTED || is_worth_it(x, what);
-    if (!worth || x->answering || x->alive || !exchange_reject_again(x) || !can_be_kept(x, said) ||
-        exchange_kept_keep(x, what, said) != 0)
+    if (!worth || x->answering || x->alive || !exchange_reject_again(x, what->status) ||
+        !can_be_kept(x, said) || exchange_kept_keep(x, what, said) != 0)
         return false;
     if (why != RETRY_REJECTED)
         exchange_kept_says_why(x);
@@ -124,7 +126,7 @@ static bool judge_second(struct exchange *x, const struct node_rejection *what)
     }
     if (!is_caught(x, what) && !x->kept.says_why)
         node_router_reject_confirmed(router, &first, what->replica);
-    if (!exchange_kept_stands(x)) {
+    if (!exchange_kept_stands(x) || x->kept.cut) {
         exchange_kept_drop(x);
         return false;
     }
@@ -150,7 +152,7 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
         return judge_second(x, &what);
     if (try_first(x, &what, said, why))
         return true;
-    if (exchange_computes(x->route.kind) && !x->asking)
+    if (exchange_weighs_rejections(x->route.kind) && !x->asking)
         node_router_reject_passed(x->proxy->config.router, &what);
     return false;
 }
@@ -216,7 +218,7 @@ void exchange_accepted(struct exchange *x)
     struct node_router *router = x->proxy->config.router;
     struct exchange_kept *k = &x->kept;
     struct node_request request;
-    if (!exchange_computes(x->route.kind))
+    if (!exchange_weighs_rejections(x->route.kind) || x->asking)
         return;
     bool same = k->open && k->what.replica == x->decision.server;
     bool lives = k->open && k->life == node_router_replica_life(router, k->what.replica);

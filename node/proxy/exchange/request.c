@@ -225,7 +225,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
         exchange_skim_begin(x);
     exchange_read_session(x, head);
     exchange_read_agent(x, head);
-    if (exchange_computes(x->route.kind))
+    if (exchange_weighs_rejections(x->route.kind))
         x->client_id = exchange_key_client(x, head);
     exchange_host_note(x, head->host);
     return write_upstream_head(x, head, has_body);
