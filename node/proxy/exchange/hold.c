@@ -250,19 +250,6 @@ static bool says_too_long(const struct exchange *x, unsigned status,
     return error->too_long || verdict_context_is_short(message) || verdict_context_is_short(end);
 }
 
-/* So long that its end is not known, which may say that the request is too long: engines repeat
- * the prompt before that. A replica with a longer context knows, if the request may be that long.
- */
-static bool may_be_too_long(struct exchange *x)
-{
-    struct node_router *router = x->proxy->config.router;
-    struct node_request request;
-    exchange_describe(x, &request);
-    return node_router_longer(router, &request, x->decision.replica, x->proxy->now_ms) ==
-               NODE_LONGER_SURELY &&
-           !node_router_context_doubted(router, &request, x->decision.replica);
-}
-
 /* That is no question for any other replica, but for one with a longer context. Unless the request
  * fits by all that is known: then it is a rejection like any other. */
 static bool is_too_long(const struct exchange *x, unsigned status,
@@ -280,9 +267,9 @@ static bool is_too_long(const struct exchange *x, unsigned status,
 
 /* True: another answer comes in place of this one, or has. `said`: as of exchange_rejected(). */
 static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
-                          const struct node_engine_error *said, struct slice message, bool whole)
+                          const struct node_engine_error *said, struct slice message)
 {
-    if (says_too_long(x, 400, error, message) || (!whole && may_be_too_long(x)))
+    if (says_too_long(x, 400, error, message))
         return judge_context(x, said);
     return verdict_adapter_is_unknown(message) && judge_adapter(x);
 }
@@ -307,7 +294,7 @@ bool exchange_hold_judge(struct exchange *x)
         message = held_body(x);
     if (is_no_rank(x, x->status, message))
         return judge_rank(x);
-    if (x->status == 400 && is_judged_400(x, &error, NULL, message, whole))
+    if (x->status == 400 && is_judged_400(x, &error, NULL, message))
         return true;
     struct verdict_judgement j = verdict_of_answer(x->status, message);
     if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->status, &error, message) &&
@@ -362,8 +349,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     read_event(x, &error);
     if (!x->alive && is_no_rank(x, error.status, slice_of_cstr(error.message)))
         return judge_rank(x);
-    if (error.status == 400 &&
-        is_judged_400(x, &error, &error, slice_of_cstr(error.message), true))
+    if (error.status == 400 && is_judged_400(x, &error, &error, slice_of_cstr(error.message)))
         return true;
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;

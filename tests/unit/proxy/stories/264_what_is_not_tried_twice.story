@@ -1,4 +1,4 @@
-# A rejection of what must not be done twice goes to the client as it is; so does one of what only its
+# A rejection of what may have been done goes to the client as it is; so does one of what only its
 # maker can answer.
 replicas 2
 set other-paths pass
@@ -8,8 +8,8 @@ A posts /v1/unknown {"model":"m"}
     book A at 1
 1a accepts
     to 1a: POST /v1/unknown HTTP/1.1; Content-Length: 13 "{\"model\":\"m\"}"
-1a answers 403 {"error":"Forbidden"}
-    to A: HTTP/1.1 403 X; Content-Length: 21 "{\"error\":\"Forbidden\"}"
+1a answers 400 {"error":"bad"}
+    to A: HTTP/1.1 400 X; Content-Length: 15 "{\"error\":\"bad\"}"
     log request
     release A at 1
 A posts /v1/responses {"model":"m","input":"x","previous_response_id":"resp_1"}
