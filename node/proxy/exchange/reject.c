@@ -162,7 +162,7 @@ static bool is_of_no_engine(struct exchange *x, const struct node_request *reque
 {
     const struct node_router *router = x->proxy->config.router;
     return request->model.len > 0 && request->replica_wanted < 0 && !x->kept.open &&
-           !x->answering && !x->alive && exchange_reject_again(x) && can_be_kept(x, NULL) &&
+           !x->answering && !x->alive && exchange_reject_again(x, 404) && can_be_kept(x, NULL) &&
            !node_router_models_listed(router, x->decision.replica) &&
            !node_router_has_other(x->proxy->config.router, request, x->excluded,
                                   x->decision.replica, x->proxy->now_ms);
