@@ -81,9 +81,9 @@
       "open too long, drain", 15)                                                                  \
     X(CLIENTS_UNLIMITED, "more clients are served than connections-max", SERVICE, "limits", 15)    \
     X(END_UNTOLD, "the end of a stream is not passed on", SERVICE,                                 \
-      "needless cut, avoidable, malformed", 10)                                                    \
-    X(RARE_PIECE, "one piece of an answer in a thousand is lost", SERVICE, "bytes, needless cut",  \
-      20)                                                                                          \
+      "needless cut, avoidable, malformed, cut in a pause", 10)                                    \
+    X(RARE_PIECE, "one piece of an answer in a thousand is lost", SERVICE,                         \
+      "bytes, needless cut, cut in a pause", 20)                                                   \
     X(CUT_AT_PAUSE, "an answer is cut as soon as its engine is silent for a while", SERVICE,       \
       "cut in a pause, needless cut", 6)                                                           \
     X(REJECT_COUNTS_AS_SPARE, "a replica that rejects at once passes for one with room", SERVICE,  \
