@@ -60,14 +60,15 @@
       50)                                                                                          \
     X(RARE_RELAY, "a relay keeps one delta in a thousand for itself", CALM, "calm", 30)            \
     X(RETRY_ANSWERED, "an answer that has begun is tried elsewhere", SERVICE, "bytes, malformed",  \
-      50)                                                                                          \
+      25)                                                                                          \
     X(BOOKING_KEPT, "a booking stays when its client leaves", SERVICE, "bookings", 80)             \
-    X(BODY_LET_GO, "a body is let go while another try may need it", SERVICE, "_check()", 80)      \
+    X(BODY_LET_GO, "a body is let go while another try may need it", SERVICE, "_check(), bytes",   \
+      80)                                                                                          \
     X(STALE_ANSWER, "a connection waits for the next request with an answer under way", SERVICE,   \
       "stale answer, bytes, still running, avoidable, _check()", 10)                               \
     X(CUT_IS_WHOLE, "an answer that breaks off counts as whole", SERVICE, "bytes", 1)              \
     X(LIMIT_UNARMED, "nothing limits how long an engine may be silent", SERVICE,                   \
-      "silent too long, open too long, drain", 15)                                                 \
+      "silent too long, open too long, drain", 2)                                                  \
     X(DRAIN_CUTS, "a drain closes connections with a request under way", SERVICE,                  \
       "needless cut, avoidable, cut in a pause", 10)                                               \
     X(GONE_KEPT, "a client that left keeps its engine at work", SERVICE, "still running", 10)      \
@@ -80,9 +81,9 @@
       "open too long, drain", 15)                                                                  \
     X(CLIENTS_UNLIMITED, "more clients are served than connections-max", SERVICE, "limits", 15)    \
     X(END_UNTOLD, "the end of a stream is not passed on", SERVICE,                                 \
-      "needless cut, avoidable, malformed", 10)                                                    \
-    X(RARE_PIECE, "one piece of an answer in a thousand is lost", SERVICE, "bytes, needless cut",  \
-      20)                                                                                          \
+      "needless cut, avoidable, malformed, cut in a pause", 10)                                    \
+    X(RARE_PIECE, "one piece of an answer in a thousand is lost", SERVICE,                         \
+      "bytes, needless cut, cut in a pause", 20)                                                   \
     X(CUT_AT_PAUSE, "an answer is cut as soon as its engine is silent for a while", SERVICE,       \
       "cut in a pause, needless cut", 6)                                                           \
     X(REJECT_COUNTS_AS_SPARE, "a replica that rejects at once passes for one with room", SERVICE,  \

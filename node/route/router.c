@@ -285,6 +285,9 @@ static int candidates_find(struct node_router *r, const struct node_request *req
     int err = candidates_among(r, &fit, request, need, excluded, now_ms);
     if (err == ERR_UNREACHABLE && cut && need->over == 0)
         err = candidates_among(r, &serving, request, need, excluded, now_ms);
+    struct node_replica_set denied = serving;
+    if (err == ERR_UNREACHABLE && node_router_denied_too(r, request, &denied))
+        err = candidates_among(r, &denied, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
     bool unknown = request->replica_wanted < 0 && node_router_is_unknown(r, request, &serving);

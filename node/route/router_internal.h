@@ -386,6 +386,10 @@ void node_router_starts_take(struct node_router *r);
  * changed. */
 void node_router_asked_find(const struct node_router *r, const struct node_request *request,
                             uint64_t now_ms, struct node_replica_set *out);
+/* None of the set can be chosen: adds those that list the model and lately denied it. False: there
+ * are none. */
+bool node_router_denied_too(const struct node_router *r, const struct node_request *request,
+                            struct node_replica_set *set);
 /* None of these can be chosen: whether there is no reason to believe that a replica would serve the
  * model, now or when it is back. */
 bool node_router_is_unknown(const struct node_router *r, const struct node_request *request,

@@ -109,6 +109,24 @@ void node_router_asked_find(const struct node_router *r, const struct node_reque
         *out = serving;
 }
 
+bool node_router_denied_too(const struct node_router *r, const struct node_request *request,
+                            struct node_replica_set *set)
+{
+    struct node_replica_set serving;
+    bool any = false;
+    if (request->replica_wanted >= 0 || request->model_likely)
+        return false;
+    serving_find(r, request->model, &serving);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].absent || !node_replica_set_has(&serving, k) ||
+            node_replica_set_has(set, k) || !node_models_listed(r->models, k))
+            continue;
+        node_replica_set_add(set, k);
+        any = true;
+    }
+    return any;
+}
+
 static bool any_up_listed(const struct node_router *r)
 {
     for (unsigned k = 0; k < r->replica_count; k++) {

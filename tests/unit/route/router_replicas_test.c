@@ -384,6 +384,26 @@ static void a_replica_that_denied_a_model_is_passed_over(void **state)
     alone_destroy(r);
 }
 
+/* It may be mended since: it is asked before a request is refused, once. */
+static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct slice m = SLICE("m");
+    for (unsigned k = 0; k < 2; k++)
+        assert_int_equal(node_router_models(r, k, &m, 1), ERR_OK);
+    node_router_model_denied(r, 0, m, START_MS);
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 2);
+    node_router_probed(r, 1, false, true, START_MS); /* its port refuses */
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 1);
+    struct node_request request = request_of(NULL);
+    request.model = m;
+    request.model_likely = true;
+    struct node_decision d;
+    assert_int_not_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    alone_destroy(r);
+}
+
 static void a_refused_list_is_not_known_any_more(void **state)
 {
     (void)state;
@@ -529,6 +549,7 @@ int main(void)
         cmocka_unit_test(what_is_not_its_own_failure_makes_it_not_avoided),
         cmocka_unit_test(clients_cannot_take_the_fleet_down),
         cmocka_unit_test(a_replica_that_denied_a_model_is_passed_over),
+        cmocka_unit_test(one_that_denied_a_model_is_asked_where_no_other_can_be),
         cmocka_unit_test(a_refused_list_is_not_known_any_more),
         cmocka_unit_test(a_name_that_nobody_has_goes_to_sglang),
         cmocka_unit_test(an_adapter_goes_where_its_base_is),
