@@ -131,6 +131,18 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
 }
 
+/* One that refuses what fits by all that is known of it is no sign that others' lists are old. */
+enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
+{
+    struct node_router *router = x->proxy->config.router;
+    unsigned here = x->decision.replica;
+    enum node_longer longer = node_router_longer(router, request, here, x->proxy->now_ms);
+    if (longer == NODE_LONGER_IF_ANEW)
+        return x->looked || node_router_context_doubted(router, request, here) ? NODE_LONGER_NONE
+                                                                               : longer;
+    return x->too_long ? NODE_LONGER_NONE : longer;
+}
+
 bool exchange_look(struct exchange *x, void (*over)(struct deadline *d))
 {
     if (x->looked || !prober_look(x->proxy))

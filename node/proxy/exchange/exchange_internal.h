@@ -64,7 +64,7 @@ struct node_engine_error;
  * came as an event. ERR_NOMEM: all is as it was. */
 MUST_USE int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
                                 const struct node_engine_error *said);
-/* It says that it depends on the replica: it is no evidence against that one, which is not in doubt. */
+/* It says that it depends on the replica: no evidence against that one, which is in no doubt. */
 void exchange_kept_says_why(struct exchange *x);
 /* It is held again: nobody else was asked. */
 void exchange_kept_unkeep(struct exchange *x);
@@ -218,6 +218,9 @@ void exchange_exclude_other_engines(struct exchange *x);
 /* Replicas are asked for their lists of models; `over` is called when they have come, or time is
  * up. Once a request. False: there is nobody to ask, or they have just been asked. */
 bool exchange_look(struct exchange *x, void (*over)(struct deadline *d));
+/* Whether another replica may have a longer context than the one that refused the request as longer
+ * than its own, and is still to be asked; IF_ANEW: the lists are still to be read anew. */
+enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request);
 /* No replica gave an answer, and none is asked any more. What an engine said last is the truth of
  * it; else 504 if the last one's time was up, 503 if it was not reached, or 502, with the text
  * (NULL: how many were tried). */
@@ -382,9 +385,6 @@ bool exchange_hold_waits(struct exchange *x);
 void exchange_hold_pass(struct exchange *x);
 /* The client gets a sign of life, and another attempt stays possible. False: this API has none. */
 bool exchange_hold_sign(struct exchange *x);
-/* Whether another replica may have a longer context than the one that refused the request as longer
- * than its own, and is still to be asked; IF_ANEW: the lists are still to be read anew. */
-enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request);
 /* What waits of an error is as much of it as is ever looked at. */
 bool exchange_hold_is_long(const struct exchange *x);
 /* The answer is whole, or too long to wait for more. True: another one comes in its place, or has.

@@ -178,18 +178,6 @@ static bool judge_adapter(struct exchange *x)
     return true;
 }
 
-/* One that refuses what fits by all that is known of it is no sign that the others' lists are old. */
-enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
-{
-    struct node_router *router = x->proxy->config.router;
-    unsigned here = x->decision.replica;
-    enum node_longer longer = node_router_longer(router, request, here, x->proxy->now_ms);
-    if (longer == NODE_LONGER_IF_ANEW)
-        return x->looked || node_router_context_doubted(router, request, here) ? NODE_LONGER_NONE
-                                                                               : longer;
-    return x->too_long ? NODE_LONGER_NONE : longer;
-}
-
 /* One with a longer context is asked, once; and once more if one has listed it since. */
 static bool judge_context(struct exchange *x, const struct node_engine_error *said)
 {

@@ -97,7 +97,8 @@ void exchange_kept_drop(struct exchange *x)
     k->bytes = (struct buf){0};
 }
 
-/* One that is known to reject what others accept says nothing of the request, unless it says why. */
+/* One that is known to reject what others accept says nothing of the request, unless it says why.
+ */
 bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;
