@@ -265,13 +265,12 @@ static int host_parse(struct http_head *h)
     if (i == 0)
         return h->minor == 0 ? 0 : bad(h, "no Host");
     struct slice host = h->fields[i - 1].value;
-    bool in_target = h->host.len > 0; /* that one counts (RFC 9112, section 3.2.2) */
-    if (in_target && host.len == 0)   /* by the grammar a host may be empty */
+    bool in_target = h->host.len > 0; /* that one counts (RFC 9112, section 3.2.2), and this */
+    if (in_target && host.len == 0)   /* may be empty */
         return 0;
     if (!http_authority_is_valid(host))
         return bad(h, "malformed Host");
-    if (!in_target)
-        h->host = host;
+    h->host = in_target ? h->host : host;
     return 0;
 }
 

@@ -3,6 +3,10 @@
  * in its API's form, and then the cut: a body without its proper end. */
 #include "node/proxy/exchange/exchange_internal.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
 #include "http/error.h"
 
 /* --- what is counted ------------------------------------------------------------------------- */
@@ -154,6 +158,27 @@ static const char *cause_of(enum upstream_failure failure)
     default:
         return "broken";
     }
+}
+
+void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT])
+{
+    static const struct {
+        const char *limit, *text;
+    } own[] = {
+        {"request-timeout", "The request was not answered in the time that it has"},
+        {"queue-timeout", "No replica had room for the request in time"},
+        {"retry-budget", "The replica did not answer in time, and no retry is left"},
+    };
+    const char *text =
+        x->answering ? "The replica was silent for too long" : "The replica did not answer in time";
+    const char *limit = x->limit != NULL ? x->limit : "";
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        if (strcmp(own[i].limit, limit) == 0)
+            text = own[i].text;
+    }
+    int n = snprintf(out, EXCHANGE_LATE_TEXT, "%s%s%s%s%s.", text, limit[0] != '\0' ? " (" : "",
+                     limit, limit[0] != '\0' ? ")" : "", x->answering ? ": its answer is cut" : "");
+    CHECK(n > 0 && n < EXCHANGE_LATE_TEXT);
 }
 
 void exchange_end_cut(struct exchange *x, enum upstream_failure failure)

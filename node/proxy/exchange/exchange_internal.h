@@ -143,6 +143,11 @@ bool exchange_preflight(struct exchange *x, const struct http_head *head);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
 
+enum { EXCHANGE_LATE_TEXT = 128 };
+/* The error of a limit of time that has passed: it names the setting (`limit`), where one is the
+ * cause. For an error in place of an answer, and for an answer that is cut (`answering`). */
+void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT]);
+
 /* What went wrong at the replica, for metrics. */
 void exchange_count_failure(const struct exchange *x, enum upstream_failure failure);
 void exchange_count_status(const struct exchange *x, unsigned status);
@@ -179,10 +184,6 @@ void exchange_queue_served(struct exchange *x);
 /* How long silence may be before the first token, where the setting is "auto"; `ttft_s` is the
  * predicted time (0: nobody knows). While the engine shows work there is none. */
 uint64_t exchange_token_wait_ms(double ttft_s);
-enum { EXCHANGE_LATE_TEXT = 128 };
-/* What the client is told when a limit of time has passed: it names the setting (`limit`), where
- * one is the cause. For an error in place of an answer, and for one that is cut (`answering`). */
-void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT]);
 /* Whether the engine was seen to work lately: then being slow is no failure of it. */
 bool exchange_replica_moves(const struct exchange *x);
 /* Whether the first token was waited for so long at a replica that shows no sign of work that

@@ -1,12 +1,9 @@
 /* Limits of time: which one passed, when a first token may still be waited for, and what all that
  * says of the replica. */
-#include "base/check.h"
 #include "base/number.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Of upstream-first-token-timeout "auto". A prediction may be wrong by much, and a client that
  * waits is better off than one that is sent away from an engine that would have answered. */
@@ -16,27 +13,6 @@ static void passed(struct exchange *x, enum proxy_refusal refusal, const char *l
 {
     x->refusal = refusal;
     x->limit = limit;
-}
-
-void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT])
-{
-    static const struct {
-        const char *limit, *text;
-    } own[] = {
-        {"request-timeout", "The request was not answered in the time that it has"},
-        {"queue-timeout", "No replica had room for the request in time"},
-        {"retry-budget", "The replica did not answer in time, and no retry is left"},
-    };
-    const char *text =
-        x->answering ? "The replica was silent for too long" : "The replica did not answer in time";
-    const char *limit = x->limit != NULL ? x->limit : "";
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        if (strcmp(own[i].limit, limit) == 0)
-            text = own[i].text;
-    }
-    int n = snprintf(out, EXCHANGE_LATE_TEXT, "%s%s%s%s%s.", text, limit[0] != '\0' ? " (" : "",
-                     limit, limit[0] != '\0' ? ")" : "", x->answering ? ": its answer is cut" : "");
-    CHECK(n > 0 && n < EXCHANGE_LATE_TEXT);
 }
 
 bool exchange_replica_moves(const struct exchange *x)
