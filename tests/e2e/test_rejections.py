@@ -30,7 +30,9 @@ def with_tools(n=0):
 
 
 def error(status):
-    return answer_json({"error": {"message": "not here", "type": "E", "code": status}}, status)
+    """Some are longer than what a router keeps of an error."""
+    message = "not here" * (2000 if status % 2 else 1)
+    return answer_json({"error": {"message": message, "type": "E", "code": status}}, status)
 
 
 class Rejecting(Clustered):
