@@ -117,6 +117,7 @@ bool node_router_denied_too(const struct node_router *r, const struct node_reque
     if (request->replica_wanted >= 0 || request->model_likely)
         return false;
     serving_find(r, request->model, &serving);
+    named_elsewhere_remove(r, request, &serving);
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].absent || !node_replica_set_has(&serving, k) ||
             node_replica_set_has(set, k) || !node_models_listed(r->models, k))

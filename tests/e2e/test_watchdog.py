@@ -222,7 +222,7 @@ class Scripted(Case):
         self.assertEqual([(k["leaving"], k["avoided"], k["why"]) for k in shown],
                          [(True, True, "leaving")])
         _, out, _ = gvctl("replicas", admin=r.admin_port)
-        self.assertRegex(out, re.escape(sick.name) + r" +avoided +leaving ")
+        self.assertRegex(out, re.escape(sick.name) + r" +avoided +leaving:503 ")
         del sick.probes["/health"]
         r.wait_event("replica_stays")
         for i in range(4):

@@ -480,7 +480,7 @@ static struct hash128 arguments_of(const struct hash_secret *secret, const json_
     struct atom sum = {zero, 0};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *v = json_object_get(body, names[i]);
-        if (v != NULL && !json_is_null(v))
+        if (v != NULL && !json_is_null(v) && !(json_is_object(v) && json_object_size(v) == 0))
             model_add_member(secret, &sum, names[i], model_atom_of(secret, v));
     }
     return sum.digest;

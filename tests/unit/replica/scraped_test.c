@@ -84,7 +84,7 @@ static void work_that_one_reads_moves_it_for_all(void **state)
     struct node_replica first = make(2, 0), third = make(2, 2);
     struct node_scrape s = scrape_of(1000, 1700000000);
     for (unsigned i = 0; i < 5; i++, now += 1000) {
-        s.work.value[9] = 100 + i; /* sglang:realtime_tokens_total */
+        s.work.value[10] = 100 + i; /* sglang:realtime_tokens_total */
         struct crdt_learned told = reads(&first, &s, now);
         assert_int_equal(told.engine_work, 0); /* with all that is learned: learned.c */
         told.engine_work = first.work;
