@@ -8,7 +8,7 @@
 #                    one class or method of an end-to-end test, one test of a unit test
 #   ONLY="unit fuzz" only tests of these kinds: unit, fuzz, e2e, jepsen
 #   JOBS=2           unit tests and replays at once (default: as many as there are cores)
-#   LANES=4          end-to-end tests at once (default: twice that)
+#   LANES=4          end-to-end tests at once (default: three times that: they mostly wait)
 #   CI=true          a test that skips and is not in tests/skips.txt fails
 #   VERBOSE=1        show the output of passing tests too
 #   SLOW=3           a machine on which all takes so many times longer than on an idle one: limits grow
@@ -25,7 +25,7 @@ case $build in *asan | *cov) slowed=2 ;; esac
 export SLOW=${SLOW:-${slowed:-1}}
 limit=${TEST_SECONDS:-$((300 * ${SLOW%.*}))}
 jobs=${JOBS:-$(nproc)}
-lanes=${LANES:-$((2 * $(nproc)))}
+lanes=${LANES:-$((3 * $(nproc)))}
 filter=${FILTER:-}
 one_test= # of the one program that FILTER names
 case $filter in

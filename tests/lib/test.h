@@ -13,8 +13,8 @@
 
 #include "base/slice.h"
 
-/* Rounds of a test that draws or lists cases. Sanitizers take about six times as long, and find what
- * they look for in fewer. */
+/* Rounds of a test that draws or lists cases. Sanitizers take about six times as long, and find
+ * what they look for in fewer. */
 #ifdef __SANITIZE_ADDRESS__
 #define TEST_ROUNDS(n) (((n) + 3) / 4)
 #else

@@ -5,8 +5,8 @@
  *            gets a sign of life of it, one that another attempt can follow unseen where the API
  *            lets it: then only a token, an error or the end commit the answer.
  *   BODY     an answer that comes at once, until it is whole.
- *   ERROR    an error whose body says whose it is: a 404 that may mean an unknown model, a 500. Of a
- *            long one the beginning decides, as soon as that much is there.
+ *   ERROR    an error whose body says whose it is: a 404 that may mean an unknown model, a 500. Of
+ *            a long one the beginning decides, as soon as that much is there.
  *
  * What is gathered in one event is not copied if it goes out with that event. */
 #include "node/proxy/exchange/exchange_internal.h"
