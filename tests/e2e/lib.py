@@ -396,8 +396,15 @@ class Router(Process):
         wait_for(lambda: len({e["replica"] for e in self.events("replica_up")}) >= n,
                  "%d replicas up" % n)
         wanted = {m for r in self.replicas if isinstance(r, Engine) for m in r.models}
-        wait_for(lambda: wanted <= {m["id"] for m in self.get("/v1/models").json.get("data", [])},
-                 "models of the replicas")
+        wait_for(lambda: wanted <= self.models_told(), "models of the replicas")
+
+    def models_told(self):
+        """At the admin port, where it tells them: clients' requests count, and one that comes too soon has failed."""
+        if self.admin_port:
+            told = self.admin("GET", "/replicas")
+            if told.status == 200:
+                return {m for r in told.json for m in r["models"]["names"]}
+        return {m["id"] for m in self.get("/v1/models").json.get("data", [])}
 
     def get(self, path, port=None):
         c = Client(port or self.port)
