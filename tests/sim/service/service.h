@@ -456,6 +456,8 @@ struct service {
     bool goes_on;       /* that router has requests when the faults are over */
     uint64_t arrive_us; /* between two new clients, at most */
     uint64_t avoided_since_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX];
+    uint64_t avoided_most_ms[SERVICE_ROUTERS_MAX]
+                            [SERVICE_ENGINES_MAX]; /* as that reason may last */
     bool routers_fail;
     unsigned seconds;
     size_t kernel_bytes; /* of a stream, each way */

@@ -49,7 +49,11 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     const struct service_engine *e = &s->engines[engine];
     uint64_t now = s->world.now_us, most_ms;
     uint64_t *since_us = &s->avoided_since_us[router][engine];
+    uint64_t *before_ms = &s->avoided_most_ms[router][engine];
     const char *why = why_not(r, replica_of(r, e), &most_ms);
+    if (most_ms != *before_ms) /* another reason, which has its own time */
+        *since_us = now;
+    *before_ms = most_ms;
     /* That one has no answer is what it knows of the engine. */
     bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
     uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
