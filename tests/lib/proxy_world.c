@@ -320,7 +320,8 @@ static void settle(struct proxy_world *w)
         proxy_world_spare(true);
     note_bookings(w);
     proxy_check(w->proxy);
-    if (w->traced || w->stopped) /* it looks at the whole index */
+    enum { EVERY = 8 }; /* it looks at the whole index */
+    if (w->stopped || (w->traced && w->settled++ % EVERY == 0))
         node_router_check(w->node->router);
     if (proxy_world_spare != NULL)
         proxy_world_spare(false);

@@ -61,6 +61,7 @@ struct proxy_world {
     uint64_t now_ms;
     struct buf trace; /* of actions, one line each, since the test last cleared it */
     bool traced;
+    unsigned settled; /* times that all was done that an event led to */
     bool names;
     bool stopped;
     char peer[48];     /* whose the next connection is; "": 192.0.2.7, at admin 127.0.0.1 */
