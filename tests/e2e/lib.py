@@ -397,16 +397,26 @@ class Router(Process):
                  "%d replicas up" % n)
         wanted = {m for r in self.replicas if isinstance(r, Engine) for m in r.models}
         wait_for(lambda: wanted <= self.models_told(), "models of the replicas")
+        since = time.monotonic()
+        wait_for(lambda: not self.lists_awaited() or time.monotonic() > since + 1, "their lists")
 
-    def models_told(self):
-        """At the admin port, where it tells them: clients' requests count, and one that comes too soon has failed."""
+    def replicas_told(self):
+        """As the admin port has them; empty where it listens elsewhere, speaks TLS or wants a token."""
         try:
             told = self.admin("GET", "/replicas")
-            if told.status == 200:
-                return {m for r in told.json for m in r["models"]["names"]}
+            return told.json if told.status == 200 else []
         except (OSError, Cut, AssertionError):
-            pass  # it listens elsewhere, or speaks TLS
-        return {m["id"] for m in self.get("/v1/models").json.get("data", [])}
+            return []
+
+    def models_told(self):
+        """Not by a client's request where that can be: those count, and one that comes too soon has failed."""
+        told = self.replicas_told()
+        return {m for r in told for m in r["models"]["names"]} if told else {
+            m["id"] for m in self.get("/v1/models").json.get("data", [])}
+
+    def lists_awaited(self):
+        return [r for r in self.replicas_told() if r["health"] == "up" and not r["models"]["names"] and
+                r["models"]["list_status"] is None]
 
     def get(self, path, port=None):
         c = Client(port or self.port)
