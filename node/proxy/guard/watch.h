@@ -1,6 +1,6 @@
 /* The watchdog: what hangs is noticed, and what is stuck there moves.
  *
- * A few times a second it counts, for each replica, what is under way there and when it showed a
+ * Ten times a second it counts, for each replica, what is under way there and when it showed a
  * sign of life last (node/replica/health.h judges), asks the prober for a sign where none came for
  * a while, and goes through the connections. Two decisions have little to do with each other:
  *
