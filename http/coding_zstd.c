@@ -5,12 +5,15 @@
 
 #include "http/coding_internal.h"
 
-enum { ZSTD_WINDOW_LOG = 23 };
+enum {
+    ZSTD_WINDOW_LOG = 23,
+    HEADER_MAX = 18, /* bytes before a frame's first block (RFC 8878, section 3.1.1) */
+};
 _Static_assert(HTTP_CODING_WINDOW_MAX == 1 << ZSTD_WINDOW_LOG, "the same in two words");
 
 struct zstd {
     ZSTD_DCtx *z;
-    unsigned magic; /* bytes of the present frame's magic number that came, up to 4 */
+    unsigned begun; /* bytes of the present frame that came, up to HEADER_MAX */
     bool skippable; /* by the first of them */
 };
 
@@ -48,30 +51,31 @@ static int error_of(size_t result)
 }
 
 /* The library may know formats from before RFC 8878 as well, which nobody sends but to try it. */
-static bool is_magic(struct zstd *s, struct slice in)
+static bool is_magic(struct zstd *s, unsigned char c)
 {
     static const unsigned char frame[4] = {0x28, 0xb5, 0x2f, 0xfd};
     static const unsigned char skippable[4] = {0x50, 0x2a, 0x4d, 0x18}; /* to 0x5f */
-    for (size_t i = 0; i < in.len && s->magic < 4; i++, s->magic++) {
-        unsigned char c = (unsigned char)in.at[i];
-        if (s->magic == 0)
-            s->skippable = (c & 0xf0) == skippable[0];
-        unsigned char want = s->skippable ? skippable[s->magic] : frame[s->magic];
-        if (c != want && !(s->magic == 0 && s->skippable))
-            return false;
+    if (s->begun == 0) {
+        s->skippable = (c & 0xf0) == skippable[0];
+        return s->skippable || c == frame[0];
     }
-    return true;
+    return s->begun >= 4 || c == (s->skippable ? skippable : frame)[s->begun];
 }
 
 int http_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t *made,
                    bool *between)
 {
     struct zstd *s = state;
-    if (!is_magic(s, *in))
-        return ERR_SYNTAX;
     ZSTD_inBuffer from = {in->at, in->len, 0};
     ZSTD_outBuffer to = {.size = size};
     to.dst = out;
+    if (s->begun < HEADER_MAX && in->len > 0) {
+        /* Byte by byte: the library decodes a frame that it gets whole in another way, which judges
+         * its window and its size differently. */
+        if (!is_magic(s, (unsigned char)in->at[0]))
+            return ERR_SYNTAX;
+        from.size = 1;
+    }
     size_t left = ZSTD_decompressStream(s->z, &to, &from); /* at most to the end of a frame */
     *made = to.pos;
     *in = slice_skip(*in, from.pos);
@@ -81,7 +85,9 @@ int http_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t
         return ERR_OK;
     *between = left == 0;
     if (left == 0)
-        s->magic = 0;
+        s->begun = 0;
+    else if (s->begun < HEADER_MAX)
+        s->begun += (unsigned)from.pos;
     return ERR_OK;
 }
 

@@ -140,6 +140,24 @@ static void what_is_cut_or_followed_is_malformed(void **state)
     }
 }
 
+/* The library has a shortcut for frames that it gets whole, and judges them otherwise there. */
+static void pieces_do_not_change_the_verdict(void **state)
+{
+    (void)state;
+    /* 104 bytes are promised and none come; a window of 2^31 bytes, and a reserved block. */
+    static const char promised[] = "\x28\xb5\x2f\xfd\x20\x68\x01\x00\x00";
+    static const char window[] = "\x28\xb5\x2f\xfd\x40\xa8\x01\x00\x07\x00\x00";
+    size_t n = sizeof promised - 1, made;
+    memcpy(packed, promised, n);
+    int whole = decode(HTTP_CODING_ZSTD, n, ROOM, ROOM, &made);
+    for (size_t step = 1; step < n; step++)
+        assert_int_equal(decode(HTTP_CODING_ZSTD, n, step, ROOM, &made), whole);
+    n = sizeof window - 1;
+    memcpy(packed, window, n);
+    for (size_t step = 1; step <= n; step++)
+        assert_int_equal(decode(HTTP_CODING_ZSTD, n, step, ROOM, &made), ERR_RANGE);
+}
+
 static void a_bomb_is_stopped_early(void **state)
 {
     (void)state;
@@ -222,6 +240,7 @@ int main(void)
         cmocka_unit_test(bodies_come_out_as_they_were),
         cmocka_unit_test(several_members_are_one_body),
         cmocka_unit_test(what_is_cut_or_followed_is_malformed),
+        cmocka_unit_test(pieces_do_not_change_the_verdict),
         cmocka_unit_test(a_bomb_is_stopped_early),
         cmocka_unit_test(nothing_is_an_empty_answer),
         cmocka_unit_test(a_window_is_bounded),
