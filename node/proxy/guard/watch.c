@@ -157,6 +157,7 @@ static void end(struct proxy *p, struct upstream *u)
     uint64_t limit = connecting || !x->first_token ? WATCH_DEAD_MS : WATCH_SILENT_MS;
     if (p->now_ms - later(u->active_ms, p->resumed_ms) < limit)
         return;
+    suspect_silent(u->pool);
     u->any_byte = true; /* not a stale connection: the engine is gone */
     exchange_failed(x, upstream_fail(u, connecting ? UPSTREAM_CONNECT_FAILED : UPSTREAM_BROKEN));
 }
@@ -198,7 +199,6 @@ static void watch(struct proxy *p, struct pool *pool, unsigned replica)
     if (pool->all == NULL)
         return;
     if (is_gone(p, replica)) {
-        suspect_silent(pool);
         walk(p, pool, end);
     } else if (is_stuck(p, replica) || is_silent(p, pool, replica)) {
         walk(p, pool, move);
