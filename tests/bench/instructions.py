@@ -5,6 +5,8 @@ Time is noisy on shared machines, and creeps unseen; instructions are the same e
 system does for a request is not among them, nor what a cache miss costs.
     tests/bench/instructions.py                 1 KB
     BYTES=32768 tests/bench/instructions.py     other bodies
+    STREAM=on tests/bench/instructions.py       streamed answers
+    KEEP=FILE tests/bench/instructions.py       leaves callgrind's file there, for callgrind_annotate
 """
 
 import collections
@@ -22,12 +24,13 @@ os.environ.setdefault("BUILD", os.path.join(TOP, "build"))
 from lib import BUILD, HOST, Router, wait_for  # noqa: E402
 
 BYTES = os.environ.get("BYTES", "1024")
+STREAM = os.environ.get("STREAM", "off")
 WARM, COUNT = 4000, 4000
 
 
 def drive(at, count, seed):
     subprocess.run([BUILD + "/tests/replay", "--target", "http://%s:%d" % (HOST, at), "--quiet", "--fixed", BYTES,
-                    "--stream", "off", "--requests", str(count), "--connections", "8", "--seed", str(seed)],
+                    "--stream", STREAM, "--requests", str(count), "--connections", "8", "--seed", str(seed)],
                    check=True, stdout=subprocess.DEVNULL)
 
 
@@ -98,6 +101,8 @@ def main():
         sys.exit("instructions: want valgrind; try: make deps-bench")
     with tempfile.TemporaryDirectory() as folder:
         costs = measure(folder)
+        if "KEEP" in os.environ:
+            shutil.copy(os.path.join(folder, "callgrind"), os.environ["KEEP"])
     rooms = collections.Counter()
     for place, n in costs.items():
         rooms[room_of(place)] += n
