@@ -38,8 +38,8 @@ static void replay_check(struct sim_world *w, const struct world_node *n,
                    "%s took a packet of %zu bytes (type %u) of node %u that %s", n->name, d->len,
                    d->bytes[0], d->from, d->damaged ? "was damaged" : "it had before");
     if (again && answered && d->bytes[0] == GOSSIP_PACKET_HELLO)
-        sim_broken(w, "replayed hello", "%s answered a hello of node %u that it had before",
-                   n->name, d->from);
+        sim_broken(w, "replayed hello", "%s answered a hello of node %u a second time", n->name,
+                   d->from);
 }
 
 /* Of a life no more messages arrive than it sent. */
@@ -67,15 +67,18 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
     world_router.receive(n, d);
     sim_of(n)->hearing = NULL;
     struct gossip_stats after = stats_of(n);
-    bool took = taken(&after) != taken(&before);
-    replay_check(w, n, d, took, after.packets_out > before.packets_out);
+    bool took = taken(&after) != taken(&before), answered = after.packets_out > before.packets_out;
+    replay_check(w, n, d, took, answered);
     messages_check(w, n, d, after.messages_in - before.messages_in);
     struct sim_seen *seen = &sim_of(n)->seen[d->from];
     if (took && !world_address_equal(&seen->at, &d->source)) {
         seen->at = d->source;
         seen->at_since_us = w->world.now_us;
     }
-    if (after.hellos_held == before.hellos_held) /* one that is held is not read (seed 65, long) */
+    /* One that is held is not read (seed 65, long). A hello that got no answer, as its sender had
+     * begun a life below the last one, may get one when that is forgotten (gossip/stamps.h; seed
+     * 825326335, long). */
+    if (after.hellos_held == before.hellos_held && (answered || d->bytes[0] != GOSSIP_PACKET_HELLO))
         d->delivered_to_life = n->life;
 }
 
