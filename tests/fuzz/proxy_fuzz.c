@@ -164,6 +164,17 @@ static bool is_named_error(const struct answer *a, unsigned status, struct slice
            slice_starts_with(body, SLICE("{\"error\":{\"message\":\"The engine failed.\""));
 }
 
+/* A rejection that is too long to be kept while another replica is asked: its status, and words of
+ * the router's instead of its text. */
+static bool is_long_rejection(const struct answer *a, unsigned status, struct slice body,
+                              bool whole)
+{
+    enum { KEPT_MAX = 8 * 1024 }; /* docs/http.md */
+    struct slice said = SLICE("{\"error\":{\"message\":\"The replica answered ");
+    return a->status == status && status / 100 == 4 && a->body.len > KEPT_MAX && whole &&
+           slice_starts_with(body, said);
+}
+
 /* It is one that the replica gave to this request, all of it if it is whole. */
 static void check_answer(const struct run *r, unsigned request, unsigned status, unsigned replica,
                          struct slice body, bool whole)
@@ -172,7 +183,7 @@ static void check_answer(const struct run *r, unsigned request, unsigned status,
         const struct answer *a = &r->answers[i];
         if (a->request != request || a->replica != replica)
             continue;
-        if (is_named_error(a, status, body, whole))
+        if (is_named_error(a, status, body, whole) || is_long_rejection(a, status, body, whole))
             return;
         if (a->status != status)
             continue;

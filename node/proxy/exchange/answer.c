@@ -103,7 +103,7 @@ bool exchange_answer_kept(struct exchange *x)
     exchange_kept_drop(x);
     x->outcome = NODE_OUTCOME_REJECTED;
     if (k->is_error) {
-        exchange_answer_engine_error(x, k->what.status, head.at, rest.at);
+        exchange_answer_engine_error(x, k->what.replica, k->what.status, head.at, rest.at);
     } else {
         x->status = k->what.status;
         x->out_framing = k->framing;
@@ -262,16 +262,16 @@ void exchange_answer_error(struct exchange *x, unsigned status, struct slice par
     answer_error_text(x, status, "", param, text, slice_of("", 0));
 }
 
-void exchange_answer_engine_error(struct exchange *x, unsigned status, const char *type,
-                                  const char *text)
+void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned status,
+                                  const char *type, const char *text)
 {
     const struct proxy *p = x->proxy;
-    struct slice replica = slice_of("", 0);
+    struct slice name = slice_of("", 0);
     if (p->config.options->replica_header)
-        replica = node_router_replica_name(p->config.router, x->decision.replica);
+        name = node_router_replica_name(p->config.router, replica);
     if (x->refusal == PROXY_REFUSED_NONE)
         x->refusal = PROXY_REFUSED_BY_ENGINE;
-    answer_error_text(x, status, type, slice_of("", 0), text, replica);
+    answer_error_text(x, status, type, slice_of("", 0), text, name);
 }
 
 void exchange_answer_error_with(struct exchange *x, unsigned status, const char *text,

@@ -124,9 +124,9 @@ void exchange_cors_note(struct exchange *x, const struct http_head *head);
 size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines);
 /* --- answer.c -------------------------------------------------------------------------------- */
 
-/* An error that a replica said in place of its answer. Ends the exchange. */
-void exchange_answer_engine_error(struct exchange *x, unsigned status, const char *type,
-                                  const char *text);
+/* An error that the replica said in place of its answer. Ends the exchange. */
+void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned status,
+                                  const char *type, const char *text);
 /* How clients of its path read errors. */
 enum http_error_form exchange_error_form(const struct exchange *x);
 /* Whether the error of an engine goes to the client because the budget for retries is empty. */

@@ -352,7 +352,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     exchange_release_booking(x, outcome);
     exchange_forget_answer(x);
     x->outcome = outcome;
-    exchange_answer_engine_error(x, status, error.type,
+    exchange_answer_engine_error(x, x->decision.replica, status, error.type,
                                  error.message[0] != '\0' ? error.message : "The engine failed.");
     return true;
 }
