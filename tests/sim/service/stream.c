@@ -294,9 +294,10 @@ void service_end_connect(struct service_end *e)
 {
     e->connecting = true;
     struct service *s = e->service;
-    world_queue_put(&s->world.queue, &(struct world_event){.at_us = s->world.now_us + 2 * way_us(e),
-                                                           .happen = answer,
-                                                           .object = e});
+    /* Of the two ways one is slow at most: no limit on connecting is drawn so short. */
+    uint64_t at_us = s->world.now_us + way_us(e) + WAY_US;
+    world_queue_put(&s->world.queue,
+                    &(struct world_event){.at_us = at_us, .happen = answer, .object = e});
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
