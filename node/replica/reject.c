@@ -80,6 +80,11 @@ bool node_reject_is_worth(double own)
     return own >= worth_own;
 }
 
+bool node_reject_is_likely(double own)
+{
+    return own >= own_caught;
+}
+
 void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                         const struct node_reject_prior *prior)
 {

@@ -11,7 +11,9 @@
  *   bad      of a client: the share of its requests that are rejected, with that status, for what
  *            they are; of a prompt that it sends again and again the same for itself.
  *
- * A rejection is tried elsewhere where own is 5 % or more (node_reject_is_worth()). Of a replica of
+ * A rejection is tried elsewhere where own is 5 % or more (node_reject_is_worth()), at a peer that
+ * is well; where it is as much as of one that was caught, a peer in a back-off will do, as after
+ * other failures (node_reject_is_likely()). Of a replica of
  * which nothing is known, and of a status that mostly depends on the replica, more is feared, as
  * long as trying elsewhere pays: where all reject alike it soon does not.
  *
@@ -121,6 +123,8 @@ double node_reject_own(const struct node_reject *j, const struct node_rejection 
                        const struct node_reject_prior *prior);
 /* Whether another replica is to be asked with that belief. */
 bool node_reject_is_worth(double own);
+/* Whether it is at least as likely its own fault as the request's. */
+bool node_reject_is_likely(double own);
 /* It goes to the client without another replica being asked. */
 void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                         const struct node_reject_prior *prior);

@@ -324,12 +324,16 @@ static inline bool node_replica_stands_still(const struct node_replica *k, uint6
     return node_signs_avoided(&k->signs, now_ms) ||
            (k->signs.stalls.trial && node_replica_own_requests(k) > 0);
 }
-/* Chosen only where no other will do: in trouble, busy, or warming up with as many as it may have.
- */
+/* It said so, or it warms up with as many requests as it may have. */
+static inline bool node_replica_full(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->busy_until_ms > now_ms ||
+           node_warm_full(k->back_ms, node_replica_requests(k), now_ms);
+}
+/* Chosen only where no other will do. */
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
-    return k->busy_until_ms > now_ms || node_replica_in_trouble(k, now_ms) ||
-           node_warm_full(k->back_ms, node_replica_requests(k), now_ms);
+    return node_replica_full(k, now_ms) || node_replica_in_trouble(k, now_ms);
 }
 /* It works, so it gets a request before one waits, though it be warming up. If it said that it is
  * full: once it has less of ours than then, or is not asked too often. */

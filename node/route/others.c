@@ -1,8 +1,9 @@
 /* Whether another replica would do for a request that one was chosen for. */
 #include "node/route/router_internal.h"
 
-bool node_router_has_other(struct node_router *r, const struct node_request *request,
-                           const uint64_t *excluded, unsigned replica, uint64_t now_ms)
+/* Whether any is: these are the candidates then. */
+static bool find_others(struct node_router *r, const struct node_request *request,
+                        const uint64_t *excluded, unsigned replica, uint64_t now_ms)
 {
     uint64_t without[NODE_REPLICA_WORDS];
     memcpy(without, excluded, sizeof without);
@@ -11,12 +12,33 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
         server = replica;
     without[server / 64] |= UINT64_C(1) << (server % 64);
     struct node_size size;
-    if (node_router_evaluate(r, request, without, false, now_ms, &size) != ERR_OK)
+    return node_router_evaluate(r, request, without, false, now_ms, &size) == ERR_OK;
+}
+
+/* Whether it answers, as far as is known: it may be avoided for failures before. */
+static bool answers(const struct node_router *r, const struct node_replica *rank, uint64_t now_ms)
+{
+    const struct node_replica *k = &r->replicas[rank->server];
+    return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_full(k, now_ms) &&
+           !node_replica_stands_still(rank, now_ms) && !node_router_reject_avoids(r, rank->server);
+}
+
+bool node_router_has_other(struct node_router *r, const struct node_request *request,
+                           const uint64_t *excluded, unsigned replica, uint64_t now_ms)
+{
+    if (!find_others(r, request, excluded, replica, now_ms))
         return false;
     const struct node_replica *rank = &r->replicas[r->candidates[0].replica];
-    const struct node_replica *k = &r->replicas[rank->server];
-    return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_avoided(k, now_ms) &&
-           !node_replica_stands_still(rank, now_ms) && !node_router_reject_avoids(r, rank->server);
+    return answers(r, rank, now_ms) && !node_replica_in_trouble(&r->replicas[rank->server], now_ms);
+}
+
+bool node_router_has_any_other(struct node_router *r, const struct node_request *request,
+                               const uint64_t *excluded, unsigned replica, uint64_t now_ms)
+{
+    bool all = find_others(r, request, excluded, replica, now_ms);
+    for (unsigned i = 0; all && i < r->candidate_count; i++)
+        all = answers(r, &r->replicas[r->candidates[i].replica], now_ms);
+    return all;
 }
 
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,

@@ -374,6 +374,9 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
 /* Whether another replica that is up and not avoided, and not in `excluded`, serves the request. */
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
                            const uint64_t *excluded, unsigned replica, uint64_t now_ms);
+/* The same, but it may be in a back-off, as long as it is up. */
+bool node_router_has_any_other(struct node_router *r, const struct node_request *request,
+                               const uint64_t *excluded, unsigned replica, uint64_t now_ms);
 
 /* Whether a request that was booked there a while ago may still be sent there: the replica does not
  * leave, and there is no better one if it went down or came into trouble since. */

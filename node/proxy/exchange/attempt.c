@@ -143,12 +143,20 @@ bool exchange_may_retry(struct exchange *x, enum verdict_reason why)
     return false;
 }
 
-bool exchange_may_try(struct exchange *x, enum verdict_reason why)
+static bool has_any_other(struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    return node_router_has_any_other(x->proxy->config.router, &request, x->excluded,
+                                     x->decision.replica, x->proxy->now_ms);
+}
+
+bool exchange_may_try(struct exchange *x, enum verdict_reason why, bool likely)
 {
     const struct budget *b = &x->proxy->exchanges.budget;
     if (!is_left(x, why) || b->share == 0)
         return false;
-    return x->free_retry || (budget_has_half(b) && has_other(x));
+    return x->free_retry || (budget_has_half(b) && (likely ? has_any_other(x) : has_other(x)));
 }
 
 bool exchange_may_move(struct exchange *x)

@@ -270,8 +270,8 @@ enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reaso
 /* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
 bool exchange_may_retry(struct exchange *x, enum verdict_reason why);
 /* The same after a rejection, quietly: half of the budget stays for replicas that fail, and unless
- * x->free_retry another one is to be well. */
-bool exchange_may_try(struct exchange *x, enum verdict_reason why);
+ * x->free_retry another one is to be well; with `likely` it may be in a back-off. */
+bool exchange_may_try(struct exchange *x, enum verdict_reason why, bool likely);
 /* It may be poison and is not sent (again): answers so. False: it may be sent. */
 bool exchange_refuse_suspect(struct exchange *x);
 /* Releases the booking and books another replica. If there is none, everything but the booking is

@@ -57,6 +57,11 @@ static bool is_worth_it(const struct exchange *x, const struct node_rejection *w
     return node_reject_is_worth(node_router_reject_own(x->proxy->config.router, what));
 }
 
+static bool is_likely(const struct exchange *x, const struct node_rejection *what)
+{
+    return node_reject_is_likely(node_router_reject_own(x->proxy->config.router, what));
+}
+
 bool exchange_reject_waits(const struct exchange *x, unsigned status)
 {
     if (!is_rejection(status) || x->answering || x->alive || !exchange_reject_again(x, status))
@@ -73,12 +78,13 @@ static bool can_be_kept(const struct exchange *x, const struct node_engine_error
     return x->hold == EXCHANGE_HOLD_ERROR && x->held_head > 0;
 }
 
-/* A peer is asked. False: none is, and all is as it was but for the booking. */
+/* A peer is asked. False: none is, and all is as it was but for the booking. If it is rather the
+ * replica's fault, that is a failure like others: a peer in a back-off will do. */
 static bool try_elsewhere(struct exchange *x, const struct node_rejection *what,
                           enum verdict_reason why)
 {
     x->free_retry = why != RETRY_REJECTED || is_caught(x, what);
-    if (!exchange_may_try(x, why))
+    if (!exchange_may_try(x, why, is_likely(x, what)))
         return false;
     return exchange_rebook(x, NODE_OUTCOME_REJECTED) == 0;
 }

@@ -62,6 +62,15 @@ static void what_rejects_gets_nothing(void **state)
     alone_destroy(r);
 }
 
+static void answer(struct node_router *r, unsigned replica, enum node_outcome outcome)
+{
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    request.replica_wanted = (int)replica;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    node_router_finish(r, d.booking, outcome, NULL, START_MS);
+}
+
 static unsigned count_avoided(const struct node_router *r, unsigned replicas)
 {
     unsigned count = 0;
@@ -154,6 +163,50 @@ static void one_that_accepts_is_asked(void **state)
     alone_destroy(r);
 }
 
+static void has_others(struct node_router *r, bool well, bool any)
+{
+    struct node_request second = request_of(prompt(1, 2000));
+    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    second.kind = 8;
+    second.again = second.rejected = true;
+    second.attempt = 2;
+    assert_int_equal(node_router_has_other(r, &second, without, 0, START_MS), well);
+    assert_int_equal(node_router_has_any_other(r, &second, without, 0, START_MS), any);
+}
+
+/* Which peer will do where the rejection is rather the replica's own fault: one in a back-off, too,
+ * but none that is full, stands still, rejects such requests itself, or is down. */
+static void a_back_off_is_no_matter_where_it_is_likely(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 3);
+    has_others(r, true, true);
+    node_router_replica_drain(r, 2, true);
+    for (unsigned i = 0; i < NODE_ERROR_ANSWERS_MAX; i++) {
+        has_others(r, true, true);
+        answer(r, 1, NODE_OUTCOME_ENGINE_ERROR);
+    }
+    has_others(r, false, true);
+    answer(r, 1, NODE_OUTCOME_ENGINE_BUSY);
+    has_others(r, false, false);
+    r->replicas[1].busy_until_ms = 0;
+    caught(r, 1, START_MS);
+    has_others(r, false, false);
+    assert_true(node_router_accepted(r, 1, 8, (struct node_reject_from){.client = 7}, START_MS));
+    has_others(r, false, true);
+    node_router_replica_drain(r, 2, false);
+    r->replicas[2].signs.quiet = true; /* and either may be chosen */
+    has_others(r, false, false);
+    r->replicas[2].signs.quiet = false;
+    has_others(r, true, true);
+    node_router_replica_drain(r, 2, true);
+    r->replicas[1].health = NODE_HEALTH_UNKNOWN;
+    has_others(r, false, false);
+    node_router_probed(r, 1, false, true, START_MS);
+    has_others(r, false, false);
+    alone_destroy(r);
+}
+
 /* Where all are caught those that are not avoided are used as if nothing was. */
 static void where_all_reject_half_are_used(void **state)
 {
@@ -219,6 +272,7 @@ int main(void)
         cmocka_unit_test(what_rejects_gets_nothing),
         cmocka_unit_test(at_most_half_are_avoided),
         cmocka_unit_test(one_that_accepts_is_asked),
+        cmocka_unit_test(a_back_off_is_no_matter_where_it_is_likely),
         cmocka_unit_test(where_all_reject_half_are_used),
         cmocka_unit_test(half_of_each_model),
         cmocka_unit_test(where_it_is_the_only_one_it_is_used),
