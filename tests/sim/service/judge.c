@@ -492,6 +492,7 @@ void service_judge_rest(struct service *s)
             service_broken(s, "open too long", "%u clients are still there", s->clients_open);
         world_run(&s->world, 100 * SERVICE_MS);
         service_judge_all(s);
+        (void)service_judge_use(s); /* who waits where is seen while it does */
     }
     world_run(&s->world, (GRACE_S + 1) * SERVICE_S);
     service_judge_all(s);
