@@ -56,6 +56,13 @@ void node_reject_renew(struct node_reject *j)
     j->backoffs = before.backoffs;
 }
 
+/* What is held against it of requests for that model. */
+static uint64_t own_kinds(const struct node_reject *j, uint64_t model)
+{
+    bool about = j->about == 0 || model == 0 || j->about == model;
+    return about ? j->kinds : 0;
+}
+
 /* --- belief --------------------------------------------------------------------------------- */
 
 static bool is_by_status(unsigned status)
@@ -66,7 +73,7 @@ static bool is_by_status(unsigned status)
 double node_reject_own(const struct node_reject *j, const struct node_rejection *x,
                        const struct node_reject_prior *prior)
 {
-    if ((node_reject_kinds(j) & bit(x->kind)) != 0)
+    if (node_reject_holds_for(j, x->kind, x->model))
         return own_caught;
     bool unproven = prior->peers && !node_reject_proven(j, x->kind);
     bool feared = !j->known || (is_by_status(x->status) && !j->agreed);
@@ -195,7 +202,7 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
                               uint64_t now_ms)
 {
     uint64_t kind = bit(x->kind);
-    bool first = j->kinds == 0, had = (node_reject_kinds(j) & kind) != 0;
+    bool first = j->kinds == 0, had = node_reject_holds_for(j, x->kind, x->model);
     j->contradicted++;
     j->own = own_caught;
     j->agreed = false;
@@ -213,6 +220,7 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
         j->passed = 0;
         j->worked = j->heard != 0 ? j->worked : 0;
     }
+    j->about = first || j->about == x->model ? x->model : 0;
     j->last_ms = now_ms;
     j->told |= kind;
     j->worked &= ~kind;
@@ -232,15 +240,18 @@ void node_reject_agreed(struct node_reject *j)
     j->own = own_well;
 }
 
-bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t sent_ms)
+bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t sent_ms)
 {
     uint64_t k = bit(kind);
-    bool told = (j->told & k) != 0;
+    bool other = j->kinds != 0 && own_kinds(j, model) == 0;
+    bool told = !other && (j->told & k) != 0;
     if (sent_ms < (told ? j->last_ms : j->since_ms)) /* before it was caught */
         return false;
     j->own = own_well;
     j->known = true;
     j->agreed = false;
+    if (other) /* of what is held for one model it says nothing */
+        return false;
     j->proven |= k;
     if (sent_ms >= j->doubt_ms)
         j->doubt_kinds &= ~k;
@@ -255,12 +266,12 @@ bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t sent_ms)
     return j->kinds == 0;
 }
 
-void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t now_ms)
+void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t now_ms)
 {
-    if (!node_reject_concerns(j, kind))
+    if (!node_reject_concerns(j, kind, model))
         return;
     j->passed = 0;
-    if ((j->kinds & bit(kind)) != 0 && now_ms >= j->until_ms) {
+    if ((own_kinds(j, model) & bit(kind)) != 0 && now_ms >= j->until_ms) {
         j->until_ms = now_ms + NODE_REJECT_BACKOFF_MS; /* unless its end says more */
         j->tried_ms = now_ms;
     }
@@ -281,10 +292,11 @@ static uint64_t heeded(const struct node_reject *j)
     return j->heard & ~j->worked;
 }
 
-bool node_reject_avoids(const struct node_reject *j, uint8_t kind, bool again, uint64_t now_ms)
+bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t model, bool again,
+                        uint64_t now_ms)
 {
     uint64_t k = bit(kind);
-    bool own = (j->kinds & k) != 0;
+    bool own = (own_kinds(j, model) & k) != 0;
     bool heeds = (heeded(j) & k) != 0 && now_ms < j->heard_ms + NODE_REJECT_HEED_MS;
     if ((j->doubt_kinds & k) != 0 || heeds)
         return true;
@@ -297,9 +309,14 @@ bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms)
            (heeded(j) != 0 && now_ms < j->heard_ms + NODE_REJECT_HEED_MS);
 }
 
-bool node_reject_concerns(const struct node_reject *j, uint8_t kind)
+bool node_reject_concerns(const struct node_reject *j, uint8_t kind, uint64_t model)
 {
-    return ((j->kinds | heeded(j) | j->doubt_kinds) & bit(kind)) != 0;
+    return ((own_kinds(j, model) | heeded(j) | j->doubt_kinds) & bit(kind)) != 0;
+}
+
+bool node_reject_holds_for(const struct node_reject *j, uint8_t kind, uint64_t model)
+{
+    return ((own_kinds(j, model) | heeded(j)) & bit(kind)) != 0;
 }
 
 bool node_reject_proven(const struct node_reject *j, uint8_t kind)
@@ -327,7 +344,7 @@ uint64_t node_reject_kinds(const struct node_reject *j)
 uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms)
 {
     bool over = now_ms >= j->until_ms + NODE_REJECT_BACKOFF_MS;
-    return over && !BUG(REJECTS_REPORTED) ? 0 : j->kinds;
+    return (over || j->about != 0) && !BUG(REJECTS_REPORTED) ? 0 : j->kinds;
 }
 
 void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, unsigned status, bool ahead)
@@ -387,14 +404,15 @@ static void put_kinds(uint64_t kinds, char *room, size_t size)
                                       : "");
 }
 
-const char *node_reject_text(unsigned status, uint64_t kinds, char room[NODE_REJECT_TEXT_BYTES])
+const char *node_reject_text(unsigned status, uint64_t kinds, bool one_model,
+                             char room[NODE_REJECT_TEXT_BYTES])
 {
     char what[64], code[12] = "4xx";
     put_kinds(kinds, what, sizeof what);
     if (status != 0)
         (void)snprintf(code, sizeof code, "%u", status);
-    (void)snprintf(room, NODE_REJECT_TEXT_BYTES, "answers %s to %s %s", code, what,
-                   what_is_wrong(status));
+    (void)snprintf(room, NODE_REJECT_TEXT_BYTES, "answers %s to %s%s %s", code, what,
+                   one_model ? " for one of its models" : "", what_is_wrong(status));
     return room;
 }
 

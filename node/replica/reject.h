@@ -25,6 +25,10 @@
  * accepted. While another replica is asked about its rejection it is avoided for them, too: it
  * answers at once, so it would have room for everything.
  *
+ * Of a replica that serves several models the first contradiction holds kinds of one *model* only:
+ * it may be an adapter that is broken there, and the base is well. A contradiction for another
+ * model stands for all. What is held for one model goes to no other router.
+ *
  * Routers report the kinds that they hold against a replica, and the others avoid it for them. One
  * of those that found out at the same moment keeps the back-off, and tries it for all. If it has no
  * request to try it with, it reports nothing any more NODE_REJECT_BACKOFF_MS after that, and the
@@ -73,6 +77,7 @@ struct node_reject_from {
 struct node_rejection {
     unsigned replica; /* that rejected: the row of its address */
     uint8_t kind;     /* of the request, below NODE_REJECT_KINDS */
+    uint64_t model;   /* a hash of what it is for; 0: not known, or no matter */
     unsigned status;  /* 4xx */
     struct node_reject_from from;
     uint64_t sent_ms;     /* when the request was sent there */
@@ -96,6 +101,7 @@ struct node_reject {
     uint64_t doubt_ms;  /* since when */
     uint64_t kinds;     /* that are held against it; bit 1 << kind */
     uint64_t told;      /* of them, those that were contradicted */
+    uint64_t about;     /* the only model that these are held for; 0: all */
     uint64_t worked;    /* kinds that it accepted since something is held against it, */
     uint64_t proven;    /* and since its start, if it was not caught since then */
     unsigned status;    /* that it rejected with last */
@@ -138,16 +144,19 @@ void node_reject_confirmed(struct node_reject *j);
 /* It confirmed another one's, which says the same of both. */
 void node_reject_agreed(struct node_reject *j);
 /* It accepted a request. True: nothing of what was held against it is any more. */
-bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t sent_ms);
+bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t sent_ms);
 /* A request is sent there: it may be a trial. And one is not that could have been. */
-void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t now_ms);
+void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t now_ms);
 void node_reject_passed_over(struct node_reject *j);
 
 /* Whether requests of that kind go there only where no other will do; `again`: whether this one can
  * be sent again, and so be the trial. */
-bool node_reject_avoids(const struct node_reject *j, uint8_t kind, bool again, uint64_t now_ms);
+bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t model, bool again,
+                        uint64_t now_ms);
 /* Whether requests of that kind are held against it, or in doubt: it is avoided, or on trial. */
-bool node_reject_concerns(const struct node_reject *j, uint8_t kind);
+bool node_reject_concerns(const struct node_reject *j, uint8_t kind, uint64_t model);
+/* Whether they are held against it, in doubt or not, here or by another router. */
+bool node_reject_holds_for(const struct node_reject *j, uint8_t kind, uint64_t model);
 /* Whether it accepts requests of that kind, as far as anything is known of it. */
 bool node_reject_proven(const struct node_reject *j, uint8_t kind);
 /* Whether any kind is held against it, here or elsewhere. */
@@ -178,9 +187,10 @@ void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, unsigned
 void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, uint64_t now_ms);
 
 /* Which requests and what is wrong with its answer to them, in words: "answers 401 to chat requests
- * where its peers accept the key". `kinds` as above, not 0. */
+ * where its peers accept the key". `kinds` as above, not 0; they may be `one_model`'s alone. */
 enum { NODE_REJECT_TEXT_BYTES = 160 };
-const char *node_reject_text(unsigned status, uint64_t kinds, char room[NODE_REJECT_TEXT_BYTES]);
+const char *node_reject_text(unsigned status, uint64_t kinds, bool one_model,
+                             char room[NODE_REJECT_TEXT_BYTES]);
 
 /* --- clients --------------------------------------------------------------------------------- */
 

@@ -41,7 +41,7 @@ static const char *text_of_rejects(const struct node_standing *s, char *room)
                    s->beyond    ? "used, though it "
                    : s->avoided ? "avoided: it "
                                 : "on trial: it ",
-                   node_reject_text(s->status, s->kinds, what),
+                   node_reject_text(s->status, s->kinds, s->one_model, what),
                    s->beyond ? ": at most half of a model's replicas are avoided for this" : "");
     return room;
 }
@@ -138,7 +138,8 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
                                       .avoided = node_reject_avoids_any(j, now_ms),
                                       .until_ms = if_later(j->until_ms, now_ms),
                                       .status = node_reject_status(j),
-                                      .kinds = node_reject_kinds(j)};
+                                      .kinds = node_reject_kinds(j),
+                                      .one_model = j->kinds != 0 && j->about != 0};
     if (k->busy_until_ms > now_ms)
         return avoided(NODE_STANDING_FULL, k->busy_until_ms);
     if (k->kept > 0)

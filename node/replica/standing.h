@@ -38,6 +38,7 @@ struct node_standing {
     uint64_t until_ms; /* when this is over by time alone; 0: not known */
     unsigned status;   /* REJECTS: node_reject_status(), */
     uint64_t kinds;    /* node_reject_kinds(), */
+    bool one_model;    /* whether those are for one of its models alone, */
     bool beyond;       /* and whether it is used as half of a model's replicas are avoided */
 };
 /* Leaves `beyond` to node/route/reject.c. */

@@ -19,7 +19,8 @@ static void note(struct node_router *r, unsigned replica)
     else if (!any && had)
         node_replica_set_remove(&r->rejecting, server);
     r->rejecting_count += (unsigned)any - (unsigned)had;
-    if (r->replicas[server].reject.kinds != r->replicas[server].reject.reported)
+    const struct node_reject *j = &r->replicas[server].reject;
+    if ((j->about == 0 ? j->kinds : 0) != j->reported)
         node_router_touch(r, server);
 }
 
@@ -46,9 +47,31 @@ double node_router_reject_own(const struct node_router *r, const struct node_rej
     return node_reject_own(&node_router_process_at(r, x->replica)->reject, x, &prior);
 }
 
-bool node_router_rejects(const struct node_router *r, unsigned replica, uint8_t kind)
+uint64_t node_router_reject_model(const struct node_router *r, const struct node_request *request)
 {
-    return (node_reject_kinds(&node_router_process_at(r, replica)->reject) >> kind & 1) != 0;
+    const struct hash_secret *secret = &r->common->secret;
+    uint64_t out = 0;
+    if (request->model.len > 0)
+        out = hash64(secret, request->model.at, request->model.len) | 1;
+    if (request->lora.len > 0)
+        out = hash_mix(out + hash64(secret, request->lora.at, request->lora.len)) | 1;
+    return out;
+}
+
+bool node_router_rejects(const struct node_router *r, const struct node_rejection *x)
+{
+    return node_reject_holds_for(&node_router_process_at(r, x->replica)->reject, x->kind, x->model);
+}
+
+bool node_router_rejects_any(const struct node_router *r, unsigned replica)
+{
+    return node_reject_any(&node_router_process_at(r, replica)->reject);
+}
+
+static void count_model(void *context, struct slice name)
+{
+    unsigned *count = context;
+    *count += name.len > 0;
 }
 
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x)
@@ -69,7 +92,11 @@ void node_router_reject_doubt(struct node_router *r, const struct node_rejection
 bool node_router_reject_contradicted(struct node_router *r, const struct node_rejection *x,
                                      uint64_t now_ms)
 {
-    bool news = node_reject_contradicted(of(r, x->replica), x, now_ms);
+    struct node_rejection told = *x;
+    unsigned models = 0;
+    node_models_each(r->models, node_router_server(r, x->replica), count_model, &models);
+    told.model = models > 1 ? x->model : 0;
+    bool news = node_reject_contradicted(of(r, x->replica), &told, now_ms);
     node_reject_tried(&r->clients, true);
     note(r, x->replica);
     return news;
@@ -84,13 +111,13 @@ void node_router_reject_confirmed(struct node_router *r, const struct node_rejec
     node_reject_client_confirmed(&r->clients, x->from, x->status);
 }
 
-bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind,
+bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t model,
                           struct node_reject_from from, uint64_t sent_ms)
 {
     node_reject_client_accepted(&r->clients, from);
     struct node_reject *j = of(r, replica);
     bool any = node_reject_any(j);
-    bool over = node_reject_accepted(j, kind, sent_ms);
+    bool over = node_reject_accepted(j, kind, model, sent_ms);
     if (any)
         note(r, replica);
     return over;
@@ -110,9 +137,15 @@ struct halves {
     unsigned all;                    /* of so many */
 };
 
-/* `kind`: in doubt for such a request counts; NULL: only what is held. */
+/* Of requests of that kind and for that model. */
+struct matter {
+    uint8_t kind;
+    uint64_t model;
+};
+
+/* `matter`: in doubt for such a request counts; NULL: only what is held. */
 static struct halves halves_of(const struct node_router *r, const struct node_replica_set *serving,
-                               const uint8_t *kind)
+                               const struct matter *matter)
 {
     struct halves out = {.count = 0};
     for (unsigned i = 0; i < r->replica_count; i++) {
@@ -123,7 +156,8 @@ static struct halves halves_of(const struct node_router *r, const struct node_re
         out.all++;
         if (!node_replica_set_has(&r->rejecting, i))
             continue;
-        bool doubted = kind != NULL && node_reject_concerns(&k->reject, *kind);
+        bool doubted =
+            matter != NULL && node_reject_concerns(&k->reject, matter->kind, matter->model);
         if (!doubted && !node_reject_holds(&k->reject))
             continue;
         node_replica_set_add(&out.against, i);
@@ -193,17 +227,19 @@ void node_router_reject_find(struct node_router *r, const struct node_replica_se
     if (r->rejecting_count == 0)
         return;
     r->rejected = r->beyond = (struct node_replica_set){0};
-    struct halves h = halves_of(r, serving, &request->kind);
+    struct matter matter = {request->kind, node_router_reject_model(r, request)};
+    struct halves h = halves_of(r, serving, &matter);
     for (unsigned i = 0; i < r->replica_count && h.count > 0; i++) {
         const struct node_reject *j = &r->replicas[i].reject;
-        if (!node_replica_set_has(&h.against, i) || !node_reject_concerns(j, request->kind))
+        if (!node_replica_set_has(&h.against, i) ||
+            !node_reject_concerns(j, matter.kind, matter.model))
             continue;
         bool beyond = is_beyond(r, &h, i);
         if (beyond)
             node_replica_set_add(&r->beyond, i);
         r->beyond_any = r->beyond_any || beyond;
         if (beyond ? !waits_for_its_share(&h, j, request)
-                   : !node_reject_avoids(j, request->kind, request->again, now_ms))
+                   : !node_reject_avoids(j, matter.kind, matter.model, request->again, now_ms))
             continue;
         node_replica_set_add(&r->rejected, i);
         r->rejected_any = true;
@@ -219,7 +255,8 @@ void node_router_reject_sent(struct node_router *r, unsigned replica,
             node_reject_passed_over(&r->replicas[i].reject);
     }
     if (node_reject_any(&r->replicas[server].reject))
-        node_reject_sent(&r->replicas[server].reject, request->kind, now_ms);
+        node_reject_sent(&r->replicas[server].reject, request->kind,
+                         node_router_reject_model(r, request), now_ms);
 }
 
 /* Whether it is within the half for each model that it is known to serve. */

@@ -461,8 +461,12 @@ void node_router_error(struct node_router *r, unsigned replica, enum node_error 
 
 /* The belief that the rejection is the replica's own fault. Changes nothing. */
 double node_router_reject_own(const struct node_router *r, const struct node_rejection *x);
+/* For node_rejection.model. */
+uint64_t node_router_reject_model(const struct node_router *r, const struct node_request *request);
 /* Whether that kind of request is held against the replica, here or by another router. */
-bool node_router_rejects(const struct node_router *r, unsigned replica, uint8_t kind);
+bool node_router_rejects(const struct node_router *r, const struct node_rejection *x);
+/* Whether something speaks against it: else it is no matter which model it accepts one for. */
+bool node_router_rejects_any(const struct node_router *r, unsigned replica);
 /* The rejection goes to its client, and no other replica was asked. */
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x);
 /* Another replica is asked now, or it is known what came of it: each call with true is followed by
@@ -477,7 +481,7 @@ void node_router_reject_confirmed(struct node_router *r, const struct node_rejec
                                   unsigned by);
 /* A good answer began to a request that was sent at `sent_ms`. True: nothing is held against the
  * replica any more, which was. */
-bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind,
+bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t model,
                           struct node_reject_from from, uint64_t sent_ms);
 
 /* Bookings that are open: as many as requests are under way. */

@@ -103,6 +103,5 @@ bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;
     return k->open && !x->alive && !x->answering &&
-           (k->says_why ||
-            !node_router_rejects(x->proxy->config.router, k->what.replica, k->what.kind));
+           (k->says_why || !node_router_rejects(x->proxy->config.router, &k->what));
 }

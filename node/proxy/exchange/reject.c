@@ -30,10 +30,18 @@ static struct node_reject_from from_of(const struct exchange *x)
     return from;
 }
 
+static uint64_t model_of(const struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    return node_router_reject_model(x->proxy->config.router, &request);
+}
+
 static struct node_rejection rejection_of(const struct exchange *x, unsigned status)
 {
     return (struct node_rejection){.replica = x->decision.server,
                                    .kind = exchange_reject_kind(x),
+                                   .model = model_of(x),
                                    .status = status,
                                    .from = from_of(x),
                                    .sent_ms = x->began_ms,
@@ -49,7 +57,7 @@ static bool is_rejection(unsigned status)
 
 static bool is_caught(const struct exchange *x, const struct node_rejection *what)
 {
-    return node_router_rejects(x->proxy->config.router, what->replica, what->kind);
+    return node_router_rejects(x->proxy->config.router, what);
 }
 
 static bool is_worth_it(const struct exchange *x, const struct node_rejection *what)
@@ -236,7 +244,8 @@ void exchange_accepted(struct exchange *x)
         node_router_reject_contradicted(router, &k->what, x->proxy->now_ms))
         log_caught(x, &k->what);
     exchange_kept_drop(x);
-    if (node_router_accepted(router, x->decision.server, exchange_reject_kind(x), from_of(x),
+    uint64_t model = node_router_rejects_any(router, x->decision.server) ? model_of(x) : 0;
+    if (node_router_accepted(router, x->decision.server, exchange_reject_kind(x), model, from_of(x),
                              x->began_ms))
         log_event(x->proxy->config.log, LOG_INFO, "replica_accepts", LOG_STR("id", x->request_id),
                   LOG_STR("replica", node_router_replica_name(router, x->decision.server)));

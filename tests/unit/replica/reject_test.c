@@ -46,7 +46,7 @@ static void accepts(unsigned replica, uint8_t kind, uint64_t id)
 {
     now += 2;
     node_reject_client_accepted(&clients, from_of(id));
-    (void)node_reject_accepted(&at[replica], kind, now - 1);
+    (void)node_reject_accepted(&at[replica], kind, 0, now - 1);
 }
 
 static struct node_reject_prior prior_of(unsigned i, struct node_reject_from from, unsigned status)
@@ -107,7 +107,7 @@ static bool rejects(unsigned i, unsigned status, uint64_t id, bool good)
 
 static bool avoids(unsigned i, uint8_t kind)
 {
-    return node_reject_avoids(&at[i], kind, true, now);
+    return node_reject_avoids(&at[i], kind, 0, true, now);
 }
 
 static void one_contradiction_is_enough(void **state)
@@ -295,14 +295,15 @@ static void a_back_off_and_its_trials(void **state)
     assert_true(avoids(0, 1));
     now++;
     assert_false(avoids(0, 1));
-    assert_true(node_reject_avoids(&at[0], 1, false, now)); /* no trial: it cannot be sent again */
-    node_reject_sent(&at[0], 1, now);
+    assert_true(
+        node_reject_avoids(&at[0], 1, 0, false, now)); /* no trial: it cannot be sent again */
+    node_reject_sent(&at[0], 1, 0, now);
     assert_true(avoids(0, 1)); /* one at a time */
     uint32_t before = at[0].length_ms;
     assert_true(rejects(0, 401, CLIENT, true));
     assert_int_equal(at[0].length_ms, 2 * before);
     now = at[0].until_ms;
-    node_reject_sent(&at[0], 1, now);
+    node_reject_sent(&at[0], 1, 0, now);
     accepts(0, 1, CLIENT);
     assert_false(avoids(0, 1));
     assert_false(node_reject_any(&at[0]));
@@ -318,7 +319,7 @@ static void what_was_sent_before_is_no_trial(void **state)
     uint32_t length = at[0].length_ms;
     (void)node_reject_contradicted(&at[0], &early, now);
     assert_int_equal(at[0].length_ms, length);
-    assert_false(node_reject_accepted(&at[0], 1, early.sent_ms));
+    assert_false(node_reject_accepted(&at[0], 1, 0, early.sent_ms));
     assert_true(avoids(0, 1));
 }
 
@@ -364,7 +365,7 @@ static void several_kinds_of_requests(void **state)
     rejects_kind(0, TEXT);
     assert_true(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API)); /* and nothing accepted: all */
     now = at[0].until_ms;
-    node_reject_sent(&at[0], NODE_REJECT_MESSAGES * NODE_REJECT_API, now);
+    node_reject_sent(&at[0], NODE_REJECT_MESSAGES * NODE_REJECT_API, 0, now);
     accepts(0, NODE_REJECT_MESSAGES * NODE_REJECT_API, CLIENT);
     assert_false(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API));
     assert_true(avoids(0, CHAT) && avoids(0, TEXT + STREAM));
@@ -456,10 +457,10 @@ static void what_others_tell_is_heeded_for_a_minute(void **state)
     now += NODE_REJECT_HEED_MS;
     at[0].until_ms = now;
     assert_false(avoids(1, 1));
-    node_reject_sent(&at[1], 1, now);
+    node_reject_sent(&at[1], 1, 0, now);
     assert_true(avoids(1, 1));
     now++;
-    (void)node_reject_accepted(&at[1], 1, now);
+    (void)node_reject_accepted(&at[1], 1, 0, now);
     hear(1, 0, true);
     assert_false(avoids(1, 1));
 }
@@ -477,7 +478,7 @@ static void own_eyes_see_one_kind(void **state)
     rejects_kind(1, CHAT); /* no news: there is one that tries it */
     assert_true(at[1].kinds == 0);
     now += NODE_REJECT_HEED_MS;
-    node_reject_sent(&at[1], CHAT, now);
+    node_reject_sent(&at[1], CHAT, 0, now);
     accepts(1, CHAT, CLIENT);
     assert_false(avoids(1, CHAT));
 }
@@ -489,7 +490,7 @@ static void only_a_trial_makes_the_back_off_longer(void **state)
     (void)state;
     start();
     for (unsigned n = 0; n < 10; n++) {
-        node_reject_sent(&at[0], 1, now);
+        node_reject_sent(&at[0], 1, 0, now);
         rejects_kind(0, 1);
     }
     assert_int_equal(at[0].length_ms, NODE_REJECT_BACKOFF_MS);
@@ -499,7 +500,7 @@ static void only_a_trial_makes_the_back_off_longer(void **state)
 static void is_text(unsigned status, uint64_t kinds, const char *text)
 {
     char room[NODE_REJECT_TEXT_BYTES];
-    assert_string_equal(node_reject_text(status, kinds, room), text);
+    assert_string_equal(node_reject_text(status, kinds, false, room), text);
 }
 
 static void words_say_which_status_and_for_what(void **state)

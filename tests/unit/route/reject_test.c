@@ -56,7 +56,7 @@ static void what_rejects_gets_nothing(void **state)
     assert_int_equal(got[1], 0);
     place(r, 32, true, later, got);
     assert_int_equal(got[1], 1);
-    assert_true(node_router_accepted(r, 1, 8, (struct node_reject_from){.client = 7}, later));
+    assert_true(node_router_accepted(r, 1, 8, 0, (struct node_reject_from){.client = 7}, later));
     place(r, 32, true, later, got);
     assert_true(got[1] > 1);
     alone_destroy(r);
@@ -146,7 +146,7 @@ static void one_that_accepts_is_asked(void **state)
     second.attempt = 2;
     for (unsigned proven = 0; proven < 4; proven++) {
         if (proven > 0)
-            (void)node_router_accepted(r, proven, 8, (struct node_reject_from){.client = 7},
+            (void)node_router_accepted(r, proven, 8, 0, (struct node_reject_from){.client = 7},
                                        START_MS);
         unsigned got[4] = {0};
         node_router_reject_doubt(r, &x, true);
@@ -259,10 +259,63 @@ static void another_process_is_another_replica(void **state)
     caught(r, 0, START_MS);
     node_router_probed(r, 0, false, true, START_MS + 1);
     node_router_probed(r, 0, true, false, START_MS + 2);
-    assert_false(node_router_rejects(r, 0, 8));
+    assert_false(node_router_rejects_any(r, 0));
     assert_int_equal(r->rejecting_count, 0);
     place(r, 8, true, START_MS + 20000, got);
     assert_true(got[0] > 0);
+    alone_destroy(r);
+}
+
+static struct node_request for_model(const struct chain *chain, struct slice model)
+{
+    struct node_request request = request_of(chain);
+    request.kind = 8;
+    request.again = true;
+    request.model = model;
+    return request;
+}
+
+/* How many of 32 such requests go there. */
+static unsigned got_for(struct node_router *r, unsigned replica, struct slice model)
+{
+    struct node_decision d[32];
+    unsigned got = 0;
+    for (unsigned i = 0; i < 32; i++) {
+        struct node_request request = for_model(prompt(100 + i, 2000), model);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 10, &d[i]), ERR_OK);
+        got += d[i].server == replica;
+    }
+    for (unsigned i = 0; i < 32; i++)
+        node_router_finish(r, d[i].booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS + 10);
+    return got;
+}
+
+static bool caught_for(struct node_router *r, unsigned replica, struct slice model)
+{
+    struct node_request request = for_model(prompt(1, 2000), model);
+    struct node_rejection x = rejection(replica, START_MS);
+    x.model = node_router_reject_model(r, &request);
+    return node_router_reject_contradicted(r, &x, START_MS);
+}
+
+/* An adapter is broken at one replica: the base keeps it. Where a replica serves one model, under
+ * whatever names clients ask for it, all of it is avoided at once. */
+static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    struct slice models[] = {SLICE("base"), SLICE("adapter"), SLICE("other")};
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(node_router_models(r, i, models, i < 2 ? 3 : 1), ERR_OK);
+    assert_true(caught_for(r, 0, models[1]));
+    assert_int_equal(got_for(r, 0, models[1]), 0);
+    assert_true(node_router_replica_standing(r, 0, START_MS).one_model);
+    assert_true(got_for(r, 0, models[0]) > 4);
+    assert_int_equal(r->replicas[0].reject.reported, 0);
+    assert_true(caught_for(r, 0, models[2]));
+    assert_int_equal(got_for(r, 0, models[0]), 0);
+    assert_true(caught_for(r, 2, SLICE("by another name")));
+    assert_int_equal(got_for(r, 2, models[0]), 0);
     alone_destroy(r);
 }
 
@@ -277,6 +330,7 @@ int main(void)
         cmocka_unit_test(half_of_each_model),
         cmocka_unit_test(where_it_is_the_only_one_it_is_used),
         cmocka_unit_test(another_process_is_another_replica),
+        cmocka_unit_test(an_adapter_that_is_broken_leaves_the_base_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,101 @@
+/* What is held against a replica that serves several models, and rejects requests for one. */
+#include "node/replica/reject.h"
+#include "tests/lib/test.h"
+
+enum { CHAT = NODE_REJECT_CHAT * NODE_REJECT_API, ADAPTER = 11, BASE = 12, OTHER = 13 };
+
+static struct node_reject j;
+static uint64_t now;
+
+static int begin(void **state)
+{
+    (void)state;
+    node_reject_init(&j);
+    now = 1000;
+    return 0;
+}
+
+/* True: from now on it is avoided for it, which it was not. */
+static bool contradicted(uint64_t model)
+{
+    now += 2;
+    struct node_rejection x = {
+        .kind = CHAT, .model = model, .status = 400, .sent_ms = now - 1, .rejected_ms = now};
+    return node_reject_contradicted(&j, &x, now);
+}
+
+static bool avoids(uint64_t model)
+{
+    return node_reject_avoids(&j, CHAT, model, true, now);
+}
+
+static void one_model_is_held_for_itself(void **state)
+{
+    (void)state;
+    assert_true(contradicted(ADAPTER));
+    assert_true(avoids(ADAPTER) && avoids(0)); /* 0: it may be any */
+    assert_false(avoids(BASE));
+    assert_false(node_reject_concerns(&j, CHAT, BASE));
+    assert_false(node_reject_holds_for(&j, CHAT, BASE));
+    assert_true(node_reject_holds_for(&j, CHAT, ADAPTER));
+    char room[NODE_REJECT_TEXT_BYTES];
+    assert_string_equal(node_reject_text(400, j.kinds, true, room),
+                        "answers 400 to chat requests for one of its models that its peers accept");
+    /* The others would avoid it for all. */
+    assert_int_equal(node_reject_report(&j, now), 0);
+}
+
+static void another_model_is_no_trial(void **state)
+{
+    (void)state;
+    assert_true(contradicted(ADAPTER));
+    now += NODE_REJECT_BACKOFF_MS;
+    assert_false(avoids(ADAPTER));
+    node_reject_sent(&j, CHAT, BASE, now);
+    assert_false(node_reject_accepted(&j, CHAT, BASE, now));
+    assert_false(avoids(ADAPTER));
+    assert_true(node_reject_holds(&j));
+    assert_false(node_reject_proven(&j, CHAT));
+    node_reject_sent(&j, CHAT, ADAPTER, now);
+    assert_true(avoids(ADAPTER));
+    assert_true(node_reject_accepted(&j, CHAT, ADAPTER, now));
+    assert_false(node_reject_holds(&j));
+}
+
+/* A rejection of a model that nothing is held for is judged as if it were the first. */
+static void what_the_other_model_is_due(void **state)
+{
+    (void)state;
+    struct node_reject_prior bad = {.bad = 0.9, .pays = 0};
+    struct node_rejection base = {.kind = CHAT, .model = BASE, .status = 400};
+    struct node_rejection adapter = {.kind = CHAT, .model = ADAPTER, .status = 400};
+    assert_true(contradicted(ADAPTER));
+    assert_true(node_reject_is_worth(node_reject_own(&j, &base, &bad)));
+    (void)node_reject_accepted(&j, CHAT, BASE, now);
+    assert_false(node_reject_is_worth(node_reject_own(&j, &base, &bad)));
+    assert_true(node_reject_is_worth(node_reject_own(&j, &adapter, &bad)));
+}
+
+static void two_models_stand_for_all(void **state)
+{
+    (void)state;
+    assert_true(contradicted(ADAPTER));
+    assert_false(contradicted(ADAPTER));
+    assert_false(avoids(OTHER));
+    assert_true(contradicted(BASE));
+    assert_true(avoids(OTHER) && avoids(ADAPTER));
+    assert_true(node_reject_report(&j, now) != 0);
+    assert_false(contradicted(ADAPTER));
+    assert_true(avoids(OTHER));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(one_model_is_held_for_itself, begin),
+        cmocka_unit_test_setup(another_model_is_no_trial, begin),
+        cmocka_unit_test_setup(what_the_other_model_is_due, begin),
+        cmocka_unit_test_setup(two_models_stand_for_all, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
