@@ -289,17 +289,11 @@ void service_engine_accept(struct service_engine *e, struct service_end *end)
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-/* Its core takes steps: one that hangs dies of nothing that it was sent. */
-static bool computes(const struct service_engine *e)
-{
-    return e->ill != SERVICE_HANGS && e->ill != SERVICE_STUCK && e->ill != SERVICE_STOPPED;
-}
-
 static void poisoned(void *context, struct world_event *event)
 {
     struct service *s = context;
     struct service_engine *e = &s->engines[event->node];
-    if (s->world.closing || !e->up || e->life != event->a || !computes(e))
+    if (s->world.closing || !e->up || e->life != event->a || !service_ill_computes(e))
         return;
     service_say(s, "engine %u: poison", e->number);
     service_judge_poison(event->object);
@@ -350,8 +344,8 @@ static void attempt_begin(struct life *l, struct carried *k)
 static bool takes_poison(const struct life *l, const struct carried *k)
 {
     return k->attempt && k->attempt->ask->poison && k->end->peer->open &&
-           l->engine->ill != SERVICE_DRAINS && computes(l->engine) && !k->attempt->rejected &&
-           k->conn->head.method == HTTP_METHOD_POST;
+           l->engine->ill != SERVICE_DRAINS && service_ill_computes(l->engine) &&
+           !k->attempt->rejected && k->conn->head.method == HTTP_METHOD_POST;
 }
 
 /* It dies of the first step: no token comes before. */

@@ -102,6 +102,11 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
     service_engine_settle(e);
 }
 
+bool service_ill_computes(const struct service_engine *e)
+{
+    return e->ill != SERVICE_HANGS && e->ill != SERVICE_STUCK && e->ill != SERVICE_STOPPED;
+}
+
 /* Whether it takes a moment more until its process is back. */
 static bool starts_later(struct service *s, struct service_engine *e)
 {

@@ -234,6 +234,8 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
 void service_engine_heal(struct service *s, unsigned engine);
 /* Requests that it works at, those in the background too. */
 unsigned service_engine_jobs(const struct service_engine *e);
+/* Its core takes steps: one that hangs dies of nothing that it was sent. */
+bool service_ill_computes(const struct service_engine *e);
 const char *service_ill_text(enum service_ill ill);
 
 /* --- habit.c --------------------------------------------------------------------------------- */
