@@ -556,6 +556,68 @@ static unsigned short_texts(const char *traces)
     return broken;
 }
 
+/* Of the turns that followed another one of their conversation, those that went to another engine.
+ */
+static unsigned turns_away(const struct outcome *o)
+{
+    unsigned away = 0;
+    for (unsigned i = 0; i < o->count; i++) {
+        for (unsigned k = 0; k < o->count; k++)
+            away += o->samples[i].turn > 0 && o->samples[k].ask == o->samples[i].ask - 1 &&
+                    o->samples[k].engine != o->samples[i].engine;
+    }
+    return away;
+}
+
+/* Agents whose turns are short, at engines in which nothing waits, but whose tokenizers take up to
+ * 50 ms by chance, and once in twenty 0.3 s. */
+static unsigned noise(const char *traces)
+{
+    (void)traces;
+    enum { RUNS = 10, AGENTS = 6 };
+    unsigned broken = 0;
+    for (unsigned routers = 1; routers <= 3; routers += 2) {
+        unsigned away = 0, turns = 0, away_then = 0;
+        double quiet_cached = 0, cached = 0, worst = 0;
+        for (unsigned run = 0; run < RUNS; run++) {
+            struct workload w;
+            struct outcome o;
+            struct prng chance;
+            workload_turns(&w, 31 + run, 144);
+            struct quality_case c = fleet(&w, 3, routers, 1);
+            c.clients = AGENTS;
+            c.seed = 1 + run;
+            struct figures quiet = played(&c, &chooser_cache_aware, &o);
+            away_then += turns_away(&o);
+            outcome_free(&o);
+            prng_seed(&chance, run);
+            for (unsigned t = 0; t < w.count; t++) {
+                for (unsigned i = 0; i < w.talks[t].count; i++) {
+                    double unit = prng_unit(&chance);
+                    w.talks[t].asks[i].fetch_s = unit < 0.05 ? 0.3f : (float)(unit / 20);
+                }
+            }
+            struct figures own = played(&c, &chooser_cache_aware, &o);
+            turns += o.count;
+            away += turns_away(&o);
+            outcome_free(&o);
+            quiet_cached += quiet.cached / RUNS;
+            cached += own.cached / RUNS;
+            worst = fmax(worst, quiet.cached - own.cached);
+            workload_free(&w);
+        }
+        broken += !record_promise(
+            away == 0 && worst <= 0.003,
+            "noise: %u router%s: first tokens up to 50 ms late, one in twenty 0.3 s: %u of %u "
+            "turns "
+            "left their cache (0; %u without); cached %.1f %%, %.1f %% without, worst of ten runs "
+            "%.1f points below (0.3)",
+            routers, routers == 1 ? "" : "s", away, turns, away_then, 100 * cached,
+            100 * quiet_cached, 100 * worst);
+    }
+    return broken;
+}
+
 static const struct {
     const char *name;
     unsigned (*run)(const char *traces);
@@ -571,6 +633,7 @@ static const struct {
     {"ranks", ranks},
     {"late", late},
     {"short", short_texts},
+    {"noise", noise},
 };
 
 unsigned cases_run(const char *name, const char *traces)
