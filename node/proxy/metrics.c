@@ -17,7 +17,7 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
         {"client_connections_refused_total", PROMETHEUS_COUNTER,
          "Connections beyond connections-per-client-max.", (double)s->client_connections_refused},
         {"connections_evicted_total", PROMETHEUS_COUNTER,
-         "Idle connections closed for new ones, of the client port or the admin and probe ports.",
+         "Idle or slow connections closed for new ones, of the client or admin and probe ports.",
          (double)s->connections_evicted},
         {"proxy_headers_refused_total", PROMETHEUS_COUNTER,
          "Connections closed for a missing or malformed PROXY header.",

@@ -225,8 +225,8 @@ static bool rooms_agree(const struct node_vote *sorted, unsigned count, double m
     return fabs(sorted[count / 4].value - sorted[count * 3 / 4].value) <= rooms_alike * median;
 }
 
-/* The upper median of those that have seen a limit, for those that have not: of requests or of
- * tokens, whichever more of them have seen. */
+/* The upper median of those that have seen a limit, for those at which something waited: of requests
+ * or of tokens, whichever more of them have seen. */
 static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_t fleet,
                           struct node_vote *votes, uint64_t now_ms)
 {
@@ -253,7 +253,8 @@ static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_
             continue;
         if (!agree && node_speed_fresh(&room->requests, now_ms) < room_samples_sure)
             room->most = (struct node_room_amount){0};
-        else if (agree && room->most.requests == 0 && room->most.tokens == 0)
+        else if (agree && room->most.requests == 0 && room->most.tokens == 0 &&
+                 node_room_may_be(room, median, tokens, now_ms))
             *most_of(&replicas[i], tokens) = median;
     }
 }

@@ -13,9 +13,13 @@ static const unsigned samples_min = 3;
 /* Samples that are further apart are of whatever else made prompts wait. */
 static const double spread_max = 0.5;
 
-bool node_room_waited(double took_s, double work_s, double step_s)
+/* Of the time until the next one of what runs there ends, on average. */
+static const double wait_least = 0.5;
+
+bool node_room_waited(double took_s, double work_s, double step_s, double stays_s, double ran)
 {
-    return took_s > work_times * work_s + steps * step_s;
+    double next_end_s = stays_s / number_max(ran, 1);
+    return took_s > work_times * work_s + steps * step_s + wait_least * next_end_s;
 }
 
 bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount)
@@ -50,6 +54,15 @@ static double median_of(const struct node_speed *s, unsigned count, double *spre
     return median;
 }
 
+/* How many run at once is a setting, so what ran once has room. Ends of others are heard of a little
+ * late: half a request, or one of eight, may be too many. */
+static const double ran_over = 0.5, ran_over_share = 0.125;
+
+static bool is_disproved(double limit, double ran)
+{
+    return ran > limit + number_max(ran_over, ran_over_share * limit);
+}
+
 struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms)
 {
     unsigned count = node_speed_fresh(&r->requests, now_ms);
@@ -62,7 +75,27 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
         return (struct node_room_amount){0};
     if (tokens_spread < requests_spread)
         return (struct node_room_amount){.tokens = tokens};
+    if (is_disproved(requests, r->ran.requests))
+        return (struct node_room_amount){0};
     return (struct node_room_amount){.requests = requests};
+}
+
+bool node_room_may_be(const struct node_room *r, double limit, bool tokens, uint64_t now_ms)
+{
+    return node_speed_fresh(&r->requests, now_ms) > 0 &&
+           (tokens || !is_disproved(limit, r->ran.requests));
+}
+
+bool node_room_told(struct node_room *r, double running, double waiting, double booked,
+                    bool restarted)
+{
+    if (restarted)
+        r->ran = (struct node_room_amount){0};
+    (void)node_room_ran(r, (struct node_room_amount){.requests = running});
+    bool none_waits = waiting == 0 && r->most.requests > 0 && booked > r->most.requests;
+    if (none_waits)
+        r->requests = r->tokens = (struct node_speed){0};
+    return none_waits;
 }
 
 bool node_room_ran(struct node_room *r, struct node_room_amount ran)

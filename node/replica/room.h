@@ -9,10 +9,14 @@
  *
  * Engines limit either. The one that is the limit is the same each time, so it is the one whose
  * samples are less apart; the value is their median. Samples fade (node/replica/learn.h), so a
- * stall is no limit for long. The most that run is a setting of all engines of a model: a replica
- * without evidence is believed to be like the others (fleet.h). Contexts are counted as they are
+ * stall is no limit for long. The most that run is a setting of all engines of a model: a replica at
+ * which something waited is believed to be like the others (fleet.h). Contexts are counted as they are
  * booked: prefixes that several share do no harm. What the prompt that waited had in the cache
  * already is left out.
+ *
+ * First tokens are late for other reasons, too (tokenizers, a busy host): a wait for room lasts about
+ * as long as until something ends, and what ran at once at any time disproves a limit below it, and
+ * so does the engine's own gauge.
  *
  * A limit shows only once prompts wait. Until then what was never seen to run at once may not: the
  * cost is reckoned as if the most that did were the limit. */
@@ -38,8 +42,10 @@ struct node_room {
 };
 
 /* What began after `took_s`, or took that long, had to wait: it takes `work_s` where it need not,
- * and a decode step `step_s`. */
-bool node_room_waited(double took_s, double work_s, double step_s);
+ * and a decode step `step_s`. `ran` requests were there when it began, each of which stays for
+ * `stays_s`: room comes when one of them ends, so a wait that is much shorter was for something
+ * else, such as a tokenizer. */
+bool node_room_waited(double took_s, double work_s, double step_s, double stays_s, double ran);
 bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount);
 /* So much ran at once, and no more had room; or so much did although less was believed to fit. */
 void node_room_add(struct node_room *r, struct node_room_amount ran, uint64_t now_ms);
@@ -47,8 +53,17 @@ void node_room_add(struct node_room *r, struct node_room_amount ran, uint64_t no
 /* The limit by own samples, of the two the one that they agree on; 0: the other, or too few. */
 struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms);
 
+/* Whether the limit of its fellows, of tokens or else of requests, may be its own: something waited
+ * here, and no more ran. */
+bool node_room_may_be(const struct node_room *r, double limit, bool tokens, uint64_t now_ms);
+
 /* So much was seen to run at once. Returns whether it is more than at any of its model before. */
 bool node_room_ran(struct node_room *r, struct node_room_amount ran);
+/* The engine's gauges, while `booked` requests are there; a gauge that it does not have is < 0. More
+ * that run disprove a limit, and so does a reading by which none waits although more are there.
+ * Returns whether the limit is to be reckoned anew. */
+bool node_room_told(struct node_room *r, double running, double waiting, double booked,
+                    bool restarted);
 /* Seconds that are put on `more` beside `booked`, for what goes beyond the most that ever ran;
  * before that says something, beyond twice what is at a replica on average (requests_typical), or
  * eight. */

@@ -45,15 +45,15 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
     return shown / head->since_s;
 }
 
-/* A prompt that takes more than twice its time is late for some other reason, and nobody knows for
- * how long: as long again, as with all waits of unknown cause. What other routers placed before it
+/* A prompt that takes more than twice its time, and this much more, is late for some other reason,
+ * and nobody knows for how long: as long again, as with all waits of unknown cause. An engine takes
+ * some time beside its computing, such as for a tokenizer, and what other routers placed before it
  * is heard of a moment later. */
-static const double late_times = 2, late_unheard_s = 0.1;
+static const double late_times = 2, late_more_s = 0.1;
 
-static double late_s(const struct node_router *r, const struct node_head *head, double rate)
+static double late_s(const struct node_head *head, double rate)
 {
-    double late = head->since_s - late_times * head->tokens / rate;
-    return number_max(r->routers > 1 ? late - late_unheard_s : late, 0);
+    return number_max(head->since_s - late_times * head->tokens / rate - late_more_s, 0);
 }
 
 /* What is under way at a candidate on average, and how long a step may take with that: not much
@@ -173,7 +173,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
     rate /= slower;
     double residence_s = size->output_tokens * step_s(replica, all.context_tokens) * slower;
-    double queue_s = node_router_queue_s(r, replica, rate, now_ms) + late_s(r, &head, rate);
+    double queue_s = node_router_queue_s(r, replica, rate, now_ms) + late_s(&head, rate);
     double room_s = node_foreign_wait_s(&replica->foreign, &replica->load, &all,
                                         size->prompt_tokens - cached_tokens, residence_s,
                                         node_replica_near_tokens(replica));

@@ -122,8 +122,9 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     double step_s = replica->step_base_s + replica->step_context_s * e->ran_at_first_byte.tokens;
     struct node_room_amount ran = e->ran_at_first_byte;
     ran.tokens = number_max(ran.tokens - cached, 0);
-    bool says =
-        node_room_waited(e->prefill_s, work_s, step_s) || node_room_exceeds(&replica->room, ran);
+    double stays_s = (double)(now_ms - e->first_byte_ms) / 1000;
+    bool says = node_room_waited(e->prefill_s, work_s, step_s, stays_s, ran.requests) ||
+                node_room_exceeds(&replica->room, ran);
     if (says)
         node_room_add(&replica->room, ran, now_ms);
     return says;
@@ -147,7 +148,7 @@ static bool learn_room_whole(struct node_replica *replica, const struct node_boo
     double takes_s = work->ttft_s + (double)usage->completion_tokens * step_s;
     double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = number_min(takes_s / took_s, 1);
     struct node_room_amount ran = {there.requests * share, there.tokens * share};
-    bool waited = node_room_waited(took_s, takes_s, step_s);
+    bool waited = node_room_waited(took_s, takes_s, step_s, 0, 1); /* it waited and ran */
     bool says = waited || node_room_exceeds(&replica->room, there);
     if (says)
         node_room_add(&replica->room, ran, now_ms);

@@ -50,12 +50,15 @@ struct node_policy {
     const char *name; /* <name> */
     bool wants_costs;
     bool wants_chunks; /* prompts are to be read as chunks (base/chain.h) */
+    bool wants_session;
     /* The index of a candidate, below count. */
     unsigned (*choose)(const struct node_policy_input *in);
 };
 
 /* By name, or NULL. */
 const struct node_policy *node_policy_find(const char *name);
+
+extern const struct node_policy node_policy_prefix_hash; /* another one may fall back to it */
 
 /* What several policies need. */
 

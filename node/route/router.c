@@ -105,6 +105,11 @@ const char *node_router_policy(const struct node_router *r)
     return r->policy->name;
 }
 
+bool node_router_wants_session(const struct node_router *r)
+{
+    return r->policy->wants_session;
+}
+
 bool node_router_wants_chunks(const struct node_router *r)
 {
     return r->policy->wants_chunks;

@@ -147,6 +147,8 @@ bool node_router_engines_tell_usage(const struct node_router *r);
 const char *node_router_policy(const struct node_router *r);
 /* Whether its policy wants prompts as chunks (base/chain.h). */
 bool node_router_wants_chunks(const struct node_router *r);
+/* Whether its policy reads the session of a request. */
+bool node_router_wants_session(const struct node_router *r);
 
 /* --- replicas ------------------------------------------------------------------------------- */
 

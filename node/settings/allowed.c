@@ -50,17 +50,25 @@ const char *const *node_allowed_host_header(void)
 }
 
 /* A field name of RFC 9110, section 5.1: a token. */
-const char *node_allowed_header_name_not(struct slice value)
+static bool is_header_name(struct slice value)
 {
-    const char *wrong = "want the name of a header, such as x-session-id";
-    if (value.len == 0 || value.len > 128)
-        return wrong;
     for (size_t i = 0; i < value.len; i++) {
         char c = value.at[i];
         bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         if (!alnum && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
-            return wrong;
+            return false;
     }
+    return value.len > 0 && value.len <= 128;
+}
+
+const char *node_allowed_header_names_not(struct slice value)
+{
+    unsigned count = 0;
+    do {
+        if (!is_header_name(slice_trim(slice_cut(&value, ','))) ||
+            ++count > NODE_SESSION_HEADERS_MAX)
+            return "want names of headers, such as x-session-id, separated by commas; 16 at most";
+    } while (value.len > 0);
     return NULL;
 }
 

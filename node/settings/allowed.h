@@ -14,7 +14,7 @@ const char *const *node_allowed_forwarded(void);
 const char *const *node_allowed_host_header(void);
 
 /* NULL, or what is wrong with the value and would be right. */
-const char *node_allowed_header_name_not(struct slice value);
+const char *node_allowed_header_names_not(struct slice value);
 const char *node_allowed_origins_not(struct slice value);
 const char *node_allowed_replica_dns_not(struct slice value);
 const char *node_allowed_replica_kubernetes_not(struct slice value);

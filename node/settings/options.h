@@ -38,6 +38,7 @@ enum {
     NODE_VALUE_BYTES = 4096, /* of one value */
     NODE_ERROR_BYTES = 512,
     NODE_GOSSIP_PORT = 7490, /* where gossip-listen and join say none */
+    NODE_SESSION_HEADERS_MAX = 16,
     NODE_SOURCES_MAX = 16,   /* of one kind, that replicas come from */
     NODE_DNS_PORT = 53,      /* where dns-server says none */
     NODE_TLS_CERTS_MAX = 32, /* certificates to choose from by name */

@@ -246,11 +246,15 @@ static const struct node_option table[] = {
     {.name = "session-header",
      .type = NODE_TYPE_STRING,
      LIVE(session_header),
-     .fallback = "x-session-id",
-     .wrong = node_allowed_header_name_not,
-     .unit = "NAME",
+     .fallback = "auto",
+     .wrong = node_allowed_header_names_not,
+     .unit = "NAME,...",
      .group = "Routing",
-     .help = "request header with a session key"},
+     .help = "headers with a session key; auto: agents'",
+     .more = "The first that is there. Only policy `session` reads them. Without one it is "
+             "`prompt_cache_key`, `session_id`, "
+             "`metadata.user_id` (of JSON in it the `session_id`) or `user` of the body: "
+             "`docs/routing.md` says which agent sends which."},
     {.name = "index-bytes",
      .type = NODE_TYPE_BYTES,
      FIELD(index_bytes),

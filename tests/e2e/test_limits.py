@@ -1,5 +1,6 @@
 """Slow, many and large clients: which limit bites, and what it answers."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,6 +15,45 @@ import unittest
 
 from lib import (HOST, LIMIT, SLOW, Case, Client, Cut, Engine, Router, answer, binary, chunk, chunked,
                  request, slow_ms, wait_for)
+
+
+class Strangers:
+    """Keeps so many connections open, from several addresses of the loopback: each sends the same and then nothing."""
+
+    def __init__(self, port, sends, count, addresses):
+        self.port, self.sends, self.count, self.addresses = port, sends, count, addresses
+        self.opened = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def open_one(self):
+        self.opened += 1
+        s = socket.socket()
+        s.bind(("127.0.1.%d" % (1 + self.opened % self.addresses), 0))
+        s.connect((HOST, self.port))
+        s.send(self.sends)
+        return s
+
+    def run(self):
+        there = []
+        while not self.over.is_set():
+            closed = set(select.select(there, [], [], 0.02)[0])
+            for s in closed:
+                s.close()
+            there = [s for s in there if s not in closed]
+            while len(there) < self.count and not self.over.is_set():
+                with contextlib.suppress(OSError):
+                    there.append(self.open_one())
+        for s in there:
+            s.close()
 
 
 class Limits(Case):
@@ -167,6 +207,26 @@ class Limits(Case):
             self.assertEqual(c.ask("GET", "/a").status, 200)
         self.assertEqual(r.metric("connections_evicted_total"), 1)
         self.assertEqual(r.metric("connections_refused_total"), 0)
+
+    def test_slow_heads_and_slow_bodies_make_room(self):
+        """Strangers hold more connections than may be open, each with half a head or half a body, and come again when
+        they are closed, from one address and from several. A bystander is served all the same."""
+        r = self.router([self.e], "--connections-max", "300", "--client-body-timeout", "60s",
+                        "--client-head-timeout", "60s", "--other-paths", "pass")
+        halves = (b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nX-",
+                  b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n" + b" " * 2000)
+        for half in halves:
+            for addresses in (1, 64):
+                with Strangers(r.port, half, 480, addresses) as strangers:
+                    wait_for(lambda: strangers.opened >= 480, "the strangers")
+                    # A body is slow when nothing came of it for a second.
+                    before = r.metric("connections_evicted_total")
+                    wait_for(lambda: r.metric("connections_evicted_total") > before + 300, "the first ones go")
+                    served = 0
+                    for _ in range(20):
+                        with contextlib.suppress(OSError, Cut):
+                            served += self.client(r).ask("GET", "/a").status == 200
+                    self.assertGreaterEqual(served, 19, (half[:20], addresses))
 
     def test_connections_of_one_client(self):
         r = self.router([self.e], "--other-paths", "pass", "--connections-per-client-max", "2",

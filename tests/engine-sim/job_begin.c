@@ -145,6 +145,16 @@ static void hold_decide(struct sim_job *job)
     }
 }
 
+/* Milliseconds before the scheduler hears of it. */
+static uint64_t tokenizer_ms(const struct sim_job *job)
+{
+    const struct sim_options *o = &job->engine->options;
+    uint64_t chance = hash_mix(job->number ^ hash_mix(o->seed + 1));
+    if (o->tokenizer_slow_ms > 0 && chance % 20 == 0)
+        return (uint64_t)o->tokenizer_slow_ms;
+    return (uint64_t)(o->tokenizer_ms * (double)(chance >> 11) / 9007199254740992.0);
+}
+
 #define SHUTTING_DOWN "cannot schedule new futures after shutdown"
 
 /* The status that a failure on demand answers with at once, or 0. */
@@ -210,7 +220,11 @@ static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim
         sim_job_delay(job, fail.delay_ms);
         return;
     }
-    (void)sim_job_submit(job);
+    uint64_t late_ms = tokenizer_ms(job);
+    if (late_ms > 0)
+        sim_job_delay(job, late_ms);
+    else
+        (void)sim_job_submit(job);
 }
 
 static bool is_json_type(struct slice type)

@@ -83,6 +83,7 @@ struct sim_options {
     uint64_t silence_after;
     double silence_share;
     double ping_s; /* 0: none */
+    double tokenizer_ms, tokenizer_slow_ms;
     uint64_t metrics_digits;
     uint64_t metrics_steps;
     unsigned metrics_at_end;     /* enum sim_at_end */

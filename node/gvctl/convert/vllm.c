@@ -27,10 +27,10 @@ static const struct convert_row rows[] = {
 
 static const struct convert_policy policies[] = {
     FORK_POLICIES,
-    {"consistent_hash", "session", "session-header names the header; x-session-id by default"},
-    {"rendezvous_hash", "session", "session-header names the header; x-session-id by default"},
-    {"sticky_least_loaded", "session", "session-header names the header; x-session-id by default"},
-    {"sticky_round_robin", "session", "session-header names the header; x-session-id by default"},
+    {"consistent_hash", "session", "session-header names the header"},
+    {"rendezvous_hash", "session", "session-header names the header"},
+    {"sticky_least_loaded", "session", "session-header names the header"},
+    {"sticky_round_robin", "session", "session-header names the header"},
     {NULL, NULL, NULL}};
 
 const struct convert_router convert_vllm = {

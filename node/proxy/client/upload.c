@@ -2,7 +2,7 @@
 
 void upload_begin(struct upload *u, struct deadline_queue *list, uint64_t now_ms)
 {
-    u->since_ms = now_ms;
+    u->since_ms = u->last_ms = now_ms;
     u->held_ms = 0;
     u->rate = u->pace = u->pace_before = (struct upload_window){.since_ms = now_ms};
     deadline_set(list, &u->total, now_ms);
@@ -11,6 +11,7 @@ void upload_begin(struct upload *u, struct deadline_queue *list, uint64_t now_ms
 bool upload_add(struct upload *u, uint64_t bytes, uint64_t rate_min, uint64_t now_ms)
 {
     uint64_t paced_ms = now_ms - u->pace.since_ms, rated_ms = now_ms - u->rate.since_ms;
+    u->last_ms = now_ms;
     u->pace.bytes += bytes;
     u->rate.bytes += bytes;
     if (paced_ms >= UPLOAD_PACE_MS) {
@@ -27,6 +28,7 @@ bool upload_add(struct upload *u, uint64_t bytes, uint64_t rate_min, uint64_t no
 void upload_shift(struct upload *u, uint64_t by_ms)
 {
     u->since_ms += by_ms;
+    u->last_ms += by_ms;
     u->rate.since_ms += by_ms;
     u->pace.since_ms += by_ms;
     u->pace_before.since_ms += by_ms;

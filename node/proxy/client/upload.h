@@ -26,6 +26,7 @@ struct upload {
     struct deadline total; /* in the list while it is armed */
     uint64_t since_ms;     /* when it began; moved on by the time in which it was held */
     uint64_t held_ms;      /* since when it is held back; 0: it is not */
+    uint64_t last_ms;      /* when bytes came last; moved on likewise */
     struct upload_window rate;
     struct upload_window pace;
     struct upload_window pace_before; /* the one before it, both counted together */

@@ -8,22 +8,6 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/suspect_wait.h"
 
-static struct slice session_of(const struct exchange *x)
-{
-    if (x->session_len > 0)
-        return slice_of(x->session, x->session_len);
-    if (!x->skimming || !x->skim.understood)
-        return slice_of(NULL, 0);
-    static const enum http_skim_name keys[] = {HTTP_SKIM_PROMPT_CACHE_KEY, HTTP_SKIM_SESSION_ID,
-                                               HTTP_SKIM_USER, HTTP_SKIM_METADATA_USER_ID};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        struct slice value = http_skim_field(&x->skim, keys[i]);
-        if (value.len > 0)
-            return value;
-    }
-    return slice_of(NULL, 0);
-}
-
 /* "claude-cli/2.1.197 (external, cli)": the product, for versions come and go. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head)
 {
@@ -98,7 +82,7 @@ bool exchange_reject_again(const struct exchange *x, unsigned status)
 
 void exchange_describe(const struct exchange *x, struct node_request *out)
 {
-    *out = (struct node_request){.session = session_of(x),
+    *out = (struct node_request){.session = slice_of(x->session, x->session_len),
                                  .body_bytes = x->request.body->bytes,
                                  .replica_wanted = -1,
                                  .unpinned = exchange_unpinned(x),

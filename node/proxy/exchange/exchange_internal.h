@@ -13,6 +13,7 @@
  *   ask_usage.c  usage that the client did not ask for
  *   pin.c        the data-parallel rank that was chosen, put into the request
  *   host.c       the name that the replica is asked under
+ *   session.c    which conversation it belongs to
  *   choose.c     which replica
  *   owner.c      whose stored response it is for
  *   key.c        whose request it is, and what that client may use

@@ -169,21 +169,6 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
     return http_forward_request_write(&x->request.head, head, &how);
 }
 
-void exchange_session_set(struct exchange *x, struct slice value)
-{
-    size_t n = value.len < EXCHANGE_SESSION_MAX ? value.len : EXCHANGE_SESSION_MAX;
-    memcpy(x->session, value.at, n);
-    x->session_len = (uint8_t)n;
-}
-
-void exchange_read_session(struct exchange *x, const struct http_head *head)
-{
-    struct slice value =
-        http_head_find(head, slice_of_cstr(x->proxy->config.options->session_header));
-    if (value.at != NULL)
-        exchange_session_set(x, value);
-}
-
 void exchange_skim_begin(struct exchange *x)
 {
     x->skimming = true;
@@ -400,6 +385,7 @@ static bool complete(struct exchange *x)
     x->request.answered_whole = x->form && x->route.kind == HTTP_PATH_MEDIA;
     if (x->skimming) {
         http_skim_end(&x->skim);
+        exchange_session_from_body(x);
         exchange_render(x);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;

@@ -5,6 +5,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "node/proxy/exchange/drive.h"
+#include "node/proxy/guard/slow.h"
 
 enum entry {
     COMES_IN,
@@ -75,13 +76,14 @@ static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit lim
 }
 
 /* False: there is none to go. */
-static bool evict(struct proxy *p)
+static bool evict(const struct client *newcomer)
 {
+    struct proxy *p = newcomer->proxy;
     struct deadline *d = longest_idle(p, PROXY_CLIENT_IDLE);
     if (d == NULL)
         d = deadline_first(&p->limit[PROXY_CLIENT_LINGER]);
     if (d == NULL)
-        return false;
+        return slow_evict(newcomer);
     struct client *c = CONTAINER_OF(d, struct client, deadline);
     CHECK(c->standing == CLIENT_IN && c->exchange == NULL);
     p->stats.connections_evicted++;
@@ -123,7 +125,7 @@ static enum entry enter(struct client *c)
     if (verdict != COMES_IN)
         return verdict;
     if (p->clients.door.standing[CLIENT_IN] >= p->config.options->connections_max &&
-        !BUG(CLIENTS_UNLIMITED) && !evict(p))
+        !BUG(CLIENTS_UNLIMITED) && !evict(c))
         return turn_away(c, IS_FULL);
     stand(c, CLIENT_IN);
     return COMES_IN;

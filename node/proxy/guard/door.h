@@ -1,7 +1,8 @@
 /* The door: which connections come in, and whose they are.
  *
  * Beyond connections-max the connection that has been idle longest goes, and where none is idle,
- * one that only waits for its peer to take note of an error; else the newcomer is refused. A 16th
+ * one that only waits for its peer to take note of an error, then a slow head, then a slow body
+ * (slow.h); else the newcomer is refused. A 16th
  * more than that many are open at most, with an answer that says so; what is beyond them is reset.
  *
  * The admin port and the probe port have a number of their own, together. Beyond it the connection
@@ -15,8 +16,7 @@
 #include "node/proxy/client/client.h"
 
 enum {
-    PROXY_EVICT_IDLE_MS = 100, /* a connection that is idle for less is about to be used */
-    PROXY_SURPLUS_SHARE = 16,  /* beyond connections-max a 16th more get an answer that says so */
+    PROXY_SURPLUS_SHARE = 16, /* beyond connections-max a 16th more get an answer that says so */
 };
 
 /* By the settings. ERR_NOMEM. */

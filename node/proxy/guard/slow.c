@@ -1,8 +1,11 @@
 #include "node/proxy/guard/slow.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/check.h"
+#include "base/hash.h"
+#include "base/ip.h"
 #include "node/proxy/exchange/drive.h"
 
 /* It gets no answer any more; the log has why. */
@@ -130,6 +133,133 @@ void slow_make_room(const struct client *newcomer)
         else
             p->clients.slow_looked_ms = p->now_ms;
     }
+}
+
+/* --- where connections are scarce
+ * ------------------------------------------------------------------ */
+
+enum { ADDRESS_SLOTS = 256 };
+
+/* The search for one that is to go. */
+struct eviction {
+    unsigned count[ADDRESS_SLOTS], most; /* of each address */
+    uint64_t still_ms;                   /* what stands so for less stays */
+    struct client *least;                /* NULL: none yet */
+    double pace;                         /* its own */
+};
+
+/* Of IPv6 a client has a whole /64 (node/proxy/limit/peers.h). */
+static unsigned slot_of(const struct client *c)
+{
+    uint8_t ip[IP_BYTES];
+    if (!ip_parse(c->peer, ip))
+        return 0;
+    size_t len = ip_is_v4(ip) ? IP_BYTES : IP_BYTES / 2;
+    return (unsigned)(hash64(&c->proxy->config.secret, ip, len) % ADDRESS_SLOTS);
+}
+
+/* Bytes a second, and for how long it has stood so. */
+struct progress {
+    double pace;
+    uint64_t still_ms; /* a head: since its first byte; a body: since its last, or it is too slow */
+};
+
+/* One packet is a head, as a rule. */
+static bool head_progress(const struct client *c, struct progress *out)
+{
+    const struct proxy *p = c->proxy;
+    uint64_t since_ms = c->deadline.at_ms - p->limit[PROXY_CLIENT_HEAD].wait_ms;
+    out->still_ms = p->now_ms > since_ms ? p->now_ms - since_ms : 0;
+    out->pace = (double)c->in.len * 1000 / (double)(out->still_ms + 1);
+    return c->out_bytes == 0;
+}
+
+/* What we hold back is not slow. */
+static bool body_progress(const struct client *c, struct progress *out)
+{
+    const struct proxy *p = c->proxy;
+    const struct upload *u = &c->upload;
+    uint64_t rate_min = p->config.options->client_body_rate_min;
+    uint64_t age_ms = p->now_ms > u->since_ms ? p->now_ms - u->since_ms : 0;
+    if (u->held_ms != 0 || c->exchange == NULL || c->exchange->answering)
+        return false;
+    bool slow = age_ms >= PROXY_EVICT_SILENT_MS && upload_takes_ms(u, rate_min, p->now_ms) > 1000;
+    out->still_ms = slow ? age_ms : p->now_ms - u->last_ms;
+    out->pace = (double)c->exchange->request.body->bytes * 1000 / (double)(age_ms + 1);
+    return true;
+}
+
+static const struct evictable {
+    enum proxy_limit list;
+    size_t offset; /* of its deadline in struct client */
+    bool (*progress)(const struct client *c, struct progress *out); /* false: it stays */
+    uint64_t still_ms, crowd_ms; /* that it has; the same in a crowd */
+} evictables[] = {
+    {PROXY_CLIENT_HEAD, offsetof(struct client, deadline), head_progress, PROXY_EVICT_IDLE_MS, 0},
+    {PROXY_CLIENT_BODY_TOTAL, offsetof(struct client, upload.total), body_progress,
+     PROXY_EVICT_SILENT_MS, PROXY_EVICT_IDLE_MS},
+};
+
+/* Calls `each` of the oldest in the list. Returns how many. */
+static unsigned evictables_each(struct proxy *p, const struct evictable *of,
+                                void (*each)(struct eviction *e, struct client *c,
+                                             const struct progress *progress),
+                                struct eviction *e)
+{
+    const struct deadline_queue *list = &p->limit[of->list];
+    unsigned looked = 0;
+    for (struct deadline *d = deadline_first(list); d != NULL && looked < PROXY_EVICT_LOOK_MAX;
+         d = deadline_behind(list, d), looked++) {
+        struct client *c = (struct client *)(void *)((char *)d - of->offset);
+        struct progress progress;
+        if (of->progress(c, &progress))
+            each(e, c, &progress);
+    }
+    return looked;
+}
+
+static void count_one(struct eviction *e, struct client *c, const struct progress *progress)
+{
+    (void)progress;
+    unsigned n = ++e->count[slot_of(c)];
+    e->most = n > e->most ? n : e->most;
+}
+
+static void weigh_one(struct eviction *e, struct client *c, const struct progress *progress)
+{
+    if (progress->still_ms < e->still_ms || e->count[slot_of(c)] != e->most ||
+        (e->least != NULL && progress->pace >= e->pace))
+        return;
+    e->least = c;
+    e->pace = progress->pace;
+}
+
+/* A crowd: an eighth of all connections, or an address that has more of them than the newcomer's. */
+static struct client *least_far(struct proxy *p, const struct evictable *of,
+                                const struct client *newcomer)
+{
+    struct eviction e = {.most = 0};
+    unsigned all = evictables_each(p, of, count_one, &e);
+    bool many = of->crowd_ms == 0 && all >= p->config.options->connections_max / 8;
+    bool more = e.count[slot_of(newcomer)] + 1 < e.most;
+    e.still_ms = many || more ? of->crowd_ms : of->still_ms;
+    (void)evictables_each(p, of, weigh_one, &e);
+    return e.least;
+}
+
+bool slow_evict(const struct client *newcomer)
+{
+    struct proxy *p = newcomer->proxy;
+    for (size_t i = 0; i < ARRAY_LEN(evictables); i++) {
+        struct client *c = least_far(p, &evictables[i], newcomer);
+        if (c == NULL)
+            continue;
+        CHECK(c->standing == CLIENT_IN && c != newcomer);
+        p->stats.connections_evicted++;
+        drop_slow(c, PROXY_REFUSED_CONNECTIONS, "connections-max");
+        return true;
+    }
+    return false;
 }
 
 void slow_shift(struct proxy *p, uint64_t by_ms)

@@ -11,6 +11,9 @@ enum {
     PROXY_SLOW_FULL_MS = 1000, /* and the same when memory is all but full: docs/http.md, Bodies */
     PROXY_SLOW_LOOK_MS = 100,  /* none was found: not before then is it looked for one again */
     PROXY_SLOW_CUT_MAX = 16,   /* at once */
+    PROXY_EVICT_IDLE_MS = 100, /* a connection that is idle for less is about to be used */
+    PROXY_EVICT_SILENT_MS = 1000, /* a body of which nothing comes for so long: two lost packets */
+    PROXY_EVICT_LOOK_MAX = 1024,  /* connections that are looked at, the oldest first */
 };
 
 /* The limit that client_arm() armed has passed. */
@@ -23,6 +26,12 @@ void slow_follow(struct client *c, size_t bytes);
  * who sends next. Three quarters full, one that is really slow; all but full, any that is not
  * brand-new. */
 void slow_make_room(const struct client *newcomer);
+/* There is no room for a newcomer: of the heads that are not whole, else of such bodies, the one goes
+ * that has come least far for its age, of the address that has most of them. A head has
+ * PROXY_EVICT_IDLE_MS, if there is no crowd of them, and a body stays of which something came within
+ * PROXY_EVICT_SILENT_MS (where its address has more of them than the newcomer's:
+ * PROXY_EVICT_IDLE_MS) and that comes at client-body-rate-min. False: there is none to go. */
+bool slow_evict(const struct client *newcomer);
 /* Nobody ran for so long: no upload is slow for that. */
 void slow_shift(struct proxy *p, uint64_t by_ms);
 

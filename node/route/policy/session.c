@@ -1,10 +1,10 @@
-/* Consistent hashing of the session that the client names; round robin where it names none. */
+/* Consistent hashing of the session that the client names; of the prompt where it names none. */
 #include "node/route/policy.h"
 
 static unsigned choose(const struct node_policy_input *in)
 {
     if (in->session_key == 0)
-        return node_policy_next_turn(in);
+        return node_policy_prefix_hash.choose(in);
     unsigned best = 0;
     double best_score = 0;
     for (unsigned i = 0; i < in->count; i++) {
@@ -17,4 +17,5 @@ static unsigned choose(const struct node_policy_input *in)
     return best;
 }
 
-const struct node_policy node_policy_session = {.name = "session", .choose = choose};
+const struct node_policy node_policy_session = {
+    .name = "session", .wants_session = true, .choose = choose};

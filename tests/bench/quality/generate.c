@@ -348,6 +348,25 @@ void workload_short(struct workload *out, uint64_t seed, unsigned asks)
     end(&m);
 }
 
+void workload_turns(struct workload *out, uint64_t seed, unsigned asks)
+{
+    enum { TURNS = 24 };
+    struct maker m = begin(out, seed, asks);
+    struct piece system = text(&m, 6000);
+    while (more(&m)) {
+        struct piece pieces[2 + 2 * TURNS] = {system, text(&m, 2000)};
+        struct talk *t = talk(&m, 0, TURNS);
+        for (unsigned i = 0, count = 2; i < TURNS; i++) {
+            pieces[count++] = text(&m, UNIT);
+            compose(&m, &t->asks[i], pieces, count, 200);
+            t->asks[i].think_s = between(&m, 0.2, 1);
+            pieces[count++] = text(&m, UNIT);
+        }
+    }
+    end(&m);
+    out->open = false;
+}
+
 const struct workload_kind workload_kinds[] = {
     {"rag", workload_rag},         {"adapters", workload_adapters},
     {"bursts", workload_bursts},   {"images", workload_images},

@@ -232,6 +232,7 @@ static void sample_add(struct play *p, const struct flight *f)
         .prompt_tokens = (double)f->sim.prompt_tokens,
         .cached_tokens = (double)f->sim.cached_tokens,
         .engine = f->engine,
+        .turn = f->turn,
         .ask = f->ask,
     };
 }

@@ -66,6 +66,7 @@ struct sample {
     double sent_s, ttft_s, end_s; /* since the run began; of the request */
     double prompt_tokens, cached_tokens;
     uint32_t engine;
+    uint32_t turn;         /* of its conversation */
     const struct ask *ask; /* of the workload */
 };
 

@@ -77,6 +77,7 @@ workload_generate workload_popular;   /* a long prefix that most have, another o
 /* A prefix that few want, then nearly all, then few again; units of it are below CREST_UNITS. */
 workload_generate workload_crest;
 workload_generate workload_short; /* chats of short texts */
+workload_generate workload_turns; /* agents: 24 turns each, 30 new tokens a turn (closed loop) */
 
 struct workload_kind {
     const char *name;

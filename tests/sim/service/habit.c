@@ -49,6 +49,13 @@ static void draw_framing(struct service *s, struct service_habits *h)
     h->ping_s = service_chance(s, 0.2) ? seconds(s, 20, 500) : h->ping_s;
 }
 
+/* First tokens are late, and nothing waits. */
+static void draw_tokenizer(struct service *s, struct service_habits *h)
+{
+    h->tokenizer_ms = (double)service_between(s, 5, 50);
+    h->tokenizer_slow_ms = service_chance(s, 0.5) ? 300 : 0;
+}
+
 static void draw_prompt(struct service *s, struct service_habits *h)
 {
     h->drop = service_chance(s, 0.5) ? SERVICE_BILLING : NULL;
@@ -62,7 +69,7 @@ void service_habits_draw(struct service *s, struct service_habits *h)
         .silence_share = 1, .digits = 17, .steps = 1, .missing = "", .named = s->hosts_named};
     unsigned count = service_chance(s, 0.5) ? 1 + (unsigned)service_below(s, HABITS_MAX) : 0;
     for (unsigned i = 0; i < count; i++) {
-        switch (service_below(s, 4)) {
+        switch (service_below(s, 5)) {
         case 0:
             draw_silence(s, h);
             break;
@@ -71,6 +78,9 @@ void service_habits_draw(struct service *s, struct service_habits *h)
             break;
         case 2:
             draw_framing(s, h);
+            break;
+        case 3:
+            draw_tokenizer(s, h);
             break;
         default:
             draw_prompt(s, h);
@@ -85,6 +95,8 @@ void service_habits_apply(const struct service_engine *e, struct sim_options *o)
     o->silence_after = h->silence_after;
     o->silence_share = h->silence_share;
     o->ping_s = h->ping_s;
+    o->tokenizer_ms = h->tokenizer_ms;
+    o->tokenizer_slow_ms = h->tokenizer_slow_ms;
     o->metrics_digits = h->digits;
     o->metrics_steps = h->steps;
     o->metrics_at_end = h->at_end;
@@ -100,11 +112,12 @@ void service_habits_apply(const struct service_engine *e, struct sim_options *o)
 void service_habits_say(const struct service *s, const struct service_engine *e)
 {
     const struct service_habits *h = &e->habits;
-    service_say(s,
-                "engine %u: silence %.1f s of %.1f after %llu, ping %.2f, digits %llu, steps %llu, "
-                "at end %u, reset %.1f, framing %x, prompt %x%s%s, missing %s",
-                e->number, h->silence_s, h->silence_share, (unsigned long long)h->silence_after,
-                h->ping_s, (unsigned long long)h->digits, (unsigned long long)h->steps, h->at_end,
-                h->reset_s, h->framing, h->changes, h->drop != NULL ? " drops" : "",
-                h->lead != NULL ? " leads" : "", h->missing);
+    service_say(
+        s,
+        "engine %u: silence %.1f s of %.1f after %llu, ping %.2f, digits %llu, steps %llu, "
+        "at end %u, reset %.1f, framing %x, tokenizer %.0f, %.0f, prompt %x%s%s, missing %s",
+        e->number, h->silence_s, h->silence_share, (unsigned long long)h->silence_after, h->ping_s,
+        (unsigned long long)h->digits, (unsigned long long)h->steps, h->at_end, h->reset_s,
+        h->framing, h->tokenizer_ms, h->tokenizer_slow_ms, h->changes,
+        h->drop != NULL ? " drops" : "", h->lead != NULL ? " leads" : "", h->missing);
 }

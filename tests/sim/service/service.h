@@ -196,7 +196,7 @@ struct service_attempt {
 
 /* What an engine of a run is like all the time (habit.c): options of the simulator. */
 struct service_habits {
-    double silence_s, silence_share, ping_s, reset_s;
+    double silence_s, silence_share, ping_s, reset_s, tokenizer_ms, tokenizer_slow_ms;
     uint64_t silence_after, digits, steps;
     unsigned at_end, framing, changes;
     const char *missing, *drop, *lead;

@@ -22,9 +22,59 @@ static double wait_s(const struct node_room *room, double requests, double token
 static void prompt_that_begins_late_has_waited(void **state)
 {
     (void)state;
-    assert_true(node_room_waited(2.0, 0.5, 0.02));
-    assert_false(node_room_waited(0.6, 0.5, 0.02));
-    assert_false(node_room_waited(0.04, 0.002, 0.02)); /* computed between two steps */
+    assert_true(node_room_waited(2.0, 0.5, 0.02, 4, 16));
+    assert_false(node_room_waited(0.6, 0.5, 0.02, 4, 16));
+    assert_false(node_room_waited(0.04, 0.002, 0.02, 0.01, 16)); /* computed between two steps */
+}
+
+/* Of four that run for 0.8 s each, one ends every 0.2 s: 50 ms are no wait for room. */
+static void short_wait_is_of_something_else(void **state)
+{
+    (void)state;
+    assert_false(node_room_waited(0.060, 0.002, 0.003, 0.8, 4));
+    assert_true(node_room_waited(0.160, 0.002, 0.003, 0.8, 4));
+    assert_false(node_room_waited(0.300, 0.002, 0.003, 0.8, 1));
+}
+
+/* What ran once has room: the number is a setting. */
+static void limit_below_what_ran_is_disproved(void **state)
+{
+    (void)state;
+    struct node_room room = {0};
+    for (unsigned i = 0; i < 6; i++)
+        node_room_add(&room, amount(2, 9000 + 5000 * i), NOW_MS);
+    assert_true(node_room_own(&room, NOW_MS).requests == 2);
+    (void)node_room_ran(&room, amount(3, 9000));
+    assert_true(node_room_own(&room, NOW_MS).requests == 0);
+
+    /* One more of sixteen is an end that was heard of late. */
+    room = (struct node_room){0};
+    for (unsigned i = 0; i < 6; i++)
+        node_room_add(&room, amount(16, 90000 + 50000 * i), NOW_MS);
+    (void)node_room_ran(&room, amount(17, 90000));
+    assert_true(node_room_own(&room, NOW_MS).requests == 16);
+}
+
+static void gauges_disprove_a_limit(void **state)
+{
+    (void)state;
+    struct node_room room = {0};
+    for (unsigned i = 0; i < 6; i++)
+        node_room_add(&room, amount(2, 9000 + 5000 * i), NOW_MS);
+    room.most = node_room_own(&room, NOW_MS);
+    assert_false(node_room_told(&room, 2, 3, 5, false)); /* they wait, as is believed */
+    assert_false(node_room_told(&room, 1, 0, 1, false));
+    assert_false(node_room_told(&room, -1, -1, 5, false));
+    assert_true(node_room_own(&room, NOW_MS).requests == 2);
+    assert_true(node_room_told(&room, 2, 0, 5, false)); /* none waits of five */
+    assert_true(node_room_own(&room, NOW_MS).requests == 0);
+
+    for (unsigned i = 0; i < 6; i++)
+        node_room_add(&room, amount(2, 9000 + 5000 * i), NOW_MS);
+    (void)node_room_told(&room, 4, -1, 2, false); /* others' run there, too */
+    assert_true(node_room_own(&room, NOW_MS).requests == 0);
+    (void)node_room_told(&room, 1, -1, 1, true); /* it restarted, maybe with another limit */
+    assert_true(node_room_own(&room, NOW_MS).requests == 2);
 }
 
 /* Prompts of all sizes, 16 at once: the tokens are now few, now many, the requests always 16. */
@@ -99,11 +149,12 @@ static void fleet_is_believed_until_a_replica_has_seen_its_own(void **state)
 {
     (void)state;
     static struct node_replica replicas[4];
-    limits_seen(replicas, (double[]){16, 14, 0, 0}, (unsigned[]){5, 3, 0, 0});
+    limits_seen(replicas, (double[]){16, 14, 15, 0}, (unsigned[]){5, 3, 1, 0});
     assert_true(replicas[0].room.most.requests == 16);
     assert_true(replicas[1].room.most.requests == 14);
-    assert_true(replicas[2].room.most.requests == 16 && replicas[3].room.most.requests == 16);
+    assert_true(replicas[2].room.most.requests == 16); /* something waited there, too */
     assert_true(replicas[2].room.most.tokens == 0);
+    assert_true(replicas[3].room.most.requests == 0);
     struct node_vote votes[5];
     struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
     node_fleet_believe(replicas, 4, &config, votes, NOW_MS + 300000);
@@ -187,6 +238,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompt_that_begins_late_has_waited),
+        cmocka_unit_test(short_wait_is_of_something_else),
+        cmocka_unit_test(limit_below_what_ran_is_disproved),
+        cmocka_unit_test(gauges_disprove_a_limit),
         cmocka_unit_test(limit_is_what_samples_agree_on),
         cmocka_unit_test(stall_is_no_limit),
         cmocka_unit_test(samples_that_disagree_are_no_limit),

@@ -195,12 +195,17 @@ static void a_session_stays_where_it_is(void **state)
     assert_int_equal(moved, share[3]);
 }
 
-static void no_session_goes_round(void **state)
+static void without_a_session_the_prompt_decides(void **state)
 {
     (void)state;
     struct node_policy_input in = input_of(4);
-    for (unsigned i = 0; i < 8; i++)
-        assert_int_equal(choose("session", &in), i % 4);
+    in.load_bound = 1000;
+    for (unsigned i = 0; i < 40; i++) {
+        in.prefix_key = hash_mix(i + 5);
+        unsigned by_prompt = choose("prefix_hash", &in);
+        for (unsigned again = 0; again < 3; again++)
+            assert_int_equal(choose("session", &in), by_prompt);
+    }
 }
 
 static void prefix_hash_bounds_the_load(void **state)
@@ -380,7 +385,7 @@ int main(void)
         cmocka_unit_test_setup(round_robin_takes_turns, setup),
         cmocka_unit_test_setup(two_choices_never_take_the_worst, setup),
         cmocka_unit_test_setup(a_session_stays_where_it_is, setup),
-        cmocka_unit_test_setup(no_session_goes_round, setup),
+        cmocka_unit_test_setup(without_a_session_the_prompt_decides, setup),
         cmocka_unit_test_setup(prefix_hash_bounds_the_load, setup),
         cmocka_unit_test_setup(prefix_hash_without_a_prompt_goes_by_load, setup),
         cmocka_unit_test_setup(work_follows_the_weights, setup),

@@ -175,8 +175,11 @@ static void test_error_lines(void **state)
          "bad setting other-paths = \"Pass\" (flag --other-paths): want refuse or pass; did you "
          "mean pass?"},
         {"--session-header", "a b\n",
-         "bad setting session-header = \"a b\\x0a\" (flag --session-header): want the name of a "
-         "header, such as x-session-id"},
+         "bad setting session-header = \"a b\\x0a\" (flag --session-header): want names of "
+         "headers, such as x-session-id, separated by commas; 16 at most"},
+        {"--session-header", "a,,b", "bad setting session-header = \"a,,b\" (flag --session-header): "
+                                     "want names of headers, such as x-session-id, separated by "
+                                     "commas; 16 at most"},
         {"--replica", "https://a:0",
          "bad setting replica = \"https://a:0\" (flag --replica): want a URL such as "
          "http://10.0.0.1:8000, its port from 1 to 65535"},

@@ -1,0 +1,78 @@
+/* Which conversation a request belongs to, as its client names it. */
+#include <string.h>
+
+#include "base/check.h"
+#include "http/json.h"
+#include "node/proxy/exchange/exchange_internal.h"
+
+/* Of clients that were looked at: docs/routing.md says whose each is. */
+static const char agents[] = "x-session-id, x-claude-code-session-id, session-id, session_id, "
+                             "x-session-affinity, x-multi-turn-session-id";
+
+void exchange_session_set(struct exchange *x, struct slice value)
+{
+    size_t n = value.len < EXCHANGE_SESSION_MAX ? value.len : EXCHANGE_SESSION_MAX;
+    memcpy(x->session, value.at, n);
+    x->session_len = (uint8_t)n;
+}
+
+void exchange_read_session(struct exchange *x, const struct http_head *head)
+{
+    const struct proxy *p = x->proxy;
+    if (!node_router_wants_session(p->config.router))
+        return;
+    struct slice names = slice_of_cstr(p->config.options->session_header);
+    if (slice_equal(names, SLICE("auto")))
+        names = slice_of_cstr(agents);
+    while (names.len > 0) {
+        struct slice value = http_head_find(head, slice_trim(slice_cut(&names, ',')));
+        if (value.len > 0) {
+            exchange_session_set(x, value);
+            return;
+        }
+    }
+}
+
+/* Claude Code says {"device_id":...,"account_uuid":...,"session_id":"..."} in a string. `out` has
+ * EXCHANGE_SESSION_MAX bytes and HTTP_JSON_SLACK. Empty: it is nothing of the kind. */
+static struct slice session_in(struct slice json, char *out)
+{
+    struct http_json j;
+    char key[16 + HTTP_JSON_SLACK];
+    bool is_session = false;
+    enum http_json_token token;
+    http_json_init(&j);
+    while ((token = http_json_next(&j, &json)) > HTTP_JSON_MORE) {
+        bool wanted = is_session && token == HTTP_JSON_STRING;
+        char *to = token == HTTP_JSON_KEY ? key : out;
+        size_t room = token == HTTP_JSON_KEY ? 16 : EXCHANGE_SESSION_MAX;
+        size_t len = 0;
+        while (http_json_in_text(&j) && json.len > 0 && len < room)
+            len += http_json_text(&j, &json, to + len, room - len);
+        if (wanted && !http_json_in_text(&j))
+            return slice_of(out, len);
+        if (http_json_in_text(&j)) /* longer than any session */
+            return slice_of(NULL, 0);
+        is_session = token == HTTP_JSON_KEY && j.depth == 1 &&
+                     slice_equal(slice_of(key, len), SLICE("session_id"));
+    }
+    return slice_of(NULL, 0);
+}
+
+void exchange_session_from_body(struct exchange *x)
+{
+    static const enum http_skim_name keys[] = {HTTP_SKIM_PROMPT_CACHE_KEY, HTTP_SKIM_SESSION_ID,
+                                               HTTP_SKIM_METADATA_USER_ID, HTTP_SKIM_USER};
+    if (x->session_len > 0 || !x->skim.understood ||
+        !node_router_wants_session(x->proxy->config.router))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        struct slice value = http_skim_field(&x->skim, keys[i]);
+        if (value.len == 0)
+            continue;
+        char inside[EXCHANGE_SESSION_MAX + HTTP_JSON_SLACK];
+        struct slice session = value.at[0] == '{' ? session_in(value, inside) : value;
+        exchange_session_set(x, session.len > 0 ? session : value);
+        return;
+    }
+}
