@@ -24,6 +24,7 @@
 #include "node/io/replica_file.h"
 #include "node/io/replica_kubernetes.h"
 #include "node/io/shell.h"
+#include "node/io/standard.h"
 #include "node/io/tls.h"
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
@@ -269,6 +270,7 @@ static int run(struct node_options *options, const struct io_files *files, int a
 
 int main(int argc, char **argv)
 {
+    standard_open();
     /* A peer that has gone is an error of write(), not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
     forbid_core_dumps();

@@ -16,6 +16,7 @@
  *   log_sink.c   the log's end
  *   service.c    what systemd hears
  *   random.c     randomness
+ *   standard.c   standard streams that are missing
  *
  * struct shell lives as long as the process.
  */
