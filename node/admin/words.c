@@ -121,6 +121,10 @@ static const struct words {
      "An operator had a request served again[, from {from}].", NULL},
     {"request_loop", ADMIN_EVENT_TROUBLE, "Requests go round between routers: one is a replica.",
      NULL},
+    {"local_shortage", ADMIN_EVENT_TROUBLE,
+     "This router is short of local {of} for connections to replicas. Wanted: {want}.", NULL},
+    {"local_shortage_over", ADMIN_EVENT_TROUBLE,
+     "The shortage of local {of} is over: {times} connections lacked some.", NULL},
     {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out.",
      NULL},
 };
