@@ -125,6 +125,10 @@ static const struct words {
      "This router is short of local {of} for connections to replicas. Wanted: {want}.", NULL},
     {"local_shortage_over", ADMIN_EVENT_TROUBLE,
      "The shortage of local {of} is over: {times} connections lacked some.", NULL},
+    {"log_stalled", ADMIN_EVENT_TROUBLE,
+     "Standard error takes no log lines: they are dropped until it does.", NULL},
+    {"log_lines_dropped", ADMIN_EVENT_TROUBLE,
+     "{lines} log lines were dropped, for standard error took none.", NULL},
     {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out.",
      NULL},
 };

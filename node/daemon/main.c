@@ -228,6 +228,7 @@ static int run(struct node_options *options, const struct io_files *files, int a
         (void)fprintf(stderr, "grapevine: cannot start: no event loop\n");
         return EXIT_FAILURE;
     }
+    io_log_sink_start(&sink.log);
     shell.loop = &loop;
     shell.options = options;
     shell.files = files;
