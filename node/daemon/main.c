@@ -24,6 +24,7 @@
 #include "node/io/replica_file.h"
 #include "node/io/replica_kubernetes.h"
 #include "node/io/shell.h"
+#include "node/io/standard.h"
 #include "node/io/tls.h"
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
@@ -227,6 +228,7 @@ static int run(struct node_options *options, const struct io_files *files, int a
         (void)fprintf(stderr, "grapevine: cannot start: no event loop\n");
         return EXIT_FAILURE;
     }
+    io_log_sink_start(&sink.log);
     shell.loop = &loop;
     shell.options = options;
     shell.files = files;
@@ -269,6 +271,7 @@ static int run(struct node_options *options, const struct io_files *files, int a
 
 int main(int argc, char **argv)
 {
+    standard_open();
     /* A peer that has gone is an error of write(), not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
     forbid_core_dumps();

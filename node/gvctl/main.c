@@ -24,6 +24,7 @@
 #include "node/gvctl/print.h"
 #include "node/gvctl/status.h"
 #include "node/gvctl/top.h"
+#include "node/io/standard.h"
 #include "node/settings/value.h"
 
 enum { EXIT_USAGE = 2, WAIT_S = 60 };
@@ -294,6 +295,7 @@ static int run(struct given *g)
 
 int main(int argc, char **argv)
 {
+    standard_open();
     struct given g;
     int status = given_read(&g, argc, argv) ? run(&g) : EXIT_USAGE;
     given_free(&g);

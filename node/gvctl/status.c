@@ -121,6 +121,24 @@ static json_t *waiting_json(const struct survey *s)
     return out;
 }
 
+/* Router -> what its machine is short of, in words. */
+static json_t *shortages_json(const struct survey *s)
+{
+    json_t *out = json_object();
+    for (unsigned k = 0; k < s->router_count; k++) {
+        json_t *words = json_array();
+        for (unsigned i = 0; i < NET_SHORTAGES; i++) {
+            if (s->routers[k].short_of[i])
+                (void)json_array_append_new(words,
+                                            json_string(net_shortage_name((enum net_shortage)i)));
+        }
+        if (json_array_size(words) > 0)
+            (void)json_object_set(out, s->routers[k].name, words);
+        json_decref(words);
+    }
+    return out;
+}
+
 /* Why not all were counted. */
 static const char *why_not_counted(const struct survey *s)
 {
@@ -243,6 +261,7 @@ static json_t *gather(const struct survey *s, const char *state)
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
     (void)json_object_set_new(told, "config_waits", waiting_json(s));
+    (void)json_object_set_new(told, "local_shortages", shortages_json(s));
     return told;
 }
 
@@ -322,6 +341,24 @@ static void print_waiting(const struct survey *s)
     }
 }
 
+static void print_shortages(const struct show *how, const struct survey *s)
+{
+    static const char *const texts[NET_SHORTAGES] = {
+        [NET_SHORT_OF_PORTS] = "no local port is left",
+        [NET_SHORT_OF_FILES] = "no open file is left",
+        [NET_SHORT_OF_MEMORY] = "no memory is left",
+    };
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        for (unsigned i = 0; i < NET_SHORTAGES; i++) {
+            if (r->short_of[i])
+                printf("%-12s %s%s%s%s%s for connections to replicas: it needs %s\n", "shortage",
+                       show_colour(how, false), texts[i], show_plain(how), s->alone ? "" : " at ",
+                       s->alone ? "" : r->name, net_shortage_want((enum net_shortage)i));
+        }
+    }
+}
+
 /* Some counts with their words, for one and for more; those that are not 0, in brackets or behind
  * commas. */
 static void print_counts(const json_t *counts, const char *const words[][3], unsigned n,
@@ -395,6 +432,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
     else
         printf("%-12s %.1f %% of prompts' tokens so far\n", "from cache",
                100 * fields_number(o, "share_from_cache"));
+    print_shortages(how, s);
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         print_refusing(how, s, o, f);
     print_waiting(s);

@@ -68,6 +68,14 @@ static void take_result(struct survey_router *r, const char *name, const json_t 
         results[result] = value;
 }
 
+static void take_shortage(struct survey_router *r, const json_t *labels, double value)
+{
+    for (unsigned i = 0; i < NET_SHORTAGES; i++) {
+        if (fields_equal(labels, "of", net_shortage_name((enum net_shortage)i)))
+            r->short_of[i] = value > 0;
+    }
+}
+
 static void take_sample(struct survey *s, struct survey_router *r, const json_t *sample)
 {
     const char *name = fields_text(sample, "name");
@@ -104,6 +112,8 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
         r->in_flight = value;
     else if (strcmp(name, "grapevine_queue_length") == 0)
         r->queue_length = value;
+    else if (strcmp(name, "grapevine_local_shortage") == 0)
+        take_shortage(r, labels, value);
     else if (strcmp(name, "grapevine_config_refused") == 0)
         r->refused[SURVEY_SETTINGS] = value > 0;
     else if (strcmp(name, "grapevine_config_waits") == 0)

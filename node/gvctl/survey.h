@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "node/gvctl/given.h"
+#include "node/proxy/net.h"
 #include "node/route/result.h"
 #include "node/settings/address.h"
 
@@ -46,6 +47,7 @@ struct survey_router {
     bool reached;      /* its counters count */
     bool tells_failed; /* they have what failed; those of an older router do not */
     bool refused[SURVEY_FILES];
+    bool short_of[NET_SHORTAGES];   /* its machine is, for connections to replicas */
     unsigned waits;                 /* settings that wait for a restart */
     char admin[SURVEY_ADMIN_BYTES]; /* the URL of its admin port, as far as it is known */
     double lag_ms, in_flight, queue_length;

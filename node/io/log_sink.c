@@ -1,28 +1,40 @@
 #include "node/io/log_sink.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 
-/* A pipe that can be written to takes PIPE_BUF bytes without blocking, and whole. */
-_Static_assert(LOG_LINE_MAX <= PIPE_BUF, "a line must not block");
+enum {
+    LAST_WAIT_MS = 1000,
+    REST_MS = 1, /* of the thread after each of its turns: it is woken so often at most */
+    RECORDS_MAX = IO_LOG_HELD_MAX / 8 * 7,
+    STACK_BYTES = 256 << 10, /* a few calls and PIPE_BUF, with room for a sanitizer's marks */
+};
 
-static bool can_write(const struct io_log_sink *s, int wait_ms)
+/* A pipe that can be written to takes PIPE_BUF bytes without blocking, and whole. */
+_Static_assert(LOG_LINE_MAX <= PIPE_BUF, "a line fits into one write");
+_Static_assert((IO_LOG_HELD_MAX & (IO_LOG_HELD_MAX - 1)) == 0, "positions wrap");
+
+static void wait_ms(long ms)
 {
-    struct pollfd ready = {.fd = s->fd, .events = POLLOUT};
-    return poll(&ready, 1, wait_ms) == 1;
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    (void)nanosleep(&time, NULL);
 }
 
-/* The lines that fit into one write; at least one. */
-static size_t whole_lines(struct slice held)
+/* --- writing: by the thread, while there is one ---------------------------------------------- */
+
+static bool can_write(const struct io_log_sink *s, int limit_ms)
 {
-    size_t len = held.len < PIPE_BUF ? held.len : PIPE_BUF;
-    while (held.at[len - 1] != '\n')
-        len--;
-    return len;
+    struct pollfd ready = {.fd = s->fd, .events = POLLOUT};
+    return poll(&ready, 1, limit_ms) == 1;
 }
 
 static uint64_t lines_in(struct slice lines)
@@ -33,51 +45,155 @@ static uint64_t lines_in(struct slice lines)
     return n;
 }
 
-/* Whole lines. Those that are not taken whole are counted. A disk that is full may take half of a
- * line; that line is ended before another one follows. */
-static void put(struct io_log_sink *s, struct slice lines)
+static ssize_t write_some(const struct io_log_sink *s, struct slice bytes, int limit_ms)
 {
-    if (s->cut && write(s->fd, "\n", 1) == 1)
-        s->cut = false;
-    ssize_t n = s->cut ? 0 : write(s->fd, lines.at, lines.len);
-    size_t taken = n > 0 ? (size_t)n : 0;
-    s->cut |= taken > 0 && lines.at[taken - 1] != '\n';
-    s->dropped += lines_in(slice_skip(lines, taken));
+    ssize_t n;
+    do {
+        n = write(s->fd, bytes.at, bytes.len);
+    } while (n < 0 && (errno == EINTR || (errno == EAGAIN && can_write(s, limit_ms))));
+    return n;
 }
 
-static void write_held(struct io_log_sink *s, int wait_ms)
+/* Whole lines. Those that are not taken whole are counted. A disk that is full may take half of a
+ * line; that line is ended before another one follows. */
+static void put(struct io_log_sink *s, struct slice lines, int limit_ms)
 {
-    struct slice left = buf_slice(&s->held);
-    while (left.len > 0 && can_write(s, wait_ms)) {
-        size_t len = whole_lines(left);
-        put(s, slice_of(left.at, len));
-        left = slice_skip(left, len);
+    if (s->cut && write_some(s, SLICE("\n"), limit_ms) == 1)
+        s->cut = false;
+    ssize_t n = s->cut ? 0 : 1;
+    while (n > 0 && lines.len > 0) {
+        n = write_some(s, lines, limit_ms);
+        size_t taken = n > 0 ? (size_t)n : 0;
+        s->cut = taken > 0 ? lines.at[taken - 1] != '\n' : s->cut;
+        lines = slice_skip(lines, taken);
     }
-    if (left.len > 0)
-        memmove(s->held.at, left.at, left.len);
-    s->held.len = left.len;
+    atomic_fetch_add(&s->dropped, lines_in(lines));
+}
+
+/* The lines that fit into one write, at least one, out of the ring. */
+static struct slice next_lines(const struct io_log_sink *s, char out[PIPE_BUF])
+{
+    uint64_t tail = atomic_load(&s->tail), left = atomic_load(&s->head) - tail;
+    size_t at = tail % IO_LOG_HELD_MAX, len = left < PIPE_BUF ? (size_t)left : PIPE_BUF;
+    size_t first = IO_LOG_HELD_MAX - at < len ? IO_LOG_HELD_MAX - at : len;
+    if (len == 0)
+        return slice_of(out, 0);
+    memcpy(out, s->ring + at, first);
+    memcpy(out + first, s->ring, len - first);
+    while (out[len - 1] != '\n')
+        len--;
+    return slice_of(out, len);
+}
+
+/* What is there, as far as it is taken within the limit for each piece; -1: there is none. */
+static void drain(struct io_log_sink *s, int limit_ms)
+{
+    char room[PIPE_BUF];
+    struct slice lines = next_lines(s, room);
+    while (lines.len > 0 && can_write(s, limit_ms)) {
+        put(s, lines, limit_ms);
+        atomic_fetch_add(&s->tail, lines.len);
+        lines = next_lines(s, room);
+    }
+}
+
+static bool all_written(const struct io_log_sink *s)
+{
+    return atomic_load(&s->tail) == atomic_load(&s->head);
+}
+
+static void on_thread(void *context)
+{
+    struct io_log_sink *s = context;
+    for (;;) {
+        drain(s, -1);
+        if (atomic_load(&s->ending) && all_written(s))
+            break;
+        wait_ms(REST_MS);
+        atomic_store(&s->asleep, true);
+        bool idle = all_written(s) && !atomic_load(&s->ending);
+        while (idle && sem_wait(&s->wake) != 0)
+            continue;
+        atomic_store(&s->asleep, false);
+    }
+    (void)sem_post(&s->ended);
+}
+
+/* --- appending: by the loop ------------------------------------------------------------------ */
+
+static void wake(struct io_log_sink *s)
+{
+    if (atomic_exchange(&s->asleep, false))
+        (void)sem_post(&s->wake);
+}
+
+/* What is appended is written: by the thread soon, or now. */
+static void pass_on(struct io_log_sink *s)
+{
+    if (s->threaded)
+        wake(s);
+    else if (!s->started && s->ring != NULL)
+        drain(s, 0);
+}
+
+static void append(struct io_log_sink *s, struct slice line, size_t limit)
+{
+    uint64_t head = atomic_load(&s->head), held = head - atomic_load(&s->tail);
+    if (s->ring == NULL && can_write(s, 0)) {
+        put(s, line, 0);
+        return;
+    }
+    if (s->ring == NULL || held + line.len > limit) {
+        atomic_fetch_add(&s->dropped, 1);
+        s->overflown++;
+        return;
+    }
+    size_t at = head % IO_LOG_HELD_MAX;
+    size_t first = IO_LOG_HELD_MAX - at < line.len ? IO_LOG_HELD_MAX - at : line.len;
+    memcpy(s->ring + at, line.at, first);
+    memcpy(s->ring, line.at + first, line.len - first);
+    atomic_store(&s->head, head + line.len);
 }
 
 static void sink_record(void *context, struct slice line)
 {
-    struct io_log_sink *s = context;
-    if (buf_append_slice(&s->held, line) != 0)
-        s->dropped++;
+    append(context, line, RECORDS_MAX);
 }
 
-/* Behind what happened before it. */
 static void sink_write(void *context, struct slice line)
 {
     struct io_log_sink *s = context;
-    if (s->held.len > 0)
-        write_held(s, 0);
-    if (s->held.len > 0)
-        sink_record(s, line);
-    else if (can_write(s, 0))
-        put(s, line);
-    else
-        s->dropped++;
+    append(s, line, IO_LOG_HELD_MAX);
+    pass_on(s);
 }
+
+/* Lines were lost; while that goes on only /events and the page can say so. */
+static void tell(struct io_log_sink *s)
+{
+    uint64_t held = atomic_load(&s->head) - atomic_load(&s->tail);
+    if (!s->stalled) {
+        s->stalled = true;
+        log_event(&s->log, LOG_WARN, "log_stalled", LOG_UINT("held_bytes", held),
+                  LOG_CSTR("effect", "lines are dropped until standard error takes some again"));
+    }
+    if (held > IO_LOG_HELD_MAX / 2)
+        return;
+    uint64_t lines = s->overflown - s->overflown_told;
+    s->overflown_told = s->overflown;
+    s->stalled = false;
+    log_event(&s->log, LOG_WARN, "log_lines_dropped", LOG_UINT("lines", lines));
+}
+
+void io_log_sink_flush(struct log *log)
+{
+    struct io_log_sink *s = log->context;
+    if (s->overflown != s->overflown_told && s->ring != NULL)
+        tell(s);
+    if (!all_written(s))
+        pass_on(s);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
 
 static uint64_t sink_clock_ms(void *context)
 {
@@ -89,8 +205,9 @@ static uint64_t sink_clock_ms(void *context)
 
 void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log_format format)
 {
-    *s = (struct io_log_sink){.fd = STDERR_FILENO};
-    buf_init(&s->held, IO_LOG_HELD_MAX);
+    memset(s, 0, sizeof *s);
+    s->fd = STDERR_FILENO;
+    s->ring = malloc(IO_LOG_HELD_MAX); /* a page is touched when a line first comes to it */
     log_init(&s->log, sink_write, sink_clock_ms, s);
     s->log.record = sink_record;
     bool terminal = isatty(s->fd) == 1;
@@ -99,30 +216,98 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
+/* For a process that dies; NULL: no thread writes. */
+static _Atomic(struct io_log_sink *) dying;
+
+/* The thread goes on while this one waits. The signal then does what it does without a handler. */
+static void on_fatal(int number)
+{
+    (void)number;
+    struct io_log_sink *s = atomic_load(&dying);
+    for (int i = 0; s != NULL && !all_written(s) && i < LAST_WAIT_MS / REST_MS; i++) {
+        wake(s);
+        wait_ms(REST_MS);
+    }
+}
+
+static void watch_faults(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    static const int faults[] = {SIGABRT}; /* the sanitizer reports the others */
+#else
+    static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+#endif
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        (void)sigaction(faults[i], &action, NULL);
+}
+
+void io_log_sink_start(struct log *log)
+{
+    struct io_log_sink *s = log->context;
+    uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
+    sigset_t all, before;
+    CHECK(!s->started);
+    if (s->ring == NULL || sem_init(&s->wake, 0, 0) != 0 || sem_init(&s->ended, 0, 0) != 0)
+        return;
+    /* Signals are for the loop. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    s->threaded = s->started = uv_thread_create_ex(&s->thread, &options, on_thread, s) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!s->threaded)
+        return;
+    atomic_store(&dying, s);
+    watch_faults();
+}
+
+/* False: it hangs in a write. Then it keeps its memory, and ends with the process. */
+static bool end_thread(struct io_log_sink *s)
+{
+    struct timespec limit;
+    CHECK(clock_gettime(CLOCK_REALTIME, &limit) == 0);
+    limit.tv_sec += LAST_WAIT_MS / 1000;
+    atomic_store(&s->ending, true);
+    (void)sem_post(&s->wake);
+    int err;
+    do {
+        err = sem_timedwait(&s->ended, &limit);
+    } while (err != 0 && errno == EINTR);
+    s->threaded = false;
+    atomic_store(&dying, NULL);
+    if (err != 0)
+        return false;
+    s->started = false;
+    (void)uv_thread_join(&s->thread);
+    (void)sem_destroy(&s->wake);
+    (void)sem_destroy(&s->ended);
+    return true;
+}
+
+void io_log_sink_close(struct log *log)
+{
+    struct io_log_sink *s = log->context;
+    char room[PIPE_BUF];
+    struct slice lines;
+    if ((s->threaded && !end_thread(s)) || s->ring == NULL)
+        return;
+    drain(s, LAST_WAIT_MS);
+    while ((lines = next_lines(s, room)).len > 0) {
+        atomic_fetch_add(&s->dropped, lines_in(lines));
+        atomic_fetch_add(&s->tail, lines.len);
+    }
+    free(s->ring);
+    s->ring = NULL;
+}
+
 void io_log_cycle_level(struct log *log)
 {
     log->level = log->level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(log->level + 1);
     log_event(log, LOG_ERROR, "log_level", LOG_CSTR("now", log_level_name(log->level)));
 }
 
-void io_log_sink_flush(struct log *log)
-{
-    struct io_log_sink *s = log->context;
-    if (s->held.len > 0)
-        write_held(s, 0);
-}
-
-void io_log_sink_close(struct log *log)
-{
-    enum { LAST_WAIT_MS = 1000 };
-    struct io_log_sink *s = log->context;
-    write_held(s, LAST_WAIT_MS);
-    s->dropped += lines_in(buf_slice(&s->held));
-    buf_free(&s->held);
-}
-
 uint64_t io_log_dropped(const struct log *log)
 {
     const struct io_log_sink *s = log->context;
-    return s->dropped;
+    return atomic_load(&s->dropped);
 }

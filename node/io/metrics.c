@@ -25,7 +25,7 @@ static void write_process(const struct shell *shell, struct prometheus *p)
         {"process_resident_memory_bytes", PROMETHEUS_GAUGE, "Resident memory.", (double)rss},
         {"log_lines_suppressed_total", PROMETHEUS_COUNTER, "Log lines left out by the rate limit.",
          (double)shell->log->suppressed_total},
-        {"log_lines_dropped_total", PROMETHEUS_COUNTER, "Log lines that nobody read in time.",
+        {"log_lines_dropped_total", PROMETHEUS_COUNTER, "Log lines that standard error did not take in time.",
          (double)io_log_dropped(shell->log)},
         {"draining", PROMETHEUS_GAUGE,
          "1 from SIGTERM on: not ready, and ends when what is open is done.", shell->draining},

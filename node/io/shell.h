@@ -1,4 +1,4 @@
-/* The libuv shell of one node: one process, one loop, no locks. It does what only a kernel can do:
+/* The libuv shell of one node: one process, one loop, no locks (and a thread for the log). It does what only a kernel can do:
  * sockets, names, files, timers, signals. All decisions are made in the pure rooms.
  *
  *   shell.c      the loop: ports, tick, signals, the end
@@ -16,6 +16,7 @@
  *   log_sink.c   the log's end
  *   service.c    what systemd hears
  *   random.c     randomness
+ *   standard.c   standard streams that are missing
  *
  * struct shell lives as long as the process.
  */

@@ -1,5 +1,6 @@
 #include "node/io/tcp_internal.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -81,13 +82,51 @@ static void on_written(uv_write_t *request, int status)
                                   shell_now_ms(s->shell));
 }
 
+/* Linux says EADDRNOTAVAIL where no local port is left, and also where this machine has no address
+ * to come from (IPv6 that is turned off). Only the first is a shortage. A UDP socket tells which: it
+ * needs such an address too, and has ports of its own. */
+static bool has_source(const struct sockaddr *to)
+{
+    socklen_t len =
+        to->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return true;
+    bool found = connect(fd, to, len) == 0 || errno == EAGAIN; /* no UDP port is left either */
+    (void)close(fd);
+    return found;
+}
+
+/* As struct net_actions has it; `to` NULL: not known any more. */
+static int error_of(int err, const struct sockaddr *to)
+{
+    switch (err) {
+    case 0:
+        return ERR_OK;
+    case UV_ECONNREFUSED:
+        return ERR_CLOSED;
+    case UV_EADDRNOTAVAIL:
+        return to == NULL || has_source(to) ? ERR_FULL : ERR_UNREACHABLE;
+    case UV_EAGAIN: /* of ports, connect(2) says */
+        return ERR_FULL;
+    case UV_EMFILE:
+    case UV_ENFILE:
+        return ERR_LIMIT;
+    case UV_ENOBUFS:
+    case UV_ENOMEM:
+        return ERR_NOMEM;
+    default:
+        return ERR_UNREACHABLE;
+    }
+}
+
 static void on_connect(uv_connect_t *request, int status)
 {
     struct tcp_stream *s = CONTAINER_OF(request, struct tcp_stream, connect);
     uv_os_fd_t fd;
     if (BUG(DESCRIPTOR_LEAK) && status != 0 && uv_fileno((uv_handle_t *)&s->tcp, &fd) == 0)
         fd = dup(fd);
-    int err = status == UV_ECONNREFUSED ? ERR_CLOSED : status != 0 ? ERR_UNREACHABLE : 0;
+    int err = error_of(status, NULL);
     if (!s->closing && err == 0 && s->tls != NULL)
         tls_begin(s, false);
     else if (!s->closing)
@@ -142,13 +181,14 @@ int tcp_connect(void *context, struct net_host *host, unsigned address, struct n
     struct tls_host *tls = names_tls(host);
     struct tcp_stream *s = new_stream(shell);
     if (s == NULL)
-        return ERR_FULL;
+        return ERR_NOMEM;
     if (tls != NULL && tls_connects(shell->tls, s, tls) != 0) {
         tcp_close(&s->stream, false);
-        return ERR_FULL;
+        return ERR_NOMEM;
     }
     (void)uv_tcp_nodelay(&s->tcp, 1);
-    int err = uv_tcp_connect(&s->connect, &s->tcp, names_address(host, address), on_connect);
+    const struct sockaddr *to = names_address(host, address);
+    int err = uv_tcp_connect(&s->connect, &s->tcp, to, on_connect);
     if (err == 0) { /* before that there is no socket */
         uv_os_fd_t fd;
         if (uv_fileno((const uv_handle_t *)&s->tcp, &fd) == 0)
@@ -157,8 +197,7 @@ int tcp_connect(void *context, struct net_host *host, unsigned address, struct n
         return 0;
     }
     tcp_close(&s->stream, false);
-    bool ours = err == UV_EMFILE || err == UV_ENFILE || err == UV_ENOBUFS || err == UV_ENOMEM;
-    return ours ? ERR_FULL : err == UV_ECONNREFUSED ? ERR_CLOSED : ERR_UNREACHABLE;
+    return error_of(err, to);
 }
 
 static unsigned pieces_of(uv_buf_t *out, const struct slice *pieces, unsigned count)

@@ -1,5 +1,6 @@
 /* What /metrics says of the data path. */
 #include "base/check.h"
+#include "node/proxy/engine/shortage.h"
 #include "node/proxy/proxy_internal.h"
 #include "node/route/poison.h"
 
@@ -169,12 +170,29 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
     }
 }
 
+static void write_shortages(const struct proxy *proxy, struct prometheus *p)
+{
+    prometheus_family(p, "local_shortages_total", PROMETHEUS_COUNTER,
+                      "Connections to replicas that this machine had no port, file or memory for.");
+    for (unsigned i = 0; i < NET_SHORTAGES; i++) {
+        prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
+        prometheus_value(p, (double)proxy->engines.shortages[i].met);
+    }
+    prometheus_family(p, "local_shortage", PROMETHEUS_GAUGE,
+                      "1 while such a shortage lasts, until none was met for 10 s.");
+    for (unsigned i = 0; i < NET_SHORTAGES; i++) {
+        prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
+        prometheus_value(p, shortage_lasts(proxy, (enum net_shortage)i));
+    }
+}
+
 void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
 {
     access_metrics(proxy->config.access, p);
     write_clients(proxy, p);
     write_attempts(proxy, p);
     write_labelled(proxy, p);
+    write_shortages(proxy, p);
     proxy_timing_metrics(&proxy->timing, p);
     prometheus_family(p, "queue_wait_seconds", PROMETHEUS_HISTOGRAM,
                       "Time in the queue of requests that found room at a replica.");

@@ -18,16 +18,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 struct node_address;
+
+/* What this machine is short of when a connection is to be opened; no failure of the peer. */
+enum net_shortage {
+    NET_SHORT_OF_PORTS,  /* ERR_FULL: all local ports are in use towards that address */
+    NET_SHORT_OF_FILES,  /* ERR_LIMIT: of this process or of the system */
+    NET_SHORT_OF_MEMORY, /* ERR_NOMEM: ours, or buffers of the kernel */
+    NET_SHORTAGES,
+};
+
+/* In a word, for logs, metrics and gvctl: "ports", "files", "memory"; and for people: the remedy. */
+const char *net_shortage_name(enum net_shortage kind);
+const char *net_shortage_want(enum net_shortage kind);
+
+static inline bool net_is_shortage(int err)
+{
+    return err == ERR_FULL || err == ERR_LIMIT || err == ERR_NOMEM;
+}
 
 struct net_events {
     /* Where the next bytes may be read to. Empty, or no such function: the network has memory of
      * its own for them. */
     struct slice (*room)(void *owner);
     /* 0, ERR_CLOSED (its port refused), ERR_DENIED (its certificate), ERR_UNSUPPORTED (no TLS at
-     * its port), ERR_VERSION (any other failure of TLS) or ERR_UNREACHABLE. */
+     * its port), ERR_VERSION (any other failure of TLS), ERR_UNREACHABLE, or a shortage. */
     void (*connected)(void *owner, int err, uint64_t now_ms);
     /* The bytes are borrowed for the call. */
     void (*received)(void *owner, struct slice bytes, uint64_t now_ms);
@@ -78,8 +96,8 @@ struct net_actions {
     /* No event follows. */
     void (*close_host)(struct net_host *host);
 
-    /* Opens a connection with TCP keep-alive. ERR_FULL: no file or memory is left here; ERR_CLOSED,
-     * ERR_UNREACHABLE: known at once. */
+    /* Opens a connection with TCP keep-alive. A shortage (enum net_shortage), or ERR_CLOSED,
+     * ERR_UNREACHABLE where that is known at once. */
     int (*connect)(void *context, struct net_host *host, unsigned address, struct net_stream **out);
     /* Writes what the kernel takes at once of at most NET_PIECES_MAX pieces. Returns how many bytes
      * that were, 0 where the kernel is full, or ERR_CLOSED. */

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/engine/prober.h"
+#include "node/proxy/engine/shortage.h"
 #include "node/proxy/exchange/drive.h"
 #include "node/proxy/exchange/suspect_wait.h"
 #include "node/proxy/guard/door.h"
@@ -182,6 +183,12 @@ static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
     if (u->state != UPSTREAM_CONNECTING)
         return;
     u->proxy->now_ms = now_ms;
+    if (net_is_shortage(err)) {
+        shortage_met(u->pool, err);
+        shortage_full(u->pool);
+        fail_upstream(u, UPSTREAM_NO_PLACE);
+        return;
+    }
     if (err != 0) {
         if (err == ERR_CLOSED)
             u->pool->refused_ms = now_ms;
@@ -419,6 +426,7 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     if (p->paused)
         p->resumed_ms = now_ms;
     begin_missing(p);
+    shortage_tick(p);
     budget_part(&p->exchanges.budget, node_router_others(p->config.router) + 1);
     if (p->paused)
         slow_shift(p, late);

@@ -60,8 +60,10 @@ void proxy_check(const struct proxy *p)
     kept += p->exchanges.suspects.kept != 0;
     CHECK(kept == node_router_kept(p->config.router));
     CHECK(p->clients.gathered.owner == NULL);
+    unsigned without_place = 0;
     for (unsigned i = 0; i < p->engines.pool_count; i++) {
         unsigned open = 0;
+        without_place += p->engines.pools[i].no_place;
         for (const struct upstream *u = p->engines.pools[i].all; u != NULL; u = u->all_next) {
             upstream_check(u);
             open++;
@@ -70,4 +72,5 @@ void proxy_check(const struct proxy *p)
         for (const struct upstream *u = p->engines.pools[i].idle; u != NULL; u = u->next)
             CHECK(u->state == UPSTREAM_IDLE && (u->next == NULL || u->next->prev == u));
     }
+    CHECK(without_place == p->engines.without_place);
 }

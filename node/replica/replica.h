@@ -122,6 +122,7 @@ struct node_replica {
     bool absent;             /* in use by no router, or a free slot: in no table */
     bool draining;           /* operators wish it, or it vanishes and they did not add it */
     bool asleep;
+    bool no_place;    /* no connection can be opened to it from here now */
     uint64_t used_ms; /* when a request was placed there last, or others had some there; 0: never */
     unsigned kept;    /* for requests that may be poison (node_router_keep) */
     /* Data-parallel ranks (node/replica/rank.h): what is kept for the whole process is in the row
@@ -306,6 +307,12 @@ static inline uint32_t node_replica_own_requests(const struct node_replica *k)
 static inline uint64_t node_replica_requests(const struct node_replica *k)
 {
     return node_replica_own_requests(k) + k->load.remote.requests + k->rank_requests_remote;
+}
+
+/* No more may be booked there: it has `max`, or this router cannot open a connection to it now. */
+static inline bool node_replica_is_full(const struct node_replica *k, uint32_t max)
+{
+    return k->no_place || node_replica_own_requests(k) >= max;
 }
 
 /* In a back-off, or on trial with its one request. */

@@ -169,6 +169,8 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
                        node_router_context(r, replica), not ? "is" : "may be");
         return node_router_context(r, replica) > 0 ? room : "its context length is not known";
     }
+    if (r->replicas[k->server].no_place)
+        return "this router has no place for another connection to it";
     if (node_replica_own_requests(&r->replicas[k->server]) >= r->config.replica_requests_max)
         return "at replica-requests-max";
     return r->replicas[k->server].models_stale ? "is asked for its models: it may be another engine"
@@ -293,8 +295,10 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
         r->candidate_count = 0;
         json_key(&w, "error");
         json_cstr(&w, err == ERR_NOT_FOUND ? "no replica serves the model"
-                      : err == ERR_AGAIN   ? "every replica is at replica-requests-max"
-                                           : "no replica can be chosen now");
+                      : err == ERR_AGAIN
+                          ? "every replica is full: at replica-requests-max, or without a "
+                            "place for another connection"
+                          : "no replica can be chosen now");
     } else {
         put_double(&w, "prompt_tokens", size.prompt_tokens);
         put_double(&w, "output_tokens", size.output_tokens);

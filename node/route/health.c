@@ -8,6 +8,11 @@ void node_router_health_no(struct node_router *r, unsigned replica)
     node_router_process_at(r, replica)->signs.leaving = true;
 }
 
+void node_router_replica_full(struct node_router *r, unsigned server, bool full)
+{
+    node_router_process_at(r, server)->no_place = full;
+}
+
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     struct node_replica *k = node_router_process_at(r, replica);
@@ -177,7 +182,7 @@ int node_router_last_resort(struct node_router *r, const struct node_replica_set
         if (!node_router_is_asked(r, i, serving, request, excluded) || !may_answer(k) ||
             !node_router_may_come(r, i, request))
             continue;
-        if (node_replica_own_requests(k) >= r->config.replica_requests_max) {
+        if (node_replica_is_full(k, r->config.replica_requests_max)) {
             err = ERR_AGAIN;
             continue;
         }

@@ -207,7 +207,7 @@ void node_router_reject_ask(struct node_router *r, const struct node_replica_set
             continue;
         const struct node_replica *k = &r->replicas[i];
         bool has_room = !node_replica_avoided(k, now_ms) &&
-                        node_replica_own_requests(k) < r->config.replica_requests_max;
+                        !node_replica_is_full(k, r->config.replica_requests_max);
         if (is_proven(r, i, request->kind) && has_room && !node_router_reject_avoids(r, i))
             any = true;
         else

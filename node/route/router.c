@@ -166,7 +166,7 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
         if (node_router_is_asked(r, k, serving, request, excluded) &&
             node_replica_usable(process, health) &&
             is_taken(r, process, &r->replicas[k], takes, now_ms)) {
-            if (node_replica_own_requests(process) < r->config.replica_requests_max)
+            if (!node_replica_is_full(process, r->config.replica_requests_max))
                 r->candidates[r->candidate_count++].replica = k;
             else
                 full = true;

@@ -235,6 +235,10 @@ void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
 
+/* Whether this router can open no connection to the server now, for a reason of its own: it counts as
+ * full until it can. */
+void node_router_replica_full(struct node_router *r, unsigned server, bool full);
+
 /* One active probe ended. The replica is up after one success (where requests broke it is avoided
  * until the back-off is over), down after probe_failures_max failures in a row, or at once when the
  * port refused (`refused`). */
@@ -399,7 +403,7 @@ bool node_router_ready(const struct node_router *r);
  * Where all that serve the model are down, the one that failed least and was tried longest ago is
  * chosen all the same, if the settings say so and the request was sent to none before.
  * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
- * ERR_AGAIN: all that would be chosen among have replica_requests_max in flight: there is room when
+ * ERR_AGAIN: all that would be chosen among are full (replica_requests_max): there is room when
  * a booking is released. One that is avoided is not chosen instead. ERR_FULL: too many bookings.
  * See enum node_company: ERR_EXISTS: others are there now, but maybe not for long; ERR_LIMIT: they
  * are, for only one replica is left, which is in use.

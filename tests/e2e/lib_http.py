@@ -138,8 +138,10 @@ class Response(Head):
 class Client:
     """One raw connection to the router."""
 
-    def __init__(self, port, receive_buffer=None, host=HOST):
+    def __init__(self, port, receive_buffer=None, host=HOST, source=None):
         self.sock = socket.socket()
+        if source:
+            self.sock.bind(source)
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(LIMIT)

@@ -329,6 +329,53 @@ class Logs(Case):
             p.stderr.close()
 
 
+class Streams(Case):
+    """A missing standard stream had its number given to a socket or to libuv's own pipe: log lines went
+    there, and each stop ended with an abort."""
+    CLOSED = ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-")
+
+    def start(self, program, *args, closed):
+        p = subprocess.Popen(["sh", "-c", 'exec "$0" "$@" ' + closed, binary(program)] + list(args),
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (p.poll() is None and p.kill(), p.communicate()))
+        return p
+
+    def test_a_router_without_standard_streams_serves_and_stops(self):
+        engine = self.engine()
+        started = []
+        for closed in self.CLOSED:
+            port = closed_port()
+            p = self.start("grapevine", "--replica", engine.url, "--listen", "%s:%d" % (HOST, port),
+                           "--admin-listen", HOST + ":0", "--index-bytes", "32MiB",
+                           "--drain-delay", "0", closed=closed)
+            started.append((p, port, closed))
+
+        def ready(port):
+            try:
+                return self.client(port).ask("GET", "/health").status == 200
+            except OSError:
+                return False
+        for p, port, closed in started:
+            wait_for(lambda: ready(port), "a router started with " + closed)
+            for fd in range(3):
+                missing = "%d>" % fd in closed or "%d<" % fd in closed
+                at = os.readlink("/proc/%d/fd/%d" % (p.pid, fd))
+                self.assertEqual(at == "/dev/null", missing, "%s: %d is %s" % (closed, fd, at))
+            p.terminate()
+        for p, _, closed in started:
+            self.assertEqual(p.wait(LIMIT), 0, closed)
+
+    def test_gvctl_without_standard_streams(self):
+        """It answers as it does with them, and a key that could not be printed is no success."""
+        router = self.router([self.engine()])
+        admin = "http://%s:%d" % (HOST, router.admin_port)
+        for closed in self.CLOSED:
+            p = self.start("gvctl", "--admin", admin, "status", closed=closed)
+            self.assertEqual(p.wait(LIMIT), 0, closed)
+            p = self.start("gvctl", "keygen", closed=closed)
+            self.assertEqual(p.wait(LIMIT) == 0, "1>" not in closed, closed)
+
+
 class Draining(Case):
     def setUp(self):
         super().setUp()

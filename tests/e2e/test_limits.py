@@ -499,13 +499,18 @@ class Files(Case):
         self.assertEqual(c.ask("GET", "/health").status, 200)  # it is accepted
         limits = resource.prlimit(r.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(r.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
-        for _ in range(10):
-            got = c.post("/v1/completions", {"model": "m", "prompt": "x"})
-            self.assertEqual((got.status, got.json["error"]["message"]), (503, "Too many connections are open."))
+        c.send(request("POST", "/v1/completions", b'{"model":"m","prompt":"x"}'))
+        told = r.wait_event("local_shortage")
+        self.assertEqual((told["of"], told["replica"]), ("files", self.e.name))
+        self.assertIn("LimitNOFILE", told["want"])
+        time.sleep(0.3)  # it tries again meanwhile
         resource.prlimit(r.pid, resource.RLIMIT_NOFILE, limits)
+        self.assertEqual(c.read().status, 200)
         self.assertEqual(c.post("/v1/completions", {"model": "m", "prompt": "x"}).status, 200)
         self.assertEqual(r.metric("replica_probe_failures_total"), 0)
         self.assertEqual(r.events("replica_down"), [])
+        self.assertEqual(r.metric('local_shortage{of="files"}'), 1)
+        self.assertEqual(r.metric("retries_total"), 0)
 
 
 if __name__ == "__main__":

@@ -386,6 +386,7 @@ static void step_replica(struct run *r, unsigned what)
 
 static void step(struct run *r)
 {
+    static const int errors[] = {ERR_FULL, ERR_CLOSED, ERR_LIMIT, ERR_CLOSED, ERR_NOMEM};
     unsigned what = byte(r) % 20;
     if (what < 6)
         step_client(r, what);
@@ -396,7 +397,7 @@ static void step(struct run *r)
     else if (what == 15)
         proxy_world_stand_still(&r->world, byte(r) * 20);
     else if (what == 16)
-        r->world.connect_error = byte(r) % 2 == 0 ? ERR_FULL : ERR_CLOSED;
+        r->world.connect_error = errors[byte(r) % ARRAY_LEN(errors)];
     else if (what == 17 && byte(r) % 8 == 0)
         proxy_world_drain(&r->world, byte(r) % 2 == 0);
     else

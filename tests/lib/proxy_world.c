@@ -152,7 +152,7 @@ static int do_connect(void *context, struct net_host *host, unsigned address,
     CHECK(address < NET_ADDRESSES_MAX);
     unsigned replica = CONTAINER_OF(host, struct world_host, host)->replica;
     CHECK(replica < WORLD_REPLICAS_MAX);
-    int err = w->connect_error;
+    int err = w->connect_error != 0 ? w->connect_error : proxy_world_shortage(w, (int)replica);
     struct wire *wire = err != 0 ? NULL : new_wire(w);
     if (wire == NULL) {
         NOTE(w, "cannot connect to %u\n", replica + 1);

@@ -66,6 +66,8 @@ struct proxy_world {
     bool stopped;
     char peer[48];     /* whose the next connection is; "": 192.0.2.7, at admin 127.0.0.1 */
     int connect_error; /* of the next connect, which fails at once; 0: it does not */
+    unsigned ports;    /* one more than can be open to one replica; 0: any number can */
+    unsigned files;    /* the same of all of them */
     struct slice key;
     unsigned key_version;
     struct access *access;
@@ -110,6 +112,19 @@ void proxy_world_stop(struct proxy_world *w);
 void proxy_world_key(struct proxy_world *w, struct slice key);
 /* An operator adds a replica (the next one, or one that was removed) or removes it. */
 void proxy_world_wish(struct proxy_world *w, unsigned replica, bool present);
+/* Of one more connection to that replica; 0: there is none. */
+static inline int proxy_world_shortage(const struct proxy_world *w, int replica)
+{
+    unsigned there = 0, all = 0;
+    for (unsigned i = 0; i < w->wire_count; i++) {
+        bool open = w->wires[i].used && !w->wires[i].closing && w->wires[i].replica >= 0;
+        all += open;
+        there += open && w->wires[i].replica == replica;
+    }
+    if (w->files > 0 && all + 1 >= w->files)
+        return ERR_LIMIT;
+    return w->ports > 0 && there + 1 >= w->ports ? ERR_FULL : 0;
+}
 /* The look-up of a replica's name ends. */
 void proxy_world_resolve(struct proxy_world *w, unsigned replica, unsigned count);
 

@@ -9,6 +9,7 @@
 #include "http/chunked.h"
 #include "http/coding.h"
 #include "node/proxy/engine/probe.h"
+#include "node/proxy/engine/shortage.h"
 
 /* Outlives its fetch until the network has closed it. */
 struct fetch_connection {
@@ -260,6 +261,11 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
         send_request(c);
         return;
     }
+    if (net_is_shortage(err)) {
+        shortage_met(f->pool, err);
+        fail(f, ERR_FULL, false);
+        return;
+    }
     /* A name may have several addresses: the replica is unreachable when all of them are. */
     f->refused = err == ERR_CLOSED;
     pool_address_failed(f->pool, c->address);
@@ -300,7 +306,7 @@ static void connect_now(struct fetch *f)
     buf_init(&c->body, FETCH_BODY_MAX);
     int err = pool_connect(f->pool, &c->stream);
     if (err != 0) {
-        bool ours = err == ERR_FULL; /* that is no failure of the address */
+        bool ours = net_is_shortage(err); /* that is no failure of the address */
         if (!ours)
             pool_address_failed(f->pool, c->address);
         fail_later(f, ours ? ERR_FULL : ERR_UNREACHABLE, err == ERR_CLOSED);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "node/proxy/engine/shortage.h"
 
 static void on_resolved(void *owner, unsigned count, unsigned at, const char *error,
                         uint64_t now_ms)
@@ -59,8 +60,10 @@ int pool_open(struct pool *pool, struct proxy *p, const struct node_address *add
 
 void pool_close(struct pool *pool)
 {
-    if (pool->proxy != NULL)
+    if (pool->proxy != NULL) {
+        shortage_none(pool);
         pool->proxy->config.net->close_host(pool->host);
+    }
     free(pool->authority);
     pool->authority = NULL;
     pool->proxy = NULL;
@@ -80,7 +83,12 @@ int pool_connect(struct pool *pool, struct net_stream **stream)
     if (pool->address_count == 0)
         return ERR_UNREACHABLE;
     const struct net_actions *net = pool->proxy->config.net;
-    return net->connect(net->context, pool->host, pool->address_at, stream);
+    int err = net->connect(net->context, pool->host, pool->address_at, stream);
+    if (net_is_shortage(err))
+        shortage_met(pool, err);
+    else if (err == 0)
+        shortage_none(pool);
+    return err;
 }
 
 void pool_address_failed(struct pool *pool, unsigned address)

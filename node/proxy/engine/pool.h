@@ -35,7 +35,11 @@ struct pool {
     struct upstream *walked; /* the next one of a walk over all that may close some */
     struct upstream *idle;
     unsigned open_count;
-    unsigned fetches; /* questions under way (node/proxy/engine/fetch.h) */
+    /* No connection is opened now (node/proxy/engine/shortage.h). */
+    bool no_place;
+    uint64_t place_ms;      /* not before then is one tried */
+    uint64_t place_wait_ms; /* how long that was; grows */
+    unsigned fetches;       /* questions under way (node/proxy/engine/fetch.h) */
     /* What shows that the replica lives (node/proxy/guard/watch.h); 0: never. A data-parallel rank,
      * which has no connections of its own, has these but the first. */
     uint64_t heard_ms; /* its last byte, of whatever */
@@ -61,8 +65,8 @@ MUST_USE int pool_open(struct pool *pool, struct proxy *p, const struct node_add
 void pool_close(struct pool *pool);
 /* Looks the name up again if it is one and the last look-up is older than `age_ms`. */
 void pool_resolve(struct pool *pool, uint64_t age_ms);
-/* Opens a connection to the address in use. Errors as net->connect; ERR_UNREACHABLE too while no
- * address is known. */
+/* Opens a connection to the address in use. Errors as net->connect, of which a shortage is noted;
+ * ERR_UNREACHABLE too while no address is known. */
 MUST_USE int pool_connect(struct pool *pool, struct net_stream **stream);
 /* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
 void pool_address_failed(struct pool *pool, unsigned address);

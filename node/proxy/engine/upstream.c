@@ -1,71 +1,26 @@
-#include "node/proxy/engine/upstream.h"
+#include "node/proxy/engine/upstream_internal.h"
 
 #include <stdlib.h>
 
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
+#include "node/proxy/engine/shortage.h"
 
 enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
 
-/* --- life ----------------------------------------------------------------------------------- */
-
-void upstream_free(struct upstream *u)
-{
-    CHECK(u->state == UPSTREAM_CLOSING && u->exchange == NULL);
-    if (u->write_body != NULL)
-        body_unref(&u->proxy->segments, u->write_body);
-    free(u->write_head);
-    buf_free(&u->in);
-    buf_free(&u->held);
-    free(u);
-}
-
-static void close_connection(struct upstream *u)
-{
-    if (u->state == UPSTREAM_CLOSING)
-        return;
-    u->state = UPSTREAM_CLOSING;
-    u->exchange = NULL;
-    u->request = NULL;
-    deadline_clear(&u->deadline);
-    CHECK(u->pool->open_count > 0);
-    u->pool->open_count--;
-    if (u->pool->walked == u)
-        u->pool->walked = u->all_next;
-    if (u->all_prev != NULL)
-        u->all_prev->all_next = u->all_next;
-    else
-        u->pool->all = u->all_next;
-    if (u->all_next != NULL)
-        u->all_next->all_prev = u->all_prev;
-    u->proxy->config.net->close(u->stream, false);
-}
-
 static void answer_ended(struct upstream *u);
-
-static void leave_pool(struct upstream *u)
-{
-    if (u->prev != NULL)
-        u->prev->next = u->next;
-    else
-        u->pool->idle = u->next;
-    if (u->next != NULL)
-        u->next->prev = u->prev;
-    u->next = NULL;
-    u->prev = NULL;
-}
 
 enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure failure)
 {
     if (u->state == UPSTREAM_IDLE)
-        leave_pool(u);
+        upstream_leave_pool(u);
     if (failure == UPSTREAM_CONNECT_FAILED)
         pool_address_failed(u->pool, u->address);
     bool soon = u->proxy->now_ms - u->began_ms <= UPSTREAM_STALE_MS;
     if (failure == UPSTREAM_BROKEN && !u->any_byte && u->served > 0 && soon)
         failure = UPSTREAM_STALE;
-    close_connection(u);
+    upstream_close(u);
     return failure;
 }
 
@@ -78,16 +33,7 @@ void upstream_abort(struct upstream *u)
     u->exchange = NULL;
     u->request = NULL;
     if (u->state != UPSTREAM_IDLE)
-        close_connection(u);
-}
-
-void upstream_flush_pool(struct pool *pool)
-{
-    while (pool->idle != NULL) {
-        struct upstream *u = pool->idle;
-        leave_pool(u);
-        close_connection(u);
-    }
+        upstream_close(u);
 }
 
 /* --- opening -------------------------------------------------------------------------------- */
@@ -110,48 +56,6 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
     u->in.len = 0;
 }
 
-static int open_connection(struct pool *pool, struct upstream **out)
-{
-    struct proxy *p = pool->proxy;
-    uint64_t max = p->config.options->upstream_connections_max;
-    if (pool->open_count >= max && pool->idle != NULL) { /* what waits makes room */
-        struct upstream *idle = pool->idle;
-        leave_pool(idle);
-        close_connection(idle);
-    }
-    if (pool->open_count >= max) {
-        p->stats.upstream_full++;
-        return ERR_FULL;
-    }
-    struct upstream *u = calloc(1, sizeof *u);
-    if (u == NULL)
-        return ERR_NOMEM;
-    u->address = pool->address_at;
-    int err = pool_connect(pool, &u->stream);
-    if (err != 0) {
-        if (err != ERR_FULL)
-            pool_address_failed(pool, u->address);
-        free(u);
-        return err == ERR_FULL ? ERR_FULL : ERR_UNREACHABLE;
-    }
-    u->stream->events = p->engines.events;
-    u->stream->owner = u;
-    u->proxy = p;
-    u->pool = pool;
-    u->state = UPSTREAM_CONNECTING;
-    u->deadline.expired = p->engines.expired;
-    buf_init(&u->in, p->engines.limits.head_bytes_max + PROXY_READ_BYTES);
-    pool->open_count++;
-    u->all_next = pool->all;
-    if (u->all_next != NULL)
-        u->all_next->all_prev = u;
-    pool->all = u;
-    p->stats.upstream_connects++;
-    proxy_arm(p, PROXY_UPSTREAM_CONNECT, &u->deadline);
-    *out = u;
-    return 0;
-}
-
 int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_request *request,
                    bool fresh, struct upstream **out)
 {
@@ -159,12 +63,12 @@ int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_
         return ERR_NOMEM; /* for the pool */
     struct upstream *u = fresh ? NULL : pool->idle;
     if (u != NULL) {
-        leave_pool(u);
+        upstream_leave_pool(u);
         deadline_clear(&u->deadline);
         pool->proxy->stats.upstream_reused++;
         u->state = UPSTREAM_BUSY;
     } else {
-        int err = open_connection(pool, &u);
+        int err = upstream_open(pool, &u);
         if (err != 0)
             return err;
     }
@@ -485,7 +389,7 @@ static void answer_ended(struct upstream *u)
                 u->framing != HTTP_BODY_UNTIL_CLOSE && !p->closed &&
                 p->config.options->upstream_keepalive_ms > 0;
     if (!keep) {
-        close_connection(u);
+        upstream_close(u);
         return;
     }
     u->state = UPSTREAM_IDLE;
@@ -494,6 +398,7 @@ static void answer_ended(struct upstream *u)
         u->next->prev = u;
     u->pool->idle = u;
     proxy_arm(p, PROXY_UPSTREAM_KEEPALIVE, &u->deadline);
+    shortage_room(u->pool);
 }
 
 /* Once a piece of an answer: what is not there costs nothing. */

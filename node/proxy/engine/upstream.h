@@ -35,6 +35,7 @@ enum upstream_failure {
     UPSTREAM_MALFORMED,      /* the answer is not HTTP that can be trusted */
     UPSTREAM_UNFINISHED,     /* its framing is whole, but its terminal event did not come */
     UPSTREAM_STALLED,        /* it stands still with a replica that does */
+    UPSTREAM_NO_PLACE,       /* this machine is short of something (shortage.h) */
 };
 
 enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_BUSY, UPSTREAM_IDLE, UPSTREAM_CLOSING };
@@ -98,8 +99,8 @@ struct upstream {
 /* --- the request ----------------------------------------------------------------------------- */
 
 /* Takes an idle connection, or opens one (always when `fresh`), for the exchange's request.
- * ERR_FULL: upstream-connections-max, or no file is left; ERR_UNREACHABLE: no address yet, or it
- * failed at once; ERR_NOMEM. */
+ * ERR_FULL: upstream-connections-max, or no port, file or buffer is left here (shortage.h);
+ * ERR_UNREACHABLE: no address yet, or it failed at once; ERR_NOMEM. */
 MUST_USE int upstream_start(struct pool *pool, struct exchange *x,
                             const struct upstream_request *request, bool fresh,
                             struct upstream **out);

@@ -245,6 +245,29 @@ static int start_upstream(struct exchange *x, bool fresh)
                           &x->upstream);
 }
 
+/* This machine has no place for another connection to the replica that is booked. That was no
+ * attempt: the best one is booked that has a place, or the request waits for one. False: it waits,
+ * or is answered. */
+static bool place_anew(struct exchange *x)
+{
+    struct node_decision before = x->decision;
+    exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
+    x->attempts--;
+    int err = exchange_choose(x);
+    if (err == 0) {
+        exchange_pin(x);
+        return true;
+    }
+    x->decision = before;
+    if (may_wait(err))
+        wait_for_replica(x);
+    else if (x->asking)
+        exchange_asked(x);
+    else
+        exchange_no_replica(x, err);
+    return false;
+}
+
 /* Sends to the replica that is booked, or to another where that fails at once. */
 static void send_now(struct exchange *x)
 {
@@ -256,6 +279,11 @@ static void send_now(struct exchange *x)
     int err;
     exchange_pin(x);
     while ((err = start_upstream(x, fresh)) != 0) {
+        if (err == ERR_FULL) {
+            if (!place_anew(x))
+                return;
+            continue;
+        }
         bool full = exchange_is_ours(err);
         enum node_outcome outcome = full ? NODE_OUTCOME_NOT_SENT : NODE_OUTCOME_CONNECT_FAILED;
         if (!full)
@@ -446,6 +474,12 @@ void exchange_begin_anew(struct exchange *x, enum verdict_reason why)
         start(x);
     else
         wait_for_replica(x);
+}
+
+void exchange_no_place(struct exchange *x)
+{
+    if (place_anew(x))
+        send_now(x);
 }
 
 int exchange_same_again(struct exchange *x)

@@ -287,6 +287,9 @@ bool exchange_will_wait(const struct exchange *x);
 void exchange_begin_anew(struct exchange *x, enum verdict_reason why);
 /* The same attempt on a fresh connection. ERR_* of upstream_start(). */
 MUST_USE int exchange_same_again(struct exchange *x);
+/* Nothing of it was sent, for want of a place for the connection (node/proxy/engine/shortage.h):
+ * another replica is booked and it is sent there, or it waits. */
+void exchange_no_place(struct exchange *x);
 /* The replicas were asked for a stored response: now the request itself is sent. */
 void exchange_asked(struct exchange *x);
 /* Whether an error of upstream_start() is our own: a limit, or memory. */

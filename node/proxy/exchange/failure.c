@@ -335,6 +335,11 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
 void exchange_failed(struct exchange *x, enum upstream_failure failure)
 {
     struct pool *pool = &x->proxy->engines.pools[x->decision.server];
+    if (failure == UPSTREAM_NO_PLACE) {
+        x->upstream = NULL;
+        exchange_no_place(x);
+        return;
+    }
     note_death(x, failure);
     /* A reused connection that closed without a word had closed before the request came. */
     bool sent = x->upstream != NULL && x->upstream->head_sent > 0;
@@ -342,7 +347,9 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     x->upstream = NULL;
     x->timed_out = failure == UPSTREAM_TIMEOUT;
     int err = again(x, pool, failure);
-    if (err == 0)
+    if (err == ERR_FULL)
+        exchange_no_place(x);
+    if (err == 0 || err == ERR_FULL)
         return;
     enum node_outcome outcome = note_failure(x, failure);
     unsigned replica = x->decision.replica;

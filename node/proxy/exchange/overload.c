@@ -2,8 +2,11 @@
  * or their time is up. */
 #include "node/proxy/exchange/exchange_internal.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "base/json_write.h"
+#include "node/proxy/engine/shortage.h"
 #include "node/proxy/exchange/suspect_wait.h"
 
 uint64_t exchange_queue_key(const struct exchange *x, const struct node_request *request)
@@ -36,7 +39,7 @@ bool exchange_must_queue(const struct exchange *x, const struct node_request *re
 static const char *limit_in_the_way(const struct proxy *p)
 {
     const struct node_options *o = p->config.options;
-    if (o->queue_max > 0)
+    if (o->queue_max > 0 || shortage_text(p) != NULL)
         return "queue-max";
     if (router_is_full(p))
         return "requests-max";
@@ -52,6 +55,9 @@ static void expired(struct deadline *d)
     x->limit = "queue-timeout";
     char text[EXCHANGE_LATE_TEXT];
     exchange_late_text(x, text);
+    const char *shortage = shortage_text(x->proxy);
+    if (shortage != NULL)
+        (void)snprintf(text, sizeof text, "%s (%s).", shortage, x->limit);
     exchange_answer_error(x, 504, slice_of("", 0), "%s", text);
 }
 
@@ -63,8 +69,10 @@ void exchange_queue(struct exchange *x, const struct node_request *request)
         x->refusal = PROXY_REFUSED_QUEUE_FULL;
         x->limit = limit_in_the_way(p);
         x->retry_after_s = queue_retry_after_s(&p->exchanges.queue, p->now_ms);
+        const char *shortage = shortage_text(p);
         exchange_answer_error(x, 429, slice_of("", 0),
-                              "Every replica is busy and too many requests wait, try again later.");
+                              "%s and too many requests wait, try again later.",
+                              shortage != NULL ? shortage : "Every replica is busy");
         return;
     }
     x->queue_deadline.expired = expired;

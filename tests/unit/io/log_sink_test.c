@@ -1,12 +1,16 @@
 #include "tests/lib/test.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "node/io/log_sink.h"
 
 static int pipe_fds[2];
@@ -15,6 +19,7 @@ static struct io_log_sink sink;
 static int setup(void **state)
 {
     (void)state;
+    (void)alarm(60); /* a test that waits for a frozen disk would never end */
     io_log_sink_init(&sink, LOG_INFO, NODE_LOG_FORMAT_JSON);
     if (pipe(pipe_fds) != 0)
         return -1;
@@ -57,17 +62,23 @@ static void test_writes_the_wall_clock(void **state)
     assert_non_null(strstr(line, "\"event\":\"hello\",\"n\":1}\n"));
 }
 
+static void log_long(int lines)
+{
+    char value[300];
+    memset(value, 'v', sizeof value);
+    sink.log.burst = 0;
+    for (int i = 0; i < lines; i++)
+        log_event(&sink.log, LOG_INFO, "x", LOG_STR("v", slice_of(value, sizeof value)));
+}
+
 /* Nobody reads: the process goes on, lines are dropped whole and counted. */
 static void test_a_full_pipe_does_not_block(void **state)
 {
     (void)state;
-    enum { LINES = 3000 };
-    char value[300];
-    memset(value, 'v', sizeof value);
-    sink.log.burst = 0;
-    for (int i = 0; i < LINES; i++)
-        log_event(&sink.log, LOG_INFO, "x", LOG_STR("v", slice_of(value, sizeof value)));
-    assert_true(sink.dropped > 0 && sink.dropped < LINES);
+    enum { LINES = 4000 };
+    log_long(LINES);
+    assert_true(io_log_dropped(&sink.log) > 0 && io_log_dropped(&sink.log) < LINES);
+    io_log_sink_close(&sink.log);
     (void)close(pipe_fds[1]);
     unsigned whole = 0;
     char chunk[4096];
@@ -79,7 +90,7 @@ static void test_a_full_pipe_does_not_block(void **state)
         last = chunk[n - 1];
     }
     assert_int_equal(last, '\n');
-    assert_int_equal(whole + sink.dropped, LINES);
+    assert_int_equal(whole + io_log_dropped(&sink.log), LINES);
     pipe_fds[1] = dup(pipe_fds[0]);
 }
 
@@ -107,7 +118,7 @@ static void test_records_are_all_there(void **state)
     assert_int_equal(lines, RECORDS + 1);
     static const char last[] = "\"behind\",\"n\":2}\n";
     assert_memory_equal(chunk + n - strlen(last), last, strlen(last));
-    assert_int_equal(sink.dropped, 0);
+    assert_int_equal(io_log_dropped(&sink.log), 0);
     io_log_sink_close(&sink.log);
 }
 
@@ -118,10 +129,12 @@ static void test_records_that_nobody_reads(void **state)
     enum { RECORDS = 50000 };
     for (int i = 0; i < RECORDS; i++)
         log_record_write(&sink.log, LOG_INFO, "request", number, 1);
-    assert_true(sink.held.len <= IO_LOG_HELD_MAX);
-    assert_true(sink.dropped > 0 && sink.dropped < RECORDS);
+    uint64_t dropped = io_log_dropped(&sink.log);
+    assert_true(dropped > 0 && dropped < RECORDS);
+    log_event(&sink.log, LOG_INFO, "an event", LOG_INT("n", 1)); /* has room all the same */
+    assert_int_equal(io_log_dropped(&sink.log), dropped);
     io_log_sink_close(&sink.log);
-    assert_true(sink.dropped < RECORDS);
+    assert_true(io_log_dropped(&sink.log) < RECORDS);
 }
 
 /* A disk that is full takes half of a line. The next one, when there is room again, was once glued
@@ -158,8 +171,114 @@ static void test_a_full_disk_cuts_one_line(void **state)
     }
     assert_non_null(strstr(line, "there is room"));
     assert_int_equal(cut, 1);
-    assert_int_equal(whole + sink.dropped, EVENTS + 2);
+    assert_int_equal(whole + io_log_dropped(&sink.log), EVENTS + 2);
     (void)fclose(disk);
+}
+
+/* --- with its thread --------------------------------------------------------------------------- */
+
+/* In place of libc's: a disk that hangs says that it can be written to, and then does not return. */
+static atomic_bool frozen;
+
+ssize_t write(int fd, const void *bytes, size_t len)
+{
+    while (fd == sink.fd && atomic_load(&frozen))
+        (void)poll(NULL, 0, 1);
+    return (ssize_t)syscall(SYS_write, fd, bytes, len);
+}
+
+static unsigned lines_until(int fd, const char *end)
+{
+    static char all[4 << 20];
+    size_t len = 0;
+    unsigned lines = 0;
+    while (len + PIPE_BUF < sizeof all && (len == 0 || strstr(all, end) == NULL)) {
+        ssize_t n = read(fd, all + len, PIPE_BUF);
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+        all[len] = '\0';
+    }
+    for (size_t i = 0; i < len; i++)
+        lines += all[i] == '\n';
+    assert_true(len > 0 && all[len - 1] == '\n');
+    return lines;
+}
+
+/* A disk that hung held up the event loop for as long. Now what does not fit is dropped, and the log
+ * says how many lines that were. */
+static void test_a_disk_that_hangs(void **state)
+{
+    (void)state;
+    enum { LINES = 5000 };
+    int reader = pipe_fds[0];
+    io_log_sink_start(&sink.log);
+    atomic_store(&frozen, true);
+    log_long(LINES);
+    io_log_sink_flush(&sink.log);
+    atomic_store(&frozen, false);
+    uint64_t dropped = io_log_dropped(&sink.log);
+    assert_true(dropped > 0 && dropped < LINES);
+    static char chunk[PIPE_BUF];
+    unsigned lines = 0;
+    while (atomic_load(&sink.head) - atomic_load(&sink.tail) > IO_LOG_HELD_MAX / 2) {
+        ssize_t n = read(reader, chunk, sizeof chunk);
+        assert_true(n > 0);
+        for (ssize_t i = 0; i < n; i++)
+            lines += chunk[i] == '\n';
+    }
+    io_log_sink_flush(&sink.log); /* there is room again */
+    log_event(&sink.log, LOG_INFO, "the last", LOG_INT("n", 1));
+    lines += lines_until(reader, "the last");
+    assert_int_equal(lines + io_log_dropped(&sink.log),
+                     LINES + 3); /* log_stalled, _lines_dropped */
+    io_log_sink_close(&sink.log);
+}
+
+/* All that was logged is there at the end, in order, and what comes after it too. */
+static void test_nothing_is_lost_at_the_end(void **state)
+{
+    (void)state;
+    enum { RECORDS = 100 };
+    io_log_sink_start(&sink.log);
+    for (int i = 0; i < RECORDS; i++)
+        log_record_write(&sink.log, LOG_INFO, "request", number, 1);
+    log_event(&sink.log, LOG_INFO, "exit", LOG_INT("status", 0));
+    io_log_sink_close(&sink.log);
+    log_event(&sink.log, LOG_INFO, "behind", LOG_INT("n", 1));
+    assert_int_equal(lines_until(pipe_fds[0], "behind"), RECORDS + 2);
+    assert_int_equal(io_log_dropped(&sink.log), 0);
+}
+
+/* The end comes within its second though the disk hangs. */
+static void test_the_end_waits_for_no_disk(void **state)
+{
+    (void)state;
+    io_log_sink_start(&sink.log);
+    atomic_store(&frozen, true);
+    log_long(10);
+    io_log_sink_close(&sink.log);
+    log_event(&sink.log, LOG_INFO, "behind", LOG_INT("n", 1));
+    assert_true(atomic_load(&sink.head) > atomic_load(&sink.tail));
+    atomic_store(&frozen, false);
+    assert_int_equal(lines_until(pipe_fds[0], "behind"), 11);
+}
+
+/* A bug ends the process: what was logged before is there. */
+static void test_a_process_that_aborts(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        io_log_sink_start(&sink.log);
+        log_event(&sink.log, LOG_INFO, "before", LOG_INT("n", 1));
+        log_record_write(&sink.log, LOG_INFO, "request", number, 1);
+        abort();
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_int_equal(lines_until(pipe_fds[0], "\"request\""), 2);
 }
 
 static void test_levels_go_round(void **state)
@@ -186,7 +305,11 @@ int main(void)
         TEST(test_records_are_all_there),
         TEST(test_records_that_nobody_reads),
         TEST(test_a_full_disk_cuts_one_line),
+        TEST(test_a_disk_that_hangs),
+        TEST(test_nothing_is_lost_at_the_end),
+        TEST(test_a_process_that_aborts),
         TEST(test_levels_go_round),
+        TEST(test_the_end_waits_for_no_disk), /* its thread uses the sink to the end */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

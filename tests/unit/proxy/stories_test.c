@@ -13,7 +13,7 @@
  *   1a accepts | 1a refuses | 1a answers STATUS BODY | 1a streams | 1a says "CHUNK" | 1a is done
  *   1a sends "BYTES" | 1a ends | 1a breaks       ("1b" is the second connection to replica 1)
  *   1a is deaf                                   writing to it fails; it can be read from
- *   the next connect fails | the next connect is refused | no file is left
+ *   the next connect fails | the next connect is refused | ports N (to each replica) | files N
  *   the name of 1 has N addresses                the look-up of its name ends
  *   replica 1 goes | replica 3 comes             by an operator
  *   wait MS | the process stands still MS | drain | the port closes | the node stops
@@ -419,8 +419,10 @@ static bool world_event(struct story *s, struct slice line)
         w->connect_error = ERR_UNREACHABLE;
     else if (slice_equal(line, SLICE("the next connect is refused")))
         w->connect_error = ERR_CLOSED;
-    else if (slice_equal(line, SLICE("no file is left")))
-        w->connect_error = ERR_FULL;
+    else if (after(line, "ports ", &rest))
+        w->ports = (unsigned)number(rest) + 1;
+    else if (after(line, "files ", &rest))
+        w->files = (unsigned)number(rest) + 1;
     else if (after(line, "wait ", &rest))
         proxy_world_wait(w, number(rest));
     else if (after(line, "the process stands still ", &rest))

@@ -1,17 +1,35 @@
-# No file left on this machine is our own trouble: the replica is not blamed, the client gets a 503,
-# and the next request goes there.
+# No file left on this machine is our own trouble: the replica is not blamed, and the request waits
+# until there is one.
 replicas 1
+set upstream-keepalive 0
 
+files 1
 A connects
-no file is left
-A posts /v1/completions {"model":"m","prompt":"x"}
-    cannot connect to 1
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"Too many connections are open.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
-    log request
+B connects
 A posts /v1/completions {"model":"m","prompt":"x"}
     connect 1a
     book A at 1
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+B posts /v1/completions {"model":"m","prompt":"y"}
+    cannot connect to 1
+    log local_shortage
+wait 500
+    cannot connect to 1
+    cannot connect to 1
+1a answers 200 {}
+    close 1a
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    connect 1b
+    release A at 1
+    book B at 1
+1b accepts
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
+1b answers 200 {}
+    close 1b
+    to B: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release B at 1
 counters
-    requests 2, 5xx 1, refused no replica 1
+    requests 2, 2xx 2
+outcomes
+    1: ok 2 not sent 3

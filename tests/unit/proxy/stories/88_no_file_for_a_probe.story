@@ -20,9 +20,12 @@ wait 50
     log replica_metrics_unknown
 1a ends
     close 1a
-no file is left
+files 0
 wait 2000
     cannot connect to 1
+    log local_shortage
+files 9
+wait 1000
 A connects
 A posts /v1/completions {"model":"m","prompt":"x"}
     connect 1b

@@ -1,0 +1,36 @@
+# Nothing is free in time: the answer names the shortage and the setting that ended the wait. Where
+# nobody may wait the answer is 429. No replica is blamed, and nothing was a retry.
+replicas 1
+set queue-timeout 2s
+set queue-max 1
+
+ports 0
+A connects
+B connects
+A posts /v1/completions {"model":"m","prompt":"a"}
+    cannot connect to 1
+    log local_shortage
+B posts /v1/messages {"model":"m","max_tokens":1,"messages":[{"role":"user","content":"b"}]}
+    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 220; retry-after: 1 "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"This router has no local port left for connections to replicas and too many requests wait, try again later.\"},\"request_id\":\"6a604477f0713a2517889798c4e59b5d\"}"
+    log request
+wait 2100
+    cannot connect to 1
+    cannot connect to 1
+    cannot connect to 1
+    cannot connect to 1
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 156 "{\"error\":{\"message\":\"This router has no local port left for connections to replicas (queue-timeout).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
+    log request
+ports 1
+A posts /v1/completions {"model":"m","prompt":"a"}
+wait 1000
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"a\"}"
+1a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 1
+counters
+    requests 3, 2xx 1, 4xx 1, 5xx 1, refused queue full 1, refused queue time 1
+outcomes
+    1: ok 1 not sent 5
