@@ -93,6 +93,51 @@ static void settle(struct crdt_registry *r, unsigned place)
     crdt_registry_index(r);
 }
 
+/* --- standing ------------------------------------------------------------------------------- */
+
+/* The less, the better. */
+enum standing {
+    STANDING_OWN, /* this router names it, or saw it up lately */
+    STANDING_TOLD,
+    STANDING_EXCESS, /* told by a router that told many that were not seen up */
+    STANDING_DOWN,   /* tried, and nothing serves there */
+    STANDING_REMOVED,
+};
+
+bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row)
+{
+    return row->up_s != 0 && r->now - row->up_s <= r->config.ttl_s;
+}
+
+static enum standing standing_of(const struct crdt_registry *r, const struct crdt_replica *row)
+{
+    if (row->ours || row->asked)
+        return STANDING_OWN;
+    if (row->wish == CRDT_WISH_REMOVED)
+        return STANDING_REMOVED;
+    if (crdt_registry_is_up(r, row))
+        return STANDING_OWN;
+    if (row->down)
+        return STANDING_DOWN;
+    return row->excess ? STANDING_EXCESS : STANDING_TOLD;
+}
+
+struct crdt_registry_rank crdt_registry_rank_of(const struct crdt_registry *r,
+                                                const struct crdt_replica *row)
+{
+    return (struct crdt_registry_rank){
+        .standing = standing_of(r, row), .born = row->born, .key = row->key};
+}
+
+/* Whether a router has told as many names as it may before the rest give way to others'. */
+static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
+{
+    unsigned told = 0;
+    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1))
+        told += r->row[i].told_by == told_by && standing_of(r, &r->row[i]) != STANDING_OWN;
+    return told >= CRDT_TOLD_MAX;
+}
+
 /* --- joining -------------------------------------------------------------------------------- */
 
 static bool later(const struct crdt_incarnation *a, const struct crdt_incarnation *b)
@@ -112,17 +157,24 @@ static bool join_later(struct crdt_replica *row, struct slice in)
     return true;
 }
 
-static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in)
+/* `own`: this router names it, or an operator had it do so. */
+static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in, bool own)
 {
     if (crdt_registry_find_key(r, key) >= 0)
         return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
-    int at = crdt_registry_room(r, in->born, key);
+    bool excess = !own && told_enough(r, in->told_by);
+    enum standing standing = own ? STANDING_OWN : excess ? STANDING_EXCESS : STANDING_TOLD;
+    int at = crdt_registry_room(
+        r, (struct crdt_registry_rank){.standing = standing, .born = in->born, .key = key});
     if (at < 0)
         return at;
     struct crdt_replica *row = &r->row[at];
     memcpy(row->name, in->name.at, in->name.len);
     row->name_len = (uint16_t)in->name.len;
     row->key = key;
+    row->excess = excess;
+    row->heard_s = r->now;
+    row->told_by = in->told_by;
     row->named = in->named;
     row->born = in->born;
     row->incarnation = in->incarnation;
@@ -150,6 +202,7 @@ static bool join_wishes(struct crdt_replica *row, const struct crdt_registry_row
     if (wish) {
         row->wish_version = in->wish_version;
         row->wish = in->wish;
+        row->asked = false;
     }
     if (drain) {
         row->drain_version = in->drain_version;
@@ -170,6 +223,13 @@ static int refuse(struct crdt_registry *r, const struct crdt_registry_row *in)
 {
     if (in->name.len == 0 || in->name.len > CRDT_NAME_MAX || in->born > in->named)
         return ERR_RANGE;
+    if (r->config.is_name != NULL && !r->config.is_name(in->name)) {
+        r->no_names++;
+        memcpy(r->no_name, in->name.at, in->name.len);
+        r->no_name_len = (uint16_t)in->name.len;
+        r->no_name_by = in->told_by;
+        return ERR_SYNTAX;
+    }
     if (in->named < r->floor && !BUG(NAME_RETURNS)) {
         r->late++;
         return ERR_STALE;
@@ -196,16 +256,16 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
     uint64_t key = key_of(r, in->name);
     int at = crdt_registry_find_key(r, key);
     if (at < 0 || !slice_equal(name_of(&r->row[at]), in->name)) {
-        at = add(r, key, in);
+        at = add(r, key, in, false);
         if (at < 0)
             return at;
         *news = true;
     }
     struct crdt_replica *row = &r->row[at];
-    uint32_t born = row->born;
     bool moved = join_life(row, in);
     moved = join_later(row, in->later) || moved;
-    if (join_wishes(row, in) || moved) {
+    moved = join_wishes(row, in) || moved;
+    if (moved) {
         crdt_registry_rehash(r, (unsigned)at);
         *news = true;
     }
@@ -214,7 +274,7 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
         settle(r, (unsigned)at);
         *news = true;
     }
-    if (row->born < born) {
+    if (moved) {
         crdt_registry_arrange(r);
         at = crdt_registry_find_key(r, key);
     }
@@ -232,20 +292,35 @@ int crdt_registry_name(struct crdt_registry *r, struct slice name, bool ours, bo
         struct crdt_registry_row row = {.name = name, .named = r->now, .born = r->now};
         if (FUTURE)
             row.later = FUTURE_BYTES;
-        at = add(r, key, &row);
+        at = add(r, key, &row, true);
         if (at < 0)
             return at;
         *news = true;
     }
     r->row[at].ours = r->row[at].ours || ours;
-    return slot_of(r, at);
+    crdt_registry_arrange(r);
+    return slot_of(r, crdt_registry_find_key(r, key));
+}
+
+void crdt_registry_seen(struct crdt_registry *r, unsigned slot, bool up)
+{
+    CHECK(crdt_registry_has(r, slot));
+    struct crdt_replica *row = &r->row[slot];
+    bool was_down = row->down, was_up = crdt_registry_is_up(r, row);
+    row->down = !up;
+    if (up)
+        row->up_s = r->now > 0 ? r->now : 1;
+    if (row->down != was_down || crdt_registry_is_up(r, row) != was_up)
+        crdt_registry_arrange(r);
 }
 
 void crdt_registry_unname(struct crdt_registry *r, struct slice name)
 {
     int at = crdt_registry_find_key(r, key_of(r, name));
-    if (at >= 0)
-        r->row[at].ours = false;
+    if (at < 0)
+        return;
+    r->row[at].ours = false;
+    crdt_registry_arrange(r);
 }
 
 /* --- wishes, losses ------------------------------------------------------------------------- */
@@ -270,7 +345,10 @@ bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish 
         return false;
     row->wish = wish;
     row->wish_version++;
+    row->asked = wish == CRDT_WISH_ADDED;
     wished(r, place);
+    crdt_registry_tell(r, place);
+    crdt_registry_arrange(r);
     return true;
 }
 
@@ -368,6 +446,12 @@ struct slice crdt_registry_waiting(const struct crdt_registry *r)
     return at < 0 ? slice_of("", 0) : name_of(&r->row[at]);
 }
 
+struct slice crdt_registry_no_name(const struct crdt_registry *r, uint64_t *told_by)
+{
+    *told_by = r->no_name_by;
+    return slice_of(r->no_name, r->no_name_len);
+}
+
 unsigned crdt_registry_slots(unsigned names_max)
 {
     unsigned slots = (names_max + names_max / 8 + 32 + 63) / 64 * 64;
@@ -382,7 +466,8 @@ void crdt_registry_stats(const struct crdt_registry *r, struct crdt_registry_sta
                                         .forgotten = r->forgotten,
                                         .late = r->late,
                                         .future = r->future,
-                                        .refused = r->refused};
+                                        .refused = r->refused,
+                                        .no_names = r->no_names};
 }
 
 /* --- all rows ------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
             {
                 .replicas_max = crdt_registry_slots((unsigned)o->replicas_max),
                 .names_max = (unsigned)o->replicas_max,
+                .is_name = node_replica_is_name,
                 .index_bytes = o->index_bytes,
                 .generation_ms = (uint32_t)o->generation_ms,
                 .ttl_ms = (uint32_t)o->ttl_ms,

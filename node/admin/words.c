@@ -65,6 +65,8 @@ static const struct words {
     {"routers_full", ADMIN_EVENT_TROUBLE, "{limit} routers live, no more may join.", NULL},
     {"replicas_full", ADMIN_EVENT_TROUBLE, "{limit} replicas are in use, no more can be added.",
      NULL},
+    {"replica_name_refused", ADMIN_EVENT_TROUBLE,
+     "Names of replicas that are no HOST:PORT are refused[: router {member} tells them].", NULL},
     {"draining", ADMIN_EVENT_DRAIN, "This router drains: it wants no new requests, and then ends.",
      NULL},
     {"client_port_closed", ADMIN_EVENT_DRAIN, "This router closed its port for clients.", NULL},

@@ -33,6 +33,7 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
         [NODE_REPLICATION_NOT_UNDERSTOOD] = "member_not_understood",
         [NODE_REPLICATION_DIFFERS] = "member_differs",
+        [NODE_REPLICATION_NAME_REFUSED] = "replica_name_refused",
         [NODE_REPLICATION_ALONE] = "cluster_alone",
     };
     CHECK(event < ARRAY_LEN(texts));

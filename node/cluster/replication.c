@@ -288,6 +288,24 @@ static void replicas_full_announce(struct node_replication *n, uint64_t now_us)
     n->replicas_full.again_us = now_us + LOGGED_US;
 }
 
+static void name_refused_announce(struct node_replication *n, uint64_t now_us)
+{
+    const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(registry, &stats);
+    if (stats.no_names < n->name_refused.count) /* the state is another one */
+        n->name_refused.count = 0;
+    if (stats.no_names == n->name_refused.count || now_us < n->name_refused.again_us)
+        return;
+    uint64_t member;
+    char name[CRDT_NAME_MAX + 1];
+    (void)snprintf(name, sizeof name, "%.*s", SLICE_ARG(crdt_registry_no_name(registry, &member)));
+    node_replication_event_detail(n, NODE_REPLICATION_NAME_REFUSED, member,
+                                  (int64_t)(stats.no_names - n->name_refused.count), name);
+    n->name_refused.count = stats.no_names;
+    n->name_refused.again_us = now_us + LOGGED_US;
+}
+
 /* What an operator has to put right: nothing here heals it. */
 static void watch(struct node_replication *n, uint64_t now_us)
 {
@@ -322,6 +340,7 @@ static void watch(struct node_replication *n, uint64_t now_us)
         node_replication_event_detail(n, NODE_REPLICATION_ALONE, 0, 0, alone);
     n->alone = alone;
     replicas_full_announce(n, now_us);
+    name_refused_announce(n, now_us);
 }
 
 static void calls_time_out(struct node_replication *n, uint64_t now_us)

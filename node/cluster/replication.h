@@ -62,7 +62,9 @@ enum node_replication_event {
                                        this one; at most once a minute */
     NODE_REPLICATION_NOT_UNDERSTOOD, /* a member shares no version of the protocol: which */
     NODE_REPLICATION_DIFFERS, /* settings that need not be the same differ at a member: which */
-    NODE_REPLICATION_ALONE,   /* it knows no other router, though it has seeds: why */
+    NODE_REPLICATION_NAME_REFUSED, /* a member told [so many] names of replicas that are none: the
+                                      last; at most once a minute */
+    NODE_REPLICATION_ALONE,        /* it knows no other router, though it has seeds: why */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);

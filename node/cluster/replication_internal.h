@@ -165,7 +165,7 @@ struct node_replication {
     struct {
         uint64_t again_us; /* no further event before */
         uint64_t count;    /* that the last event reported */
-    } name_taken, refused_key, replicas_full, routers_full;
+    } name_taken, refused_key, replicas_full, routers_full, name_refused;
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];

@@ -129,6 +129,7 @@ static const struct event_line {
     [NODE_REPLICATION_ROUTERS_FULL] = {LOG_ERROR, NULL, "limit", "refused"},
     [NODE_REPLICATION_NOT_UNDERSTOOD] = {LOG_ERROR, "member", NULL, "why"},
     [NODE_REPLICATION_DIFFERS] = {LOG_INFO, "member", NULL, "differs"},
+    [NODE_REPLICATION_NAME_REFUSED] = {LOG_WARN, "member", "count", "name"},
     [NODE_REPLICATION_ALONE] = {LOG_INFO, NULL, NULL, "why"},
 };
 

@@ -205,6 +205,15 @@ void node_router_slots_leave(struct node_router *r)
     }
 }
 
+void node_router_saw(struct node_router *r, unsigned replica)
+{
+    const struct node_replica *process = node_router_process_at(r, replica);
+    if (node_router_row(r, replica) == NULL || process->health == NODE_HEALTH_UNKNOWN)
+        return;
+    bool up = process->health == NODE_HEALTH_UP || process->asleep;
+    crdt_state_seen(r->crdt, replica, up);
+}
+
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context)
@@ -270,6 +279,11 @@ bool node_router_replica_removed(const struct node_router *r, struct slice name)
     int slot = node_router_replica_find(r, name);
     const struct crdt_replica *row = slot >= 0 ? node_router_row(r, (unsigned)slot) : NULL;
     return row && row->wish == CRDT_WISH_REMOVED;
+}
+
+bool node_router_replica_listed(const struct node_router *r, struct slice name)
+{
+    return crdt_registry_place_of(crdt_state_registry(r->crdt), name) >= 0;
 }
 
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)

@@ -551,6 +551,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         struct node_replica *replica = &r->replicas[k];
         bool tells = replica->engine == NODE_ENGINE_VLLM || replica->engine == NODE_ENGINE_SGLANG;
         r->engines_tell_usage &= tells || replica->absent;
+        node_router_saw(r, k);
         node_router_load_advance(r, replica, now_ms);
         node_replica_size_fade(replica, seconds);
         replica->belief.stale = true;

@@ -167,6 +167,8 @@ void node_router_unname(struct node_router *r, struct slice name);
 bool node_router_replica_busy(const struct node_router *r, unsigned replica);
 /* Whether an operator removed the replica of that name, whatever sources say. */
 bool node_router_replica_removed(const struct node_router *r, struct slice name);
+/* Whether the replica of that name is listed, or waits to be, as it is spelled. */
+bool node_router_replica_listed(const struct node_router *r, struct slice name);
 /* Whether it is in use although no living router names it and no operator added it. */
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);

@@ -180,6 +180,8 @@ static inline void node_router_touch(struct node_router *r, unsigned replica)
 {
     node_replica_set_add(&r->touched, replica);
 }
+/* What probes say of a replica, for the order in which names have slots (crdt/registry.h). */
+void node_router_saw(struct node_router *r, unsigned replica);
 /* node_load_advance, which may change the load by itself. */
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
 /* What the others have in flight, if that has changed; at one replica or at all. */

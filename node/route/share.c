@@ -259,7 +259,8 @@ static void names_adopt(struct node_router *r)
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
         struct slice name = node_replica_name(k);
-        if (pending && k->naming.held && !k->configured) {
+        bool serves = k->health == NODE_HEALTH_UP; /* what one that lied left behind does not */
+        if (pending && k->naming.held && serves && !k->configured) {
             k->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
             r->adopts = r->adopts || k->adopted;
         } else if (!pending && k->adopted) {

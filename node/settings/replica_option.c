@@ -82,6 +82,15 @@ struct slice node_replica_shown(struct slice text)
     return at > 0 ? slice_skip(text, at - 1) : text;
 }
 
+bool node_replica_is_name(struct slice name)
+{
+    struct node_rank_name rank;
+    struct node_address address;
+    if (node_rank_name_parse(name, &rank))
+        name = rank.address;
+    return node_address_parse_replica(name, &address) == ERR_OK;
+}
+
 const char *node_dns_parse(struct slice text, struct node_dns_option *out)
 {
     struct node_dns_option parsed = {.name = text};
