@@ -58,6 +58,8 @@ static const struct words {
      NULL},
     {"gossip_refused_key", ADMIN_EVENT_KEY,
      "Somebody without the cluster's key asks to join[, from {from}].", NULL},
+    {"gossip_other_cluster", ADMIN_EVENT_KEY,
+     "A router of another cluster-name asks to join[, from {from}].", NULL},
     {"join_unanswered", ADMIN_EVENT_TROUBLE, "Nobody answers at {seeds}, where this one joins.",
      NULL},
     {"join_unresolved", ADMIN_EVENT_TROUBLE, "The name {host}, where this one joins, is not found.",

@@ -400,6 +400,7 @@ static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
     put_frames(w, "frames_in", s->frames_in, s->frame_bytes_in);
     put_frames(w, "frames_out", s->frames_out, s->frame_bytes_out);
     json_put_u64(w, "refused_key", s->refused_key);
+    json_put_u64(w, "other_cluster", s->other_cluster);
     json_put_u64(w, "hellos_held", s->hellos_held);
     json_put_u64(w, "refused_replay", s->refused_replay);
     json_put_u64(w, "refused_malformed", s->refused_malformed);

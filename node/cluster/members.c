@@ -29,6 +29,7 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_MISMATCH] = "member_mismatch",
         [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
         [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
+        [NODE_REPLICATION_OTHER_CLUSTER] = "gossip_other_cluster",
         [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
         [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
         [NODE_REPLICATION_NOT_UNDERSTOOD] = "member_not_understood",
@@ -156,6 +157,9 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
         return "the cluster is full and refuses this router";
     if (g.seeds_answered > 0)
         return "the routers that it has met are gone";
+    if (g.other_cluster > 0)
+        return "no seed has answered, and others ask with another cluster-name: set it alike, or "
+               "give each cluster its own seeds";
     if (g.refused_hellos > 0)
         return "no seed has answered, and others ask with another key: compare the key files";
     if (g.seeds_unknown > 0 || g.seeds_self == 0)

@@ -306,6 +306,27 @@ static void name_refused_announce(struct node_replication *n, uint64_t now_us)
     n->name_refused.again_us = now_us + LOGGED_US;
 }
 
+/* Routers of one machine are named once: they knock from ports of their own. */
+static void other_cluster_announce(struct node_replication *n, const struct gossip_stats *g,
+                                   uint64_t now_us)
+{
+    const struct gossip_address *from = &g->other_cluster_from;
+    if (g->other_cluster == n->other_cluster.count || now_us < n->other_cluster.again_us)
+        return;
+    for (unsigned i = 0; i < NODE_STRANGERS_MAX; i++) {
+        const struct gossip_address *told = &n->other_cluster_at[i];
+        if (told->family == from->family && memcmp(told->ip, from->ip, sizeof told->ip) == 0)
+            return;
+    }
+    char at[NODE_ADDRESS_MAX];
+    node_address_text(from, at);
+    node_replication_event_detail(n, NODE_REPLICATION_OTHER_CLUSTER, 0,
+                                  (int64_t)(g->other_cluster - n->other_cluster.count), at);
+    n->other_cluster.count = g->other_cluster;
+    n->other_cluster.again_us = now_us + LOGGED_US;
+    n->other_cluster_at[n->other_clusters++ % NODE_STRANGERS_MAX] = *from;
+}
+
 /* What an operator has to put right: nothing here heals it. */
 static void watch(struct node_replication *n, uint64_t now_us)
 {
@@ -341,6 +362,7 @@ static void watch(struct node_replication *n, uint64_t now_us)
     n->alone = alone;
     replicas_full_announce(n, now_us);
     name_refused_announce(n, now_us);
+    other_cluster_announce(n, &g, now_us);
 }
 
 static void calls_time_out(struct node_replication *n, uint64_t now_us)

@@ -56,6 +56,8 @@ enum node_replication_event {
     NODE_REPLICATION_NAME_TAKEN,      /* two nodes that live have the member's name, or, without a
                                          member, this node's [signs]: where another of them is */
     NODE_REPLICATION_REFUSED_KEY,     /* somebody without the key asks to join [times]: where */
+    NODE_REPLICATION_OTHER_CLUSTER,   /* a router of another cluster-name asks to join [times]:
+                                         where; once for each such place in turn */
     NODE_REPLICATION_REPLICAS_FULL, /* [so many] replicas are in use: [detail] waits, and may be not
                                        the only one */
     NODE_REPLICATION_ROUTERS_FULL,  /* [so many] routers live: [detail] is refused, which may be

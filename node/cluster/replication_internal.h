@@ -165,7 +165,9 @@ struct node_replication {
     struct {
         uint64_t again_us; /* no further event before */
         uint64_t count;    /* that the last event reported */
-    } name_taken, refused_key, replicas_full, routers_full, name_refused;
+    } name_taken, refused_key, replicas_full, routers_full, name_refused, other_cluster;
+    struct gossip_address other_cluster_at[NODE_STRANGERS_MAX]; /* told, the oldest go first */
+    unsigned other_clusters;                                    /* so often */
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];

@@ -125,6 +125,7 @@ static const struct event_line {
     [NODE_REPLICATION_MISMATCH] = {LOG_ERROR, "member", NULL, "differs"},
     [NODE_REPLICATION_NAME_TAKEN] = {LOG_ERROR, "member", "signs", "at"},
     [NODE_REPLICATION_REFUSED_KEY] = {LOG_WARN, NULL, "count", "from"},
+    [NODE_REPLICATION_OTHER_CLUSTER] = {LOG_WARN, NULL, "count", "from"},
     [NODE_REPLICATION_REPLICAS_FULL] = {LOG_ERROR, NULL, "limit", "waits"},
     [NODE_REPLICATION_ROUTERS_FULL] = {LOG_ERROR, NULL, "limit", "refused"},
     [NODE_REPLICATION_NOT_UNDERSTOOD] = {LOG_ERROR, "member", NULL, "why"},

@@ -136,6 +136,7 @@ struct node_options {
     char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */
     struct node_strings join;
     char *cluster_key_file; /* "" = none */
+    char *cluster_name;     /* "" = none; one of the things that keys are made of */
     bool insecure_gossip;
     char *gossip_advertise;    /* HOST:PORT, "" = found out by peers */
     char *node_name;           /* "" = hostname:port */

@@ -186,6 +186,17 @@ static const struct node_option table[] = {
          "an IPv4 and an IPv6 address. Otherwise it is the address in `gossip-listen`, or, where "
          "that is all addresses, the one at which others see it. No loopback or link-local "
          "address is handed to other machines."},
+    {.name = "cluster-name",
+     .type = NODE_TYPE_STRING,
+     FIELD(cluster_name),
+     .fallback = "",
+     .wrong = node_allowed_node_name_not,
+     .unit = "NAME",
+     .group = "Cluster",
+     .help = "of this cluster, where others have the same key file",
+     .more = "The same at all its routers, for keys are made of it: routers of another name are no "
+             "members, whatever addresses they are met at (`gossip_other_cluster` in the log). The "
+             "empty name is a name, too. To give a running cluster a name, stop all its routers."},
     {.name = "node-name",
      .type = NODE_TYPE_STRING,
      FIELD(node_name),

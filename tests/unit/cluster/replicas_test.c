@@ -342,6 +342,29 @@ static void settings_that_differ_are_named_and_their_observations_do_not_count(v
     }
 }
 
+/* Two clusters with one key file: an address of one is the other's now. */
+static void clusters_of_other_names_do_not_meet(void **state)
+{
+    (void)state;
+    struct world c;
+    world_open(&c, 3, 1);
+    gossip_keyring_cluster(&c.nodes[0].keyring, SLICE("blue"));
+    gossip_keyring_cluster(&c.nodes[1].keyring, SLICE("green"));
+    gossip_keyring_cluster(&c.nodes[2].keyring, SLICE("blue"));
+    for (unsigned i = 0; i < 3; i++)
+        world_start(&c, i);
+    world_replica(&c, 0, "blue:8000");
+    world_run(&c, 200 * S);
+    assert_true(told(&c, 2, "blue:8000"));
+    assert_false(told(&c, 1, "blue:8000"));
+    struct gossip_stats s; /* of the seed, at which the others ask */
+    gossip_stats(node_replication_gossip(c.nodes[0].node->replication), &s);
+    assert_true(s.other_cluster > 0);
+    assert_int_equal(s.refused_key, 0);
+    assert_int_equal(c.nodes[0].events[NODE_REPLICATION_OTHER_CLUSTER], 1); /* named once */
+    world_close(&c);
+}
+
 /* A small table has ids that no table of another size has: they never agreed, and nobody said so.
  */
 static void small_indexes_of_unlike_sizes_are_named(void **state)
@@ -415,6 +438,7 @@ int main(void)
         cmocka_unit_test(what_finds_no_room_is_named_and_comes_in_by_itself),
         cmocka_unit_test(two_halves_that_each_add_the_last_name_end_equal),
         cmocka_unit_test(settings_that_differ_are_named_and_their_observations_do_not_count),
+        cmocka_unit_test(clusters_of_other_names_do_not_meet),
         cmocka_unit_test(small_indexes_of_unlike_sizes_are_named),
         cmocka_unit_test(learned_figures_are_adopted),
     };
