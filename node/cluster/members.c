@@ -176,6 +176,31 @@ const char *node_replication_name(const struct node_replication *n, uint64_t mem
     return p ? p->name : NULL;
 }
 
+static bool is_loopback(const struct gossip_address *a)
+{
+    static const uint8_t one[sizeof a->ip] = {[sizeof a->ip - 1] = 1};
+    return a->family == 4 ? a->ip[0] == 127 : memcmp(a->ip, one, sizeof one) == 0;
+}
+
+bool node_replication_apart(const struct node_replication *n)
+{
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        struct gossip_member m;
+        struct gossip_place places[GOSSIP_PLACES_MAX];
+        gossip_member_at(n->gossip, i, n->now_us, &m);
+        unsigned count = m.self ? 0 : gossip_member_places(n->gossip, m.node, places);
+        bool here = false, elsewhere = false;
+        for (unsigned k = 0; k < count; k++) {
+            bool answered = places[k].answered_us > 0;
+            here = here || (answered && is_loopback(&places[k].at));
+            elsewhere = elsewhere || (answered && !is_loopback(&places[k].at));
+        }
+        if (elsewhere && !here)
+            return true;
+    }
+    return false;
+}
+
 static const double rtt_max_us = 2e6;
 
 double node_replication_travel_ms(const struct node_replication *n)

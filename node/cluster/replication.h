@@ -167,6 +167,8 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
  * flushes. Cheap when there is none. */
 void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
+/* Whether a member that was met is on another machine: it answered, and not from the loopback. */
+bool node_replication_apart(const struct node_replication *n);
 /* The latest time that it was given. */
 uint64_t node_replication_now_us(const struct node_replication *n);
 

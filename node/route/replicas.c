@@ -72,7 +72,9 @@ static void told_take(struct node_router *r, unsigned slot)
     struct node_replica *k = &r->replicas[slot];
     struct node_labels labels;
     bool draining;
-    if (r->sources == NULL || !discover_told(r->sources, node_replica_name(k), &labels, &draining))
+    if (r->sources == NULL ||
+        !discover_told(r->sources, node_router_source_name(r, node_replica_name(k)), &labels,
+                       &draining))
         return;
     node_router_labels(r, slot, &labels);
     k->vanishing = draining && k->configured;
@@ -157,6 +159,8 @@ static bool is_named(const struct node_router *r, unsigned slot)
     const struct node_replica *k = &r->replicas[slot];
     const struct crdt_replica *row = node_router_row(r, slot);
     enum crdt_wish wish = row ? row->wish : CRDT_WISH_REMOVED;
+    if (!node_router_may_use(r, slot))
+        return false;
     return wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && (k->configured || k->named));
 }
 
@@ -171,6 +175,7 @@ static bool is_in_use(const struct node_router *r, unsigned slot)
 
 void node_router_presence_update(struct node_router *r)
 {
+    node_router_apart_follow(r);
     node_router_registry_take(r);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
@@ -239,8 +244,10 @@ static int slot_named(struct node_router *r, int slot)
 
 int node_router_name(struct node_router *r, struct slice name, enum node_engine engine)
 {
+    char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
+    name = node_router_shared_name(r, name, shared);
     int slot = slot_named(r, crdt_state_name(r->crdt, name));
     if (slot < 0)
         return slot;
@@ -263,8 +270,10 @@ void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 
 void node_router_unname(struct node_router *r, struct slice name)
 {
+    char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return;
+    name = node_router_shared_name(r, name, shared);
     crdt_state_unname(r->crdt, name);
     int slot = node_router_replica_find(r, name);
     if (slot < 0)
@@ -311,8 +320,11 @@ static int remove_replica(struct node_router *r, struct slice name)
 int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,
                              enum node_engine engine)
 {
+    char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
+    if (!node_router_replica_listed(r, name))
+        name = node_router_shared_name(r, name, shared);
     if (wish == NODE_REPLICA_REMOVE)
         return remove_replica(r, name);
     int known = node_router_replica_find(r, name);

@@ -68,6 +68,8 @@ struct node_router_config {
     uint32_t probe_failures_max;   /* failed probes in a row until a replica is down; 0: 3 */
     bool all_down_refuse;          /* where all are down: nobody is tried */
     bool probes_have_key;          /* probes carry an API key: said to operators, nothing else */
+    const char *name;              /* of this router among others, borrowed; NULL: it is alone */
+    bool apart;                    /* its settings show that they are on several machines */
 };
 
 /* What may be under way where a request is placed. */

@@ -3,6 +3,7 @@
  *   rows.c      the table of replicas: rows, and of which process each is
  *   state.c     what a decision needs of the shared state: time, others' loads
  *   reject.c    rejections that others contradict
+ *   local.c     replicas on this machine's loopback, as others call them
  *   replicas.c  what is known of each: which are in use
  *   discovered.c  which of them the sources of this router list
  *   ranks.c     which data-parallel ranks an address has
@@ -77,6 +78,7 @@ struct node_router {
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;             /* when what was learned was reported last */
+    bool apart;                      /* routers are on several machines (local.c) */
     bool starts_wait;                /* start times were read before this router had joined */
     bool adopts;                     /* some replica is adopted (node/route/share.c) */
     bool names_held;                 /* some replica is in use although no living router names it */
@@ -172,6 +174,19 @@ void node_router_ranks_follow(struct node_router *r);
 void node_router_ranks_count(struct node_router *r);
 /* What settings and models say of an address holds for its ranks. */
 void node_router_ranks_inherit(struct node_router *r);
+
+/* --- local.c --- */
+
+/* As all routers call a replica that this one calls so; what is made of it is in `out`, of
+ * NODE_NAME_MAX bytes. And the other way round, for a replica of this router. */
+struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out);
+struct slice node_router_source_name(const struct node_router *r, struct slice name);
+/* Whether its address means the same here as at those that name it. */
+bool node_router_may_use(const struct node_router *r, unsigned slot);
+/* The router that alone uses it, if that is another one; else empty. */
+struct slice node_router_only_at(const struct node_router *r, unsigned slot);
+/* Whether routers have been met on other machines. */
+void node_router_apart_follow(struct node_router *r);
 
 /* --- state.c, replicas.c --- */
 

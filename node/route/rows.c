@@ -17,7 +17,13 @@ struct node_replica *node_router_process_at(const struct node_router *r, unsigne
 
 int node_router_replica_find(const struct node_router *r, struct slice name)
 {
-    int slot = crdt_registry_by_name(crdt_state_registry(r->crdt), name);
+    char shared[NODE_NAME_MAX];
+    int slot = crdt_registry_by_name(crdt_state_registry(r->crdt),
+                                     node_router_shared_name(r, name, shared));
+    if (slot < 0)
+        slot = crdt_registry_by_name(crdt_state_registry(r->crdt), name);
+    else
+        name = node_router_shared_name(r, name, shared);
     bool taken = slot >= 0 && (unsigned)slot < r->replica_count &&
                  slice_equal(node_replica_name(&r->replicas[slot]), name);
     return taken ? slot : -1;

@@ -265,7 +265,7 @@ static void names_adopt(struct node_router *r)
             r->adopts = r->adopts || k->adopted;
         } else if (!pending && k->adopted) {
             k->adopted = false;
-            if (!discover_listed(r->sources, name))
+            if (!discover_listed(r->sources, node_router_source_name(r, name)))
                 node_router_unname(r, name);
         }
     }

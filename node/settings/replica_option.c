@@ -2,7 +2,9 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "node/replica/local.h"
 #include "node/replica/rank.h"
+#include "node/settings/allowed.h"
 #include "node/settings/options.h"
 
 void node_replica_name_of(const struct node_address *address, char *out)
@@ -84,11 +86,17 @@ struct slice node_replica_shown(struct slice text)
 
 bool node_replica_is_name(struct slice name)
 {
-    struct node_rank_name rank;
     struct node_address address;
-    if (node_rank_name_parse(name, &rank))
-        name = rank.address;
-    return node_address_parse_replica(name, &address) == ERR_OK;
+    return node_replica_address(name, &address) == ERR_OK;
+}
+
+int node_replica_address(struct slice name, struct node_address *out)
+{
+    struct node_local_name local;
+    bool is_local = node_local_name_parse(name, &local);
+    if (local.owner.len > 0 && (!is_local || node_allowed_node_name_not(local.owner) != NULL))
+        return ERR_SYNTAX;
+    return node_address_parse_replica(local.address, out);
 }
 
 const char *node_dns_parse(struct slice text, struct node_dns_option *out)
