@@ -40,6 +40,8 @@ static const struct words {
     {"cluster_alone", ADMIN_EVENT_TROUBLE, "This router knows no other[: {why}].", NULL},
     {"snapshot_failed", ADMIN_EVENT_TROUBLE,
      "The state could not be taken over from {member}[: {error}]. Another router is asked.", NULL},
+    {"gossip_tcp_filtered", ADMIN_EVENT_TROUBLE,
+     "TCP to router {member} is filtered[: open its gossip port, {at}, for TCP, too].", NULL},
     {"deltas_lost", ADMIN_EVENT_DIFFERS,
      "Messages of router {member} were lost. Comparing with the others repairs that.", NULL},
     {"cluster_clock_forward", ADMIN_EVENT_CONFIG,

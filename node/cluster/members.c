@@ -12,7 +12,11 @@
 enum {
     ALONE_SAID_US = 3000000,
     REFUSED_SAID_US = 60000000, /* it asks again twice a minute */
-    SELF_SAID_US = 10000000,    /* another one may start, and be met through the same name */
+    /* A member of which datagrams come takes no call: a few tries in a row, as long as a router that
+     * is busy or has just started may need. */
+    FILTERED_CALLS = 3,
+    FILTERED_US = 3000000,
+    SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -23,6 +27,7 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_MEMBER_LEFT] = "member_left",
         [NODE_REPLICATION_READY] = "cluster_ready",
         [NODE_REPLICATION_SNAPSHOT_FAILED] = "snapshot_failed",
+        [NODE_REPLICATION_TCP_FILTERED] = "gossip_tcp_filtered",
         [NODE_REPLICATION_LOST] = "deltas_lost",
         [NODE_REPLICATION_CLOCK_FORWARD] = "cluster_clock_forward",
         [NODE_REPLICATION_CLOCK_BACK] = "cluster_clock_back",
@@ -139,6 +144,30 @@ void node_peer_hints(const struct node_replication *n, const struct node_peer *p
     if (p->names_max != 0 && p->names_max != names)
         (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%sreplicas-max %u, here %u",
                        len > 0 ? "; " : "", p->names_max, names);
+}
+
+bool node_peer_filtered(const struct node_replication *n, const struct node_peer *p,
+                        uint64_t now_us, char out[NODE_ADDRESS_MAX])
+{
+    struct gossip_place places[GOSSIP_PLACES_MAX];
+    if (p->state != GOSSIP_ALIVE || p->calls_failed < FILTERED_CALLS || p->calls_failed_us == 0 ||
+        now_us - p->calls_failed_us < FILTERED_US ||
+        gossip_member_places(n->gossip, p->node, places) == 0)
+        return false;
+    node_address_text(&places[0].at, out);
+    return true;
+}
+
+void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us)
+{
+    struct node_peer *p = node_replication_peer(n, node);
+    if (!p)
+        return;
+    p->calls_failed = through ? 0 : p->calls_failed + 1;
+    if (through)
+        p->calls_failed_us = 0;
+    else if (p->calls_failed_us == 0)
+        p->calls_failed_us = began_us > 0 ? began_us : 1;
 }
 
 const char *node_replication_alone(const struct node_replication *n, uint64_t now_us)

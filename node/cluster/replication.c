@@ -443,9 +443,7 @@ void node_replication_answered(struct node_replication *n, uint32_t id, int err,
     struct node_call *c = node_call_find(n, id);
     if (!c)
         return;
-    struct node_peer *p = node_replication_peer(n, c->peer);
-    if (p)
-        p->calls_failed = err == ERR_OK || c->answered ? 0 : p->calls_failed + 1;
+    node_peer_called(n, c->peer, err == ERR_OK || c->answered, c->began_us);
     if (c->use == NODE_CALL_JOIN)
         node_join_answered(n, c, err, now_us);
     else

@@ -119,6 +119,7 @@ static const struct event_line {
     [NODE_REPLICATION_MEMBER_LEFT] = {LOG_INFO, "member", NULL, NULL},
     [NODE_REPLICATION_READY] = {LOG_INFO, "from", "ms", "why"},
     [NODE_REPLICATION_SNAPSHOT_FAILED] = {LOG_WARN, "member", NULL, "error"},
+    [NODE_REPLICATION_TCP_FILTERED] = {LOG_WARN, "member", NULL, "at"},
     [NODE_REPLICATION_LOST] = {LOG_INFO, "member", NULL, NULL},
     [NODE_REPLICATION_CLOCK_FORWARD] = {LOG_WARN, "member", "ms", NULL},
     [NODE_REPLICATION_CLOCK_BACK] = {LOG_WARN, "member", "ms", NULL},
