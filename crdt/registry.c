@@ -133,7 +133,8 @@ struct crdt_registry_rank crdt_registry_rank_of(const struct crdt_registry *r,
 static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
 {
     unsigned told = 0;
-    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1))
+    for (int i = crdt_registry_next(r, 0); i >= 0 && told < CRDT_TOLD_MAX;
+         i = crdt_registry_next(r, (unsigned)i + 1))
         told += r->row[i].told_by == told_by && standing_of(r, &r->row[i]) != STANDING_OWN;
     return told >= CRDT_TOLD_MAX;
 }
@@ -163,6 +164,10 @@ static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry
     if (crdt_registry_find_key(r, key) >= 0)
         return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
     bool excess = !own && told_enough(r, in->told_by);
+    if (excess && r->in_use + r->waiting == r->config.rows_max) {
+        r->refused++; /* without a look at all that are there: it may come at any rate */
+        return ERR_FULL;
+    }
     enum standing standing = own ? STANDING_OWN : excess ? STANDING_EXCESS : STANDING_TOLD;
     int at = crdt_registry_room(
         r, (struct crdt_registry_rank){.standing = standing, .born = in->born, .key = key});
@@ -262,6 +267,7 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
         *news = true;
     }
     struct crdt_replica *row = &r->row[at];
+    struct crdt_registry_rank rank = crdt_registry_rank_of(r, row);
     bool moved = join_life(row, in);
     moved = join_later(row, in->later) || moved;
     moved = join_wishes(row, in) || moved;
@@ -274,7 +280,8 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
         settle(r, (unsigned)at);
         *news = true;
     }
-    if (moved) {
+    struct crdt_registry_rank now = crdt_registry_rank_of(r, &r->row[at]);
+    if (now.standing != rank.standing || now.born != rank.born) {
         crdt_registry_arrange(r);
         at = crdt_registry_find_key(r, key);
     }
