@@ -93,49 +93,14 @@ static void settle(struct crdt_registry *r, unsigned place)
     crdt_registry_index(r);
 }
 
-/* --- standing ------------------------------------------------------------------------------- */
-
-/* The less, the better. */
-enum standing {
-    STANDING_OWN, /* this router names it, or saw it up lately */
-    STANDING_TOLD,
-    STANDING_EXCESS, /* told by a router that told many that were not seen up */
-    STANDING_DOWN,   /* tried, and nothing serves there */
-    STANDING_REMOVED,
-};
-
-bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row)
-{
-    return row->up_s != 0 && r->now - row->up_s <= r->config.ttl_s;
-}
-
-static enum standing standing_of(const struct crdt_registry *r, const struct crdt_replica *row)
-{
-    if (row->ours || row->asked)
-        return STANDING_OWN;
-    if (row->wish == CRDT_WISH_REMOVED)
-        return STANDING_REMOVED;
-    if (crdt_registry_is_up(r, row))
-        return STANDING_OWN;
-    if (row->down)
-        return STANDING_DOWN;
-    return row->excess ? STANDING_EXCESS : STANDING_TOLD;
-}
-
-struct crdt_registry_rank crdt_registry_rank_of(const struct crdt_registry *r,
-                                                const struct crdt_replica *row)
-{
-    return (struct crdt_registry_rank){
-        .standing = standing_of(r, row), .born = row->born, .key = row->key};
-}
-
 /* Whether a router has told as many names as it may before the rest give way to others'. */
 static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
 {
     unsigned told = 0;
     for (int i = crdt_registry_next(r, 0); i >= 0 && told < CRDT_TOLD_MAX;
          i = crdt_registry_next(r, (unsigned)i + 1))
-        told += r->row[i].told_by == told_by && standing_of(r, &r->row[i]) != STANDING_OWN;
+        told += r->row[i].told_by == told_by &&
+                crdt_registry_rank_of(r, &r->row[i]).standing != CRDT_STANDING_OWN;
     return told >= CRDT_TOLD_MAX;
 }
 
@@ -168,7 +133,9 @@ static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry
         r->refused++; /* without a look at all that are there: it may come at any rate */
         return ERR_FULL;
     }
-    enum standing standing = own ? STANDING_OWN : excess ? STANDING_EXCESS : STANDING_TOLD;
+    enum crdt_standing standing = own      ? CRDT_STANDING_OWN
+                                  : excess ? CRDT_STANDING_EXCESS
+                                           : CRDT_STANDING_TOLD;
     int at = crdt_registry_room(
         r, (struct crdt_registry_rank){.standing = standing, .born = in->born, .key = key});
     if (at < 0)

@@ -1,5 +1,6 @@
 /* What the files of the registry share. Each calls only those above it:
  *
+ *   registry_rank.c    the order of rows
  *   registry_places.c  where rows stand, look-ups
  *   registry.c         rows: joining, wishes, asking
  *   registry_life.c    time, forgetting, the invariants */
@@ -54,25 +55,29 @@ static inline bool crdt_registry_is_news(const struct crdt_registry *r, unsigned
     return r->news[place / 64] >> place % 64 & 1;
 }
 
-/* --- registry.c --- */
+/* --- registry_rank.c --- */
 
+/* The less, the better. */
+enum crdt_standing {
+    CRDT_STANDING_OWN, /* this router names it, or saw it up lately */
+    CRDT_STANDING_TOLD,
+    CRDT_STANDING_EXCESS, /* told by a router that told many that were not seen up */
+    CRDT_STANDING_DOWN,   /* tried, and nothing serves there */
+    CRDT_STANDING_REMOVED,
+};
 /* The place of a row in the order of those that have slots, and are kept. */
 struct crdt_registry_rank {
-    unsigned standing; /* the less, the better */
+    enum crdt_standing standing;
     uint32_t born;
     uint64_t key;
 };
-static inline bool crdt_registry_is_smaller(struct crdt_registry_rank a,
-                                            struct crdt_registry_rank b)
-{
-    if (a.standing != b.standing)
-        return a.standing < b.standing;
-    return a.born != b.born ? a.born < b.born : a.key < b.key;
-}
-/* This router saw it up lately. */
-bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row);
+bool crdt_registry_is_smaller(struct crdt_registry_rank a, struct crdt_registry_rank b);
 struct crdt_registry_rank crdt_registry_rank_of(const struct crdt_registry *r,
                                                 const struct crdt_replica *row);
+/* This router saw it up lately. */
+bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row);
+
+/* --- registry.c --- */
 
 /* The row changed: its hash, the digest and the version follow. */
 void crdt_registry_rehash(struct crdt_registry *r, unsigned place);

@@ -45,6 +45,14 @@ bool node_local_name_parse(struct slice name, struct node_local_name *out)
     return host_is_local(host_of(out->address));
 }
 
+bool node_local_owner_good(struct slice owner)
+{
+    for (size_t i = 0; i < owner.len; i++)
+        if (owner.at[i] <= ' ' || owner.at[i] >= 0x7f)
+            return false;
+    return owner.len > 0;
+}
+
 struct slice node_local_name_write(struct slice address, struct slice owner, char *out)
 {
     bool dot = node_rank_name_meant(owner) || slice_find(owner, '@') < owner.len;

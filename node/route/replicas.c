@@ -5,14 +5,6 @@
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica)
-{
-    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
-    const struct node_replica *k = node_router_replica_at(r, replica);
-    bool known = k->name_len > 0 && !k->forgotten && crdt_registry_has(registry, replica);
-    return known ? crdt_registry_at(registry, replica) : NULL;
-}
-
 /* --- following the registry ----------------------------------------------------------------- */
 
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey)
@@ -175,7 +167,6 @@ static bool is_in_use(const struct node_router *r, unsigned slot)
 
 void node_router_presence_update(struct node_router *r)
 {
-    node_router_apart_follow(r);
     node_router_registry_take(r);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];

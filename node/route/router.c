@@ -534,6 +534,7 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
 void node_router_tick(struct node_router *r, uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
+    node_router_apart_follow(r);
     node_router_presence_update(r);
     node_router_slots_leave(r);
     node_router_ranks_tick(r, now_ms);

@@ -120,6 +120,7 @@ static void on_collect(void *context, uint64_t now_ms)
 static void on_joined(void *context)
 {
     struct node_router *r = context;
+    node_router_apart_follow(r);
     if (r->registry_taken != crdt_registry_version(crdt_state_registry(r->crdt)))
         node_router_presence_update(r);
     node_router_starts_take(r);

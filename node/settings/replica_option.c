@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "node/replica/local.h"
 #include "node/replica/rank.h"
-#include "node/settings/allowed.h"
 #include "node/settings/options.h"
 
 void node_replica_name_of(const struct node_address *address, char *out)
@@ -94,7 +93,7 @@ int node_replica_address(struct slice name, struct node_address *out)
 {
     struct node_local_name local;
     bool is_local = node_local_name_parse(name, &local);
-    if (local.owner.len > 0 && (!is_local || node_allowed_node_name_not(local.owner) != NULL))
+    if (local.owner.len > 0 && (!is_local || !node_local_owner_good(local.owner)))
         return ERR_SYNTAX;
     return node_address_parse_replica(local.address, out);
 }
