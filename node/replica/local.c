@@ -9,8 +9,10 @@ static struct slice host_of(struct slice address)
 {
     if (slice_starts_with(address, SLICE("https://")))
         address = slice_skip(address, strlen("https://"));
-    if (slice_starts_with(address, SLICE("[")))
-        return slice_of(address.at + 1, slice_find(address, ']') - 1);
+    if (slice_starts_with(address, SLICE("["))) {
+        address = slice_skip(address, 1);
+        return slice_of(address.at, slice_find(address, ']'));
+    }
     return slice_of(address.at, slice_find(address, ':'));
 }
 

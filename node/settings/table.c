@@ -193,8 +193,9 @@ static const struct node_option table[] = {
      .wrong = node_allowed_node_name_not,
      .unit = "NAME",
      .group = "Cluster",
-     .help = "of this cluster, where others have the same key file",
-     .more = "The same at all its routers, for keys are made of it: routers of another name are no "
+     .help = "of this cluster; keys are made of it",
+     .more = "For clusters with one key file. The same at all its routers: routers of another name "
+             "are no "
              "members, whatever addresses they are met at (`gossip_other_cluster` in the log). The "
              "empty name is a name, too. To give a running cluster a name, stop all its routers."},
     {.name = "node-name",

@@ -520,7 +520,7 @@ static void test_help_fits_a_terminal(void **state)
         assert_in_range(line.len, 0, 80);
         lines++;
     }
-    assert_in_range(lines, 40, 180);
+    assert_in_range(lines, 40, 170);
     buf_free(&help);
 }
 
