@@ -194,10 +194,9 @@ static const struct node_option table[] = {
      .unit = "NAME",
      .group = "Cluster",
      .help = "of this cluster; keys are made of it",
-     .more = "For clusters with one key file. The same at all its routers: routers of another name "
-             "are no "
-             "members, whatever addresses they are met at (`gossip_other_cluster` in the log). The "
-             "empty name is a name, too. To give a running cluster a name, stop all its routers."},
+     .more = "For clusters with one key file; the same at all routers of one. Routers of another "
+             "name are no members, whatever address they have (`gossip_other_cluster` in the "
+             "log). To give a running cluster a name, stop all its routers first."},
     {.name = "node-name",
      .type = NODE_TYPE_STRING,
      FIELD(node_name),
