@@ -64,7 +64,7 @@ class Router:
                  binary("grapevine"), "--join", join, "--node-name", self.name,
                  "--cluster-key-file", os.path.join(folder, "key"), "--log-format", "json",
                  "--listen", "0.0.0.0:8000", "--admin-listen", "0.0.0.0:9090",
-                 "--replica", "http://127.0.0.1:9"],
+                 "--replica", "http://127.0.0.1:9#weight=3"],
                 pass_fds=[ready], stderr=log, stdout=subprocess.DEVNULL)
         os.close(ready)
         self.go = go
@@ -95,7 +95,7 @@ class Router:
 
     def replicas(self):
         with urllib.request.urlopen("http://%s:9090/replicas" % self.address, timeout=5) as f:
-            return {r["name"]: (r["health"], r["only_at"]) for r in json.load(f)}
+            return {r["name"]: (r["health"], r["only_at"], r["weight"]) for r in json.load(f)}
 
     def events(self, name):
         with open(self.log) as f:
@@ -131,12 +131,13 @@ def until(what, done):
 
 
 def filtered(folder):
-    """The gossip port takes UDP alone. And each router's replica on its loopback is its own."""
+    """The gossip port takes UDP alone. And each router's replica on its loopback is its own, also at
+    the first one, which learns only then that there are other machines."""
     hub()
     routers = []
     try:
         for i in range(2):
-            routers.append(Router(i, folder, address(0), FILTERED))
+            routers.append(Router(i, folder, "127.0.0.1" if i == 0 else address(0), FILTERED))
             os.write(routers[i].go, b"\n")
             until("%s is ready" % routers[i].name, lambda: routers[i].events("cluster_ready"))
         wait_met(routers)
@@ -156,7 +157,7 @@ def filtered(folder):
         for r, other in (routers, reversed(routers)):
             rows = r.replicas()
             own, foreign = rows["127.0.0.1:9@" + r.name], rows["127.0.0.1:9@" + other.name]
-            if own[0] == "elsewhere" or own[1] != "" or foreign != ("elsewhere", other.name):
+            if own[0] == "elsewhere" or own[1:] != ("", 3) or foreign[:2] != ("elsewhere", other.name):
                 raise SystemExit("%s holds %s" % (r.name, rows))
         print("filtered: ready all the same")
     finally:
