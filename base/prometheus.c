@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 /* Doubles hold every integer up to here. */
 static const double integer_max = 9007199254740992;
@@ -40,15 +41,31 @@ void prometheus_family(struct prometheus *p, const char *name, enum prometheus_t
                             p->prefix, name, words[type]);
 }
 
+/* What controls a terminal is written as people read it, "\x1b", and so is what is no UTF-8: the
+ * format has no escapes for it, and nobody should have to see it raw. Returns the bytes taken. */
+static size_t put_escaped_one(struct prometheus *p, struct slice text)
+{
+    unsigned char c = (unsigned char)text.at[0];
+    size_t n = utf8_length(text);
+    bool control = (c < 0x20 && c != '\n') || c == 0x7f ||
+                   (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0); /* C1 */
+    if (n == 0 || control) {
+        n = n == 0 ? 1 : n;
+        for (size_t i = 0; i < n && p->err == 0; i++)
+            p->err = buf_printf(p->out, "\\\\x%02x", (unsigned)(unsigned char)text.at[i]);
+        return n;
+    }
+    if (c == '"' || c == '\\' || c == '\n')
+        put(p, "\\");
+    if (p->err == 0)
+        p->err = c == '\n' ? buf_append_char(p->out, 'n') : buf_append(p->out, text.at, n);
+    return n;
+}
+
 static void put_escaped(struct prometheus *p, struct slice text)
 {
-    for (size_t i = 0; i < text.len && p->err == 0; i++) {
-        char c = text.at[i];
-        if (c == '"' || c == '\\' || c == '\n')
-            put(p, "\\");
-        if (p->err == 0)
-            p->err = buf_append_char(p->out, c == '\n' ? 'n' : c);
-    }
+    while (text.len > 0 && p->err == 0)
+        text = slice_skip(text, put_escaped_one(p, text));
 }
 
 static void put_name(struct prometheus *p)

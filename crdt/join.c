@@ -72,10 +72,13 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
     }
 }
 
-static void join_replica(struct crdt_state *s, const struct crdt_registry_row *row)
+static void join_replica(struct crdt_state *s, const struct crdt_origin *origin,
+                         const struct crdt_registry_row *in)
 {
     bool news = false;
-    int slot = crdt_registry_join(s->registry, row, &news);
+    struct crdt_registry_row row = *in;
+    row.told_by = origin != NULL ? origin->router : 0;
+    int slot = crdt_registry_join(s->registry, &row, &news);
     s->stats.full += slot == ERR_FULL;
     s->stats.stale += slot == ERR_STALE;
     s->stats.future += slot == ERR_RANGE;
@@ -129,20 +132,21 @@ void crdt_state_join_poison(struct crdt_state *s, const struct crdt_poison_row *
 }
 
 /* Replicas go first: the others name them. */
-static void join_replicas(struct crdt_state *s, struct slice bytes, bool dump)
+static void join_replicas(struct crdt_state *s, const struct crdt_origin *origin,
+                          struct slice bytes)
 {
-    struct crdt_records records = crdt_records_of(bytes, dump);
+    struct crdt_records records = crdt_records_of(bytes, origin == NULL);
     struct crdt_record record;
     while (crdt_records_next(&records, &record))
         if (record.kind == CRDT_RECORD_REPLICA)
-            join_replica(s, &record.replica);
+            join_replica(s, origin, &record.replica);
 }
 
 uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin, struct slice bytes)
 {
     uint64_t news = 0;
     bool dump = origin == NULL;
-    join_replicas(s, bytes, dump);
+    join_replicas(s, origin, bytes);
     struct crdt_records records = crdt_records_of(bytes, dump);
     struct crdt_record record;
     while (crdt_records_next(&records, &record)) {

@@ -8,6 +8,7 @@ enum {
     CRDT_REPLICAS_MAX = 2048,        /* slots; each has eleven bits */
     CRDT_NAMES_MAX = 1536,           /* names of replicas that have a slot at one time */
     CRDT_ROWS_MAX = 2048,            /* those that wait for one too */
+    CRDT_TOLD_MAX = 64,              /* names of one router before the rest of its names wait */
     CRDT_NAMES_TTL_S = 960,          /* after which a name that nobody names is forgotten */
     CRDT_ROUTERS_MAX = 512,          /* that report, this one too; membership admits no more */
     CRDT_NAME_MAX = 256,             /* bytes of a replica's name */

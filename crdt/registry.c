@@ -93,6 +93,17 @@ static void settle(struct crdt_registry *r, unsigned place)
     crdt_registry_index(r);
 }
 
+/* Whether a router has told as many names as it may before the rest give way to others'. */
+static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
+{
+    unsigned told = 0;
+    for (int i = crdt_registry_next(r, 0); i >= 0 && told < CRDT_TOLD_MAX;
+         i = crdt_registry_next(r, (unsigned)i + 1))
+        told += r->row[i].told_by == told_by &&
+                crdt_registry_rank_of(r, &r->row[i]).standing != CRDT_STANDING_OWN;
+    return told >= CRDT_TOLD_MAX;
+}
+
 /* --- joining -------------------------------------------------------------------------------- */
 
 static bool later(const struct crdt_incarnation *a, const struct crdt_incarnation *b)
@@ -112,17 +123,30 @@ static bool join_later(struct crdt_replica *row, struct slice in)
     return true;
 }
 
-static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in)
+/* `own`: this router names it, or an operator had it do so. */
+static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in, bool own)
 {
     if (crdt_registry_find_key(r, key) >= 0)
         return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
-    int at = crdt_registry_room(r, in->born, key);
+    bool excess = !own && told_enough(r, in->told_by);
+    if (excess && r->in_use + r->waiting == r->config.rows_max) {
+        r->refused++; /* without a look at all that are there: it may come at any rate */
+        return ERR_FULL;
+    }
+    enum crdt_standing standing = own      ? CRDT_STANDING_OWN
+                                  : excess ? CRDT_STANDING_EXCESS
+                                           : CRDT_STANDING_TOLD;
+    int at = crdt_registry_room(
+        r, (struct crdt_registry_rank){.standing = standing, .born = in->born, .key = key});
     if (at < 0)
         return at;
     struct crdt_replica *row = &r->row[at];
     memcpy(row->name, in->name.at, in->name.len);
     row->name_len = (uint16_t)in->name.len;
     row->key = key;
+    row->excess = excess;
+    row->heard_s = r->now;
+    row->told_by = in->told_by;
     row->named = in->named;
     row->born = in->born;
     row->incarnation = in->incarnation;
@@ -150,6 +174,7 @@ static bool join_wishes(struct crdt_replica *row, const struct crdt_registry_row
     if (wish) {
         row->wish_version = in->wish_version;
         row->wish = in->wish;
+        row->asked = false;
     }
     if (drain) {
         row->drain_version = in->drain_version;
@@ -170,6 +195,13 @@ static int refuse(struct crdt_registry *r, const struct crdt_registry_row *in)
 {
     if (in->name.len == 0 || in->name.len > CRDT_NAME_MAX || in->born > in->named)
         return ERR_RANGE;
+    if (r->config.is_name != NULL && !r->config.is_name(in->name)) {
+        r->no_names++;
+        memcpy(r->no_name, in->name.at, in->name.len);
+        r->no_name_len = (uint16_t)in->name.len;
+        r->no_name_by = in->told_by;
+        return ERR_SYNTAX;
+    }
     if (in->named < r->floor && !BUG(NAME_RETURNS)) {
         r->late++;
         return ERR_STALE;
@@ -196,16 +228,17 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
     uint64_t key = key_of(r, in->name);
     int at = crdt_registry_find_key(r, key);
     if (at < 0 || !slice_equal(name_of(&r->row[at]), in->name)) {
-        at = add(r, key, in);
+        at = add(r, key, in, false);
         if (at < 0)
             return at;
         *news = true;
     }
     struct crdt_replica *row = &r->row[at];
-    uint32_t born = row->born;
+    struct crdt_registry_rank rank = crdt_registry_rank_of(r, row);
     bool moved = join_life(row, in);
     moved = join_later(row, in->later) || moved;
-    if (join_wishes(row, in) || moved) {
+    moved = join_wishes(row, in) || moved;
+    if (moved) {
         crdt_registry_rehash(r, (unsigned)at);
         *news = true;
     }
@@ -214,7 +247,8 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
         settle(r, (unsigned)at);
         *news = true;
     }
-    if (row->born < born) {
+    struct crdt_registry_rank now = crdt_registry_rank_of(r, &r->row[at]);
+    if (now.standing != rank.standing || now.born != rank.born) {
         crdt_registry_arrange(r);
         at = crdt_registry_find_key(r, key);
     }
@@ -232,20 +266,35 @@ int crdt_registry_name(struct crdt_registry *r, struct slice name, bool ours, bo
         struct crdt_registry_row row = {.name = name, .named = r->now, .born = r->now};
         if (FUTURE)
             row.later = FUTURE_BYTES;
-        at = add(r, key, &row);
+        at = add(r, key, &row, true);
         if (at < 0)
             return at;
         *news = true;
     }
     r->row[at].ours = r->row[at].ours || ours;
-    return slot_of(r, at);
+    crdt_registry_arrange(r);
+    return slot_of(r, crdt_registry_find_key(r, key));
+}
+
+void crdt_registry_seen(struct crdt_registry *r, unsigned slot, bool up)
+{
+    CHECK(crdt_registry_has(r, slot));
+    struct crdt_replica *row = &r->row[slot];
+    bool was_down = row->down, was_up = crdt_registry_is_up(r, row);
+    row->down = !up;
+    if (up)
+        row->up_s = r->now > 0 ? r->now : 1;
+    if (row->down != was_down || crdt_registry_is_up(r, row) != was_up)
+        crdt_registry_arrange(r);
 }
 
 void crdt_registry_unname(struct crdt_registry *r, struct slice name)
 {
     int at = crdt_registry_find_key(r, key_of(r, name));
-    if (at >= 0)
-        r->row[at].ours = false;
+    if (at < 0)
+        return;
+    r->row[at].ours = false;
+    crdt_registry_arrange(r);
 }
 
 /* --- wishes, losses ------------------------------------------------------------------------- */
@@ -270,7 +319,10 @@ bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish 
         return false;
     row->wish = wish;
     row->wish_version++;
+    row->asked = wish == CRDT_WISH_ADDED;
     wished(r, place);
+    crdt_registry_tell(r, place);
+    crdt_registry_arrange(r);
     return true;
 }
 
@@ -368,6 +420,12 @@ struct slice crdt_registry_waiting(const struct crdt_registry *r)
     return at < 0 ? slice_of("", 0) : name_of(&r->row[at]);
 }
 
+struct slice crdt_registry_no_name(const struct crdt_registry *r, uint64_t *told_by)
+{
+    *told_by = r->no_name_by;
+    return slice_of(r->no_name, r->no_name_len);
+}
+
 unsigned crdt_registry_slots(unsigned names_max)
 {
     unsigned slots = (names_max + names_max / 8 + 32 + 63) / 64 * 64;
@@ -382,7 +440,8 @@ void crdt_registry_stats(const struct crdt_registry *r, struct crdt_registry_sta
                                         .forgotten = r->forgotten,
                                         .late = r->late,
                                         .future = r->future,
-                                        .refused = r->refused};
+                                        .refused = r->refused,
+                                        .no_names = r->no_names};
 }
 
 /* --- all rows ------------------------------------------------------------------------------- */

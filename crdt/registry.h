@@ -14,14 +14,19 @@
  * A name is forgotten when nobody has named it for a time. The *floor* follows `now` at that
  * distance and only rises; a row with `named` below it is absent, and one that comes late is
  * refused. max(a, b) < floor exactly if both are, so it does not matter whether two rows are joined
- * before or after the floor rose. Rows that this router names, or that operators added, it names
- * again in time (crdt_registry_advance).
+ * before or after the floor rose. Rows that this router names it names again in time
+ * (crdt_registry_advance), and those that operators added if it vouches for them: the operator
+ * asked this router, or this router saw the replica up in the time after which a name is forgotten.
+ * So what serves stays, and what a router that lied left behind goes.
  *
  * A row in use has a *slot*: the number by which this router's own tables call the replica. At most
- * `names_max` have one: those that are smallest by (born, key), so all routers choose the same
- * ones. The others *wait*, as rows that are joined and sent like all, and get a slot when one is
- * free. `rows_max` are kept at all, again the smallest. A slot gets another name only when nobody
- * holds it (crdt_registry_hold).
+ * `names_max` have one: those that are smallest by (standing, born, key). The *standing* is this
+ * router's own and never sent: first what it names itself or saw up lately; then what it was told;
+ * then what it was told beyond CRDT_TOLD_MAX names of one router; then what it saw down alone; last
+ * what operators removed. While all that it was told is up, all routers choose the same ones. The
+ * others *wait*, as rows that are joined and sent like all, and get a slot when one is free.
+ * `rows_max` are kept at all, again the smallest. A slot gets another name only when nobody holds
+ * it (crdt_registry_hold). A name that is none (config.is_name) is refused, and so makes no row.
  *
  * A new incarnation is a new rkey: 31 bits of a hash of name and incarnation, never 0. If two names
  * have the same rkey, each router that knows both raises the incarnation of the greater name, so
@@ -63,7 +68,14 @@ struct crdt_replica {
     uint32_t wish_version, drain_version;
     enum crdt_wish wish;
     bool draining;
-    bool ours; /* this router names it; never sent */
+    /* This router's own, never sent: */
+    bool ours;        /* it names the replica */
+    bool asked;       /* an operator had it add the replica */
+    bool excess;      /* of more than CRDT_TOLD_MAX names that one router told */
+    bool down;        /* it saw it down, since it saw it up */
+    uint32_t up_s;    /* when it saw it up last; 0: never */
+    uint32_t heard_s; /* when it heard of it first */
+    uint64_t told_by; /* by which router; 0: itself, or on the way of others */
     uint8_t later_len;
     char later[CRDT_LATER_MAX]; /* fields of a later version: the greatest bytes win */
 };
@@ -94,11 +106,16 @@ struct crdt_registry_stats {
     uint64_t late;      /* rows that were below the floor */
     uint64_t future;    /* rows that were named by a clock that is ahead */
     uint64_t refused;   /* rows beyond rows_max */
+    uint64_t no_names;  /* rows whose names are none */
 };
 void crdt_registry_stats(const struct crdt_registry *r, struct crdt_registry_stats *out);
 /* The row that waits and is next to have a slot; empty: none waits. Borrowed until the next change.
  */
 struct slice crdt_registry_waiting(const struct crdt_registry *r);
+
+/* The name that was refused last because it is none, and the router that told it (0: it came on
+ * another way). Its bytes may be any. Borrowed until the next change. */
+struct slice crdt_registry_no_name(const struct crdt_registry *r, uint64_t *told_by);
 
 /* Slots for so many names at one time: some are held a while longer than their names live. */
 unsigned crdt_registry_slots(unsigned names_max);
@@ -113,6 +130,7 @@ struct crdt_registry_config {
     uint32_t skew_s;    /* so far may clocks be apart that are being set right; 0: ttl_s / 8 */
     uint32_t now_s;     /* of cluster time */
     uint64_t self;      /* this router: routers do not name all at the same moment */
+    bool (*is_name)(struct slice name); /* a pure function, the same everywhere; NULL: all are */
 };
 /* ERR_NOMEM. */
 MUST_USE int crdt_registry_create(struct crdt_registry **out,
@@ -137,10 +155,11 @@ struct crdt_registry_row {
     enum crdt_wish wish;
     bool draining;
     struct slice later; /* at most CRDT_LATER_MAX bytes, no zero at the end */
+    uint64_t told_by;   /* the router whose delta had it; 0: another way; not sent */
 };
 
-/* Joins a row, a new one included. Returns its slot; ERR_AGAIN: it waits for one. ERR_RANGE: its
- * name is empty or too long, or a clock that is far ahead named it; ERR_STALE: below the floor;
+/* Joins a row, a new one included. Returns its slot; ERR_AGAIN: it waits for one. ERR_SYNTAX: its
+ * name is none; ERR_RANGE: that is empty or too long, or a clock that is far ahead named it; ERR_STALE: below the floor;
  * ERR_FULL: no room even to wait. Rows that are refused are counted. `news` says whether it
  * inflated the registry. A collision of rkeys may raise another row too, and where names are at
  * their limit a greater one has to wait again. */
@@ -149,10 +168,12 @@ MUST_USE int crdt_registry_join(struct crdt_registry *r, const struct crdt_regis
 /* The row of the name, made if it is new, with the errors of a join. `ours`: from now on this
  * router names it. `news` as in a join. */
 MUST_USE int crdt_registry_name(struct crdt_registry *r, struct slice name, bool ours, bool *news);
+/* This router saw it up, or down. */
+void crdt_registry_seen(struct crdt_registry *r, unsigned slot, bool up);
 /* This router names it no longer. */
 void crdt_registry_unname(struct crdt_registry *r, struct slice name);
-/* An operator's wish takes the next version; the row counts as named. Returns whether it differs
- * from the present one. */
+/* An operator's wish takes the next version; the row counts as named, and is news. Returns whether
+ * it differs from the present one. The row may have another place afterwards. */
 bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish wish);
 bool crdt_registry_drain(struct crdt_registry *r, unsigned place, bool draining);
 /* See crdt_state_restarted(). */

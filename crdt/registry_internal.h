@@ -1,5 +1,6 @@
 /* What the files of the registry share. Each calls only those above it:
  *
+ *   registry_rank.c    the order of rows
  *   registry_places.c  where rows stand, look-ups
  *   registry.c         rows: joining, wishes, asking
  *   registry_life.c    time, forgetting, the invariants */
@@ -28,7 +29,10 @@ struct crdt_registry {
     uint32_t now, floor;                /* seconds */
     uint64_t version;
     uint64_t digest;
-    uint64_t forgotten, late, future, refused;
+    uint64_t forgotten, late, future, refused, no_names;
+    char no_name[CRDT_NAME_MAX]; /* the last of them, */
+    uint16_t no_name_len;
+    uint64_t no_name_by;       /* and who told it */
     struct hash_secret secret; /* a constant: all routers must compute the same keys */
     struct crdt_registry_lookup by_key, by_rkey;
     bool held[CRDT_REPLICAS_MAX];
@@ -51,11 +55,27 @@ static inline bool crdt_registry_is_news(const struct crdt_registry *r, unsigned
     return r->news[place / 64] >> place % 64 & 1;
 }
 
-static inline bool crdt_registry_is_smaller(uint32_t born, uint64_t key,
-                                            const struct crdt_replica *than)
-{
-    return born != than->born ? born < than->born : key < than->key;
-}
+/* --- registry_rank.c --- */
+
+/* The less, the better. */
+enum crdt_standing {
+    CRDT_STANDING_OWN, /* this router names it, or saw it up lately */
+    CRDT_STANDING_TOLD,
+    CRDT_STANDING_EXCESS, /* told by a router that told many that were not seen up */
+    CRDT_STANDING_DOWN,   /* tried, and nothing serves there */
+    CRDT_STANDING_REMOVED,
+};
+/* The place of a row in the order of those that have slots, and are kept. */
+struct crdt_registry_rank {
+    enum crdt_standing standing;
+    uint32_t born;
+    uint64_t key;
+};
+bool crdt_registry_is_smaller(struct crdt_registry_rank a, struct crdt_registry_rank b);
+struct crdt_registry_rank crdt_registry_rank_of(const struct crdt_registry *r,
+                                                const struct crdt_replica *row);
+/* This router saw it up lately. */
+bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row);
 
 /* --- registry.c --- */
 
@@ -71,12 +91,12 @@ MUST_USE int crdt_registry_find_key(const struct crdt_registry *r, uint64_t key)
 MUST_USE int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Both look-ups follow what happened to the rows. */
 void crdt_registry_index(struct crdt_registry *r);
-/* Room for one more row with this `born` and key: a slot if one is free and nobody waits, a place
- * to wait, or ERR_FULL. */
-MUST_USE int crdt_registry_room(struct crdt_registry *r, uint32_t born, uint64_t key);
+/* Room for one more row of this rank: a slot if one is free and nobody waits, a place to wait, or
+ * ERR_FULL. */
+MUST_USE int crdt_registry_room(struct crdt_registry *r, struct crdt_registry_rank rank);
 /* A row stands there now. */
 void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
-/* A row came, went, or is older than it was: who is in use, and who waits. */
+/* A row came, went, or has another rank: who is in use, and who waits. */
 void crdt_registry_arrange(struct crdt_registry *r);
 /* The row that waits and is next to have a slot, and that which would give its own; or -1. */
 MUST_USE int crdt_registry_next_in(const struct crdt_registry *r);

@@ -28,6 +28,15 @@ static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
     return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
 }
 
+/* Whether a replica that operators added is named again. One that was heard of just now is in the
+ * last second before it would be forgotten: it may come from a clock that is behind, and was not
+ * tried yet. */
+static bool vouches(const struct crdt_registry *r, const struct crdt_replica *row)
+{
+    bool untried = row->named < r->floor && r->now - row->heard_s <= r->config.ttl_s / 16;
+    return row->asked || crdt_registry_is_up(r, row) || untried;
+}
+
 void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
 {
     const uint32_t now = now_s;
@@ -41,7 +50,7 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     uint64_t forgotten = r->forgotten;
     for (int at = crdt_registry_next(r, 0); at >= 0; at = crdt_registry_next(r, (unsigned)at + 1)) {
         struct crdt_replica *row = &r->row[at];
-        bool added = row->wish == CRDT_WISH_ADDED && row->named >= added_floor;
+        bool added = row->wish == CRDT_WISH_ADDED && row->named >= added_floor && vouches(r, row);
         bool looked_after = row->ours || added;
         if (looked_after && now - row->named >= named_again_after(r, row) && now > row->named) {
             row->named = now;
@@ -53,10 +62,9 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
             r->forgotten++;
         }
     }
-    if (r->forgotten == forgotten)
-        return;
-    crdt_registry_index(r);
-    crdt_registry_arrange(r);
+    if (r->forgotten != forgotten)
+        crdt_registry_index(r);
+    crdt_registry_arrange(r); /* what was up is so no longer by time alone */
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -154,5 +162,7 @@ void crdt_registry_check(const struct crdt_registry *r)
         return;
     const struct crdt_replica *first = &r->row[crdt_registry_next_in(r)];
     const struct crdt_replica *last = &r->row[crdt_registry_next_out(r)];
-    CHECK(in_use < r->config.names_max || !crdt_registry_is_smaller(first->born, first->key, last));
+    CHECK(
+        in_use < r->config.names_max ||
+        !crdt_registry_is_smaller(crdt_registry_rank_of(r, first), crdt_registry_rank_of(r, last)));
 }

@@ -141,11 +141,14 @@ static void move(struct crdt_registry *r, unsigned from, unsigned to)
 static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, bool smallest)
 {
     int found = -1;
+    struct crdt_registry_rank extreme_rank = {0};
     for (int at = crdt_registry_next(r, begin); at >= 0 && (unsigned)at < end;
          at = crdt_registry_next(r, (unsigned)at + 1)) {
-        const struct crdt_replica *row = &r->row[at];
-        if (found < 0 || crdt_registry_is_smaller(row->born, row->key, &r->row[found]) == smallest)
-            found = at;
+        struct crdt_registry_rank rank = crdt_registry_rank_of(r, &r->row[at]);
+        if (found >= 0 && crdt_registry_is_smaller(rank, extreme_rank) != smallest)
+            continue;
+        found = at;
+        extreme_rank = rank;
     }
     return found;
 }
@@ -175,7 +178,8 @@ void crdt_registry_arrange(struct crdt_registry *r)
         int first = crdt_registry_next_in(r);
         if (r->in_use == r->config.names_max) {
             int last = crdt_registry_next_out(r);
-            if (!crdt_registry_is_smaller(r->row[first].born, r->row[first].key, &r->row[last]))
+            if (!crdt_registry_is_smaller(crdt_registry_rank_of(r, &r->row[first]),
+                                          crdt_registry_rank_of(r, &r->row[last])))
                 return;
             int place = free_place(r, slots, r->places);
             CHECK(place >= 0); /* fewer rows are kept than there are places to wait */
@@ -190,12 +194,12 @@ void crdt_registry_arrange(struct crdt_registry *r)
     }
 }
 
-int crdt_registry_room(struct crdt_registry *r, uint32_t born, uint64_t key)
+int crdt_registry_room(struct crdt_registry *r, struct crdt_registry_rank rank)
 {
     if (r->in_use + r->waiting == r->config.rows_max) {
         int last = extreme(r, 0, r->places, false);
         r->refused++;
-        if (!crdt_registry_is_smaller(born, key, &r->row[last]))
+        if (!crdt_registry_is_smaller(rank, crdt_registry_rank_of(r, &r->row[last])))
             return ERR_FULL;
         crdt_registry_remove(r, (unsigned)last);
         crdt_registry_index(r);

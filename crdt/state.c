@@ -34,7 +34,8 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
                                                  .ttl_s = config->names_ttl_s,
                                                  .skew_s = second_of(s, SKEW_GENERATIONS),
                                                  .now_s = second_of(s, config->index.generation),
-                                                 .self = config->self});
+                                                 .self = config->self,
+                                                 .is_name = config->is_name});
     if (err == 0)
         err = crdt_reports_create(&s->reports, s->registry, config->self, CRDT_ROUTERS_MAX);
     if (err == 0)
@@ -213,14 +214,20 @@ int crdt_state_name(struct crdt_state *s, struct slice name)
 void crdt_state_unname(struct crdt_state *s, struct slice name)
 {
     crdt_registry_unname(s->registry, name);
+    crdt_state_follow_registry(s);
+}
+
+void crdt_state_seen(struct crdt_state *s, unsigned slot, bool up)
+{
+    crdt_registry_seen(s->registry, slot, up);
+    crdt_state_follow_registry(s);
 }
 
 int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish)
 {
     CHECK(crdt_registry_has(s->registry, slot));
     bool news = crdt_registry_wish(s->registry, slot, wish);
-    if (news)
-        tell_slot(s, slot);
+    crdt_state_follow_registry(s);
     return news;
 }
 
@@ -237,12 +244,15 @@ int crdt_state_add(struct crdt_state *s, struct slice name)
 {
     int slot = name_row(s, name, false);
     int place = crdt_registry_place_of(s->registry, name);
-    if (place >= 0 && crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED)) {
+    if (place < 0)
+        return slot;
+    if (crdt_registry_row(s->registry, (unsigned)place).wish != CRDT_WISH_ADDED)
         /* It is to be used. What another router drains meanwhile stays drained. */
         (void)crdt_registry_drain(s->registry, (unsigned)place, false);
+    if (crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED))
         tell_row(s, name);
-    }
-    return slot;
+    slot = crdt_registry_by_name(s->registry, name);
+    return slot >= 0 ? slot : ERR_AGAIN;
 }
 
 int crdt_state_remove(struct crdt_state *s, struct slice name)

@@ -42,6 +42,7 @@ struct crdt_state_config {
     unsigned names_max;             /* as in struct crdt_registry_config, and so are */
     unsigned rows_max;
     uint32_t names_ttl_s;
+    bool (*is_name)(struct slice name); /* and this */
 };
 
 struct crdt_origin {
@@ -87,6 +88,9 @@ MUST_USE int crdt_state_replica(struct crdt_state *s, struct slice name);
 /* The same, and from now on this router names it: it is not forgotten. */
 MUST_USE int crdt_state_name(struct crdt_state *s, struct slice name);
 void crdt_state_unname(struct crdt_state *s, struct slice name);
+/* This router saw a replica that has a slot up, or down: what is up keeps its slot before what it
+ * was only told, and is named again if operators added it. */
+void crdt_state_seen(struct crdt_state *s, unsigned slot, bool up);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
 MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish);
 MUST_USE int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining);

@@ -239,9 +239,11 @@ struct gossip_stats {
     uint64_t refused_key;                                  /* did not prove the key: no answer */
     uint64_t refused_hellos;                               /* of them, those that want to join */
     struct gossip_address refused_hello_from;              /* the last one */
-    uint64_t hellos_held;                                  /* not opened: too many came */
-    uint64_t refused_replay;                               /* counter seen before or too old */
-    uint64_t refused_malformed;                            /* authenticated, and wrong */
+    uint64_t other_cluster; /* hellos with a key of ours and another cluster's name */
+    struct gossip_address other_cluster_from; /* the last one */
+    uint64_t hellos_held;                     /* not opened: too many came */
+    uint64_t refused_replay;                  /* counter seen before or too old */
+    uint64_t refused_malformed;               /* authenticated, and wrong */
     uint64_t frames_skipped; /* of unknown types, or of members that are not understood */
     uint64_t handshakes, rekeys;
     uint64_t deltas_produced, deltas_applied, deltas_again; /* again: known already */

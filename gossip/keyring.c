@@ -2,6 +2,7 @@
 
 #include <sodium.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/err.h"
@@ -164,6 +165,24 @@ void gossip_keyring_insecure(struct gossip_keyring *out)
     memcpy(raw.bytes[WORD_HASH], hash, GOSSIP_KEY_BYTES);
     memcpy(raw.bytes[WORD_KEY], key, GOSSIP_KEY_BYTES);
     ring_derive(out, &raw);
+}
+
+void gossip_keyring_cluster(struct gossip_keyring *k, struct slice name)
+{
+    static const char context[] = "gv-cluster-name-1";
+    for (unsigned i = 0; i < k->count && name.len > 0; i++) {
+        uint8_t made[GOSSIP_KEY_BYTES + GOSSIP_KEY_ID_BYTES];
+        crypto_generichash_state state;
+        (void)crypto_generichash_init(&state, k->keys[i].psk, GOSSIP_KEY_BYTES, sizeof made);
+        (void)crypto_generichash_update(&state, (const uint8_t *)context, sizeof context);
+        (void)crypto_generichash_update(&state, (const uint8_t *)name.at, name.len);
+        (void)crypto_generichash_final(&state, made, sizeof made);
+        memcpy(k->keys[i].psk, made, GOSSIP_KEY_BYTES);
+        memcpy(k->keys[i].id + GOSSIP_KEY_ID_KEY, made + GOSSIP_KEY_BYTES,
+               GOSSIP_KEY_ID_BYTES - GOSSIP_KEY_ID_KEY);
+        sodium_memzero(made, sizeof made);
+        sodium_memzero(&state, sizeof state);
+    }
 }
 
 void gossip_keyring_turn(const struct gossip_keyring *k, unsigned first, struct gossip_keyring *out)

@@ -16,6 +16,11 @@
  *
  * Keys are never used as they are: the pre-shared key of handshakes and the secret of prompt hashes
  * are derived from them with different contexts (libsodium crypto_kdf: BLAKE2b).
+ *
+ * The name of a cluster keeps clusters with one key file apart: it is hashed into the derived key
+ * and into the second half of its id. The first half is the key's alone, so a hello of another
+ * cluster of the same file is told from one of another file (once in 65,536 they are mixed up). The
+ * empty name changes nothing.
  */
 #ifndef GOSSIP_KEYRING_H
 #define GOSSIP_KEYRING_H
@@ -27,7 +32,12 @@
 #include "base/hash.h"
 #include "base/slice.h"
 
-enum { GOSSIP_KEY_BYTES = 32, GOSSIP_KEYS_MAX = 2, GOSSIP_KEY_ID_BYTES = 4 };
+enum {
+    GOSSIP_KEY_BYTES = 32,
+    GOSSIP_KEYS_MAX = 2,
+    GOSSIP_KEY_ID_BYTES = 4,
+    GOSSIP_KEY_ID_KEY = 2, /* bytes of it that the cluster's name does not change */
+};
 
 struct gossip_key {
     uint8_t psk[GOSSIP_KEY_BYTES];   /* derived */
@@ -48,6 +58,8 @@ void gossip_keyring_turn(const struct gossip_keyring *k, unsigned first,
 MUST_USE int gossip_keyring_parse(struct gossip_keyring *out, struct slice text, char *message);
 /* The keys of --insecure-gossip: known to everybody. */
 void gossip_keyring_insecure(struct gossip_keyring *out);
+/* The keys are those of the cluster of that name, from now on. Once for a ring. */
+void gossip_keyring_cluster(struct gossip_keyring *k, struct slice name);
 /* The secret of prompt hashes (base/hash.h), expanded from the hash key. */
 void gossip_keyring_hash_secret(const struct gossip_keyring *k, struct hash_secret *out);
 /* The text of a new file from 64 random bytes. */

@@ -374,6 +374,11 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
         g->stats.hellos_held++;
         return;
     }
+    if (gossip_hello_of_other_cluster(g->keyring, packet)) {
+        g->stats.other_cluster++;
+        g->stats.other_cluster_from = *from;
+        return;
+    }
     if (gossip_hello_open(&hello, g->keyring, packet) < 0) {
         g->stats.refused_key++;
         g->stats.refused_hellos++;

@@ -131,6 +131,14 @@ bool gossip_hello_named(const struct gossip_keyring *keyring, struct slice packe
     return named;
 }
 
+bool gossip_hello_of_other_cluster(const struct gossip_keyring *keyring, struct slice packet)
+{
+    bool alike = false;
+    for (unsigned i = 0; i < keyring->count && packet.len >= HELLO_HEADER; i++)
+        alike = alike || memcmp(keyring->keys[i].id, packet.at + 1, GOSSIP_KEY_ID_KEY) == 0;
+    return alike && !gossip_hello_named(keyring, packet);
+}
+
 int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
                       struct slice packet)
 {

@@ -185,6 +185,8 @@ void gossip_dial_wipe(struct gossip_dial *d);
 
 /* Whether the HELLO names a key of the ring: another one is refused without any work. */
 bool gossip_hello_named(const struct gossip_keyring *keyring, struct slice packet);
+/* Whether it names a key of the ring as another cluster has it (gossip_keyring_cluster). */
+bool gossip_hello_of_other_cluster(const struct gossip_keyring *keyring, struct slice packet);
 /* Opens a HELLO with the key of the ring that it names. ERR_SYNTAX, ERR_DENIED: `out` is wiped. */
 MUST_USE int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
                                struct slice packet);

@@ -23,6 +23,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
             {
                 .replicas_max = crdt_registry_slots((unsigned)o->replicas_max),
                 .names_max = (unsigned)o->replicas_max,
+                .is_name = node_replica_is_name,
                 .index_bytes = o->index_bytes,
                 .generation_ms = (uint32_t)o->generation_ms,
                 .ttl_ms = (uint32_t)o->ttl_ms,
@@ -44,6 +45,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                 .probe_failures_max = (uint32_t)o->health_failures,
                 .all_down_refuse = o->when_all_down == NODE_ALL_DOWN_REFUSE,
                 .probes_have_key = o->replica_api_key_file[0] != '\0',
+                .apart = node_options_apart(o),
             },
         .replication =
             {
@@ -91,6 +93,7 @@ static int router_create(struct node *n, const struct node_config *config,
                          const struct node_replication_io *io)
 {
     struct node_router_config c = config->router;
+    c.name = config->keyring ? config->replication.gossip.name : NULL;
     if (c.seed == 0)
         io->random(io->context, &c.seed, sizeof c.seed);
     return node_router_create(&n->router, &c, n->state);

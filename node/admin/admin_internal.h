@@ -88,7 +88,7 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 
 /* ?replica=HOST:PORT or its URL, with #engine=vllm or &engine=vllm and no other label. False:
  * malformed, which was answered. `rank_too`: HOST:PORT@RANK will do (node/replica/rank.h). */
-bool admin_read_replica(struct exchange *x, const struct http_head *head,
+bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too);
 void admin_answer_no_replica(struct exchange *x, const char *name);
 /* Answers 403 to a request that a web page of somebody else may have made: a name that is not ours,

@@ -103,7 +103,7 @@ static void answer_wrong(struct exchange *x, struct slice given, const char *wro
                           shown.len > 200 ? 200 : (int)shown.len, shown.at, wrong);
 }
 
-bool admin_read_replica(struct exchange *x, const struct http_head *head,
+bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too)
 {
     char given[NODE_HOST_BYTES + 512];
@@ -119,12 +119,20 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
                               "No replica is given: want ?replica=HOST:PORT.");
         return false;
     }
+    struct node_rank_name rank = {0};
+    bool is_listed = node_router_replica_listed(a->config.router, name) &&
+                     name.len < sizeof out->name && !node_rank_name_parse(name, &rank);
+    if (is_listed && engine[0] == '\0') {
+        *out = (struct node_replica_option){.address = {.host = "0.0.0.0"}};
+        DISCARD(node_address_parse_replica(name, &out->address)); /* it may be no address */
+        (void)slice_to_cstr(name, out->name, sizeof out->name);
+        return true;
+    }
     bool tls = slice_starts_with(name, SLICE("https://"));
     bool is_url = tls || slice_starts_with(name, SLICE("http://"));
     if (is_url)
         name = slice_skip(name, tls ? strlen("https://") : strlen("http://"));
     enum node_engine labelled;
-    struct node_rank_name rank = {0};
     bool is_rank = false;
     const char *wrong_label = cut_labels(&name, &labelled);
     if (is_url && slice_ends_with(name, SLICE("/")))

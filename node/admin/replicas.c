@@ -85,7 +85,7 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
                          bool draining)
 {
     struct node_replica_option wanted;
-    if (!admin_read_replica(x, head, &wanted, true))
+    if (!admin_read_replica(a, x, head, &wanted, true))
         return;
     int replica = node_router_replica_find(a->config.router, slice_of_cstr(wanted.name));
     if (replica < 0 || !node_router_replica_present(a->config.router, (unsigned)replica)) {
@@ -160,7 +160,7 @@ static void answer_wish(struct admin *a, struct exchange *x, const char *name,
 void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option replica;
-    if (!admin_read_replica(x, head, &replica, false))
+    if (!admin_read_replica(a, x, head, &replica, false))
         return;
     int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO);
@@ -249,7 +249,7 @@ static void on_forget(void *context)
 void admin_replica_add(struct admin *admin, struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option replica;
-    if (!admin_read_replica(x, head, &replica, false))
+    if (!admin_read_replica(admin, x, head, &replica, false))
         return;
     struct admin_add *a = admin->add_count < ADMIN_ADDS_MAX ? calloc(1, sizeof *a) : NULL;
     if (a == NULL || pool_open(&a->pool, admin->proxy, &replica.address) != 0) {

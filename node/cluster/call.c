@@ -21,7 +21,6 @@ struct node_call *node_call_open(struct node_replication *n, enum node_call_use 
                                  uint8_t kind, struct slice request, uint64_t now_us)
 {
     struct gossip_address at;
-    struct node_peer *p = node_replication_peer(n, peer);
     struct node_call *c = NULL;
     for (unsigned i = 0; i < NODE_CALLS_MAX && !c; i++)
         c = n->calls[i].use == NODE_CALL_FREE ? &n->calls[i] : NULL;
@@ -33,8 +32,7 @@ struct node_call *node_call_open(struct node_replication *n, enum node_call_use 
                             .began_us = now_us,
                             .until_us = now_us + NODE_CALL_PROGRESS_US};
     if (n->io.call(n->io.context, c->id, &at, kind, request) < 0) {
-        if (p)
-            p->calls_failed++;
+        node_peer_called(n, peer, false, now_us);
         c->use = NODE_CALL_FREE;
         return NULL;
     }

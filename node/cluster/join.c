@@ -14,6 +14,10 @@
 enum {
     RETRY_US = 200000,
     AGAIN_US = 20000, /* what is missing comes soon */
+    /* So long no call to join got through: TCP is filtered, and the state has to come by datagrams.
+     * Longer than a router that starts beside this one takes to listen. */
+    UNREACHED_US = 10000000,
+    LACKS_AGAIN_US = 60000000, /* then it is tried and told so often */
     WAITS_MAX = 50,
 };
 
@@ -70,6 +74,10 @@ static void why_alone(const struct node_replication *n, char out[NODE_DETAIL_MAX
     }
     if (foreign > 0)
         (void)snprintf(out, NODE_DETAIL_MAX, "members that are not understood: %u", foreign);
+    else if (n->unreached_us != 0)
+        (void)snprintf(out, NODE_DETAIL_MAX,
+                       "TCP to the gossip port of every member that was asked is filtered: what "
+                       "they know comes by datagrams, as far as it fits");
     else if (others > 0)
         (void)snprintf(out, NODE_DETAIL_MAX, "the first of those that know each other");
 }
@@ -91,6 +99,29 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
                                   (int64_t)((now_us - n->started_us) / 1000), why);
 }
 
+static void tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us)
+{
+    char at[NODE_ADDRESS_MAX];
+    if (!node_peer_filtered(n, p, now_us, at))
+        return;
+    p->snapshot_told_us = now_us + LACKS_AGAIN_US;
+    node_replication_event_detail(n, NODE_REPLICATION_TCP_FILTERED, p->node, 0, at);
+}
+
+/* Once a minute for each member. */
+static void tell_failed(struct node_replication *n, struct node_peer *p, int err, uint64_t now_us)
+{
+    char at[NODE_ADDRESS_MAX];
+    if (p && now_us < p->snapshot_told_us)
+        return;
+    if (p)
+        p->snapshot_told_us = now_us + LACKS_AGAIN_US;
+    if (p && node_peer_filtered(n, p, now_us, at))
+        tell_filtered(n, p, now_us);
+    else
+        node_replication_event(n, NODE_REPLICATION_SNAPSHOT_FAILED, p ? p->node : 0, err);
+}
+
 static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
 {
     struct wire_writer w;
@@ -100,9 +131,13 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
     /* A joiner's clock may be wrong: it asks for all generations. */
     wire_write_u32(&w, n->ready ? crdt_index_floor(index) : 0);
     CHECK(!w.bad);
-    if (!node_call_open(n, NODE_CALL_JOIN, peer, NODE_CALL_SNAPSHOT,
-                        slice_of((const char *)request, sizeof request), now_us))
-        n->not_from = peer;
+    if (node_call_open(n, NODE_CALL_JOIN, peer, NODE_CALL_SNAPSHOT,
+                       slice_of((const char *)request, sizeof request), now_us))
+        return;
+    n->not_from = peer;
+    if (n->unreached_us == 0)
+        n->unreached_us = now_us > 0 ? now_us : 1;
+    tell_failed(n, node_replication_peer(n, peer), ERR_UNREACHABLE, now_us);
 }
 
 /* --- deltas that come meanwhile ------------------------------------------------------------- */
@@ -140,20 +175,43 @@ static void apply_kept(struct node_replication *n)
 
 /* --- asking --------------------------------------------------------------------------------- */
 
+static bool wants(const struct node_replication *n)
+{
+    return !n->ready || n->snapshot_of != 0 || n->lacks_snapshot;
+}
+
+/* Better ready with what datagrams bring than never. The members are told one by one. */
+static void become_ready_unreached(struct node_replication *n, uint64_t now_us)
+{
+    uint64_t unreached_us = n->unreached_us;
+    for (unsigned i = 0; i < n->peer_count; i++)
+        tell_filtered(n, &n->peers[i], now_us);
+    apply_kept(n);
+    become_ready(n, 0, now_us);
+    n->unreached_us = unreached_us;
+    n->lacks_snapshot = true;
+    n->join_due_us = now_us + LACKS_AGAIN_US;
+}
+
 void node_join_run(struct node_replication *n, uint64_t now_us)
 {
-    if ((n->ready && n->snapshot_of == 0) || calls_of(n, NODE_CALL_JOIN) > 0 ||
-        now_us < n->join_due_us)
+    if (!wants(n) || calls_of(n, NODE_CALL_JOIN) > 0 || now_us < n->join_due_us)
         return;
     n->join_due_us = now_us + RETRY_US;
     if (n->ready) {
-        uint64_t peer = n->snapshot_of;
+        uint64_t peer = n->snapshot_of != 0 ? n->snapshot_of : draw_ready(n, now_us);
         n->snapshot_of = 0;
+        if (n->lacks_snapshot)
+            n->join_due_us = now_us + LACKS_AGAIN_US;
         if (node_replication_peer(n, peer))
             ask(n, peer, now_us);
         return;
     }
     uint64_t peer = draw_ready(n, now_us);
+    if (n->unreached_us != 0 && now_us - n->unreached_us >= UNREACHED_US) {
+        become_ready_unreached(n, now_us);
+        return;
+    }
     uint64_t wait_us = is_first(n) ? n->config.alone_us / 3 : n->config.alone_us;
     if (peer != 0)
         ask(n, peer, now_us);
@@ -163,8 +221,7 @@ void node_join_run(struct node_replication *n, uint64_t now_us)
 
 uint64_t node_join_due(const struct node_replication *n)
 {
-    bool wants = !n->ready || n->snapshot_of != 0;
-    return wants && calls_of(n, NODE_CALL_JOIN) == 0 ? n->join_due_us : UINT64_MAX;
+    return wants(n) && calls_of(n, NODE_CALL_JOIN) == 0 ? n->join_due_us : UINT64_MAX;
 }
 
 void node_join_again(struct node_replication *n, uint64_t now_us)
@@ -179,6 +236,8 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
     n->started_us = now_us;
     n->join_due_us = now_us;
     n->join_waits = 0;
+    n->unreached_us = 0;
+    n->lacks_snapshot = false;
     n->joining_announced = true;
     gossip_joining(n->gossip, true);
     node_replication_meta(n, now_us);
@@ -245,6 +304,7 @@ static int take_chunk(struct node_replication *n, struct node_call *call, struct
 void node_join_answer(struct node_replication *n, struct node_call *call, struct slice chunk,
                       uint64_t now_us)
 {
+    n->unreached_us = 0;
     call->bytes += chunk.len;
     call->chunks++;
     int err = take_chunk(n, call, chunk, now_us);
@@ -272,11 +332,13 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
             return;
         }
         n->snapshots_failed++;
-        node_replication_event(n, NODE_REPLICATION_SNAPSHOT_FAILED, peer,
-                               err != ERR_OK ? err : ERR_CLOSED);
+        if (!call->answered && n->unreached_us == 0)
+            n->unreached_us = call->began_us > 0 ? call->began_us : 1;
+        tell_failed(n, p, err != ERR_OK ? err : ERR_CLOSED, now_us);
         return;
     }
     n->snapshots++;
+    n->lacks_snapshot = false;
     n->snapshot_us = took_us;
     n->join_waits = 0;
     apply_kept(n);

@@ -127,6 +127,15 @@ static void put_duplicate(struct json_writer *w, const struct gossip *g,
     put_text(w, "duplicate_at", address);
 }
 
+/* Where it takes no call, if that is so. */
+static void put_filtered(struct json_writer *w, const struct node_replication *n,
+                         const struct node_peer *p, uint64_t now_us)
+{
+    char at[NODE_ADDRESS_MAX];
+    if (p && node_peer_filtered(n, p, now_us, at))
+        put_text(w, "tcp_filtered", at);
+}
+
 static void put_member(struct json_writer *w, const struct node_replication *n,
                        const struct gossip_member *m, const struct gossip_member *self,
                        uint64_t now_us)
@@ -177,6 +186,7 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
     }
     if (m->quarantined)
         put_bool(w, "quarantined", true);
+    put_filtered(w, n, p, now_us);
     if (!m->self) {
         put_bool(w, "session", m->session);
         put_ms(w, "heard_ms_ago",
@@ -236,6 +246,7 @@ int node_replication_members_brief_json(const struct node_replication *n, uint64
             else
                 json_nil(&w);
             put_ms(&w, "rtt_ms", m.rtt_us);
+            put_filtered(&w, n, p, now_us);
             put_lag(&w, n->gossip, &m, &self);
         }
         json_object_end(&w);
@@ -400,6 +411,7 @@ static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
     put_frames(w, "frames_in", s->frames_in, s->frame_bytes_in);
     put_frames(w, "frames_out", s->frames_out, s->frame_bytes_out);
     json_put_u64(w, "refused_key", s->refused_key);
+    json_put_u64(w, "other_cluster", s->other_cluster);
     json_put_u64(w, "hellos_held", s->hellos_held);
     json_put_u64(w, "refused_replay", s->refused_replay);
     json_put_u64(w, "refused_malformed", s->refused_malformed);

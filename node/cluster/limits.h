@@ -16,6 +16,7 @@ enum {
     NODE_ANSWER_BYTES_MAX = 4 << 20,        /* of one router to such a question */
     NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* of all of them */
     NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* deltas kept while a snapshot comes */
+    NODE_STRANGERS_MAX = 16,                /* places of other clusters that were logged */
     NODE_CLOCKS_MAX = 16,                   /* routers whose clocks are compared */
     NODE_REQUEST_TEXT_MAX = 4096,           /* bytes of a text in a packed request */
     NODE_REQUEST_POINT_MAX = 8 + 5 + 1 + 3, /* bytes of one checkpoint in it */

@@ -12,7 +12,11 @@
 enum {
     ALONE_SAID_US = 3000000,
     REFUSED_SAID_US = 60000000, /* it asks again twice a minute */
-    SELF_SAID_US = 10000000,    /* another one may start, and be met through the same name */
+    /* A member of which datagrams come takes no call: a few tries in a row, as long as a router that
+     * is busy or has just started may need. */
+    FILTERED_CALLS = 3,
+    FILTERED_US = 3000000,
+    SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -23,16 +27,19 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_MEMBER_LEFT] = "member_left",
         [NODE_REPLICATION_READY] = "cluster_ready",
         [NODE_REPLICATION_SNAPSHOT_FAILED] = "snapshot_failed",
+        [NODE_REPLICATION_TCP_FILTERED] = "gossip_tcp_filtered",
         [NODE_REPLICATION_LOST] = "deltas_lost",
         [NODE_REPLICATION_CLOCK_FORWARD] = "cluster_clock_forward",
         [NODE_REPLICATION_CLOCK_BACK] = "cluster_clock_back",
         [NODE_REPLICATION_MISMATCH] = "member_mismatch",
         [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
         [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
+        [NODE_REPLICATION_OTHER_CLUSTER] = "gossip_other_cluster",
         [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
         [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
         [NODE_REPLICATION_NOT_UNDERSTOOD] = "member_not_understood",
         [NODE_REPLICATION_DIFFERS] = "member_differs",
+        [NODE_REPLICATION_NAME_REFUSED] = "replica_name_refused",
         [NODE_REPLICATION_ALONE] = "cluster_alone",
     };
     CHECK(event < ARRAY_LEN(texts));
@@ -139,6 +146,30 @@ void node_peer_hints(const struct node_replication *n, const struct node_peer *p
                        len > 0 ? "; " : "", p->names_max, names);
 }
 
+bool node_peer_filtered(const struct node_replication *n, const struct node_peer *p,
+                        uint64_t now_us, char out[NODE_ADDRESS_MAX])
+{
+    struct gossip_place places[GOSSIP_PLACES_MAX];
+    if (p->state != GOSSIP_ALIVE || p->calls_failed < FILTERED_CALLS || p->calls_failed_us == 0 ||
+        now_us - p->calls_failed_us < FILTERED_US ||
+        gossip_member_places(n->gossip, p->node, places) == 0)
+        return false;
+    node_address_text(&places[0].at, out);
+    return true;
+}
+
+void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us)
+{
+    struct node_peer *p = node_replication_peer(n, node);
+    if (!p)
+        return;
+    p->calls_failed = through ? 0 : p->calls_failed + 1;
+    if (through)
+        p->calls_failed_us = 0;
+    else if (p->calls_failed_us == 0)
+        p->calls_failed_us = began_us > 0 ? began_us : 1;
+}
+
 const char *node_replication_alone(const struct node_replication *n, uint64_t now_us)
 {
     struct gossip_stats g;
@@ -155,6 +186,9 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
         return "the cluster is full and refuses this router";
     if (g.seeds_answered > 0)
         return "the routers that it has met are gone";
+    if (g.other_cluster > 0)
+        return "no seed has answered, and others ask with another cluster-name: set it alike, or "
+               "give each cluster its own seeds";
     if (g.refused_hellos > 0)
         return "no seed has answered, and others ask with another key: compare the key files";
     if (g.seeds_unknown > 0 || g.seeds_self == 0)
@@ -169,6 +203,31 @@ const char *node_replication_name(const struct node_replication *n, uint64_t mem
 {
     const struct node_peer *p = node_replication_peer(n, member);
     return p ? p->name : NULL;
+}
+
+static bool is_loopback(const struct gossip_address *a)
+{
+    static const uint8_t one[sizeof a->ip] = {[sizeof a->ip - 1] = 1};
+    return a->family == 4 ? a->ip[0] == 127 : memcmp(a->ip, one, sizeof one) == 0;
+}
+
+bool node_replication_apart(const struct node_replication *n)
+{
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        struct gossip_member m;
+        struct gossip_place places[GOSSIP_PLACES_MAX];
+        gossip_member_at(n->gossip, i, n->now_us, &m);
+        unsigned count = m.self ? 0 : gossip_member_places(n->gossip, m.node, places);
+        bool here = false, elsewhere = false;
+        for (unsigned k = 0; k < count; k++) {
+            bool answered = places[k].answered_us > 0;
+            here = here || (answered && is_loopback(&places[k].at));
+            elsewhere = elsewhere || (answered && !is_loopback(&places[k].at));
+        }
+        if (elsewhere && !here)
+            return true;
+    }
+    return false;
 }
 
 static const double rtt_max_us = 2e6;

@@ -288,6 +288,45 @@ static void replicas_full_announce(struct node_replication *n, uint64_t now_us)
     n->replicas_full.again_us = now_us + LOGGED_US;
 }
 
+static void name_refused_announce(struct node_replication *n, uint64_t now_us)
+{
+    const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(registry, &stats);
+    if (stats.no_names < n->name_refused.count) /* the state is another one */
+        n->name_refused.count = 0;
+    if (stats.no_names == n->name_refused.count || now_us < n->name_refused.again_us)
+        return;
+    uint64_t member;
+    char name[CRDT_NAME_MAX + 1];
+    (void)snprintf(name, sizeof name, "%.*s", SLICE_ARG(crdt_registry_no_name(registry, &member)));
+    node_replication_event_detail(n, NODE_REPLICATION_NAME_REFUSED, member,
+                                  (int64_t)(stats.no_names - n->name_refused.count), name);
+    n->name_refused.count = stats.no_names;
+    n->name_refused.again_us = now_us + LOGGED_US;
+}
+
+/* Routers of one machine are named once: they knock from ports of their own. */
+static void other_cluster_announce(struct node_replication *n, const struct gossip_stats *g,
+                                   uint64_t now_us)
+{
+    const struct gossip_address *from = &g->other_cluster_from;
+    if (g->other_cluster == n->other_cluster.count || now_us < n->other_cluster.again_us)
+        return;
+    for (unsigned i = 0; i < NODE_STRANGERS_MAX; i++) {
+        const struct gossip_address *told = &n->other_cluster_at[i];
+        if (told->family == from->family && memcmp(told->ip, from->ip, sizeof told->ip) == 0)
+            return;
+    }
+    char at[NODE_ADDRESS_MAX];
+    node_address_text(from, at);
+    node_replication_event_detail(n, NODE_REPLICATION_OTHER_CLUSTER, 0,
+                                  (int64_t)(g->other_cluster - n->other_cluster.count), at);
+    n->other_cluster.count = g->other_cluster;
+    n->other_cluster.again_us = now_us + LOGGED_US;
+    n->other_cluster_at[n->other_clusters++ % NODE_STRANGERS_MAX] = *from;
+}
+
 /* What an operator has to put right: nothing here heals it. */
 static void watch(struct node_replication *n, uint64_t now_us)
 {
@@ -322,6 +361,8 @@ static void watch(struct node_replication *n, uint64_t now_us)
         node_replication_event_detail(n, NODE_REPLICATION_ALONE, 0, 0, alone);
     n->alone = alone;
     replicas_full_announce(n, now_us);
+    name_refused_announce(n, now_us);
+    other_cluster_announce(n, &g, now_us);
 }
 
 static void calls_time_out(struct node_replication *n, uint64_t now_us)
@@ -402,9 +443,7 @@ void node_replication_answered(struct node_replication *n, uint32_t id, int err,
     struct node_call *c = node_call_find(n, id);
     if (!c)
         return;
-    struct node_peer *p = node_replication_peer(n, c->peer);
-    if (p)
-        p->calls_failed = err == ERR_OK || c->answered ? 0 : p->calls_failed + 1;
+    node_peer_called(n, c->peer, err == ERR_OK || c->answered, c->began_us);
     if (c->use == NODE_CALL_JOIN)
         node_join_answered(n, c, err, now_us);
     else

@@ -48,7 +48,8 @@ enum node_replication_event {
     NODE_REPLICATION_MEMBER_LEFT,
     NODE_REPLICATION_READY,           /* joined [ms since the start]; without a member: alone,
                                          although members live: why */
-    NODE_REPLICATION_SNAPSHOT_FAILED, /* [the error]; another peer is asked */
+    NODE_REPLICATION_SNAPSHOT_FAILED, /* [the error]; another peer is asked. Once a minute */
+    NODE_REPLICATION_TCP_FILTERED,    /* a member that lives takes no call: where; once a minute */
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */
@@ -56,13 +57,17 @@ enum node_replication_event {
     NODE_REPLICATION_NAME_TAKEN,      /* two nodes that live have the member's name, or, without a
                                          member, this node's [signs]: where another of them is */
     NODE_REPLICATION_REFUSED_KEY,     /* somebody without the key asks to join [times]: where */
+    NODE_REPLICATION_OTHER_CLUSTER,   /* a router of another cluster-name asks to join [times]:
+                                         where; once for each such place in turn */
     NODE_REPLICATION_REPLICAS_FULL, /* [so many] replicas are in use: [detail] waits, and may be not
                                        the only one */
     NODE_REPLICATION_ROUTERS_FULL,  /* [so many] routers live: [detail] is refused, which may be
                                        this one; at most once a minute */
     NODE_REPLICATION_NOT_UNDERSTOOD, /* a member shares no version of the protocol: which */
     NODE_REPLICATION_DIFFERS, /* settings that need not be the same differ at a member: which */
-    NODE_REPLICATION_ALONE,   /* it knows no other router, though it has seeds: why */
+    NODE_REPLICATION_NAME_REFUSED, /* a member told [so many] names of replicas that are none: the
+                                      last; at most once a minute */
+    NODE_REPLICATION_ALONE,        /* it knows no other router, though it has seeds: why */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);
@@ -163,6 +168,8 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
  * flushes. Cheap when there is none. */
 void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
+/* Whether a member that was met is on another machine: it answered, and not from the loopback. */
+bool node_replication_apart(const struct node_replication *n);
 /* The latest time that it was given. */
 uint64_t node_replication_now_us(const struct node_replication *n);
 

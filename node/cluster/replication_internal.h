@@ -35,6 +35,8 @@ struct node_peer {
     struct node_agreement agreement; /* all 0: not known yet */
     uint64_t started_ms;             /* cluster time at its start */
     unsigned calls_failed;           /* in a row: the next one goes to another of its places */
+    uint64_t calls_failed_us;        /* when the first of them began; 0: the last one got through */
+    uint64_t snapshot_told_us;       /* that its snapshot failed: not again before */
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
@@ -140,6 +142,8 @@ struct node_replication {
     uint64_t started_ms;    /* cluster time at the start */
     uint64_t join_due_us;   /* the next try */
     uint64_t snapshot_of;   /* a peer whose snapshot is wanted although ready; 0: none */
+    uint64_t unreached_us;  /* since when no call to join got through; 0: one did, or none was */
+    bool lacks_snapshot;    /* it is ready without one, for no call got through */
     bool joining_announced; /* what gossip_joining() was called with */
     struct buf kept;        /* deltas that came while joining */
     bool kept_all;
@@ -165,7 +169,9 @@ struct node_replication {
     struct {
         uint64_t again_us; /* no further event before */
         uint64_t count;    /* that the last event reported */
-    } name_taken, refused_key, replicas_full, routers_full;
+    } name_taken, refused_key, replicas_full, routers_full, name_refused, other_cluster;
+    struct gossip_address other_cluster_at[NODE_STRANGERS_MAX]; /* told, the oldest go first */
+    unsigned other_clusters;                                    /* so often */
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];
@@ -192,6 +198,11 @@ void node_replication_event_detail(struct node_replication *n, enum node_replica
 /* The settings in which the member differs from this node; empty: none. */
 void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
                        char out[NODE_DETAIL_MAX]);
+/* Whether a member that lives takes no call, TCP being filtered on the way; `out`: where. */
+bool node_peer_filtered(const struct node_replication *n, const struct node_peer *p,
+                        uint64_t now_us, char out[NODE_ADDRESS_MAX]);
+/* A call to it got through, or it did not. */
+void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us);
 /* The settings in which it differs without harm; empty: none. */
 void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
                      char out[NODE_DETAIL_MAX]);

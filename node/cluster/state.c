@@ -32,6 +32,7 @@ int node_state_create(struct node_state **out, const struct node_state_config *c
         .self = config->self,
         .names_max = config->names_max,
         .names_ttl_s = config->names_ttl_s,
+        .is_name = config->is_name,
         .generation_ms = config->generation_ms,
     };
     s->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);

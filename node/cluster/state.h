@@ -22,6 +22,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/slice.h"
 
 struct crdt_state;
 struct crdt_index;
@@ -40,7 +41,9 @@ struct node_state_config {
     uint32_t names_ttl_s;      /* a name that nobody names is forgotten after so long; 0: after
                                  CRDT_NAMES_TTL_S, as it has to be wherever routers may differ in
                                  their settings, `ttl_ms` too: others would keep what one forgets */
-    uint64_t wall_ms, now_ms;  /* wall clock and monotonic clock at the same moment, now; 0, 0: the
+    bool (*is_name)(struct slice name); /* whether a replica may be called so, by its text alone and
+                                           the same everywhere; NULL: any way */
+    uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the
                                  monotonic clock will do (a router alone) */
 };
 

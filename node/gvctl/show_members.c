@@ -32,6 +32,8 @@ const char *show_member_state(const json_t *m)
         return "not understood"; /* they share no version of the protocol */
     if (json_is_true(json_object_get(m, "quarantined")))
         return "quarantined"; /* too much of what it sent made no sense */
+    if (json_is_string(json_object_get(m, "tcp_filtered")))
+        return "TCP filtered"; /* its datagrams come, and it takes no call */
     if (json_is_false(json_object_get(m, "session")))
         return "unmet"; /* others say that it is alive; the router asked has no session with it */
     if (json_is_true(json_object_get(m, "draining")))
@@ -132,6 +134,9 @@ static void show_notes(const json_t *answer)
                    fields_text(m, "duplicate_at"));
         if (json_object_get(m, "differs") != NULL)
             printf("%s: %s\n", name, fields_text(m, "differs"));
+        if (fields_has_text(m, "tcp_filtered"))
+            printf("%s: TCP to %s is filtered and UDP is not: open the gossip port for both\n",
+                   name, fields_text(m, "tcp_filtered"));
         if (json_object_get(m, "hints") != NULL)
             printf("%s: %s\n", name, fields_text(m, "hints"));
     }

@@ -417,6 +417,12 @@ static void print_short(const struct show *how, const struct survey *s, const js
         printf("%-12s grapevine %s, policy %s\n", "version", fields_text(o, "version"),
                fields_text(o, "policy"));
     }
+    for (unsigned k = 0; k < s->router_count; k++) {
+        if (s->routers[k].tcp_filtered[0] != '\0')
+            printf(
+                "%-12s TCP to %s at %s is filtered and UDP is not: open the gossip port for both\n",
+                "network", s->routers[k].name, s->routers[k].tcp_filtered);
+    }
     if (s->alone_why[0] != '\0')
         printf("%-12s %s\n", "alone", s->alone_why);
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");

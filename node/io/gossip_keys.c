@@ -19,13 +19,14 @@ static struct io_secret file_of(const struct node_options *options)
     };
 }
 
-static int parse(struct gossip_keyring *out, const struct io_secret *file, struct slice text,
-                 char *message)
+static int parse(struct gossip_keyring *out, const struct node_options *options,
+                 const struct io_secret *file, struct slice text, char *message)
 {
     char reason[160] = "out of memory";
     struct gossip_keyring ring;
     if (gossip_keyring_parse(&ring, text, reason) != 0)
         return io_secret_fail(file, message, reason);
+    gossip_keyring_cluster(&ring, slice_of_cstr(options->cluster_name));
     *out = ring;
     explicit_bzero(&ring, sizeof ring);
     return 0;
@@ -57,6 +58,7 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
     message[0] = '\0';
     if (options->insecure_gossip) {
         gossip_keyring_insecure(out);
+        gossip_keyring_cluster(out, slice_of_cstr(options->cluster_name));
         return 0;
     }
     struct io_secret file = file_of(options);
@@ -67,7 +69,7 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
     if (others_read)
         warn_readable(log, &file);
     if (err == 0)
-        err = parse(out, &file, buf_slice(&text), message);
+        err = parse(out, options, &file, buf_slice(&text), message);
     io_secret_free(&text);
     if (err == 0) {
         char ids[IDS_BYTES];
@@ -143,7 +145,7 @@ static void on_taken(void *context)
     struct io_secret_watch *w = &g->key_watch;
     struct gossip_keyring ring;
     if (w->err == 0)
-        w->err = parse(&ring, &w->file, buf_slice(&w->text), w->message);
+        w->err = parse(&ring, g->options, &w->file, buf_slice(&w->text), w->message);
     take(g, w->err == 0 ? &ring : NULL, w->message, false);
     explicit_bzero(&ring, sizeof ring);
 }

@@ -330,8 +330,7 @@ static void begin_replica(struct proxy *p, unsigned replica)
     struct node_address address;
     if (node_router_rank(p->config.router, replica) >= 0)
         return; /* its address has one for all ranks */
-    if (node_address_parse_replica(node_router_replica_name(p->config.router, replica), &address) !=
-        0)
+    if (node_replica_address(node_router_replica_name(p->config.router, replica), &address) != 0)
         address = (struct node_address){.host = "0.0.0.0"};
     if (open_pool(p, replica, &address) && address.port != 0)
         prober_begin(p, replica);
@@ -354,7 +353,7 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
     struct slice name = node_router_replica_name(p->config.router, replica);
     struct node_address address;
     bool rank = node_router_rank(p->config.router, replica) >= 0;
-    bool good = rank || node_address_parse_replica(name, &address) == 0;
+    bool good = rank || node_replica_address(name, &address) == 0;
     if (good)
         log_event(p->config.log, LOG_INFO, present ? "replica_added" : "replica_removed",
                   LOG_STR("replica", name));

@@ -6,10 +6,19 @@
 #include "base/check.h"
 #include "base/err.h"
 
+/* A router's name may stand before the rank (node/replica/local.h). All of it where there is no @. */
+static struct slice before_last_at(struct slice name)
+{
+    for (size_t at = name.len; at > 0; at--)
+        if (name.at[at - 1] == '@')
+            return slice_of(name.at, at - 1);
+    return name;
+}
+
 bool node_rank_name_parse(struct slice name, struct node_rank_name *out)
 {
-    struct slice rest = name;
-    struct slice address = slice_cut(&rest, '@');
+    struct slice address = before_last_at(name);
+    struct slice rest = slice_skip(name, address.len < name.len ? address.len + 1 : name.len);
     uint64_t rank;
     bool written_so = rest.len == 1 || (rest.len == 2 && rest.at[0] != '0');
     if (address.len == 0 || !written_so || slice_to_u64(rest, &rank) != ERR_OK ||
@@ -22,8 +31,9 @@ bool node_rank_name_parse(struct slice name, struct node_rank_name *out)
 bool node_rank_name_meant(struct slice name)
 {
     uint64_t number;
-    struct slice address = slice_cut(&name, '@');
-    return address.len > 0 && slice_to_u64(name, &number) == ERR_OK;
+    struct slice address = before_last_at(name);
+    return address.len > 0 && address.len < name.len &&
+           slice_to_u64(slice_skip(name, address.len + 1), &number) == ERR_OK;
 }
 
 struct slice node_rank_name_write(struct slice address, unsigned rank,

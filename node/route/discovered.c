@@ -48,7 +48,9 @@ static bool on_busy(void *context, struct slice name)
 static bool on_has(void *context, struct slice name)
 {
     const struct node_router *r = context;
-    return crdt_registry_is_ours(crdt_state_registry(r->crdt), name);
+    char shared[NODE_NAME_MAX];
+    return crdt_registry_is_ours(crdt_state_registry(r->crdt),
+                                 node_router_shared_name(r, name, shared));
 }
 
 struct discover_host node_router_discover_host(struct node_router *r)

@@ -534,8 +534,10 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
         json_nil(w);
     json_put_u64(w, "ranks",
                  k->ranks); /* where there are any, they are chosen and not their address */
+    struct slice only_at = node_router_only_at(r, number);
     json_key(w, "health");
-    json_cstr(w, node_health_text(health_of(r, k)));
+    json_cstr(w, only_at.len > 0 ? "elsewhere" : node_health_text(health_of(r, k)));
+    put_text(w, "only_at", only_at);     /* the router that alone can use it; empty: all can */
     if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
         put_text(w, "router", slice_of(k->router, k->router_len));
     replica_standing(w, r, k, now_ms);
@@ -544,7 +546,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     put_context(w, r, number);
     put_double(w, "weight", k->weight);
     json_key(w, "sources");
-    discover_names_write(r->sources, node_replica_name(k), w);
+    discover_names_write(r->sources, node_router_source_name(r, node_replica_name(k)), w);
     json_put_u64(w, "chosen", k->chosen);
     json_put_u64(w, "restarts", k->restarts);
     replica_access(w, r, number);
@@ -580,7 +582,8 @@ int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf
     json_array_begin(&w);
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
-        if (k->absent || k->is_rank)
+        bool shown = !k->absent || node_router_only_at(r, i).len > 0;
+        if (!shown || k->is_rank)
             continue;
         put_replica(&w, r, i, now_ms);
         if (k->ranks > 0)

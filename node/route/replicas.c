@@ -5,14 +5,6 @@
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica)
-{
-    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
-    const struct node_replica *k = node_router_replica_at(r, replica);
-    bool known = k->name_len > 0 && !k->forgotten && crdt_registry_has(registry, replica);
-    return known ? crdt_registry_at(registry, replica) : NULL;
-}
-
 /* --- following the registry ----------------------------------------------------------------- */
 
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey)
@@ -72,7 +64,9 @@ static void told_take(struct node_router *r, unsigned slot)
     struct node_replica *k = &r->replicas[slot];
     struct node_labels labels;
     bool draining;
-    if (r->sources == NULL || !discover_told(r->sources, node_replica_name(k), &labels, &draining))
+    if (r->sources == NULL ||
+        !discover_told(r->sources, node_router_source_name(r, node_replica_name(k)), &labels,
+                       &draining))
         return;
     node_router_labels(r, slot, &labels);
     k->vanishing = draining && k->configured;
@@ -157,6 +151,8 @@ static bool is_named(const struct node_router *r, unsigned slot)
     const struct node_replica *k = &r->replicas[slot];
     const struct crdt_replica *row = node_router_row(r, slot);
     enum crdt_wish wish = row ? row->wish : CRDT_WISH_REMOVED;
+    if (!node_router_may_use(r, slot))
+        return false;
     return wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && (k->configured || k->named));
 }
 
@@ -205,6 +201,15 @@ void node_router_slots_leave(struct node_router *r)
     }
 }
 
+void node_router_saw(struct node_router *r, unsigned replica)
+{
+    const struct node_replica *process = node_router_process_at(r, replica);
+    if (node_router_row(r, replica) == NULL || process->health == NODE_HEALTH_UNKNOWN)
+        return;
+    bool up = process->health == NODE_HEALTH_UP || process->asleep;
+    crdt_state_seen(r->crdt, replica, up);
+}
+
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context)
@@ -230,8 +235,10 @@ static int slot_named(struct node_router *r, int slot)
 
 int node_router_name(struct node_router *r, struct slice name, enum node_engine engine)
 {
+    char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
+    name = node_router_shared_name(r, name, shared);
     int slot = slot_named(r, crdt_state_name(r->crdt, name));
     if (slot < 0)
         return slot;
@@ -254,8 +261,10 @@ void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 
 void node_router_unname(struct node_router *r, struct slice name)
 {
+    char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return;
+    name = node_router_shared_name(r, name, shared);
     crdt_state_unname(r->crdt, name);
     int slot = node_router_replica_find(r, name);
     if (slot < 0)
@@ -270,6 +279,11 @@ bool node_router_replica_removed(const struct node_router *r, struct slice name)
     int slot = node_router_replica_find(r, name);
     const struct crdt_replica *row = slot >= 0 ? node_router_row(r, (unsigned)slot) : NULL;
     return row && row->wish == CRDT_WISH_REMOVED;
+}
+
+bool node_router_replica_listed(const struct node_router *r, struct slice name)
+{
+    return crdt_registry_place_of(crdt_state_registry(r->crdt), name) >= 0;
 }
 
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
@@ -297,8 +311,11 @@ static int remove_replica(struct node_router *r, struct slice name)
 int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,
                              enum node_engine engine)
 {
+    char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
+    if (!node_router_replica_listed(r, name))
+        name = node_router_shared_name(r, name, shared);
     if (wish == NODE_REPLICA_REMOVE)
         return remove_replica(r, name);
     int known = node_router_replica_find(r, name);

@@ -539,6 +539,7 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
 void node_router_tick(struct node_router *r, uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
+    node_router_apart_follow(r);
     node_router_presence_update(r);
     node_router_slots_leave(r);
     node_router_ranks_tick(r, now_ms);
@@ -556,6 +557,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         struct node_replica *replica = &r->replicas[k];
         bool tells = replica->engine == NODE_ENGINE_VLLM || replica->engine == NODE_ENGINE_SGLANG;
         r->engines_tell_usage &= tells || replica->absent;
+        node_router_saw(r, k);
         node_router_load_advance(r, replica, now_ms);
         node_replica_size_fade(replica, seconds);
         replica->belief.stale = true;

@@ -68,6 +68,8 @@ struct node_router_config {
     uint32_t probe_failures_max;   /* failed probes in a row until a replica is down; 0: 3 */
     bool all_down_refuse;          /* where all are down: nobody is tried */
     bool probes_have_key;          /* probes carry an API key: said to operators, nothing else */
+    const char *name;              /* of this router among others, borrowed; NULL: it is alone */
+    bool apart;                    /* its settings show that they are on several machines */
 };
 
 /* What may be under way where a request is placed. */
@@ -169,6 +171,8 @@ void node_router_unname(struct node_router *r, struct slice name);
 bool node_router_replica_busy(const struct node_router *r, unsigned replica);
 /* Whether an operator removed the replica of that name, whatever sources say. */
 bool node_router_replica_removed(const struct node_router *r, struct slice name);
+/* Whether the replica of that name is listed, or waits to be, as it is spelled. */
+bool node_router_replica_listed(const struct node_router *r, struct slice name);
 /* Whether it is in use although no living router names it and no operator added it. */
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);

@@ -1,9 +1,11 @@
 /* What the files of the router share. Each calls only those above it:
  *
+ *   local.c     names of replicas on this machine's loopback, as all call them
  *   rows.c      the table of replicas: rows, and of which process each is
  *   state.c     what a decision needs of the shared state: time, others' loads
  *   reject.c    rejections that others contradict
  *   replicas.c  what is known of each: which are in use
+ *   apart.c     what follows when routers of other machines are met
  *   discovered.c  which of them the sources of this router list
  *   ranks.c     which data-parallel ranks an address has
  *   held.c      what replicas hold of a prompt
@@ -32,6 +34,7 @@
 #include "node/replica/answered.h"
 #include "node/replica/booking.h"
 #include "node/replica/fleet.h"
+#include "node/replica/local.h"
 #include "node/replica/model.h"
 #include "node/replica/recent.h"
 #include "node/replica/replica.h"
@@ -77,6 +80,7 @@ struct node_router {
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;             /* when what was learned was reported last */
+    bool apart;                      /* routers are on several machines (local.c) */
     bool starts_wait;                /* start times were read before this router had joined */
     bool adopts;                     /* some replica is adopted (node/route/share.c) */
     bool names_held;                 /* some replica is in use although no living router names it */
@@ -173,6 +177,21 @@ void node_router_ranks_count(struct node_router *r);
 /* What settings and models say of an address holds for its ranks. */
 void node_router_ranks_inherit(struct node_router *r);
 
+/* --- local.c --- */
+
+/* As all routers call a replica that this one calls so; what is made of it is in `out`, of
+ * NODE_NAME_MAX bytes. And the other way round, for a replica of this router. */
+struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out);
+struct slice node_router_source_name(const struct node_router *r, struct slice name);
+/* Whether the name has this router's behind its address. */
+bool node_router_is_own(const struct node_router *r, const struct node_local_name *local,
+                        struct slice name);
+
+/* --- apart.c --- */
+
+/* Whether routers have been met on other machines, and what follows. */
+void node_router_apart_follow(struct node_router *r);
+
 /* --- state.c, replicas.c --- */
 
 /* Something of the replica changed that is reported to the others. */
@@ -180,6 +199,8 @@ static inline void node_router_touch(struct node_router *r, unsigned replica)
 {
     node_replica_set_add(&r->touched, replica);
 }
+/* What probes say of a replica, for the order in which names have slots (crdt/registry.h). */
+void node_router_saw(struct node_router *r, unsigned replica);
 /* node_load_advance, which may change the load by itself. */
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
 /* What the others have in flight, if that has changed; at one replica or at all. */
@@ -189,6 +210,10 @@ void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 void node_router_others_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 /* Its state is another one. */
 void node_router_state_take(struct node_router *r);
+/* Whether the replica's address means the same here as at those that name it. */
+bool node_router_may_use(const struct node_router *r, unsigned slot);
+/* The router that alone uses it, if that is another one; else empty. */
+struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* What the registry says of a replica; NULL: its name is forgotten. */
 const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica);
 /* Its cache is another one, which is empty. What was learned of its speed stays: it is the same

@@ -1,6 +1,7 @@
 /* Rows of the replica table: by index, by name; of which process each is, and for which requests
  * it stands. */
 #include "base/check.h"
+#include "node/replica/local.h"
 #include "node/replica/rank.h"
 #include "node/route/router_internal.h"
 
@@ -17,7 +18,13 @@ struct node_replica *node_router_process_at(const struct node_router *r, unsigne
 
 int node_router_replica_find(const struct node_router *r, struct slice name)
 {
-    int slot = crdt_registry_by_name(crdt_state_registry(r->crdt), name);
+    char shared[NODE_NAME_MAX];
+    int slot = crdt_registry_by_name(crdt_state_registry(r->crdt),
+                                     node_router_shared_name(r, name, shared));
+    if (slot < 0)
+        slot = crdt_registry_by_name(crdt_state_registry(r->crdt), name);
+    else
+        name = node_router_shared_name(r, name, shared);
     bool taken = slot >= 0 && (unsigned)slot < r->replica_count &&
                  slice_equal(node_replica_name(&r->replicas[slot]), name);
     return taken ? slot : -1;
@@ -37,6 +44,40 @@ int node_router_rank(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);
     return k->is_rank ? k->rank : -1;
+}
+
+const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica)
+{
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    bool known = k->name_len > 0 && !k->forgotten && crdt_registry_has(registry, replica);
+    return known ? crdt_registry_at(registry, replica) : NULL;
+}
+
+/* --- what is local --------------------------------------------------------------------------- */
+
+bool node_router_may_use(const struct node_router *r, unsigned slot)
+{
+    struct node_local_name local;
+    const struct node_replica *k = &r->replicas[slot];
+    if (!node_local_name_parse(node_replica_name(k), &local))
+        return true;
+    if (local.owner.len > 0)
+        return node_router_is_own(r, &local, node_replica_name(k));
+    const struct crdt_replica *row = node_router_row(r, slot);
+    return !r->apart || k->configured || (row && row->asked);
+}
+
+struct slice node_router_only_at(const struct node_router *r, unsigned slot)
+{
+    struct node_local_name local;
+    const struct node_replica *k = &r->replicas[slot];
+    const struct crdt_replica *row = k->name_len > 0 ? node_router_row(r, slot) : NULL;
+    bool used = row && row->wish != CRDT_WISH_REMOVED && (k->named || row->wish == CRDT_WISH_ADDED);
+    if (!used || !node_local_name_parse(node_replica_name(k), &local) ||
+        node_router_may_use(r, slot))
+        return slice_of("", 0);
+    return local.owner;
 }
 
 /* --- ranks and their processes --------------------------------------------------------------- */

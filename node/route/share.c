@@ -120,6 +120,7 @@ static void on_collect(void *context, uint64_t now_ms)
 static void on_joined(void *context)
 {
     struct node_router *r = context;
+    node_router_apart_follow(r);
     if (r->registry_taken != crdt_registry_version(crdt_state_registry(r->crdt)))
         node_router_presence_update(r);
     node_router_starts_take(r);
@@ -259,12 +260,13 @@ static void names_adopt(struct node_router *r)
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
         struct slice name = node_replica_name(k);
-        if (pending && k->naming.held && !k->configured) {
+        bool serves = k->health == NODE_HEALTH_UP; /* what one that lied left behind does not */
+        if (pending && k->naming.held && serves && !k->configured) {
             k->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
             r->adopts = r->adopts || k->adopted;
         } else if (!pending && k->adopted) {
             k->adopted = false;
-            if (!discover_listed(r->sources, name))
+            if (!discover_listed(r->sources, node_router_source_name(r, name)))
                 node_router_unname(r, name);
         }
     }

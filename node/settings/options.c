@@ -512,6 +512,8 @@ static int check_alone(const struct node_options *o, struct node_options_error *
         return fail_setting(o, error, "gossip-advertise", reason);
     if (o->node_name[0] != '\0')
         return fail_setting(o, error, "node-name", reason);
+    if (o->cluster_name[0] != '\0')
+        return fail_setting(o, error, "cluster-name", reason);
     return 0;
 }
 

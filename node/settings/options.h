@@ -137,6 +137,7 @@ struct node_options {
     char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */
     struct node_strings join;
     char *cluster_key_file; /* "" = none */
+    char *cluster_name;     /* "" = none; one of the things that keys are made of */
     bool insecure_gossip;
     char *gossip_advertise;    /* HOST:PORT, "" = found out by peers */
     char *node_name;           /* "" = hostname:port */
@@ -304,6 +305,15 @@ const char *node_replica_wrong(struct slice text);
 /* Of such a text, for messages: what stands from the last @ on, for a password may stand before it;
  * all of it where there is none. */
 struct slice node_replica_shown(struct slice text);
+/* Whether a replica may be called so: HOST:PORT or https://HOST:PORT, behind it a router if it is
+ * local (node/replica/local.h), and a rank or not (node/replica/rank.h). What a member of the
+ * cluster calls otherwise is refused. */
+bool node_replica_is_name(struct slice name);
+/* Where the replica of that name is. ERR_SYNTAX: it is no name. */
+MUST_USE int node_replica_address(struct slice name, struct node_address *out);
+/* Whether the settings show that routers are on several machines: a seed, or an address of this
+ * router's gossip, is not on the loopback. */
+bool node_options_apart(const struct node_options *o);
 /* NULL, or what is wrong with a name to look up; what passed node_options_set() always parses. */
 const char *node_dns_parse(struct slice text, struct node_dns_option *out);
 /* Whether replicas come from another source than `replica`. */

@@ -13,6 +13,24 @@ bool node_options_gossip(const struct node_options *o, struct node_address *list
     return said || o->join.count > 0;
 }
 
+bool node_options_apart(const struct node_options *o)
+{
+    struct node_address at;
+    bool here = true;
+    if (!node_options_gossip(o, &at))
+        return false;
+    here = node_host_is_any(at.host) || node_host_is_loopback(at.host);
+    if (o->gossip_advertise[0] != '\0') {
+        CHECK(node_address_parse(slice_of_cstr(o->gossip_advertise), &at) == 0);
+        here = here && node_host_is_loopback(at.host);
+    }
+    for (unsigned i = 0; i < o->join.count && here; i++) {
+        CHECK(node_address_parse_default(slice_of_cstr(o->join.at[i]), 1, &at) == 0);
+        here = node_host_is_loopback(at.host);
+    }
+    return !here;
+}
+
 enum { PORTS = 4 };
 
 struct port {

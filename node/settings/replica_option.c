@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "node/replica/local.h"
 #include "node/replica/rank.h"
 #include "node/settings/options.h"
 
@@ -80,6 +81,21 @@ struct slice node_replica_shown(struct slice text)
     while (at > 0 && text.at[at - 1] != '@')
         at--;
     return at > 0 ? slice_skip(text, at - 1) : text;
+}
+
+bool node_replica_is_name(struct slice name)
+{
+    struct node_address address;
+    return node_replica_address(name, &address) == ERR_OK;
+}
+
+int node_replica_address(struct slice name, struct node_address *out)
+{
+    struct node_local_name local;
+    bool is_local = node_local_name_parse(name, &local);
+    if (local.owner.len > 0 && (!is_local || !node_local_owner_good(local.owner)))
+        return ERR_SYNTAX;
+    return node_address_parse_replica(local.address, out);
 }
 
 const char *node_dns_parse(struct slice text, struct node_dns_option *out)

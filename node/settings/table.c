@@ -186,6 +186,17 @@ static const struct node_option table[] = {
          "an IPv4 and an IPv6 address. Otherwise it is the address in `gossip-listen`, or, where "
          "that is all addresses, the one at which others see it. No loopback or link-local "
          "address is handed to other machines."},
+    {.name = "cluster-name",
+     .type = NODE_TYPE_STRING,
+     FIELD(cluster_name),
+     .fallback = "",
+     .wrong = node_allowed_node_name_not,
+     .unit = "NAME",
+     .group = "Cluster",
+     .help = "of this cluster; keys are made of it",
+     .more = "For clusters with one key file; the same at all routers of one. Routers of another "
+             "name are no members, whatever address they have (`gossip_other_cluster` in the "
+             "log). To give a running cluster a name, stop all its routers first."},
     {.name = "node-name",
      .type = NODE_TYPE_STRING,
      FIELD(node_name),

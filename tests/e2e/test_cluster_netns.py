@@ -37,6 +37,11 @@ EACH = """table ip raw {
 }
 """
 
+FILTERED = """table inet f {
+  chain in { type filter hook input priority 0; policy accept; tcp dport 7490 drop; }
+}
+"""
+
 
 def address(i):
     return NET % (i // 250, i % 250 + 1)
@@ -59,7 +64,7 @@ class Router:
                  binary("grapevine"), "--join", join, "--node-name", self.name,
                  "--cluster-key-file", os.path.join(folder, "key"), "--log-format", "json",
                  "--listen", "0.0.0.0:8000", "--admin-listen", "0.0.0.0:9090",
-                 "--replica", "http://127.0.0.1:9"],
+                 "--replica", "http://127.0.0.1:9#weight=3"],
                 pass_fds=[ready], stderr=log, stdout=subprocess.DEVNULL)
         os.close(ready)
         self.go = go
@@ -88,6 +93,10 @@ class Router:
         return sorted(m["name"] for m in self.members()["members"]
                       if m["state"] == "alive" and (m["self"] or m["session"]))
 
+    def replicas(self):
+        with urllib.request.urlopen("http://%s:9090/replicas" % self.address, timeout=5) as f:
+            return {r["name"]: (r["health"], r["only_at"], r["weight"]) for r in json.load(f)}
+
     def events(self, name):
         with open(self.log) as f:
             rows = [json.loads(line) for line in f if line.startswith("{")]
@@ -108,10 +117,58 @@ def wait_met(routers, limit=LIMIT):
     return time.monotonic() - began
 
 
-def story(join, count, folder):
-    """In a namespace that is the hub. Prints how long the mesh took; exit status 1 with why not."""
+def hub():
     run("ip", "-batch", "-", stdin=b"link set lo up\nlink add br0 type bridge\nlink set br0 up\n"
         b"addr add 10.77.255.254/16 dev br0\n")
+
+
+def until(what, done):
+    limit = time.monotonic() + LIMIT
+    while not done():
+        if time.monotonic() > limit:
+            raise SystemExit("not so: %s" % what)
+        time.sleep(0.1)
+
+
+def filtered(folder):
+    """The gossip port takes UDP alone. And each router's replica on its loopback is its own, also at
+    the first one, which learns only then that there are other machines."""
+    hub()
+    routers = []
+    try:
+        for i in range(2):
+            routers.append(Router(i, folder, "127.0.0.1" if i == 0 else address(0), FILTERED))
+            os.write(routers[i].go, b"\n")
+            until("%s is ready" % routers[i].name, lambda: routers[i].events("cluster_ready"))
+        wait_met(routers)
+        joiner = routers[1]
+        why, told = joiner.events("cluster_ready")[0]["why"], joiner.events("gossip_tcp_filtered")
+        if "TCP" not in why or [(e["member"], e["at"]) for e in told] != [("r0", address(0) + ":7490")]:
+            raise SystemExit("told otherwise: %s, %s" % (why, told))
+        if len(joiner.events("snapshot_failed")) > 1:
+            raise SystemExit("told too often: %s" % joiner.events("snapshot_failed"))
+        status = subprocess.run([binary("gvctl"), "--admin", "%s:9090" % joiner.address, "status"],
+                                capture_output=True).stdout.decode()
+        if "TCP to r0 at %s:7490 is filtered" % address(0) not in status:
+            raise SystemExit("gvctl status does not say it: %s" % status)
+        # What fits into datagrams goes both ways.
+        want = {"127.0.0.1:9@r0", "127.0.0.1:9@r1"}
+        until("both list both", lambda: all(set(r.replicas()) == want for r in routers))
+        for r, other in (routers, reversed(routers)):
+            rows = r.replicas()
+            own, foreign = rows["127.0.0.1:9@" + r.name], rows["127.0.0.1:9@" + other.name]
+            if own[0] == "elsewhere" or own[1:] != ("", 3) or foreign[:2] != ("elsewhere", other.name):
+                raise SystemExit("%s holds %s" % (r.name, rows))
+        print("filtered: ready all the same")
+    finally:
+        for r in routers:
+            r.process.kill()
+            r.process.wait()
+
+
+def story(join, count, folder):
+    """In a namespace that is the hub. Prints how long the mesh took; exit status 1 with why not."""
+    hub()
     rules = {"pinned": PINNED, "each": EACH}.get(join, "")
     if rules:
         rules %= (VIRTUAL, count, ", ".join("%d: %s" % (i, address(i)) for i in range(count)))
@@ -178,12 +235,17 @@ class Mesh(unittest.TestCase):
     def test_a_virtual_address_that_remembers_with_sixteen_behind_it(self):
         self.story("pinned", 16)
 
+    def test_a_gossip_port_that_is_open_for_datagrams_alone(self):
+        self.story("filtered", 2)
+
     def test_a_virtual_address_that_draws_for_each_packet(self):
         self.story("each", 3)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--story"]:
+    if sys.argv[1:3] == ["--story", "filtered"]:
+        filtered(sys.argv[4])
+    elif sys.argv[1:2] == ["--story"]:
         story(sys.argv[2], int(sys.argv[3]), sys.argv[4])
     else:
         unittest.main()

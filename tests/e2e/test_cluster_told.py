@@ -65,6 +65,19 @@ class Alone(Clustered):
         self.missed(other, place(first))
         self.assertEqual(first.wait_event("gossip_refused_key")["from"], place(other))
 
+    def test_another_cluster_name(self):
+        e = self.engine()
+        first = self.node("r1", [e], "--cluster-name", "blue")
+        second = self.node("r2", [e], "--cluster-name", "blue", join=first)
+        self.wait_alive(second, ["r1", "r2"])
+        other = self.node("r3", [e], "--cluster-name", "green", join=first)
+        self.missed(other, place(first))
+        told = first.wait_event("gossip_other_cluster")
+        self.assertEqual((told["level"], told["from"].split(":")[0]), ("warn", HOST))
+        self.assertEqual(first.events("gossip_refused_key"), [])
+        self.assertGreater(first.metrics()["grapevine_gossip_other_cluster_total"], 0)
+        self.wait_alive(first, ["r1", "r2"])
+
     def test_another_port(self):
         wrong = "%s:%d" % (HOST, closed_port())
         self.missed(self.node("r1", [self.engine()], join=wrong), wrong)

@@ -81,6 +81,12 @@ test('a router that drains, and several replicas that take nothing', () => {
   assert.match(words.disagreement(snap).join(), /r3 drains: it takes no new requests, and leaves when/);
 });
 
+test('a router whose gossip port takes datagrams alone', () => {
+  const snap = snapshot(three);
+  snap.members.find((m) => m.name === 'r3').tcp_filtered = '10.0.0.3:7490';
+  assert.match(words.disagreement(snap).join(), /TCP to r3 at 10.0.0.3:7490 is filtered and UDP is not/);
+});
+
 test('a thousand replicas, of which some are shown', () => {
   const shown = Array.from({ length: 128 }, (_, i) => replica(`e${i}`));
   const of = (well, list, answered) => snapshot(three, undefined, { replicas: list, replica_count: 1000, replicas_well: well, answered });

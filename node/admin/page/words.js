@@ -120,6 +120,7 @@ export function disagreement(snap) {
     else if (m.state === 'suspect') out.push(`${m.name} is silent for ${ago(m.heard_ms)}: it is suspected, and asked through others.`);
     else if (m.state === 'left') out.push(`${m.name} said that it leaves.`);
     else if (m.draining) out.push(`${m.name} drains: it takes no new requests, and leaves when those that it has are done.`);
+    else if (m.tcp_filtered) out.push(`TCP to ${m.name} at ${m.tcp_filtered} is filtered and UDP is not: open its gossip port for both. What fits into datagrams goes both ways meanwhile.`);
     else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
     if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. They are asked for again.`);
   }

@@ -34,7 +34,7 @@ static void families_and_series(void **state)
     buf_free(&out);
 }
 
-/* A name is `[...]host:port` or whatever the operator wrote. */
+/* A model's name is whatever its engine says: nothing of it controls a terminal. */
 static void label_values_are_escaped(void **state)
 {
     (void)state;
@@ -42,10 +42,12 @@ static void label_values_are_escaped(void **state)
     struct prometheus p = prometheus_of(&out, "");
     prometheus_family(&p, "m", PROMETHEUS_GAUGE, "H.");
     out.len = 0;
-    prometheus_label(&p, "l", SLICE("a\"b\\c\nd\te\xff{}"));
+    prometheus_label(&p, "l", SLICE("a\"b\\c\nd\te\xff\x1b\xc2\x9b\xc3\xa9{}"));
     prometheus_value(&p, 1);
     assert_int_equal(prometheus_finish(&p), ERR_OK);
-    assert_slice_equal(buf_slice(&out), "m{l=\"a\\\"b\\\\c\\nd\te\xff{}\"} 1\n");
+    assert_slice_equal(
+        buf_slice(&out),
+        "m{l=\"a\\\"b\\\\c\\nd\\\\x09e\\\\xff\\\\x1b\\\\xc2\\\\x9b\xc3\xa9{}\"} 1\n");
     buf_free(&out);
 }
 

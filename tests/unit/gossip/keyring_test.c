@@ -47,6 +47,32 @@ static void test_file(void **state)
     assert_int_equal(k.count, 1);
 }
 
+/* Clusters with one key file; the derivation without a name is that of builds from before. */
+static void test_the_name_of_a_cluster_is_part_of_its_keys(void **state)
+{
+    (void)state;
+    struct gossip_keyring plain, blue, green, again;
+    char message[160];
+    assert_int_equal(parse(&plain, "hash " HEX_A "\nkey " HEX_B "\nold " HEX_C, message), ERR_OK);
+    static const uint8_t id[] = {0x3f, 0xbd, 0x6e, 0xe9};
+    assert_memory_equal(plain.keys[0].id, id, sizeof id);
+    blue = green = again = plain;
+    gossip_keyring_cluster(&again, SLICE(""));
+    assert_memory_equal(&again, &plain, sizeof again);
+    gossip_keyring_cluster(&blue, SLICE("blue"));
+    gossip_keyring_cluster(&green, SLICE("green"));
+    gossip_keyring_cluster(&again, SLICE("blue"));
+    assert_memory_equal(&again, &blue, sizeof again);
+    for (unsigned i = 0; i < plain.count; i++) {
+        assert_memory_not_equal(blue.keys[i].psk, plain.keys[i].psk, GOSSIP_KEY_BYTES);
+        assert_memory_not_equal(blue.keys[i].psk, green.keys[i].psk, GOSSIP_KEY_BYTES);
+        assert_memory_not_equal(blue.keys[i].id, plain.keys[i].id, GOSSIP_KEY_ID_BYTES);
+        assert_memory_not_equal(blue.keys[i].id, green.keys[i].id, GOSSIP_KEY_ID_BYTES);
+        assert_memory_equal(blue.keys[i].id, green.keys[i].id, GOSSIP_KEY_ID_KEY);
+    }
+    assert_memory_equal(blue.hash, plain.hash, GOSSIP_KEY_BYTES);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -137,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_the_name_of_a_cluster_is_part_of_its_keys),
         cmocka_unit_test(test_no_key_in_messages),
         cmocka_unit_test(test_derived),
         cmocka_unit_test(test_format),

@@ -1,0 +1,27 @@
+/* Replicas whose address means something else on another machine: loopback (127.0.0.1, ::1,
+ * localhost), link-local, and "all addresses". Routers that do not all share one machine call them
+ * ADDRESS@ROUTER: "127.0.0.1:8000@router-1:7490". All of them list such a name, and that router
+ * alone uses it. A rank stands behind: "127.0.0.1:8000@router-1:7490@3".
+ */
+#ifndef NODE_REPLICA_LOCAL_H
+#define NODE_REPLICA_LOCAL_H
+
+#include <stdbool.h>
+
+#include "base/slice.h"
+#include "node/replica/limits.h"
+
+struct node_local_name {
+    struct slice address; /* HOST:PORT or https://HOST:PORT; borrowed from the name, as is */
+    struct slice owner;   /* the router; empty: none is said */
+};
+
+/* Takes a name apart, rank or not. Returns whether its address is local. */
+bool node_local_name_parse(struct slice name, struct node_local_name *out);
+/* Whether a router may be called so, as far as its bytes go. */
+bool node_local_owner_good(struct slice owner);
+/* The name of a local replica of that router: `out` has NODE_NAME_MAX bytes. A router that is called
+ * like the number of a rank gets a dot behind. Empty: it would be too long. */
+struct slice node_local_name_write(struct slice address, struct slice owner, char *out);
+
+#endif

@@ -1,0 +1,46 @@
+/* Replicas on this machine's loopback or link, as routers of several machines call them
+ * (node/replica/local.h). While all routers are on the loopback of one machine they share them as
+ * any other. Once a router was met elsewhere that is over, for good. */
+#include "node/replica/local.h"
+#include "base/check.h"
+#include "base/err.h"
+#include "node/cluster/replication.h"
+#include "node/replica/rank.h"
+#include "node/route/router_internal.h"
+
+static struct slice own_name(const struct node_router *r)
+{
+    return slice_of_cstr(r->config.name ? r->config.name : "");
+}
+
+struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out)
+{
+    struct node_local_name local;
+    struct node_rank_name rank;
+    bool plain = node_local_name_parse(name, &local) && local.owner.len == 0;
+    if (!r->apart || !plain || node_rank_name_parse(name, &rank))
+        return name;
+    struct slice shared = node_local_name_write(name, own_name(r), out);
+    return shared.len > 0 ? shared : name;
+}
+
+struct slice node_router_source_name(const struct node_router *r, struct slice name)
+{
+    char text[NODE_NAME_MAX];
+    struct node_local_name local;
+    struct node_rank_name rank;
+    if (!node_local_name_parse(name, &local) || local.owner.len == 0 ||
+        node_rank_name_parse(name, &rank))
+        return name;
+    struct slice own = node_local_name_write(local.address, own_name(r), text);
+    return slice_equal(own, name) ? local.address : name;
+}
+
+bool node_router_is_own(const struct node_router *r, const struct node_local_name *local,
+                        struct slice name)
+{
+    char text[NODE_NAME_MAX];
+    struct node_rank_name rank;
+    struct slice own = node_local_name_write(local->address, own_name(r), text);
+    return slice_equal(own, node_rank_name_parse(name, &rank) ? rank.address : name);
+}
