@@ -314,6 +314,7 @@ void shell_config(struct shell *shell, struct node_config *config)
                                       .write = tcp_write,
                                       .queue = tcp_queue,
                                       .read = tcp_read,
+                                      .round_trip_us = tcp_round_trip_us,
                                       .finish = tcp_finish,
                                       .close = tcp_close};
     config->proxy.net = &shell->net;

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "node/access/access_internal.h"
+#include "node/route/router_internal.h"
 
 static void escape(struct buf *out, struct slice bytes, size_t max)
 {
@@ -93,4 +95,41 @@ void proxy_trace_log_end(char out[128], struct slice event, struct slice line)
         write_end(out, line);
     else if (replicas.len > 0)
         (void)snprintf(out, 128, " replicas=%.*s", SLICE_ARG(replicas));
+}
+
+void proxy_trace_outcomes(struct buf *out, const struct node_router *router)
+{
+    static const char *const names[NODE_OUTCOMES] = {[NODE_OUTCOME_OK] = "ok",
+                                                     [NODE_OUTCOME_CLIENT_GONE] = "client gone",
+                                                     [NODE_OUTCOME_ENGINE_BUSY] = "busy",
+                                                     [NODE_OUTCOME_ENGINE_ERROR] = "error",
+                                                     [NODE_OUTCOME_CONNECT_FAILED] =
+                                                         "connect failed",
+                                                     [NODE_OUTCOME_BROKEN] = "broken",
+                                                     [NODE_OUTCOME_IN_DOUBT] = "in doubt",
+                                                     [NODE_OUTCOME_SLOW] = "slow",
+                                                     [NODE_OUTCOME_NOT_SENT] = "not sent",
+                                                     [NODE_OUTCOME_REJECTED] = "rejected",
+                                                     [NODE_OUTCOME_STALLED] = "stalled"};
+    for (unsigned i = 0; i < node_router_replica_count(router); i++) {
+        const struct node_replica *k = node_router_replica_at(router, i);
+        CHECK(buf_printf(out, "%u:", i + 1) == 0);
+        for (unsigned n = 0; n < NODE_OUTCOMES; n++) {
+            if (k->outcomes[n] > 0)
+                CHECK(buf_printf(out, " %s %llu", names[n], (unsigned long long)k->outcomes[n]) ==
+                      0);
+        }
+        CHECK(buf_append_char(out, '\n') == 0);
+    }
+}
+
+void proxy_trace_tokens(struct buf *out, const struct access *access)
+{
+    const struct access_table *t = access->table;
+    for (unsigned i = 0; i < t->keys_count; i++) {
+        const struct access_use *u = t->keys[i]->use;
+        CHECK(buf_printf(out, "%s: prompt %llu, completion %llu\n", u->name,
+                         (unsigned long long)u->prompt_tokens,
+                         (unsigned long long)u->completion_tokens) == 0);
+    }
 }

@@ -3,6 +3,8 @@
 #define TESTS_LIB_PROXY_TRACE_H
 
 #include "base/buf.h"
+#include "node/access/access.h"
+#include "node/route/router.h"
 
 /* Bytes that were written: a head by its first line and what frames the message, a body as it is,
  * the start of it if it is long. What is no printable ASCII is \r, \n, \" or \xHH. */
@@ -11,5 +13,10 @@ void proxy_trace_message(struct buf *out, struct slice bytes);
 /* Of a line of the log, what a trace shows behind the name of its event: how a request ended and
  * why, if badly; the replicas that died. Else empty. */
 void proxy_trace_log_end(char out[128], struct slice event, struct slice line);
+
+/* A line for each replica: how the work there ended. */
+void proxy_trace_outcomes(struct buf *out, const struct node_router *router);
+/* A line for each key of a client: the tokens that count for it. */
+void proxy_trace_tokens(struct buf *out, const struct access *access);
 
 #endif

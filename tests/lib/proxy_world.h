@@ -59,7 +59,8 @@ struct proxy_world {
     struct log log;
     struct net_actions net;
     uint64_t now_ms;
-    struct buf trace; /* of actions, one line each, since the test last cleared it */
+    uint64_t round_trip_us; /* as TCP measures it to all peers */
+    struct buf trace;       /* of actions, one line each, since the test last cleared it */
     bool traced;
     unsigned settled; /* times that all was done that an event led to */
     bool names;
@@ -110,7 +111,7 @@ void proxy_world_stop(struct proxy_world *w);
 void proxy_world_key(struct proxy_world *w, struct slice key);
 /* An operator adds a replica (the next one, or one that was removed) or removes it. */
 void proxy_world_wish(struct proxy_world *w, unsigned replica, bool present);
-/* The look-up of a replica's name ends. */
-void proxy_world_resolve(struct proxy_world *w, unsigned replica, unsigned count);
+/* Delivers what has come due, and checks the invariants. */
+void proxy_world_settle(struct proxy_world *w);
 
 #endif

@@ -88,3 +88,22 @@ void pool_address_failed(struct pool *pool, unsigned address)
     if (address == pool->address_at && pool->address_count > 0)
         pool->address_at = (address + 1) % pool->address_count;
 }
+
+void pool_answered(struct pool *pool, uint64_t ms)
+{
+    uint64_t least = ms > 0 ? ms : 1; /* 0 says that there is none */
+    uint64_t kept = least < POOL_ANSWER_MS_MAX ? least : POOL_ANSWER_MS_MAX;
+    pool->answered_ms[pool->answered_at] = (uint16_t)kept;
+    pool->answered_at = (pool->answered_at + 1) % POOL_ANSWERS;
+}
+
+uint64_t pool_round_trip_ms(const struct pool *pool)
+{
+    uint64_t least = 0;
+    for (unsigned i = 0; i < POOL_ANSWERS; i++) {
+        uint64_t ms = pool->answered_ms[i];
+        if (ms > 0 && (least == 0 || ms < least))
+            least = ms;
+    }
+    return least;
+}

@@ -8,6 +8,13 @@
 
 struct upstream;
 
+enum {
+    /* The quickest of so many answers to probes, which come about once a second each, is about a
+     * round trip: a few are slow because the engine is busy, all are if the way is long. */
+    POOL_ANSWERS = 8,
+    POOL_ANSWER_MS_MAX = 500, /* no way to an engine is longer: it is slow to answer */
+};
+
 /* The last time that connections to a replica ended under requests without a token
  * (node/proxy/exchange/suspect.h). */
 struct pool_death {
@@ -36,6 +43,9 @@ struct pool {
     struct upstream *idle;
     unsigned open_count;
     unsigned fetches; /* questions under way (node/proxy/engine/fetch.h) */
+    /* How long the last answers to probes took to begin; 0: fewer have come. */
+    uint16_t answered_ms[POOL_ANSWERS];
+    unsigned answered_at; /* the next one's place */
     /* What shows that the replica lives (node/proxy/guard/watch.h); 0: never. A data-parallel rank,
      * which has no connections of its own, has these but the first. */
     uint64_t heard_ms; /* its last byte, of whatever */
@@ -64,6 +74,11 @@ void pool_resolve(struct pool *pool, uint64_t age_ms);
 /* Opens a connection to the address in use. Errors as net->connect; ERR_UNREACHABLE too while no
  * address is known. */
 MUST_USE int pool_connect(struct pool *pool, struct net_stream **stream);
+/* The answer to a probe began `ms` after the probe was sent. */
+void pool_answered(struct pool *pool, uint64_t ms);
+/* A round trip to the engine itself, by those answers; 0: not known. TCP measures no further than
+ * to what ends its connection, which may be a load balancer, a sidecar or a tunnel. */
+uint64_t pool_round_trip_ms(const struct pool *pool);
 /* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
 void pool_address_failed(struct pool *pool, unsigned address);
 

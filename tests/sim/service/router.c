@@ -104,6 +104,11 @@ static void do_read(struct net_stream *stream, bool on)
     service_end_read(e, on);
 }
 
+static uint64_t do_round_trip_us(struct net_stream *stream)
+{
+    return service_end_round_trip_us(end_of(stream));
+}
+
 static void do_finish(struct net_stream *stream)
 {
     service_end_finish(end_of(stream));
@@ -398,6 +403,7 @@ void service_routers_open(struct service *s)
                                       .write = do_write,
                                       .queue = do_queue,
                                       .read = do_read,
+                                      .round_trip_us = do_round_trip_us,
                                       .finish = do_finish,
                                       .close = do_close};
         node_config_of(&n->config, &s->routers[0].options);

@@ -17,6 +17,7 @@
  *   the name of 1 has N addresses                the look-up of its name ends
  *   replica 1 goes | replica 3 comes             by an operator
  *   wait MS | the process stands still MS | drain | the port closes | the node stops
+ *   a round trip takes MS                        as TCP measures it
  *   the key becomes KEY | no retry is left      the budget is empty now
  *   counters                                     those that are not 0
  *   outcomes                                     the same, of the work at each replica
@@ -35,11 +36,10 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "http/chunked.h"
-#include "node/access/access_internal.h"
 #include "node/proxy/proxy_internal.h"
-#include "node/route/router_internal.h"
 #include "tests/lib/files.h"
-#include "tests/lib/proxy_world.h"
+#include "tests/lib/proxy_hosts.h"
+#include "tests/lib/proxy_trace.h"
 
 enum { SETTINGS_MAX = 16, STORIES_MAX = 512 };
 static const char folder[] = "tests/unit/proxy/stories";
@@ -317,6 +317,7 @@ static void show_counters(struct proxy_world *w)
         {"upstream time-outs", t->upstream_timeouts},
         {"upstream broken", t->upstream_broken},
         {"upstream reused", t->upstream_reused},
+        {"upstream stale", t->upstream_stale},
         {"upstream full", t->upstream_full},
         {"probes too large", t->probes_too_large},
         {"backpressure", t->backpressure},
@@ -333,43 +334,6 @@ static void show_counters(struct proxy_world *w)
     CHECK(buf_append_cstr(&w->trace, before[0] == '\0' ? "none\n" : "\n") == 0);
 }
 
-static void show_outcomes(struct proxy_world *w)
-{
-    static const char *const names[NODE_OUTCOMES] = {[NODE_OUTCOME_OK] = "ok",
-                                                     [NODE_OUTCOME_CLIENT_GONE] = "client gone",
-                                                     [NODE_OUTCOME_ENGINE_BUSY] = "busy",
-                                                     [NODE_OUTCOME_ENGINE_ERROR] = "error",
-                                                     [NODE_OUTCOME_CONNECT_FAILED] =
-                                                         "connect failed",
-                                                     [NODE_OUTCOME_BROKEN] = "broken",
-                                                     [NODE_OUTCOME_IN_DOUBT] = "in doubt",
-                                                     [NODE_OUTCOME_SLOW] = "slow",
-                                                     [NODE_OUTCOME_NOT_SENT] = "not sent",
-                                                     [NODE_OUTCOME_REJECTED] = "rejected",
-                                                     [NODE_OUTCOME_STALLED] = "stalled"};
-    for (unsigned i = 0; i < node_router_replica_count(w->node->router); i++) {
-        const struct node_replica *k = node_router_replica_at(w->node->router, i);
-        CHECK(buf_printf(&w->trace, "%u:", i + 1) == 0);
-        for (unsigned n = 0; n < NODE_OUTCOMES; n++) {
-            if (k->outcomes[n] > 0)
-                CHECK(buf_printf(&w->trace, " %s %llu", names[n],
-                                 (unsigned long long)k->outcomes[n]) == 0);
-        }
-        CHECK(buf_append_char(&w->trace, '\n') == 0);
-    }
-}
-
-static void show_tokens(struct proxy_world *w)
-{
-    const struct access_table *t = w->access->table;
-    for (unsigned i = 0; i < t->keys_count; i++) {
-        const struct access_use *u = t->keys[i]->use;
-        CHECK(buf_printf(&w->trace, "%s: prompt %llu, completion %llu\n", u->name,
-                         (unsigned long long)u->prompt_tokens,
-                         (unsigned long long)u->completion_tokens) == 0);
-    }
-}
-
 /* "goes", "comes"; or how many addresses a name has. False: it is neither. */
 static bool replica_event(struct story *s, struct slice line)
 {
@@ -382,7 +346,7 @@ static bool replica_event(struct story *s, struct slice line)
     unsigned replica = (unsigned)number(word(&rest)) - 1;
     struct slice verb = word(&rest);
     if (name)
-        proxy_world_resolve(s->world, replica, (unsigned)number(word(&rest)));
+        proxy_hosts_resolved(s->world, replica, (unsigned)number(word(&rest)));
     else
         proxy_world_wish(s->world, replica, slice_equal(verb, SLICE("comes")));
     return true;
@@ -410,9 +374,9 @@ static bool world_event(struct story *s, struct slice line)
     else if (slice_equal(line, SLICE("counters")))
         show_counters(w);
     else if (slice_equal(line, SLICE("outcomes")))
-        show_outcomes(w);
+        proxy_trace_outcomes(&w->trace, w->node->router);
     else if (slice_equal(line, SLICE("tokens")))
-        show_tokens(w);
+        proxy_trace_tokens(&w->trace, w->access);
     else if (slice_equal(line, SLICE("no retry is left")))
         w->proxy->exchanges.budget.level = 0;
     else if (slice_equal(line, SLICE("the next connect fails")))
@@ -423,6 +387,8 @@ static bool world_event(struct story *s, struct slice line)
         w->connect_error = ERR_FULL;
     else if (after(line, "wait ", &rest))
         proxy_world_wait(w, number(rest));
+    else if (after(line, "a round trip takes ", &rest))
+        w->round_trip_us = number(rest) * 1000;
     else if (after(line, "the process stands still ", &rest))
         proxy_world_stand_still(w, number(rest));
     else if (after(line, "the key becomes ", &rest))
