@@ -10,6 +10,8 @@ struct world_host {
     struct proxy_world *world;
     unsigned replica;
     bool resolving;
+    unsigned count; /* of the addresses that the proxy knows */
+    unsigned addresses[NET_ADDRESSES_MAX];
 };
 
 int proxy_hosts_open(void *context, const struct node_address *address, struct net_host **out,
@@ -24,13 +26,13 @@ int proxy_hosts_open(void *context, const struct node_address *address, struct n
     CHECK(h->replica < WORLD_REPLICAS_MAX);
     w->hosts[h->replica] = h;
     *out = &h->host;
-    *count = strncmp(address->host, "engine", 6) != 0;
+    h->count = *count = strncmp(address->host, "engine", 6) != 0;
+    h->addresses[0] = 1;
     return 0;
 }
 
-bool proxy_hosts_resolve(struct net_host *host, unsigned used)
+bool proxy_hosts_resolve(struct net_host *host)
 {
-    (void)used;
     struct world_host *h = CONTAINER_OF(host, struct world_host, host);
     CHECK(!h->resolving);
     h->resolving = true;
@@ -51,12 +53,37 @@ unsigned proxy_hosts_replica(const struct net_host *host)
     return CONTAINER_OF(host, const struct world_host, host)->replica;
 }
 
-void proxy_hosts_resolved(struct proxy_world *w, unsigned replica, unsigned count)
+unsigned proxy_hosts_address(const struct net_host *host, unsigned address)
+{
+    const struct world_host *h = CONTAINER_OF(host, const struct world_host, host);
+    CHECK(address < h->count);
+    return h->addresses[address];
+}
+
+static uint8_t number_before(const struct world_host *h, unsigned address)
+{
+    unsigned i = 0;
+    while (i < h->count && h->addresses[i] != address)
+        i++;
+    return i < h->count ? (uint8_t)i : NET_ADDRESS_NEW;
+}
+
+void proxy_hosts_resolved(struct proxy_world *w, unsigned replica, const unsigned *addresses,
+                          unsigned count, bool more)
 {
     struct world_host *h = w->hosts[replica];
     if (h == NULL || !h->resolving)
         return;
-    h->resolving = false;
-    h->host.resolved(h->host.owner, count, 0, count == 0 ? "no such name" : NULL, w->now_ms);
+    CHECK(count <= NET_ADDRESSES_MAX);
+    struct net_found found = {
+        .count = count, .error = count == 0 ? "no such name" : NULL, .more = more};
+    for (unsigned i = 0; i < count; i++)
+        found.before[i] = number_before(h, addresses[i]);
+    if (count > 0) {
+        memcpy(h->addresses, addresses, count * sizeof addresses[0]);
+        h->count = count;
+    }
+    h->resolving = more;
+    h->host.resolved(h->host.owner, &found, w->now_ms);
     proxy_world_settle(w);
 }

@@ -110,7 +110,7 @@ static int do_connect(void *context, struct net_host *host, unsigned address,
                       struct net_stream **out)
 {
     struct proxy_world *w = context;
-    CHECK(address < NET_ADDRESSES_MAX);
+    unsigned at = proxy_hosts_address(host, address);
     unsigned replica = proxy_hosts_replica(host);
     CHECK(replica < WORLD_REPLICAS_MAX);
     int err = w->connect_error;
@@ -125,7 +125,7 @@ static int do_connect(void *context, struct net_host *host, unsigned address,
     wire->replica = (int)replica;
     wire->connecting = true;
     *out = &wire->stream;
-    NOTE(w, address > 0 ? "connect %s at address %u\n" : "connect %s\n", wire->name, address + 1);
+    NOTE(w, at > 1 ? "connect %s at address %u\n" : "connect %s\n", wire->name, at);
     return 0;
 }
 

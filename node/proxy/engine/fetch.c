@@ -20,7 +20,7 @@ struct fetch_connection {
     struct buf body;     /* unchunked */
     bool connected;
     uint64_t sent_ms; /* the question */
-    unsigned address; /* of the pool's */
+    uint32_t address; /* of the pool's */
     bool in_body;
     bool keep_alive;
     unsigned status;
@@ -310,7 +310,7 @@ static void connect_now(struct fetch *f)
     struct fetch_connection *c = f->connection;
     c->proxy = f->pool->proxy;
     c->fetch = f;
-    c->address = f->pool->address_at;
+    c->address = pool_address(f->pool);
     f->refused = false;
     buf_init(&c->in, FETCH_BODY_MAX);
     buf_init(&c->body, FETCH_BODY_MAX);
@@ -376,6 +376,8 @@ void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned 
     f->addresses = 0;
     f->failed = 0;
     f->refused = false;
+    if (f->connection != NULL && !pool_has_address(f->pool, f->connection->address))
+        drop(f);
     bool fresh = f->connection == NULL;
     f->reused = !fresh;
     if (fresh)

@@ -35,7 +35,9 @@ struct pool {
     char *authority;        /* owned: under which requests ask, "HOST[:PORT]" (RFC 9110, 7.2) */
     unsigned address_count; /* 0: not looked up yet */
     unsigned address_at;    /* the one to connect to: moves on when connecting to it fails */
-    bool is_name;           /* needs to be looked up */
+    uint32_t address_ids[NET_ADDRESSES_MAX]; /* of these addresses; no other one ever had it */
+    uint32_t address_last_id;
+    bool is_name; /* needs to be looked up */
     bool resolving;
     uint64_t resolved_ms;
     struct upstream *all;
@@ -79,7 +81,16 @@ void pool_answered(struct pool *pool, uint64_t ms);
 /* A round trip to the engine itself, by those answers; 0: not known. TCP measures no further than
  * to what ends its connection, which may be a load balancer, a sidecar or a tunnel. */
 uint64_t pool_round_trip_ms(const struct pool *pool);
+/* The address that pool_connect() connects to. */
+static inline uint32_t pool_address(const struct pool *pool)
+{
+    return pool->address_ids[pool->address_at];
+}
+
+/* Whether the name still has that address. A connection to one that it has no more ends with its
+ * request: another engine is there now, or none. */
+bool pool_has_address(const struct pool *pool, uint32_t address);
 /* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
-void pool_address_failed(struct pool *pool, unsigned address);
+void pool_address_failed(struct pool *pool, uint32_t address);
 
 #endif

@@ -52,13 +52,17 @@ static void leave_pool(struct upstream *u)
         u->pool->idle = u->next;
     if (u->next != NULL)
         u->next->prev = u->prev;
-    u->next = NULL;
-    u->prev = NULL;
+    u->next = u->prev = NULL;
 }
 
-/* Whether the engine that ends it now, or says 408, may have done so before the request came there.
- * Until the request is sent whole its first byte counts, which finds the connection closed. The
- * network is asked only if it is later than any idle close near by. */
+static void close_idle(struct upstream *u)
+{
+    leave_pool(u);
+    close_connection(u);
+}
+
+/* Whether the engine that ends it now, or says 408, may not have had the request yet. Until that is
+ * sent whole its first byte counts, which finds the connection closed. */
 static bool is_stale(const struct upstream *u)
 {
     if (!u->reused)
@@ -66,8 +70,7 @@ static bool is_stale(const struct upstream *u)
     uint64_t age_ms = u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
     if (age_ms <= UPSTREAM_STALE_MS || age_ms <= UPSTREAM_STALE_TRIPS * pool_round_trip_ms(u->pool))
         return true;
-    uint64_t round_trip_us = u->proxy->config.net->round_trip_us(u->stream);
-    return age_ms * 1000 <= UPSTREAM_STALE_TRIPS * round_trip_us;
+    return age_ms * 1000 <= UPSTREAM_STALE_TRIPS * u->proxy->config.net->round_trip_us(u->stream);
 }
 
 enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure failure)
@@ -96,11 +99,8 @@ void upstream_abort(struct upstream *u)
 
 void upstream_flush_pool(struct pool *pool)
 {
-    while (pool->idle != NULL) {
-        struct upstream *u = pool->idle;
-        leave_pool(u);
-        close_connection(u);
-    }
+    while (pool->idle != NULL)
+        close_idle(pool->idle);
 }
 
 /* --- opening -------------------------------------------------------------------------------- */
@@ -128,11 +128,8 @@ static int open_connection(struct pool *pool, struct upstream **out)
 {
     struct proxy *p = pool->proxy;
     uint64_t max = p->config.options->upstream_connections_max;
-    if (pool->open_count >= max && pool->idle != NULL) { /* what waits makes room */
-        struct upstream *idle = pool->idle;
-        leave_pool(idle);
-        close_connection(idle);
-    }
+    if (pool->open_count >= max && pool->idle != NULL) /* what waits makes room */
+        close_idle(pool->idle);
     if (pool->open_count >= max) {
         p->stats.upstream_full++;
         return ERR_FULL;
@@ -140,7 +137,7 @@ static int open_connection(struct pool *pool, struct upstream **out)
     struct upstream *u = calloc(1, sizeof *u);
     if (u == NULL)
         return ERR_NOMEM;
-    u->address = pool->address_at;
+    u->address = pool_address(pool);
     int err = pool_connect(pool, &u->stream);
     if (err != 0) {
         if (err != ERR_FULL)
@@ -157,13 +154,21 @@ static int open_connection(struct pool *pool, struct upstream **out)
     buf_init(&u->in, p->engines.limits.head_bytes_max + PROXY_READ_BYTES);
     pool->open_count++;
     u->all_next = pool->all;
+    pool->all = u;
     if (u->all_next != NULL)
         u->all_next->all_prev = u;
-    pool->all = u;
     p->stats.upstream_connects++;
     proxy_arm(p, PROXY_UPSTREAM_CONNECT, &u->deadline);
     *out = u;
     return 0;
+}
+
+/* One that waits, to an address that the name has; NULL: there is none. */
+static struct upstream *idle_of(struct pool *pool)
+{
+    while (pool->idle != NULL && !pool_has_address(pool, pool->idle->address))
+        close_idle(pool->idle);
+    return pool->idle;
 }
 
 int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_request *request,
@@ -171,7 +176,7 @@ int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_
 {
     if (pool->proxy == NULL)
         return ERR_NOMEM; /* for the pool */
-    struct upstream *u = fresh ? NULL : pool->idle;
+    struct upstream *u = fresh ? NULL : idle_of(pool);
     if (u != NULL) {
         leave_pool(u);
         deadline_clear(&u->deadline);
@@ -287,8 +292,7 @@ static void queue_rest(struct upstream *u)
     u->write_body = body_ref(r->body);
 }
 
-/* A head and a small body leave as one piece: copying them is cheaper than a list for the kernel.
- */
+/* A head and a small body leave as one piece: that costs less than a list for the kernel. */
 static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsigned count,
                            size_t total)
 {
@@ -501,7 +505,8 @@ static void answer_ended(struct upstream *u)
     u->used = true;
     bool keep = u->keep_alive && u->window.len == 0 && u->request_sent && !u->writing &&
                 u->framing != HTTP_BODY_UNTIL_CLOSE && !p->closed &&
-                p->config.options->upstream_keepalive_ms > 0;
+                p->config.options->upstream_keepalive_ms > 0 &&
+                pool_has_address(u->pool, u->address);
     if (!keep) {
         close_connection(u);
         return;

@@ -57,7 +57,7 @@ struct upstream {
     struct proxy *proxy;
     struct net_stream *stream;
     struct pool *pool;
-    unsigned address;      /* of the pool's */
+    uint32_t address;      /* of the pool's */
     struct upstream *next; /* in the pool's idle list */
     struct upstream *prev;
     struct upstream *all_next; /* in the list of all of the pool's connections */

@@ -42,10 +42,9 @@ static int do_open_host(void *context, const struct node_address *address, struc
     return 0;
 }
 
-static bool do_resolve(struct net_host *host, unsigned used)
+static bool do_resolve(struct net_host *host)
 {
     (void)host;
-    (void)used;
     return false;
 }
 

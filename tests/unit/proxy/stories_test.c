@@ -14,7 +14,8 @@
  *   1a sends "BYTES" | 1a ends | 1a breaks       ("1b" is the second connection to replica 1)
  *   1a is deaf                                   writing to it fails; it can be read from
  *   the next connect fails | the next connect is refused | no file is left
- *   the name of 1 has N addresses                the look-up of its name ends
+ *   the name of 1 has N addresses                its look-up ends, found 1 to N
+ *   the name of 1 has the addresses N M [and more]   the same, N and M; more may follow
  *   replica 1 goes | replica 3 comes             by an operator
  *   wait MS | the process stands still MS | drain | the port closes | the node stops
  *   a round trip takes MS                        as TCP measures it
@@ -334,7 +335,23 @@ static void show_counters(struct proxy_world *w)
     CHECK(buf_append_cstr(&w->trace, before[0] == '\0' ? "none\n" : "\n") == 0);
 }
 
-/* "goes", "comes"; or how many addresses a name has. False: it is neither. */
+/* "has 2 addresses" (1 and 2), or "has the addresses 2 3", with "and more" if the look-up goes on. */
+static void find_addresses(struct story *s, unsigned replica, struct slice rest)
+{
+    unsigned at[NET_ADDRESSES_MAX], count = 0;
+    struct slice first = word(&rest);
+    bool listed = slice_equal(first, SLICE("the")), more = slice_ends_with(rest, SLICE("and more"));
+    if (listed)
+        (void)word(&rest);
+    while (listed ? rest.len > 0 && rest.at[0] != 'a' : count < number(first)) {
+        assert_true(count < NET_ADDRESSES_MAX);
+        at[count] = listed ? (unsigned)number(word(&rest)) : count + 1;
+        count++;
+    }
+    proxy_hosts_resolved(s->world, replica, at, count, more);
+}
+
+/* "goes", "comes"; or which addresses a name has. False: it is neither. */
 static bool replica_event(struct story *s, struct slice line)
 {
     struct slice rest = line, first = word(&rest);
@@ -346,7 +363,7 @@ static bool replica_event(struct story *s, struct slice line)
     unsigned replica = (unsigned)number(word(&rest)) - 1;
     struct slice verb = word(&rest);
     if (name)
-        proxy_hosts_resolved(s->world, replica, (unsigned)number(word(&rest)));
+        find_addresses(s, replica, rest);
     else
         proxy_world_wish(s->world, replica, slice_equal(verb, SLICE("comes")));
     return true;
