@@ -21,8 +21,8 @@ struct watched {
     ares_socket_t fd;
 };
 
-/* c-ares with the servers of one state of resolv.conf. One that is not the latest goes when its last
- * question has ended. Frees itself when its timer is closed. */
+/* c-ares with the servers of one state of resolv.conf. One that is not the latest goes when its
+ * last question has ended. Frees itself when its timer is closed. */
 struct channel {
     struct dns *dns;
     ares_channel ares;
@@ -419,8 +419,9 @@ static void on_hosts(void *context, int status, int timeouts, struct ares_addrin
         ares_freeaddrinfo(found);
 }
 
-/* Whether the file of hosts has the name: then it is answered. c-ares comes back at once. It is asked
- * for both kinds: of IPv6 alone it leaks (1.18), and a name with an address there is not for DNS. */
+/* Whether the file of hosts has the name: then it is answered. c-ares comes back at once. It is
+ * asked for both kinds: of IPv6 alone it leaks (1.18), and a name with an address there is not for
+ * DNS. */
 static bool is_in_hosts(struct dns_question *q, const char *name)
 {
     struct ares_addrinfo *found = NULL;

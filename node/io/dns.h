@@ -1,11 +1,11 @@
-/* DNS by c-ares, in the loop: addresses of names, and SRV records. All questions are under way at the
- * same time, each with time-outs of its own: none waits for another's answer, and the end waits for
- * none.
+/* DNS by c-ares, in the loop: addresses of names, and SRV records. All questions are under way at
+ * the same time, each with timeouts of its own: none waits for another's answer, and the end waits
+ * for none.
  *
- * /etc/hosts is asked first. If it has the name, in whatever kind of address, nobody else is asked:
- * so does the system. Else /etc/resolv.conf says which servers and search domains, unless servers are
- * given. A resolv.conf that has changed counts from the next question on; what is under way ends
- * where it began.
+ * /etc/hosts is asked first. If it has the name, in whatever kind of address, nobody else is
+ * asked: so does the system. Else /etc/resolv.conf says which servers and search domains, unless
+ * servers are given. A resolv.conf that has changed counts from the next question on; what is
+ * under way ends where it began.
  *
  * The only file that knows c-ares is dns.c. No answer comes from within a question.
  */
@@ -39,8 +39,8 @@ struct dns_service {
 };
 
 /* `why` says what failed, and `found` has `count` elements, borrowed for the call. `full` is the
- * name that has the addresses, with the search domain that was added; NULL: none has, or the file of
- * hosts. Not called any more once dns_stop() has begun. */
+ * name that has the addresses, with the search domain that was added; NULL: none has, or the file
+ * of hosts. Not called any more once dns_stop() has begun. */
 typedef void (*dns_addresses_done)(void *context, enum dns_status status, const char *why,
                                    const char *full, const struct dns_address *found,
                                    unsigned count);
@@ -54,8 +54,8 @@ struct dns_question;
 /* `servers`: IP[:PORT] each; none: those of the system. ERR_NOMEM; ERR_SYNTAX for servers that
  * c-ares does not take. */
 MUST_USE int dns_open(struct dns **out, uv_loop_t *loop, const struct node_strings *servers);
-/* The IPv4 (`v6`: the IPv6) addresses of a name. One that ends in a dot is looked up as it is. NULL:
- * no memory, and `done` is not called. */
+/* The IPv4 (`v6`: the IPv6) addresses of a name. One that ends in a dot is looked up as it is.
+ * NULL: no memory, and `done` is not called. */
 MUST_USE struct dns_question *dns_addresses(struct dns *dns, const char *name, bool v6,
                                             dns_addresses_done done, void *context);
 /* The name under which to ask for IPv6 when the addresses of IPv4 were found under `full`: search

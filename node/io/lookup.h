@@ -1,6 +1,6 @@
-/* One look-up of one name: its IPv4 addresses, and then its IPv6 addresses under the full name that IPv4
- * was found under (node/io/dns.h). They are told as they come: a server that is silent for IPv6 costs a
- * name with IPv4 nothing.
+/* One look-up of one name: its IPv4 addresses, and then its IPv6 addresses under the full name
+ * that IPv4 was found under (node/io/dns.h). They are reported as they come: a server that is
+ * silent for IPv6 costs a name with IPv4 nothing.
  *
  * A kind that nobody answered for is as it was. If neither kind was found, both are.
  */

@@ -1,4 +1,5 @@
-/* Names of hosts and their addresses for the proxy (node/proxy/net.h), by DNS (node/io/lookup.h). */
+/* Names of hosts and their addresses for the proxy (node/proxy/net.h), by DNS (node/io/lookup.h).
+ */
 #ifndef NODE_IO_NAMES_H
 #define NODE_IO_NAMES_H
 

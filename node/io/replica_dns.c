@@ -230,8 +230,8 @@ static void on_v6(void *context, enum dns_status status, const char *why, const 
     ask_more(h->name);
 }
 
-/* IPv6 is asked of the name that was found. Where nobody answers for IPv4 it is asked all the same: some servers fail for the kind
- * that they have none of. */
+/* IPv6 is asked of the name that was found. Where nobody answers for IPv4 it is asked all the
+ * same: some servers fail for the kind that they have none of. */
 static void on_v4(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {

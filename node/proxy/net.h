@@ -2,7 +2,8 @@
  * down.
  *
  *   events    connected, received, ended, written, closed, resolved
- *   actions   connect, write, queue, read, finish, close, round_trip, open_host, resolve, close_host
+ *   actions   connect, write, queue, read, finish, close, round_trip_us; open_host, resolve,
+ *             close_host
  *
  * node/io/tcp.c and node/io/names.c implement it with libuv, tests and simulations in virtual time.
  * One rule makes the proxy a one-way street: no event is delivered from within an action. So
@@ -98,8 +99,8 @@ struct net_actions {
     int (*queue)(struct net_stream *stream, const struct slice *pieces, unsigned count);
     /* Begins or ends receiving. */
     void (*read)(struct net_stream *stream, bool on);
-    /* The time from here to the peer and back, in microseconds, as TCP measures it (RFC 6298, SRTT);
-     * 0: not known. It costs a system call. */
+    /* The time from here to the peer and back, in microseconds, as TCP measures it (RFC 6298,
+     * SRTT); 0: not known. It costs a system call. */
     uint64_t (*round_trip_us)(struct net_stream *stream);
     /* Says that no more will be written (FIN), behind what is queued. */
     void (*finish)(struct net_stream *stream);

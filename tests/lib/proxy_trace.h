@@ -3,8 +3,7 @@
 #define TESTS_LIB_PROXY_TRACE_H
 
 #include "base/buf.h"
-#include "node/access/access.h"
-#include "node/route/router.h"
+#include "node/proxy/stats.h"
 
 /* Bytes that were written: a head by its first line and what frames the message, a body as it is,
  * the start of it if it is long. What is no printable ASCII is \r, \n, \" or \xHH. */
@@ -14,9 +13,7 @@ void proxy_trace_message(struct buf *out, struct slice bytes);
  * why, if badly; the replicas that died. Else empty. */
 void proxy_trace_log_end(char out[128], struct slice event, struct slice line);
 
-/* A line for each replica: how the work there ended. */
-void proxy_trace_outcomes(struct buf *out, const struct node_router *router);
-/* A line for each key of a client: the tokens that count for it. */
-void proxy_trace_tokens(struct buf *out, const struct access *access);
+/* A line of the counters that are not 0. */
+void proxy_trace_counters(struct buf *out, const struct proxy_stats *t);
 
 #endif

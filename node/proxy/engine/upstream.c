@@ -456,8 +456,8 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
     u->framing = head->framing;
     u->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
     out->stale = head->status == 408 && is_stale(u);
-    /* A 408 is of a connection that is about to be closed (RFC 9110, 15.5.9). If nobody asked for it
-     * and the connection stayed, the next answer would be taken for that to another request. */
+    /* A 408 is of a connection that is about to be closed (RFC 9110, 15.5.9). If nobody asked for
+     * it and the connection stayed, the next answer would be taken for that to another request. */
     u->keep_alive = head->keep_alive && head->status != 408;
     u->ends_apart = http_head_has(head, HTTP_CONTENT_ENCODING);
     http_chunked_init(&u->chunked);

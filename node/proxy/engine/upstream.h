@@ -22,9 +22,9 @@
 struct exchange;
 
 enum {
-    /* So long after its request went out, what breaks was working on it: UPSTREAM_STALE_MS, which is
-     * a round trip within a continent and a busy loop, or UPSTREAM_STALE_TRIPS, if that is more. One
-     * round trip is what it takes, the other is for what TCP sends again, or late. */
+    /* So long after its request went out, what breaks was working on it: UPSTREAM_STALE_MS, which
+     * is a round trip within a continent and a busy loop, or UPSTREAM_STALE_TRIPS, if that is
+     * more. One round trip is what it takes, the other is for what TCP sends again, or late. */
     UPSTREAM_STALE_MS = 100,
     UPSTREAM_STALE_TRIPS = 2,
     /* An idle connection that closes sooner than this is a sign that the process ends: servers keep
