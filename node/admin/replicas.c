@@ -234,7 +234,7 @@ static void go_on(struct admin_add *a, uint64_t now)
         take(a, "its name is not known");
     else if (a->x != NULL && now >= a->until_ms)
         take(a, "no answer within two seconds");
-    else if (a->x != NULL && !a->asked && !a->pool.resolving) {
+    else if (a->x != NULL && !a->asked && a->pool.address_count > 0) {
         a->asked = true;
         fetch_get(&a->fetch, SLICE("/health"), (struct slice){0}, 0); /* which no engine protects */
     }

@@ -3,6 +3,7 @@
 #include <ares.h>
 #include <arpa/nameser.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -15,27 +16,47 @@ static const char resolv_conf[] = "/etc/resolv.conf";
 /* A socket of c-ares. Frees itself when its handle is closed. */
 struct watched {
     uv_poll_t poll; /* first */
-    struct dns *dns;
-    struct watched *next; /* of dns->watched */
+    struct channel *channel;
+    struct watched *next; /* of channel->watched */
     ares_socket_t fd;
 };
 
-struct question {
+/* c-ares with the servers of one state of resolv.conf. One that is not the latest goes when its
+ * last question has ended. Frees itself when its timer is closed. */
+struct channel {
     struct dns *dns;
+    ares_channel ares;
+    uv_timer_t timer;
+    struct watched *watched;
+    unsigned open; /* questions */
+    struct channel *next;
+};
+
+struct dns_question {
+    struct dns *dns;
+    struct channel *channel; /* NULL: of the file of hosts, or answered */
     dns_addresses_done addresses;
     dns_services_done services;
-    void *context;
+    void *context; /* both NULL: nobody waits for it */
+    bool v6;
+    /* The answer. */
+    struct dns_question *next; /* of dns->answered */
+    enum dns_status status;
+    const char *why;
+    char *full;  /* owned */
+    void *found; /* owned, `count` elements */
+    unsigned count;
 };
 
 struct dns {
     uv_loop_t *loop;
-    uv_timer_t timer;
-    ares_channel channel;
+    ares_channel hosts;       /* for the file of hosts alone */
+    struct channel *channels; /* the latest first */
+    struct dns_question *answered, **answered_end;
+    uv_timer_t due;     /* for what is answered */
     struct buf servers; /* as c-ares writes them, with its NUL; empty: those of the system */
-    struct watched *watched;
-    unsigned open; /* questions */
     bool stopped;
-    struct stat conf; /* of resolv.conf, as it was read */
+    struct stat conf; /* of resolv.conf, as it was read last */
 };
 
 /* --- sockets and time ------------------------------------------------------------------------ */
@@ -43,35 +64,35 @@ struct dns {
 static void on_timer(uv_timer_t *timer);
 
 /* When c-ares wants to be asked again, if no socket speaks before. */
-static void plan(struct dns *dns)
+static void plan(struct channel *c)
 {
     struct timeval wait;
-    if (dns->stopped)
-        return;
-    if (ares_timeout(dns->channel, NULL, &wait) == NULL) {
-        (void)uv_timer_stop(&dns->timer);
+    if (ares_timeout(c->ares, NULL, &wait) == NULL) {
+        (void)uv_timer_stop(&c->timer);
         return;
     }
     uint64_t ms = (uint64_t)wait.tv_sec * 1000 + (uint64_t)wait.tv_usec / 1000 + 1;
-    (void)uv_timer_start(&dns->timer, on_timer, ms, 0);
+    (void)uv_timer_start(&c->timer, on_timer, ms, 0);
+}
+
+static void process(struct channel *c, ares_socket_t readable, ares_socket_t writable)
+{
+    ares_process_fd(c->ares, readable, writable);
+    plan(c);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct dns *dns = timer->data;
-    ares_process_fd(dns->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-    plan(dns);
+    process(timer->data, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct watched *w = CONTAINER_OF(poll, struct watched, poll);
-    struct dns *dns = w->dns;
     ares_socket_t fd = w->fd; /* it may be closed, and `w` with it, by the first of these */
     bool readable = status < 0 || (events & UV_READABLE) != 0;
     bool writable = status < 0 || (events & UV_WRITABLE) != 0;
-    ares_process_fd(dns->channel, readable ? fd : ARES_SOCKET_BAD, writable ? fd : ARES_SOCKET_BAD);
-    plan(dns);
+    process(w->channel, readable ? fd : ARES_SOCKET_BAD, writable ? fd : ARES_SOCKET_BAD);
 }
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -90,8 +111,8 @@ static void watch_end(struct watched **link)
  * cannot be watched is left to the timer. */
 static void on_socket(void *context, ares_socket_t fd, int readable, int writable)
 {
-    struct dns *dns = context;
-    struct watched **link = &dns->watched;
+    struct channel *c = context;
+    struct watched **link = &c->watched;
     while (*link != NULL && (*link)->fd != fd)
         link = &(*link)->next;
     if (!readable && !writable) {
@@ -101,11 +122,11 @@ static void on_socket(void *context, ares_socket_t fd, int readable, int writabl
     }
     if (*link == NULL) {
         struct watched *w = calloc(1, sizeof *w);
-        if (w == NULL || uv_poll_init(dns->loop, &w->poll, fd) != 0) {
+        if (w == NULL || uv_poll_init(c->dns->loop, &w->poll, fd) != 0) {
             free(w);
             return;
         }
-        w->dns = dns;
+        w->channel = c;
         w->fd = fd;
         *link = w;
     }
@@ -113,45 +134,88 @@ static void on_socket(void *context, ares_socket_t fd, int readable, int writabl
                         on_poll);
 }
 
-/* --- the channel ----------------------------------------------------------------------------- */
+/* --- channels -------------------------------------------------------------------------------- */
 
-static int channel_open(struct dns *dns)
+static int ares_open(struct channel *c)
 {
     struct ares_options options = {
         .flags = 0,
         .timeout = DNS_TIMEOUT_MS,
         .tries = DNS_TRIES,
+        .lookups = (char[]){"b"}, /* DNS alone */
         .sock_state_cb = on_socket,
-        .sock_state_cb_data = dns,
+        .sock_state_cb_data = c,
     };
-    if (stat(resolv_conf, &dns->conf) != 0)
-        dns->conf = (struct stat){0};
-    ares_channel channel;
-    if (ares_init_options(&channel, &options,
-                          ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+    const struct buf *servers = &c->dns->servers;
+    if (ares_init_options(&c->ares, &options,
+                          ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
                               ARES_OPT_SOCK_STATE_CB) != ARES_SUCCESS)
         return ERR_NOMEM;
-    if (dns->servers.len > 0 &&
-        ares_set_servers_ports_csv(channel, dns->servers.at) != ARES_SUCCESS) {
-        ares_destroy(channel);
+    if (servers->len > 0 && ares_set_servers_ports_csv(c->ares, servers->at) != ARES_SUCCESS) {
+        ares_destroy(c->ares);
         return ERR_SYNTAX;
     }
-    dns->channel = channel;
     return ERR_OK;
 }
 
-/* The old channel stays where a new one cannot be had. */
+static int channel_open(struct dns *dns)
+{
+    struct channel *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return ERR_NOMEM;
+    c->dns = dns;
+    if (stat(resolv_conf, &dns->conf) != 0)
+        dns->conf = (struct stat){0};
+    int err = ares_open(c);
+    if (err != ERR_OK) {
+        free(c);
+        return err;
+    }
+    CHECK(uv_timer_init(dns->loop, &c->timer) == 0);
+    c->timer.data = c;
+    c->next = dns->channels;
+    dns->channels = c;
+    return ERR_OK;
+}
+
+static void on_channel_closed(uv_handle_t *handle)
+{
+    free(CONTAINER_OF((uv_timer_t *)handle, struct channel, timer));
+}
+
+/* Its questions end, if it has any. */
+static void channel_close(struct channel **link)
+{
+    struct channel *c = *link;
+    ares_destroy(c->ares); /* closes all sockets */
+    *link = c->next;
+    while (c->watched != NULL)
+        watch_end(&c->watched);
+    uv_close((uv_handle_t *)&c->timer, on_channel_closed);
+}
+
+/* The latest stays in use where a new one cannot be had. */
 static void channel_renew(struct dns *dns)
 {
     struct stat now;
-    if (dns->open > 0 || dns->servers.len > 0 || stat(resolv_conf, &now) != 0 ||
+    for (struct channel **link = &dns->channels->next; *link != NULL;) {
+        if ((*link)->open > 0)
+            link = &(*link)->next;
+        else
+            channel_close(link);
+    }
+    if (dns->servers.len > 0 || stat(resolv_conf, &now) != 0 ||
         (now.st_ino == dns->conf.st_ino && now.st_size == dns->conf.st_size &&
          now.st_mtim.tv_sec == dns->conf.st_mtim.tv_sec &&
          now.st_mtim.tv_nsec == dns->conf.st_mtim.tv_nsec))
         return;
-    ares_channel old = dns->channel;
-    if (channel_open(dns) == ERR_OK)
-        ares_destroy(old);
+    DISCARD(channel_open(dns));
+}
+
+static int hosts_open(ares_channel *out)
+{
+    struct ares_options options = {.lookups = (char[]){"f"}};
+    return ares_init_options(out, &options, ARES_OPT_LOOKUPS) == ARES_SUCCESS ? ERR_OK : ERR_NOMEM;
 }
 
 static int servers_write(struct buf *out, const struct node_strings *servers)
@@ -173,18 +237,102 @@ int dns_open(struct dns **out, uv_loop_t *loop, const struct node_strings *serve
     if (dns == NULL)
         return ERR_NOMEM;
     dns->loop = loop;
+    dns->answered_end = &dns->answered;
     int err = servers_write(&dns->servers, servers);
+    if (err == ERR_OK)
+        err = hosts_open(&dns->hosts);
     if (err == ERR_OK)
         err = channel_open(dns);
     if (err != ERR_OK) {
+        if (dns->hosts != NULL)
+            ares_destroy(dns->hosts);
         buf_free(&dns->servers);
         free(dns);
         return err;
     }
-    CHECK(uv_timer_init(loop, &dns->timer) == 0);
-    dns->timer.data = dns;
+    CHECK(uv_timer_init(loop, &dns->due) == 0);
+    dns->due.data = dns;
     *out = dns;
     return ERR_OK;
+}
+
+/* --- questions ------------------------------------------------------------------------------- */
+
+static void question_free(struct dns_question *q)
+{
+    free(q->full);
+    free(q->found);
+    free(q);
+}
+
+static void deliver(struct dns_question *q)
+{
+    if (q->addresses != NULL)
+        q->addresses(q->context, q->status, q->why, q->full, q->found, q->count);
+    else if (q->services != NULL)
+        q->services(q->context, q->status, q->why, q->found, q->count);
+    question_free(q);
+}
+
+/* What is asked from within is answered in the next turn of the loop. */
+static void on_due(uv_timer_t *timer)
+{
+    struct dns *dns = timer->data;
+    struct dns_question *q = dns->answered, *next;
+    dns->answered = NULL;
+    dns->answered_end = &dns->answered;
+    for (; q != NULL; q = next) {
+        next = q->next;
+        if (dns->stopped)
+            question_free(q);
+        else
+            deliver(q);
+    }
+}
+
+static void answer(struct dns_question *q, int status, const char *why)
+{
+    struct dns *dns = q->dns;
+    q->status = status == ARES_SUCCESS                               ? DNS_FOUND
+                : status == ARES_ENOTFOUND || status == ARES_ENODATA ? DNS_NONE
+                                                                     : DNS_FAILED;
+    q->why = why;
+    if (q->channel != NULL)
+        q->channel->open--;
+    q->channel = NULL;
+    if (dns->stopped) {
+        question_free(q);
+        return;
+    }
+    *dns->answered_end = q;
+    dns->answered_end = &q->next;
+    (void)uv_timer_start(&dns->due, on_due, 0, 0);
+}
+
+static struct dns_question *question_begin(struct dns *dns, void *context)
+{
+    CHECK(!dns->stopped);
+    struct dns_question *q = calloc(1, sizeof *q);
+    if (q == NULL)
+        return NULL;
+    q->dns = dns;
+    q->context = context;
+    return q;
+}
+
+/* It goes to a server: returns whom to ask. */
+static struct channel *channel_of(struct dns_question *q)
+{
+    channel_renew(q->dns);
+    q->channel = q->dns->channels;
+    q->channel->open++;
+    return q->channel;
+}
+
+void dns_forget(struct dns_question *q)
+{
+    q->addresses = NULL;
+    q->services = NULL;
 }
 
 void dns_stop(struct dns *dns)
@@ -192,47 +340,20 @@ void dns_stop(struct dns *dns)
     if (dns->stopped)
         return;
     dns->stopped = true;
-    ares_destroy(dns->channel); /* ends all questions, closes all sockets */
-    while (dns->watched != NULL)
-        watch_end(&dns->watched);
-    uv_close((uv_handle_t *)&dns->timer, NULL);
+    while (dns->channels != NULL)
+        channel_close(&dns->channels);
+    ares_destroy(dns->hosts);
+    on_due(&dns->due);
+    uv_close((uv_handle_t *)&dns->due, NULL);
 }
 
 void dns_free(struct dns *dns)
 {
     if (dns == NULL)
         return;
-    CHECK(dns->open == 0);
+    CHECK(dns->answered == NULL);
     buf_free(&dns->servers);
     free(dns);
-}
-
-/* --- questions ------------------------------------------------------------------------------- */
-
-static struct question *question_begin(struct dns *dns)
-{
-    channel_renew(dns);
-    struct question *q = calloc(1, sizeof *q);
-    if (q == NULL)
-        return NULL;
-    q->dns = dns;
-    dns->open++;
-    return q;
-}
-
-/* The asker has heard. A question is open until then: what the asker asks from within must not
- * renew the channel that is calling. */
-static void question_end(struct question *q)
-{
-    q->dns->open--;
-    free(q);
-}
-
-static enum dns_status status_of(int status)
-{
-    return status == ARES_SUCCESS                               ? DNS_FOUND
-           : status == ARES_ENOTFOUND || status == ARES_ENODATA ? DNS_NONE
-                                                                : DNS_FAILED;
 }
 
 /* For people. c-ares says ARES_ECONNREFUSED of a server that answers with an error, too. */
@@ -250,113 +371,146 @@ static const char *text_of(int status, const char *record)
     }
 }
 
-/* The addresses in an array; NULL: no memory, or there are none. */
-static struct dns_address *addresses_of(const struct ares_addrinfo *found, unsigned *count)
+/* --- addresses ------------------------------------------------------------------------------- */
+
+/* Takes over those of its kind. ARES_* */
+static int take_addresses(struct dns_question *q, const struct ares_addrinfo *found)
 {
     unsigned n = 0;
-    *count = 0;
     for (const struct ares_addrinfo_node *a = found->nodes; a != NULL; a = a->ai_next)
         n++;
     struct dns_address *list = n > 0 ? calloc(n, sizeof *list) : NULL;
-    if (list == NULL)
-        return NULL;
+    if (n > 0 && list == NULL)
+        return ARES_ENOMEM;
     for (const struct ares_addrinfo_node *a = found->nodes; a != NULL; a = a->ai_next) {
-        if (uv_ip_name(a->ai_addr, list[*count].text, DNS_TEXT_BYTES) == 0)
-            ++*count;
+        if (a->ai_family == (q->v6 ? AF_INET6 : AF_INET) &&
+            uv_ip_name(a->ai_addr, list[q->count].text, DNS_TEXT_BYTES) == 0)
+            q->count++;
     }
-    return list;
+    q->found = list;
+    if (q->count == 0)
+        return ARES_ENODATA;
+    if (q->channel != NULL && found->name != NULL)
+        q->full = strdup(found->name);
+    return ARES_SUCCESS;
+}
+
+static void answer_addresses(struct dns_question *q, int status, const struct ares_addrinfo *found)
+{
+    if (status == ARES_SUCCESS)
+        status = take_addresses(q, found);
+    answer(q, status, text_of(status, "the name has no addresses"));
 }
 
 static void on_addresses(void *context, int status, int timeouts, struct ares_addrinfo *found)
 {
     (void)timeouts;
-    struct question *q = context;
-    if (!q->dns->stopped) {
-        unsigned count = 0;
-        struct dns_address *list = status == ARES_SUCCESS ? addresses_of(found, &count) : NULL;
-        enum dns_status result = status_of(status);
-        if (result == DNS_FOUND && list == NULL)
-            result = found->nodes == NULL ? DNS_NONE : DNS_FAILED;
-        q->addresses(q->context, result, text_of(status, "the name has no addresses"),
-                     result == DNS_FOUND ? found->name : NULL, list, count);
-        free(list);
-    }
+    answer_addresses(context, status, found);
     if (found != NULL)
         ares_freeaddrinfo(found);
-    question_end(q);
 }
 
-void dns_addresses(struct dns *dns, const char *name, bool v6, dns_addresses_done done,
-                   void *context)
+static void on_hosts(void *context, int status, int timeouts, struct ares_addrinfo *found)
 {
-    /* c-ares 1.18 leaks with each of these where /etc/hosts has IPv4 alone. */
-    if (v6 && slice_equal_nocase(slice_of_cstr(name), SLICE("localhost"))) {
-        done(context, DNS_NONE, "", NULL, NULL, 0);
-        return;
+    (void)timeouts;
+    struct ares_addrinfo **out = context;
+    *out = status == ARES_SUCCESS ? found : NULL;
+    if (*out == NULL && found != NULL)
+        ares_freeaddrinfo(found);
+}
+
+/* Whether the file of hosts has the name: then it is answered. c-ares comes back at once. It is
+ * asked for both kinds: of IPv6 alone it leaks (1.18), and a name with an address there is not for
+ * DNS. */
+static bool is_in_hosts(struct dns_question *q, const char *name)
+{
+    struct ares_addrinfo *found = NULL;
+    struct ares_addrinfo_hints hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT};
+    ares_getaddrinfo(q->dns->hosts, name, NULL, &hints, on_hosts, &found);
+    if (found == NULL || found->nodes == NULL) {
+        if (found != NULL)
+            ares_freeaddrinfo(found);
+        return false;
     }
-    struct question *q = question_begin(dns);
-    if (q == NULL) {
-        done(context, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
-        return;
-    }
+    answer_addresses(q, ARES_SUCCESS, found);
+    ares_freeaddrinfo(found);
+    return true;
+}
+
+struct dns_question *dns_addresses(struct dns *dns, const char *name, bool v6,
+                                   dns_addresses_done done, void *context)
+{
+    struct dns_question *q = question_begin(dns, context);
+    if (q == NULL)
+        return NULL;
     q->addresses = done;
-    q->context = context;
+    q->v6 = v6;
+    if (is_in_hosts(q, name))
+        return q;
+    struct channel *c = channel_of(q);
     struct ares_addrinfo_hints hints = {
         .ai_family = v6 ? AF_INET6 : AF_INET,
         .ai_socktype = SOCK_STREAM,
         .ai_flags = ARES_AI_NOSORT, /* sorting would open a socket for each */
     };
-    ares_getaddrinfo(dns->channel, name, NULL, &hints, on_addresses, q);
-    plan(dns);
+    ares_getaddrinfo(c->ares, name, NULL, &hints, on_addresses, q);
+    plan(c);
+    return q;
 }
 
-static struct dns_service *services_of(const struct ares_srv_reply *found, unsigned *count)
+void dns_other_kind(char out[NODE_HOST_BYTES + 1], const char *name, const char *full)
+{
+    bool whole = full != NULL && (strchr(full, '.') != NULL || strcmp(full, name) != 0);
+    bool dotted = whole && slice_ends_with(slice_of_cstr(full), SLICE("."));
+    (void)snprintf(out, NODE_HOST_BYTES + 1, "%s%s", whole ? full : name,
+                   whole && !dotted ? "." : "");
+}
+
+/* --- services -------------------------------------------------------------------------------- */
+
+/* ARES_* */
+static int take_services(struct dns_question *q, const struct ares_srv_reply *found)
 {
     unsigned n = 0;
-    *count = 0;
     for (const struct ares_srv_reply *s = found; s != NULL; s = s->next)
         n++;
     struct dns_service *list = n > 0 ? calloc(n, sizeof *list) : NULL;
-    for (const struct ares_srv_reply *s = found; list != NULL && s != NULL; s = s->next) {
+    if (list == NULL)
+        return ARES_ENOMEM;
+    for (const struct ares_srv_reply *s = found; s != NULL; s = s->next) {
         struct slice host = slice_of_cstr(s->host);
         if (host.len > 0 && !slice_equal(host, SLICE(".")) && s->port != 0 &&
-            slice_to_cstr(host, list[*count].host, NODE_HOST_BYTES))
-            list[(*count)++].port = s->port;
+            slice_to_cstr(host, list[q->count].host, NODE_HOST_BYTES))
+            list[q->count++].port = s->port;
     }
-    return list;
+    q->found = list;
+    return ARES_SUCCESS;
 }
 
-static void on_services(void *context, int status, int timeouts, unsigned char *answer, int len)
+static void on_services(void *context, int status, int timeouts, unsigned char *text, int len)
 {
     (void)timeouts;
-    struct question *q = context;
-    if (!q->dns->stopped) {
-        struct ares_srv_reply *found = NULL;
-        if (status == ARES_SUCCESS)
-            status = ares_parse_srv_reply(answer, len, &found);
-        unsigned count = 0;
-        struct dns_service *list = status == ARES_SUCCESS ? services_of(found, &count) : NULL;
-        enum dns_status result = status_of(status);
-        if (result == DNS_FOUND && list == NULL)
-            result = DNS_FAILED;
-        q->services(q->context, result, text_of(status, "the name has no SRV records"), list,
-                    count);
-        free(list);
-        if (found != NULL)
-            ares_free_data(found);
-    }
-    question_end(q);
+    struct dns_question *q = context;
+    struct ares_srv_reply *found = NULL;
+    if (status == ARES_SUCCESS)
+        status = ares_parse_srv_reply(text, len, &found);
+    if (status == ARES_SUCCESS)
+        status = take_services(q, found);
+    if (found != NULL)
+        ares_free_data(found);
+    answer(q, status, text_of(status, "the name has no SRV records"));
 }
 
-void dns_services(struct dns *dns, const char *name, dns_services_done done, void *context)
+struct dns_question *dns_services(struct dns *dns, const char *name, dns_services_done done,
+                                  void *context)
 {
-    struct question *q = question_begin(dns);
-    if (q == NULL) {
-        done(context, DNS_FAILED, err_text(ERR_NOMEM), NULL, 0);
-        return;
-    }
+    struct dns_question *q = question_begin(dns, context);
+    if (q == NULL)
+        return NULL;
     q->services = done;
-    q->context = context;
-    ares_search(dns->channel, name, ns_c_in, ns_t_srv, on_services, q);
-    plan(dns);
+    struct channel *c = channel_of(q);
+    ares_search(c->ares, name, ns_c_in, ns_t_srv, on_services, q);
+    plan(c);
+    return q;
 }

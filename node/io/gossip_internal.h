@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "node/io/gossip.h"
+#include "node/io/lookup.h"
 #include "node/io/secret_watch.h"
 
 enum {
@@ -31,11 +32,10 @@ struct io_seed {
     struct io_gossip *gossip;
     struct node_address name;
     bool literal;
-    bool resolving;
     bool asked;
     uint64_t asked_ms;
     uint64_t complained_ms;
-    uv_getaddrinfo_t request;
+    struct lookup lookup;
     struct gossip_address at[IO_SEED_ADDRESSES_MAX];
     unsigned count;
 };

@@ -37,40 +37,35 @@ static void complain(struct io_seed *s, const char *error)
               LOG_CSTR("error", error), LOG_CSTR("effect", "it is looked up again and again"));
 }
 
-static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+static void on_found(struct lookup *l, const char *error, bool more)
 {
-    struct io_seed *s = CONTAINER_OF(request, struct io_seed, request);
+    struct io_seed *s = CONTAINER_OF(l, struct io_seed, lookup);
     struct io_gossip *g = s->gossip;
-    s->resolving = false;
-    if (status == 0 && found != NULL && !g->stopped) {
-        s->count = 0;
-        s->complained_ms = 0;
-        for (const struct addrinfo *a = found; a != NULL && s->count < IO_SEED_ADDRESSES_MAX;
-             a = a->ai_next) {
-            struct sockaddr_storage scratch;
-            struct gossip_address *to = &s->at[s->count];
-            if (io_address_from(to, a->ai_addr) && io_address_to(&scratch, to, g->ipv6))
-                s->count++;
-        }
-        if (s->count == 0)
-            complain(s, "no address of the kind that gossip-listen has (IPv4 or IPv6)");
-        tell(g);
-    } else if (status != UV_ECANCELED && !g->stopped) {
-        complain(s, status != 0 ? uv_strerror(status) : "no address");
+    const union lookup_address *a;
+    if (error != NULL) {
+        complain(s, error);
+        return;
     }
-    if (found != NULL)
-        uv_freeaddrinfo(found);
+    s->count = 0;
+    for (unsigned i = 0; (a = lookup_at(l, i)) != NULL && s->count < IO_SEED_ADDRESSES_MAX; i++) {
+        struct sockaddr_storage scratch;
+        struct gossip_address *to = &s->at[s->count];
+        if (io_address_from(to, &a->any) && io_address_to(&scratch, to, g->ipv6))
+            s->count++;
+    }
+    if (s->count > 0)
+        s->complained_ms = 0;
+    else if (!more)
+        complain(s, "no address of the kind that gossip-listen has (IPv4 or IPv6)");
+    tell(g);
 }
 
 static void resolve(struct io_seed *s, uint64_t now_ms)
 {
-    char port[8];
-    (void)snprintf(port, sizeof port, "%u", s->name.port);
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
     s->asked = true;
     s->asked_ms = now_ms;
-    s->resolving =
-        uv_getaddrinfo(s->gossip->loop, &s->request, on_resolved, s->name.host, port, &hints) == 0;
+    if (!lookup_begin(&s->lookup, s->gossip->shell->dns, s->name.host))
+        complain(s, err_text(ERR_NOMEM));
 }
 
 /* Whether a look-up is needed soon: nobody of the cluster is in reach. */
@@ -110,7 +105,7 @@ void io_seeds_tick(struct io_gossip *g, uint64_t now_ms)
     for (unsigned i = 0; i < g->seed_count; i++) {
         struct io_seed *s = &g->seeds[i];
         uint64_t age = now_ms - s->asked_ms;
-        if (s->literal || s->resolving || (s->asked && age < IO_SEEDS_ALONE_MS))
+        if (s->literal || (s->asked && age < IO_SEEDS_ALONE_MS))
             continue;
         if (!s->asked || age >= IO_SEEDS_JOINED_MS || is_alone(g))
             resolve(s, now_ms);
@@ -130,6 +125,7 @@ int io_seeds_start(struct io_gossip *g)
         struct io_seed *s = &g->seeds[g->seed_count++];
         s->gossip = g;
         CHECK(node_address_parse_default(slice_of_cstr(join->at[i]), port, &s->name) == 0);
+        lookup_init(&s->lookup, s->name.port, on_found);
         struct sockaddr_storage at;
         bool v4 = uv_ip4_addr(s->name.host, s->name.port, (struct sockaddr_in *)&at) == 0;
         s->literal = v4 || uv_ip6_addr(s->name.host, s->name.port, (struct sockaddr_in6 *)&at) == 0;
@@ -150,8 +146,6 @@ int io_seeds_start(struct io_gossip *g)
 
 void io_seeds_stop(struct io_gossip *g)
 {
-    for (unsigned i = 0; i < g->seed_count; i++) {
-        if (g->seeds[i].resolving)
-            (void)uv_cancel((uv_req_t *)&g->seeds[i].request);
-    }
+    for (unsigned i = 0; i < g->seed_count; i++)
+        lookup_end(&g->seeds[i].lookup);
 }

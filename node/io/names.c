@@ -1,10 +1,10 @@
 #include "node/io/names.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/io/lookup.h"
 #include "node/io/shell.h"
 #include "node/io/tls.h"
 #include "node/settings/address.h"
@@ -14,16 +14,70 @@ struct name {
     struct shell *shell;
     struct node_address address;
     struct tls_host *tls; /* NULL: none is spoken there */
-    uv_getaddrinfo_t request;
-    bool resolving;
-    bool closed;
-    unsigned used;
-    struct sockaddr_storage found[NET_ADDRESSES_MAX];
+    struct lookup lookup;
+    unsigned count; /* of the addresses that the proxy knows */
+    union lookup_address found[NET_ADDRESSES_MAX];
 };
 
 static struct name *of(struct net_host *host)
 {
     return CONTAINER_OF(host, struct name, host);
+}
+
+static bool same(const union lookup_address *a, const union lookup_address *b)
+{
+    if (a->any.sa_family != b->any.sa_family)
+        return false;
+    return a->any.sa_family == AF_INET
+               ? a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr
+               : memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
+}
+
+/* Where it is among `count` addresses; NET_ADDRESS_NEW: nowhere. */
+static uint8_t find(const union lookup_address *list, unsigned count,
+                    const union lookup_address *address)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (same(&list[i], address))
+            return (uint8_t)i;
+    }
+    return NET_ADDRESS_NEW;
+}
+
+/* Of more addresses than are used, those stay that were used before: DNS servers turn the order. */
+static void keep(struct name *n, struct net_found *out)
+{
+    union lookup_address list[NET_ADDRESSES_MAX];
+    const union lookup_address *a;
+    unsigned known = 0;
+    for (unsigned i = 0; i < n->count; i++) {
+        for (unsigned k = 0; (a = lookup_at(&n->lookup, k)) != NULL; k++) {
+            if (same(a, &n->found[i])) {
+                known++;
+                break;
+            }
+        }
+    }
+    for (unsigned i = 0; (a = lookup_at(&n->lookup, i)) != NULL; i++) {
+        uint8_t before = find(n->found, n->count, a);
+        bool room = out->count + known < NET_ADDRESSES_MAX;
+        if (find(list, out->count, a) != NET_ADDRESS_NEW || (before == NET_ADDRESS_NEW && !room))
+            continue;
+        known -= before != NET_ADDRESS_NEW;
+        out->before[out->count] = before;
+        list[out->count++] = *a;
+    }
+    memcpy(n->found, list, out->count * sizeof list[0]);
+    n->count = out->count;
+}
+
+static void on_found(struct lookup *l, const char *error, bool more)
+{
+    struct name *n = CONTAINER_OF(l, struct name, lookup);
+    struct net_found found = {.error = error, .more = more};
+    if (error == NULL)
+        keep(n, &found);
+    n->host.resolved(n->host.owner, &found, shell_now_ms(n->shell));
 }
 
 int names_open(void *context, const struct node_address *address, struct net_host **out,
@@ -38,78 +92,31 @@ int names_open(void *context, const struct node_address *address, struct net_hos
         free(n);
         return ERR_NOMEM;
     }
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&n->found[0];
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&n->found[0];
-    *count = uv_ip4_addr(address->host, address->port, v4) == 0 ||
-             uv_ip6_addr(address->host, address->port, v6) == 0;
+    lookup_init(&n->lookup, address->port, on_found);
+    n->count = *count = uv_ip4_addr(address->host, address->port, &n->found[0].v4) == 0 ||
+                        uv_ip6_addr(address->host, address->port, &n->found[0].v6) == 0;
     *out = &n->host;
     return 0;
 }
 
-/* Takes the addresses over; `*at` is the one in use, if it is among them. */
-static unsigned keep(struct name *n, const struct addrinfo *found, unsigned *at)
-{
-    struct sockaddr_storage used = n->found[n->used];
-    unsigned count = 0;
-    *at = 0;
-    memset(n->found, 0, sizeof n->found);
-    for (const struct addrinfo *a = found; a != NULL && count < NET_ADDRESSES_MAX; a = a->ai_next) {
-        if (a->ai_addrlen > sizeof used)
-            continue;
-        memcpy(&n->found[count], a->ai_addr, a->ai_addrlen);
-        if (memcmp(&n->found[count], &used, sizeof used) == 0)
-            *at = count;
-        count++;
-    }
-    return count;
-}
-
-static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
-{
-    struct name *n = CONTAINER_OF(request, struct name, request);
-    n->resolving = false;
-    unsigned at = 0;
-    unsigned count = status == 0 && found != NULL ? keep(n, found, &at) : 0;
-    const char *error = status == UV_ECANCELED ? NULL
-                        : status != 0          ? uv_strerror(status)
-                                               : "no address";
-    if (found != NULL)
-        uv_freeaddrinfo(found);
-    if (n->closed)
-        free(n);
-    else
-        n->host.resolved(n->host.owner, count, at, error, shell_now_ms(n->shell));
-}
-
-bool names_resolve(struct net_host *host, unsigned used)
+bool names_resolve(struct net_host *host)
 {
     struct name *n = of(host);
-    CHECK(!n->resolving && used < NET_ADDRESSES_MAX);
-    char port[8];
-    (void)snprintf(port, sizeof port, "%u", n->address.port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    n->used = used;
-    n->resolving = uv_getaddrinfo(n->shell->loop, &n->request, on_resolved, n->address.host, port,
-                                  &hints) == 0;
-    return n->resolving;
+    return lookup_begin(&n->lookup, n->shell->dns, n->address.host);
 }
 
 void names_close(struct net_host *host)
 {
     struct name *n = of(host);
-    n->closed = true;
     tls_host_free(n->tls);
-    n->tls = NULL;
-    if (n->resolving)
-        (void)uv_cancel((uv_req_t *)&n->request);
-    else
-        free(n);
+    lookup_end(&n->lookup);
+    free(n);
 }
 
 const struct sockaddr *names_address(const struct net_host *host, unsigned address)
 {
     const struct name *n = CONTAINER_OF(host, const struct name, host);
-    return (const struct sockaddr *)&n->found[address];
+    return &n->found[address].any;
 }
 
 struct tls_host *names_tls(const struct net_host *host)

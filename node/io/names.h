@@ -1,4 +1,5 @@
-/* Names of hosts and their addresses for the proxy (node/proxy/net.h), with libuv. */
+/* Names of hosts and their addresses for the proxy (node/proxy/net.h), by DNS (node/io/lookup.h).
+ */
 #ifndef NODE_IO_NAMES_H
 #define NODE_IO_NAMES_H
 
@@ -12,7 +13,7 @@ struct tls_host;
 /* Actions of struct net_actions. */
 MUST_USE int names_open(void *shell, const struct node_address *address, struct net_host **out,
                         unsigned *count);
-bool names_resolve(struct net_host *host, unsigned used);
+bool names_resolve(struct net_host *host);
 void names_close(struct net_host *host);
 
 /* What is remembered of its TLS; NULL: none is spoken there. */

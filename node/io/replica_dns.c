@@ -230,19 +230,19 @@ static void on_v6(void *context, enum dns_status status, const char *why, const 
     ask_more(h->name);
 }
 
-/* The search domains may have more than one name of that kind: IPv6 is asked of the one that was
- * found. Where nobody answers for IPv4 it is asked all the same: some servers fail for the kind
- * that they have none of. */
+/* IPv6 is asked of the name that was found. Where nobody answers for IPv4 it is asked all the
+ * same: some servers fail for the kind that they have none of. */
 static void on_v4(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {
     struct host *h = context;
     char name[NODE_HOST_BYTES + 1];
     take(h, V4, status, why, found, count);
-    bool whole = full != NULL && (strchr(full, '.') != NULL || strcmp(full, h->host) != 0);
-    bool dotted = whole && slice_ends_with(slice_of_cstr(full), SLICE("."));
-    (void)snprintf(name, sizeof name, "%s%s", whole ? full : h->host, whole && !dotted ? "." : "");
-    dns_addresses(h->name->all->dns, name, true, on_v6, h);
+    dns_other_kind(name, h->host, full);
+    if (slice_equal_nocase(slice_of_cstr(name), SLICE("localhost"))) /* one engine is not two */
+        on_v6(h, DNS_NONE, "", NULL, NULL, 0);
+    else if (dns_addresses(h->name->all->dns, name, true, on_v6, h) == NULL)
+        on_v6(h, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
 }
 
 /* Answers may come at once: those that do are taken in by the loop that asked. */
@@ -254,7 +254,8 @@ static void ask_more(struct name *n)
     while (n->next < n->hosts.count && n->open < REPLICA_DNS_AT_ONCE) {
         struct host *h = &n->hosts.at[n->next++];
         n->open++;
-        dns_addresses(n->all->dns, h->host, false, on_v4, h);
+        if (dns_addresses(n->all->dns, h->host, false, on_v4, h) == NULL)
+            on_v4(h, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
     }
     n->asking = false;
     if (n->open == 0 && n->next == n->hosts.count)
@@ -289,7 +290,8 @@ static void round_begin(struct name *n)
     n->why[0] = n->lacks[0] = '\0';
     const struct node_address *address = &n->option.address;
     if (address->port == 0) {
-        dns_services(n->all->dns, address->host, on_services, n);
+        if (dns_services(n->all->dns, address->host, on_services, n) == NULL)
+            fail(n, err_text(ERR_NOMEM));
     } else if (hosts_make(n, 1)) {
         memcpy(n->hosts.at[0].host, address->host, sizeof address->host);
         n->hosts.at[0].port = address->port;

@@ -184,6 +184,7 @@ static int set_up(struct source *s, const char *url, const char *ca)
     SET(CURLOPT_CAPATH, NULL);
     SET(CURLOPT_CA_CACHE_TIMEOUT, 0L); /* else a new CA counts after a day */
     SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_QUICK_EXIT, 1L); /* its look-ups are threads, which an end would wait for */
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* of a proxy */
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_TCP_KEEPIDLE, (long)REPLICA_KUBERNETES_KEEPALIVE_S);

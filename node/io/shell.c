@@ -12,6 +12,7 @@
 #include "crdt/registry.h"
 #include "crdt/state.h"
 #include "node/io/client_keys.h"
+#include "node/io/dns.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"
 #include "node/io/log_sink.h"
@@ -249,6 +250,8 @@ void shell_close(struct shell *shell)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)
         proxy_stop(shell->proxy, shell_now_ms(shell));
+    if (shell->dns != NULL) /* behind all who ask */
+        dns_stop(shell->dns);
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
         listener_close(&shell->listeners[i]);
     uv_walk(shell->loop, close_handle, NULL);
@@ -258,6 +261,7 @@ void shell_close(struct shell *shell)
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     sources_free(shell);
     io_gossip_free(shell);
+    dns_free(shell->dns);
     service_close(&shell->service);
 }
 
@@ -314,6 +318,7 @@ void shell_config(struct shell *shell, struct node_config *config)
                                       .write = tcp_write,
                                       .queue = tcp_queue,
                                       .read = tcp_read,
+                                      .round_trip_us = tcp_round_trip_us,
                                       .finish = tcp_finish,
                                       .close = tcp_close};
     config->proxy.net = &shell->net;
@@ -354,8 +359,13 @@ int shell_start(struct shell *shell, struct node *node)
     shell->admin = node->admin;
     shell->started_ms = shell_now_ms(shell);
     tls_start(shell->tls, shell);
+    int err = dns_open(&shell->dns, shell->loop, &(struct node_strings){0});
+    if (err != 0) {
+        log_event(shell->log, LOG_ERROR, "dns_refused", LOG_CSTR("error", err_text(err)));
+        return err;
+    }
     node_router_watch(shell->router, on_replica, on_forgotten, shell);
-    int err = sources_start(shell);
+    err = sources_start(shell);
     if (err == 0)
         err = listener_open(&shell->listeners[PROXY_PORT_CLIENT], shell, PROXY_PORT_CLIENT,
                             &options->listen);

@@ -38,6 +38,7 @@
 #include "node/proxy/proxy.h"
 
 struct client_keys;
+struct dns;
 struct key_file;
 struct io_gossip;
 struct reload;
@@ -75,9 +76,10 @@ struct shell {
     struct client_keys *client_keys; /* NULL: everybody may call */
     struct tls *tls;                 /* borrowed */
     struct sources *sources;         /* of replicas; NULL: the settings alone */
-    struct io_gossip *gossip;        /* NULL: this router runs alone */
-    struct reload *reload;           /* borrowed; NULL: there is no --config */
-    struct service service;          /* which started this process */
+    struct dns *dns;          /* names of replicas and seeds, asked of the system's servers */
+    struct io_gossip *gossip; /* NULL: this router runs alone */
+    struct reload *reload;    /* borrowed; NULL: there is no --config */
+    struct service service;   /* which started this process */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */
 };

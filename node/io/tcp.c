@@ -238,6 +238,21 @@ void tcp_read(struct net_stream *stream, bool on)
         (void)uv_read_stop(tcp_uv_of(s));
 }
 
+uint64_t tcp_round_trip_us(struct net_stream *stream)
+{
+#ifdef TCP_INFO
+    uv_os_fd_t fd;
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    if (uv_fileno((const uv_handle_t *)&of(stream)->tcp, &fd) == 0 &&
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        return info.tcpi_rtt;
+#else
+    (void)stream;
+#endif
+    return 0;
+}
+
 void tcp_finish(struct net_stream *stream)
 {
     struct tcp_stream *s = of(stream);

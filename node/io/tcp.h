@@ -16,6 +16,7 @@ MUST_USE int tcp_connect(void *shell, struct net_host *host, unsigned address,
 ptrdiff_t tcp_write(struct net_stream *stream, const struct slice *pieces, unsigned count);
 MUST_USE int tcp_queue(struct net_stream *stream, const struct slice *pieces, unsigned count);
 void tcp_read(struct net_stream *stream, bool on);
+uint64_t tcp_round_trip_us(struct net_stream *stream);
 void tcp_finish(struct net_stream *stream);
 void tcp_close(struct net_stream *stream, bool reset);
 

@@ -2,7 +2,8 @@
  * down.
  *
  *   events    connected, received, ended, written, closed, resolved
- *   actions   connect, write, queue, read, finish, close, open_host, resolve, close_host
+ *   actions   connect, write, queue, read, finish, close, round_trip_us; open_host, resolve,
+ *             close_host
  *
  * node/io/tcp.c and node/io/names.c implement it with libuv, tests and simulations in virtual time.
  * One rule makes the proxy a one-way street: no event is delivered from within an action. So
@@ -63,18 +64,28 @@ struct net_stream {
     void *owner;
 };
 
+enum {
+    NET_ADDRESSES_MAX = 8, /* of one name */
+    NET_ADDRESS_NEW = 255,
+};
+
+/* What a look-up has found: the addresses that the name has from now on. */
+struct net_found {
+    unsigned count; /* 0: none, and what was known stays */
+    /* The number that each had until now, or NET_ADDRESS_NEW. What is not here is gone. */
+    uint8_t before[NET_ADDRESSES_MAX];
+    const char *error; /* why there is none */
+    bool more;         /* the look-up goes on, and tells more */
+};
+
 /* A name and its addresses; the network's own struct begins with this one. */
 struct net_host {
-    /* The look-up has ended. It found `count` addresses, at most NET_ADDRESSES_MAX; `at` is the one
-     * that was in use before, or 0 if that is gone. It found none: `count` is 0, and `error` says
-     * why (NULL: it was called off). */
-    void (*resolved)(void *owner, unsigned count, unsigned at, const char *error, uint64_t now_ms);
+    void (*resolved)(void *owner, const struct net_found *found, uint64_t now_ms);
     void *owner;
 };
 
 enum {
-    NET_ADDRESSES_MAX = 8, /* of one name */
-    NET_PIECES_MAX = 64,   /* of one write */
+    NET_PIECES_MAX = 64, /* of one write */
     /* A machine that vanishes closes nothing. On both sides the kernel asks after NET_KEEPALIVE_S
      * of silence, and then every NET_KEEPALIVE_EVERY_S; the connection is broken when the peer was
      * silent for NET_SILENT_MS: to that, or to what was sent (TCP_USER_TIMEOUT, RFC 5482). */
@@ -90,9 +101,8 @@ struct net_actions {
      * resolved. ERR_NOMEM. */
     int (*open_host)(void *context, const struct node_address *address, struct net_host **out,
                      unsigned *count);
-    /* Begins to look up the name; `used` is the address in use. One look-up at a time. Returns
-     * whether it began. */
-    bool (*resolve)(struct net_host *host, unsigned used);
+    /* Begins to look up the name. One look-up at a time. Returns whether it began. */
+    bool (*resolve)(struct net_host *host);
     /* No event follows. */
     void (*close_host)(struct net_host *host);
 
@@ -107,6 +117,9 @@ struct net_actions {
     int (*queue)(struct net_stream *stream, const struct slice *pieces, unsigned count);
     /* Begins or ends receiving. */
     void (*read)(struct net_stream *stream, bool on);
+    /* The time from here to the peer and back, in microseconds, as TCP measures it (RFC 6298,
+     * SRTT); 0: not known. It costs a system call. */
+    uint64_t (*round_trip_us)(struct net_stream *stream);
     /* Says that no more will be written (FIN), behind what is queued. */
     void (*finish)(struct net_stream *stream);
     /* `closed` follows, and no other event. `reset`: by RST, where it can be. */

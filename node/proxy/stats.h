@@ -91,6 +91,7 @@ struct proxy_stats {
     uint64_t upstream_timeouts;
     uint64_t upstream_broken; /* connections that broke in the middle of an answer */
     uint64_t upstream_reused;
+    uint64_t upstream_stale;   /* of those: closed by the engine, sent again on a fresh one */
     uint64_t upstream_full;    /* a replica not used because of upstream-connections-max */
     uint64_t probes_too_large; /* answers to probes that were not or not wholly used */
     uint64_t probes_vetoed;    /* health checks without an answer in time, while other bytes came */

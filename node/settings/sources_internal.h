@@ -35,8 +35,8 @@
      .group = "Endpoints",                                                                         \
      .help = "asked for replica-dns, instead of the system's",                                     \
      .more = "By default those of `/etc/resolv.conf`, which is read again when it changes. "       \
-             "Without a port, 53 is meant. Other names (`replica`, `join`) are looked up by the "  \
-             "system as ever."},                                                                   \
+             "Without a port, 53 is meant. Other names (`replica`, `join`) are asked of the "      \
+             "system's."},                                                                   \
     {.name = "replica-file",                                                                       \
      .type = NODE_TYPE_LIST,                                                                       \
      FIELD(replica_file),                                                                          \

@@ -163,14 +163,14 @@ class Engine:
         self.lock = threading.Lock()
         self.socks = set()
         self.errors = []
-        self.listener = socket.socket()
+        self.listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if receive_buffer:
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.listener.bind((host, port))
         self.listener.listen(512)
         self.port = self.listener.getsockname()[1]
-        self.name = "%s:%d" % (host, self.port)
+        self.name = ("[%s]:%d" if ":" in host else "%s:%d") % (host, self.port)
         self.url = "http://" + self.name
         self.stopping = False
         threading.Thread(target=self._accept, daemon=True).start()

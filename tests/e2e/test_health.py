@@ -60,14 +60,14 @@ class Health(Case):
         self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
 
     def test_a_name_with_several_addresses_is_tried_at_each(self):
-        """localhost is ::1 first where there is IPv6; this engine listens on 127.0.0.1 alone."""
+        """localhost is 127.0.0.1 first, and ::1 where the machine has that; this engine listens on ::1 alone."""
         try:
-            first = socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)[0]
+            found = {a[4][0] for a in socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)}
         except OSError:
-            first = None
-        if first is None or first[4][0] != "::1":
-            self.skipTest("localhost is not ::1 first here")
-        e = self.engine()
+            found = set()
+        if "::1" not in found:
+            self.skipTest("localhost is not ::1 here")
+        e = self.engine(host="::1")
         r = self.router(["http://localhost:%d" % e.port])
         wait_for(lambda: r.events("replica_up"), "the replica by its name")
         self.assertEqual(r.events("replica_down"), [])

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 import unittest
 
@@ -73,6 +74,37 @@ class Pool(Case):
             self.assertEqual(self.client(r).ask("POST", path, chat()).status, 200)
             self.assertEqual(self.client(r).ask("POST", path, chat()).status, 200, path)
         self.assertEqual(r.metric("retries_total"), 0)
+        self.assertEqual(r.metric("upstream_broken_total"), 0)
+
+    def test_an_idle_close_far_away_crosses_a_request(self):
+        """The engine's last word to an idle connection, an end or a 408, comes a round trip after the request. What is
+        on the way there answers TCP itself, as load balancers and sidecars do: probes say how long the way is."""
+        away_s = 0.16 * SLOW
+        e = self.engine()
+        words = {"/v1/completions": lambda asked: asked.close(), "/v1/embeddings": lambda asked: asked.reset(),
+                 CHAT: lambda asked: (asked.send(answer(408, b"", reason="Request Timeout")), asked.close())}
+        probe = e._probe
+        e._probe = lambda asked: (time.sleep(away_s), probe(asked))
+
+        def handler(asked):
+            asked.read_body()
+            time.sleep(away_s)
+            words[asked.path](asked) if asked.index > 0 else asked.send(answer(200, asked.body))
+        e.handler = handler
+        r = self.router([e])
+        got = []
+
+        def ask(path):
+            c = self.client(r)
+            got.extend((path, c.ask("POST", path, chat(prompt="x", input="x")).status) for _ in range(4))
+        asking = [threading.Thread(target=ask, args=(path,)) for path in words for _ in range(2)]
+        for t in asking:
+            t.start()
+        for t in asking:
+            t.join()
+        self.assertEqual([x for x in got if x[1] != 200], [])
+        self.assertEqual(len(got), 24)
+        self.assertGreater(r.metric("upstream_stale_total"), 0)
         self.assertEqual(r.metric("upstream_broken_total"), 0)
 
     def test_an_engine_that_closes_after_each_answer_is_fine(self):

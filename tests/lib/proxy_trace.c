@@ -94,3 +94,82 @@ void proxy_trace_log_end(char out[128], struct slice event, struct slice line)
     else if (replicas.len > 0)
         (void)snprintf(out, 128, " replicas=%.*s", SLICE_ARG(replicas));
 }
+
+static uint64_t retries(const struct proxy_stats *t)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < RETRY_REASONS; i++)
+        sum += t->retries[i];
+    return sum;
+}
+
+void proxy_trace_counters(struct buf *out, const struct proxy_stats *t)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } shown[] = {
+        {"requests", t->requests},
+        {"retries", retries(t)},
+        {"1xx", t->responses[1]},
+        {"2xx", t->responses[2]},
+        {"3xx", t->responses[3]},
+        {"4xx", t->responses[4]},
+        {"5xx", t->responses[5]},
+        {"refused malformed", t->requests_refused[PROXY_REFUSED_MALFORMED]},
+        {"refused no replica", t->requests_refused[PROXY_REFUSED_NO_REPLICA]},
+        {"refused bad gateway", t->requests_refused[PROXY_REFUSED_BAD_GATEWAY]},
+        {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
+        {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
+        {"refused client key", t->requests_refused[PROXY_REFUSED_CLIENT_KEY]},
+        {"refused key's model", t->requests_refused[PROXY_REFUSED_KEY_MODEL]},
+        {"refused key's limit", t->requests_refused[PROXY_REFUSED_KEY_LIMIT]},
+        {"refused key's response", t->requests_refused[PROXY_REFUSED_KEY_RESPONSE]},
+        {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
+        {"refused queue full", t->requests_refused[PROXY_REFUSED_QUEUE_FULL]},
+        {"refused queue time", t->requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]},
+        {"refused stopping", t->requests_refused[PROXY_REFUSED_STOPPING]},
+        {"refused connect time", t->requests_refused[PROXY_REFUSED_CONNECT]},
+        {"refused first token", t->requests_refused[PROXY_REFUSED_FIRST_TOKEN]},
+        {"refused idle", t->requests_refused[PROXY_REFUSED_IDLE]},
+        {"refused whole answer", t->requests_refused[PROXY_REFUSED_WHOLE_ANSWER]},
+        {"refused request time", t->requests_refused[PROXY_REFUSED_REQUEST_TIMEOUT]},
+        {"refused poison", t->requests_refused[PROXY_REFUSED_POISON]},
+        {"refused suspect", t->requests_refused[PROXY_REFUSED_SUSPECT]},
+        {"refused loop", t->requests_refused[PROXY_REFUSED_LOOP]},
+        {"refused retry budget", t->requests_refused[PROXY_REFUSED_RETRY_BUDGET]},
+        {"refused by an engine", t->requests_refused[PROXY_REFUSED_BY_ENGINE]},
+        {"refused slow upload", t->requests_refused[PROXY_REFUSED_SLOW_UPLOAD]},
+        {"connections refused", t->connections_refused},
+        {"of one client", t->client_connections_refused},
+        {"evicted", t->connections_evicted},
+        {"PROXY headers refused", t->proxy_headers_refused},
+        {"clients gone", t->client_gone},
+        {"client time-outs", t->client_timeouts},
+        {"cut: gone", t->answers_cut[CLIENT_END_GONE]},
+        {"cut: slow", t->answers_cut[CLIENT_END_SLOW]},
+        {"cut: engine", t->answers_cut[CLIENT_END_ENGINE]},
+        {"cut: memory", t->answers_cut[CLIENT_END_NO_MEMORY]},
+        {"cut: refused", t->answers_cut[CLIENT_END_REFUSED]},
+        {"cut: stopped", t->answers_cut[CLIENT_END_STOPPED]},
+        {"cut: late", t->answers_cut[CLIENT_END_LATE]},
+        {"connect failures", t->upstream_connect_failures},
+        {"upstream time-outs", t->upstream_timeouts},
+        {"upstream broken", t->upstream_broken},
+        {"upstream reused", t->upstream_reused},
+        {"upstream stale", t->upstream_stale},
+        {"upstream full", t->upstream_full},
+        {"probes too large", t->probes_too_large},
+        {"backpressure", t->backpressure},
+        {"decode waits", t->unpack_waits},
+    };
+    const char *before = "";
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        if (shown[i].value == 0)
+            continue;
+        CHECK(buf_printf(out, "%s%s %llu", before, shown[i].name,
+                         (unsigned long long)shown[i].value) == 0);
+        before = ", ";
+    }
+    CHECK(buf_append_cstr(out, before[0] == '\0' ? "none\n" : "\n") == 0);
+}

@@ -6,14 +6,8 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/exchange/exchange.h"
+#include "tests/lib/proxy_hosts.h"
 #include "tests/lib/proxy_trace.h"
-
-struct world_host {
-    struct net_host host;
-    struct proxy_world *world;
-    unsigned replica;
-    bool resolving;
-};
 
 void (*proxy_world_spare)(bool spare);
 
@@ -103,39 +97,6 @@ static struct wire *wire_of(struct net_stream *stream)
     return CONTAINER_OF(stream, struct wire, stream);
 }
 
-static int do_open_host(void *context, const struct node_address *address, struct net_host **out,
-                        unsigned *count)
-{
-    struct proxy_world *w = context;
-    struct world_host *h = calloc(1, sizeof *h);
-    if (h == NULL)
-        return ERR_NOMEM;
-    h->world = w;
-    h->replica = (unsigned)atoi(strrchr(address->host, '.') + 1) - 1;
-    CHECK(h->replica < WORLD_REPLICAS_MAX);
-    w->hosts[h->replica] = h;
-    *out = &h->host;
-    *count = strncmp(address->host, "engine", 6) != 0;
-    return 0;
-}
-
-static bool do_resolve(struct net_host *host, unsigned used)
-{
-    (void)used;
-    struct world_host *h = CONTAINER_OF(host, struct world_host, host);
-    CHECK(!h->resolving);
-    h->resolving = true;
-    NOTE(h->world, "look up %u\n", h->replica + 1);
-    return true;
-}
-
-static void do_close_host(struct net_host *host)
-{
-    struct world_host *h = CONTAINER_OF(host, struct world_host, host);
-    h->world->hosts[h->replica] = NULL;
-    free(h);
-}
-
 static struct wire *new_wire(struct proxy_world *w)
 {
     if (w->wire_count == WORLD_WIRES_MAX)
@@ -149,8 +110,8 @@ static int do_connect(void *context, struct net_host *host, unsigned address,
                       struct net_stream **out)
 {
     struct proxy_world *w = context;
-    CHECK(address < NET_ADDRESSES_MAX);
-    unsigned replica = CONTAINER_OF(host, struct world_host, host)->replica;
+    unsigned at = proxy_hosts_address(host, address);
+    unsigned replica = proxy_hosts_replica(host);
     CHECK(replica < WORLD_REPLICAS_MAX);
     int err = w->connect_error != 0 ? w->connect_error : proxy_world_shortage(w, (int)replica);
     struct wire *wire = err != 0 ? NULL : new_wire(w);
@@ -164,7 +125,7 @@ static int do_connect(void *context, struct net_host *host, unsigned address,
     wire->replica = (int)replica;
     wire->connecting = true;
     *out = &wire->stream;
-    NOTE(w, address > 0 ? "connect %s at address %u\n" : "connect %s\n", wire->name, address + 1);
+    NOTE(w, at > 1 ? "connect %s at address %u\n" : "connect %s\n", wire->name, at);
     return 0;
 }
 
@@ -213,6 +174,11 @@ static void do_read(struct net_stream *stream, bool on)
     else if (!wire->reading && on && (wire->in.len > 0 || wire->out.len > 0))
         NOTE(wire->world, "resume %s\n", wire->name);
     wire->reading = on;
+}
+
+static uint64_t do_round_trip_us(struct net_stream *stream)
+{
+    return wire_of(stream)->world->round_trip_us;
 }
 
 static void do_finish(struct net_stream *stream)
@@ -305,7 +271,7 @@ static bool deliver(struct proxy_world *w, struct wire *wire)
     return true;
 }
 
-static void settle(struct proxy_world *w)
+void proxy_world_settle(struct proxy_world *w)
 {
     bool any = true;
     while (any) {
@@ -345,7 +311,7 @@ struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port)
         wire->closed = true;
         return NULL;
     }
-    settle(w);
+    proxy_world_settle(w);
     return wire;
 }
 
@@ -355,32 +321,32 @@ void proxy_world_accept(struct proxy_world *w, struct wire *wire, int err)
         return;
     wire->connecting = false;
     wire->stream.events->connected(wire->stream.owner, err, w->now_ms);
-    settle(w);
+    proxy_world_settle(w);
 }
 
 void proxy_world_send(struct proxy_world *w, struct wire *wire, struct slice bytes)
 {
     append(&wire->in, bytes);
-    settle(w);
+    proxy_world_settle(w);
 }
 
 void proxy_world_end(struct proxy_world *w, struct wire *wire, bool broke)
 {
     wire->peer_ended = true;
     wire->peer_broke = broke;
-    settle(w);
+    proxy_world_settle(w);
 }
 
 void proxy_world_deafen(struct proxy_world *w, struct wire *wire)
 {
     wire->deaf = true;
-    settle(w);
+    proxy_world_settle(w);
 }
 
 void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes)
 {
     wire->room = bytes;
-    settle(w);
+    proxy_world_settle(w);
 }
 
 static void tick(struct proxy_world *w, uint64_t ms)
@@ -389,7 +355,7 @@ static void tick(struct proxy_world *w, uint64_t ms)
     node_router_tick(w->node->router, w->now_ms);
     proxy_tick(w->proxy, w->now_ms);
     admin_tick(w->node->admin);
-    settle(w);
+    proxy_world_settle(w);
 }
 
 void proxy_world_wait(struct proxy_world *w, uint64_t ms)
@@ -411,20 +377,10 @@ void proxy_world_key(struct proxy_world *w, struct slice key)
     w->key_version++;
 }
 
-void proxy_world_resolve(struct proxy_world *w, unsigned replica, unsigned count)
-{
-    struct world_host *h = w->hosts[replica];
-    if (h == NULL || !h->resolving)
-        return;
-    h->resolving = false;
-    h->host.resolved(h->host.owner, count, 0, count == 0 ? "no such name" : NULL, w->now_ms);
-    settle(w);
-}
-
 void proxy_world_drain(struct proxy_world *w, bool closed)
 {
     proxy_drain(w->proxy, closed, w->now_ms);
-    settle(w);
+    proxy_world_settle(w);
 }
 
 struct wire *proxy_world_find(struct proxy_world *w, struct slice name)
@@ -488,7 +444,7 @@ void proxy_world_wish(struct proxy_world *w, unsigned replica, bool present)
                                       NODE_ENGINE_VLLM);
     CHECK(at == (int)replica);
     proxy_replica(w->proxy, replica, present, w->now_ms);
-    settle(w);
+    proxy_world_settle(w);
 }
 
 static void add_replicas(struct proxy_world *w, const struct proxy_world_config *config)
@@ -528,13 +484,14 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     node.router.seed = config->seed;
     node.stored_responses = 64;
     w->net = (struct net_actions){.context = w,
-                                  .open_host = do_open_host,
-                                  .resolve = do_resolve,
-                                  .close_host = do_close_host,
+                                  .open_host = proxy_hosts_open,
+                                  .resolve = proxy_hosts_resolve,
+                                  .close_host = proxy_hosts_close,
                                   .connect = do_connect,
                                   .write = do_write,
                                   .queue = do_queue,
                                   .read = do_read,
+                                  .round_trip_us = do_round_trip_us,
                                   .finish = do_finish,
                                   .close = do_close};
     node.proxy.net = &w->net;
@@ -563,7 +520,7 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
     w->proxy = w->node->proxy;
     add_replicas(w, config);
-    settle(w);
+    proxy_world_settle(w);
 }
 
 void proxy_world_stop(struct proxy_world *w)
@@ -573,7 +530,7 @@ void proxy_world_stop(struct proxy_world *w)
         proxy_stop(w->proxy, w->now_ms);
     }
     w->stopped = true;
-    settle(w);
+    proxy_world_settle(w);
 }
 
 void proxy_world_close(struct proxy_world *w)

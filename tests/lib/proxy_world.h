@@ -59,7 +59,8 @@ struct proxy_world {
     struct log log;
     struct net_actions net;
     uint64_t now_ms;
-    struct buf trace; /* of actions, one line each, since the test last cleared it */
+    uint64_t round_trip_us; /* as TCP measures it to all peers */
+    struct buf trace;       /* of actions, one line each, since the test last cleared it */
     bool traced;
     unsigned settled; /* times that all was done that an event led to */
     bool names;
@@ -125,7 +126,7 @@ static inline int proxy_world_shortage(const struct proxy_world *w, int replica)
         return ERR_LIMIT;
     return w->ports > 0 && there + 1 >= w->ports ? ERR_FULL : 0;
 }
-/* The look-up of a replica's name ends. */
-void proxy_world_resolve(struct proxy_world *w, unsigned replica, unsigned count);
+/* Delivers what has come due, and checks the invariants. */
+void proxy_world_settle(struct proxy_world *w);
 
 #endif

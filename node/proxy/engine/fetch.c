@@ -20,7 +20,8 @@ struct fetch_connection {
     struct buf in;       /* the head, then the body */
     struct buf body;     /* unchunked */
     bool connected;
-    unsigned address; /* of the pool's */
+    uint64_t sent_ms; /* the question */
+    uint32_t address; /* of the pool's */
     bool in_body;
     bool keep_alive;
     unsigned status;
@@ -170,10 +171,20 @@ static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover
     return c->remaining == 0 ? 0 : ERR_AGAIN;
 }
 
+/* A health check that makes the engine compute says nothing of the way to it. */
+static void note_answer(const struct fetch_connection *c)
+{
+    if ((c->fetch->pace & FETCH_SLOW) == 0)
+        pool_answered(c->fetch->pool, c->proxy->now_ms - c->sent_ms);
+}
+
+/* As feed_body(). ERR_CLOSED: the server was about to close the connection (RFC 9110, 15.5.9). */
 static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
 {
     if (c->in_body)
         return feed_body(c, bytes, leftover);
+    if (c->in.len == 0)
+        note_answer(c);
     int err = buf_append_slice(&c->in, bytes);
     if (err != 0)
         return err;
@@ -184,6 +195,8 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
         buf_consume(&c->in, head->bytes);
     if (err != 0)
         return err;
+    if (head->status == 408 && c->fetch->reused)
+        return ERR_CLOSED;
     struct slice router = http_head_find(head, SLICE(PROBE_ROUTER_NAME));
     if (router.at != NULL && !slice_to_cstr(router, c->fetch->router, sizeof c->fetch->router))
         (void)slice_to_cstr(SLICE("?"), c->fetch->router, sizeof c->fetch->router);
@@ -192,10 +205,12 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
     c->coding = http_coding_of(head);
     c->framing = head->framing;
     c->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
-    c->keep_alive = head->keep_alive;
+    c->keep_alive = head->keep_alive && head->status != 408;
     http_chunked_init(&c->chunked);
     return feed_body(c, slice_skip(buf_slice(&c->in), head->bytes), leftover);
 }
+
+static void connect_again(struct fetch *f);
 
 static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
 {
@@ -211,11 +226,11 @@ static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
     int err = feed(c, bytes, &leftover);
     if (err == 0)
         succeed(c, leftover);
+    else if (err == ERR_CLOSED)
+        connect_again(c->fetch);
     else if (err != ERR_AGAIN)
         fail(c->fetch, err, false);
 }
-
-static void connect_again(struct fetch *f);
 
 static void on_ended(void *owner, int err, uint64_t now_ms)
 {
@@ -241,6 +256,7 @@ static void on_closed(void *owner)
 static void send_request(struct fetch_connection *c)
 {
     struct slice text = buf_slice(&c->out);
+    c->sent_ms = c->proxy->now_ms;
     (void)c->proxy->config.net->queue(c->stream, &text, 1); /* failure: the end follows */
 }
 
@@ -300,7 +316,7 @@ static void connect_now(struct fetch *f)
     struct fetch_connection *c = f->connection;
     c->proxy = f->pool->proxy;
     c->fetch = f;
-    c->address = f->pool->address_at;
+    c->address = pool_address(f->pool);
     f->refused = false;
     buf_init(&c->in, FETCH_BODY_MAX);
     buf_init(&c->body, FETCH_BODY_MAX);
@@ -366,6 +382,8 @@ void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned 
     f->addresses = 0;
     f->failed = 0;
     f->refused = false;
+    if (f->connection != NULL && !pool_has_address(f->pool, f->connection->address))
+        drop(f);
     bool fresh = f->connection == NULL;
     f->reused = !fresh;
     if (fresh)

@@ -1,6 +1,6 @@
 /* A small HTTP client for probing one replica: GETs, one after the other, on a connection that is
- * kept while the engine keeps it. If the engine closed it just as it was asked, the question is
- * asked once more on a fresh one.
+ * kept while the engine keeps it. If the engine closed it just as it was asked, or said 408 before
+ * it closes it, the question is asked once more on a fresh one.
  */
 #ifndef NODE_PROXY_ENGINE_FETCH_H
 #define NODE_PROXY_ENGINE_FETCH_H

@@ -6,19 +6,33 @@
 #include "base/err.h"
 #include "node/proxy/engine/shortage.h"
 
-static void on_resolved(void *owner, unsigned count, unsigned at, const char *error,
-                        uint64_t now_ms)
+/* The address in use stays in use, if the name still has it. */
+static void take_addresses(struct pool *pool, unsigned count, const uint8_t *before)
+{
+    uint32_t ids[NET_ADDRESSES_MAX];
+    unsigned at = 0;
+    for (unsigned i = 0; i < count; i++) {
+        bool known = before[i] < pool->address_count;
+        ids[i] = known ? pool->address_ids[before[i]] : ++pool->address_last_id;
+        if (known && before[i] == pool->address_at)
+            at = i;
+    }
+    memcpy(pool->address_ids, ids, count * sizeof ids[0]);
+    pool->address_count = count;
+    pool->address_at = at;
+}
+
+static void on_resolved(void *owner, const struct net_found *found, uint64_t now_ms)
 {
     struct pool *pool = owner;
-    pool->resolving = false;
+    pool->proxy->now_ms = now_ms;
+    pool->resolving = found->more;
     pool->resolved_ms = now_ms;
-    if (count > 0) {
-        pool->address_count = count;
-        pool->address_at = at;
-    } else if (pool->address_count == 0 && error != NULL) {
+    if (found->count > 0)
+        take_addresses(pool, found->count, found->before);
+    else if (pool->address_count == 0)
         log_event(pool->proxy->config.log, LOG_WARN, "replica_unresolved",
-                  LOG_CSTR("host", pool->address.host), LOG_CSTR("error", error));
-    }
+                  LOG_CSTR("host", pool->address.host), LOG_CSTR("error", found->error));
 }
 
 /* The host that TLS asks for as well, so that a server of several names sees one and the same. The
@@ -54,6 +68,8 @@ int pool_open(struct pool *pool, struct proxy *p, const struct node_address *add
     pool->host->resolved = on_resolved;
     pool->host->owner = pool;
     pool->is_name = pool->address_count == 0;
+    if (!pool->is_name)
+        take_addresses(pool, 1, (const uint8_t[]){NET_ADDRESS_NEW});
     pool_resolve(pool, 0);
     return 0;
 }
@@ -75,7 +91,7 @@ void pool_resolve(struct pool *pool, uint64_t age_ms)
     if (!pool->is_name || pool->resolving ||
         (pool->resolved_ms != 0 && now - pool->resolved_ms < age_ms))
         return;
-    pool->resolving = pool->proxy->config.net->resolve(pool->host, pool->address_at);
+    pool->resolving = pool->proxy->config.net->resolve(pool->host);
 }
 
 int pool_connect(struct pool *pool, struct net_stream **stream)
@@ -91,8 +107,35 @@ int pool_connect(struct pool *pool, struct net_stream **stream)
     return err;
 }
 
-void pool_address_failed(struct pool *pool, unsigned address)
+bool pool_has_address(const struct pool *pool, uint32_t address)
 {
-    if (address == pool->address_at && pool->address_count > 0)
-        pool->address_at = (address + 1) % pool->address_count;
+    unsigned i = 0;
+    while (i < pool->address_count && pool->address_ids[i] != address)
+        i++;
+    return i < pool->address_count;
+}
+
+void pool_address_failed(struct pool *pool, uint32_t address)
+{
+    if (pool->address_count > 0 && address == pool_address(pool))
+        pool->address_at = (pool->address_at + 1) % pool->address_count;
+}
+
+void pool_answered(struct pool *pool, uint64_t ms)
+{
+    uint64_t least = ms > 0 ? ms : 1; /* 0 says that there is none */
+    uint64_t kept = least < POOL_ANSWER_MS_MAX ? least : POOL_ANSWER_MS_MAX;
+    pool->answered_ms[pool->answered_at] = (uint16_t)kept;
+    pool->answered_at = (pool->answered_at + 1) % POOL_ANSWERS;
+}
+
+uint64_t pool_round_trip_ms(const struct pool *pool)
+{
+    uint64_t least = 0;
+    for (unsigned i = 0; i < POOL_ANSWERS; i++) {
+        uint64_t ms = pool->answered_ms[i];
+        if (ms > 0 && (least == 0 || ms < least))
+            least = ms;
+    }
+    return least;
 }

@@ -8,6 +8,13 @@
 
 struct upstream;
 
+enum {
+    /* The quickest of so many answers to probes, which come about once a second each, is about a
+     * round trip: a few are slow because the engine is busy, all are if the way is long. */
+    POOL_ANSWERS = 8,
+    POOL_ANSWER_MS_MAX = 500, /* no way to an engine is longer: it is slow to answer */
+};
+
 /* The last time that connections to a replica ended under requests without a token
  * (node/proxy/exchange/suspect.h). */
 struct pool_death {
@@ -28,7 +35,9 @@ struct pool {
     char *authority;        /* owned: under which requests ask, "HOST[:PORT]" (RFC 9110, 7.2) */
     unsigned address_count; /* 0: not looked up yet */
     unsigned address_at;    /* the one to connect to: moves on when connecting to it fails */
-    bool is_name;           /* needs to be looked up */
+    uint32_t address_ids[NET_ADDRESSES_MAX]; /* of these addresses; no other one ever had it */
+    uint32_t address_last_id;
+    bool is_name; /* needs to be looked up */
     bool resolving;
     uint64_t resolved_ms;
     struct upstream *all;
@@ -40,6 +49,9 @@ struct pool {
     uint64_t place_ms;      /* not before then is one tried */
     uint64_t place_wait_ms; /* how long that was; grows */
     unsigned fetches;       /* questions under way (node/proxy/engine/fetch.h) */
+    /* How long the last answers to probes took to begin; 0: fewer have come. */
+    uint16_t answered_ms[POOL_ANSWERS];
+    unsigned answered_at; /* the next one's place */
     /* What shows that the replica lives (node/proxy/guard/watch.h); 0: never. A data-parallel rank,
      * which has no connections of its own, has these but the first. */
     uint64_t heard_ms; /* its last byte, of whatever */
@@ -68,7 +80,21 @@ void pool_resolve(struct pool *pool, uint64_t age_ms);
 /* Opens a connection to the address in use. Errors as net->connect, of which a shortage is noted;
  * ERR_UNREACHABLE too while no address is known. */
 MUST_USE int pool_connect(struct pool *pool, struct net_stream **stream);
+/* The answer to a probe began `ms` after the probe was sent. */
+void pool_answered(struct pool *pool, uint64_t ms);
+/* A round trip to the engine itself, by those answers; 0: not known. TCP measures no further than
+ * to what ends its connection, which may be a load balancer, a sidecar or a tunnel. */
+uint64_t pool_round_trip_ms(const struct pool *pool);
+/* The address that pool_connect() connects to. */
+static inline uint32_t pool_address(const struct pool *pool)
+{
+    return pool->address_ids[pool->address_at];
+}
+
+/* Whether the name still has that address. A connection to one that it has no more ends with its
+ * request: another engine is there now, or none. */
+bool pool_has_address(const struct pool *pool, uint32_t address);
 /* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
-void pool_address_failed(struct pool *pool, unsigned address);
+void pool_address_failed(struct pool *pool, uint32_t address);
 
 #endif

@@ -11,14 +11,25 @@ enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
 
 static void answer_ended(struct upstream *u);
 
+/* Whether the engine that ends it now, or says 408, may not have had the request yet. Until that is
+ * sent whole its first byte counts, which finds the connection closed. */
+static bool is_stale(const struct upstream *u)
+{
+    if (!u->reused)
+        return false;
+    uint64_t age_ms = u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
+    if (age_ms <= UPSTREAM_STALE_MS || age_ms <= UPSTREAM_STALE_TRIPS * pool_round_trip_ms(u->pool))
+        return true;
+    return age_ms * 1000 <= UPSTREAM_STALE_TRIPS * u->proxy->config.net->round_trip_us(u->stream);
+}
+
 enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure failure)
 {
     if (u->state == UPSTREAM_IDLE)
         upstream_leave_pool(u);
     if (failure == UPSTREAM_CONNECT_FAILED)
         pool_address_failed(u->pool, u->address);
-    bool soon = u->proxy->now_ms - u->began_ms <= UPSTREAM_STALE_MS;
-    if (failure == UPSTREAM_BROKEN && !u->any_byte && u->served > 0 && soon)
+    if (failure == UPSTREAM_BROKEN && !u->any_byte && is_stale(u))
         failure = UPSTREAM_STALE;
     upstream_close(u);
     return failure;
@@ -43,6 +54,7 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
     u->began_ms = u->active_ms = u->proxy->now_ms;
     u->exchange = x;
     u->request = request;
+    u->reused = u->used;
     u->any_byte = false;
     u->awaits_token =
         request->streams_tokens && u->proxy->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms > 0;
@@ -56,12 +68,20 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
     u->in.len = 0;
 }
 
+/* One that waits, to an address that the name has; NULL: there is none. */
+static struct upstream *idle_of(struct pool *pool)
+{
+    while (pool->idle != NULL && !pool_has_address(pool, pool->idle->address))
+        upstream_close_idle(pool->idle);
+    return pool->idle;
+}
+
 int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_request *request,
                    bool fresh, struct upstream **out)
 {
     if (pool->proxy == NULL)
         return ERR_NOMEM; /* for the pool */
-    struct upstream *u = fresh ? NULL : pool->idle;
+    struct upstream *u = fresh ? NULL : idle_of(pool);
     if (u != NULL) {
         upstream_leave_pool(u);
         deadline_clear(&u->deadline);
@@ -109,6 +129,7 @@ static unsigned gather(const struct upstream *u, struct slice *pieces, size_t *t
 static void advance(struct upstream *u, size_t bytes)
 {
     const struct upstream_request *r = u->request;
+    u->sent_ms = u->proxy->now_ms;
     size_t head = r->head.len - u->head_sent;
     if (head > bytes)
         head = bytes;
@@ -176,8 +197,7 @@ static void queue_rest(struct upstream *u)
     u->write_body = body_ref(r->body);
 }
 
-/* A head and a small body leave as one piece: copying them is cheaper than a list for the kernel.
- */
+/* A head and a small body leave as one piece: that costs less than a list for the kernel. */
 static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsigned count,
                            size_t total)
 {
@@ -340,7 +360,10 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
     u->in_body = true;
     u->framing = head->framing;
     u->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
-    u->keep_alive = head->keep_alive;
+    out->stale = head->status == 408 && is_stale(u);
+    /* A 408 is of a connection that is about to be closed (RFC 9110, 15.5.9). If nobody asked for
+     * it and the connection stayed, the next answer would be taken for that to another request. */
+    u->keep_alive = head->keep_alive && head->status != 408;
     u->ends_apart = http_head_has(head, HTTP_CONTENT_ENCODING);
     http_chunked_init(&u->chunked);
     out->head = head;
@@ -384,10 +407,11 @@ static void answer_ended(struct upstream *u)
     struct proxy *p = u->proxy;
     u->exchange = NULL;
     u->request = NULL;
-    u->served++;
+    u->used = true;
     bool keep = u->keep_alive && u->window.len == 0 && u->request_sent && !u->writing &&
                 u->framing != HTTP_BODY_UNTIL_CLOSE && !p->closed &&
-                p->config.options->upstream_keepalive_ms > 0;
+                p->config.options->upstream_keepalive_ms > 0 &&
+                pool_has_address(u->pool, u->address);
     if (!keep) {
         upstream_close(u);
         return;

@@ -5,8 +5,9 @@
  *        └───────────┴─────────┴──> closed
  *
  * Engines close an idle connection after 5 s, so ours are retired after upstream-keepalive (4 s). A
- * connection that the engine closed at once, before any byte of an answer came, is no failure of
- * the replica when it was a reused one: the request is sent again on a fresh connection.
+ * reused connection may be closed by the engine while a request is on its way to it. The end, or a
+ * 408 that the engine sends before it closes, is here within a round trip then, before any other
+ * byte. That is no failure of the replica: the request is sent again on a fresh connection.
  *
  * It borrows a request (a head, and a body that may still be growing) from the exchange, and does
  * not know what becomes of the answer: proxy.c takes it out and hands it on.
@@ -21,7 +22,11 @@
 struct exchange;
 
 enum {
-    UPSTREAM_STALE_MS = 100, /* after its request went out, what breaks was working on it */
+    /* So long after its request went out, what breaks was working on it: UPSTREAM_STALE_MS, which
+     * is a round trip within a continent and a busy loop, or UPSTREAM_STALE_TRIPS, if that is
+     * more. One round trip is what it takes, the other is for what TCP sends again, or late. */
+    UPSTREAM_STALE_MS = 100,
+    UPSTREAM_STALE_TRIPS = 2,
     /* An idle connection that closes sooner than this is a sign that the process ends: servers keep
      * them for 5 s (uvicorn, of vLLM and SGLang) or more. */
     UPSTREAM_EARLY_MS = 2000,
@@ -53,7 +58,7 @@ struct upstream {
     struct proxy *proxy;
     struct net_stream *stream;
     struct pool *pool;
-    unsigned address;      /* of the pool's */
+    uint32_t address;      /* of the pool's */
     struct upstream *next; /* in the pool's idle list */
     struct upstream *prev;
     struct upstream *all_next; /* in the list of all of the pool's connections */
@@ -62,10 +67,12 @@ struct upstream {
     const struct upstream_request *request; /* NULL: none */
     struct deadline deadline;
     uint64_t began_ms;  /* when it got the request */
+    uint64_t sent_ms;   /* when the network took the last bytes of it */
     uint64_t active_ms; /* the same, or the last byte of the answer */
     enum upstream_state state;
     uint64_t silent_ms; /* since when a limit is on its silence */
-    unsigned served;    /* answers already read from this connection */
+    bool used;          /* an answer was read from this connection already */
+    bool reused;        /* the same before it got the present request */
     bool reading;
     bool writing;      /* bytes are queued with the network */
     bool write_failed; /* the rest comes out of the read side */
@@ -122,6 +129,7 @@ struct upstream_output {
     const struct http_head *head; /* good for the call; NULL: none */
     struct slice body;
     bool end;       /* the connection waits in its pool now, or is closed */
+    bool stale;     /* with a head: it is a 408 to the connection, not to the request */
     bool malformed; /* the connection is as it was: fail it */
 };
 

@@ -11,5 +11,6 @@ MUST_USE int upstream_open(struct pool *pool, struct upstream **out);
 void upstream_close(struct upstream *u);
 /* It is idle there no longer. */
 void upstream_leave_pool(struct upstream *u);
+void upstream_close_idle(struct upstream *idle);
 
 #endif

@@ -55,7 +55,7 @@ void upstream_leave_pool(struct upstream *u)
     u->prev = NULL;
 }
 
-static void close_idle(struct upstream *idle)
+void upstream_close_idle(struct upstream *idle)
 {
     upstream_leave_pool(idle);
     upstream_close(idle);
@@ -64,7 +64,7 @@ static void close_idle(struct upstream *idle)
 void upstream_flush_pool(struct pool *pool)
 {
     while (pool->idle != NULL)
-        close_idle(pool->idle);
+        upstream_close_idle(pool->idle);
 }
 
 /* --- opening -------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static bool make_room(struct pool *pool, int shortage)
     if (idle == NULL)
         return false;
     deadline_clear(&idle->deadline);
-    close_idle(idle);
+    upstream_close_idle(idle);
     return true;
 }
 
@@ -104,7 +104,7 @@ int upstream_open(struct pool *pool, struct upstream **out)
     struct proxy *p = pool->proxy;
     uint64_t max = p->config.options->upstream_connections_max;
     if (pool->open_count >= max && pool->idle != NULL) /* what waits makes room */
-        close_idle(pool->idle);
+        upstream_close_idle(pool->idle);
     if (pool->open_count >= max) {
         p->stats.upstream_full++;
         shortage_by_limit(pool);
@@ -113,7 +113,7 @@ int upstream_open(struct pool *pool, struct upstream **out)
     struct upstream *u = calloc(1, sizeof *u);
     if (u == NULL)
         return ERR_NOMEM;
-    u->address = pool->address_at;
+    u->address = pool_address(pool);
     int err = connect_pool(pool, &u->stream);
     if (err != 0) {
         if (err != ERR_FULL)

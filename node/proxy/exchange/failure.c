@@ -243,6 +243,7 @@ static enum verdict_reason reason_of(enum upstream_failure failure)
 static int again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
 {
     bool stale = failure == UPSTREAM_STALE && !x->dropped;
+    x->proxy->stats.upstream_stale += stale;
     bool other_address = failure == UPSTREAM_CONNECT_FAILED && ++x->addresses < pool->address_count;
     return stale || other_address ? exchange_same_again(x) : ERR_AGAIN;
 }
@@ -341,7 +342,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         return;
     }
     note_death(x, failure);
-    /* A reused connection that closed without a word had closed before the request came. */
+    /* A reused connection that was stale had closed before the request came. */
     bool sent = x->upstream != NULL && x->upstream->head_sent > 0;
     x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
     x->upstream = NULL;

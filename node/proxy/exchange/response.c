@@ -273,10 +273,25 @@ static bool is_asked_without_usage(struct exchange *x, const struct http_head *h
     return true;
 }
 
+/* It is the engine's last word to a connection that was idle for too long, and not to the request,
+ * which goes again on a fresh one. Where that cannot be sent again, the client gets the 408: its
+ * programs repeat that. */
+static bool is_asked_afresh(struct exchange *x, const struct upstream_output *out)
+{
+    if (!out->stale || x->dropped)
+        return false;
+    exchange_hang_up(x);
+    exchange_failed(x, UPSTREAM_STALE);
+    return true;
+}
+
 /* False: it does not go on to the client. Once an answer: what it needs of the stack is not made
  * ready for each event. */
-__attribute__((noinline)) static bool begin(struct exchange *x, const struct http_head *head)
+__attribute__((noinline)) static bool begin(struct exchange *x, const struct upstream_output *out)
 {
+    const struct http_head *head = out->head;
+    if (is_asked_afresh(x, out))
+        return false;
     if (x->asking) {
         exchange_answered(x, head->status);
         return false;
@@ -303,7 +318,7 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
 bool exchange_response(struct exchange *x, const struct upstream_output *out)
 {
     bool malformed = false;
-    if (out->head != NULL && !begin(x, out->head))
+    if (out->head != NULL && !begin(x, out))
         return true;
     if (out->body.len > 0 && x->unpack == NULL && !pass_body(x, out->body))
         return true;

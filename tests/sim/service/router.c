@@ -42,10 +42,9 @@ static int do_open_host(void *context, const struct node_address *address, struc
     return 0;
 }
 
-static bool do_resolve(struct net_host *host, unsigned used)
+static bool do_resolve(struct net_host *host)
 {
     (void)host;
-    (void)used;
     return false;
 }
 
@@ -102,6 +101,11 @@ static void do_read(struct net_stream *stream, bool on)
     struct service_end *e = end_of(stream);
     CHECK(e->open);
     service_end_read(e, on);
+}
+
+static uint64_t do_round_trip_us(struct net_stream *stream)
+{
+    return service_end_round_trip_us(end_of(stream));
 }
 
 static void do_finish(struct net_stream *stream)
@@ -398,6 +402,7 @@ void service_routers_open(struct service *s)
                                       .write = do_write,
                                       .queue = do_queue,
                                       .read = do_read,
+                                      .round_trip_us = do_round_trip_us,
                                       .finish = do_finish,
                                       .close = do_close};
         node_config_of(&n->config, &s->routers[0].options);

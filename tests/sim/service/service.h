@@ -103,6 +103,7 @@ size_t service_end_write(struct service_end *e, struct slice bytes);
 bool service_end_fails(const struct service_end *e);
 size_t service_end_take(struct service_end *e, char *out, size_t max);
 void service_end_read(struct service_end *e, bool on);
+uint64_t service_end_round_trip_us(const struct service_end *e);
 void service_end_finish(struct service_end *e);
 void service_end_close(struct service_end *e, bool reset);
 /* All ends of a router whose process is gone: reset. */

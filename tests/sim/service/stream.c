@@ -24,7 +24,7 @@ struct piece {
     char bytes[];
 };
 
-static struct service_link *link_of(struct service_end *e)
+static struct service_link *link_of(const struct service_end *e)
 {
     const struct service_end *router = e->router != SERVICE_NOBODY ? e : e->peer;
     const struct service_end *engine = e->engine != SERVICE_NOBODY ? e : e->peer;
@@ -41,6 +41,13 @@ static uint64_t way_us(struct service_end *e)
         us += service_between(s, 5 * SERVICE_MS, 200 * SERVICE_MS);
     const struct service_link *link = link_of(e);
     return us + (link ? link->slow_us : 0);
+}
+
+/* What a smoothed average tends to. */
+uint64_t service_end_round_trip_us(const struct service_end *e)
+{
+    const struct service_link *link = link_of(e);
+    return 2 * (WAY_US + WAY_JITTER_US / 2 + (link ? link->slow_us : 0));
 }
 
 static void arrive(void *context, struct world_event *event);

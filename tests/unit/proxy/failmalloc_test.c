@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/policy.h"
-#include "tests/lib/proxy_world.h"
+#include "tests/lib/proxy_hosts.h"
 #include "tests/lib/test.h"
 
 static struct proxy_world world;
@@ -216,8 +216,8 @@ static void models(bool may_fail)
     static const char question[] =
         "GET /v1/models HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer b\r\n\r\n";
     open_world(&probed);
-    proxy_world_resolve(&world, 0, 2);
-    proxy_world_resolve(&world, 1, 2);
+    proxy_hosts_resolved(&world, 0, (const unsigned[]){1, 2}, 2, false);
+    proxy_hosts_resolved(&world, 1, (const unsigned[]){1, 2}, 2, false);
     proxy_world_wait(&world, 100);
     for (unsigned i = 0; i < world.wire_count; i++)
         proxy_world_accept(&world, &world.wires[i], i == 0 ? ERR_CLOSED : 0);

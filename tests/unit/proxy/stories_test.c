@@ -14,9 +14,11 @@
  *   1a sends "BYTES" | 1a ends | 1a breaks       ("1b" is the second connection to replica 1)
  *   1a is deaf                                   writing to it fails; it can be read from
  *   the next connect fails | the next connect is refused | ports N (to each replica) | files N
- *   the name of 1 has N addresses                the look-up of its name ends
+ *   the name of 1 has N addresses                its look-up ends, found 1 to N
+ *   the name of 1 has the addresses N M [and more]   the same, N and M; more may follow
  *   replica 1 goes | replica 3 comes             by an operator
  *   wait MS | the process stands still MS | drain | the port closes | the node stops
+ *   a round trip takes MS                        as TCP measures it
  *   the key becomes KEY | no retry is left      the budget is empty now
  *   counters                                     those that are not 0
  *   outcomes                                     the same, of the work at each replica
@@ -39,7 +41,8 @@
 #include "node/proxy/proxy_internal.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/files.h"
-#include "tests/lib/proxy_world.h"
+#include "tests/lib/proxy_hosts.h"
+#include "tests/lib/proxy_trace.h"
 
 enum { SETTINGS_MAX = 16, STORIES_MAX = 512 };
 static const char folder[] = "tests/unit/proxy/stories";
@@ -254,85 +257,6 @@ static void act(struct story *s, struct slice name, struct slice verb, struct sl
 
 /* --- what is no connection's ----------------------------------------------------------------- */
 
-static uint64_t retries(const struct proxy_stats *t)
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0; i < RETRY_REASONS; i++)
-        sum += t->retries[i];
-    return sum;
-}
-
-static void show_counters(struct proxy_world *w)
-{
-    const struct proxy_stats *t = proxy_stats(w->proxy);
-    const struct {
-        const char *name;
-        uint64_t value;
-    } shown[] = {
-        {"requests", t->requests},
-        {"retries", retries(t)},
-        {"1xx", t->responses[1]},
-        {"2xx", t->responses[2]},
-        {"3xx", t->responses[3]},
-        {"4xx", t->responses[4]},
-        {"5xx", t->responses[5]},
-        {"refused malformed", t->requests_refused[PROXY_REFUSED_MALFORMED]},
-        {"refused no replica", t->requests_refused[PROXY_REFUSED_NO_REPLICA]},
-        {"refused bad gateway", t->requests_refused[PROXY_REFUSED_BAD_GATEWAY]},
-        {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
-        {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
-        {"refused client key", t->requests_refused[PROXY_REFUSED_CLIENT_KEY]},
-        {"refused key's model", t->requests_refused[PROXY_REFUSED_KEY_MODEL]},
-        {"refused key's limit", t->requests_refused[PROXY_REFUSED_KEY_LIMIT]},
-        {"refused key's response", t->requests_refused[PROXY_REFUSED_KEY_RESPONSE]},
-        {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
-        {"refused queue full", t->requests_refused[PROXY_REFUSED_QUEUE_FULL]},
-        {"refused queue time", t->requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]},
-        {"refused stopping", t->requests_refused[PROXY_REFUSED_STOPPING]},
-        {"refused connect time", t->requests_refused[PROXY_REFUSED_CONNECT]},
-        {"refused first token", t->requests_refused[PROXY_REFUSED_FIRST_TOKEN]},
-        {"refused idle", t->requests_refused[PROXY_REFUSED_IDLE]},
-        {"refused whole answer", t->requests_refused[PROXY_REFUSED_WHOLE_ANSWER]},
-        {"refused request time", t->requests_refused[PROXY_REFUSED_REQUEST_TIMEOUT]},
-        {"refused poison", t->requests_refused[PROXY_REFUSED_POISON]},
-        {"refused suspect", t->requests_refused[PROXY_REFUSED_SUSPECT]},
-        {"refused loop", t->requests_refused[PROXY_REFUSED_LOOP]},
-        {"refused retry budget", t->requests_refused[PROXY_REFUSED_RETRY_BUDGET]},
-        {"refused by an engine", t->requests_refused[PROXY_REFUSED_BY_ENGINE]},
-        {"refused slow upload", t->requests_refused[PROXY_REFUSED_SLOW_UPLOAD]},
-        {"connections refused", t->connections_refused},
-        {"of one client", t->client_connections_refused},
-        {"evicted", t->connections_evicted},
-        {"PROXY headers refused", t->proxy_headers_refused},
-        {"clients gone", t->client_gone},
-        {"client time-outs", t->client_timeouts},
-        {"cut: gone", t->answers_cut[CLIENT_END_GONE]},
-        {"cut: slow", t->answers_cut[CLIENT_END_SLOW]},
-        {"cut: engine", t->answers_cut[CLIENT_END_ENGINE]},
-        {"cut: memory", t->answers_cut[CLIENT_END_NO_MEMORY]},
-        {"cut: refused", t->answers_cut[CLIENT_END_REFUSED]},
-        {"cut: stopped", t->answers_cut[CLIENT_END_STOPPED]},
-        {"cut: late", t->answers_cut[CLIENT_END_LATE]},
-        {"connect failures", t->upstream_connect_failures},
-        {"upstream time-outs", t->upstream_timeouts},
-        {"upstream broken", t->upstream_broken},
-        {"upstream reused", t->upstream_reused},
-        {"upstream full", t->upstream_full},
-        {"probes too large", t->probes_too_large},
-        {"backpressure", t->backpressure},
-        {"decode waits", t->unpack_waits},
-    };
-    const char *before = "";
-    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
-        if (shown[i].value == 0)
-            continue;
-        CHECK(buf_printf(&w->trace, "%s%s %llu", before, shown[i].name,
-                         (unsigned long long)shown[i].value) == 0);
-        before = ", ";
-    }
-    CHECK(buf_append_cstr(&w->trace, before[0] == '\0' ? "none\n" : "\n") == 0);
-}
-
 static void show_outcomes(struct proxy_world *w)
 {
     static const char *const names[NODE_OUTCOMES] = {[NODE_OUTCOME_OK] = "ok",
@@ -370,7 +294,24 @@ static void show_tokens(struct proxy_world *w)
     }
 }
 
-/* "goes", "comes"; or how many addresses a name has. False: it is neither. */
+/* "has 2 addresses" (1 and 2), or "has the addresses 2 3", with "and more" if the look-up goes on.
+ */
+static void find_addresses(struct story *s, unsigned replica, struct slice rest)
+{
+    unsigned at[NET_ADDRESSES_MAX], count = 0;
+    struct slice first = word(&rest);
+    bool listed = slice_equal(first, SLICE("the")), more = slice_ends_with(rest, SLICE("and more"));
+    if (listed)
+        (void)word(&rest);
+    while (listed ? rest.len > 0 && rest.at[0] != 'a' : count < number(first)) {
+        assert_true(count < NET_ADDRESSES_MAX);
+        at[count] = listed ? (unsigned)number(word(&rest)) : count + 1;
+        count++;
+    }
+    proxy_hosts_resolved(s->world, replica, at, count, more);
+}
+
+/* "goes", "comes"; or which addresses a name has. False: it is neither. */
 static bool replica_event(struct story *s, struct slice line)
 {
     struct slice rest = line, first = word(&rest);
@@ -382,7 +323,7 @@ static bool replica_event(struct story *s, struct slice line)
     unsigned replica = (unsigned)number(word(&rest)) - 1;
     struct slice verb = word(&rest);
     if (name)
-        proxy_world_resolve(s->world, replica, (unsigned)number(word(&rest)));
+        find_addresses(s, replica, rest);
     else
         proxy_world_wish(s->world, replica, slice_equal(verb, SLICE("comes")));
     return true;
@@ -408,7 +349,7 @@ static bool world_event(struct story *s, struct slice line)
     else if (slice_equal(line, SLICE("the node stops")))
         proxy_world_stop(w);
     else if (slice_equal(line, SLICE("counters")))
-        show_counters(w);
+        proxy_trace_counters(&w->trace, proxy_stats(w->proxy));
     else if (slice_equal(line, SLICE("outcomes")))
         show_outcomes(w);
     else if (slice_equal(line, SLICE("tokens")))
@@ -425,6 +366,8 @@ static bool world_event(struct story *s, struct slice line)
         w->files = (unsigned)number(rest) + 1;
     else if (after(line, "wait ", &rest))
         proxy_world_wait(w, number(rest));
+    else if (after(line, "a round trip takes ", &rest))
+        w->round_trip_us = number(rest) * 1000;
     else if (after(line, "the process stands still ", &rest))
         proxy_world_stand_still(w, number(rest));
     else if (after(line, "the key becomes ", &rest))

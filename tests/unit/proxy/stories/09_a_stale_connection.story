@@ -23,4 +23,4 @@ A posts /v1/completions {"model":"m","prompt":"y"}
     to A: HTTP/1.1 200 X; Content-Length: 7 "{\"n\":2}"
     release A at 1
 counters
-    requests 2, 2xx 2, upstream reused 1
+    requests 2, 2xx 2, upstream reused 1, upstream stale 1

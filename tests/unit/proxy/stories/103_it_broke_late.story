@@ -47,4 +47,4 @@ wait 250
     to A: HTTP/1.1 200 X; Content-Length: 10 "{\"from\":1}"
     release A at 1
 counters
-    requests 4, retries 1, 2xx 4, upstream broken 1, upstream reused 2
+    requests 4, retries 1, 2xx 4, upstream broken 1, upstream reused 2, upstream stale 1

@@ -64,4 +64,4 @@ wait 20
     log request
     release B at 4
 counters
-    requests 5, retries 1, 2xx 4, 5xx 1, refused suspect 1, connect failures 1, upstream broken 1, upstream reused 1
+    requests 5, retries 1, 2xx 4, 5xx 1, refused suspect 1, connect failures 1, upstream broken 1, upstream reused 1, upstream stale 1

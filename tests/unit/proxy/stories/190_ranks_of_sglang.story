@@ -66,4 +66,4 @@ wait 200
 2e accepts
     to 2e: POST /generate HTTP/1.1; Content-Length: 75 "{                    \"text\":\"hello\",\"sampling_params\":{\"max_new_tokens\":2}}"
 counters
-    requests 2, retries 1, 2xx 1, connect failures 1, upstream reused 1
+    requests 2, retries 1, 2xx 1, connect failures 1, upstream reused 1, upstream stale 1

@@ -53,4 +53,4 @@ outcomes
     1: rejected 2
     2: broken 1 rejected 1
 counters
-    requests 2, retries 2, 4xx 2, refused by an engine 1, upstream broken 1, upstream reused 1
+    requests 2, retries 2, 4xx 2, refused by an engine 1, upstream broken 1, upstream reused 1, upstream stale 1

@@ -1,0 +1,148 @@
+"""Names of replicas and seeds: DNS servers that are silent, /etc/hosts and search domains, addresses that change."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import unittest
+
+from lib import HOST, wait_for
+from lib_cluster import Clustered
+from lib_dns import Dns
+from lib_http import answer
+
+SILENT = ["silent%d.test" % n for n in range(12)]
+COMPLETION = json.dumps({"model": "m", "prompt": "x"}).encode()
+
+
+class PartlySilent(Dns):
+    """Says nothing of some names, or nothing of their IPv6 addresses."""
+    silent_v6 = ()
+
+    def answer(self, query, protocol):
+        reply = super().answer(query, protocol)
+        name, kind, _ = self.asked[-1]
+        return None if name in SILENT or (kind == "AAAA" and name in self.silent_v6) else reply
+
+
+class Names(Clustered):
+    def setUp(self):
+        super().setUp()
+        network = "127.%d.%d" % tuple(random.randrange(1, 255) for _ in range(2))
+        try:
+            self.dns, *mute = [PartlySilent({}, host="%s.%d" % (network, i), port=53) for i in (1, 2, 3)]
+        except PermissionError:
+            self.skipTest("no port 53 for us here")
+        self.servers = [self.dns] + mute
+        for server in self.servers:
+            self.addCleanup(server.stop)
+        for server in mute:
+            server.mode = "silent"
+
+    def system(self, conf="", hosts=""):
+        """What runs a program whose resolv.conf names the server, and two more that are silent."""
+        files = {"/etc/resolv.conf": "".join("nameserver %s\n" % s.host for s in self.servers) + conf + "\n",
+                 "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n" + hosts}
+        steps = []
+        for path, text in files.items():
+            own = os.path.join(self.folder.name, os.path.basename(path))
+            with open(own, "w") as f:
+                f.write(text)
+            steps.append("mount --bind %s %s && " % (own, path))
+        wrap = ["unshare", "-m", "sh", "-c", "".join(steps) + "exec \"$@\"", "sh"]
+        try:
+            subprocess.run(wrap + ["true"], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("no mount namespace of our own here")
+        return wrap
+
+    def replicas(self, r):
+        return {k["name"]: k["health"] for k in r.admin("GET", "/replicas").json}
+
+    def complete(self, client):
+        got = client.ask("POST", "/v1/completions", COMPLETION, [("Content-Type", "application/json")])
+        return got.status, got.body
+
+    def test_silence_holds_up_nobody(self):
+        """A look-up of a silent name lasts for 18 s here. libuv's pool did two at a time: a replica, a seed and the
+        end came when those in front of them had failed."""
+        engine = self.engine()
+        seed = self.node("seed", [engine])
+        self.dns.records.update({"engine.test": {"A": [HOST]}, "half.test": {"A": [HOST]}, "seed.test": {"A": [HOST]}})
+        self.dns.silent_v6 = ("half.test", "seed.test")
+        silent = ["http://%s:%d" % (name, engine.port) for name in SILENT]
+        good = ["%s:%d" % (name, engine.port) for name in ("engine.test", "half.test")]
+        seeds = [x for name in SILENT for x in ("--join", name + ":7490")]
+        for name in ("token", "namespace", "ca.crt"):
+            with open(os.path.join(self.folder.name, name), "w") as f:
+                f.write("x")
+        r = self.node("r1", silent + ["http://" + name for name in good], *seeds, "--replica-kubernetes", "a/b:80",
+                      "--kubernetes-credentials", self.folder.name, join="seed.test:%d" % seed.gossip_port,
+                      ready=False, wrap=self.system(),
+                      env={"KUBERNETES_SERVICE_HOST": SILENT[0], "KUBERNETES_SERVICE_PORT": "443"})
+        wait_for(lambda: [self.replicas(r).get(name) for name in good] == ["up", "up"], "good names are up")
+        client = self.client(r)
+        self.assertEqual(self.complete(client)[0], 200)
+        client.close()
+        self.wait_alive(r, ["r1", "seed"])
+        r.signal(signal.SIGTERM)
+        self.assertEqual(r.wait(), 0)
+        self.assertEqual([e["event"] for e in r.events() if e["event"].endswith("_unresolved")], [])
+
+    def test_what_the_system_knows(self):
+        """/etc/hosts stands above DNS for a name, in all kinds of addresses; search domains; IPv6; what is no name."""
+        engine, six = self.engine(), self.engine(host="::1")
+        self.dns.records.update({"pinned.test": {"A": ["127.0.0.66"], "AAAA": ["::66"]}, "six.test": {"AAAA": ["::1"]},
+                                 "short.zone.test": {"A": [HOST]}, "a.b.zone.test": {"A": [HOST]},
+                                 "short.other.test": {"AAAA": ["::66"]}})
+        names = ["%s:%d" % (name, engine.port) for name in
+                 ("pinned.test", "pinned2.test", "short", "a.b", "short.zone.test.", "localhost", HOST)]
+        names += ["six.test:%d" % six.port, six.name, "localhost:%d" % six.port]
+        r = self.router(["http://" + name for name in names], wait_up=False,
+                        wrap=self.system("search nowhere.test zone.test other.test\noptions ndots:2",
+                                         "%s pinned.test pinned2.test\n" % HOST))
+        wait_for(lambda: set(self.replicas(r).values()) == {"up"} and len(self.replicas(r)) == len(names),
+                 "all are up")
+        self.assertNotIn("pinned.test", [name for name, _, _ in self.dns.asked])
+        self.assertNotIn("short.other.test", [name for name, _, _ in self.dns.asked])  # another one of that name
+
+    def test_an_address_that_changed(self):
+        """The old one answers on, and clients keep it busy. What is under way there is finished."""
+        release = threading.Event()
+        self.addCleanup(release.set)
+        old = self.engine(host="127.0.0.2")
+        new = self.engine(host="127.0.0.3", port=old.port)
+
+        def handler(engine):
+            def answer_with_its_address(asked):
+                if b"wait" in asked.read_body():
+                    release.wait()
+                asked.send(answer(200, json.dumps({"at": engine.name}).encode()))
+            return answer_with_its_address
+        for engine in (old, new):
+            engine.handler = handler(engine)
+        self.dns.records["engine.test"] = {"A": ["127.0.0.2"]}
+        r = self.router(["http://engine.test:%d" % old.port], wrap=self.system())
+        steady = self.client(r)
+
+        def served_by():
+            status, body = self.complete(steady)
+            self.assertEqual(status, 200, body)
+            return json.loads(body)["at"]
+        self.assertEqual(served_by(), old.name)
+        slow = self.client(r)
+        slow.send(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 29\r\n"
+                  b"\r\n{\"model\":\"m\",\"prompt\":\"wait\"}")
+        old.wait_request(2)
+        self.dns.records["engine.test"]["A"] = ["127.0.0.3"]
+        wait_for(lambda: served_by() == new.name, "the new address serves", 45, step=0.1)
+        self.assertEqual({served_by() for _ in range(20)}, {new.name})
+        release.set()
+        self.assertEqual(json.loads(slow.read().body)["at"], old.name)
+        self.assertEqual(r.metric("retries_total"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

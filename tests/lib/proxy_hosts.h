@@ -1,0 +1,22 @@
+/* Names of replicas in the world of a proxy (tests/lib/proxy_world.h), and when they are found. */
+#ifndef TESTS_LIB_PROXY_HOSTS_H
+#define TESTS_LIB_PROXY_HOSTS_H
+
+#include "tests/lib/proxy_world.h"
+
+/* Actions of struct net_actions. */
+int proxy_hosts_open(void *world, const struct node_address *address, struct net_host **out,
+                     unsigned *count);
+bool proxy_hosts_resolve(struct net_host *host);
+void proxy_hosts_close(struct net_host *host);
+
+/* Whose name it is. */
+unsigned proxy_hosts_replica(const struct net_host *host);
+/* Which address the proxy means: as it was numbered when it was found, 1 and up. */
+unsigned proxy_hosts_address(const struct net_host *host, unsigned address);
+/* The look-up of a replica's name ends, or (`more`) goes on. It found these, NET_ADDRESSES_MAX at
+ * most. */
+void proxy_hosts_resolved(struct proxy_world *w, unsigned replica, const unsigned *addresses,
+                          unsigned count, bool more);
+
+#endif
