@@ -147,18 +147,19 @@ static unsigned image_methods(struct slice below)
     return slice_equal(below, SLICE("content")) ? GET : 0;
 }
 
+static const struct {
+    struct slice before;
+    enum http_path_kind kind;
+    unsigned (*methods)(struct slice below);
+} stored[] = {
+    {SLICE("/v1/responses/"), HTTP_PATH_RESPONSE_STORED, response_methods},
+    {SLICE("/v1/videos/"), HTTP_PATH_MEDIA_STORED, video_methods},
+    {SLICE("/v1/images/"), HTTP_PATH_MEDIA_STORED, image_methods},
+};
+
 /* /v1/models/{id}, /v1/responses/{id}, /v1/videos/{id} and what is below them. */
 static struct http_route lookup_with_id(struct slice path)
 {
-    static const struct {
-        struct slice before;
-        enum http_path_kind kind;
-        unsigned (*methods)(struct slice below);
-    } stored[] = {
-        {SLICE("/v1/responses/"), HTTP_PATH_RESPONSE_STORED, response_methods},
-        {SLICE("/v1/videos/"), HTTP_PATH_MEDIA_STORED, video_methods},
-        {SLICE("/v1/images/"), HTTP_PATH_MEDIA_STORED, image_methods},
-    };
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
     if (slice_starts_with(path, SLICE("/v1/models/"))) {
         struct slice id = slice_skip(path, sizeof "/v1/models/" - 1);
@@ -198,6 +199,55 @@ static struct http_route lookup_slashed(struct slice path)
         return lookup_known(path);
     route.slashed = true;
     return route;
+}
+
+/* --- the same behind other segments --------------------------------------------------------- */
+
+static bool starts_nocase(struct slice path, struct slice start)
+{
+    return path.len >= start.len && slice_equal_nocase(slice_of(path.at, start.len), start);
+}
+
+/* What a request makes an engine compute, or what it stored; also what lies below that and is not
+ * known. Lists, health and the like are of one engine there. */
+static struct http_route lookup_end(struct slice path, enum http_method method)
+{
+    struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
+    for (size_t i = 0; i < ARRAY_LEN(known_paths); i++) {
+        const struct known *known = &known_paths[i];
+        if (known->kind >= HTTP_PATH_CHAT && known->kind <= HTTP_PATH_JOBS &&
+            (known->methods & (1u << method)) != 0 && slice_equal_nocase(known->path, path)) {
+            route.kind = known->kind;
+            route.methods = known->methods;
+            return route;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(stored) && method != HTTP_METHOD_OPTIONS; i++) {
+        struct slice below;
+        if (starts_nocase(path, stored[i].before) &&
+            lookup_stored(slice_skip(path, stored[i].before.len), &route.id, &below)) {
+            route.kind = stored[i].kind;
+            return route;
+        }
+    }
+    route.id = slice_of(NULL, 0);
+    return route;
+}
+
+static struct http_route lookup_behind(struct slice path, enum http_method method)
+{
+    size_t len = path.len > 1 && path.at[path.len - 1] == '/' ? path.len - 1 : path.len;
+    for (size_t i = 0; i < len; i++) {
+        if (path.at[i] != '/')
+            continue;
+        struct http_route route = lookup_end(slice_of(path.at + i, len - i), method);
+        if (route.kind != HTTP_PATH_OTHER) {
+            route.behind = true;
+            route.prefix = i;
+            return route;
+        }
+    }
+    return (struct http_route){.kind = HTTP_PATH_OTHER, .methods = ANY};
 }
 
 /* --- the paths that steer an engine --------------------------------------------------------- */
@@ -293,9 +343,11 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
         route = lookup_slashed(path);
     if (route.kind == HTTP_PATH_OTHER && is_control(path))
         route.kind = HTTP_PATH_CONTROL;
+    if (route.kind == HTTP_PATH_OTHER)
+        route = lookup_behind(path, method);
 
-    bool preflight = method == HTTP_METHOD_OPTIONS && route.kind >= HTTP_PATH_CHAT &&
-                     route.kind <= HTTP_PATH_MEDIA_STORED;
+    bool preflight = method == HTTP_METHOD_OPTIONS && !route.behind &&
+                     route.kind >= HTTP_PATH_CHAT && route.kind <= HTTP_PATH_MEDIA_STORED;
     if (preflight)
         route = (struct http_route){.kind = HTTP_PATH_PLAIN,
                                     .methods = route.methods | M(OPTIONS),

@@ -115,7 +115,8 @@ static bool refuse_jobs(struct exchange *x)
 
 bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
 {
-    if (x->key != NULL && x->route.kind == HTTP_PATH_OTHER && !is_plain(head->path)) {
+    bool unknown = x->route.kind == HTTP_PATH_OTHER || x->route.behind;
+    if (x->key != NULL && unknown && !is_plain(head->path)) {
         /* It may be another key's stored response in disguise. */
         exchange_answer(x, 404, SLICE("application/json"), SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
         return true;
@@ -126,7 +127,8 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
         return exchange_owner_refuse(x, x->route.id, slice_of("", 0));
     if (x->key != NULL && x->route.kind == HTTP_PATH_JOBS && x->method != HTTP_METHOD_POST)
         return refuse_jobs(x);
-    if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind, head))
+    if (x->key == NULL || x->key->models == NULL ||
+        (!x->route.behind && model_is_read(x->route.kind, head)))
         return false;
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_MODEL);
     x->refusal = PROXY_REFUSED_KEY_MODEL;

@@ -69,7 +69,7 @@ static bool refuse_path(struct exchange *x)
                               "This path controls an engine and is not open to clients.");
         return true;
     }
-    if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS) &&
+    if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS || x->route.behind) &&
         o->other_paths == NODE_PATHS_REFUSE) {
         if (exchange_error_form(x) == HTTP_ERROR_ANTHROPIC)
             exchange_answer_error(x, 404, slice_of("", 0), "Not found.");
