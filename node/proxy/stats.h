@@ -16,6 +16,7 @@ enum proxy_refusal {
     PROXY_REFUSED_CODING,       /* 415: a body in a coding that is not decoded here */
     PROXY_REFUSED_PATH,         /* 403, 404, 405 */
     PROXY_REFUSED_ORIGIN,       /* 403: a preflight from an origin that cors-allow-origin lacks */
+    PROXY_REFUSED_ENGINE_FIELD, /* 400: a field for engines among themselves */
     PROXY_REFUSED_MODEL,        /* 404 of an unknown model */
     PROXY_REFUSED_API_KEY,      /* 401, 403 of the engines, to a client that asked for the models */
     PROXY_REFUSED_CLIENT_KEY,   /* 401: no key of a client (client-keys-file), */

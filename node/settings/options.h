@@ -164,6 +164,7 @@ struct node_options {
     /* Front door */
     unsigned other_paths;          /* enum node_paths */
     unsigned engine_control_paths; /* enum node_paths */
+    unsigned engine_fields;        /* enum node_paths */
     bool replica_header;
     bool ask_usage;
     uint32_t forwarded_headers; /* enum node_forwarded */
@@ -218,6 +219,7 @@ struct node_options {
     unsigned access_log; /* enum node_access_log */
     uint64_t drain_delay_ms;
     uint64_t drain_timeout_ms;
+    bool core_dumps;
 
     /* By row of the table; for --check-config and for precedence. */
     struct node_option_origin origins[NODE_OPTIONS_MAX];

@@ -269,7 +269,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         enum http_path_kind kind = x->route.kind;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
-        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head)))
+        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head) ||
+                          exchange_engine_fields_refuse_head(x, head)))
             return false;
     }
     if (!x->local && has_body && http_head_has(head, HTTP_CONTENT_ENCODING) &&
@@ -306,6 +307,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
 static bool route_early(struct exchange *x)
 {
     struct client *c = x->client;
+    if (x->skimming && exchange_engine_fields_refuse_body(x))
+        return false;
     x->whole = false;
     x->undecided = false;
     x->early = x->skimming;
@@ -347,8 +350,10 @@ static bool body_grew(struct exchange *x, struct slice added)
     }
     if (x->undecided && !decide(x, added))
         return false;
-    if (x->skimming)
+    if (x->skimming || x->early) /* of an early one engine fields alone count from now on */
         http_skim_feed(&x->skim, added.at, added.len);
+    if (x->early && exchange_engine_fields_refuse_body(x))
+        return false;
     if (x->whole && x->route.kind == HTTP_PATH_OTHER && !x->chunked_body &&
         x->request.body->bytes > EXCHANGE_RETRY_BYTES && !route_early(x))
         return false;
@@ -410,7 +415,8 @@ static bool complete(struct exchange *x)
         if (x->request.streams_tokens)
             exchange_usage_ask(x);
     }
-    if (exchange_key_refuse_body(x) || (x->whole && exchange_key_begin(x)))
+    if ((x->skimming && exchange_engine_fields_refuse_body(x)) || exchange_key_refuse_body(x) ||
+        (x->whole && exchange_key_begin(x)))
         return false;
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
