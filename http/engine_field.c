@@ -23,21 +23,21 @@ struct entry {
     }
 
 static const struct entry members[] = {
-    /* vLLM, protocol.py of each API: hosts, ports, engine and block ids of a KV connector */
+    /* vLLM, the protocol module of each API: hosts, ports, engine and block ids of a KV connector */
     NAME("kv_transfer_params"),
     /* vLLM, the same for the encoder's cache */
     NAME("ec_transfer_params"),
-    /* SGLang, io_struct.py: where the prefill server is, and which of its requests; others may
+    /* SGLang, GenerateReqInput: where the prefill server is, and which of its requests; others may
      * follow */
     NAME("bootstrap_host"),
     NAME("bootstrap_port"),
     NAME("bootstrap_room"),
     NAME("bootstrap_pair_key"),
     FAMILY("bootstrap_"),
-    /* SGLang, io_struct.py: the rank of that server, and how its peer is split */
+    /* SGLang, the same: the rank of that server, and how its peer is split */
     NAME("disagg_prefill_dp_rank"),
     NAME("decode_tp_size"),
-    /* TensorRT-LLM, openai_protocol.py: the context phase's id and opaque state */
+    /* TensorRT-LLM, DisaggregatedParams: the context phase's id and opaque state */
     NAME("disaggregated_params"),
 };
 
@@ -52,7 +52,7 @@ static const struct entry headers[] = {
     NAME("x-ec-transfer-params"),
 };
 
-/* vLLM, p2p_nccl_connector.py: it searches the request id for "___prefill_addr_HOST:PORT___" and
+/* vLLM, P2pNcclConnector: it searches the request id for "___prefill_addr_HOST:PORT___" and
  * "___decode_addr_HOST:PORT". */
 static const struct slice in_ids[] = {SLICE("___prefill_addr_"), SLICE("___decode_addr_")};
 

@@ -281,15 +281,23 @@ static const char *const control_prefixes[] = {
 
 static bool segment_is_control(struct slice segment)
 {
-    segment.len = slice_find(segment, ';');
-    segment.len = slice_find(segment, '?');
-    segment.len = slice_find(segment, '#');
     for (size_t i = 0; i < ARRAY_LEN(control_names); i++) {
         if (slice_equal(segment, slice_of_cstr(control_names[i])))
             return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(control_prefixes); i++) {
         if (slice_starts_with(segment, slice_of_cstr(control_prefixes[i])))
+            return true;
+    }
+    return false;
+}
+
+static bool segment_resets(struct slice segment)
+{
+    static const struct slice names[] = {SLICE("reset_prefix_cache"), SLICE("flush_cache"),
+                                         SLICE("sleep"), SLICE("release_memory_occupation")};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (slice_equal(segment, names[i]))
             return true;
     }
     return false;
@@ -303,7 +311,7 @@ static char fold(char c)
 /* Looks at each segment with percent-encoding undone until none is left, backslashes as slashes,
  * in lower case, without control bytes and spaces ("/sleep%0a" matches a Python "^/sleep$").
  * As any segment counts, wherever it stands, dot segments need no resolving. */
-static bool is_control(struct slice path)
+static bool any_segment(struct slice path, bool (*is)(struct slice segment))
 {
     char segment[SEGMENT_BYTES_MAX];
     size_t n = 0;
@@ -322,7 +330,11 @@ static bool is_control(struct slice path)
         }
         unsigned char last = (unsigned char)segment[n - 1];
         if (last == '/') {
-            if (segment_is_control(slice_of(segment, n - 1)))
+            struct slice name = slice_of(segment, n - 1);
+            name.len = slice_find(name, ';');
+            name.len = slice_find(name, '?');
+            name.len = slice_find(name, '#');
+            if (is(name))
                 return true;
             n = 0;
         } else if (last <= ' ' || last == 0x7f) {
@@ -341,7 +353,7 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
         route = (struct http_route){.kind = HTTP_PATH_SERVER, .methods = M(OPTIONS)};
     else
         route = lookup_slashed(path);
-    if (route.kind == HTTP_PATH_OTHER && is_control(path))
+    if (route.kind == HTTP_PATH_OTHER && any_segment(path, segment_is_control))
         route.kind = HTTP_PATH_CONTROL;
     if (route.kind == HTTP_PATH_OTHER)
         route = lookup_behind(path, method);
@@ -354,6 +366,11 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
                                     .slashed = route.slashed};
     route.method_allowed = (route.methods & (1u << method)) != 0;
     return route;
+}
+
+bool http_path_resets_cache(struct slice path)
+{
+    return any_segment(path, segment_resets);
 }
 
 static const char *const method_names[HTTP_METHODS] = {

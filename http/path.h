@@ -4,8 +4,8 @@
  * engine, or something in front of it, may undo: percent-encoding (of any depth), dot segments,
  * doubled, trailing or backward slashes, path parameters, other case, control bytes, a prefix or
  * suffix of further segments. Whatever could reach one is HTTP_PATH_CONTROL, never HTTP_PATH_OTHER.
- * Paths that make an engine compute, and those of what it stored, are found behind other segments too
- * (`behind`): what is said of clients and their keys holds there as well.
+ * Paths that make an engine compute, and those of what it stored, are found behind other segments
+ * too (`behind`): what is said of clients and their keys holds there as well.
  * Nothing is rewritten but one slash at the end of a path that is known without it: engines answer
  * such a path with a redirect, which clients do not follow with a body.
  */
@@ -59,6 +59,10 @@ struct http_route {
  * proxied gives HTTP_PATH_PLAIN: the engine answers it. OTHER, CONTROL and
  * what is stored behind other segments allow every method. */
 struct http_route http_path_lookup(struct slice path, enum http_method method);
+
+/* Whether a CONTROL path empties the engine's prefix cache (vLLM: also /sleep; SGLang: also
+ * /release_memory_occupation). In the same disguises. */
+bool http_path_resets_cache(struct slice path);
 
 /* "GET"; empty for OTHER. */
 const char *http_method_name(enum http_method method);

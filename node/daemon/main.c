@@ -50,8 +50,8 @@ static void prepare_memory(const struct node *node)
 }
 
 /* A core would hold prompts and keys, and so does the memory that a debugger, or /proc, shows to
- * others of the same user. The limit of a core's size alone is none where cores go to a program (core_pattern).
- * Also before the settings are read, which may hold secrets. */
+ * others of the same user. The limit of a core's size alone is none where cores go to a program
+ * (core_pattern). Also before the settings are read, which may hold secrets. */
 static void allow_core_dumps(bool allow)
 {
     struct rlimit limit;

@@ -69,7 +69,7 @@ struct node_dns_option {
     struct node_labels labels; /* as these do */
 };
 
-enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS };
+enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS, NODE_PATHS_ALL };
 enum node_when_all_down { NODE_ALL_DOWN_TRY, NODE_ALL_DOWN_REFUSE };
 enum node_forwarded { NODE_FORWARDED_TRUST, NODE_FORWARDED_REPLACE };
 enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
@@ -163,7 +163,7 @@ struct node_options {
 
     /* Front door */
     unsigned other_paths;          /* enum node_paths */
-    unsigned engine_control_paths; /* enum node_paths */
+    unsigned engine_control_paths; /* enum node_paths; ALL: to all replicas */
     unsigned engine_fields;        /* enum node_paths */
     bool replica_header;
     bool ask_usage;

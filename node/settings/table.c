@@ -379,11 +379,14 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      LIVE(engine_control_paths),
      .fallback = "refuse",
-     .choices = node_allowed_paths,
-     .unit = "pass|refuse",
+     .choices = node_allowed_control_paths,
+     .unit = "all|pass|refuse",
      .group = "Front door",
      .help = "sleep, reset, LoRA loading and the like",
-     .more = "They change the engine for everybody: let clients pass only if you trust them all."},
+     .more = "They change the engine for everybody: let clients pass only if you trust them all. "
+             "`pass` sends each to one replica, `all` to all or to those of `?model=` or "
+             "`?replica=`; with client keys only keys marked `control` may. "
+             "[Control paths](http.md#control-paths)."},
     {.name = "engine-fields",
      .type = NODE_TYPE_CHOICE,
      LIVE(engine_fields),

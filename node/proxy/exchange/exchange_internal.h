@@ -248,6 +248,8 @@ uint64_t exchange_key_client(const struct exchange *x, const struct http_head *h
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 /* By its path: whether the key may have it sent to a replica. True: no, which was answered. */
 bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head);
+/* It goes to all replicas, which not every key may ask for. True: it was answered so. */
+bool exchange_key_refuse_control(struct exchange *x);
 /* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
 bool exchange_key_begin(struct exchange *x);
 /* Its body is whole. True: it asks for what the key may not, which was answered. */

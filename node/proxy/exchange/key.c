@@ -139,6 +139,20 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
     return true;
 }
 
+/* With models a key is for a part of the replicas' work; what steers an engine is for all of it. */
+bool exchange_key_refuse_control(struct exchange *x)
+{
+    if (x->key == NULL || (x->key->control && x->key->models == NULL))
+        return x->key != NULL && exchange_key_begin(x);
+    x->refusal = PROXY_REFUSED_PATH;
+    exchange_answer_error(
+        x, 403, slice_of("", 0),
+        x->key->control ? "This API key is for certain models only: it may not control engines."
+                        : "This API key may not control engines (`control` in "
+                          "client-keys-file).");
+    return true;
+}
+
 bool exchange_key_begin(struct exchange *x)
 {
     if (x->key == NULL)

@@ -231,6 +231,13 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     return write_upstream_head(x, head, has_body);
 }
 
+/* Of what goes to all replicas each gets a copy. */
+static bool refuse_large_control(struct exchange *x)
+{
+    exchange_refuse(x->client, 413, "A body that goes to all replicas has at most 64 KiB.");
+    return false;
+}
+
 static void refuse_large(struct exchange *x)
 {
     x->limit = "body-bytes-max";
@@ -267,8 +274,12 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         if (exchange_key_refuse(x, head) || refuse_path(x))
             return false;
         enum http_path_kind kind = x->route.kind;
+        x->to_all = kind == HTTP_PATH_CONTROL; /* others are refused, or pass to one */
+        x->to_all = x->to_all && x->proxy->config.options->engine_control_paths == NODE_PATHS_ALL;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
-                   kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
+                   kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER || x->to_all;
+        if (x->to_all && exchange_key_refuse_control(x))
+            return false;
         if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head) ||
                           exchange_engine_fields_refuse_head(x, head)))
             return false;
@@ -375,7 +386,9 @@ static bool add_coded(struct exchange *x, struct slice bytes)
 static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
-    if (x->local) { /* nobody needs a key for most of it: nothing is held */
+    if (x->to_all && x->request.body->bytes + bytes.len > PROXY_CONTROL_BODY_BYTES_MAX)
+        return refuse_large_control(x);
+    if (x->local && !x->to_all) { /* nobody needs a key for most of it: nothing is held */
         x->request.body->bytes += bytes.len;
         return body_grew(x, bytes);
     }

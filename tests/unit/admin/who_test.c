@@ -105,8 +105,8 @@ static void what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token
     proxy_world_close(&world);
 }
 
-/* A page elsewhere may have a link to ours. A form that it sends comes with the same fetch metadata,
- * without Origin from some browsers, and would change something. */
+/* A page elsewhere may have a link to ours. A form that it sends comes with the same fetch
+ * metadata, without Origin from some browsers, and would change something. */
 static void a_form_is_no_link(void **state)
 {
     (void)state;

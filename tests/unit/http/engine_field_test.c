@@ -1,4 +1,4 @@
-/* Fields for engines among themselves: found wherever an engine would read one, in each disguise. */
+/* Fields for engines among themselves: found wherever an engine reads one, in each disguise. */
 #include "http/engine_field.h"
 
 #include <stdio.h>

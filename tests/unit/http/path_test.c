@@ -167,6 +167,22 @@ static void known_paths_behind_a_prefix(void **state)
     assert_int_equal(look("/sleep/v1/chat/completions", HTTP_METHOD_POST).kind, HTTP_PATH_CONTROL);
 }
 
+/* What an engine confirms of these means that its cache is empty. */
+static void paths_that_reset_a_cache(void **state)
+{
+    (void)state;
+    static const char *const resets[] = {
+        "/reset_prefix_cache",        "/flush_cache",        "/sleep",
+        "/release_memory_occupation", "/api/%46lush_cache/", "/x/../sleep;y"};
+    static const char *const others[] = {"/wake_up",     "/reset_mm_cache",
+                                         "/sleepy",      "/start_profile",
+                                         "/is_sleeping", "/v1/load_lora_adapter"};
+    for (size_t i = 0; i < ARRAY_LEN(resets); i++)
+        assert_true(http_path_resets_cache(slice_of_cstr(resets[i])));
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_false(http_path_resets_cache(slice_of_cstr(others[i])));
+}
+
 /* Engines redirect such a path to the one without the slash. */
 static void a_slash_at_the_end_changes_nothing(void **state)
 {
@@ -384,6 +400,7 @@ int main(void)
         cmocka_unit_test(paths_that_name_a_model),
         cmocka_unit_test(ids),
         cmocka_unit_test(known_paths_behind_a_prefix),
+        cmocka_unit_test(paths_that_reset_a_cache),
         cmocka_unit_test(a_slash_at_the_end_changes_nothing),
         cmocka_unit_test(wrong_methods),
         cmocka_unit_test(control_paths),
