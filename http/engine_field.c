@@ -97,6 +97,8 @@ bool http_engine_id_names(struct slice id)
 
 /* --- bodies that could not be read ---------------------------------------------------------- */
 
+static const char hidden[] = "engine fields";
+
 /* Whether it has an escape of a character that the names are made of. */
 static bool has_escape(struct slice text)
 {
@@ -114,6 +116,32 @@ static bool has_escape(struct slice text)
     return false;
 }
 
+/* Whether the text begins as an object does in units of `size` bytes, of which the one at `low` is
+ * not 0: behind white space and a byte-order mark. */
+static bool is_wide(struct slice text, size_t size, size_t low)
+{
+    bool first = true;
+    while (text.len >= size) {
+        uint32_t unit = 0;
+        for (size_t i = 0; i < size; i++)
+            unit |= (uint32_t)(unsigned char)text.at[low == 0 ? i : size - 1 - i] << 8 * i;
+        text = slice_skip(text, size);
+        if (unit == '{')
+            return true;
+        bool mark = first && unit == 0xfeff;
+        if (!mark && unit != ' ' && unit != '\t' && unit != '\r' && unit != '\n')
+            return false;
+        first = false;
+    }
+    return !first; /* nobody else begins so */
+}
+
+/* UTF-16 or UTF-32, which Python's JSON reads as well. */
+static bool is_wide_object(struct slice text)
+{
+    return is_wide(text, 2, 0) || is_wide(text, 2, 1) || is_wide(text, 4, 0) || is_wide(text, 4, 3);
+}
+
 static const char *suspect_in(struct slice text)
 {
     for (size_t i = 0; i < ARRAY_LEN(members); i++) {
@@ -122,8 +150,7 @@ static const char *suspect_in(struct slice text)
     }
     if (http_engine_id_names(text))
         return "request_id";
-    bool hides = memchr(text.at, '\0', text.len) != NULL || has_escape(text);
-    return hides ? "engine fields" : NULL;
+    return has_escape(text) ? hidden : NULL;
 }
 
 const char *http_engine_field_suspect(const struct body *body)
@@ -131,10 +158,13 @@ const char *http_engine_field_suspect(const struct body *body)
     /* What lies across two segments: the longest name has fewer bytes than half of it. */
     enum { SEAM = 64 };
     char seam[2 * SEAM];
-    size_t held = 0;
+    size_t held = 0, seen = 0; /* of the body; `seam` has all that was seen up to SEAM */
     for (const struct segment *s = body->first; s != NULL; s = s->next) {
         size_t n = s->len < SEAM ? s->len : SEAM;
         memcpy(seam + held, s->data, n);
+        if (seen < SEAM && is_wide_object(slice_of(seam, held + n)))
+            return hidden;
+        seen += s->len;
         const char *found = suspect_in(slice_of(seam, held + n));
         if (found == NULL)
             found = suspect_in(slice_of(s->data, s->len));

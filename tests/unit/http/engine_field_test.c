@@ -139,6 +139,18 @@ static void bodies_that_could_not_be_read(void **state)
         BODY("{\"a\":NaN,\"\\u006bv_transfer_params\":1}", "engine fields"),
         BODY("{\"a\":NaN,\"kv\\u005ftransfer_params\":1}", "engine fields"),
         BODY("{\0\"\0k\0v\0_\0", "engine fields"),
+        BODY("\xff\xfe \0{\0\"\0", "engine fields"),
+        BODY("\0\n\0{\0\"", "engine fields"),
+        BODY("\xfe\xff\0{", "engine fields"),
+        BODY(" \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 \0 "
+             "\0 \0 \0 \0 \0 \0 \0 \0 {\0\"\0k\0",
+             "engine fields"),
+        BODY("  \t\r\n", NULL),
+        BODY("{\0\0\0\"\0\0\0", "engine fields"),
+        BODY("\0\0\xfe\xff\0\0\0{", "engine fields"),
+        BODY("\0\0\0\0{\0", NULL),
+        BODY("\0", NULL),
+        BODY("\0[\0{", NULL),
         BODY("{\"a\":NaN,\"request_id\":\"___decode_addr_1:2\"}", "request_id"),
         BODY("{\"a\":NaN,\"x\":\"\\u003c\\u0026\\u4e2d\\u000a\\u00e9\\u00\"}", NULL),
         BODY("no JSON at all, and longer than the seam of two segments: ................."
