@@ -64,7 +64,10 @@ CPPFLAGS := -I. -D_GNU_SOURCE -D_FORTIFY_SOURCE=2
 ifneq ($(VARIANT),release)
 CPPFLAGS := -I. -D_GNU_SOURCE
 endif
-CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections
+# Where an indirect jump may land is marked, for processors that check it.
+BRANCH_x86_64  := -fcf-protection
+BRANCH_aarch64 := -mbranch-protection=standard
+CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections $(BRANCH_$(shell uname -m))
 LDFLAGS := $(LINK_$(VARIANT)) $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
 CORE_LIBS  := -lsodium -lxxhash -lz -lzstd -lm
 SHELL_LIBS := -luv -lcares -lcurl -lyaml -lssl -lcrypto $(CORE_LIBS)

@@ -126,11 +126,24 @@ static enum http_field_id lookup_long(struct slice name)
     return HTTP_FIELD_OTHER;
 }
 
+/* Whether a name may be of a family: their names begin with these bytes, and '-' or '_' behind. Few
+ * others do, so nothing more is looked at of those. */
+static bool may_be_family(struct slice name)
+{
+    if (name.len < 9)
+        return false;
+    char first = (char)(name.at[0] | 0x20), third = (char)(name.at[2] | 0x20);
+    if (first == 'x')
+        return strchr("fgkepdcro", third) != NULL;
+    return first == 't' || first == 'c' || first == 'f';
+}
+
 #undef IS
 
 enum http_field_id http_field_lookup(struct slice name)
 {
-    return name.len <= 12 ? lookup_short(name) : lookup_long(name);
+    enum http_field_id id = name.len <= 12 ? lookup_short(name) : lookup_long(name);
+    return id == HTTP_FIELD_OTHER && may_be_family(name) ? http_field_family(name) : id;
 }
 
 struct slice http_field_name(enum http_field_id id)

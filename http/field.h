@@ -50,7 +50,11 @@
     X(TRACEPARENT, "traceparent")                                                                  \
     X(TRACESTATE, "tracestate")                                                                    \
     X(X_GRAPEVINE_REPLICA, "x-grapevine-replica")                                                  \
-    X(ENDPOINT_LOAD_METRICS, "endpoint-load-metrics") /* and every longer name that starts so */
+    X(ENDPOINT_LOAD_METRICS, "endpoint-load-metrics") /* and every longer name that starts so */   \
+    /* Families, in any case and with '_' for '-': field_family.c has their names. */              \
+    X(FORWARDING, "")    /* what else proxies say of the client: X-Forwarded-Port, ... */          \
+    X(ENGINE_HEADER, "") /* for engines among themselves (engine_field.h) */                       \
+    X(X_GRAPEVINE, "")   /* x-grapevine-...: of routers, to clients */
 
 enum http_field_id {
     HTTP_FIELD_OTHER,
@@ -71,8 +75,11 @@ struct http_line {
 
 /* `name` must be a token (RFC 9110, section 5.6.2); its case does not matter. */
 enum http_field_id http_field_lookup(struct slice name);
+/* The family that a name belongs to which is none of its own (field_family.c), or
+ * HTTP_FIELD_OTHER. */
+enum http_field_id http_field_family(struct slice name);
 
-/* The lower-case name; empty for HTTP_FIELD_OTHER. */
+/* The lower-case name; empty for HTTP_FIELD_OTHER and families. */
 struct slice http_field_name(enum http_field_id id);
 
 /* A token, and a value without control bytes or outer white space. */

@@ -180,7 +180,7 @@ static void put_forwarding(struct cursor *c, const struct http_head *h,
     bool trust = !how->distrust_client;
     if (!trust)
         *drop |= BIT(FORWARDED) | BIT(X_FORWARDED_FOR) | BIT(X_FORWARDED_PROTO) |
-                 BIT(X_FORWARDED_HOST) | BIT(X_REAL_IP);
+                 BIT(X_FORWARDED_HOST) | BIT(X_REAL_IP) | BIT(FORWARDING);
     if (how->client_address.len == 0)
         return;
 
@@ -356,7 +356,8 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
     put_slice(&c, h->reason);
     PUT(&c, "\r\n");
     put_fields(&c, h,
-               hop_by_hop | written_anew | how->drop | extra_fields(how->extra, how->extra_count));
+               hop_by_hop | written_anew | BIT(X_GRAPEVINE) | BIT(X_GRAPEVINE_REPLICA) | how->drop |
+                   extra_fields(how->extra, how->extra_count));
     put_framing(&c, how->framing, how->content_length);
     /* To HEAD, and with 304, the length is that of the body which was not sent. */
     if (how->framing == HTTP_BODY_NONE && h->length_given && h->status >= 200 && h->status != 204)

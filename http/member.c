@@ -32,6 +32,9 @@ static const struct http_member members[] = {
     {MEMBER_OF(HTTP_IN_BODY, "sampling_params", HTTP_SLOT_OBJECT, HTTP_IN_SAMPLING)},
     {MEMBER_OF(HTTP_IN_SAMPLING, "max_new_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_NEW_TOKENS)},
     {MEMBER_OF(HTTP_IN_SAMPLING, "max_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_TOKENS)},
+    /* vLLM: both become the engine's extra_args, where it looks for kv_transfer_params. */
+    {MEMBER_OF(HTTP_IN_BODY, "vllm_xargs", HTTP_SLOT_OBJECT, HTTP_IN_XARGS)},
+    {MEMBER_OF(HTTP_IN_SAMPLING, "extra_args", HTTP_SLOT_OBJECT, HTTP_IN_XARGS)},
     {MEMBER_OF(HTTP_IN_BODY, "tools", HTTP_SLOT_LIST, HTTP_PROMPT_TOOLS), .rank = 2},
     {MEMBER_OF(HTTP_IN_BODY, "functions", HTTP_SLOT_LIST, HTTP_PROMPT_TOOLS), .rank = 1},
     {MEMBER_OF(HTTP_IN_BODY, "system", HTTP_SLOT_CONTENT, HTTP_PROMPT_SYSTEM), .rank = 3,

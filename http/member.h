@@ -26,10 +26,11 @@ enum http_slot {
     HTTP_SLOT_MEMBER,   /* of a message or content part: goes into its atom */
     HTTP_SLOT_ATOM,     /* inside an atom */
     HTTP_SLOT_ARGUMENT, /* changes the prompt, though its text is the same */
+    HTTP_SLOT_ENGINE,   /* for engines among themselves (engine_field.h) */
 };
 
 /* The objects whose members are known. */
-enum http_member_parent { HTTP_IN_BODY, HTTP_IN_METADATA, HTTP_IN_SAMPLING };
+enum http_member_parent { HTTP_IN_BODY, HTTP_IN_METADATA, HTTP_IN_SAMPLING, HTTP_IN_XARGS };
 
 struct http_member {
     struct slice name;

@@ -147,18 +147,19 @@ static unsigned image_methods(struct slice below)
     return slice_equal(below, SLICE("content")) ? GET : 0;
 }
 
+static const struct {
+    struct slice before;
+    enum http_path_kind kind;
+    unsigned (*methods)(struct slice below);
+} stored[] = {
+    {SLICE("/v1/responses/"), HTTP_PATH_RESPONSE_STORED, response_methods},
+    {SLICE("/v1/videos/"), HTTP_PATH_MEDIA_STORED, video_methods},
+    {SLICE("/v1/images/"), HTTP_PATH_MEDIA_STORED, image_methods},
+};
+
 /* /v1/models/{id}, /v1/responses/{id}, /v1/videos/{id} and what is below them. */
 static struct http_route lookup_with_id(struct slice path)
 {
-    static const struct {
-        struct slice before;
-        enum http_path_kind kind;
-        unsigned (*methods)(struct slice below);
-    } stored[] = {
-        {SLICE("/v1/responses/"), HTTP_PATH_RESPONSE_STORED, response_methods},
-        {SLICE("/v1/videos/"), HTTP_PATH_MEDIA_STORED, video_methods},
-        {SLICE("/v1/images/"), HTTP_PATH_MEDIA_STORED, image_methods},
-    };
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
     if (slice_starts_with(path, SLICE("/v1/models/"))) {
         struct slice id = slice_skip(path, sizeof "/v1/models/" - 1);
@@ -200,6 +201,55 @@ static struct http_route lookup_slashed(struct slice path)
     return route;
 }
 
+/* --- the same behind other segments --------------------------------------------------------- */
+
+static bool starts_nocase(struct slice path, struct slice start)
+{
+    return path.len >= start.len && slice_equal_nocase(slice_of(path.at, start.len), start);
+}
+
+/* What a request makes an engine compute, or what it stored; also what lies below that and is not
+ * known. Lists, health and the like are of one engine there. */
+static struct http_route lookup_end(struct slice path, enum http_method method)
+{
+    struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
+    for (size_t i = 0; i < ARRAY_LEN(known_paths); i++) {
+        const struct known *known = &known_paths[i];
+        if (known->kind >= HTTP_PATH_CHAT && known->kind <= HTTP_PATH_JOBS &&
+            (known->methods & (1u << method)) != 0 && slice_equal_nocase(known->path, path)) {
+            route.kind = known->kind;
+            route.methods = known->methods;
+            return route;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(stored) && method != HTTP_METHOD_OPTIONS; i++) {
+        struct slice below;
+        if (starts_nocase(path, stored[i].before) &&
+            lookup_stored(slice_skip(path, stored[i].before.len), &route.id, &below)) {
+            route.kind = stored[i].kind;
+            return route;
+        }
+    }
+    route.id = slice_of(NULL, 0);
+    return route;
+}
+
+static struct http_route lookup_behind(struct slice path, enum http_method method)
+{
+    size_t len = path.len > 1 && path.at[path.len - 1] == '/' ? path.len - 1 : path.len;
+    for (size_t i = 0; i < len; i++) {
+        if (path.at[i] != '/')
+            continue;
+        struct http_route route = lookup_end(slice_of(path.at + i, len - i), method);
+        if (route.kind != HTTP_PATH_OTHER) {
+            route.behind = true;
+            route.prefix = i;
+            return route;
+        }
+    }
+    return (struct http_route){.kind = HTTP_PATH_OTHER, .methods = ANY};
+}
+
 /* --- the paths that steer an engine --------------------------------------------------------- */
 
 /* In lower case. A segment that is one of these, anywhere in a path (an engine may sit behind a
@@ -231,15 +281,23 @@ static const char *const control_prefixes[] = {
 
 static bool segment_is_control(struct slice segment)
 {
-    segment.len = slice_find(segment, ';');
-    segment.len = slice_find(segment, '?');
-    segment.len = slice_find(segment, '#');
     for (size_t i = 0; i < ARRAY_LEN(control_names); i++) {
         if (slice_equal(segment, slice_of_cstr(control_names[i])))
             return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(control_prefixes); i++) {
         if (slice_starts_with(segment, slice_of_cstr(control_prefixes[i])))
+            return true;
+    }
+    return false;
+}
+
+static bool segment_resets(struct slice segment)
+{
+    static const struct slice names[] = {SLICE("reset_prefix_cache"), SLICE("flush_cache"),
+                                         SLICE("sleep"), SLICE("release_memory_occupation")};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (slice_equal(segment, names[i]))
             return true;
     }
     return false;
@@ -253,7 +311,7 @@ static char fold(char c)
 /* Looks at each segment with percent-encoding undone until none is left, backslashes as slashes,
  * in lower case, without control bytes and spaces ("/sleep%0a" matches a Python "^/sleep$").
  * As any segment counts, wherever it stands, dot segments need no resolving. */
-static bool is_control(struct slice path)
+static bool any_segment(struct slice path, bool (*is)(struct slice segment))
 {
     char segment[SEGMENT_BYTES_MAX];
     size_t n = 0;
@@ -272,7 +330,11 @@ static bool is_control(struct slice path)
         }
         unsigned char last = (unsigned char)segment[n - 1];
         if (last == '/') {
-            if (segment_is_control(slice_of(segment, n - 1)))
+            struct slice name = slice_of(segment, n - 1);
+            name.len = slice_find(name, ';');
+            name.len = slice_find(name, '?');
+            name.len = slice_find(name, '#');
+            if (is(name))
                 return true;
             n = 0;
         } else if (last <= ' ' || last == 0x7f) {
@@ -291,17 +353,24 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
         route = (struct http_route){.kind = HTTP_PATH_SERVER, .methods = M(OPTIONS)};
     else
         route = lookup_slashed(path);
-    if (route.kind == HTTP_PATH_OTHER && is_control(path))
+    if (route.kind == HTTP_PATH_OTHER && any_segment(path, segment_is_control))
         route.kind = HTTP_PATH_CONTROL;
+    if (route.kind == HTTP_PATH_OTHER)
+        route = lookup_behind(path, method);
 
-    bool preflight = method == HTTP_METHOD_OPTIONS && route.kind >= HTTP_PATH_CHAT &&
-                     route.kind <= HTTP_PATH_MEDIA_STORED;
+    bool preflight = method == HTTP_METHOD_OPTIONS && !route.behind &&
+                     route.kind >= HTTP_PATH_CHAT && route.kind <= HTTP_PATH_MEDIA_STORED;
     if (preflight)
         route = (struct http_route){.kind = HTTP_PATH_PLAIN,
                                     .methods = route.methods | M(OPTIONS),
                                     .slashed = route.slashed};
     route.method_allowed = (route.methods & (1u << method)) != 0;
     return route;
+}
+
+bool http_path_resets_cache(struct slice path)
+{
+    return any_segment(path, segment_resets);
 }
 
 static const char *const method_names[HTTP_METHODS] = {

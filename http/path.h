@@ -4,6 +4,8 @@
  * engine, or something in front of it, may undo: percent-encoding (of any depth), dot segments,
  * doubled, trailing or backward slashes, path parameters, other case, control bytes, a prefix or
  * suffix of further segments. Whatever could reach one is HTTP_PATH_CONTROL, never HTTP_PATH_OTHER.
+ * Paths that make an engine compute, and those of what it stored, are found behind other segments
+ * too (`behind`): what is said of clients and their keys holds there as well.
  * Nothing is rewritten but one slash at the end of a path that is known without it: engines answer
  * such a path with a redirect, which clients do not follow with a body.
  */
@@ -48,11 +50,19 @@ struct http_route {
     unsigned methods;    /* bits 1 << enum http_method that the path takes */
     struct slice id;     /* of MODEL_ONE, RESPONSE_STORED and MEDIA_STORED */
     bool slashed;        /* the path is known without the slash at its end, which is to go */
+    bool behind;         /* it is known behind other segments or in another case: an engine may sit
+                            behind a root path. It goes on as it came */
+    size_t prefix;       /* bytes of the path before the known one */
 };
 
 /* `path` without query, as in struct http_head. OPTIONS (CORS preflight) on a path that is
- * proxied gives HTTP_PATH_PLAIN: the engine answers it. OTHER and CONTROL allow every method. */
+ * proxied gives HTTP_PATH_PLAIN: the engine answers it. OTHER, CONTROL and
+ * what is stored behind other segments allow every method. */
 struct http_route http_path_lookup(struct slice path, enum http_method method);
+
+/* Whether a CONTROL path empties the engine's prefix cache (vLLM: also /sleep; SGLang: also
+ * /release_memory_occupation). In the same disguises. */
+bool http_path_resets_cache(struct slice path);
 
 /* "GET"; empty for OTHER. */
 const char *http_method_name(enum http_method method);

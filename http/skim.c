@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "http/engine_field.h"
 #include "http/member.h"
 #include "http/number.h"
 #include "http/skim_internal.h"
@@ -216,13 +217,23 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
     return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;
 }
 
+/* Of a member that means nothing to routing, but something to an engine that is one of several. */
+static uint8_t unknown_slot(struct http_skim *s, const struct http_skim_frame *f, struct slice name)
+{
+    const char *field = f->rank == HTTP_IN_METADATA ? NULL : http_engine_field_find(name);
+    if (field == NULL)
+        return HTTP_SLOT_SKIP;
+    s->engine_name = field;
+    return HTTP_SLOT_ENGINE;
+}
+
 static void end_key(struct http_skim *s)
 {
     struct http_skim_frame *f = frame_top(s);
     struct slice name = http_skim_scratch_text(s);
     if (f->kind == IN_BODY || f->kind == IN_OBJECT) {
         s->member = http_member_find((enum http_member_parent)f->rank, name);
-        s->slot = s->member == NULL ? HTTP_SLOT_SKIP : s->member->slot;
+        s->slot = s->member != NULL ? s->member->slot : unknown_slot(s, f, name);
         f->takes_argument = s->slot == HTTP_SLOT_ARGUMENT;
         if (f->takes_argument)
             f->key = http_skim_scratch_digest(s).low;
@@ -250,6 +261,10 @@ static void begin_string(struct http_skim *s)
     case HTTP_SLOT_BOOLEAN:
     case HTTP_SLOT_GIVEN:
     case HTTP_SLOT_OBJECT:
+        s->text = HTTP_SKIM_TO_NOWHERE;
+        break;
+    case HTTP_SLOT_ENGINE:
+        s->engine_field = s->engine_name;
         s->text = HTTP_SKIM_TO_NOWHERE;
         break;
     case HTTP_SLOT_LIST:
@@ -281,27 +296,6 @@ static void begin_string(struct http_skim *s)
     }
 }
 
-static void store_field(struct http_skim *s)
-{
-    struct http_skim_field *field = &s->fields[s->member->index];
-    if (field->present && field->rank > s->member->rank)
-        return;
-    field->present = true;
-    field->rank = s->member->rank;
-    field->is_digest = s->scratch_total > HTTP_SKIM_FIELD_MAX;
-    if (!field->is_digest) {
-        struct slice text = http_skim_scratch_text(s);
-        memcpy(field->text, text.at, text.len);
-        field->len = (uint8_t)text.len;
-        return;
-    }
-    struct hash128 digest = http_skim_scratch_digest(s);
-    const uint64_t words[] = {digest.high, digest.low};
-    for (unsigned i = 0; i < 32; i++)
-        field->text[i] = "0123456789abcdef"[words[i / 16] >> (60 - i % 16 * 4) & 15];
-    field->len = 32;
-}
-
 static void deliver_string(struct http_skim *s)
 {
     struct hash128 digest =
@@ -313,7 +307,7 @@ static void end_string(struct http_skim *s)
 {
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_FIELD:
-        store_field(s);
+        http_skim_field_store(s);
         break;
     case HTTP_SLOT_ROLE:
         frame_top(s)->by = (uint8_t)said_by(http_skim_scratch_text(s));
@@ -359,6 +353,10 @@ static void begin_container(struct http_skim *s, bool is_object)
     case HTTP_SLOT_BOOLEAN:
     case HTTP_SLOT_GIVEN:
     case HTTP_SLOT_ROLE:
+        s->skip_depth = 1;
+        break;
+    case HTTP_SLOT_ENGINE:
+        s->engine_field = s->engine_name;
         s->skip_depth = 1;
         break;
     case HTTP_SLOT_OBJECT:
@@ -459,6 +457,10 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
     case HTTP_SLOT_ATOM:
         if (!is_null || !frame_top(s)->is_typed || frame_top(s)->kind != IN_ATOM_OBJECT)
             deliver_scalar(s, tag, text);
+        break;
+    case HTTP_SLOT_ENGINE:
+        if (!is_null)
+            s->engine_field = s->engine_name;
         break;
     case HTTP_SLOT_SKIP:
     case HTTP_SLOT_NOTED:

@@ -122,6 +122,8 @@ struct http_skim {
     bool flags[HTTP_SKIM_FLAGS];
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
+    const char *engine_field; /* http/engine_field.h: one that stood there, and was not null, with
+                                 whatever value and however often; NULL: none */
 
     /* Private to skim.c and skim_string.c. */
     bool failed;
@@ -130,6 +132,7 @@ struct http_skim {
     uint8_t text;                        /* where the string being read goes */
     uint8_t slot;                        /* what the next value is for */
     const struct http_member *member;    /* of the body, whose value that is */
+    const char *engine_name;             /* the same, where slot is HTTP_SLOT_ENGINE */
     uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* of the members that the segments came from */
     uint16_t depth;                      /* frames in use */
     uint16_t skip_depth;                 /* open containers inside a skipped value */

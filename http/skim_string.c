@@ -2,8 +2,10 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "http/engine_field.h"
 #include "http/image.h"
 #include "http/media_url.h"
+#include "http/member.h"
 #include "http/skim_internal.h"
 
 void http_skim_scratch_start(struct http_skim *s)
@@ -62,6 +64,35 @@ void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f)
         f->media.kilopixels += s->kilopixels;
     }
     s->kilopixels = 0;
+}
+
+/* A request id longer than the scratch is none that anybody reads: it counts as one. */
+static bool names_engines(const struct http_skim *s)
+{
+    return s->scratch_total != s->scratch_len || http_engine_id_names(http_skim_scratch_text(s));
+}
+
+void http_skim_field_store(struct http_skim *s)
+{
+    struct http_skim_field *field = &s->fields[s->member->index];
+    if (s->member->index == HTTP_SKIM_REQUEST_ID && names_engines(s))
+        s->engine_field = "request_id";
+    if (field->present && field->rank > s->member->rank)
+        return;
+    field->present = true;
+    field->rank = s->member->rank;
+    field->is_digest = s->scratch_total > HTTP_SKIM_FIELD_MAX;
+    if (!field->is_digest) {
+        struct slice text = http_skim_scratch_text(s);
+        memcpy(field->text, text.at, text.len);
+        field->len = (uint8_t)text.len;
+        return;
+    }
+    struct hash128 digest = http_skim_scratch_digest(s);
+    const uint64_t words[] = {digest.high, digest.low};
+    for (unsigned i = 0; i < 32; i++)
+        field->text[i] = "0123456789abcdef"[words[i / 16] >> (60 - i % 16 * 4) & 15];
+    field->len = 32;
 }
 
 void http_skim_draw(struct http_skim *s, struct slice *in)

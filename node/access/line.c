@@ -69,10 +69,16 @@ static const char *read_limit(struct slice value, uint64_t *out)
 
 static const char *read_option(struct slice word, struct access_line *out)
 {
-    static const char unknown[] = "behind name and hash want nothing but models=A,B, "
-                                  "requests-per-minute=N, tokens-per-minute=N and in-flight=N";
+    static const char unknown[] =
+        "behind name and hash want nothing but models=A,B, "
+        "requests-per-minute=N, tokens-per-minute=N, in-flight=N and control";
     struct slice value = word;
     struct slice name = slice_cut(&value, '=');
+    if (slice_equal(word, SLICE("control"))) {
+        bool twice = out->control;
+        out->control = true;
+        return twice ? "an option stands there twice" : NULL;
+    }
     if (name.len == word.len)
         return unknown;
     if (slice_equal(name, SLICE("requests-per-minute")))
@@ -144,6 +150,8 @@ int access_line_write(struct buf *out, const struct access_line *line)
         err = write_limit(out, "tokens-per-minute", line->limits.tokens);
     if (err == 0)
         err = write_limit(out, "in-flight", line->limits.in_flight);
+    if (err == 0 && line->control)
+        err = buf_append_cstr(out, " control");
     if (err == 0)
         err = buf_append_char(out, '\n');
     if (err != 0)

@@ -1,9 +1,11 @@
 /* One line of the file of client keys:
  *
  *   NAME  blake2b:HASH  [models=A,B] [requests-per-minute=N] [tokens-per-minute=N] [in-flight=N]
+ *                       [control]
  *
  * NAME is of letters, digits and ".-_@/+", at most ACCESS_NAME_MAX. HASH is the BLAKE2b hash of the
- * key, 64 hex digits. A model that ends in `*` stands for all that begin so. What follows a `#` at
+ * key, 64 hex digits. A model that ends in `*` stands for all that begin so. `control`: the
+ * key may use engines' control paths, where those go to all replicas. What follows a `#` at
  * the beginning of a line or behind a space is a comment.
  */
 #ifndef NODE_ACCESS_LINE_H
@@ -25,6 +27,7 @@ struct access_line {
     struct access_digest digest;
     struct slice models; /* "a,b*", as written; empty: all */
     struct access_limits limits;
+    bool control;
 };
 
 /* 1: a key; 0: a line without one. ERR_SYNTAX with what is wrong and what would be right; it never

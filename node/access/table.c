@@ -56,6 +56,7 @@ static struct access_key *key_new(const struct access_line *line)
     }
     k->holders = 1;
     k->limits = line->limits;
+    k->control = line->control;
     k->use->limited =
         line->limits.requests > 0 || line->limits.tokens > 0 || line->limits.in_flight > 0;
     return k;
@@ -140,7 +141,7 @@ static int add_key(struct access_table *t, const struct access_line *line)
 static bool has_options(const struct access_line *line)
 {
     return line->models.len > 0 || line->limits.requests > 0 || line->limits.tokens > 0 ||
-           line->limits.in_flight > 0;
+           line->limits.in_flight > 0 || line->control;
 }
 
 /* 0, or an error and in words what is wrong. */

@@ -23,6 +23,7 @@ struct access_key {
     unsigned holders;
     struct access_use *use; /* held */
     struct access_limits limits;
+    bool control;         /* it may use engines' control paths */
     struct slice *models; /* its own; NULL: all */
     unsigned model_count;
     char *models_text;

@@ -85,14 +85,16 @@ static bool is_own_page(const struct http_head *head, struct slice origin)
 }
 
 /* A page of another origin, though it could read nothing, could hold streams of /live. Who follows
- * a link to ours comes from there, too. */
+ * a link to ours comes from there, too; a form that is sent (POST) is no link. */
 static bool is_foreign_page(const struct http_head *head)
 {
     struct slice site = http_head_find(head, SLICE("sec-fetch-site"));
     struct slice mode = http_head_find(head, SLICE("sec-fetch-mode"));
     struct slice dest = http_head_find(head, SLICE("sec-fetch-dest"));
     bool foreign = slice_equal(site, SLICE("cross-site")) || slice_equal(site, SLICE("same-site"));
-    bool link = slice_equal(mode, SLICE("navigate")) && slice_equal(dest, SLICE("document"));
+    bool reads = head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD;
+    bool link =
+        reads && slice_equal(mode, SLICE("navigate")) && slice_equal(dest, SLICE("document"));
     return foreign && !link;
 }
 
@@ -195,10 +197,11 @@ static void tell_refused(struct admin *a, const struct exchange *x, const struct
 /* Whether a program on this machine asks, and not a proxy there for somebody elsewhere. */
 static bool is_from_here(const struct exchange *x, const struct http_head *head)
 {
-    static const struct slice proxied[] = {SLICE("forwarded"), SLICE("x-forwarded-for"),
-                                           SLICE("x-real-ip"), SLICE("via")};
+    static const uint8_t proxied[] = {
+        HTTP_FORWARDED,         HTTP_VIA,       HTTP_X_FORWARDED_FOR, HTTP_X_FORWARDED_HOST,
+        HTTP_X_FORWARDED_PROTO, HTTP_X_REAL_IP, HTTP_FORWARDING};
     for (size_t i = 0; i < ARRAY_LEN(proxied); i++) {
-        if (http_head_find(head, proxied[i]).at != NULL)
+        if (http_head_has(head, (enum http_field_id)proxied[i]))
             return false;
     }
     return node_host_is_loopback(x->client->peer);

@@ -55,6 +55,8 @@ enum {
       ADMIN_CHANGES | ADMIN_SHARED, "add a replica at run time")                                   \
     X(REMOVE, DELETE, "/replicas", "replica=HOST:PORT", admin_replica_remove,                      \
       ADMIN_CHANGES | ADMIN_SHARED, "remove one")                                                  \
+    X(RESET_CACHE, POST, "/reset-cache", "replica=HOST:PORT", admin_reset_cache,                   \
+      ADMIN_CHANGES | ADMIN_SHARED, "empty engines' caches: of one, of a model's, or of all")      \
     X(POISON, GET, "/poison", NULL, admin_poison, 0, "requests after which engines died")          \
     X(FORGET, DELETE, "/poison", "hash=HASH", admin_poison_forget, ADMIN_CHANGES | ADMIN_SHARED,   \
       "serve one again")

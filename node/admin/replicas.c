@@ -9,6 +9,7 @@
 #include "base/json_write.h"
 #include "node/admin/admin_internal.h"
 #include "node/proxy/engine/fetch.h"
+#include "node/proxy/own/control.h"
 
 static const struct slice type_json = SLICE("application/json");
 
@@ -167,6 +168,29 @@ void admin_replica_remove(struct admin *a, struct exchange *x, const struct http
     struct admin_who who;
     admin_who(a, x, head, &who);
     answer_wish(a, x, replica.name, &who, NODE_REPLICA_REMOVE, result, NULL);
+}
+
+/* Of one replica (?replica=), of those that serve a model (?model=), or of all. */
+void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    struct node_replica_option wanted = {.name = ""};
+    char model[NODE_MODEL_ID_MAX + 1];
+    struct control_whom whom = {0};
+    bool one = admin_query(head, SLICE("replica"), wanted.name, sizeof wanted.name) &&
+               wanted.name[0] != '\0';
+    if (one && !admin_read_replica(x, head, &wanted, false))
+        return;
+    if (!admin_query(head, SLICE("model"), model, sizeof model)) {
+        exchange_answer_error(x, 400, SLICE("model"), "The model's name cannot be read.");
+        return;
+    }
+    struct admin_who who;
+    admin_who(a, x, head, &who);
+    log_event(a->config.log, LOG_INFO, "cache_reset", LOG_CSTR("replica", wanted.name),
+              LOG_CSTR("model", model), LOG_CSTR("from", who.from), LOG_CSTR("token", who.token));
+    whom.replica = slice_of_cstr(wanted.name);
+    whom.model = slice_of_cstr(model);
+    control_reset(x, &whom);
 }
 
 /* --- one is added --------------------------------------------------------------------------- */

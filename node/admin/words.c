@@ -27,6 +27,10 @@ static const struct words {
     {"replica_models_unknown", ADMIN_EVENT_TROUBLE,
      "Replica {replica} lists no models (/v1/models answered {status}): it may be asked for any.",
      NULL},
+    {"engine_control", ADMIN_EVENT_REPLICA,
+     "{path} was sent to {replicas} replicas[, for the key {key}]: {failed} failed; {caches_reset} "
+     "caches are forgotten.",
+     NULL},
     {"start", ADMIN_EVENT_JOIN, "This router started[, version {version}].", NULL},
     {"member_alive", ADMIN_EVENT_JOIN, "Router {member} is there.", NULL},
     {"member_dead", ADMIN_EVENT_DEATH,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,12 +50,15 @@ static void prepare_memory(const struct node *node)
         (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
 }
 
-/* A core would hold prompts and keys. For one to debug with: prlimit --core=unlimited --pid PID. */
-static void forbid_core_dumps(void)
+/* A core would hold prompts and keys, and so does the memory that a debugger, or /proc, shows to
+ * others of the same user. The limit of a core's size alone is none where cores go to a program
+ * (core_pattern). Also before the settings are read, which may hold secrets. */
+static void allow_core_dumps(bool allow)
 {
     struct rlimit limit;
+    (void)prctl(PR_SET_DUMPABLE, allow ? 1L : 0L, 0L, 0L, 0L);
     if (getrlimit(RLIMIT_CORE, &limit) == 0) {
-        limit.rlim_cur = 0;
+        limit.rlim_cur = allow ? limit.rlim_max : 0;
         (void)setrlimit(RLIMIT_CORE, &limit);
     }
 }
@@ -274,7 +278,7 @@ int main(int argc, char **argv)
     standard_open();
     /* A peer that has gone is an error of write(), not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
-    forbid_core_dumps();
+    allow_core_dumps(false);
     io_random_init();
 #ifdef GRAPEVINE_BUGS
     if (!bug_choose(getenv("BUG"))) {
@@ -296,6 +300,7 @@ int main(int argc, char **argv)
         status = io_config_command(&options);
     } else {
         io_files_fit(&options, &files);
+        allow_core_dumps(options.core_dumps);
         status = run(&options, &files, argc, argv);
     }
     node_options_free(&options);

@@ -26,10 +26,15 @@ static int write_target(const struct given *g, const struct command *c, const ch
 {
     const struct admin_call_row *call = admin_call_row(c->call);
     int err = buf_append_cstr(out, call->path);
-    if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: its name */
+    bool given = call->argument != NULL && argument != NULL;
+    if (err == 0 && given) /* replica=HOST:PORT: its name */
         err = buf_printf(out, "?%.*s=", (int)strcspn(call->argument, "="), call->argument);
-    if (err == 0 && call->argument != NULL)
+    if (err == 0 && given)
         err = append_encoded(out, argument);
+    if (err == 0 && g->model != NULL)
+        err = buf_append_cstr(out, given ? "&model=" : "?model=");
+    if (err == 0 && g->model != NULL)
+        err = append_encoded(out, g->model);
     if (err == 0 && g->engine != NULL)
         err = buf_append_cstr(out, "&engine=");
     if (err == 0 && g->engine != NULL)

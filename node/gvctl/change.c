@@ -26,7 +26,7 @@ enum {
 static struct slice name_of(const char *argument, const json_t *answer)
 {
     const char *told = json_string_value(json_object_get(answer, "replica"));
-    struct slice name = slice_of_cstr(told != NULL ? told : argument);
+    struct slice name = slice_of_cstr(told != NULL ? told : argument != NULL ? argument : "");
     if (told != NULL)
         return name;
     if (slice_starts_with(name, SLICE("http://")))
@@ -169,6 +169,29 @@ static void say_undrained(const char *name, const json_t *answer, char *out)
         (void)snprintf(out, SENTENCE_BYTES, "%s gets requests again, from all routers", name);
 }
 
+/* How many are empty now, and what the others said. */
+static void say_reset(const json_t *answer, char out[SENTENCE_BYTES])
+{
+    const json_t *rows = json_object_get(answer, "replicas"), *row;
+    size_t i, good = 0;
+    json_array_foreach(rows, i, row)
+    {
+        good += (int)fields_number(row, "status") / 100 == 2;
+    }
+    (void)snprintf(out, SENTENCE_BYTES, "%zu of %zu replica%s emptied its cache", good,
+                   json_array_size(rows), json_array_size(rows) == 1 ? "" : "s");
+    json_array_foreach(rows, i, row)
+    {
+        size_t len = strlen(out);
+        unsigned status = (unsigned)fields_number(row, "status");
+        bool told = fields_has_text(row, "error") || fields_has_text(row, "answer");
+        const char *why = fields_text(row, fields_has_text(row, "error") ? "error" : "answer");
+        if (status / 100 != 2)
+            (void)snprintf(out + len, SENTENCE_BYTES - len, "\n%s: %u%s%.100s",
+                           fields_text(row, "replica"), status, told ? ", " : "", told ? why : "");
+    }
+}
+
 static void say(const struct command *c, const char *argument, const json_t *answer,
                 const struct load *load, char out[SENTENCE_BYTES])
 {
@@ -192,6 +215,9 @@ static void say(const struct command *c, const char *argument, const json_t *ans
             (void)snprintf(out, SENTENCE_BYTES, "%s was removed before", who);
         else
             (void)snprintf(out, SENTENCE_BYTES, "%s is removed for all routers; %s", who, runs);
+        break;
+    case ADMIN_CALL_RESET_CACHE:
+        say_reset(answer, out);
         break;
     case ADMIN_CALL_FORGET:
         (void)snprintf(out, SENTENCE_BYTES, "%s is forgotten: all routers serve it again",
@@ -273,6 +299,16 @@ static int call_of(const struct given *g, const struct command *c, const char *a
     }
 }
 
+/* Some replicas did what was asked, and some did not: the answer has a row for each. */
+static bool is_partly(const struct command *c, struct slice text)
+{
+    json_t *said = json_loadb(text.at, text.len, 0, NULL);
+    bool rows =
+        c->call == ADMIN_CALL_RESET_CACHE && json_is_array(json_object_get(said, "replicas"));
+    json_decref(said);
+    return rows;
+}
+
 /* Whether the router that is asked knows a router of that name. */
 static bool is_router(const struct given *g, const char *name)
 {
@@ -313,7 +349,8 @@ int change(const struct given *g, const struct command *c, const char *argument)
     buf_init(&out, 0);
     int status = EXIT_FAILURE;
     int answer = call_of(g, c, argument, &out);
-    if (answer == 200) {
+    bool partly = answer > 200 && is_partly(c, buf_slice(&out));
+    if (answer == 200 || partly) {
         char sentence[SENTENCE_BYTES];
         json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);
         plain_json(said); /* in JSON it is printed as it came */
@@ -327,6 +364,8 @@ int change(const struct given *g, const struct command *c, const char *argument)
         say(c, argument, said, &load, sentence);
         if (status == EXIT_SUCCESS)
             status = ask_show(g, c, buf_slice(&out), sentence);
+        if (partly)
+            status = EXIT_FAILURE;
         json_decref(said);
     } else if (answer > 0) {
         ask_error(answer, buf_slice(&out));

@@ -152,6 +152,18 @@ static const struct command rows[] = {
      .help = "it is not used, whatever a configuration says",
      .more = "What is under way there ends by itself; gvctl says how much that is. To wait for\n"
              "it, drain --wait first."},
+    {.name = "reset-cache",
+     .argument = "[HOST:PORT]",
+     .run = COMMAND_CHANGE,
+     .call = CALL(RESET_CACHE),
+     .options = OF_RESET,
+     .help = "empty engines' prefix caches: of all, of one, of a model",
+     .more =
+         "Each engine is asked (vLLM: /reset_prefix_cache, which needs VLLM_SERVER_DEV_MODE=1;\n"
+         "SGLang: /flush_cache). All routers forget what those held that confirm it. Exit\n"
+         "status 1 if one did not.\n"
+         "\n"
+         "  gvctl reset-cache --model llama"},
     {.name = "poison",
      .argument = "",
      .call = CALL(POISON),
@@ -279,6 +291,9 @@ static const struct command_option options[] = {
     {'q', false, "requests-per-minute", "N", OF_KEY, "over all routers, nearly", ""},
     {'g', false, "tokens-per-minute", "N", OF_KEY, "the same, of prompts and answers", ""},
     {'G', false, "in-flight", "N", OF_KEY, "so many requests at once", ""},
+    {'E', false, "model", "NAME", OF_RESET, "of the replicas that serve it", ""},
+    {'X', false, "control", NULL, OF_KEY,
+     "the key may use engines' control paths (engine-control-paths=all)", NULL},
     {'r', false, "from", "ROUTER", OF_CONVERT,
      "vllm-router, production-stack, sglang-router, smg, llm-d or haproxy (default: it is seen)",
      "vllm-router production-stack sglang-router smg llm-d haproxy"},

@@ -23,6 +23,7 @@ enum {
     OF_RING = 256,
     OF_KEY = 512,
     OF_EVENTS = 1024,
+    OF_RESET = 2048,
     OF_EVERY = ~0,
 };
 

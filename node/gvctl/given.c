@@ -138,6 +138,8 @@ static bool take(struct given *g, int letter)
         return take_number(&g->members, letter, optarg);
     case 'e':
         return (g->engine = optarg) != NULL;
+    case 'E':
+        return (g->model = optarg) != NULL;
     case '1':
         return g->once = true;
     case 'W':

@@ -25,6 +25,7 @@ struct given {
     unsigned timeout_s; /* 0: not given */
     const char *session;
     const char *engine;
+    const char *model;
     bool all;
     bool wait;
     unsigned members;

@@ -196,6 +196,8 @@ bool key_option(struct key_wanted *w, int letter, const char *text)
         return take_limit("--tokens-per-minute", text, &w->line.limits.tokens);
     case 'G':
         return take_limit("--in-flight", text, &w->line.limits.in_flight);
+    case 'X':
+        return w->line.control = true;
     default:
         return false;
     }

@@ -101,6 +101,12 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
         {"probes_vetoed_total", PROMETHEUS_COUNTER,
          "Health checks without an answer in time that did not count, as other bytes came.",
          (double)s->probes_vetoed},
+        {"engine_control_total", PROMETHEUS_COUNTER,
+         "Requests that steer an engine, each to one of all replicas (engine-control-paths=all).",
+         (double)s->controls},
+        {"engine_cache_resets_total", PROMETHEUS_COUNTER,
+         "Replicas whose cache all routers forgot, as they confirmed that it was reset.",
+         (double)s->cache_resets},
         {"watchdog_moved_total", PROMETHEUS_COUNTER,
          "Requests moved away from replicas that stand still or sleep.", (double)s->watchdog_moved},
     };

@@ -291,7 +291,7 @@ static void upstream_expired(struct deadline *d)
             take_held(u);
             return;
         }
-        if (u->write_failed && !u->any_byte) {
+        if (u->write_failed && !u->in_body) {
             fail_upstream(u, UPSTREAM_BROKEN);
             return;
         }

@@ -51,6 +51,7 @@ enum proxy_limit {
     PROXY_FETCH,         /* probes of replicas */
     PROXY_FETCH_SGLANG,  /* whose health check costs a token */
     PROXY_FETCH_CONNECT, /* to one that is down */
+    PROXY_FETCH_PATIENT, /* deeds of engines (node/proxy/own/control.h) */
     PROXY_FETCH_FAILED,  /* at once, but not from within the call */
     PROXY_LIMITS,
 };
@@ -74,7 +75,8 @@ struct proxy {
     struct proxy_clients clients;
     struct proxy_engines engines;
     struct proxy_exchanges exchanges;
-    unsigned model_asks;        /* clients for which replicas are asked for their models */
+    unsigned model_asks;        /* clients for which replicas are asked for their models, */
+    unsigned control_asks;      /* and those whose request goes to all of them */
     struct model_merge *models; /* of all replicas; NULL: not made yet */
     uint64_t models_version;    /* of the lists that it was made from */
 

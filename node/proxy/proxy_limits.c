@@ -49,6 +49,9 @@ static void read_waits(const struct node_options *o, uint64_t *out)
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
         [PROXY_FETCH_CONNECT] =
             o->health_timeout_ms < PROXY_QUICK_MS ? o->health_timeout_ms : PROXY_QUICK_MS,
+        [PROXY_FETCH_PATIENT] = o->upstream_whole_answer_timeout_ms > 0
+                                    ? o->upstream_whole_answer_timeout_ms
+                                    : PROXY_CONTROL_MS,
         [PROXY_FETCH_FAILED] = 1,
     };
     memcpy(out, wait_ms, sizeof wait_ms);

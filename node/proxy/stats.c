@@ -8,6 +8,7 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
         [PROXY_REFUSED_CODING] = "coding",
         [PROXY_REFUSED_PATH] = "path",
         [PROXY_REFUSED_ORIGIN] = "origin",
+        [PROXY_REFUSED_ENGINE_FIELD] = "engine_field",
         [PROXY_REFUSED_MODEL] = "model",
         [PROXY_REFUSED_API_KEY] = "api_key",
         [PROXY_REFUSED_CLIENT_KEY] = "client_key",

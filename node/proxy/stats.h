@@ -16,6 +16,7 @@ enum proxy_refusal {
     PROXY_REFUSED_CODING,       /* 415: a body in a coding that is not decoded here */
     PROXY_REFUSED_PATH,         /* 403, 404, 405 */
     PROXY_REFUSED_ORIGIN,       /* 403: a preflight from an origin that cors-allow-origin lacks */
+    PROXY_REFUSED_ENGINE_FIELD, /* 400: a field for engines among themselves */
     PROXY_REFUSED_MODEL,        /* 404 of an unknown model */
     PROXY_REFUSED_API_KEY,      /* 401, 403 of the engines, to a client that asked for the models */
     PROXY_REFUSED_CLIENT_KEY,   /* 401: no key of a client (client-keys-file), */
@@ -95,9 +96,11 @@ struct proxy_stats {
     uint64_t upstream_full;    /* a replica not used because of upstream-connections-max */
     uint64_t probes_too_large; /* answers to probes that were not or not wholly used */
     uint64_t probes_vetoed;    /* health checks without an answer in time, while other bytes came */
-    uint64_t watchdog_moved;   /* requests moved away from replicas that stand still, or sleep */
-    uint64_t bytes_in;         /* request bodies */
-    uint64_t bytes_out;        /* answers */
+    uint64_t controls;         /* requests that steer an engine, sent to replicas of several */
+    uint64_t cache_resets;   /* replicas whose cache was forgotten, as they said that it is empty */
+    uint64_t watchdog_moved; /* requests moved away from replicas that stand still, or sleep */
+    uint64_t bytes_in;       /* request bodies */
+    uint64_t bytes_out;      /* answers */
     uint64_t decoded[HTTP_CODINGS];  /* request bodies, by coding, */
     uint64_t unpacked[HTTP_CODINGS]; /* and answers */
     uint64_t unpack_waits;           /* times the rest of one waited for the next event */

@@ -23,6 +23,13 @@ static void process_restarted(struct node_router *r, unsigned server, uint64_t s
     }
 }
 
+void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    process_restarted(r, server, 0);
+    node_router_touch(r, server);
+}
+
 /* The start time of a process, if the engine tells it. Routers that notice a restart at their own
  * times raise the incarnation to the same value. */
 static uint64_t started_ms(const struct node_replica *k)

@@ -222,6 +222,11 @@ unsigned node_router_ranks_said(const struct node_router *r, unsigned server);
  * below 2: there are none. */
 void node_router_ranks_scraped(struct node_router *r, unsigned server,
                                const struct node_scrape *ranks, unsigned count, uint64_t now_ms);
+/* The engine at that address has emptied its cache: what this router, and all others, believe is
+ * there is forgotten, as after a restart. */
+void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t now_ms);
+/* Whether the replica is known to serve the model: it listed it, or answered for it. */
+bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
 /* Counts the names that had this index: what was kept with another count is of another replica. */
 unsigned node_router_replica_era(const struct node_router *r, unsigned replica);
 /* Counts the engines that had this index: the names, the same one added again, its restarts. */

@@ -61,6 +61,15 @@ static void surely_find(const struct node_router *r, struct slice model,
     }
 }
 
+bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model)
+{
+    const struct node_replica *k = &r->replicas[replica];
+    struct node_replica_set set;
+    surely_find(r, model, &set);
+    return node_replica_set_has(&set, replica) ||
+           (k->model_len > 0 && slice_equal(slice_of(k->model, k->model_len), model));
+}
+
 /* A label says whose model it is. */
 static bool is_named(const struct node_router *r, const struct node_request *request)
 {

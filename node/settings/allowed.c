@@ -12,6 +12,12 @@ const char *const *node_allowed_paths(void)
     return names;
 }
 
+const char *const *node_allowed_control_paths(void)
+{
+    static const char *const names[] = {"refuse", "pass", "all", NULL};
+    return names;
+}
+
 const char *const *node_allowed_when_all_down(void)
 {
     static const char *const names[] = {"try", "refuse", NULL};

@@ -6,6 +6,7 @@
 
 /* Names to choose from, NULL-terminated. */
 const char *const *node_allowed_paths(void);
+const char *const *node_allowed_control_paths(void);
 const char *const *node_allowed_when_all_down(void);
 const char *const *node_allowed_log_level(void);
 const char *const *node_allowed_log_format(void);

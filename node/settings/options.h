@@ -70,7 +70,7 @@ struct node_dns_option {
     struct node_labels labels; /* as these do */
 };
 
-enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS };
+enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS, NODE_PATHS_ALL };
 enum node_when_all_down { NODE_ALL_DOWN_TRY, NODE_ALL_DOWN_REFUSE };
 enum node_forwarded { NODE_FORWARDED_TRUST, NODE_FORWARDED_REPLACE };
 enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
@@ -165,7 +165,8 @@ struct node_options {
 
     /* Front door */
     unsigned other_paths;          /* enum node_paths */
-    unsigned engine_control_paths; /* enum node_paths */
+    unsigned engine_control_paths; /* enum node_paths; ALL: to all replicas */
+    unsigned engine_fields;        /* enum node_paths */
     bool replica_header;
     bool ask_usage;
     uint32_t forwarded_headers; /* enum node_forwarded */
@@ -220,6 +221,7 @@ struct node_options {
     unsigned access_log; /* enum node_access_log */
     uint64_t drain_delay_ms;
     uint64_t drain_timeout_ms;
+    bool core_dumps;
 
     /* By row of the table; for --check-config and for precedence. */
     struct node_option_origin origins[NODE_OPTIONS_MAX];

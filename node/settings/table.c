@@ -8,6 +8,7 @@
 #include "node/settings/options.h"
 #include "node/settings/retries_internal.h"
 #include "node/settings/sources_internal.h"
+#include "node/settings/stop_internal.h"
 #include "node/settings/tls_internal.h"
 
 #include "base/check.h"
@@ -393,11 +394,26 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      LIVE(engine_control_paths),
      .fallback = "refuse",
+     .choices = node_allowed_control_paths,
+     .unit = "all|pass|refuse",
+     .group = "Front door",
+     .help = "sleep, reset, LoRA loading and the like",
+     .more = "They change the engine for everybody: let clients pass only if you trust them all. "
+             "`pass` sends each to one replica, `all` to all or to those of `?model=` or "
+             "`?replica=`; with client keys only keys marked `control` may. "
+             "[Control paths](http.md#control-paths)."},
+    {.name = "engine-fields",
+     .type = NODE_TYPE_CHOICE,
+     LIVE(engine_fields),
+     .fallback = "refuse",
      .choices = node_allowed_paths,
      .unit = "pass|refuse",
      .group = "Front door",
-     .help = "sleep, reset, LoRA loading and the like",
-     .more = "They change the engine for everybody: let clients pass only if you trust them all."},
+     .help = "kv_transfer_params, bootstrap_* and the like",
+     .more =
+         "By these fields a client can make an engine connect to a host of its choice. `pass` is "
+         "for clients that you trust. [Engine "
+         "fields](http.md#fields-of-engines-among-themselves)."},
     {.name = "replica-header",
      .type = NODE_TYPE_BOOL,
      LIVE(replica_header),
@@ -561,22 +577,7 @@ static const struct node_option table[] = {
      .unit = "WHICH",
      .group = "Operation",
      .help = "requests to log: off, errors or all"},
-    {.name = "drain-delay",
-     LIVE_TIME(drain_delay_ms),
-     .fallback = "5s",
-     .max = DAY_MS,
-     .group = "Operation",
-     .help = "still serves after SIGTERM, not ready",
-     .more = "Longer than load balancers take to see `/readyz` fail. SIGINT (Ctrl-C) skips it, a "
-             "second SIGTERM ends it. 0 turns it off."},
-    {.name = "drain-timeout",
-     LIVE_TIME(drain_timeout_ms),
-     .fallback = "5m",
-     .max = DAY_MS,
-     .group = "Operation",
-     .help = "for open requests after drain-delay",
-     .more = "As long as the longest answers. What stops the process must wait as long "
-             "([Stop](operations.md#stop))."},
+    NODE_OPTION_ROWS_STOP,
 };
 
 _Static_assert(ARRAY_LEN(table) <= NODE_OPTIONS_MAX, "origins[] has one entry a row");

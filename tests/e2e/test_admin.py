@@ -117,7 +117,7 @@ class AdminOffLoopback(Case):
         """A proxy beside the router made every caller local: a replica could be added, which gets prompts."""
         e = self.engine()
         r = self.router([e])
-        for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"):
+        for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X_Forwarded_For", "X-Client-IP"):
             for path in ("/replicas?replica=127.0.0.1:1", "/explain"):
                 got = self.call(HOST, r, "POST", path, [(name, "203.0.113.7")])
                 self.assertEqual(got.status, 403, (name, path))
@@ -129,6 +129,15 @@ class AdminOffLoopback(Case):
         pid = self.router([self.engine()]).pid
         with open("/proc/%d/limits" % pid) as f:
             self.assertRegex(f.read(), r"Max core file size +0 ")
+
+    def test_its_memory_is_closed_to_others_of_its_user(self):
+        """A core that goes to a program (core_pattern) has no limit, and a debugger of the same user needs none."""
+        nobody = 65534
+        drop = ("setpriv", "--reuid", str(nobody), "--regid", str(nobody), "--clear-groups") if os.getuid() == 0 else ()
+        user = nobody if drop else os.getuid()
+        for args, owner in (((), 0), (("--core-dumps", "on"), user)):
+            r = self.router([self.engine()], *args, wrap=drop)
+            self.assertEqual(os.stat("/proc/%d/mem" % r.pid).st_uid, owner, args)
 
     def test_a_port_on_loopback_needs_no_warning(self):
         r = self.router([self.engine()])

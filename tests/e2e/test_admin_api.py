@@ -93,6 +93,7 @@ class Answers(Clustered):
                              ("POST /drain?replica=HOST:PORT", "POST /drain?replica=" + left),
                              ("POST /undrain?replica=HOST:PORT", "POST /undrain?replica=" + left),
                              ("POST /replicas?replica=HOST:PORT", "POST /replicas?replica=127.0.0.1:9"),
+                             ("POST /reset-cache?replica=HOST:PORT", "POST /reset-cache?replica=" + left),
                              ("DELETE /replicas?replica=HOST:PORT", "DELETE /replicas?replica=" + gone),
                              ("DELETE /poison?hash=HASH", "DELETE /poison?hash=" + hash_)):
             got[call] = self.ask(target).json

@@ -170,6 +170,10 @@ class Access(Case):
             self.assertEqual(self.r.admin("GET", "/", headers=HTML + frame).status, 403)
             link = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
             self.assertEqual(self.r.admin("GET", "/", headers=HTML + link).status, 200)
+            self.assertEqual(self.r.admin("HEAD", "/", headers=HTML + link).status, 200)
+            form = self.r.admin("POST", "/drain?replica=" + self.e.name, b"", link)  # sent, not followed
+            self.assertEqual(form.status, 403)
+            self.assertIn("web pages", form.json["error"]["message"])
 
     def test_the_page_changes_nothing(self):
         """Whatever were to run in it: no token, no change."""

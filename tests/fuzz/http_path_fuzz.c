@@ -19,6 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice path = slice_of(at, size);
     struct http_route route = http_path_lookup(path, HTTP_METHOD_POST);
     CHECK(route.kind < HTTP_PATH_KINDS);
+    CHECK(route.prefix <= size && (route.behind || route.prefix == 0));
     if (route.id.len > 0)
         CHECK(route.id.at > at && route.id.at + route.id.len <= at + size);
     if (route.kind == HTTP_PATH_OTHER) {

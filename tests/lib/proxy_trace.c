@@ -122,6 +122,7 @@ void proxy_trace_counters(struct buf *out, const struct proxy_stats *t)
         {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
         {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
         {"refused client key", t->requests_refused[PROXY_REFUSED_CLIENT_KEY]},
+        {"refused engine field", t->requests_refused[PROXY_REFUSED_ENGINE_FIELD]},
         {"refused key's model", t->requests_refused[PROXY_REFUSED_KEY_MODEL]},
         {"refused key's limit", t->requests_refused[PROXY_REFUSED_KEY_LIMIT]},
         {"refused key's response", t->requests_refused[PROXY_REFUSED_KEY_RESPONSE]},

@@ -132,11 +132,13 @@ static void on_deadline(struct deadline *d)
 
 static void arm(struct fetch *f)
 {
-    bool slow = (f->pace & FETCH_SLOW) != 0;
+    enum proxy_limit limit = (f->pace & FETCH_PATIENT) != 0 ? PROXY_FETCH_PATIENT
+                             : (f->pace & FETCH_SLOW) != 0  ? PROXY_FETCH_SGLANG
+                                                            : PROXY_FETCH;
     if (BUG(PROBE_UNLIMITED))
         deadline_clear(&f->deadline); /* that of the connection, too */
     else
-        proxy_arm(f->pool->proxy, slow ? PROXY_FETCH_SGLANG : PROXY_FETCH, &f->deadline);
+        proxy_arm(f->pool->proxy, limit, &f->deadline);
 }
 
 /* --- the answer ------------------------------------------------------------------------------ */
@@ -271,7 +273,7 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
     c->proxy->now_ms = now_ms;
     if (err == 0) {
         c->connected = true;
-        if ((f->pace & FETCH_QUICK) != 0)
+        if ((f->pace & (FETCH_QUICK | FETCH_PATIENT)) != 0)
             arm(f);
         c->proxy->config.net->read(c->stream, true);
         send_request(c);
@@ -318,8 +320,9 @@ static void connect_now(struct fetch *f)
     c->fetch = f;
     c->address = pool_address(f->pool);
     f->refused = false;
-    buf_init(&c->in, FETCH_BODY_MAX);
-    buf_init(&c->body, FETCH_BODY_MAX);
+    size_t most = (f->pace & FETCH_PATIENT) != 0 ? FETCH_CONTROL_BODY_MAX : FETCH_BODY_MAX;
+    buf_init(&c->in, most);
+    buf_init(&c->body, most);
     int err = pool_connect(f->pool, &c->stream);
     if (err != 0) {
         bool ours = net_is_shortage(err); /* that is no failure of the address */
@@ -332,6 +335,8 @@ static void connect_now(struct fetch *f)
     c->stream->owner = c;
     if ((f->pace & FETCH_QUICK) != 0)
         proxy_arm(f->pool->proxy, PROXY_FETCH_CONNECT, &f->deadline);
+    else if ((f->pace & FETCH_PATIENT) != 0)
+        proxy_arm(f->pool->proxy, PROXY_UPSTREAM_CONNECT, &f->deadline);
     else
         arm(f);
 }
@@ -360,25 +365,30 @@ void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *conte
     f->deadline.expired = on_deadline;
 }
 
-static int write_request(struct fetch *f, struct slice path, struct slice lines)
+static int write_request(struct fetch *f, const struct fetch_question *q)
 {
     struct buf *out = &f->connection->out;
     if (out->at != NULL)
         explicit_bzero(out->at, out->cap);
     out->len = 0;
-    return buf_printf(out,
-                      "GET %.*s HTTP/1.1\r\nHost: %s\r\nUser-Agent: " PROBE_USER_AGENT "\r\n"
-                      "Accept-Encoding: identity\r\n%.*s\r\n",
-                      SLICE_ARG(path), f->pool->authority, SLICE_ARG(lines));
+    int err = buf_printf(out, "%s %.*s HTTP/1.1\r\nHost: %s\r\nAccept-Encoding: identity\r\n%.*s",
+                         q->method, SLICE_ARG(q->target), f->pool->authority, SLICE_ARG(q->lines));
+    if (err == 0 && (q->pace & FETCH_PATIENT) == 0) /* a probe: routers tell that they are none */
+        err = buf_append_cstr(out, "User-Agent: " PROBE_USER_AGENT "\r\n");
+    if (err == 0 && strcmp(q->method, "GET") != 0)
+        err = buf_printf(out, "Content-Length: %zu\r\n", q->body.len);
+    if (err == 0)
+        err = buf_append_cstr(out, "\r\n");
+    return err == 0 && q->body.len > 0 ? buf_append_slice(out, q->body) : err;
 }
 
-void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace)
+void fetch_ask(struct fetch *f, const struct fetch_question *q)
 {
     CHECK(!f->busy);
     f->busy = true;
     f->pool->fetches++;
     f->router[0] = '\0';
-    f->pace = pace;
+    f->pace = q->pace;
     f->addresses = 0;
     f->failed = 0;
     f->refused = false;
@@ -388,7 +398,7 @@ void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned 
     f->reused = !fresh;
     if (fresh)
         f->connection = calloc(1, sizeof *f->connection);
-    if (f->connection == NULL || write_request(f, path, lines) != 0) {
+    if (f->connection == NULL || write_request(f, q) != 0) {
         fail_later(f, ERR_NOMEM, false);
     } else if (fresh) {
         connect_now(f);
@@ -396,6 +406,12 @@ void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned 
         arm(f);
         send_request(f->connection);
     }
+}
+
+void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace)
+{
+    const struct fetch_question q = {.method = "GET", .target = path, .lines = lines, .pace = pace};
+    fetch_ask(f, &q);
 }
 
 void fetch_cancel(struct fetch *f)

@@ -1,18 +1,23 @@
-/* A small HTTP client for probing one replica: GETs, one after the other, on a connection that is
- * kept while the engine keeps it. If the engine closed it just as it was asked, or said 408 before
- * it closes it, the question is asked once more on a fresh one.
+/* A small HTTP client for one replica: the GETs of probes, and requests that steer engines
+ * (node/proxy/own/control.h). One after the other, on a connection that is kept while the engine
+ * keeps it. If the engine closed it just as it was asked, or said 408 before it closes it, the
+ * question is asked once more on a fresh one.
  */
 #ifndef NODE_PROXY_ENGINE_FETCH_H
 #define NODE_PROXY_ENGINE_FETCH_H
 
 #include "node/proxy/engine/pool.h"
 
-enum { FETCH_BODY_MAX = 4 * 1024 * 1024 };
+enum {
+    FETCH_BODY_MAX = 4 * 1024 * 1024,
+    FETCH_CONTROL_BODY_MAX = 256 * 1024, /* with FETCH_PATIENT: many are asked at a time */
+};
 
 /* How long it may take; bits. */
 enum {
-    FETCH_SLOW = 1,  /* a health check that costs the engine a token */
-    FETCH_QUICK = 2, /* connecting, to a replica that is down: it is asked again soon */
+    FETCH_SLOW = 1,    /* a health check that costs the engine a token */
+    FETCH_QUICK = 2,   /* connecting, to a replica that is down: it is asked again soon */
+    FETCH_PATIENT = 4, /* a deed of the engine's, which may load weights */
 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
@@ -45,6 +50,15 @@ void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *conte
 /* Begins; `done` follows, never from within this call. `lines` are more header lines, each with its
  * CRLF, copied. Must not be called while busy. */
 void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace);
+
+/* The same of any request. All is copied. The body is not sent twice: on a fresh connection only
+ * (fetch_cancel() before). */
+struct fetch_question {
+    const char *method;
+    struct slice target, lines, body;
+    unsigned pace;
+};
+void fetch_ask(struct fetch *f, const struct fetch_question *q);
 
 /* Closes; `done` is not called any more. */
 void fetch_cancel(struct fetch *f);

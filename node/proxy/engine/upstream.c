@@ -56,6 +56,7 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
     u->request = request;
     u->reused = u->used;
     u->any_byte = false;
+    u->head_bytes = 0;
     u->awaits_token =
         request->streams_tokens && u->proxy->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms > 0;
     u->request_sent = false;
@@ -159,7 +160,7 @@ static void advance(struct upstream *u, size_t bytes)
 static void sending_failed(struct upstream *u)
 {
     u->write_failed = true;
-    if (!u->any_byte)
+    if (!u->in_body)
         proxy_arm(u->proxy, PROXY_UPSTREAM_CONNECT, &u->deadline);
 }
 
@@ -265,9 +266,9 @@ void upstream_push(struct upstream *u)
         return;
     if (!u->writing && all_sent(u))
         u->request_sent = true;
-    if (!u->any_byte && !u->writing && !u->request_sent)
+    if (!u->in_body && !u->writing && !u->request_sent)
         deadline_clear(&u->deadline); /* the client is slow, not the engine */
-    else if (!u->any_byte && u->deadline.next == NULL && !BUG(LIMIT_UNARMED))
+    else if (!u->in_body && u->deadline.next == NULL && !BUG(LIMIT_UNARMED))
         await_answer(u);
 }
 
@@ -281,7 +282,7 @@ bool upstream_written(struct upstream *u, int err)
     bool wanted = u->state == UPSTREAM_BUSY && u->request != NULL;
     if (wanted && err == 0) {
         advance(u, u->write_bytes);
-        if (!u->any_byte)
+        if (!u->in_body)
             deadline_clear(&u->deadline); /* it moves */
     } else if (wanted) {
         sending_failed(u);
@@ -309,15 +310,23 @@ bool upstream_release_sent(struct upstream *u, struct body *b)
 
 /* --- receiving ------------------------------------------------------------------------------ */
 
+/* Something of the answer came: the limit is that on the next piece. A head that is not whole and
+ * interim heads (1xx) buy no time. */
+static void await_more(struct upstream *u)
+{
+    if (u->awaits_token)
+        await_token(u);
+    else
+        await(u, PROXY_UPSTREAM_IDLE);
+}
+
 void upstream_feed(struct upstream *u, struct slice bytes)
 {
     struct proxy *p = u->proxy;
     u->any_byte = true;
     u->active_ms = u->pool->heard_ms = u->pool->answer_ms = p->now_ms;
-    if (u->awaits_token)
-        await_token(u);
-    else
-        await(u, PROXY_UPSTREAM_IDLE);
+    if (u->in_body)
+        await_more(u);
     u->window = bytes;
     if (u->in.len == 0)
         return;
@@ -351,13 +360,15 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
                                       &u->proxy->engines.limits);
         if (err == ERR_AGAIN)
             return false;
-        if (err != 0 || head->status == 101) {
+        u->head_bytes += err == 0 ? head->bytes : 0;
+        if (err != 0 || head->status == 101 || u->head_bytes > PROXY_ENGINE_HEAD_BYTES_MAX) {
             out->malformed = true;
             return false;
         }
         advance_window(u, head->bytes);
     } while (head->status < 200);
     u->in_body = true;
+    await_more(u);
     u->framing = head->framing;
     u->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
     out->stale = head->status == 408 && is_stale(u);

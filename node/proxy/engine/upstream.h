@@ -96,6 +96,7 @@ struct upstream {
     bool too_large;      /* what came does not fit behind what is held */
     bool ends_apart;     /* the end of the body comes alone: some of its bytes may be given back */
     bool held_back;      /* `in` is a part of the body that was given back */
+    size_t head_bytes;   /* of the heads of this answer: interim ones (1xx), and the last */
     bool in_body;
     enum http_framing framing;
     uint64_t remaining;

@@ -63,13 +63,17 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
 
 enum http_error_form exchange_error_form(const struct exchange *x)
 {
+    struct slice path = slice_of_cstr(x->path); /* may be cut */
+    size_t prefix = x->route.prefix < path.len ? x->route.prefix : path.len;
     switch (x->route.kind) {
     case HTTP_PATH_RESPONSES:
         return HTTP_ERROR_RESPONSES;
     case HTTP_PATH_GENERATE:
         return HTTP_ERROR_SGLANG;
+    case HTTP_PATH_MESSAGES:
+        return HTTP_ERROR_ANTHROPIC;
     default: /* count_tokens, and what lies below it and no engine has */
-        return slice_starts_with(slice_of_cstr(x->path), SLICE("/v1/messages"))
+        return slice_starts_with(slice_skip(path, prefix), SLICE("/v1/messages"))
                    ? HTTP_ERROR_ANTHROPIC
                    : HTTP_ERROR_OPENAI;
     }

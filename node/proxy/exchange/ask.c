@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "http/forward.h"
 
+enum { ROOT_MAX = 256 }; /* bytes of a root path of engines: nobody is asked behind a longer one */
+
 /* As engines make them; anything else is no part of a path. */
 static bool is_plain(struct slice id)
 {
@@ -26,17 +28,18 @@ static bool is_plain(struct slice id)
 int exchange_ask(struct exchange *x)
 {
     struct http_head head;
-    char target[sizeof "/v1/responses/" + HTTP_USAGE_ID_MAX];
+    char target[ROOT_MAX + sizeof "/v1/responses/" + HTTP_USAGE_ID_MAX];
     const char *where = x->route.kind == HTTP_PATH_MEDIA_STORED ? "videos" : "responses";
     struct slice id = exchange_stored_response(x);
     struct slice own = buf_slice(&x->request.head);
-    if (!is_plain(id) ||
+    if (!is_plain(id) || x->route.prefix > ROOT_MAX ||
         http_request_parse(&head, own.at, own.len, &x->proxy->engines.limits) != 0) {
         x->asking_around = false; /* nobody can have it */
         x->asked = true;
         return 0;
     }
-    int n = snprintf(target, sizeof target, "/v1/%s/%.*s", where, SLICE_ARG(id));
+    int n = snprintf(target, sizeof target, "%.*s/v1/%s/%.*s", (int)x->route.prefix, head.path.at,
+                     where, SLICE_ARG(id));
     head.method = HTTP_METHOD_GET;
     head.method_text = SLICE("GET");
     head.target = head.path = slice_of(target, (size_t)n);

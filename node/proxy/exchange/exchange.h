@@ -102,7 +102,8 @@ struct exchange {
     struct http_route route;
     enum http_method method;
     unsigned minor;
-    bool local;   /* answered here: admin port, health, models */
+    bool local;   /* answered here: admin port, health, models, what goes to all replicas */
+    bool to_all;  /* the latter (node/proxy/own/control.h): its body is kept */
     bool endless; /* and goes on until its client leaves */
     bool probe;   /* of a router, that takes this one for an engine */
     bool whole;   /* the body must be complete before a replica is chosen */

@@ -17,6 +17,7 @@
  *   choose.c     which replica
  *   owner.c      whose stored response it is for
  *   key.c        whose request it is, and what that client may use
+ *   engine_fields.c  what is for engines among themselves
  *   ask.c        the question who has a stored response
  *   patience.c   limits of time
  *   attempt.c    a request is sent, and again to another replica
@@ -248,12 +249,21 @@ uint64_t exchange_key_client(const struct exchange *x, const struct http_head *h
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 /* By its path: whether the key may have it sent to a replica. True: no, which was answered. */
 bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head);
+/* It goes to all replicas, which not every key may ask for. True: it was answered so. */
+bool exchange_key_refuse_control(struct exchange *x);
 /* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
 bool exchange_key_begin(struct exchange *x);
 /* Its body is whole. True: it asks for what the key may not, which was answered. */
 bool exchange_key_refuse_body(struct exchange *x);
 /* The key that goes to engines in place of the client's; empty: none. Good for the call. */
 struct slice exchange_key_of_engines(const struct proxy *p);
+
+/* --- engine_fields.c ------------------------------------------------------------------------- */
+
+/* Its head, or its body as far as it is read, has a field that no client may use (engine-fields).
+ * True: answered so. */
+bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_head *head);
+bool exchange_engine_fields_refuse_body(struct exchange *x);
 
 /* --- ask.c ----------------------------------------------------------------------------------- */
 

@@ -115,7 +115,8 @@ static bool refuse_jobs(struct exchange *x)
 
 bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
 {
-    if (x->key != NULL && x->route.kind == HTTP_PATH_OTHER && !is_plain(head->path)) {
+    bool unknown = x->route.kind == HTTP_PATH_OTHER || x->route.behind;
+    if (x->key != NULL && unknown && !is_plain(head->path)) {
         /* It may be another key's stored response in disguise. */
         exchange_answer(x, 404, SLICE("application/json"), SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
         return true;
@@ -126,7 +127,8 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
         return exchange_owner_refuse(x, x->route.id, slice_of("", 0));
     if (x->key != NULL && x->route.kind == HTTP_PATH_JOBS && x->method != HTTP_METHOD_POST)
         return refuse_jobs(x);
-    if (x->key == NULL || x->key->models == NULL || model_is_read(x->route.kind, head))
+    if (x->key == NULL || x->key->models == NULL ||
+        (!x->route.behind && model_is_read(x->route.kind, head)))
         return false;
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_MODEL);
     x->refusal = PROXY_REFUSED_KEY_MODEL;
@@ -134,6 +136,20 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
     exchange_answer_error(x, 403, slice_of("", 0),
                           "This API key is for certain models only, and which one a request to "
                           "this path is for cannot be told.");
+    return true;
+}
+
+/* With models a key is for a part of the replicas' work; what steers an engine is for all of it. */
+bool exchange_key_refuse_control(struct exchange *x)
+{
+    if (x->key == NULL || (x->key->control && x->key->models == NULL))
+        return x->key != NULL && exchange_key_begin(x);
+    x->refusal = PROXY_REFUSED_PATH;
+    exchange_answer_error(
+        x, 403, slice_of("", 0),
+        x->key->control ? "This API key is for certain models only: it may not control engines."
+                        : "This API key may not control engines (`control` in "
+                          "client-keys-file).");
     return true;
 }
 

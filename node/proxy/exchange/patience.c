@@ -59,7 +59,7 @@ static bool may_come(const struct exchange *x)
 {
     const struct node_options *o = x->proxy->config.options;
     const struct upstream *u = x->upstream;
-    if (u->any_byte && !u->awaits_token)
+    if (u->in_body && !u->awaits_token)
         return o->upstream_idle_timeout_ms == NODE_OPTION_AUTO && silence_ms(x) < idle_wait_ms(x);
     if (o->upstream_first_token_timeout_ms != NODE_OPTION_AUTO)
         return false;
@@ -78,7 +78,7 @@ bool exchange_time_left(struct exchange *x)
     }
     if (u->state == UPSTREAM_CONNECTING)
         passed(x, PROXY_REFUSED_CONNECT, "upstream-connect-timeout");
-    else if (u->any_byte && !u->awaits_token)
+    else if (u->in_body && !u->awaits_token)
         passed(x, PROXY_REFUSED_IDLE, "upstream-idle-timeout");
     else if (u->request->answered_whole && u->request_sent)
         passed(x, PROXY_REFUSED_WHOLE_ANSWER, "upstream-whole-answer-timeout");

@@ -69,7 +69,7 @@ static bool refuse_path(struct exchange *x)
                               "This path controls an engine and is not open to clients.");
         return true;
     }
-    if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS) &&
+    if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS || x->route.behind) &&
         o->other_paths == NODE_PATHS_REFUSE) {
         if (exchange_error_form(x) == HTTP_ERROR_ANTHROPIC)
             exchange_answer_error(x, 404, slice_of("", 0), "Not found.");
@@ -216,6 +216,13 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     return write_upstream_head(x, head, has_body);
 }
 
+/* Of what goes to all replicas each gets a copy. */
+static bool refuse_large_control(struct exchange *x)
+{
+    exchange_refuse(x->client, 413, "A body that goes to all replicas has at most 64 KiB.");
+    return false;
+}
+
 static void refuse_large(struct exchange *x)
 {
     x->limit = "body-bytes-max";
@@ -252,9 +259,14 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         if (exchange_key_refuse(x, head) || refuse_path(x))
             return false;
         enum http_path_kind kind = x->route.kind;
+        x->to_all = kind == HTTP_PATH_CONTROL; /* others are refused, or pass to one */
+        x->to_all = x->to_all && x->proxy->config.options->engine_control_paths == NODE_PATHS_ALL;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
-                   kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
-        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head)))
+                   kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER || x->to_all;
+        if (x->to_all && exchange_key_refuse_control(x))
+            return false;
+        if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head) ||
+                          exchange_engine_fields_refuse_head(x, head)))
             return false;
     }
     if (!x->local && has_body && http_head_has(head, HTTP_CONTENT_ENCODING) &&
@@ -291,6 +303,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
 static bool route_early(struct exchange *x)
 {
     struct client *c = x->client;
+    if (x->skimming && exchange_engine_fields_refuse_body(x))
+        return false;
     x->whole = false;
     x->undecided = false;
     x->early = x->skimming;
@@ -332,8 +346,10 @@ static bool body_grew(struct exchange *x, struct slice added)
     }
     if (x->undecided && !decide(x, added))
         return false;
-    if (x->skimming)
+    if (x->skimming || x->early) /* of an early one engine fields alone count from now on */
         http_skim_feed(&x->skim, added.at, added.len);
+    if (x->early && exchange_engine_fields_refuse_body(x))
+        return false;
     if (x->whole && x->route.kind == HTTP_PATH_OTHER && !x->chunked_body &&
         x->request.body->bytes > EXCHANGE_RETRY_BYTES && !route_early(x))
         return false;
@@ -355,7 +371,9 @@ static bool add_coded(struct exchange *x, struct slice bytes)
 static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
-    if (x->local) { /* nobody needs a key for most of it: nothing is held */
+    if (x->to_all && x->request.body->bytes + bytes.len > PROXY_CONTROL_BODY_BYTES_MAX)
+        return refuse_large_control(x);
+    if (x->local && !x->to_all) { /* nobody needs a key for most of it: nothing is held */
         x->request.body->bytes += bytes.len;
         return body_grew(x, bytes);
     }
@@ -396,7 +414,8 @@ static bool complete(struct exchange *x)
         if (x->request.streams_tokens)
             exchange_usage_ask(x);
     }
-    if (exchange_key_refuse_body(x) || (x->whole && exchange_key_begin(x)))
+    if ((x->skimming && exchange_engine_fields_refuse_body(x)) || exchange_key_refuse_body(x) ||
+        (x->whole && exchange_key_begin(x)))
         return false;
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);

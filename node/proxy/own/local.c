@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "node/proxy/engine/prober.h"
+#include "node/proxy/own/control.h"
 #include "node/proxy/own/models.h"
 
 const char *proxy_not_ready(const struct proxy *p)
@@ -47,6 +48,9 @@ void local_answer(struct exchange *x)
         return;
     case HTTP_PATH_MODEL_ONE:
         models_answer(x, head, route.id, true);
+        return;
+    case HTTP_PATH_CONTROL:
+        control_answer(x, head);
         return;
     case HTTP_PATH_SERVER: {
         struct http_line allow = {SLICE("allow"), SLICE("GET, HEAD, POST, OPTIONS")};

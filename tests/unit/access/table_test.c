@@ -61,23 +61,25 @@ static void a_line(void **state)
     struct access_line line, again;
     const char *wrong;
     char text[256];
-    (void)snprintf(text, sizeof text,
-                   "\t%s models=m,l-* requests-per-minute=60 in-flight=4 tokens-per-minute=1000 "
-                   "# of the web\r",
-                   alice);
+    (void)snprintf(
+        text, sizeof text,
+        "\t%s models=m,l-* requests-per-minute=60 control in-flight=4 tokens-per-minute=1000 "
+        "# of the web\r",
+        alice);
     assert_int_equal(access_line_parse(slice_of_cstr(text), &line, &wrong), 1);
     assert_slice_equal(line.name, "alice");
     assert_slice_equal(line.models, "m,l-*");
     assert_int_equal(line.limits.requests, 60);
     assert_int_equal(line.limits.tokens, 1000);
     assert_int_equal(line.limits.in_flight, 4);
+    assert_true(line.control);
     struct buf out = {0};
     assert_int_equal(access_line_write(&out, &line), 0);
     struct slice written = slice_of(out.at, out.len - 1);
     assert_int_equal(access_line_parse(written, &again, &wrong), 1);
     assert_true(access_digest_equal(&line.digest, &again.digest));
     assert_memory_equal(&line.limits, &again.limits, sizeof line.limits);
-    assert_true(slice_equal(line.models, again.models));
+    assert_true(slice_equal(line.models, again.models) && again.control);
     buf_free(&out);
     static const char *const empty[] = {"", "  ", "\r", "# alice", "\t# x"};
     for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++)
@@ -97,6 +99,8 @@ static void wrong_lines(void **state)
         {"in-flight=", "want a number from 1"},
         {"in-flight=1 in-flight=1", "an option stands there twice"},
         {"models=a models=b", "an option stands there twice"},
+        {"control control", "an option stands there twice"},
+        {"control=1", "want nothing but models="},
         {"requests=1", "want nothing but models="},
         {"fast", "want nothing but models="},
         {"models=", "want models=A,B"},

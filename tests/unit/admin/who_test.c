@@ -105,6 +105,56 @@ static void what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token
     proxy_world_close(&world);
 }
 
+/* A page elsewhere may have a link to ours. A form that it sends comes with the same fetch
+ * metadata, without Origin from some browsers, and would change something. */
+static void a_form_is_no_link(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method, *target;
+        int status;
+    } rows[] = {{"GET", "/replicas", 200},
+                {"HEAD", "/replicas", 200},
+                {"POST", "/log-level?level=warn", 403},
+                {"DELETE", "/replicas?replica=r1", 403}};
+    char answer[2048], head[256];
+    open_world(true);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        (void)snprintf(head, sizeof head,
+                       "%s HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+                       "Sec-Fetch-Dest: document\r\nX-Rest:",
+                       rows[i].target);
+        assert_int_equal(call("127.0.0.1", rows[i].method, head, NULL, answer), rows[i].status);
+        assert_int_equal(rows[i].status == 403, strstr(answer, "no calls of web pages") != NULL);
+    }
+    proxy_world_close(&world);
+}
+
+/* Whatever name the proxy on this machine gives to where its client is. */
+static void a_proxy_here_is_not_here(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"Via",
+                                        "Forwarded",
+                                        "X-Forwarded-For",
+                                        "X-Real-IP",
+                                        "X_Forwarded_For",
+                                        "X-Forwarded-Proto",
+                                        "X-Client-IP",
+                                        "True-Client-IP",
+                                        "X-Forwarded-Host",
+                                        "X-Forwarded-Server"};
+    char answer[2048], head[256];
+    open_world(true);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        (void)snprintf(head, sizeof head,
+                       "/log-level?level=warn HTTP/1.1\r\n%s: 1.1 x\r\nX-Rest:", names[i]);
+        assert_int_equal(call("127.0.0.1", "POST", head, NULL, answer), 403);
+    }
+    assert_int_equal(call("127.0.0.1", "POST", "/log-level?level=warn", NULL, answer), 200);
+    proxy_world_close(&world);
+}
+
 static void who_changes_something_is_in_the_log(void **state)
 {
     (void)state;
@@ -180,6 +230,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token),
+        cmocka_unit_test(a_form_is_no_link),
+        cmocka_unit_test(a_proxy_here_is_not_here),
         cmocka_unit_test(who_changes_something_is_in_the_log),
         cmocka_unit_test(who_is_refused_again_and_again_fills_no_log),
     };

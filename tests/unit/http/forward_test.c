@@ -141,6 +141,42 @@ static void forwarding_fields(void **state)
     check_request(behind, &how,
                   "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n"
                   "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\n\r\n");
+    /* Nor does it say by another name where it comes from. */
+    static const char *const others[] = {
+        "X-Forwarded-Port: 1",
+        "X-Forwarded-Prefix: /x",
+        "X-Forwarded-Server: s",
+        "X_Forwarded_For: 1",
+        "x-forwarded_host: s",
+        "X-Client-IP: 1",
+        "True-Client-IP: 1",
+        "X_Real_IP: 1",
+        "X-Original-Forwarded-For: 1",
+        "CF-Connecting-IP: 1",
+        "Fastly-Client-IP: 1",
+        "X-Envoy-External-Address: 1",
+        "CF-Connecting-IPv6: 1",
+        "X-Cluster-Client-IP: 1",
+        "X-Forwarded-Anything-That-Is-Long-Enough: 1",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        char in[256], want[320];
+        (void)snprintf(in, sizeof in,
+                       "GET / HTTP/1.1\r\nHost: a\r\nX-Client: 1\r\n%s\r\nForward: 2\r\n\r\n",
+                       others[i]);
+        check_request(in, &how,
+                      "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n"
+                      "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nX-Client: 1\r\n"
+                      "Forward: 2\r\n\r\n");
+        how.distrust_client = false;
+        (void)snprintf(want, sizeof want,
+                       "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n"
+                       "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nX-Client: 1\r\n%s\r\n"
+                       "Forward: 2\r\n\r\n",
+                       others[i]);
+        check_request(in, &how, want);
+        how.distrust_client = true;
+    }
     how = (struct http_forward_request){.client_address = SLICE("2001:db8::1"),
                                         .proto = SLICE("https")};
     check_request(
@@ -218,7 +254,8 @@ static void responses(void **state)
     check_response("HTTP/1.1 200 Fine\r\nDate: now\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\n"
                    "Content-Length: 5\r\nEndpoint-Load-Metrics: a=b\r\nX-Request-Id: engine\r\n"
                    "endpoint-load-metrics-json: {}\r\nKeep-Alive: timeout=5\r\nServer: u\r\n"
-                   "X-Grapevine-Replica: forged\r\nProxy-Authenticate: x\r\n\r\n",
+                   "X-Grapevine-Replica: forged\r\nProxy-Authenticate: x\r\n"
+                   "x-grapevine-reason: forged\r\nX_Grapevine_Limit: forged\r\n\r\n",
                    &(struct http_forward_response){.client_minor = 1,
                                                    .keep_alive = true,
                                                    .framing = HTTP_BODY_LENGTH,

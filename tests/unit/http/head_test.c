@@ -421,6 +421,8 @@ static void every_known_name_is_found(void **state)
     (void)state;
     for (unsigned id = 1; id < HTTP_FIELD_IDS; id++) {
         struct slice name = http_field_name((enum http_field_id)id);
+        if (name.len == 0) /* a family: engine_field_test.c, forward_test.c */
+            continue;
         assert_int_equal(http_field_lookup(name), id);
         char other[64];
         assert_true(slice_to_cstr(name, other, sizeof other));

@@ -103,13 +103,84 @@ static void ids(void **state)
     (void)state;
     assert_slice_equal(look("/v1/models/org/m%20x", HTTP_METHOD_GET).id, "org/m%20x");
     assert_slice_equal(look("/v1/responses/resp_a-1.b/cancel", HTTP_METHOD_POST).id, "resp_a-1.b");
-    static const char *const none[] = {
-        "/v1/responses/..",  "/v1/responses/a%2fb",   "/v1/responses/a/b",
-        "/v1/responses/a;b", "/v1/responses//cancel", "/v1/responses/./cancel",
-        "/v1/responses/a//", "/v1/videos/a/b",        "/v1/videos/../content",
-        "/v1/images/a",      "/v1/images//content",   "/v1/videos/a/content/b"};
+    static const char *const none[] = {"/v1/responses/..",       "/v1/responses/a%2fb",
+                                       "/v1/responses/a;b",      "/v1/responses//cancel",
+                                       "/v1/responses/./cancel", "/v1/responses/a//",
+                                       "/v1/videos/../content",  "/v1/images//content"};
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         assert_int_equal(kind(none[i]), HTTP_PATH_OTHER);
+}
+
+/* An engine may sit behind a root path. What a request makes it compute, and what it stored, is
+ * found there as well: owners and limits of keys hold for it. */
+static void known_paths_behind_a_prefix(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        enum http_method method;
+        enum http_path_kind kind;
+        const char *prefix, *id;
+    } cases[] = {
+        {"/api/v1/chat/completions", HTTP_METHOD_POST, HTTP_PATH_CHAT, "/api", ""},
+        {"/a/b.c/v1/messages/", HTTP_METHOD_POST, HTTP_PATH_MESSAGES, "/a/b.c", ""},
+        {"/x/v1/responses", HTTP_METHOD_POST, HTTP_PATH_RESPONSES, "/x", ""},
+        {"/V1/Completions", HTTP_METHOD_POST, HTTP_PATH_COMPLETIONS, "", ""},
+        {"/x/generate", HTTP_METHOD_POST, HTTP_PATH_GENERATE, "/x", ""},
+        {"/v1/v1/audio/speech", HTTP_METHOD_POST, HTTP_PATH_MEDIA, "/v1", ""},
+        {"//v1/videos", HTTP_METHOD_GET, HTTP_PATH_JOBS, "/", ""},
+        {"/x%2fy/invocations", HTTP_METHOD_POST, HTTP_PATH_INVOCATIONS, "/x%2fy", ""},
+        {"/x/tokenize", HTTP_METHOD_POST, HTTP_PATH_PROMPT, "/x", ""},
+        {"/x/v1/responses/Resp_1", HTTP_METHOD_GET, HTTP_PATH_RESPONSE_STORED, "/x", "Resp_1"},
+        {"/x/v1/responses/r/cancel", HTTP_METHOD_POST, HTTP_PATH_RESPONSE_STORED, "/x", "r"},
+        {"/x/v1/RESPONSES/r/", HTTP_METHOD_DELETE, HTTP_PATH_RESPONSE_STORED, "/x", "r"},
+        {"/x/v1/videos/v/content", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED, "/x", "v"},
+        /* What lies below and is not known, with any method. */
+        {"/v1/responses/a/b", HTTP_METHOD_PATCH, HTTP_PATH_RESPONSE_STORED, "", "a"},
+        {"/v1/responses/a/b/c", HTTP_METHOD_GET, HTTP_PATH_RESPONSE_STORED, "", "a"},
+        {"/x/v1/responses/a/b", HTTP_METHOD_HEAD, HTTP_PATH_RESPONSE_STORED, "/x", "a"},
+        {"/v1/videos/a/content/b", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED, "", "a"},
+        {"/v1/images/a", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED, "", "a"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_route r = look(cases[i].path, cases[i].method);
+        if (r.kind != cases[i].kind || !r.behind || r.slashed || !r.method_allowed)
+            fail_msg("%s: kind %d", cases[i].path, (int)r.kind);
+        assert_int_equal(r.prefix, strlen(cases[i].prefix));
+        assert_slice_equal(r.id, cases[i].id);
+    }
+    static const struct {
+        const char *path;
+        enum http_method method;
+    } others[] = {
+        {"/x/generate", HTTP_METHOD_GET},  {"/x/v1/chat/completions", HTTP_METHOD_OPTIONS},
+        {"/x/v1/models", HTTP_METHOD_GET}, {"/x/v1/responses/a", HTTP_METHOD_OPTIONS},
+        {"/x/health", HTTP_METHOD_GET},    {"/xgenerate", HTTP_METHOD_POST},
+        {"/x/metrics", HTTP_METHOD_GET},   {"/x/v1/responses/..", HTTP_METHOD_GET},
+        {"/generate/x", HTTP_METHOD_POST},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        struct http_route r = look(others[i].path, others[i].method);
+        assert_true(r.kind == HTTP_PATH_OTHER && r.method_allowed && !r.behind && r.id.len == 0);
+    }
+    assert_false(look("/v1/responses/a", HTTP_METHOD_GET).behind);
+    assert_int_equal(look("/sleep/v1/chat/completions", HTTP_METHOD_POST).kind, HTTP_PATH_CONTROL);
+}
+
+/* What an engine confirms of these means that its cache is empty. */
+static void paths_that_reset_a_cache(void **state)
+{
+    (void)state;
+    static const char *const resets[] = {
+        "/reset_prefix_cache",        "/flush_cache",        "/sleep",
+        "/release_memory_occupation", "/api/%46lush_cache/", "/x/../sleep;y"};
+    static const char *const others[] = {"/wake_up",     "/reset_mm_cache",
+                                         "/sleepy",      "/start_profile",
+                                         "/is_sleeping", "/v1/load_lora_adapter"};
+    for (size_t i = 0; i < ARRAY_LEN(resets); i++)
+        assert_true(http_path_resets_cache(slice_of_cstr(resets[i])));
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_false(http_path_resets_cache(slice_of_cstr(others[i])));
 }
 
 /* Engines redirect such a path to the one without the slash. */
@@ -328,6 +399,8 @@ int main(void)
         cmocka_unit_test(known_paths),
         cmocka_unit_test(paths_that_name_a_model),
         cmocka_unit_test(ids),
+        cmocka_unit_test(known_paths_behind_a_prefix),
+        cmocka_unit_test(paths_that_reset_a_cache),
         cmocka_unit_test(a_slash_at_the_end_changes_nothing),
         cmocka_unit_test(wrong_methods),
         cmocka_unit_test(control_paths),

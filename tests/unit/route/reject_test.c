@@ -192,7 +192,7 @@ static void a_back_off_is_no_matter_where_it_is_likely(void **state)
     r->replicas[1].busy_until_ms = 0;
     caught(r, 1, START_MS);
     has_others(r, false, false);
-    assert_true(node_router_accepted(r, 1, 8, (struct node_reject_from){.client = 7}, START_MS));
+    assert_true(node_router_accepted(r, 1, 8, 0, (struct node_reject_from){.client = 7}, START_MS));
     has_others(r, false, true);
     node_router_replica_drain(r, 2, false);
     r->replicas[2].signs.quiet = true; /* and either may be chosen */

@@ -1,0 +1,183 @@
+#include "http/engine_field.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "http/chars.h"
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+struct entry {
+    struct slice name;
+    bool is_family; /* and all that begin so */
+    const char *shown;
+};
+
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        {(text), sizeof(text) - 1}, false, (text)                                                  \
+    }
+#define FAMILY(text)                                                                               \
+    {                                                                                              \
+        {(text), sizeof(text) - 1}, true, text "*"                                                 \
+    }
+
+static const struct entry members[] = {
+    /* vLLM, the protocol module of each API: hosts, ports, engine and block ids of a KV connector */
+    NAME("kv_transfer_params"),
+    /* vLLM, the same for the encoder's cache */
+    NAME("ec_transfer_params"),
+    /* SGLang, GenerateReqInput: where the prefill server is, and which of its requests; others may
+     * follow */
+    NAME("bootstrap_host"),
+    NAME("bootstrap_port"),
+    NAME("bootstrap_room"),
+    NAME("bootstrap_pair_key"),
+    FAMILY("bootstrap_"),
+    /* SGLang, the same: the rank of that server, and how its peer is split */
+    NAME("disagg_prefill_dp_rank"),
+    NAME("decode_tp_size"),
+    /* TensorRT-LLM, DisaggregatedParams: the context phase's id and opaque state */
+    NAME("disaggregated_params"),
+};
+
+static const struct entry headers[] = {
+    /* llm-d-router, pkg/common/routing: hosts that the sidecar beside an engine calls */
+    NAME("x-prefiller-host-port"),
+    NAME("x-encoder-hosts-ports"),
+    NAME("x-data-parallel-host-port"),
+    NAME("x-kv-cache-source-host-port"),
+    /* proxies in front of vLLM: the member of that name, as JSON */
+    NAME("x-kv-transfer-params"),
+    NAME("x-ec-transfer-params"),
+};
+
+/* vLLM, P2pNcclConnector: it searches the request id for "___prefill_addr_HOST:PORT___" and
+ * "___decode_addr_HOST:PORT". */
+static const struct slice in_ids[] = {SLICE("___prefill_addr_"), SLICE("___decode_addr_")};
+
+/* --- looking things up ---------------------------------------------------------------------- */
+
+static bool is(const struct entry *e, struct slice name)
+{
+    return e->is_family ? slice_starts_with(name, e->name) : slice_equal(name, e->name);
+}
+
+const char *http_engine_field_find(struct slice name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        if (name.len > 0 && name.at[0] == members[i].name.at[0] && is(&members[i], name))
+            return members[i].shown;
+    }
+    return NULL;
+}
+
+bool http_engine_header_is(struct slice name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+        if (slice_equal(name, headers[i].name))
+            return true;
+    }
+    return false;
+}
+
+static bool has(struct slice text, struct slice part)
+{
+    return memmem(text.at, text.len, part.at, part.len) != NULL;
+}
+
+bool http_engine_id_names(struct slice id)
+{
+    for (size_t i = 0; i < ARRAY_LEN(in_ids); i++) {
+        if (has(id, in_ids[i]))
+            return true;
+    }
+    return false;
+}
+
+/* --- bodies that could not be read ---------------------------------------------------------- */
+
+static const char hidden[] = "engine fields";
+
+/* Whether it has an escape of a character that the names are made of. */
+static bool has_escape(struct slice text)
+{
+    while (text.len >= 6) {
+        const char *at = memmem(text.at, text.len, "\\u00", 4);
+        if (at == NULL || text.at + text.len - at < 6)
+            return false;
+        if (http_char_is(at[4], HTTP_CHAR_HEX) && http_char_is(at[5], HTTP_CHAR_HEX)) {
+            char c = (char)(http_hex_value(at[4]) << 4 | http_hex_value(at[5]));
+            if ((c >= 'a' && c <= 'z') || c == '_')
+                return true;
+        }
+        text = slice_skip(text, (size_t)(at - text.at) + 4);
+    }
+    return false;
+}
+
+/* Whether the text begins as an object does in units of `size` bytes, of which the one at `low` is
+ * not 0: behind white space and a byte-order mark. */
+static bool is_wide(struct slice text, size_t size, size_t low)
+{
+    bool first = true;
+    while (text.len >= size) {
+        uint32_t unit = 0;
+        for (size_t i = 0; i < size; i++)
+            unit |= (uint32_t)(unsigned char)text.at[low == 0 ? i : size - 1 - i] << 8 * i;
+        text = slice_skip(text, size);
+        if (unit == '{')
+            return true;
+        bool mark = first && unit == 0xfeff;
+        if (!mark && unit != ' ' && unit != '\t' && unit != '\r' && unit != '\n')
+            return false;
+        first = false;
+    }
+    return !first; /* nobody else begins so */
+}
+
+/* UTF-16 or UTF-32, which Python's JSON reads as well. */
+static bool is_wide_object(struct slice text)
+{
+    return is_wide(text, 2, 0) || is_wide(text, 2, 1) || is_wide(text, 4, 0) || is_wide(text, 4, 3);
+}
+
+static const char *suspect_in(struct slice text)
+{
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        if (has(text, members[i].name))
+            return members[i].shown;
+    }
+    if (http_engine_id_names(text))
+        return "request_id";
+    return has_escape(text) ? hidden : NULL;
+}
+
+const char *http_engine_field_suspect(const struct body *body)
+{
+    /* What lies across two segments: the longest name has fewer bytes than half of it. */
+    enum { SEAM = 64 };
+    char seam[2 * SEAM];
+    size_t held = 0, seen = 0; /* of the body; `seam` has all that was seen up to SEAM */
+    for (const struct segment *s = body->first; s != NULL; s = s->next) {
+        size_t n = s->len < SEAM ? s->len : SEAM;
+        memcpy(seam + held, s->data, n);
+        if (seen < SEAM && is_wide_object(slice_of(seam, held + n)))
+            return hidden;
+        seen += s->len;
+        const char *found = suspect_in(slice_of(seam, held + n));
+        if (found == NULL)
+            found = suspect_in(slice_of(s->data, s->len));
+        if (found != NULL)
+            return found;
+        if (s->len >= SEAM) {
+            memcpy(seam, s->data + s->len - SEAM, SEAM);
+            held = SEAM;
+        } else {
+            size_t all = held + n, over = all > SEAM ? all - SEAM : 0;
+            memmove(seam, seam + over, all - over);
+            held = all - over;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,49 @@
+/* Fields by which engines speak among themselves (http/engine_field.h) do not come from clients. */
+#include <stdio.h>
+
+#include "http/engine_field.h"
+#include "node/proxy/exchange/exchange_internal.h"
+
+static bool is_open(const struct exchange *x)
+{
+    return x->proxy->config.options->engine_fields == NODE_PATHS_PASS;
+}
+
+static bool refuse(struct exchange *x, struct slice field)
+{
+    char text[160];
+    (void)snprintf(text, sizeof text,
+                   "`%.*s` is for engines among themselves and not open to clients: leave it out. "
+                   "(Setting: engine-fields.)",
+                   SLICE_ARG(field));
+    x->refusal = PROXY_REFUSED_ENGINE_FIELD;
+    x->limit = "engine-fields";
+    if (x->upstream != NULL) /* the body streams through */
+        exchange_refuse(x->client, 400, text);
+    else
+        exchange_answer_error(x, 400, field, "%s", text);
+    return true;
+}
+
+bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_head *head)
+{
+    struct slice id = http_head_get(head, HTTP_X_REQUEST_ID);
+    if (is_open(x))
+        return false;
+    if (http_head_has(head, HTTP_ENGINE_HEADER)) {
+        for (unsigned i = 0; i < head->field_count; i++)
+            if (head->fields[i].id == HTTP_ENGINE_HEADER && head->fields[i].value.len > 0)
+                return refuse(x, head->fields[i].name);
+    }
+    return http_engine_id_names(id) && refuse(x, SLICE("x-request-id"));
+}
+
+bool exchange_engine_fields_refuse_body(struct exchange *x)
+{
+    const char *field = x->skim.engine_field;
+    if (is_open(x))
+        return false;
+    if (field == NULL && x->skimming && x->request.body->complete && !x->skim.understood)
+        field = http_engine_field_suspect(x->request.body);
+    return field != NULL && refuse(x, slice_of_cstr(field));
+}
