@@ -19,6 +19,8 @@ static enum proxy_refusal refusal_of(unsigned status)
         return PROXY_REFUSED_TIMEOUT;
     case 413:
         return PROXY_REFUSED_BODY_LIMIT;
+    case 426:
+        return PROXY_REFUSED_UPGRADE;
     case 500:
         return PROXY_REFUSED_INTERNAL;
     case 502:
@@ -287,6 +289,15 @@ void exchange_answer_not_allowed(struct exchange *x, struct slice path, const ch
     (void)snprintf(text, sizeof text, "%.*s takes %s.", path.len > 100 ? 100 : (int)path.len,
                    path.at, methods);
     answer_error_lines(x, 405, "", slice_of("", 0), text, &allow, 1);
+}
+
+void exchange_answer_upgrade(struct exchange *x)
+{
+    static const struct http_line lines[] = {{SLICE("upgrade"), SLICE("HTTP/1.1")},
+                                             {SLICE("connection"), SLICE("upgrade")}};
+    answer_error_lines(x, 426, "", slice_of("", 0),
+                       "WebSocket is not served here: send the request with HTTP/1.1.", lines,
+                       ARRAY_LEN(lines));
 }
 
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)

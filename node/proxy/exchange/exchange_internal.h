@@ -127,6 +127,8 @@ size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines);
 /* An error that the replica said in place of its answer. Ends the exchange. */
 void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned status,
                                   const char *type, const char *text);
+/* 426, to a request to go on with WebSocket. Ends the exchange. */
+void exchange_answer_upgrade(struct exchange *x);
 /* How clients of its path read errors. */
 enum http_error_form exchange_error_form(const struct exchange *x);
 /* Whether the error of an engine goes to the client because the budget for retries is empty. */

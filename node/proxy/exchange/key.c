@@ -27,7 +27,7 @@ uint64_t exchange_key_client(const struct exchange *x, const struct http_head *h
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
 {
     struct access *access = x->proxy->config.access;
-    if (access == NULL || x->route.kind == HTTP_PATH_HEALTH)
+    if (access == NULL || x->route.kind == HTTP_PATH_HEALTH || x->route.kind == HTTP_PATH_ROOT)
         return false;
     struct slice secret = secret_of(head);
     struct access_key *k = access_find(access, secret);

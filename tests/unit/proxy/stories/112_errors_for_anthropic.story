@@ -5,10 +5,8 @@ replicas 1
 A connects
 A gets /v1/messages
     to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 142; allow: POST "{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"/v1/messages takes POST.\"},\"request_id\":\"6502eeb65069f8d139474e71d99d99b2\"}"
-    log request
 A gets /v1/messages/batches
     to A: HTTP/1.1 404 Not Found; Content-Length: 122 "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"Not found.\"},\"request_id\":\"6a604477f0713a2517889798c4e59b5d\"}"
-    log request
 A posts /v1/messages {"model":"m","messages":[]}
     connect 1a
     book A at 1

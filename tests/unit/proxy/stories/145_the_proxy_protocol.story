@@ -29,7 +29,6 @@ C sends "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 D connects
 D sends "PROXY UNKNOWN\r\nGET /nowhere HTTP/1.1\r\nHost: g\r\n\r\n"
     to D: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 E connects
 E gets /nowhere
     log proxy_header_refused
@@ -50,4 +49,4 @@ wait 3000
     close D
     close H
 counters
-    requests 2, 2xx 1, 4xx 1, of one client 1, PROXY headers refused 2, client time-outs 1
+    requests 2, 2xx 1, 4xx 1, invalid: path 1, of one client 1, PROXY headers refused 2, client time-outs 1

@@ -36,7 +36,6 @@ E gets /nowhere
     log request
     finish B
     to E: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 B ends
     close B
 wait 2000
@@ -50,7 +49,6 @@ G gets /nowhere
     log request
     finish A
     to G: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 A ends
     close A
 D ends
@@ -59,4 +57,4 @@ D ends
     log request end=client_gone
     release D at 1
 counters
-    requests 6, 4xx 2, 5xx 2, refused slow upload 2, clients gone 1
+    requests 6, 4xx 2, 5xx 2, invalid: path 2, refused slow upload 2, clients gone 1

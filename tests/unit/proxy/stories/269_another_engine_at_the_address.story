@@ -40,7 +40,6 @@ A posts /v1/completions {"model":"m","prompt":"y"}
 A posts /v1/completions {"model":"other","prompt":"y"}
 1d answers 200 {"object":"list","data":[{"id":"other"}]}
     to A: HTTP/1.1 404 Not Found; Content-Length: 103 "{\"error\":{\"message\":\"The model `m` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
     connect 1e
     book A at 1
 1e accepts
@@ -49,4 +48,4 @@ A posts /v1/completions {"model":"other","prompt":"y"}
     to A: HTTP/1.1 200 X; Content-Length: 10 "{\"from\":1}"
     release A at 1
 counters
-    requests 3, 2xx 1, 4xx 1, 5xx 1, refused no replica 1, refused model 1, connect failures 1
+    requests 3, 2xx 1, 4xx 1, 5xx 1, refused no replica 1, invalid: model 1, connect failures 1

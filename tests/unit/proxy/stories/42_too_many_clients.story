@@ -8,12 +8,10 @@ set connections-max 2
 A connects
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 B connects
 wait 100
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 C connects
     close B
 C posts /v1/completions {"model":"m","prompt":"x"}
@@ -30,7 +28,6 @@ E connects
     close A
 E sends "GET / HTTP/9.9\r\n\r\n"
     to E: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 112; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"InternalServerError\",\"param\":null,\"code\":505}}"
-    log request
     finish E
 wait 100
 F connects
@@ -58,6 +55,5 @@ F ends
 J connects
 J gets /nowhere
     to J: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 counters
-    requests 6, 4xx 3, 5xx 1, refused malformed 1, connections refused 4, evicted 3, clients gone 1
+    requests 6, 4xx 3, 5xx 1, invalid: malformed 1, invalid: path 3, connections refused 4, evicted 3, clients gone 1

@@ -18,7 +18,6 @@ the process stands still 60000
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "14\r\ndata: {\"text\":\"1\"}\n\n\r\n"
 B sends "nowhere HTTP/1.1\r\nHost: g\r\n\r\n"
     to B: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 wait 3000
     close 1a
     log upstream_failed then=error_event
