@@ -191,7 +191,7 @@ class FirstMoments(Case):
         for path in ("/v1/models", "/v1/models/m"):
             got = r.get(path)
             self.assertEqual((got.status, got.json["error"]["type"]),
-                             (503, "ServiceUnavailableError"))
+                             (503, "server_error"))
             self.assertIn("gvctl replicas", got.json["error"]["message"])
         go.set()
         wait_for(lambda: self.ready(r), "ready")

@@ -245,7 +245,7 @@ class Streams(Case):
         got = self.read(r)
         self.assertTrue(got.startswith(TOKEN + TOKEN[:20]))
         events = got.decode().split("\n\n")
-        self.assertEqual(json.loads(events[2][6:])["error"]["code"], 502)
+        self.assertEqual(json.loads(events[2][6:])["error"]["code"], 503)
         self.assertEqual(events[3:], [""])
         self.assertEqual(self.errors(r, "broken"), 1)
 
@@ -253,7 +253,7 @@ class Streams(Case):
         r = self.start(TOKEN, probed="60s")
         for n in range(1, 6):
             events = self.read(r).decode().split("\n\n")
-            self.assertEqual(json.loads(events[1][6:])["error"]["code"], 502)
+            self.assertEqual(json.loads(events[1][6:])["error"]["code"], 503)
             self.assertEqual(self.errors(r, "no_terminal"), n)
         r.wait_event("replica_down")
 

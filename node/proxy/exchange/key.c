@@ -88,8 +88,8 @@ static void refuse_more(struct exchange *x, enum access_verdict v, unsigned wait
     x->limit = limit;
     x->retry_after_s = wait_s;
     exchange_answer_error(x, 429, slice_of("", 0),
-                          "Rate limit reached for the API key `%s`: %s is %llu. Try again in %u s.",
-                          x->key->use->name, limit, (unsigned long long)most, wait_s);
+                          "Rate limit reached for the API key `%s`: %s is %llu.", x->key->use->name,
+                          limit, (unsigned long long)most);
 }
 
 /* Whether it is what it looks like to whatever stands before an engine, too. */

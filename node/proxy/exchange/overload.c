@@ -64,7 +64,7 @@ void exchange_queue(struct exchange *x, const struct node_request *request)
         x->limit = limit_in_the_way(p);
         x->retry_after_s = queue_retry_after_s(&p->exchanges.queue, p->now_ms);
         exchange_answer_error(x, 429, slice_of("", 0),
-                              "Every replica is busy and too many requests wait, try again later.");
+                              "Every replica is busy and too many requests wait.");
         return;
     }
     x->queue_deadline.expired = expired;

@@ -408,7 +408,7 @@ static bool add_body(struct exchange *x, struct slice bytes)
                     bytes.len + (expected < came ? expected : came)) != 0) {
         x->refusal = PROXY_REFUSED_MEMORY;
         x->limit = "buffered-bytes-max";
-        exchange_refuse(x->client, 503, "Too many request bodies are held now, try again later.");
+        exchange_refuse(x->client, 503, "Too many request bodies are held now.");
         return false;
     }
     return body_grew(x, bytes);

@@ -15,14 +15,14 @@ A posts /v1/messages {"model":"m","messages":[]}
 1a breaks
     close 1a
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 136 "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"No replica answered (1 tried).\"},\"request_id\":\"e58716494a0c2a2cffee02a0e80a2571\"}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 197 "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"No replica answered (1 tried). Provider returned error 502 (server error): try again later.\"},\"request_id\":\"e58716494a0c2a2cffee02a0e80a2571\"}"
     log request
     release A at 1
 replica 1 goes
     log replica_removed
 A posts /v1/messages/count_tokens {"model":"m","messages":[]}
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 155; retry-after: 1 "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"No replica that serves this request is up.\"},\"request_id\":\"ba5593a96e2fd24c1bf23f138ea679b1\"}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 216; retry-after: 1 "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"No replica that serves this request is up. Provider returned error 503 (server error): try again later.\"},\"request_id\":\"ba5593a96e2fd24c1bf23f138ea679b1\"}"
     log request
 A posts /v1/chat/completions {"model":"m","messages":[]}
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 173; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request

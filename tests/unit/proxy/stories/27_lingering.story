@@ -5,7 +5,7 @@ replicas 1
 
 A connects
 A sends "GET / HTTP/9.9\r\n\r\n"
-    to A: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 112; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"InternalServerError\",\"param\":null,\"code\":505}}"
+    to A: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 108; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"BadRequestError\",\"param\":null,\"code\":505}}"
     finish A
 A sends "more and more"
 A ends

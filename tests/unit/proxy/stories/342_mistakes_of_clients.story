@@ -7,11 +7,11 @@ A gets /nowhere
 A gets /v1/chat/completions
     to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 31; allow: POST "{\"detail\":\"Method Not Allowed\"}"
 A sends "BREW / HTTP/1.1\r\nHost: g\r\n\r\n"
-    to A: HTTP/1.1 501 Not Implemented; Content-Length: 100; Connection: close "{\"error\":{\"message\":\"method is not supported\",\"type\":\"NotImplementedError\",\"param\":null,\"code\":501}}"
+    to A: HTTP/1.1 501 Not Implemented; Content-Length: 100; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"method is not supported\",\"type\":\"NotImplementedError\",\"param\":null,\"code\":501}}"
     finish A
 B connects
 B sends "GET / HTTP/3.0\r\nHost: g\r\n\r\n"
-    to B: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 112; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"InternalServerError\",\"param\":null,\"code\":505}}"
+    to B: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 108; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"BadRequestError\",\"param\":null,\"code\":505}}"
     finish B
 C connects
 C sends "GET /\r\n\r\n"

@@ -6,7 +6,7 @@ A connects
 no file is left
 A posts /v1/completions {"model":"m","prompt":"x"}
     cannot connect to 1
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"Too many connections are open.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 161; retry-after: 1 "{\"error\":{\"message\":\"Too many connections are open. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
 A posts /v1/completions {"model":"m","prompt":"x"}
     connect 1a
