@@ -64,17 +64,17 @@ OVERFLOW_LITELLM = [
 EVENT_LITELLM = [r"^(?!.*(invalid_request_error|model_not_found|content_policy_violation|invalid_encrypted_content|could not be verified))"]
 
 PROGRAMS = [
-    Program("openai SDKs", "Python 3.57.0, Node 7.59.0", ("openai", "responses"), STATUSES, [], [], [], True,
+    Program("openai SDKs", "Python 3.57.0, Node 6.49.0", ("openai", "responses"), STATUSES, [], [], [], True,
             {"event": "an SDK repeats no stream that has begun"}),
     Program("anthropic SDKs", "Python 2.14.0, Node 1.14.0", ("anthropic",), STATUSES, [], [], [], True,
             {"event": "an SDK repeats no stream that has begun"}),
-    Program("Claude Code", "2.1.332", ("anthropic",), STATUSES, [], [r'"type":"overloaded_error"'], [r"prompt is too long"], True, {}),
+    Program("Claude Code", "2.1.197", ("anthropic",), STATUSES, [], [r'"type":"overloaded_error"'], [r"prompt is too long"], True, {}),
     Program("Codex", "0.171.0", ("responses",), r"5\d\d", [], [r'"type":"error"'], [r"context_length_exceeded"], False,
             {"429": "Codex ends at 429, whatever it says", "408": "Codex repeats 5xx alone"}),
     Program("OpenCode", "1.18.33", ("openai", "anthropic"), STATUSES, TEXT_OPENCODE, [], OVERFLOW_OPENCODE, False, {}),
-    Program("Qwen Code", "0.24.4", ("openai", "anthropic"), r"429|5\d\d", [], [r'"code":(429|503|1302|1305)\b'], OVERFLOW_QWEN, False,
+    Program("Qwen Code", "0.15.10", ("openai", "anthropic"), r"429|5\d\d", [], [r'"code":(429|503|1302|1305)\b'], OVERFLOW_QWEN, False,
             {"408": "repeated by the SDK below it", "anthropic event": "it looks for a number, which Anthropic's events do not have"}),
-    Program("pi", "0.73.1, 1.6.0", ("openai", "responses", "anthropic"), r"429|50[0234]", TEXT_PI, [], OVERFLOW_PI, False,
+    Program("pi", "0.73.1, 0.74.2", ("openai", "responses", "anthropic"), r"429|50[0234]", TEXT_PI, [], OVERFLOW_PI, False,
             {"429": "", "408": ""}),
     Program("cline", "3.0.65", ("openai", "responses", "anthropic"), r"408|409|425|429|50[0234]|529", [r"provider returned error"],
             [r'"code":"?(408|409|425|429|50[0234]|529)\b'], OVERFLOW_CLINE, False, {}),
