@@ -4,7 +4,8 @@
  * A request failed if its client got a status of 5xx, found the router's queue full (whatever the
  * status of that is), or got an answer that was cut: begun, and not brought to its proper end. An
  * error event in the answer is no proper end. Other 4xx are the client's own, as is a client that
- * is too slow, and a head that no router would take (501, 505); a client that left cancelled its request. None of these is a failure.
+ * is too slow, and a head that no router would take (501, 505); a client that left cancelled its
+ * request. None of these is a failure.
  */
 #ifndef NODE_ROUTE_RESULT_H
 #define NODE_ROUTE_RESULT_H

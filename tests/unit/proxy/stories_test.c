@@ -271,7 +271,6 @@ static void show_counters(struct proxy_world *w)
     } shown[] = {
         {"requests", t->requests},
         {"retries", retries(t)},
-        {"1xx", t->responses[1]},
         {"2xx", t->responses[2]},
         {"3xx", t->responses[3]},
         {"4xx", t->responses[4]},
