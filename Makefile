@@ -396,6 +396,10 @@ fuzz-targets: $(FUZZ_BIN)
 test-clients: all tools ## official OpenAI clients against it (needs their registries)
 	@./tests/clients/run.sh
 
+.PHONY: test-agents
+test-agents: all ## real agents and SDKs against it, with engines that fail (needs their registries; PROGRAMS=claude,codex FAULTS=cut,500)
+	@PROGRAMS=$(PROGRAMS) $(if $(FAULTS),FAULTS=$(FAULTS)) BUILD=$(abspath $(BUILD)) python3 tests/agents/run.py
+
 .PHONY: test-page
 test-page: all $(BUILD)/tests/engine-sim ## the page in Chromium, with a cluster under load (needs Debian's chromium; SHOTS=1: docs/img)
 	@./tests/page/run.sh

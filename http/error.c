@@ -36,8 +36,8 @@ static const char *error_type(unsigned status)
         return "GatewayTimeoutError";
     case 508:
         return "LoopDetectedError";
-    default: /* 400, 414, 431, ...; 500, 505 */
-        return status < 500 ? "BadRequestError" : "InternalServerError";
+    default: /* 400, 414, 431, ...; 500; 505 is the client's mistake as well */
+        return status < 500 || status == 505 ? "BadRequestError" : "InternalServerError";
     }
 }
 
@@ -76,6 +76,8 @@ static void key_text(struct json_writer *w, const char *key, struct slice text)
 
 static struct slice type_of(const struct http_error *e)
 {
+    if (e->type.len == 0 && e->transient && e->status >= 500)
+        return SLICE("server_error");
     return e->type.len > 0 ? e->type : slice_of_cstr(error_type(e->status));
 }
 
@@ -117,7 +119,7 @@ static void write_responses_event(struct json_writer *w, const struct http_error
     json_key(w, "type");
     json_cstr(w, "error");
     json_key(w, "code");
-    json_cstr(w, "server_error");
+    json_cstr(w, e->transient ? "server_error" : "invalid_prompt");
     json_key(w, "message");
     json_slice(w, e->message);
     key_text(w, "param", e->param);
@@ -137,7 +139,7 @@ static void write_sglang_event(struct json_writer *w, const struct http_error *e
     json_key(w, "code");
     json_u64(w, e->status);
     json_key(w, "retryable");
-    json_bool(w, true);
+    json_bool(w, e->transient);
     json_object_end(w);
     json_object_end(w);
 }

@@ -4,7 +4,7 @@
  *   OpenAI       {"error":{"message":...,"type":...,"param":...,"code":502}}
  *   responses    the same as a body. As an event, after "event: error":
  *                {"type":"error","code":"server_error","message":...,"param":...,
- *                 "sequence_number":7}
+ *                 "sequence_number":7}; what is not transient has the code "invalid_prompt"
  *   Anthropic    {"type":"error","error":{"type":"api_error","message":...},"request_id":...}; an
  *                event comes after "event: error"
  *   SGLang       the same body as OpenAI's. As an event of its native stream:
@@ -35,6 +35,8 @@ struct http_error {
     struct slice param;       /* empty: null; Anthropic's form has none */
     struct slice request_id;  /* Anthropic's form only; empty: none */
     unsigned status;          /* is also the "code" */
+    bool transient;           /* the same request may be answered if it is sent again: the type is
+                                 one that the API's clients repeat (docs/agents.md) */
     uint64_t sequence_number; /* of the event, responses only */
 };
 

@@ -351,6 +351,8 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
     struct http_route route;
     if (slice_equal(path, SLICE("*")))
         route = (struct http_route){.kind = HTTP_PATH_SERVER, .methods = M(OPTIONS)};
+    else if (slice_equal(path, SLICE("/")) && (GET_HEAD & 1u << method) != 0)
+        route = (struct http_route){.kind = HTTP_PATH_ROOT, .methods = GET_HEAD};
     else
         route = lookup_slashed(path);
     if (route.kind == HTTP_PATH_OTHER && any_segment(path, segment_is_control))

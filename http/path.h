@@ -38,6 +38,8 @@ enum http_path_kind {
     HTTP_PATH_MEDIA_STORED,    /* the same of a video or an image */
     HTTP_PATH_HEALTH,          /* /health, /ping: answered by the router */
     HTTP_PATH_STATUS,          /* /metrics, /load and such, which are of one engine: as OTHER */
+    HTTP_PATH_ROOT,            /* GET and HEAD of /, as programs ask whether a server is there:
+                                  answered by the router; other methods are OTHER */
     HTTP_PATH_SERVER,          /* OPTIONS *: answered by the router */
     HTTP_PATH_CONTROL,         /* refused to clients unless configured */
     HTTP_PATH_KINDS,

@@ -155,8 +155,11 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
         size_t count;
         unsigned first;
     } families[] = {
-        {"requests_refused_total", "Requests that the router answered with an error of its own.",
-         "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused), 1},
+        {"requests_invalid_total",
+         "Mistakes and probes of clients that the router answered itself: 404, 405, 426, ...",
+         "reason", refusal_name, s->requests_refused, PROXY_REFUSALS_OF_CLIENTS, 1},
+        {"requests_refused_total", "Requests that the router could not serve, or would not.",
+         "reason", refusal_name, s->requests_refused, PROXY_REFUSALS, PROXY_REFUSALS_OF_CLIENTS},
         {"requests_failed_total", "Requests that failed: 5xx, queue_full, cut.", "reason",
          result_name, s->results, NODE_RESULTS, NODE_RESULT_STATUS_5XX},
         {"request_bodies_decoded_total", "Compressed request bodies that were decoded.", "coding",

@@ -2,27 +2,32 @@
 #ifndef NODE_PROXY_STATS_H
 #define NODE_PROXY_STATS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "http/coding.h"
 #include "node/proxy/limit/verdict.h"
 #include "node/route/result.h"
 
-/* Why the router answered an error of its own. */
+/* Why the router answered an error of its own. First the mistakes of clients, and their probes for
+ * what a server can do: no other router, and no engine, would have served these. */
 enum proxy_refusal {
     PROXY_REFUSED_NONE,
     PROXY_REFUSED_MALFORMED,    /* 400, 414, 431, 501, 505 of the parser */
-    PROXY_REFUSED_BODY_LIMIT,   /* 413 */
     PROXY_REFUSED_CODING,       /* 415: a body in a coding that is not decoded here */
-    PROXY_REFUSED_PATH,         /* 403, 404, 405 */
+    PROXY_REFUSED_PATH,         /* 404, 405 */
+    PROXY_REFUSED_UPGRADE,      /* 426: a handshake of WebSocket */
     PROXY_REFUSED_ORIGIN,       /* 403: a preflight from an origin that cors-allow-origin lacks */
-    PROXY_REFUSED_ENGINE_FIELD, /* 400: a field for engines among themselves */
     PROXY_REFUSED_MODEL,        /* 404 of an unknown model */
     PROXY_REFUSED_API_KEY,      /* 401, 403 of the engines, to a client that asked for the models */
     PROXY_REFUSED_CLIENT_KEY,   /* 401: no key of a client (client-keys-file), */
     PROXY_REFUSED_KEY_MODEL,    /* 403, 404: not for that model, */
-    PROXY_REFUSED_KEY_LIMIT,    /* 429, 403: not so much */
     PROXY_REFUSED_KEY_RESPONSE, /* 403, 404: not that stored response */
+    /* From here on refusals of the router's: its limits, its replicas. */
+    PROXY_REFUSED_BODY_LIMIT,   /* 413 */
+    PROXY_REFUSED_KEY_LIMIT,    /* 429, 403: a key of a client may not use so much */
+    PROXY_REFUSED_ENGINE_FIELD, /* 400: a field for engines among themselves */
+    PROXY_REFUSED_CONTROL,      /* 403: a path that controls an engine */
     PROXY_REFUSED_NO_REPLICA,   /* 503 */
     PROXY_REFUSED_MEMORY,       /* 503, buffered_bytes_max */
     PROXY_REFUSED_TIMEOUT,      /* 408 */
@@ -46,7 +51,12 @@ enum proxy_refusal {
     PROXY_REFUSED_WHOLE_ANSWER,
     PROXY_REFUSED_REQUEST_TIMEOUT,
     PROXY_REFUSALS,
+    PROXY_REFUSALS_OF_CLIENTS = PROXY_REFUSED_BODY_LIMIT, /* those below */
 };
+static inline bool proxy_refusal_is_clients(enum proxy_refusal refusal)
+{
+    return refusal != PROXY_REFUSED_NONE && refusal < PROXY_REFUSALS_OF_CLIENTS;
+}
 /* In a word, for metrics and for clients (x-grapevine-reason): "no_replica", ... */
 const char *proxy_refusal_name(enum proxy_refusal refusal);
 

@@ -26,6 +26,8 @@ enum node_result node_result_of(const struct node_ending *e)
         return NODE_RESULT_CLIENT_GONE;
     if (e->queue_full)
         return NODE_RESULT_QUEUE_FULL;
+    if (e->invalid)
+        return NODE_RESULT_CLIENT_ERROR;
     if (e->health && e->answer == NODE_ANSWER_WHOLE)
         return NODE_RESULT_OK;
     if (e->status >= 400) /* an error that was cut is one all the same */

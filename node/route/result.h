@@ -4,7 +4,8 @@
  * A request failed if its client got a status of 5xx, found the router's queue full (whatever the
  * status of that is), or got an answer that was cut: begun, and not brought to its proper end. An
  * error event in the answer is no proper end. Other 4xx are the client's own, as is a client that
- * is too slow; a client that left cancelled its request. None of these is a failure.
+ * is too slow, and a head that no router would take (501, 505); a client that left cancelled its
+ * request. None of these is a failure.
  */
 #ifndef NODE_ROUTE_RESULT_H
 #define NODE_ROUTE_RESULT_H
@@ -35,6 +36,7 @@ struct node_ending {
     unsigned status;       /* that the client got; 0: none */
     unsigned event_status; /* that the error event names; 0: none */
     bool queue_full;       /* the router refused it for that */
+    bool invalid;          /* the router refused it for a mistake of its client: 501, 505 too */
     /* The router's own health, asked on the client port: 503 says that it is not ready, and no
      * request failed. */
     bool health;

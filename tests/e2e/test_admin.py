@@ -194,8 +194,8 @@ class Admin(Case):
             return after["grapevine_" + name] - before["grapevine_" + name]
         self.assertEqual(moved("requests_total"), 3)  # the scrape is no client's
         self.assertEqual(moved("connections_accepted_total"), 2)
-        self.assertEqual(moved('requests_refused_total{reason="malformed"}'), 1)
-        self.assertEqual(moved('requests_refused_total{reason="path"}'), 1)
+        self.assertEqual(moved('requests_invalid_total{reason="malformed"}'), 1)
+        self.assertEqual(moved('requests_refused_total{reason="control"}'), 1)
         self.assertEqual(moved('responses_total{class="4xx"}'), 2)
         self.assertEqual(moved("request_body_bytes_total"), len(BODY))
         self.assertEqual(moved('replica_chosen_total{replica="%s"}' % self.e.name), 1)

@@ -91,10 +91,10 @@ class WhoMayCall(KeysCase):
                              ("OPTIONS", CHAT), ("GET", "/metrics"), ("GET", "/v1/responses/r1")):
             self.assertEqual(self.client(r).ask(method, path).status, 401, path)
         self.assertEqual(e.requests, [])
-        self.assertEqual(c.ask("GET", "/health").status, 200)
+        self.assertEqual([c.ask("GET", path).status for path in ("/health", "/")], [200, 200])
         self.assertEqual(c.post(CHAT, body(), bearer(alice)).status, 200)
         self.assertEqual(len(e.requests), 1)
-        refused = r.metrics()['grapevine_requests_refused_total{reason="client_key"}']
+        refused = r.metrics()['grapevine_requests_invalid_total{reason="client_key"}']
         self.assertEqual(refused, 18)
         self.quiet(r, alice)
 

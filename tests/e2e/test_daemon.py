@@ -191,7 +191,7 @@ class FirstMoments(Case):
         for path in ("/v1/models", "/v1/models/m"):
             got = r.get(path)
             self.assertEqual((got.status, got.json["error"]["type"]),
-                             (503, "ServiceUnavailableError"))
+                             (503, "server_error"))
             self.assertIn("gvctl replicas", got.json["error"]["message"])
         go.set()
         wait_for(lambda: self.ready(r), "ready")
@@ -256,18 +256,21 @@ class Logs(Case):
 
     def test_the_access_log_can_be_errors_only_or_off(self):
         e = self.engine()
-        for setting, wanted in (("errors", [403]), ("off", []), ("all", [200, 403])):
+        for setting, wanted in (("errors", [403]), ("off", []), ("all", [200, 403, 404])):
             r = self.router([e], "--access-log", setting)
             c = self.client(r)
             c.ask("POST", CHAT, BODY)
             c.ask("GET", "/sleep")
+            c.ask("GET", "/a-mistake")
             r.stop()
+            self.assertEqual([(x.get("reason"), x.get("invalid")) for x in r.events("request") if x["status"] == 404],
+                             [(None, "path")] if setting == "all" else [])
             self.assertEqual([x["status"] for x in r.events("request")
                               if x["path"] != "/v1/models"], wanted)
 
     def test_probes_of_a_router_that_is_not_ready_have_no_line(self):
         """Each was one, as long as the engines load."""
-        for setting, wanted in (("errors", [("/sleep", 403), ("/health", 405)]),
+        for setting, wanted in (("errors", [("/sleep", 403)]),
                                 ("all", [("/health", 503), ("/ping", 503), ("/sleep", 403),
                                          ("/health", 405)])):
             r = self.router(["http://%s:%d" % (HOST, closed_port())], "--access-log", setting,

@@ -245,7 +245,7 @@ class Streams(Case):
         got = self.read(r)
         self.assertTrue(got.startswith(TOKEN + TOKEN[:20]))
         events = got.decode().split("\n\n")
-        self.assertEqual(json.loads(events[2][6:])["error"]["code"], 502)
+        self.assertEqual(json.loads(events[2][6:])["error"]["code"], 503)
         self.assertEqual(events[3:], [""])
         self.assertEqual(self.errors(r, "broken"), 1)
 
@@ -253,7 +253,7 @@ class Streams(Case):
         r = self.start(TOKEN, probed="60s")
         for n in range(1, 6):
             events = self.read(r).decode().split("\n\n")
-            self.assertEqual(json.loads(events[1][6:])["error"]["code"], 502)
+            self.assertEqual(json.loads(events[1][6:])["error"]["code"], 503)
             self.assertEqual(self.errors(r, "no_terminal"), n)
         r.wait_event("replica_down")
 
@@ -349,22 +349,36 @@ class Counted(Case):
 
         def refused(reason):
             return r.metric('requests_refused_total{reason="%s"}' % reason)
+
+        def invalid(reason):
+            return r.metric('requests_invalid_total{reason="%s"}' % reason)
         self.assertEqual(self.client(r).send("GET / HTTP/1.1\r\nHost: a\r\n").read().status, 408)
         self.assertEqual(refused("timeout"), 1)
         self.assertEqual(self.client(r).send("nonsense\r\n\r\n").read().status, 400)
-        self.assertEqual(refused("malformed"), 1)
+        self.assertEqual(invalid("malformed"), 1)
         self.assertEqual(self.client(r).ask("POST", CHAT, chat("x" * 20000)).status, 413)
         self.assertEqual(refused("body_limit"), 1)
         self.assertEqual(r.get("/v1/models/none").status, 404)
         self.assertEqual(self.client(r).ask("POST", CHAT, b'{"model":"none"}').status, 404)
-        self.assertEqual(refused("model"), 2)
+        self.assertEqual(invalid("model"), 2)
         self.assertEqual(r.get("/none").status, 404)
-        self.assertEqual(refused("path"), 1)
+        self.assertEqual(invalid("path"), 1)
+        for path in ("/v1/responses", CHAT, "/v1/models", "/"):
+            got = self.client(r).ask("GET", path, None, [("Connection", "Upgrade"), ("Upgrade", "websocket")])
+            self.assertEqual((got.status, got.get("upgrade"), got.get("connection")), (426, "HTTP/1.1", "upgrade"), path)
+        self.assertEqual(invalid("upgrade"), 4)
+        self.assertEqual(self.client(r).send("BREW / HTTP/1.1\r\nHost: a\r\n\r\n").read().status, 501)
+        self.assertEqual([self.client(r).ask(method, "/").status for method in ("GET", "HEAD")], [200, 200])
+        self.assertEqual(self.client(r).ask("GET", "/sleep").status, 403)
+        self.assertEqual(refused("control"), 1)
         e.closes(b"")
         self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
         self.assertEqual(refused("bad_gateway"), 1)
+        # No line in the log, and nothing failed, for what clients did wrong.
+        self.assertEqual([x["status"] for x in r.events("request")], [408, 413, 403, 502])
+        self.assertEqual(r.metric('requests_failed_total{reason="status_5xx"}'), 1)
         self.assertEqual(r.admin("GET", "/none").status, 404)  # no request of a client
-        self.assertEqual(refused("path"), 1)
+        self.assertEqual(invalid("path"), 1)
 
     def test_connections_too_many_are_no_requests(self):
         r = self.router([self.engine()], "--connections-max", "2")

@@ -36,7 +36,8 @@ class Status(Case):
         return json.loads(out)
 
     def test_all_reasons_of_refusals_add_up(self):
-        admin_port(self.port, "r1", b'grapevine_requests_refused_total{reason="path"} 40\n'
+        admin_port(self.port, "r1", b'grapevine_requests_refused_total{reason="memory"} 40\n'
+                                    b'grapevine_requests_invalid_total{reason="path"} 7\n'
                                     b'grapevine_requests_refused_total{reason="queue_full"} 2\n')
         self.assertEqual(self.status()["since_start"]["-"]["refused"], 42)
 

@@ -31,9 +31,9 @@ static bool is_own_id(struct slice field)
 void proxy_trace_message(struct buf *out, struct slice bytes)
 {
     static const char *const shown[] = {
-        "content-length", "transfer-encoding", "connection",      "retry-after",
-        "allow",          "authorization",     "x-request-id",    "x-data-parallel-rank",
-        "x-api-key",      "api-key",           "www-authenticate"};
+        "content-length",   "transfer-encoding", "connection",           "retry-after", "allow",
+        "authorization",    "x-request-id",      "x-data-parallel-rank", "x-api-key",   "api-key",
+        "www-authenticate", "upgrade",           "x-should-retry"};
     struct slice line = slice_of(bytes.at, slice_find(bytes, '\r'));
     const char *end = memmem(bytes.at, bytes.len, "\r\n\r\n", 4);
     bool head = end != NULL && (slice_starts_with(line, SLICE("HTTP/1.1 ")) ||
@@ -116,16 +116,19 @@ void proxy_trace_counters(struct buf *out, const struct proxy_stats *t)
         {"3xx", t->responses[3]},
         {"4xx", t->responses[4]},
         {"5xx", t->responses[5]},
-        {"refused malformed", t->requests_refused[PROXY_REFUSED_MALFORMED]},
+        {"invalid: malformed", t->requests_refused[PROXY_REFUSED_MALFORMED]},
+        {"invalid: path", t->requests_refused[PROXY_REFUSED_PATH]},
+        {"invalid: upgrade", t->requests_refused[PROXY_REFUSED_UPGRADE]},
+        {"refused control", t->requests_refused[PROXY_REFUSED_CONTROL]},
         {"refused no replica", t->requests_refused[PROXY_REFUSED_NO_REPLICA]},
         {"refused bad gateway", t->requests_refused[PROXY_REFUSED_BAD_GATEWAY]},
-        {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
-        {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
-        {"refused client key", t->requests_refused[PROXY_REFUSED_CLIENT_KEY]},
+        {"invalid: model", t->requests_refused[PROXY_REFUSED_MODEL]},
+        {"invalid: API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
+        {"invalid: client key", t->requests_refused[PROXY_REFUSED_CLIENT_KEY]},
         {"refused engine field", t->requests_refused[PROXY_REFUSED_ENGINE_FIELD]},
-        {"refused key's model", t->requests_refused[PROXY_REFUSED_KEY_MODEL]},
+        {"invalid: key's model", t->requests_refused[PROXY_REFUSED_KEY_MODEL]},
         {"refused key's limit", t->requests_refused[PROXY_REFUSED_KEY_LIMIT]},
-        {"refused key's response", t->requests_refused[PROXY_REFUSED_KEY_RESPONSE]},
+        {"invalid: key's response", t->requests_refused[PROXY_REFUSED_KEY_RESPONSE]},
         {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
         {"refused queue full", t->requests_refused[PROXY_REFUSED_QUEUE_FULL]},
         {"refused queue time", t->requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]},

@@ -19,6 +19,8 @@ static enum proxy_refusal refusal_of(unsigned status)
         return PROXY_REFUSED_TIMEOUT;
     case 413:
         return PROXY_REFUSED_BODY_LIMIT;
+    case 426:
+        return PROXY_REFUSED_UPGRADE;
     case 500:
         return PROXY_REFUSED_INTERNAL;
     case 502:
@@ -61,6 +63,43 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
     return n;
 }
 
+/* Whether the same request may be answered if it is sent again. A request that kills engines will
+ * kill others, a circle of routers stays one, and what an engine said stays as it said it. */
+static bool is_transient(const struct exchange *x, unsigned status)
+{
+    if (x->client->port != PROXY_PORT_CLIENT || x->route.kind == HTTP_PATH_HEALTH ||
+        proxy_refusal_is_clients(x->refusal) || x->refusal == PROXY_REFUSED_POISON ||
+        x->refusal == PROXY_REFUSED_LOOP || x->refusal == PROXY_REFUSED_BY_ENGINE)
+        return false;
+    return status == 408 || status == 429 || status >= 500;
+}
+
+void exchange_error_say(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
+{
+    e->transient = is_transient(x, e->status);
+    if (!e->transient)
+        return;
+    const char *kind = e->status == 429   ? "too many requests"
+                       : e->status == 408 ? "request timeout"
+                                          : "server error";
+    char when[24] = "later";
+    if (x->retry_after_s > 0)
+        (void)snprintf(when, sizeof when, "in %u s", x->retry_after_s);
+    int n = snprintf(out, EXCHANGE_WORDS, "%.*s Provider returned error %u (%s): try again %s.",
+                     SLICE_ARG(e->message), e->status, kind, when);
+    CHECK(n > 0 && n < EXCHANGE_WORDS);
+    e->message = slice_of(out, (size_t)n);
+}
+
+void exchange_event_say(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
+{
+    /* No program sees a status: those that read "code" repeat 503, and Anthropic's repeat what is
+     * overloaded. */
+    if (e->status >= 500 && is_transient(x, e->status))
+        e->status = 503;
+    exchange_error_say(x, e, out);
+}
+
 enum http_error_form exchange_error_form(const struct exchange *x)
 {
     struct slice path = slice_of_cstr(x->path); /* may be cut */
@@ -82,12 +121,15 @@ enum http_error_form exchange_error_form(const struct exchange *x)
 /* The client has the head of a stream: an event says what is wrong, and the cut that it is over. */
 static void end_stream(struct exchange *x, const struct http_error *error)
 {
+    struct http_error e = *error;
+    char words[EXCHANGE_WORDS];
     struct buf event;
     buf_init(&event, 0);
     x->status = 200;
     x->event_status = error->status;
     x->answering = true;
-    if (http_error_event_write(&event, error) == 0) {
+    exchange_event_say(x, &e, words);
+    if (http_error_event_write(&event, &e) == 0) {
         client_gather(x->client, buf_slice(&event));
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
     }
@@ -135,9 +177,11 @@ static void answer(struct exchange *x, const struct http_answer *given,
         return;
     }
     struct http_answer a = *given;
+    struct http_error e;
+    char words[EXCHANGE_WORDS];
     struct http_line lines[12 + EXCHANGE_CORS_LINES];
     size_t n = 0;
-    CHECK(a.extra_count + 4 + EXCHANGE_CORS_LINES <= ARRAY_LEN(lines));
+    CHECK(a.extra_count + 5 + EXCHANGE_CORS_LINES <= ARRAY_LEN(lines));
     for (; n < a.extra_count; n++)
         lines[n] = a.extra[n];
     if (x->request_id.len > 0)
@@ -147,6 +191,13 @@ static void answer(struct exchange *x, const struct http_answer *given,
             (struct http_line){SLICE(PROBE_ROUTER_NAME), slice_of_cstr(x->proxy->identity)};
     x->status = status;
     n += say_why(x, lines + n);
+    if (error != NULL) {
+        e = *error;
+        exchange_error_say(x, &e, words);
+        if (status >= 500 && !e.transient && x->refusal != PROXY_REFUSED_BY_ENGINE &&
+            x->client->port == PROXY_PORT_CLIENT && x->route.kind != HTTP_PATH_HEALTH)
+            lines[n++] = (struct http_line){SLICE("x-should-retry"), SLICE("false")};
+    }
     n += exchange_cors_lines(x, lines + n);
     a.extra = lines;
     a.extra_count = n;
@@ -156,7 +207,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
     count_refusal(x);
     struct buf *out = &x->proxy->scratch;
     buf_clear(out);
-    int err = error != NULL ? http_answer_error_write(out, &a, error) : http_answer_write(out, &a);
+    int err = error != NULL ? http_answer_error_write(out, &a, &e) : http_answer_write(out, &a);
     if (err != 0) {
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return;
@@ -291,6 +342,15 @@ void exchange_answer_not_allowed(struct exchange *x, struct slice path, const ch
     (void)snprintf(text, sizeof text, "%.*s takes %s.", path.len > 100 ? 100 : (int)path.len,
                    path.at, methods);
     answer_error_lines(x, 405, "", slice_of("", 0), text, &allow, 1);
+}
+
+void exchange_answer_upgrade(struct exchange *x)
+{
+    static const struct http_line lines[] = {{SLICE("upgrade"), SLICE("HTTP/1.1")},
+                                             {SLICE("connection"), SLICE("upgrade")}};
+    answer_error_lines(x, 426, "", slice_of("", 0),
+                       "WebSocket is not served here: send the request with HTTP/1.1.", lines,
+                       ARRAY_LEN(lines));
 }
 
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)

@@ -5,8 +5,9 @@
 #include "node/proxy/exchange/exchange_internal.h"
 
 /* What pages may read beside the fields that every page may. */
-static const struct slice exposed = SLICE("x-request-id, x-grapevine-replica, x-grapevine-reason, "
-                                          "x-grapevine-limit, retry-after");
+static const struct slice exposed =
+    SLICE("x-request-id, x-should-retry, x-grapevine-replica, x-grapevine-reason, "
+          "x-grapevine-limit, retry-after");
 static bool is_off(struct slice setting)
 {
     return setting.len == 0 || slice_equal(setting, SLICE("off"));

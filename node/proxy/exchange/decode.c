@@ -43,7 +43,7 @@ static bool refuse_memory(struct exchange *x)
 {
     x->refusal = PROXY_REFUSED_MEMORY;
     x->limit = "buffered-bytes-max";
-    exchange_refuse(x->client, 503, "Too many request bodies are held now, try again later.");
+    exchange_refuse(x->client, 503, "Too many request bodies are held now.");
     return false;
 }
 
@@ -155,6 +155,5 @@ void exchange_unpack_refuse(struct exchange *x)
     exchange_hang_up(x);
     exchange_release_booking(x, NODE_OUTCOME_CLIENT_GONE);
     exchange_forget_answer(x);
-    exchange_answer_error(x, 503, slice_of("", 0),
-                          "Too many bodies are held now, try again later.");
+    exchange_answer_error(x, 503, slice_of("", 0), "Too many bodies are held now.");
 }

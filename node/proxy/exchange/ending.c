@@ -123,6 +123,8 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
                                .request_id = x->request_id,
                                .status = status,
                                .sequence_number = (uint64_t)(x->usage.sequence_number + 1)};
+    char words[EXCHANGE_WORDS];
+    exchange_event_say(x, &error, words);
     struct buf event;
     buf_init(&event, 0);
     if (client_gather_full(x->client))

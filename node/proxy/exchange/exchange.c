@@ -112,6 +112,7 @@ static enum node_result result_of(const struct exchange *x, enum client_end why)
         .status = x->status,
         .event_status = x->event_status,
         .queue_full = x->refused && x->refusal == PROXY_REFUSED_QUEUE_FULL,
+        .invalid = x->refused && proxy_refusal_is_clients(x->refusal),
         .health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed,
     };
     bool by_engine = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
@@ -184,10 +185,13 @@ void exchange_blame(struct exchange *x)
     x->doubt.open = false;
 }
 
-/* The router's own health says 503 to every probe until an engine is loaded: no line for each. */
+/* The router's own health says 503 to every probe until an engine is loaded: no line for each. Nor
+ * for mistakes and probes of clients, of which a program at its start may make seven. */
 static bool has_access_line(const struct exchange *x, enum client_end why)
 {
-    bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
+    bool invalid = x->refused && proxy_refusal_is_clients(x->refusal);
+    bool bad =
+        why != CLIENT_END_DONE || (x->status >= 400 && !invalid) || x->outcome != NODE_OUTCOME_OK;
     bool health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed;
     unsigned wanted = x->proxy->config.options->access_log;
     return x->client->port == PROXY_PORT_CLIENT &&
@@ -226,6 +230,7 @@ static void log_access(const struct exchange *x, enum client_end why)
     struct slice none = slice_of("", 0);
     bool read = x->skimming && x->skim.understood;
     const char *reason = reason_of(x, why);
+    bool invalid = x->refused && proxy_refusal_is_clients(x->refusal);
     bool limited = x->limit != NULL && (reason[0] != '\0' || exchange_passes_for_lack(x));
     uint64_t now = p->now_ms;
     const struct log_field fields[] = {
@@ -237,7 +242,7 @@ static void log_access(const struct exchange *x, enum client_end why)
         LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
         LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
         LOG_UINT("status", x->status),
-        LOG_CSTR("reason", reason),
+        LOG_CSTR(invalid ? "invalid" : "reason", reason),
         LOG_CSTR("limit", limited ? x->limit : ""),
         LOG_STR("replica", x->attempts > 0
                                ? node_router_replica_name(p->config.router, x->decision.replica)

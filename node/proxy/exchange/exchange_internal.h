@@ -129,8 +129,18 @@ size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines);
 /* An error that the replica said in place of its answer. Ends the exchange. */
 void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned status,
                                   const char *type, const char *text);
+/* 426, to a request to go on with WebSocket. Ends the exchange. */
+void exchange_answer_upgrade(struct exchange *x);
 /* How clients of its path read errors. */
 enum http_error_form exchange_error_form(const struct exchange *x);
+enum { EXCHANGE_WORDS = 640 }; /* bytes: the longest message of ours, 512, and the words below */
+/* What programs decide by, where the same request may be answered if it is sent again: a type, and
+ * words behind the message, in `out`. Programs read the message alone (docs/agents.md). */
+void exchange_error_say(const struct exchange *x, struct http_error *error,
+                        char out[EXCHANGE_WORDS]);
+/* The same of an event, whose readers see no status. */
+void exchange_event_say(const struct exchange *x, struct http_error *error,
+                        char out[EXCHANGE_WORDS]);
 /* Whether the error of an engine goes to the client because the budget for retries is empty. */
 bool exchange_passes_for_lack(const struct exchange *x);
 

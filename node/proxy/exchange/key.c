@@ -27,7 +27,7 @@ uint64_t exchange_key_client(const struct exchange *x, const struct http_head *h
 bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
 {
     struct access *access = x->proxy->config.access;
-    if (access == NULL || x->route.kind == HTTP_PATH_HEALTH)
+    if (access == NULL || x->route.kind == HTTP_PATH_HEALTH || x->route.kind == HTTP_PATH_ROOT)
         return false;
     struct slice secret = secret_of(head);
     struct access_key *k = access_find(access, secret);
@@ -88,8 +88,8 @@ static void refuse_more(struct exchange *x, enum access_verdict v, unsigned wait
     x->limit = limit;
     x->retry_after_s = wait_s;
     exchange_answer_error(x, 429, slice_of("", 0),
-                          "Rate limit reached for the API key `%s`: %s is %llu. Try again in %u s.",
-                          x->key->use->name, limit, (unsigned long long)most, wait_s);
+                          "Rate limit reached for the API key `%s`: %s is %llu.", x->key->use->name,
+                          limit, (unsigned long long)most);
 }
 
 /* Whether it is what it looks like to whatever stands before an engine, too. */

@@ -70,8 +70,7 @@ void exchange_queue(struct exchange *x, const struct node_request *request)
         x->limit = limit_in_the_way(p);
         x->retry_after_s = queue_retry_after_s(&p->exchanges.queue, p->now_ms);
         const char *shortage = shortage_text(p);
-        exchange_answer_error(x, 429, slice_of("", 0),
-                              "%s and too many requests wait, try again later.",
+        exchange_answer_error(x, 429, slice_of("", 0), "%s and too many requests wait.",
                               shortage != NULL ? shortage : "Every replica is busy");
         return;
     }

@@ -65,6 +65,8 @@ static bool refuse_path(struct exchange *x)
     const struct slice json = SLICE("application/json");
     enum http_path_kind kind = x->route.kind;
     if (kind == HTTP_PATH_CONTROL && o->engine_control_paths == NODE_PATHS_REFUSE) {
+        x->refusal = PROXY_REFUSED_CONTROL;
+        x->limit = "engine-control-paths";
         exchange_answer_error(x, 403, slice_of("", 0),
                               "This path controls an engine and is not open to clients.");
         return true;
@@ -88,6 +90,29 @@ static bool refuse_path(struct exchange *x)
         return true;
     }
     return false;
+}
+
+/* Whether it is the first half of a WebSocket (RFC 6455, section 4.1). Its field Sec-WebSocket-Key
+ * tells as well: most proxies take Upgrade away, as it is for them alone. */
+static bool is_websocket(const struct http_head *head)
+{
+    if (head->method != HTTP_METHOD_GET || head->minor == 0)
+        return false;
+    return http_list_has(http_head_get(head, HTTP_UPGRADE), SLICE("websocket")) ||
+           http_head_find(head, SLICE("sec-websocket-key")).len > 0;
+}
+
+/* Answers 426, by which programs know at once that they must do without. */
+static bool refuse_upgrade(struct exchange *x, const struct http_head *head)
+{
+    const struct node_options *o = x->proxy->config.options;
+    enum http_path_kind kind = x->route.kind;
+    bool unknown = kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS;
+    if (!is_websocket(head) || (unknown && o->other_paths == NODE_PATHS_REFUSE) ||
+        (kind == HTTP_PATH_CONTROL && o->engine_control_paths == NODE_PATHS_REFUSE))
+        return false;
+    exchange_answer_upgrade(x);
+    return true;
 }
 
 static void log_loop(struct exchange *x, unsigned routers)
@@ -256,13 +281,14 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
             exchange_cors_note(x, head);
         if (head->method == HTTP_METHOD_OPTIONS && exchange_preflight(x, head))
             return false;
-        if (exchange_key_refuse(x, head) || refuse_path(x))
+        if (refuse_upgrade(x, head) || exchange_key_refuse(x, head) || refuse_path(x))
             return false;
         enum http_path_kind kind = x->route.kind;
         x->to_all = kind == HTTP_PATH_CONTROL; /* others are refused, or pass to one */
         x->to_all = x->to_all && x->proxy->config.options->engine_control_paths == NODE_PATHS_ALL;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
-                   kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER || x->to_all;
+                   kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_ROOT ||
+                   kind == HTTP_PATH_SERVER || x->to_all;
         if (x->to_all && exchange_key_refuse_control(x))
             return false;
         if (!x->local && (refuse_loop(x, head) || exchange_key_refuse_path(x, head) ||
@@ -385,7 +411,7 @@ static bool add_body(struct exchange *x, struct slice bytes)
                     bytes.len + (expected < came ? expected : came)) != 0) {
         x->refusal = PROXY_REFUSED_MEMORY;
         x->limit = "buffered-bytes-max";
-        exchange_refuse(x->client, 503, "Too many request bodies are held now, try again later.");
+        exchange_refuse(x->client, 503, "Too many request bodies are held now.");
         return false;
     }
     return body_grew(x, bytes);

@@ -167,13 +167,13 @@ static void judge(struct client *c, enum entry verdict)
         .status = 503,
         .refusal = PROXY_REFUSED_CONNECTIONS,
         .limit = "connections-max",
-        .text = "Too many connections, try again later.",
+        .text = "Too many connections.",
     };
     static const struct exchange_refusal client_full = {
         .status = 429,
         .refusal = PROXY_REFUSED_CLIENT_CONNECTIONS,
         .limit = "connections-per-client-max",
-        .text = "Too many connections of one client, try again later.",
+        .text = "Too many connections of one client.",
     };
     if (verdict == IS_CROWDED)
         client_close(c, true);

@@ -59,8 +59,7 @@ static void refuse_slow(struct client *c, const char *limit, bool short_of_memor
         .status = short_of_memory ? 503 : 408,
         .refusal = PROXY_REFUSED_SLOW_UPLOAD,
         .limit = limit,
-        .text = short_of_memory ? "Memory is short, and this body arrived too slowly: try again."
-                                : late,
+        .text = short_of_memory ? "Memory is short, and this body arrived too slowly." : late,
     };
     c->proxy->stats.client_timeouts += !short_of_memory;
     if (c->broken == CLIENT_END_DONE && c->out_bytes == 0)

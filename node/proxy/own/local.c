@@ -52,6 +52,9 @@ void local_answer(struct exchange *x)
     case HTTP_PATH_CONTROL:
         control_answer(x, head);
         return;
+    case HTTP_PATH_ROOT: /* it runs: no more is said to whoever asks, nor is it a health check */
+        exchange_answer(x, 200, SLICE("text/plain"), SLICE("Grapevine is running.\n"), NULL, 0);
+        return;
     case HTTP_PATH_SERVER: {
         struct http_line allow = {SLICE("allow"), SLICE("GET, HEAD, POST, OPTIONS")};
         exchange_answer(x, 204, slice_of("", 0), slice_of("", 0), &allow, 1);

@@ -271,8 +271,7 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
     struct proxy *p = x->proxy;
     struct model_ask *ask = p->model_asks < MODELS_ASKS_MAX ? calloc(1, sizeof *ask) : NULL;
     if (ask == NULL) {
-        exchange_answer_error(x, 503, slice_of("", 0),
-                              "Too many clients ask for the models now, try again later.");
+        exchange_answer_error(x, 503, slice_of("", 0), "Too many clients ask for the models now.");
         return;
     }
     p->model_asks++;

@@ -38,6 +38,12 @@ static void of_each_api(void **state)
     body(
         &e,
         "{\"error\":{\"message\":\"m\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}");
+    event(&e,
+          "event: error\ndata: {\"type\":\"error\",\"code\":\"invalid_prompt\",\"message\":\"m\","
+          "\"param\":null,\"sequence_number\":7}\n\n");
+    e.transient = true; /* by these types programs know that they may ask again */
+    body(&e,
+         "{\"error\":{\"message\":\"m\",\"type\":\"server_error\",\"param\":null,\"code\":502}}");
     event(&e, "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"m\","
               "\"param\":null,\"sequence_number\":7}\n\n");
     e.form = HTTP_ERROR_ANTHROPIC;
@@ -70,7 +76,7 @@ static void openai_types(void **state)
                 {431, "BadRequestError"},         {500, "InternalServerError"},
                 {501, "NotImplementedError"},     {502, "BadGatewayError"},
                 {503, "ServiceUnavailableError"}, {504, "GatewayTimeoutError"},
-                {505, "InternalServerError"},     {508, "LoopDetectedError"}};
+                {505, "BadRequestError"},         {508, "LoopDetectedError"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char want[128];
         struct http_error e = {.message = SLICE("m"), .status = rows[i].status};

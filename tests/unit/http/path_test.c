@@ -66,6 +66,11 @@ static void known_paths(void **state)
         {"/v1/responses/resp_1/cancel", HTTP_METHOD_POST, HTTP_PATH_RESPONSE_STORED},
         {"/v1/responses/resp_1/input_items", HTTP_METHOD_GET, HTTP_PATH_RESPONSE_STORED},
         {"*", HTTP_METHOD_OPTIONS, HTTP_PATH_SERVER},
+        {"/", HTTP_METHOD_GET, HTTP_PATH_ROOT},
+        {"/", HTTP_METHOD_HEAD, HTTP_PATH_ROOT},
+        {"/", HTTP_METHOD_POST, HTTP_PATH_OTHER},
+        {"/", HTTP_METHOD_OPTIONS, HTTP_PATH_OTHER},
+        {"//", HTTP_METHOD_GET, HTTP_PATH_OTHER},
         {"/whatever", HTTP_METHOD_PUT, HTTP_PATH_OTHER},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

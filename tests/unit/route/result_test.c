@@ -67,6 +67,18 @@ static void what_the_client_did_is_no_failure(void **state)
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
 }
 
+/* A method that nobody has (501) or another version of HTTP (505) is no outage. */
+static void a_mistake_of_the_client_is_no_failure(void **state)
+{
+    (void)state;
+    struct node_ending e = {.status = 501, .invalid = true};
+    assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
+    e.status = 426;
+    assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
+    e.answer = NODE_ANSWER_LEFT;
+    assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_GONE);
+}
+
 static void a_router_that_is_not_ready_failed_no_request(void **state)
 {
     (void)state;
@@ -97,6 +109,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_is_cut_failed),
         cmocka_unit_test(an_error_event_is_no_end),
         cmocka_unit_test(what_the_client_did_is_no_failure),
+        cmocka_unit_test(a_mistake_of_the_client_is_no_failure),
         cmocka_unit_test(a_router_that_is_not_ready_failed_no_request),
         cmocka_unit_test(three_of_the_results_are_failures),
     };

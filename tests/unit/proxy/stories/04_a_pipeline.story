@@ -11,7 +11,6 @@ A sends "GET /v1/responses/r1 HTTP/1.1\r\nHost: g\r\n\r\nGET /nowhere HTTP/1.1\r
 1a answers 200 {"id":"r1"}
     to A: HTTP/1.1 200 X; Content-Length: 11 "{\"id\":\"r1\"}"
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
     to 1a: GET /v1/responses/r2 HTTP/1.1
     release A at 1
     book A at 1

@@ -21,7 +21,7 @@ A posts /v1/completions {"model":"m","prompt":"y"}
 2a breaks
     close 2a
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 169 "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 2
 counters

@@ -15,7 +15,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 1a breaks
     close 1a
     log upstream_failed then=error_event
-    to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    to A: "b1\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=broken
     close A
     release A at 1
@@ -31,7 +31,7 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 1b breaks
     close 1b
     log upstream_failed then=error_event
-    to B: "79\r\n\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    to B: "b3\r\n\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=broken
     close B
     release B at 1
@@ -47,7 +47,7 @@ C posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 1c breaks
     close 1c
     log upstream_failed then=error_event
-    to C: "7a\r\n-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    to C: "b4\r\n-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=broken
     close C
     release C at 1

@@ -14,7 +14,7 @@ A posts /v1/messages {"model":"m","stream":true,"messages":[]}
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "58\r\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"hel\"}}\n\n\r\n"
 1a is done
     log upstream_failed then=error_event
-    to A: "a5\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"The replica failed: its answer is cut.\"},\"request_id\":\"6502eeb65069f8d139474e71d99d99b2\"}\n\n\r\n"
+    to A: "e9\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\"},\"request_id\":\"6502eeb65069f8d139474e71d99d99b2\"}\n\n\r\n"
     log request end=engine_failed reason=no_terminal
     close A
     release A at 1
@@ -28,7 +28,7 @@ B posts /v1/responses {"model":"m","stream":true,"input":"x"}
 1a breaks
     close 1a
     log upstream_failed then=error_event
-    to B: "8f\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut.\",\"param\":null,\"sequence_number\":8}\n\n\r\n"
+    to B: "cc\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"param\":null,\"sequence_number\":8}\n\n\r\n"
     log request end=engine_failed reason=broken
     close B
     release B at 1
@@ -44,7 +44,7 @@ C posts /generate {"text":"x","stream":true}
 wait 5000
     close 1b
     log upstream_failed then=error_event
-    to C: "a8\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"code\":504,\"retryable\":true}}\n\n\r\n"
+    to C: "de\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"code\":503,\"retryable\":true}}\n\n\r\n"
     log request end=engine_failed reason=idle limit=upstream-idle-timeout
     close C
     release C at 1

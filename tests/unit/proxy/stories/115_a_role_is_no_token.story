@@ -20,7 +20,7 @@ wait 4950
 wait 50
     close 1a
     log upstream_failed then=error_event
-    to A: "a4\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    to A: "da\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=idle limit=upstream-idle-timeout
     close A
     release A at 1
@@ -35,7 +35,7 @@ wait 1950
 wait 50
     close 1b
     log upstream_failed then=error
-    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 137 "{\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
+    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 191 "{\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     release B at 1
 counters

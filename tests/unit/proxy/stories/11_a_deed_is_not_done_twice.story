@@ -17,7 +17,7 @@ A sends "POST /v1/responses/r1/cancel HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r
 1b breaks
     close 1b
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 169 "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 counters
@@ -38,6 +38,6 @@ A sends "POST /v1/responses/r1/cancel HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r
 1d breaks
     close 1d
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 169 "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1

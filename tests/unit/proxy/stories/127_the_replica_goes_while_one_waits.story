@@ -14,7 +14,7 @@ B posts /v1/completions {"model":"m","prompt":"b"}
 replica 1 goes
     log replica_removed
 wait 50
-    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 173; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
 1a answers 200 {}
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"

@@ -7,11 +7,9 @@ replicas 1
 A connects
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 B connects
 B gets /nowhere
     to B: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 C connects
 C posts /v1/completions {"model":"m","prompt":"x","stream":true}
     connect 1a
@@ -32,7 +30,6 @@ the port closes
 wait 1900
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22; Connection: close "{\"detail\":\"Not Found\"}"
-    log request
     close A
 1a says "data: [DONE]\n\n"
     to C: "e\r\ndata: [DONE]\n\n\r\n"
@@ -49,5 +46,4 @@ wait 100
     close B
 C gets /nowhere
     to C: HTTP/1.1 404 Not Found; Content-Length: 22; Connection: close "{\"detail\":\"Not Found\"}"
-    log request
     close C

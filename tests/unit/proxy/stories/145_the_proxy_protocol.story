@@ -19,7 +19,7 @@ A sends "PROXY TCP4 198.51.100.9 192.0.2.7 56324 80\r\nPOST /v1/completions HTTP
 B connects
 B sends "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc6\x33\x64\x09"
 B sends "\xc0\x00\x02\x07\xdc\x04\x00\x50GET /nowhere HTTP/1.1\r\nHost: g\r\n\r\n"
-    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 124; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client, try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
     finish B
 A ends
@@ -29,7 +29,6 @@ C sends "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 D connects
 D sends "PROXY UNKNOWN\r\nGET /nowhere HTTP/1.1\r\nHost: g\r\n\r\n"
     to D: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 E connects
 E gets /nowhere
     log proxy_header_refused
@@ -50,4 +49,4 @@ wait 3000
     close D
     close H
 counters
-    requests 2, 2xx 1, 4xx 1, of one client 1, PROXY headers refused 2, client time-outs 1
+    requests 2, 2xx 1, 4xx 1, invalid: path 1, of one client 1, PROXY headers refused 2, client time-outs 1

@@ -32,11 +32,10 @@ D posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1200
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 46800 "{\"model\":\"m\",\"prompt\":\"x... 46800 bytes"
 E connects
 E gets /nowhere
-    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 142; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 181; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish B
     to E: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 B ends
     close B
 wait 2000
@@ -46,11 +45,10 @@ F posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
     book F at 1
 G connects
 G gets /nowhere
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 142; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 181; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish A
     to G: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 A ends
     close A
 D ends
@@ -59,4 +57,4 @@ D ends
     log request end=client_gone
     release D at 1
 counters
-    requests 6, 4xx 2, 5xx 2, refused slow upload 2, clients gone 1
+    requests 6, 4xx 2, 5xx 2, invalid: path 2, refused slow upload 2, clients gone 1

@@ -13,7 +13,7 @@ A sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
     to A: HTTP/1.1 200 OK; Connection: close "data: {\"text\":\"1\"}\n\n"
 1a is done
     log upstream_failed then=error_event
-    to A: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n"
+    to A: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n"
     log request end=engine_failed reason=no_terminal
     reset A
     release A at 1
@@ -27,7 +27,7 @@ B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
 1a ends
     close 1a
     log upstream_failed then=error_event
-    to B: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n"
+    to B: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n"
     log request end=engine_failed reason=broken
     reset B
     release B at 1

@@ -21,6 +21,6 @@ A sends "POST /deed HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}"
 1b breaks
     close 1b
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 169 "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1

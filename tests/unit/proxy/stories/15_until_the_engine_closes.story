@@ -18,4 +18,3 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     release A at 1
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request

@@ -18,8 +18,7 @@ drain
 1a is done
     to A: "0\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 22; Connection: close "{\"detail\":\"Not Found\"}"
-    log request
     close A
     release A at 1
 counters
-    requests 2, 2xx 1, 4xx 1
+    requests 2, 2xx 1, 4xx 1, invalid: path 1

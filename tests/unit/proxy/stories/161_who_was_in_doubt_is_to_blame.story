@@ -19,7 +19,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
 2a ends
     close 2a
     log upstream_failed then=error
-    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"
+    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 161 "{\"error\":{\"message\":\"No replica answered (2 tried). Provider returned error 500 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":500}}"
     log request
     release A at 2
 outcomes
@@ -38,7 +38,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
 wait 1100
     close 2b
     log upstream_failed then=error
-    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 137 "{\"error\":{\"message\":\"No replica answered (2 tried; upstream-first-token-timeout).\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"
+    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 191 "{\"error\":{\"message\":\"No replica answered (2 tried; upstream-first-token-timeout). Provider returned error 500 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":500}}"
     log request
     release A at 2
 outcomes

@@ -18,7 +18,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2a breaks
     close 2a
     log upstream_failed then=error
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 161; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (2 tried). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release A at 2
 counters

@@ -35,14 +35,14 @@ wait 5200
     release A at 1
 wait 500
 the node stops
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 138; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica could be used until now.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 188; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica could be used until now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     close A
-    to C: "7d\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n\r\n"
+    to C: "af\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     close C
     close 3a
     log request end=stopped reason=stopping
-    to B: "7d\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n\r\n"
+    to B: "af\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     close B
     close 2a
     log request end=stopped reason=stopping

@@ -81,7 +81,7 @@ wait 200
 2b ends
     close 2b
     log upstream_failed then=error_event
-    to B: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    to B: "b1\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=broken
     close B
     release B at 2
@@ -89,7 +89,7 @@ wait 200
     close 2c
     log poison_suspect replicas=10.0.0.2:8000
     log upstream_failed then=refused
-    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 163 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to the only other one, which others use.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 221 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to the only other one, which others use. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release C at 2
 wait 1000

@@ -16,7 +16,7 @@ wait 2950
 wait 50
     close 1a
     log upstream_failed then=error_event
-    to A: "a4\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    to A: "da\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=idle limit=upstream-idle-timeout
     close A
     release A at 1

@@ -52,6 +52,5 @@ L connects to the probe port
 M connects
 M gets /nowhere
     to M: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 counters
-    requests 1, 4xx 1, connections refused 1, evicted 7
+    requests 1, 4xx 1, invalid: path 1, connections refused 1, evicted 7

@@ -144,7 +144,6 @@ F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\
     log request
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\nContent-Length: 7\r\n\r\nno json"
     to F: HTTP/1.1 403 Forbidden; Content-Length: 158 "{\"error\":{\"message\":\"The request could not be read: whether this API key may send it cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
-    log request
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\nContent-Length: 44\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"background\":false}"
     connect 1f
     book F at 1
@@ -164,4 +163,4 @@ tokens
     l: prompt 0, completion 0
     f: prompt 3, completion 4
 counters
-    requests 13, 2xx 7, 4xx 3, refused key's limit 2, refused key's response 1, clients gone 5, cut: gone 2, upstream reused 4
+    requests 13, 2xx 7, 4xx 3, refused key's limit 2, invalid: key's response 1, clients gone 5, cut: gone 2, upstream reused 4

@@ -28,46 +28,32 @@ A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alic
     release A at 1
 A sends "GET /v1/responses/resp_1 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "DELETE /v1/responses/resp_1 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses/resp_1/cancel HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 0\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "GET /v1/responses/resp_1/input_items HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 57\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"previous_response_id\":\"resp_1\"}"
     to A: HTTP/1.1 404 Not Found; Content-Length: 125 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"previous_response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 61\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"request_id\":\"resp_1\",\"store\":false}"
     to A: HTTP/1.1 404 Not Found; Content-Length: 115 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"request_id\",\"code\":404}}"
-    log request
 A sends "GET /v1/responses/resp_1 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "DELETE /v1/responses/resp_1 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses/resp_1/cancel HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\nContent-Length: 0\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "GET /v1/responses/resp_1/input_items HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\nContent-Length: 57\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"previous_response_id\":\"resp_1\"}"
     to A: HTTP/1.1 404 Not Found; Content-Length: 125 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"previous_response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\nContent-Length: 61\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"request_id\":\"resp_1\",\"store\":false}"
     to A: HTTP/1.1 404 Not Found; Content-Length: 115 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"request_id\",\"code\":404}}"
-    log request
 A sends "GET /v1/responses/resp_0 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_0' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 57\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"previous_response_id\":\"resp_0\"}"
     to A: HTTP/1.1 404 Not Found; Content-Length: 125 "{\"error\":{\"message\":\"Response with id 'resp_0' not found.\",\"type\":\"NotFoundError\",\"param\":\"previous_response_id\",\"code\":404}}"
-    log request
 A sends "GET /v1/responses/resp_0 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\r\n"
     to 1a: GET /v1/responses/resp_0 HTTP/1.1
     book A at 1
@@ -82,10 +68,8 @@ A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\
     release A at 1
 A sends "GET /v1/responses/resp_0 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_0' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\nContent-Length: 45\r\n\r\n{\"input\":NaN,\"previous_response_id\":\"resp_1\"}"
     to A: HTTP/1.1 403 Forbidden; Content-Length: 158 "{\"error\":{\"message\":\"The request could not be read: whether this API key may send it cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
-    log request
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 39\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"stream\":true}"
     to 1a: POST /v1/responses HTTP/1.1; Content-Length: 39 "{\"model\":\"m\",\"input\":\"x\",\"stream\":true}"
     book A at 1
@@ -94,7 +78,6 @@ A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\
 B connects
 B sends "GET /v1/responses/resp_3 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\r\n"
     to B: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_3' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
-    log request
 B sends "GET /v1/responses/resp_3 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     connect 1b
     book B at 1
@@ -109,4 +92,4 @@ A breaks
     log request end=client_gone
     release A at 1
 counters
-    requests 24, 2xx 7, 4xx 17, refused key's response 17, clients gone 1, upstream reused 5
+    requests 24, 2xx 7, 4xx 17, invalid: key's response 17, clients gone 1, upstream reused 5

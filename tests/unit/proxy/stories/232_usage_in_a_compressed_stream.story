@@ -40,7 +40,7 @@ A posts /v1/completions {"model":"m","stream":true,"prompt":"z"}
 1b says "no gzip at all"
     close 1b
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 161 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 counters

@@ -45,6 +45,5 @@ wait 250
 1a answers 200 {"object":"list","data":[{"id":"m"}]}
 2a answers 200 {"object":"list","data":[{"id":"m"},{"id":"new"}]}
     to A: HTTP/1.1 404 Not Found; Content-Length: 106 "{\"error\":{\"message\":\"The model `typo` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
 counters
-    requests 2, 2xx 1, 4xx 1, refused model 1
+    requests 2, 2xx 1, 4xx 1, invalid: model 1

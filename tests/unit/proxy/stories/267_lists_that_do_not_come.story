@@ -31,8 +31,7 @@ A posts /v1/completions {"model":"typo","prompt":"x"}
 1a answers 200 {"object":"list","data":[{"id":"m"}]}
 wait 1000
     to A: HTTP/1.1 404 Not Found; Content-Length: 106 "{\"error\":{\"message\":\"The model `typo` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
     connect 2b
     to 1a: GET /health HTTP/1.1
 counters
-    requests 1, 4xx 1, refused model 1
+    requests 1, 4xx 1, invalid: model 1

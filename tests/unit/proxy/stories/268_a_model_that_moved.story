@@ -55,6 +55,5 @@ wait 250
 1a answers 200 {"object":"list","data":[]}
 2a answers 200 {"object":"list","data":[{"id":"m"}]}
     to A: HTTP/1.1 404 Not Found; Content-Length: 103 "{\"error\":{\"message\":\"The model `o` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
 counters
-    requests 2, retries 1, 2xx 1, 4xx 1, refused model 1, upstream reused 1
+    requests 2, retries 1, 2xx 1, 4xx 1, invalid: model 1, upstream reused 1

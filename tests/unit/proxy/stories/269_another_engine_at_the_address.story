@@ -18,7 +18,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1b refuses
     close 1b
     log upstream_failed then=error
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 161; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release A at 1
 wait 50
@@ -40,7 +40,6 @@ A posts /v1/completions {"model":"m","prompt":"y"}
 A posts /v1/completions {"model":"other","prompt":"y"}
 1d answers 200 {"object":"list","data":[{"id":"other"}]}
     to A: HTTP/1.1 404 Not Found; Content-Length: 103 "{\"error\":{\"message\":\"The model `m` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
     connect 1e
     book A at 1
 1e accepts
@@ -49,4 +48,4 @@ A posts /v1/completions {"model":"other","prompt":"y"}
     to A: HTTP/1.1 200 X; Content-Length: 10 "{\"from\":1}"
     release A at 1
 counters
-    requests 3, 2xx 1, 4xx 1, 5xx 1, refused no replica 1, refused model 1, connect failures 1
+    requests 3, 2xx 1, 4xx 1, 5xx 1, refused no replica 1, invalid: model 1, connect failures 1

@@ -5,8 +5,7 @@ replicas 1
 
 A connects
 A sends "GET / HTTP/9.9\r\n\r\n"
-    to A: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 112; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"InternalServerError\",\"param\":null,\"code\":505}}"
-    log request
+    to A: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 108; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"BadRequestError\",\"param\":null,\"code\":505}}"
     finish A
 A sends "more and more"
 A ends
@@ -14,7 +13,6 @@ A ends
 B connects
 B sends "\x00\r\n\r\n"
     to B: HTTP/1.1 400 Bad Request; Content-Length: 89; Connection: close "{\"error\":{\"message\":\"malformed method\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}"
-    log request
     finish B
 wait 29900
 B sends "more"

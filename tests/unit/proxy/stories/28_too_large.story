@@ -8,7 +8,6 @@ A connects
 A sends "GET /v1/models HTTP/1.1\r\nHost: g\r\nX: "
 A sends "x"*1024
     to A: HTTP/1.1 431 Request Header Fields Too Large; Content-Length: 90; Connection: close "{\"error\":{\"message\":\"head is too large\",\"type\":\"BadRequestError\",\"param\":null,\"code\":431}}"
-    log request
     finish A
 B connects
 B sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 1025\r\n\r\n"
@@ -25,4 +24,4 @@ C sends "x"*513
     log request
     finish C
 counters
-    requests 3, 4xx 3, refused malformed 1
+    requests 3, 4xx 3, invalid: malformed 1

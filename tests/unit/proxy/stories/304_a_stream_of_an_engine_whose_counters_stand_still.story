@@ -53,7 +53,7 @@ wait 1250
     to 1a: GET /v1/models HTTP/1.1
     close 1b
     log upstream_failed then=error_event
-    to A: "98\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (stall-cut): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    to A: "ce\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (stall-cut): its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=stalled limit=stall-cut
     close A
     release A at 1

@@ -22,7 +22,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2a sends "3\r\nabc\r\nzz\r\n"
     close 2a
     log upstream_failed then=error_event
-    to A: "7d\r\nabc-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    to A: "b7\r\nabc-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=malformed
     close A
     release A at 2

@@ -42,6 +42,6 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1b accepts
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 1b answers 404 {"detail":"Not Found"}
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 121; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this model is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 171; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this model is up. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release A at 1

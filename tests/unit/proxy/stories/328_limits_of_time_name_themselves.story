@@ -54,27 +54,27 @@ wait 2000
 wait 4000
     close 1a
     log upstream_failed then=error_event
-    to A: "91\r\ndata: {\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    to A: "c7\r\ndata: {\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=first_token limit=upstream-first-token-timeout
     close A
     close 1b
     log upstream_failed then=error_event
-    to B: "91\r\ndata: {\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    to B: "c7\r\ndata: {\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=first_token limit=upstream-first-token-timeout
     close B
     close 1c
     log upstream_failed then=error_event
-    to C: "bf\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"timeout_error\",\"message\":\"No replica answered (1 tried; upstream-first-token-timeout).\"},\"request_id\":\"e58716494a0c2a2cffee02a0e80a2571\"}\n\n\r\n"
+    to C: "ff\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"No replica answered (1 tried; upstream-first-token-timeout). Provider returned error 503 (server error): try again later.\"},\"request_id\":\"e58716494a0c2a2cffee02a0e80a2571\"}\n\n\r\n"
     log request end=engine_failed reason=first_token limit=upstream-first-token-timeout
     close C
     close 1d
     log upstream_failed then=error_event
-    to D: "bf\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica was silent for too long (upstream-first-token-timeout): its answer is cut.\",\"param\":null,\"sequence_number\":1}\n\n\r\n"
+    to D: "fc\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica was silent for too long (upstream-first-token-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"param\":null,\"sequence_number\":1}\n\n\r\n"
     log request end=engine_failed reason=first_token limit=upstream-first-token-timeout
     close D
     close 1e
     log upstream_failed then=error_event
-    to E: "95\r\ndata: {\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout).\",\"type\":\"GatewayTimeoutError\",\"code\":504,\"retryable\":true}}\n\n\r\n"
+    to E: "cb\r\ndata: {\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"code\":503,\"retryable\":true}}\n\n\r\n"
     log request end=engine_failed reason=first_token limit=upstream-first-token-timeout
     close E
     release A at 1
@@ -120,19 +120,19 @@ I posts /generate {"text":"x","stream":true}
 1i says "data: {\"text\":\"hi\"}\n\n"
     to I: HTTP/1.1 200 OK; Transfer-Encoding: chunked "15\r\ndata: {\"text\":\"hi\"}\n\n\r\n"
 wait 30000
-    to F: "af\r\ndata: {\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    to F: "e5\r\ndata: {\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     close 1f
     log request end=request_timeout reason=request_timeout limit=request-timeout
     close F
-    to G: "dd\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"timeout_error\",\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut.\"},\"request_id\":\"3cbccbc6942af3f480e022e1cdb65cf2\"}\n\n\r\n"
+    to G: "11d\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\"},\"request_id\":\"3cbccbc6942af3f480e022e1cdb65cf2\"}\n\n\r\n"
     close 1g
     log request end=request_timeout reason=request_timeout limit=request-timeout
     close G
-    to H: "c3\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut.\",\"param\":null,\"sequence_number\":2}\n\n\r\n"
+    to H: "100\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"param\":null,\"sequence_number\":2}\n\n\r\n"
     close 1h
     log request end=request_timeout reason=request_timeout limit=request-timeout
     close H
-    to I: "b3\r\ndata: {\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"code\":504,\"retryable\":true}}\n\n\r\n"
+    to I: "e9\r\ndata: {\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"code\":503,\"retryable\":true}}\n\n\r\n"
     close 1i
     log request end=request_timeout reason=request_timeout limit=request-timeout
     close I

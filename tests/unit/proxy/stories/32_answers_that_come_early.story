@@ -45,7 +45,7 @@ C sends "def"
 wait 2000
     close 1c
     log upstream_failed then=error
-    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 103; Connection: close "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 161; Connection: close "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     finish C
     release C at 1

@@ -13,7 +13,6 @@ A sends "HEAD /upload HTTP/1.1\r\nHost: g\r\n\r\n"
     release A at 1
 A sends "HEAD /v1/chat/completions HTTP/1.1\r\nHost: g\r\n\r\n"
     to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 31; allow: POST
-    log request
 A sends "HEAD /upload HTTP/1.1\r\nHost: g\r\n\r\n"
     to 1a: HEAD /upload HTTP/1.1
     book A at 1

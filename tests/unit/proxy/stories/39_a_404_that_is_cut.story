@@ -18,6 +18,6 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2a accepts
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 2a answers 404 {"error":{"message":"The model `m` does not exist.","param":"model"}}
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 124; retry-after: 1 "{\"error\":{\"message\":\"No replica that may serve this model is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 174; retry-after: 1 "{\"error\":{\"message\":\"No replica that may serve this model is up. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release A at 2

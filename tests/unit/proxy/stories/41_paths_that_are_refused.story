@@ -8,10 +8,8 @@ A gets /flush_cache
     log request
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 A gets /v1/chat/completions
     to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 31; allow: POST "{\"detail\":\"Method Not Allowed\"}"
-    log request
 A sends "OPTIONS * HTTP/1.1\r\nHost: g\r\n\r\n"
     to A: HTTP/1.1 204 No Content; allow: GET, HEAD, POST, OPTIONS
 A posts /flush_cache {}
@@ -19,4 +17,4 @@ A posts /flush_cache {}
     log request
     finish A
 counters
-    requests 5, 2xx 1, 4xx 4
+    requests 5, 2xx 1, 4xx 4, invalid: path 2, refused control 2

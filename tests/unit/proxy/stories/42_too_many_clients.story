@@ -8,19 +8,17 @@ set connections-max 2
 A connects
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 B connects
 wait 100
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 C connects
     close B
 C posts /v1/completions {"model":"m","prompt":"x"}
     connect 1a
     book C at 1
 D connects
-    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 119; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish D
 D ends
@@ -29,8 +27,7 @@ wait 100
 E connects
     close A
 E sends "GET / HTTP/9.9\r\n\r\n"
-    to E: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 112; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"InternalServerError\",\"param\":null,\"code\":505}}"
-    log request
+    to E: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 108; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"BadRequestError\",\"param\":null,\"code\":505}}"
     finish E
 wait 100
 F connects
@@ -39,7 +36,7 @@ F posts /v1/completions {"model":"m","prompt":"x"}
     connect 1b
     book F at 1
 G connects
-    to G: HTTP/1.1 503 Service Unavailable; Content-Length: 119; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to G: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish G
 H connects
@@ -47,7 +44,7 @@ H connects
 G ends
     close G
 I connects
-    to I: HTTP/1.1 503 Service Unavailable; Content-Length: 119; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to I: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish I
 F ends
@@ -58,6 +55,5 @@ F ends
 J connects
 J gets /nowhere
     to J: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 counters
-    requests 6, 4xx 3, 5xx 1, refused malformed 1, connections refused 4, evicted 3, clients gone 1
+    requests 6, 4xx 3, 5xx 1, invalid: malformed 1, invalid: path 3, connections refused 4, evicted 3, clients gone 1

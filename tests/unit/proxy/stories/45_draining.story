@@ -12,17 +12,14 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 B connects
 B gets /nowhere
     to B: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
-    log request
 C connects
 drain
 B gets /nowhere
     to B: HTTP/1.1 404 Not Found; Content-Length: 22; Connection: close "{\"detail\":\"Not Found\"}"
-    log request
     close B
 D connects
 D gets /nowhere
     to D: HTTP/1.1 404 Not Found; Content-Length: 22; Connection: close "{\"detail\":\"Not Found\"}"
-    log request
     close D
 E connects
 E posts /v1/completions {"model":"m","prompt":"y"}
@@ -39,7 +36,6 @@ the port closes
     release E at 1
 C gets /nowhere
     to C: HTTP/1.1 404 Not Found; Content-Length: 22; Connection: close "{\"detail\":\"Not Found\"}"
-    log request
     close C
 wait 450
 wait 50

@@ -38,7 +38,7 @@ wait 1950
     log replica_down
     close 1b
 A posts /v1/completions {"model":"m","prompt":"x"}
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 173; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
 wait 2000
     to 1a: GET /health HTTP/1.1

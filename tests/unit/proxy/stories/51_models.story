@@ -10,7 +10,7 @@ A connects
 A gets /health
     to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"The router is not ready: no replica is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
 A gets /v1/models
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 193; retry-after: 1 "{\"error\":{\"message\":\"No replica has listed its models to the router yet. Try again when an engine is up: `gvctl replicas` shows them.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 243; retry-after: 1 "{\"error\":{\"message\":\"No replica has listed its models to the router yet. Try again when an engine is up: `gvctl replicas` shows them. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
 1a accepts
     to 1a: GET /health HTTP/1.1
@@ -32,10 +32,8 @@ A gets /v1/models/org%2Fn
     to A: HTTP/1.1 200 OK; Content-Length: 14 "{\"id\":\"org/n\"}"
 A gets /v1/models/absent
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
 A gets /v1/models/%00
     to A: HTTP/1.1 404 Not Found; Content-Length: 102 "{\"error\":{\"message\":\"The model `` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
 A posts /v1/completions {"model":"absent","prompt":"x"}
 wait 1000
     to 1a: GET /metrics HTTP/1.1
@@ -43,6 +41,5 @@ wait 1000
     connect 1b
     connect 2b
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
 counters
-    requests 8, 2xx 3, 4xx 3, 5xx 2, refused no replica 2, refused model 3
+    requests 8, 2xx 3, 4xx 3, 5xx 2, refused no replica 2, invalid: model 3

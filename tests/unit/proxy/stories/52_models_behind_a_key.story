@@ -53,7 +53,6 @@ B sends "GET /v1/models HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer wrong\r\n\r
 2c refuses
     close 2c
     to B: HTTP/1.1 401 Unauthorized; Content-Length: 33 "{\"error\":{\"message\":\"wrong key\"}}"
-    log request
 C connects
 C gets /v1/models/m
     connect 1e
@@ -71,7 +70,7 @@ D gets /v1/models
     close 1f
 2e refuses
     close 2e
-    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 110; retry-after: 1 "{\"error\":{\"message\":\"No replica listed its models.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 160; retry-after: 1 "{\"error\":{\"message\":\"No replica listed its models. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
 counters
-    requests 5, 2xx 1, 4xx 1, 5xx 1, refused no replica 1, refused API key 1, clients gone 2
+    requests 5, 2xx 1, 4xx 1, 5xx 1, refused no replica 1, invalid: API key 1, clients gone 2

@@ -7,7 +7,7 @@ start
     look up 1
 A connects
 A posts /v1/completions {"model":"m","prompt":"x"}
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 161; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
 the name of 1 has 2 addresses
 B connects
@@ -36,7 +36,7 @@ D posts /v1/completions {"model":"m","prompt":"y"}
 1d refuses
     close 1d
     log upstream_failed then=error
-    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 161; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release D at 1
 counters

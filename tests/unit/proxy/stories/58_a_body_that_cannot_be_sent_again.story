@@ -21,7 +21,7 @@ A sends "0123456789"*10000
 1a breaks
     close 1a
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111; Connection: close "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 169; Connection: close "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     finish A
     release A at 1

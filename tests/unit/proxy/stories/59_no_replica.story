@@ -10,7 +10,7 @@ A connects
     close 1a
     log replica_down
 A posts /v1/completions {"model":"m","prompt":"x"}
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 173; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
 A gets /health
     to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"The router is not ready: no replica is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"

@@ -31,6 +31,6 @@ B posts /v1/completions {"model":"m","prompt":"y"}
 1b ends
     close 1b
     log upstream_failed then=error
-    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 161 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release B at 1

@@ -14,7 +14,7 @@ wait 2000
 1a breaks
     close 1a
     log upstream_failed then=error_event
-    to A: "8f\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut.\",\"param\":null,\"sequence_number\":1}\n\n\r\n"
+    to A: "cc\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut. Provider returned error 503 (server error): try again later.\",\"param\":null,\"sequence_number\":1}\n\n\r\n"
     log request end=engine_failed reason=broken
     close A
     release A at 1
