@@ -178,7 +178,7 @@ void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_he
     struct control_whom whom = {0};
     bool one = admin_query(head, SLICE("replica"), wanted.name, sizeof wanted.name) &&
                wanted.name[0] != '\0';
-    if (one && !admin_read_replica(x, head, &wanted, false))
+    if (one && !admin_read_replica(a, x, head, &wanted, false))
         return;
     if (!admin_query(head, SLICE("model"), model, sizeof model)) {
         exchange_answer_error(x, 400, SLICE("model"), "The model's name cannot be read.");
