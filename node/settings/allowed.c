@@ -49,6 +49,12 @@ const char *const *node_allowed_host_header(void)
     return names;
 }
 
+const char *const *node_allowed_half_close(void)
+{
+    static const char *const names[] = {"gone", "answer", NULL};
+    return names;
+}
+
 /* A field name of RFC 9110, section 5.1: a token. */
 const char *node_allowed_header_name_not(struct slice value)
 {

@@ -130,6 +130,10 @@ static void arm(struct client *c, enum proxy_limit limit)
  * nothing before all of their body is sent. */
 static void linger(struct client *c)
 {
+    if (c->half_closed) { /* it has finished talking */
+        client_close(c, false);
+        return;
+    }
     bool hurry = c->standing == CLIENT_SURPLUS || c->proxy->closed;
     c->state = CLIENT_LINGER;
     c->in.len = 0;
@@ -327,6 +331,16 @@ bool client_rest(struct client *c)
     return err == 0;
 }
 
+bool client_half_close(struct client *c)
+{
+    bool waits = c->state == CLIENT_ANSWER && c->broken == CLIENT_END_DONE;
+    if (!waits || c->port != PROXY_PORT_CLIENT || c->proxy->config.options->client_half_close == 0)
+        return false;
+    c->half_closed = true;
+    c->last |= c->in.len == 0;
+    return true;
+}
+
 uint64_t client_direct_bytes(const struct client *c)
 {
     bool direct = c->state == CLIENT_BODY && c->framing == HTTP_BODY_LENGTH &&
@@ -452,7 +466,9 @@ static void after_answer(struct client *c)
     set_reading(c, true);
     if (c->taking)
         return; /* client_next() goes on */
-    if (c->in.len == 0) {
+    if (c->in.len == 0 && c->half_closed) {
+        client_close(c, false);
+    } else if (c->in.len == 0) {
         client_arm(c);
     } else if (!c->waiting && !BUG(PIPELINE_LOST)) {
         start_waiting(c);
