@@ -83,9 +83,9 @@ static void on_written(uv_write_t *request, int status)
                                   shell_now_ms(s->shell));
 }
 
-/* Linux says EADDRNOTAVAIL where no local port is left, and also where this machine has no address
- * to come from (IPv6 that is turned off). Only the first is a shortage. A UDP socket tells which: it
- * needs such an address too, and has ports of its own. */
+/* Linux says EADDRNOTAVAIL where no local port is left, and also where this machine has no
+ * address to come from (IPv6 that is turned off). Only the first is a shortage. A UDP socket
+ * tells which: it needs such an address too, and has ports of its own. */
 static bool has_source(const struct sockaddr *to)
 {
     socklen_t len =
@@ -250,8 +250,9 @@ void tcp_finish(struct net_stream *stream)
 
 /* --- connections that come in ---------------------------------------------------------------- */
 
-/* A port that listens to [::] has IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). They are
- * the same clients as at a port of 0.0.0.0: in X-Forwarded-For, logs, limits and allow lists. */
+/* A port that listens to [::] has IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2).
+ * They are the same clients as at a port of 0.0.0.0: in X-Forwarded-For, logs, limits and allow
+ * lists. */
 static void peer_text(const struct sockaddr *from, char out[IP_TEXT_BYTES])
 {
     const struct sockaddr_in6 *v6 = (const void *)from;

@@ -175,9 +175,10 @@ static void test_a_full_disk_cuts_one_line(void **state)
     (void)fclose(disk);
 }
 
-/* --- with its thread --------------------------------------------------------------------------- */
+/* --- with its thread ------------------------------------------------------------------------ */
 
-/* In place of libc's: a disk that hangs says that it can be written to, and then does not return. */
+/* In place of libc's: a disk that hangs says that it can be written to, and then does not
+ * return. */
 static atomic_bool frozen;
 
 ssize_t write(int fd, const void *bytes, size_t len)
@@ -205,8 +206,8 @@ static unsigned lines_until(int fd, const char *end)
     return lines;
 }
 
-/* A disk that hung held up the event loop for as long. Now what does not fit is dropped, and the log
- * says how many lines that were. */
+/* A disk that hung held up the event loop for as long. Now what does not fit is dropped, and the
+ * log says how many lines that were. */
 static void test_a_disk_that_hangs(void **state)
 {
     (void)state;
