@@ -10,7 +10,6 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
-#include "base/ip.h"
 #include "node/io/names.h"
 #include "node/io/shell.h"
 #include "node/io/tls.h"
@@ -250,18 +249,6 @@ void tcp_finish(struct net_stream *stream)
 
 /* --- connections that come in ---------------------------------------------------------------- */
 
-/* A port that listens to [::] has IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2).
- * They are the same clients as at a port of 0.0.0.0: in X-Forwarded-For, logs, limits and allow
- * lists. */
-static void peer_text(const struct sockaddr *from, char out[IP_TEXT_BYTES])
-{
-    const struct sockaddr_in6 *v6 = (const void *)from;
-    if (from->sa_family == AF_INET6 && ip_is_v4(v6->sin6_addr.s6_addr))
-        ip_format(v6->sin6_addr.s6_addr, out);
-    else if (uv_ip_name(from, out, IP_TEXT_BYTES) != 0)
-        out[0] = '\0';
-}
-
 int tcp_accepted(struct shell *shell, int fd, enum proxy_port port, const struct sockaddr *from)
 {
     struct tcp_stream *s = new_stream(shell);
@@ -279,8 +266,8 @@ int tcp_accepted(struct shell *shell, int fd, enum proxy_port port, const struct
         return ERR_NOMEM;
     }
     (void)uv_tcp_nodelay(&s->tcp, 1);
-    char peer[IP_TEXT_BYTES];
-    peer_text(from, peer);
+    char peer[INET6_ADDRSTRLEN] = "";
+    (void)uv_ip_name(from, peer, sizeof peer);
     int err = proxy_accept(shell->proxy, &s->stream, port, peer, shell_now_ms(shell));
     if (err != 0)
         tcp_close(&s->stream, false);

@@ -12,6 +12,18 @@ enum { DIRECT_READ_MIN = 4096 };
 
 /* --- life ----------------------------------------------------------------------------------- */
 
+/* A port that listens to [::] has IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). They
+ * are the same clients as at a port of 0.0.0.0: in X-Forwarded-For, logs, limits, allow lists. */
+static void set_peer(struct client *c, const char *peer)
+{
+    uint8_t ip[IP_BYTES];
+    _Static_assert(sizeof c->peer == IP_TEXT_BYTES, "it fits");
+    if (ip_parse(peer, ip) && ip_is_v4(ip))
+        ip_format(ip, c->peer);
+    else
+        (void)slice_to_cstr(slice_of_cstr(peer), c->peer, sizeof c->peer);
+}
+
 struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer)
 {
@@ -22,7 +34,7 @@ struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy
     c->stream = stream;
     c->port = port;
     c->reading = true;
-    (void)slice_to_cstr(slice_of_cstr(peer), c->peer, sizeof c->peer);
+    set_peer(c, peer);
     buf_init(&c->in, p->limits.head_bytes_max + 2 * PROXY_READ_BYTES);
     c->next = p->clients.all;
     if (c->next != NULL)
