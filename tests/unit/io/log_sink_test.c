@@ -30,6 +30,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    io_log_sink_close(&sink.log);
     (void)close(pipe_fds[0]);
     (void)close(pipe_fds[1]);
     return 0;
@@ -45,6 +46,7 @@ static void test_format(void **state)
     assert_false(text.log.json);
     assert_int_equal(text.log.level, LOG_WARN);
     assert_int_equal(text.fd, STDERR_FILENO);
+    io_log_sink_close(&text.log);
 }
 
 static void test_writes_the_wall_clock(void **state)
@@ -263,6 +265,7 @@ static void test_the_end_waits_for_no_disk(void **state)
     assert_true(atomic_load(&sink.head) > atomic_load(&sink.tail));
     atomic_store(&frozen, false);
     assert_int_equal(lines_until(pipe_fds[0], "behind"), 11);
+    assert_int_equal(uv_thread_join(&sink.thread), 0);
 }
 
 /* A bug ends the process: what was logged before is there. */
