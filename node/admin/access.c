@@ -142,10 +142,7 @@ bool admin_may_read(const struct admin *a, struct exchange *x, const struct http
 void admin_who(const struct admin *a, const struct exchange *x, const struct http_head *head,
                struct admin_who *out)
 {
-    const char *peer = x->client->peer;
-    if (slice_starts_with(slice_of_cstr(peer), SLICE("::ffff:")) && strchr(peer, '.') != NULL)
-        peer += strlen("::ffff:"); /* IPv4 at an IPv6 port */
-    (void)snprintf(out->from, sizeof out->from, "%s", peer);
+    (void)snprintf(out->from, sizeof out->from, "%s", x->client->peer);
     out->token = has_token(a, head)                                ? "admin"
                  : has_any_token(a, head)                          ? "read"
                  : http_head_get(head, HTTP_AUTHORIZATION).len > 0 ? "wrong"

@@ -1,5 +1,6 @@
-/* The libuv shell of one node: one process, one loop, no locks (and a thread for the log). It does what only a kernel can do:
- * sockets, names, files, timers, signals. All decisions are made in the pure rooms.
+/* The libuv shell of one node: one process, one loop, no locks (and a thread for the log). It does
+ * what only a kernel can do: sockets, names, files, timers, signals. All decisions are made in the
+ * pure rooms.
  *
  *   shell.c      the loop: ports, tick, signals, the end
  *   listener.c   the ports: connections that come in, and when none can

@@ -82,9 +82,9 @@ static void on_written(uv_write_t *request, int status)
                                   shell_now_ms(s->shell));
 }
 
-/* Linux says EADDRNOTAVAIL where no local port is left, and also where this machine has no address
- * to come from (IPv6 that is turned off). Only the first is a shortage. A UDP socket tells which: it
- * needs such an address too, and has ports of its own. */
+/* Linux says EADDRNOTAVAIL where no local port is left, and also where this machine has no
+ * address to come from (IPv6 that is turned off). Only the first is a shortage. A UDP socket
+ * tells which: it needs such an address too, and has ports of its own. */
 static bool has_source(const struct sockaddr *to)
 {
     socklen_t len =

@@ -32,7 +32,7 @@ enum net_shortage {
     NET_SHORTAGES,
 };
 
-/* In a word, for logs, metrics and gvctl: "ports", "files", "memory"; and for people: the remedy. */
+/* In a word, for logs, metrics and gvctl: "ports", "files", "memory"; for people: the remedy. */
 const char *net_shortage_name(enum net_shortage kind);
 const char *net_shortage_want(enum net_shortage kind);
 

@@ -46,6 +46,8 @@ static void take_requests(struct client *c, struct slice bytes)
         handle_input(c, &in);
     if (!client_rest(c))
         exchange_drop(c, CLIENT_END_NO_MEMORY, false);
+    else if (c->half_closed && (c->state == CLIENT_HEAD || c->state == CLIENT_BODY))
+        exchange_drop(c, CLIENT_END_GONE, false); /* the rest of its request will not come */
 }
 
 static struct slice client_room(void *owner)
@@ -89,11 +91,12 @@ static void client_received(void *owner, struct slice bytes, uint64_t now_ms)
 
 static void client_ended(void *owner, int err, uint64_t now_ms)
 {
-    (void)err; /* a client that closes its half counts as gone */
     struct client *c = owner;
     if (c->state == CLIENT_CLOSING || (BUG(GONE_KEPT) && c->exchange != NULL))
         return;
     c->proxy->now_ms = now_ms;
+    if (err == 0 && client_half_close(c))
+        return;
     exchange_drop(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_GONE, false);
 }
 

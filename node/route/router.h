@@ -244,8 +244,8 @@ void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
 
-/* Whether this router can open no connection to the server now, for a reason of its own: it counts as
- * full until it can. */
+/* Whether this router can open no connection to the server now, for a reason of its own: it counts
+ * as full until it can. */
 void node_router_replica_full(struct node_router *r, unsigned server, bool full);
 
 /* One active probe ended. The replica is up after one success (where requests broke it is avoided

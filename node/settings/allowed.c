@@ -55,6 +55,12 @@ const char *const *node_allowed_host_header(void)
     return names;
 }
 
+const char *const *node_allowed_half_close(void)
+{
+    static const char *const names[] = {"gone", "answer", NULL};
+    return names;
+}
+
 /* A field name of RFC 9110, section 5.1: a token. */
 static bool is_header_name(struct slice value)
 {

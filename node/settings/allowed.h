@@ -13,6 +13,7 @@ const char *const *node_allowed_log_format(void);
 const char *const *node_allowed_access_log(void);
 const char *const *node_allowed_forwarded(void);
 const char *const *node_allowed_host_header(void);
+const char *const *node_allowed_half_close(void);
 
 /* NULL, or what is wrong with the value and would be right. */
 const char *node_allowed_header_names_not(struct slice value);

@@ -35,6 +35,18 @@
      .help = "for a client that does not read",                                                    \
      .more = "Who takes less than 64 KiB of what waits in that time counts as one. 0 turns it "  \
              "off."},                                                                   \
+    {.name = "client-half-close",                                                                  \
+     .type = NODE_TYPE_CHOICE,                                                                     \
+     LIVE(client_half_close),                                                                      \
+     .fallback = "gone",                                                                           \
+     .choices = node_allowed_half_close,                                                           \
+     .unit = "gone|answer",                                                                        \
+     .group = "Front door",                                                                        \
+     .help = "a client that closes its half after a request",                                      \
+     .more = "`gone` frees the engine at once: a client that leaves closes its half, too. "        \
+             "`answer` answers what it has sent, for clients such as `nc -N`; one that left is "   \
+             "then noticed when something is written to it "                                       \
+             "([half-closed clients](http.md#half-closed-clients))."},                             \
     {.name = "client-body-rate-min",                                                               \
      .type = NODE_TYPE_BYTES,                                                                      \
      LIVE(client_body_rate_min),                                                                   \

@@ -172,6 +172,7 @@ struct node_options {
     uint32_t forwarded_headers; /* enum node_forwarded */
     char *cors_allow_origin;    /* "*", "off" or "" = off, or origins separated by commas */
     uint32_t host_header;       /* 0: of the replica, 1: of the client */
+    uint32_t client_half_close; /* 0: such a client is gone, 1: it gets its answer */
     uint64_t head_bytes_max;
     uint64_t headers_max;
     uint64_t body_bytes_max;

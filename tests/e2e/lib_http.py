@@ -138,8 +138,8 @@ class Response(Head):
 class Client:
     """One raw connection to the router."""
 
-    def __init__(self, port, receive_buffer=None, host=HOST, source=None):
-        self.sock = socket.socket()
+    def __init__(self, port, receive_buffer=None, host=HOST, source=None, family=socket.AF_INET):
+        self.sock = socket.socket(family)
         if source:
             self.sock.bind(source)
         if receive_buffer:

@@ -1,8 +1,16 @@
 """Header fields on their way: what passes, what stops here, what is added."""
 
+import os
+import socket
+import threading
+import time
 import unittest
 
-from lib import Case, Engine, Router, answer, request
+from lib import HOST, LIMIT, SSE_HEAD, Case, Engine, Router, answer, chunk, request, wait_for
+
+
+def family(host):
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 class Fields(Case):
@@ -143,6 +151,83 @@ class Fields(Case):
         for flag in (["--no-replica-header"], ["--replica-header=off"]):
             r = self.router([self.e], "--other-paths", "pass", *flag)
             self.assertIsNone(r.get("/a").get("x-grapevine-replica"), flag)
+
+
+class Addresses(Case):
+    """A port of [::] has IPv4 clients under addresses of IPv6 (::ffff:127.0.0.1). They are named, counted and
+    allowed by the ones that they have."""
+
+    def setUp(self):
+        super().setUp()
+        if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("no IPv6 here")
+        self.e = self.engine()
+
+    def dual(self, *args):
+        return self.router([self.e], "--listen", "[::]:0", "--admin-listen", HOST + ":0", "--index-bytes",
+                           "32MiB", "--drain-delay", "0", *args, defaults=False)
+
+    def test_ipv4_clients_at_a_port_of_ipv6(self):
+        r = self.dual("--access-log", "all", "--connections-per-client-max", "2")
+        for host in (HOST, "::1"):
+            held = [self.client(r, host=host, family=family(host)) for _ in range(2)]
+            self.assertEqual(held[0].ask("GET", "/v1/x", None, [("Host", "x")]).status, 404)
+            self.assertEqual(held[1].post("/v1/completions", {"model": "m", "prompt": "x"}).status, 200)
+            self.assertEqual(self.e.requests[-1].get("x-forwarded-for"), host)
+            wait_for(lambda: host in {e["client"] for e in r.events("request")}, "a line of " + host)
+            more = self.client(r, host=host, family=family(host))
+            self.assertEqual(more.post("/v1/completions", {"model": "m", "prompt": "x"}).status, 429)
+            for c in held + [more]:
+                c.close()
+        self.assertEqual({e["client"] for e in r.events("request")}, {HOST, "::1"})
+
+    def test_balancers_are_known_by_ipv4(self):
+        r = self.dual("--proxy-protocol", "on", "--proxy-protocol-from", "127.0.0.0/8")
+        for said in ("TCP4 192.0.2.9 127.0.0.1", "TCP6 ::ffff:192.0.2.9 ::1"):
+            c = self.client(r).send("PROXY %s 1 2\r\n" % said)
+            self.assertEqual(c.post("/v1/completions", {"model": "m", "prompt": "x"}).status, 200)
+            self.assertEqual(self.e.requests[-1].get("x-forwarded-for"), "192.0.2.9")
+
+
+class HalfClosed(Case):
+    """A client that has sent its request and closes its half of the connection, as `nc -N` does."""
+
+    def answered(self, how, stream):
+        e = self.engine()
+        gone = threading.Event()
+
+        def handler(asked):
+            asked.read_body()
+            if how == "gone" and asked.wait_gone():
+                gone.set()
+                return
+            time.sleep(0.2)  # the end of the client's half is here by now
+            if stream:
+                asked.send(SSE_HEAD + chunk(b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n') +
+                           chunk(b"data: [DONE]\n\n") + chunk(b""))
+            else:
+                asked.send(answer(200, b"ok"))
+        e.handler = handler
+        r = self.router([e], *(["--client-half-close", how] if how == "answer" else []))
+        c = self.client(r).send(request("POST", "/v1/completions",
+                                        b'{"model":"m","prompt":"x","stream":%s}' % (b"true" if stream else b"false")))
+        e.wait_request()
+        c.sock.shutdown(socket.SHUT_WR)
+        got = b""
+        while piece := c.sock.recv(65536):
+            got += piece
+        if how == "gone":
+            self.assertTrue(gone.wait(LIMIT))
+        return got
+
+    def test_it_is_gone(self):
+        self.assertEqual(self.answered("gone", False), b"")
+
+    def test_it_gets_its_answer(self):
+        got = self.answered("answer", False)
+        self.assertTrue(got.startswith(b"HTTP/1.1 200") and got.endswith(b"ok"), got)
+        got = self.answered("answer", True)
+        self.assertTrue(got.startswith(b"HTTP/1.1 200") and got.endswith(b"0\r\n\r\n"), got)
 
 
 if __name__ == "__main__":

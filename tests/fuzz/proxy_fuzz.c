@@ -438,7 +438,7 @@ static void crowd(struct run *r, const char **settings)
                                           NULL};
     static const char *const counts[] = {"0", "1", "2", "3", "4"};
     unsigned c = byte(r);
-    CHECK(ARRAY_LEN(crowded) + 6 <= CROWDED_MAX);
+    CHECK(ARRAY_LEN(crowded) + 8 <= CROWDED_MAX);
     memcpy(settings, crowded, sizeof crowded);
     const char **at = settings + ARRAY_LEN(crowded) - 1;
     *at++ = "replica-requests-max";
@@ -447,6 +447,8 @@ static void crowd(struct run *r, const char **settings)
     *at++ = counts[1 + c / 3 % 4];
     *at++ = "queue-max";
     *at++ = counts[c / 12 % 5];
+    *at++ = "client-half-close";
+    *at++ = c % 2 == 0 ? "gone" : "answer";
     *at = NULL;
 }
 

@@ -12,6 +12,18 @@ enum { DIRECT_READ_MIN = 4096 };
 
 /* --- life ----------------------------------------------------------------------------------- */
 
+/* A port that listens to [::] has IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). They
+ * are the same clients as at a port of 0.0.0.0: in X-Forwarded-For, logs, limits, allow lists. */
+static void set_peer(struct client *c, const char *peer)
+{
+    uint8_t ip[IP_BYTES];
+    _Static_assert(sizeof c->peer == IP_TEXT_BYTES, "it fits");
+    if (ip_parse(peer, ip) && ip_is_v4(ip))
+        ip_format(ip, c->peer);
+    else
+        (void)slice_to_cstr(slice_of_cstr(peer), c->peer, sizeof c->peer);
+}
+
 struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer)
 {
@@ -22,7 +34,7 @@ struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy
     c->stream = stream;
     c->port = port;
     c->reading = true;
-    (void)slice_to_cstr(slice_of_cstr(peer), c->peer, sizeof c->peer);
+    set_peer(c, peer);
     buf_init(&c->in, p->limits.head_bytes_max + 2 * PROXY_READ_BYTES);
     c->next = p->clients.all;
     if (c->next != NULL)
@@ -130,6 +142,10 @@ static void arm(struct client *c, enum proxy_limit limit)
  * nothing before all of their body is sent. */
 static void linger(struct client *c)
 {
+    if (c->half_closed) { /* it has finished talking */
+        client_close(c, false);
+        return;
+    }
     bool hurry = c->standing == CLIENT_SURPLUS || c->proxy->closed;
     c->state = CLIENT_LINGER;
     c->in.len = 0;
@@ -327,6 +343,16 @@ bool client_rest(struct client *c)
     return err == 0;
 }
 
+bool client_half_close(struct client *c)
+{
+    bool waits = c->state == CLIENT_ANSWER && c->broken == CLIENT_END_DONE;
+    if (!waits || c->port != PROXY_PORT_CLIENT || c->proxy->config.options->client_half_close == 0)
+        return false;
+    c->half_closed = true;
+    c->last |= c->in.len == 0;
+    return true;
+}
+
 uint64_t client_direct_bytes(const struct client *c)
 {
     bool direct = c->state == CLIENT_BODY && c->framing == HTTP_BODY_LENGTH &&
@@ -452,7 +478,9 @@ static void after_answer(struct client *c)
     set_reading(c, true);
     if (c->taking)
         return; /* client_next() goes on */
-    if (c->in.len == 0) {
+    if (c->in.len == 0 && c->half_closed) {
+        client_close(c, false);
+    } else if (c->in.len == 0) {
         client_arm(c);
     } else if (!c->waiting && !BUG(PIPELINE_LOST)) {
         start_waiting(c);

@@ -47,6 +47,7 @@ struct client {
     bool lingering;         /* the answer is an error: let the peer finish talking */
     bool ended;             /* the present answer is complete, but not all of it is written */
     bool reset_at_end;      /* the answer was cut and only a reset can tell */
+    bool half_closed;       /* it sends no more, and gets the answers to what it has sent */
     enum client_end broken; /* writing is over, for that reason; DONE: it is not */
 
     struct buf in;       /* unparsed: part of a head, or a pipeline */
@@ -113,6 +114,10 @@ static inline void client_body_ended(struct client *c)
     if (c->armed != PROXY_CLIENT_WRITE && c->armed != PROXY_CLIENT_SHORT)
         deadline_clear(&c->deadline); /* what is on its way out (100 Continue) stays timed */
 }
+
+/* The client closed its half of the connection. True: it gets the answers to the requests that it
+ * sent whole (client-half-close). */
+bool client_half_close(struct client *c);
 
 /* How much of a body may be read straight to where it belongs; 0: none. */
 uint64_t client_direct_bytes(const struct client *c);

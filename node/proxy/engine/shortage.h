@@ -1,13 +1,14 @@
 /* What this machine is short of when a connection to a replica is to be opened: local ports towards
- * its address, open files, memory. That is no failure of the replica: its requests take a connection
- * that is idle, go to another replica, or wait in the queue (node/proxy/exchange/overload.c).
+ * its address, open files, memory. That is no failure of the replica: its requests take a
+ * connection that is idle, go to another replica, or wait in the queue
+ * (node/proxy/exchange/overload.c).
  *
- * A replica without a place counts as full (node_router_replica_full()) until one of its connections
- * is idle or closed, or it is tried again: after 100 ms, then twice as long, up to a second. A try
- * that fails is not free: the kernel looks at every port of its range.
+ * A replica without a place counts as full (node_router_replica_full()) until one of its
+ * connections is idle or closed, or it is tried again: after 100 ms, then twice as long, up to a
+ * second. A try that fails is not free: the kernel looks at every port of its range.
  *
- * A shortage is over when none was met for SHORTAGE_OVER_MS. While it lasts the log names it and its
- * remedy once a minute; /metrics and `gvctl status` show it.
+ * A shortage is over when none was met for SHORTAGE_OVER_MS. While it lasts the log names it and
+ * its remedy once a minute; /metrics and `gvctl status` show it.
  */
 #ifndef NODE_PROXY_ENGINE_SHORTAGE_H
 #define NODE_PROXY_ENGINE_SHORTAGE_H

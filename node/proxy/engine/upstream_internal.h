@@ -1,5 +1,5 @@
-/* What the files of a connection to a replica share: upstream_life.c opens and closes it, upstream.c
- * drives what goes over it. */
+/* What the files of a connection to a replica share: upstream_life.c opens and closes it,
+ * upstream.c drives what goes over it. */
 #ifndef NODE_PROXY_ENGINE_UPSTREAM_INTERNAL_H
 #define NODE_PROXY_ENGINE_UPSTREAM_INTERNAL_H
 

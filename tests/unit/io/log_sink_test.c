@@ -30,6 +30,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    io_log_sink_close(&sink.log);
     (void)close(pipe_fds[0]);
     (void)close(pipe_fds[1]);
     return 0;
@@ -45,6 +46,7 @@ static void test_format(void **state)
     assert_false(text.log.json);
     assert_int_equal(text.log.level, LOG_WARN);
     assert_int_equal(text.fd, STDERR_FILENO);
+    io_log_sink_close(&text.log);
 }
 
 static void test_writes_the_wall_clock(void **state)
@@ -175,9 +177,10 @@ static void test_a_full_disk_cuts_one_line(void **state)
     (void)fclose(disk);
 }
 
-/* --- with its thread --------------------------------------------------------------------------- */
+/* --- with its thread ------------------------------------------------------------------------ */
 
-/* In place of libc's: a disk that hangs says that it can be written to, and then does not return. */
+/* In place of libc's: a disk that hangs says that it can be written to, and then does not
+ * return. */
 static atomic_bool frozen;
 
 ssize_t write(int fd, const void *bytes, size_t len)
@@ -205,8 +208,8 @@ static unsigned lines_until(int fd, const char *end)
     return lines;
 }
 
-/* A disk that hung held up the event loop for as long. Now what does not fit is dropped, and the log
- * says how many lines that were. */
+/* A disk that hung held up the event loop for as long. Now what does not fit is dropped, and the
+ * log says how many lines that were. */
 static void test_a_disk_that_hangs(void **state)
 {
     (void)state;
@@ -262,6 +265,7 @@ static void test_the_end_waits_for_no_disk(void **state)
     assert_true(atomic_load(&sink.head) > atomic_load(&sink.tail));
     atomic_store(&frozen, false);
     assert_int_equal(lines_until(pipe_fds[0], "behind"), 11);
+    assert_int_equal(uv_thread_join(&sink.thread), 0);
 }
 
 /* A bug ends the process: what was logged before is there. */
