@@ -86,6 +86,8 @@ static void slot_take(struct node_router *r, unsigned slot, const struct crdt_re
     k->life = life;
     k->absent = k->announced_absent = true;
     k->server = (uint16_t)slot;
+    struct node_local_name local;
+    k->has_owner = node_local_name_parse(name, &local) && local.owner.len > 0;
     k->configured = row->ours;
     k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
     r->fleet_stale = true; /* it is believed to be like the others */

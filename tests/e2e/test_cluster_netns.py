@@ -151,6 +151,9 @@ def filtered(folder):
                                 capture_output=True).stdout.decode()
         if "TCP to r0 at %s:7490 is filtered" % address(0) not in status:
             raise SystemExit("gvctl status does not say it: %s" % status)
+        with urllib.request.urlopen("http://%s:9090/metrics" % joiner.address, timeout=5) as f:
+            if b"grapevine_cluster_members_tcp_filtered 1\n" not in f.read():
+                raise SystemExit("no metric says it")
         # What fits into datagrams goes both ways.
         want = {"127.0.0.1:9@r0", "127.0.0.1:9@r1"}
         until("both list both", lambda: all(set(r.replicas()) == want for r in routers))
