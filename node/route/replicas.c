@@ -316,8 +316,10 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
-    if (!node_router_replica_listed(r, name))
-        name = node_router_shared_name(r, name, shared);
+    /* The plain name may be another router's, from before they were met. */
+    struct slice here = node_router_shared_name(r, name, shared);
+    if (wish == NODE_REPLICA_ADD || node_router_replica_listed(r, here))
+        name = here;
     if (wish == NODE_REPLICA_REMOVE)
         return remove_replica(r, name);
     int known = node_router_replica_find(r, name);
