@@ -62,10 +62,23 @@ static size_t put_escaped_one(struct prometheus *p, struct slice text)
     return n;
 }
 
+static bool is_plain(char c)
+{
+    return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void put_escaped(struct prometheus *p, struct slice text)
 {
-    while (text.len > 0 && p->err == 0)
-        text = slice_skip(text, put_escaped_one(p, text));
+    while (text.len > 0 && p->err == 0) {
+        size_t plain = 0;
+        while (plain < text.len && is_plain(text.at[plain]))
+            plain++;
+        if (plain > 0)
+            p->err = buf_append(p->out, text.at, plain);
+        else
+            plain = put_escaped_one(p, text);
+        text = slice_skip(text, plain);
+    }
 }
 
 static void put_name(struct prometheus *p)

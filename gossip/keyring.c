@@ -134,6 +134,7 @@ static void key_derive(struct gossip_key *out, const uint8_t from[GOSSIP_KEY_BYT
     (void)crypto_kdf_derive_from_key(out->psk, sizeof out->psk, 1, context_psk, from);
     (void)crypto_kdf_derive_from_key(id, sizeof id, 1, context_id, from);
     memcpy(out->id, id, sizeof out->id);
+    memcpy(out->shown, id, sizeof out->shown);
 }
 
 static void ring_derive(struct gossip_keyring *out, const struct raw *raw)

@@ -40,8 +40,9 @@ enum {
 };
 
 struct gossip_key {
-    uint8_t psk[GOSSIP_KEY_BYTES];   /* derived */
-    uint8_t id[GOSSIP_KEY_ID_BYTES]; /* derived; stands in clear in front of a handshake */
+    uint8_t psk[GOSSIP_KEY_BYTES];      /* derived */
+    uint8_t id[GOSSIP_KEY_ID_BYTES];    /* derived; stands in clear in front of a handshake */
+    uint8_t shown[GOSSIP_KEY_ID_BYTES]; /* the same without a cluster's name, for people */
 };
 
 struct gossip_keyring {

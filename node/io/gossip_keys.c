@@ -45,7 +45,7 @@ static void ids_text(const struct gossip_keyring *ring, char out[IDS_BYTES])
 {
     out[0] = '\0';
     for (unsigned i = 0; i < ring->count; i++) {
-        const uint8_t *id = ring->keys[i].id;
+        const uint8_t *id = ring->keys[i].shown;
         size_t len = strlen(out);
         (void)snprintf(out + len, IDS_BYTES - len, "%s%02x%02x%02x%02x", i > 0 ? "," : "", id[0],
                        id[1], id[2], id[3]);

@@ -241,6 +241,7 @@ struct node_replica {
     bool vanishing;            /* its source says that it goes: no new requests from here */
     bool named;                /* by another (node/route/share.h) */
     struct node_naming naming; /* which, and how */
+    bool has_owner;            /* a router stands in its name (node/replica/local.h) */
     bool forgotten;            /* its name is: absent, until nothing hangs on the slot */
     uint16_t era;              /* which name in turn has this slot */
     uint32_t life;             /* which engine in turn: a name, one added again, a restart */

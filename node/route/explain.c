@@ -465,6 +465,7 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
 struct view {
     struct json_writer *w;
     const struct node_router *r;
+    bool elsewhere;
 };
 
 static bool put_view(void *context, uint64_t router, const struct crdt_load *load,
@@ -481,8 +482,9 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     json_key(v->w, "router");
     json_cstr(v->w, name ? name : id);
     if (sight) {
-        json_key(v->w, "health");
-        json_cstr(v->w, sight->health <= NODE_HEALTH_DRAINING
+        json_key(v->w, "health"); /* of one that is a router's own it tells builds that know none */
+        json_cstr(v->w, v->elsewhere ? "unknown"
+                        : sight->health <= NODE_HEALTH_DRAINING
                             ? node_health_text((enum node_health)sight->health)
                             : "unknown");
         json_key(v->w, "configured");
@@ -516,7 +518,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
     json_object_end(w);
     json_key(w, "other_routers");
     json_array_begin(w);
-    struct view view = {.w = w, .r = r};
+    struct view view = {.w = w, .r = r, .elsewhere = node_router_only_at(r, number).len > 0};
     crdt_reports_each(crdt_state_reports(r->crdt), number, put_view, &view);
     json_array_end(w);
 }

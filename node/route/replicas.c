@@ -86,6 +86,8 @@ static void slot_take(struct node_router *r, unsigned slot, const struct crdt_re
     k->life = life;
     k->absent = k->announced_absent = true;
     k->server = (uint16_t)slot;
+    struct node_local_name local;
+    k->has_owner = node_local_name_parse(name, &local) && local.owner.len > 0;
     k->configured = row->ours;
     k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
     r->fleet_stale = true; /* it is believed to be like the others */
@@ -314,8 +316,10 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
-    if (!node_router_replica_listed(r, name))
-        name = node_router_shared_name(r, name, shared);
+    /* The plain name may be another router's, from before they were met. */
+    struct slice here = node_router_shared_name(r, name, shared);
+    if (wish == NODE_REPLICA_ADD || node_router_replica_listed(r, here))
+        name = here;
     if (wish == NODE_REPLICA_REMOVE)
         return remove_replica(r, name);
     int known = node_router_replica_find(r, name);

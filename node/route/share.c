@@ -14,11 +14,12 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 /* --- telling -------------------------------------------------------------------------------- */
 
 /* To the others a router is one that must not be used; they find out themselves what it is. The
- * health of a rank is that of its address. Builds that know no ranks must not use its name. */
+ * health of a rank is that of its address. Builds that know no ranks, or no replicas that are a
+ * router's own, must not use their names. */
 static enum node_health health_told(const struct node_replica *k)
 {
-    return k->health == NODE_HEALTH_ROUTER || (k->is_rank && !k->absent) ? NODE_HEALTH_DOWN
-                                                                         : k->health;
+    bool other_kind = (k->is_rank || k->has_owner) && !k->absent;
+    return k->health == NODE_HEALTH_ROUTER || other_kind ? NODE_HEALTH_DOWN : k->health;
 }
 
 static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)

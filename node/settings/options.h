@@ -314,8 +314,8 @@ struct slice node_replica_shown(struct slice text);
 bool node_replica_is_name(struct slice name);
 /* Where the replica of that name is. ERR_SYNTAX: it is no name. */
 MUST_USE int node_replica_address(struct slice name, struct node_address *out);
-/* Whether the settings show that routers are on several machines: a seed, or an address of this
- * router's gossip, is not on the loopback. */
+/* Whether the settings show that routers are on several machines: the address of a seed, or of
+ * this router's gossip, is not on the loopback. Names say nothing. */
 bool node_options_apart(const struct node_options *o);
 /* NULL, or what is wrong with a name to look up; what passed node_options_set() always parses. */
 const char *node_dns_parse(struct slice text, struct node_dns_option *out);

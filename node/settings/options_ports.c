@@ -13,20 +13,26 @@ bool node_options_gossip(const struct node_options *o, struct node_address *list
     return said || o->join.count > 0;
 }
 
+/* A name may stand for a loopback address: where it leads shows when somebody answers there. */
+static bool is_elsewhere(const struct node_address *at)
+{
+    return node_host_is_ip(at->host) && !node_host_is_loopback(at->host);
+}
+
 bool node_options_apart(const struct node_options *o)
 {
     struct node_address at;
     bool here = true;
     if (!node_options_gossip(o, &at))
         return false;
-    here = node_host_is_any(at.host) || node_host_is_loopback(at.host);
+    here = node_host_is_any(at.host) || !is_elsewhere(&at);
     if (o->gossip_advertise[0] != '\0') {
         CHECK(node_address_parse(slice_of_cstr(o->gossip_advertise), &at) == 0);
-        here = here && node_host_is_loopback(at.host);
+        here = here && !is_elsewhere(&at);
     }
     for (unsigned i = 0; i < o->join.count && here; i++) {
         CHECK(node_address_parse_default(slice_of_cstr(o->join.at[i]), 1, &at) == 0);
-        here = node_host_is_loopback(at.host);
+        here = !is_elsewhere(&at);
     }
     return !here;
 }

@@ -71,7 +71,7 @@ class Router:
         here = os.readlink("/proc/self/ns/net")
         while os.readlink("/proc/%d/ns/net" % self.process.pid) == here:
             time.sleep(0.002)
-        inside = ["nsenter", "-t", str(self.process.pid), "-n"]
+        self.inside = inside = ["nsenter", "-t", str(self.process.pid), "-n"]
         cable = "v%d" % i
         run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns",
             str(self.process.pid))
@@ -151,6 +151,9 @@ def filtered(folder):
                                 capture_output=True).stdout.decode()
         if "TCP to r0 at %s:7490 is filtered" % address(0) not in status:
             raise SystemExit("gvctl status does not say it: %s" % status)
+        with urllib.request.urlopen("http://%s:9090/metrics" % joiner.address, timeout=5) as f:
+            if b"grapevine_cluster_members_tcp_filtered 1\n" not in f.read():
+                raise SystemExit("no metric says it")
         # What fits into datagrams goes both ways.
         want = {"127.0.0.1:9@r0", "127.0.0.1:9@r1"}
         until("both list both", lambda: all(set(r.replicas()) == want for r in routers))
@@ -159,6 +162,10 @@ def filtered(folder):
             own, foreign = rows["127.0.0.1:9@" + r.name], rows["127.0.0.1:9@" + other.name]
             if own[0] == "elsewhere" or own[1:] != ("", 3) or foreign[:2] != ("elsewhere", other.name):
                 raise SystemExit("%s holds %s" % (r.name, rows))
+        # What is listed can be removed, and by the plain name at its own router.
+        for command, name in (("remove", "127.0.0.1:9@r0"), ("drain", "127.0.0.1:9"), ("remove", "127.0.0.1:9")):
+            run(*joiner.inside, binary("gvctl"), command, name)
+        until("both are gone", lambda: all(r.replicas() == {} for r in routers))
         print("filtered: ready all the same")
     finally:
         for r in routers:
