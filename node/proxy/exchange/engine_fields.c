@@ -35,7 +35,7 @@ bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_he
             if (head->fields[i].id == HTTP_ENGINE_HEADER && head->fields[i].value.len > 0)
                 return refuse(x, head->fields[i].name);
     }
-    return http_engine_id_names(id) && refuse(x, SLICE("x-request-id"));
+    return id.len > 0 && http_engine_id_names(id) && refuse(x, SLICE("x-request-id"));
 }
 
 bool exchange_engine_fields_refuse_body(struct exchange *x)
