@@ -81,7 +81,7 @@ static void live_settings_of_each_type(void **state)
     assert_int_equal(in_force.replica.count, 2);
     assert_string_equal(in_force.replica.at[1], "http://b:2");
     assert_string_equal(in_force.session_header, "x-user");
-    assert_string_equal(fresh.session_header, "x-session-id"); /* freed with it */
+    assert_string_equal(fresh.session_header, "auto"); /* freed with it */
     assert_true(in_force.near_tie == 0.5);
     assert_false(in_force.replica_header);
     assert_int_equal(in_force.forwarded_headers, NODE_FORWARDED_REPLACE);

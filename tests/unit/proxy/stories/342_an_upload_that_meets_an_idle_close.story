@@ -48,7 +48,7 @@ wait 150
 1c ends
     close 1c
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 103; Connection: close "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 161; Connection: close "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     finish A
     release A at 1

@@ -50,7 +50,7 @@ wait 301
     close 1c
     connect 1d
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 161 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 wait 1000

@@ -33,6 +33,6 @@ wait 1000
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
     release A at 1
 counters
-    requests 2, 2xx 2, upstream reused 1
+    requests 2, 2xx 2, upstream reused 1, upstream stale 1
 outcomes
     1: ok 2 not sent 3

@@ -28,7 +28,7 @@ C posts /v1/completions {"model":"m","prompt":"z"}
     close 1c
     look up 1
     log upstream_failed then=error
-    to C: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to C: HTTP/1.1 503 Service Unavailable; Content-Length: 161; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release C at 1
 1b answers 200 {"n":2}

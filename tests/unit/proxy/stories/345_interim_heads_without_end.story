@@ -13,7 +13,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a sends "HTTP/1.1 102 Processing\r\n\r\n"*100
     close 1a
     log upstream_failed then=error
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 169 "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 A posts /v1/completions {"model":"m","prompt":"x"}

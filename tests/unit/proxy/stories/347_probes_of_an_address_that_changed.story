@@ -28,7 +28,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     close 1b
     look up 1
     log upstream_failed then=error
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 161; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried). Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release A at 1
 the name of 1 has the addresses 2 3

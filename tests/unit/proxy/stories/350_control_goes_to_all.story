@@ -23,13 +23,10 @@ A sends "POST /sleep?level=1&model=&tags=x HTTP/1.1\r\nHost: g\r\nAuthorization:
 # Nobody is of that name; HEAD says nothing of rows.
 A gets /is_sleeping?replica=10.0.0.9:8000
     to A: HTTP/1.1 404 Not Found; Content-Length: 112 "{\"error\":{\"message\":\"There is no replica `10.0.0.9:8000`.\",\"type\":\"NotFoundError\",\"param\":\"replica\",\"code\":404}}"
-    log request
 A gets /is_sleeping?model=none
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"No replica lists the model `none`.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
-    log request
 A sends "HEAD /is_sleeping HTTP/1.1\r\nHost: g\r\n\r\n"
     to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 128; allow: GET, POST, PUT, DELETE, PATCH
-    log request
 # A client that leaves hears nothing, and those that were asked are let go.
 B connects
 B posts /wake_up {}
