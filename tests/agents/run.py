@@ -1,6 +1,6 @@
 """Real agents and SDKs against scripted engines: directly, then through a balancer of connections, three routers and three engines.
 
-    tests/agents/run.py [--programs claude,codex] [--faults cut,die,pause,500,503] [--no-install]
+    tests/agents/run.py [--programs claude,codex] [--faults cut,cut-text,die,pause,500,503] [--no-interrupts]
 
 Each program runs without a terminal, in a folder and with a HOME of its own. What it prints, its exit code and what its tool
 said must be the same both ways, its prompts must be as well cached, it must recover from a failing engine wherever it does so
@@ -30,7 +30,7 @@ import programs  # noqa: E402
 
 CACHE = os.environ.get("GRAPEVINE_AGENTS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "grapevine", "agents")
-FAULTS = ("cut", "die", "pause", "500", "503")
+FAULTS = ("cut", "cut-text", "die", "pause", "500", "503")
 LIMIT_S = 240  # of one run of a program: agents back off for up to two minutes
 PAUSE_S = float(os.environ.get("PAUSE_S", "15"))
 SHARE_POINTS = 2.0  # by which the cached share may be less than with one engine
@@ -196,7 +196,7 @@ class Routed(Direct):
         self.base = self.balancer.url
 
     def handshakes(self):
-        return sum(r.metric('requests_invalid_total{reason="upgrade"}') for r in self.routers)
+        return sum(r.metrics().get('grapevine_requests_invalid_total{reason="upgrade"}', 0) for r in self.routers)
 
     def close(self):
         self.balancer.close()
@@ -217,8 +217,9 @@ def attempt(way_class, program, fault=None):
     way = way_class()
     try:
         if fault is not None:
-            kind = int(fault) if fault.isdigit() else fault
-            way.script.faults = [(kind, 1 if program.tools else 0)]
+            kind = int(fault) if fault.isdigit() else fault.split("-")[0]  # where it calls a tool, but for "cut-text"
+            turn = engines.CALLS if fault == "cut-text" else 1
+            way.script.faults = [(kind, turn if program.tools else 0)]
         run = Run(program, way.base)
         code, out, err = run.end()
         s = way.script

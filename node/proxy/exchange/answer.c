@@ -85,6 +85,8 @@ void exchange_error_say(const struct exchange *x, struct http_error *e, char out
     char when[24] = "later";
     if (x->retry_after_s > 0)
         (void)snprintf(when, sizeof when, "in %u s", x->retry_after_s);
+    if (e->message.len > EXCHANGE_WORDS - EXCHANGE_WORDS_ADDED)
+        e->message.len = EXCHANGE_WORDS - EXCHANGE_WORDS_ADDED;
     int n = snprintf(out, EXCHANGE_WORDS, "%.*s Provider returned error %u (%s): try again %s.",
                      SLICE_ARG(e->message), e->status, kind, when);
     CHECK(n > 0 && n < EXCHANGE_WORDS);

@@ -133,7 +133,8 @@ void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned
 void exchange_answer_upgrade(struct exchange *x);
 /* How clients of its path read errors. */
 enum http_error_form exchange_error_form(const struct exchange *x);
-enum { EXCHANGE_WORDS = 640 }; /* bytes: the longest message of ours, 512, and the words below */
+/* Bytes: the longest message, of 512, with what is added. */
+enum { EXCHANGE_WORDS = 640, EXCHANGE_WORDS_ADDED = 100 };
 /* What programs decide by, where the same request may be answered if it is sent again: a type, and
  * words behind the message, in `out`. Programs read the message alone (docs/agents.md). */
 void exchange_error_say(const struct exchange *x, struct http_error *error,
