@@ -194,6 +194,8 @@ bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, stru
     }
     area_advance(l, (double)now_ms);
     e->ran_at_first_byte = running_of(l);
+    l->streaming += !e->work.answer_whole;
+    e->streaming_at_first_byte = l->streaming;
     e->area_at_first_byte = l->decoding_area;
     e->prefilled_at_first_byte = l->prefilled_tokens;
     return true;
@@ -212,6 +214,7 @@ const struct node_booking_entry *node_bookings_close(struct node_bookings *p, st
     }
     CHECK(l->requests > 0 && l->context_tokens >= e->work.context_tokens);
     l->requests--;
+    l->streaming -= e->first_byte_seen && !e->work.answer_whole;
     l->context_tokens -= e->work.context_tokens;
     if (e->work.answer_whole)
         whole_end(l, e);
@@ -274,6 +277,7 @@ void node_bookings_check(const struct node_bookings *p, const struct node_load *
             if (!e->open || e->work.replica != k)
                 continue;
             sum.requests++;
+            sum.streaming += e->first_byte_seen && !e->work.answer_whole;
             sum.context_tokens += e->work.context_tokens;
             sum.prefill_tokens += e->prefilling ? e->work.prefill_tokens : 0;
             sum.decoding_tokens += e->prefilling ? 0 : e->work.context_tokens;
@@ -281,6 +285,7 @@ void node_bookings_check(const struct node_bookings *p, const struct node_load *
                 whole_begin(&sum, e);
         }
         CHECK(sum.requests == loads[k]->requests);
+        CHECK(sum.streaming == loads[k]->streaming);
         CHECK(sum.context_tokens == loads[k]->context_tokens);
         CHECK(sum.prefill_tokens == loads[k]->prefill_tokens);
         CHECK(sum.decoding_tokens == loads[k]->decoding_tokens);

@@ -51,6 +51,7 @@ struct node_load {
     double head_since_ms;
     double head_prefilled; /* prefilled_tokens then */
     bool head_timed;       /* no work of others was ahead that was partly done already */
+    uint32_t streaming;    /* own ones that have begun to answer, and stream */
     struct node_remote_load remote;
     /* Own ones whose answers are not streamed: how many, */
     uint64_t whole_requests;
@@ -107,6 +108,7 @@ struct node_booking_entry {
     bool rate_taught;      /* that one taught the rate already, before the answer told its tokens */
     double prefill_beside; /* tokens of others' prompts that were computed in that time */
     struct node_room_amount ran_at_first_byte; /* of all routers, itself included */
+    uint32_t streaming_at_first_byte;          /* own ones, itself included */
     double area_at_first_byte;                 /* the replica's integrals then */
     double prefilled_at_first_byte;
 };

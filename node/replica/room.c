@@ -13,13 +13,10 @@ static const unsigned samples_min = 3;
 /* Samples that are further apart are of whatever else made prompts wait. */
 static const double spread_max = 0.5;
 
-/* Of the time until the next one of what runs there ends, on average. */
-static const double wait_least = 0.5;
-
 bool node_room_waited(double took_s, double work_s, double step_s, double stays_s, double ran)
 {
     double next_end_s = stays_s / number_max(ran, 1);
-    return took_s > work_times * work_s + steps * step_s + wait_least * next_end_s;
+    return took_s > work_times * work_s + steps * step_s + next_end_s;
 }
 
 bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount)
@@ -54,8 +51,8 @@ static double median_of(const struct node_speed *s, unsigned count, double *spre
     return median;
 }
 
-/* How many run at once is a setting, so what ran once has room. Ends of others are heard of a little
- * late: half a request, or one of eight, may be too many. */
+/* How many run at once is a setting, so what ran once has room. An end is heard of a little late:
+ * half a request, or one of eight, may be too many. */
 static const double ran_over = 0.5, ran_over_share = 0.125;
 
 static bool is_disproved(double limit, double ran)
@@ -75,7 +72,7 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
         return (struct node_room_amount){0};
     if (tokens_spread < requests_spread)
         return (struct node_room_amount){.tokens = tokens};
-    if (is_disproved(requests, r->ran.requests))
+    if (is_disproved(requests, r->ran_surely))
         return (struct node_room_amount){0};
     return (struct node_room_amount){.requests = requests};
 }
@@ -83,19 +80,24 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
 bool node_room_may_be(const struct node_room *r, double limit, bool tokens, uint64_t now_ms)
 {
     return node_speed_fresh(&r->requests, now_ms) > 0 &&
-           (tokens || !is_disproved(limit, r->ran.requests));
+           (tokens || !is_disproved(limit, r->ran_surely));
 }
 
 bool node_room_told(struct node_room *r, double running, double waiting, double booked,
                     bool restarted)
 {
     if (restarted)
-        r->ran = (struct node_room_amount){0};
-    (void)node_room_ran(r, (struct node_room_amount){.requests = running});
+        r->ran_surely = 0;
+    node_room_streamed(r, running);
     bool none_waits = waiting == 0 && r->most.requests > 0 && booked > r->most.requests;
     if (none_waits)
         r->requests = r->tokens = (struct node_speed){0};
     return none_waits;
+}
+
+void node_room_streamed(struct node_room *r, double requests)
+{
+    r->ran_surely = number_max(r->ran_surely, requests);
 }
 
 bool node_room_ran(struct node_room *r, struct node_room_amount ran)

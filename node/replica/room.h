@@ -38,6 +38,7 @@ struct node_room {
     struct node_room_amount most;         /* that is believed to fit; 0: no limit is known */
     struct node_room_amount ran;          /* the most that was seen to run here, */
     struct node_room_amount ran_anywhere; /* and at any of its model; 0: too little was seen */
+    double ran_surely;                    /* requests: own streams, or by the engine's gauge */
     uint32_t ended;                       /* answers that came to their end */
 };
 
@@ -57,7 +58,9 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
  * here, and no more ran. */
 bool node_room_may_be(const struct node_room *r, double limit, bool tokens, uint64_t now_ms);
 
-/* So much was seen to run at once. Returns whether it is more than at any of its model before. */
+/* So many own streams ran at once. */
+void node_room_streamed(struct node_room *r, double requests);
+/* So much was seen to run at once, as far as is known of other routers'. Returns whether it is more than at any of its model before. */
 bool node_room_ran(struct node_room *r, struct node_room_amount ran);
 /* The engine's gauges, while `booked` requests are there; a gauge that it does not have is < 0. More
  * that run disprove a limit, and so does a reading by which none waits although more are there.

@@ -349,6 +349,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     learn_rate_early(r, replica, e, now_ms);
     if (!e->work.answer_whole && e->work.prompt_tokens > 0)
         r->fleet_stale |= node_room_ran(&replica->room, e->ran_at_first_byte);
+    node_room_streamed(&replica->room, e->streaming_at_first_byte);
     struct node_replica *process = node_router_process_at(r, e->work.replica);
     node_breaker_worked(process, now_ms);
     node_replica_answering(process, e->chosen_ms, now_ms);

@@ -32,7 +32,7 @@ static void short_wait_is_of_something_else(void **state)
 {
     (void)state;
     assert_false(node_room_waited(0.060, 0.002, 0.003, 0.8, 4));
-    assert_true(node_room_waited(0.160, 0.002, 0.003, 0.8, 4));
+    assert_true(node_room_waited(0.260, 0.002, 0.003, 0.8, 4));
     assert_false(node_room_waited(0.300, 0.002, 0.003, 0.8, 1));
 }
 
@@ -44,14 +44,14 @@ static void limit_below_what_ran_is_disproved(void **state)
     for (unsigned i = 0; i < 6; i++)
         node_room_add(&room, amount(2, 9000 + 5000 * i), NOW_MS);
     assert_true(node_room_own(&room, NOW_MS).requests == 2);
-    (void)node_room_ran(&room, amount(3, 9000));
+    node_room_streamed(&room, 3);
     assert_true(node_room_own(&room, NOW_MS).requests == 0);
 
     /* One more of sixteen is an end that was heard of late. */
     room = (struct node_room){0};
     for (unsigned i = 0; i < 6; i++)
         node_room_add(&room, amount(16, 90000 + 50000 * i), NOW_MS);
-    (void)node_room_ran(&room, amount(17, 90000));
+    node_room_streamed(&room, 17);
     assert_true(node_room_own(&room, NOW_MS).requests == 16);
 }
 
