@@ -39,7 +39,7 @@ class Fields(Case):
 
     def test_hop_by_hop_fields_stop_here(self):
         _, asked = self.ask([("Connection", "keep-alive, X-Mine, te"), ("Keep-Alive", "timeout=5"),
-                             ("X-Mine", "secret"), ("TE", "trailers"), ("Upgrade", "websocket"),
+                             ("X-Mine", "secret"), ("TE", "trailers"), ("Upgrade", "h2c"),
                              ("Proxy-Authorization", "Basic x"), ("Proxy-Connection", "close"),
                              ("X-Yours", "stays")])
         for name in ("connection", "keep-alive", "x-mine", "te", "upgrade", "proxy-authorization",
