@@ -162,7 +162,9 @@ const char *http_engine_field_suspect(const struct body *body)
     for (const struct segment *s = body->first; s != NULL; s = s->next) {
         size_t n = s->len < SEAM ? s->len : SEAM;
         memcpy(seam + held, s->data, n);
-        if (seen < SEAM && is_wide_object(slice_of(seam, held + n)))
+        struct slice begun = slice_of(seam, held + n);
+        bool is_object = s->next != NULL || memchr(s->data, '{', s->len) != NULL;
+        if (seen < SEAM && is_object && is_wide_object(begun))
             return hidden;
         seen += s->len;
         const char *found = suspect_in(slice_of(seam, held + n));

@@ -193,7 +193,8 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
     copy(r->policy, sizeof r->policy, m, "policy");
     copy(r->address, sizeof r->address, m, "address");
     (void)snprintf(r->state, sizeof r->state, "%s", show_member_state(m));
-    copy(r->tcp_filtered, sizeof r->tcp_filtered, m, "tcp_filtered");
+    if (json_is_string(json_object_get(m, "tcp_filtered")))
+        copy(r->tcp_filtered, sizeof r->tcp_filtered, m, "tcp_filtered");
     r->lag_ms = fields_number(m, "lag_ms");
     const char *admin = fields_text(m, "admin");
     bool lives = fields_equal(m, "state", "alive") && strchr(admin, ':') != NULL;

@@ -381,13 +381,18 @@ class Counted(Case):
         self.assertEqual(invalid("path"), 1)
 
     def test_connections_too_many_are_no_requests(self):
-        r = self.router([self.engine()], "--connections-max", "2")
+        e, go = self.engine(), threading.Event()
+        self.addCleanup(go.set)
+        e.handler = lambda asked: (asked.read_body(), go.wait(20))
+        r = self.router([e], "--connections-max", "2")
         wait_for(lambda: r.metric("connections_open") == 1, "alone")
         admins = [self.client(r.admin_port) for _ in range(3)]  # these do not count
         held = [self.client(r) for _ in range(2)]
         for c in held:
-            c.send("GET /health HTTP/1.1\r\n")
+            c.send(request("POST", "/v1/completions", b'{"model":"m","prompt":"x"}'))
         wait_for(lambda: r.metric("connections_open") == 6, "both, and this one")
+        for _ in held:
+            e.wait_request()
         before = r.metrics()
         self.assertEqual(self.client(r).read().status, 503)
         after = r.metrics()

@@ -142,9 +142,10 @@ enum { ADDRESS_SLOTS = 256 };
 /* The search for one that is to go. */
 struct eviction {
     unsigned count[ADDRESS_SLOTS], most; /* of each address */
-    uint64_t still_ms;                   /* what stands so for less stays */
-    struct client *least;                /* NULL: none yet */
-    double pace;                         /* its own */
+    bool crowd;
+    uint64_t still_ms;    /* without a crowd what stands so for less stays */
+    struct client *least; /* NULL: none yet */
+    double pace;          /* its own */
 };
 
 /* Of IPv6 a client has a whole /64 (node/proxy/limit/peers.h). */
@@ -192,11 +193,11 @@ static const struct evictable {
     enum proxy_limit list;
     size_t offset; /* of its deadline in struct client */
     bool (*progress)(const struct client *c, struct progress *out); /* false: it stays */
-    uint64_t still_ms, crowd_ms; /* that it has; the same in a crowd */
+    uint64_t still_ms;                                              /* that it has */
 } evictables[] = {
-    {PROXY_CLIENT_HEAD, offsetof(struct client, deadline), head_progress, PROXY_EVICT_IDLE_MS, 0},
+    {PROXY_CLIENT_HEAD, offsetof(struct client, deadline), head_progress, PROXY_EVICT_IDLE_MS},
     {PROXY_CLIENT_BODY_TOTAL, offsetof(struct client, upload.total), body_progress,
-     PROXY_EVICT_SILENT_MS, PROXY_EVICT_IDLE_MS},
+     PROXY_EVICT_SILENT_MS},
 };
 
 /* Calls `each` of the oldest in the list. Returns how many. */
@@ -226,22 +227,24 @@ static void count_one(struct eviction *e, struct client *c, const struct progres
 
 static void weigh_one(struct eviction *e, struct client *c, const struct progress *progress)
 {
-    if (progress->still_ms < e->still_ms || e->count[slot_of(c)] != e->most ||
-        (e->least != NULL && progress->pace >= e->pace))
+    double pace = e->crowd ? -(double)progress->still_ms : progress->pace;
+    if ((!e->crowd && progress->still_ms < e->still_ms) || e->count[slot_of(c)] != e->most ||
+        (e->least != NULL && pace >= e->pace))
         return;
     e->least = c;
-    e->pace = progress->pace;
+    e->pace = pace;
 }
 
-/* A crowd: an eighth of all connections, or an address that has more of them than the newcomer's. */
+/* A crowd: heads on an eighth of all connections, or an address that has more of them than the
+ * newcomer's. Of a crowd the one goes that stands still the longest. */
 static struct client *least_far(struct proxy *p, const struct evictable *of,
                                 const struct client *newcomer)
 {
     struct eviction e = {.most = 0};
     unsigned all = evictables_each(p, of, count_one, &e);
-    bool many = of->crowd_ms == 0 && all >= p->config.options->connections_max / 8;
-    bool more = e.count[slot_of(newcomer)] + 1 < e.most;
-    e.still_ms = many || more ? of->crowd_ms : of->still_ms;
+    bool many = of->list == PROXY_CLIENT_HEAD && all >= p->config.options->connections_max / 8;
+    e.crowd = many || e.count[slot_of(newcomer)] + 1 < e.most;
+    e.still_ms = of->still_ms;
     (void)evictables_each(p, of, weigh_one, &e);
     return e.least;
 }

@@ -32,7 +32,7 @@ static void short_wait_is_of_something_else(void **state)
 {
     (void)state;
     assert_false(node_room_waited(0.060, 0.002, 0.003, 0.8, 4));
-    assert_true(node_room_waited(0.260, 0.002, 0.003, 0.8, 4));
+    assert_true(node_room_waited(0.160, 0.002, 0.003, 0.8, 4));
     assert_false(node_room_waited(0.300, 0.002, 0.003, 0.8, 1));
 }
 

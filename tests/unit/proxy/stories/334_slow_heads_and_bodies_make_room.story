@@ -24,14 +24,14 @@ G posts /v1/completions {"model":"m","prompt":"g"}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
 H connects
-    close C
+    close A
 H posts /v1/completions {"model":"m","prompt":"h"}
     connect 1b
     book H at 1
 1b accepts
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"h\"}"
 I connects
-    close A
+    close C
 I posts /v1/completions {"model":"m","prompt":"i"}
     connect 1c
     book I at 1
