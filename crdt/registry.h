@@ -158,11 +158,11 @@ struct crdt_registry_row {
     uint64_t told_by;   /* the router whose delta had it; 0: another way; not sent */
 };
 
-/* Joins a row, a new one included. Returns its slot; ERR_AGAIN: it waits for one. ERR_SYNTAX: its
- * name is none; ERR_RANGE: that is empty or too long, or a clock that is far ahead named it; ERR_STALE: below the floor;
- * ERR_FULL: no room even to wait. Rows that are refused are counted. `news` says whether it
- * inflated the registry. A collision of rkeys may raise another row too, and where names are at
- * their limit a greater one has to wait again. */
+/* Joins a row, a new one included. Returns its slot; ERR_AGAIN: it waits for one. ERR_SYNTAX:
+ * its name is none; ERR_RANGE: that is empty or too long, or a clock that is far ahead named it;
+ * ERR_STALE: below the floor; ERR_FULL: no room even to wait. Rows that are refused are counted.
+ * `news` says whether it inflated the registry. A collision of rkeys may raise another row too,
+ * and where names are at their limit a greater one has to wait again. */
 MUST_USE int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *row,
                                 bool *news);
 /* The row of the name, made if it is new, with the errors of a join. `ours`: from now on this

@@ -23,7 +23,8 @@ struct entry {
     }
 
 static const struct entry members[] = {
-    /* vLLM, the protocol module of each API: hosts, ports, engine and block ids of a KV connector */
+    /* vLLM, the protocol module of each API: hosts, ports, engine and block ids of a KV
+     * connector */
     NAME("kv_transfer_params"),
     /* vLLM, the same for the encoder's cache */
     NAME("ec_transfer_params"),

@@ -180,7 +180,7 @@ static bool wants(const struct node_replication *n)
     return !n->ready || n->snapshot_of != 0 || n->lacks_snapshot;
 }
 
-/* Better ready with what datagrams bring than never. The members are told one by one. */
+/* Better ready with what datagrams bring than never. The members are reported one by one. */
 static void become_ready_unreached(struct node_replication *n, uint64_t now_us)
 {
     uint64_t unreached_us = n->unreached_us;

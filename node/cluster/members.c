@@ -12,8 +12,8 @@
 enum {
     ALONE_SAID_US = 3000000,
     REFUSED_SAID_US = 60000000, /* it asks again twice a minute */
-    /* A member of which datagrams come takes no call: a few tries in a row, as long as a router that
-     * is busy or has just started may need. */
+    /* A member of which datagrams come takes no call: a few tries in a row, as long as a router
+     * that is busy or has just started may need. */
     FILTERED_CALLS = 3,
     FILTERED_US = 3000000,
     SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */

@@ -225,8 +225,8 @@ static bool rooms_agree(const struct node_vote *sorted, unsigned count, double m
     return fabs(sorted[count / 4].value - sorted[count * 3 / 4].value) <= rooms_alike * median;
 }
 
-/* The upper median of those that have seen a limit, for those at which something waited: of requests
- * or of tokens, whichever more of them have seen. */
+/* The upper median of those that have seen a limit, for those at which something waited: of
+ * requests or of tokens, whichever more of them have seen. */
 static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_t fleet,
                           struct node_vote *votes, uint64_t now_ms)
 {

@@ -6,7 +6,8 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* A router's name may stand before the rank (node/replica/local.h). All of it where there is no @. */
+/* A router's name may stand before the rank (node/replica/local.h). All of it where there is no
+ * @. */
 static struct slice before_last_at(struct slice name)
 {
     for (size_t at = name.len; at > 0; at--)

@@ -9,14 +9,14 @@
  *
  * Engines limit either. The one that is the limit is the same each time, so it is the one whose
  * samples are less apart; the value is their median. Samples fade (node/replica/learn.h), so a
- * stall is no limit for long. The most that run is a setting of all engines of a model: a replica at
- * which something waited is believed to be like the others (fleet.h). Contexts are counted as they are
- * booked: prefixes that several share do no harm. What the prompt that waited had in the cache
- * already is left out.
+ * stall is no limit for long. The most that run is a setting of all engines of a model: a replica
+ * at which something waited is believed to be like the others (fleet.h). Contexts are counted as
+ * they are booked: prefixes that several share do no harm. What the prompt that waited had in the
+ * cache already is left out.
  *
- * First tokens are late for other reasons, too (tokenizers, a busy host): a wait for room lasts about
- * as long as until something ends, and what ran at once at any time disproves a limit below it, and
- * so does the engine's own gauge.
+ * First tokens are late for other reasons, too (tokenizers, a busy host): a wait for room lasts
+ * about as long as until something ends, and what ran at once at any time disproves a limit below
+ * it, and so does the engine's own gauge.
  *
  * A limit shows only once prompts wait. Until then what was never seen to run at once may not: the
  * cost is reckoned as if the most that did were the limit. */
@@ -60,11 +60,12 @@ bool node_room_may_be(const struct node_room *r, double limit, bool tokens, uint
 
 /* So many own streams ran at once. */
 void node_room_streamed(struct node_room *r, double requests);
-/* So much was seen to run at once, as far as is known of other routers'. Returns whether it is more than at any of its model before. */
+/* So much was seen to run at once, as far as is known of other routers'. Returns whether it is more
+ * than at any of its model before. */
 bool node_room_ran(struct node_room *r, struct node_room_amount ran);
-/* The engine's gauges, while `booked` requests are there; a gauge that it does not have is < 0. More
- * that run disprove a limit, and so does a reading by which none waits although more are there.
- * Returns whether the limit is to be reckoned anew. */
+/* The engine's gauges, while `booked` requests are there; a gauge that it does not have is < 0.
+ * More that run disprove a limit, and so does a reading by which none waits although more are
+ * there. Returns whether the limit is to be reckoned anew. */
 bool node_room_told(struct node_room *r, double running, double waiting, double booked,
                     bool restarted);
 /* Seconds that are put on `more` beside `booked`, for what goes beyond the most that ever ran;

@@ -1,6 +1,6 @@
 /* Routers that were met on other machines. While all are on the loopback of one machine they share
- * what is there as any other replica. Once one was met elsewhere that is over, for good: replicas of
- * the loopback or a link get the name of their router (local.c). */
+ * what is there as any other replica. Once one was met elsewhere that is over, for good: replicas
+ * of the loopback or a link get the name of their router (local.c). */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/cluster/replication.h"

@@ -103,12 +103,28 @@ static uint64_t retries(const struct proxy_stats *t)
     return sum;
 }
 
+struct shown {
+    const char *name;
+    uint64_t value;
+};
+
+/* Those that are not 0. */
+static void write_shown(struct buf *out, const struct shown *shown, size_t count)
+{
+    const char *before = "";
+    for (size_t i = 0; i < count; i++) {
+        if (shown[i].value == 0)
+            continue;
+        CHECK(buf_printf(out, "%s%s %llu", before, shown[i].name,
+                         (unsigned long long)shown[i].value) == 0);
+        before = ", ";
+    }
+    CHECK(buf_append_cstr(out, before[0] == '\0' ? "none\n" : "\n") == 0);
+}
+
 void proxy_trace_counters(struct buf *out, const struct proxy_stats *t)
 {
-    const struct {
-        const char *name;
-        uint64_t value;
-    } shown[] = {
+    const struct shown shown[] = {
         {"requests", t->requests},
         {"retries", retries(t)},
         {"1xx", t->responses[1]},
@@ -167,13 +183,5 @@ void proxy_trace_counters(struct buf *out, const struct proxy_stats *t)
         {"backpressure", t->backpressure},
         {"decode waits", t->unpack_waits},
     };
-    const char *before = "";
-    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
-        if (shown[i].value == 0)
-            continue;
-        CHECK(buf_printf(out, "%s%s %llu", before, shown[i].name,
-                         (unsigned long long)shown[i].value) == 0);
-        before = ", ";
-    }
-    CHECK(buf_append_cstr(out, before[0] == '\0' ? "none\n" : "\n") == 0);
+    write_shown(out, shown, ARRAY_LEN(shown));
 }

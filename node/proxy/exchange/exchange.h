@@ -254,8 +254,8 @@ static inline void exchange_wait(struct exchange *x, void (*forget)(void *contex
     x->forget_context = context;
 }
 
-/* The session key, for policies that want it: of the first of the configured headers that is there, or
- * given; else of the body, once it has been read. */
+/* The session key, for policies that want it: of the first of the configured headers that is
+ * there, or given; else of the body, once it has been read. */
 void exchange_read_session(struct exchange *x, const struct http_head *head);
 void exchange_session_from_body(struct exchange *x);
 void exchange_session_set(struct exchange *x, struct slice value);

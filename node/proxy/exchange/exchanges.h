@@ -16,8 +16,8 @@ enum {
                                      (--watchdog-timeout) end one that takes longer by themselves */
     PROXY_LOOK_MS = 1000,              /* between two looks whether a byte may still come */
     PROXY_LISTS_MS = 1000,             /* a wait for lists, before a model is unknown */
-    /* Of a request that steers an engine, and goes to all: weights of hundreds of GB are loaded from
-     * a disk in minutes; of its body each replica gets a copy. */
+    /* Of a request that steers an engine, and goes to all: weights of hundreds of GB are loaded
+     * from a disk in minutes; of its body each replica gets a copy. */
     PROXY_CONTROL_MS = 600000,
     PROXY_CONTROL_BODY_BYTES_MAX = 64 * 1024,
     SUSPECT_STUCK_KEYS = 8, /* kinds of requests that are looked at once, of those that wait */

@@ -26,12 +26,12 @@ void slow_follow(struct client *c, size_t bytes);
  * who sends next. Three quarters full, one that is really slow; all but full, any that is not
  * brand-new. */
 void slow_make_room(const struct client *newcomer);
-/* There is no room for a newcomer: of the heads that are not whole, else of such bodies, the one goes
- * that has come least far for its age, of the address that has most of them. A head has
+/* There is no room for a newcomer: of the heads that are not whole, else of such bodies, the one
+ * goes that has come least far for its age, of the address that has most of them. A head has
  * PROXY_EVICT_IDLE_MS, and a body stays of which something came within PROXY_EVICT_SILENT_MS and
- * that comes at client-body-rate-min. Of a crowd, of heads on an eighth of all connections or of an
- * address that has more of them than the newcomer's, the one goes that stands still the longest.
- * False: there is none to go. */
+ * that comes at client-body-rate-min. Of a crowd, of heads on an eighth of all connections or of
+ * an address that has more of them than the newcomer's, the one goes that stands still the
+ * longest. False: there is none to go. */
 bool slow_evict(const struct client *newcomer);
 /* Nobody ran for so long: no upload is slow for that. */
 void slow_shift(struct proxy *p, uint64_t by_ms);

@@ -11,8 +11,8 @@
  * reached has 502, one that took too long 504.
  *
  * A replica that confirms that its cache is empty (2xx, and not "success":false) is believed: what
- * is known of its cache is forgotten by all routers, as after a restart. If the client leaves, those
- * that were not asked yet are not, and what the others say is not heard.
+ * is known of its cache is forgotten by all routers, as after a restart. If the client leaves,
+ * those that were not asked yet are not, and what the others say is not heard.
  */
 #ifndef NODE_PROXY_OWN_CONTROL_H
 #define NODE_PROXY_OWN_CONTROL_H

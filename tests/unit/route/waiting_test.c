@@ -228,7 +228,7 @@ static void what_changes_while_it_waits_counts(void **state)
     end(r);
 }
 
-/* So many older names that none of this router's could even wait. They were told by one that lied:
+/* So many older names that none of this router's could even wait. They came from one that lied:
  * what is configured keeps its place, and they go when nobody names them. */
 static void names_that_others_tell_take_no_place_of_what_is_configured(void **state)
 {

@@ -177,9 +177,10 @@ static void test_error_lines(void **state)
         {"--session-header", "a b\n",
          "bad setting session-header = \"a b\\x0a\" (flag --session-header): want names of "
          "headers, such as x-session-id, separated by commas; 16 at most"},
-        {"--session-header", "a,,b", "bad setting session-header = \"a,,b\" (flag --session-header): "
-                                     "want names of headers, such as x-session-id, separated by "
-                                     "commas; 16 at most"},
+        {"--session-header", "a,,b",
+         "bad setting session-header = \"a,,b\" (flag --session-header): "
+         "want names of headers, such as x-session-id, separated by "
+         "commas; 16 at most"},
         {"--replica", "https://a:0",
          "bad setting replica = \"https://a:0\" (flag --replica): want a URL such as "
          "http://10.0.0.1:8000, its port from 1 to 65535"},
