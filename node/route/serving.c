@@ -89,10 +89,15 @@ static void named_elsewhere_remove(const struct node_router *r, const struct nod
                 !node_models_any_on_demand(r->models);
     if (r->sources == NULL || sure)
         return;
-    surely_find(r, request->model, &surely);
+    bool found = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].absent || r->replicas[k].engine != NODE_ENGINE_SGLANG ||
-            !node_replica_set_has(out, k) || node_replica_set_has(&surely, k))
+        if (r->replicas[k].engine != NODE_ENGINE_SGLANG || r->replicas[k].absent ||
+            !node_replica_set_has(out, k))
+            continue;
+        if (!found) /* few fleets have such an engine */
+            surely_find(r, request->model, &surely);
+        found = true;
+        if (node_replica_set_has(&surely, k))
             continue;
         node_replica_set_remove(&left, k);
         any = true;
