@@ -19,8 +19,8 @@
  *
  * The name of a cluster keeps clusters with one key file apart: it is hashed into the derived key
  * and into the second half of its id. The first half is the key's alone, so a hello of another
- * cluster of the same file is known from one of another file (once in 65,536 they are mixed up). The
- * empty name changes nothing.
+ * cluster of the same file is known from one of another file (once in 65,536 they are mixed up).
+ * The empty name changes nothing.
  */
 #ifndef GOSSIP_KEYRING_H
 #define GOSSIP_KEYRING_H

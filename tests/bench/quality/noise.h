@@ -1,5 +1,5 @@
-/* Turns of agents at engines in which nothing waits, and whose first tokens are late by chance: none
- * is to leave its cache. */
+/* Turns of agents at engines in which nothing waits, and whose first tokens are late by chance:
+ * none is to leave its cache. */
 #ifndef TESTS_BENCH_QUALITY_NOISE_H
 #define TESTS_BENCH_QUALITY_NOISE_H
 
