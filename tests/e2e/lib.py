@@ -372,6 +372,7 @@ class Router(Process):
                 raise
 
     def events(self, name=None):
+        time.sleep(0.02)  # the router's log has a thread: lines come a moment after what they tell of
         out = []
         for line in list(self.lines):
             try:

@@ -171,7 +171,7 @@ class One(Case):
         self.assertEqual(e.requests, [])
         self.assertEqual(self.client(r).ask("POST", "/flush_cache", b"", bearer(secret["ops"])).status, 200)
         self.assertEqual(e.requests[-1].get("authorization"), "Bearer sk-engines")
-        self.assertEqual(r.events("engine_control")[-1]["key"], "ops")
+        self.assertEqual(r.wait_event("engine_control")["key"], "ops")
 
 class Fields(Case):
     """Each reached the engine as the client wrote it: it connects to whom they name."""

@@ -208,8 +208,9 @@ def story_dns(hub, folder):
         if r is not world.routers[-1]:
             r.router.kill()
             r.router.wait()
-    if not world.asked(world.routers[-1]) or not dns.asked:
-        raise SystemExit("the last one was not asked")
+    wait_for(lambda: world.asked(world.routers[-1]), "the last one is asked")  # its log says so a moment later
+    if not dns.asked:
+        raise SystemExit("the name was not asked for")
     dns.records[name]["A"] = [world.routers[-1].address]
     if world.ask(name + ":8080") is not None:
         raise SystemExit("the record that is left")
