@@ -97,6 +97,14 @@ static bool went_on(const struct service_ask *a, const struct service_attempt *f
     return found;
 }
 
+/* Behind what an engine said the router puts words that programs know (ADR 0064). */
+static struct slice without_ending(struct slice message)
+{
+    static const struct slice ending = SLICE(" Provider returned error ");
+    const char *at = memmem(message.at, message.len, ending.at, ending.len);
+    return at != NULL ? slice_of(message.at, (size_t)(at - message.at)) : message;
+}
+
 /* The router repeats what an engine said: as an event, or in a body that was cut. */
 static bool said_so(const struct service_ask *a, const struct service_attempt *t)
 {
@@ -106,7 +114,7 @@ static bool said_so(const struct service_ask *a, const struct service_attempt *t
     const char *found = memmem(a->body.at, a->body.len, key, sizeof key - 1);
     size_t at = (size_t)(found - a->body.at) + sizeof key - 1;
     struct slice rest = slice_skip(buf_slice(&a->body), at);
-    struct slice message = slice_cut(&rest, '"');
+    struct slice message = without_ending(slice_cut(&rest, '"'));
     struct buf body = {0};
     unsigned status = 0;
     (void)service_sent(t, &status, &body);
