@@ -389,7 +389,8 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
 /* Whether another replica that is up and not avoided, and not in `excluded`, serves the request. */
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
                            const uint64_t *excluded, unsigned replica, uint64_t now_ms);
-/* The same, but it may be in a back-off, as long as it is up. */
+/* The same, but it may be in a back-off or warm up, as long as it is up, or has no place yet for
+ * one more request of this router. */
 bool node_router_has_any_other(struct node_router *r, const struct node_request *request,
                                const uint64_t *excluded, unsigned replica, uint64_t now_ms);
 

@@ -319,6 +319,28 @@ static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
     alone_destroy(r);
 }
 
+/* A peer that has no place now will have one, and one that warms up takes one more. */
+static void a_likely_rejection_waits_for_its_peer(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 2);
+    struct node_decision under_way[NODE_WARM_REQUESTS];
+    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_request request = request_of(prompt(7, 2000));
+    has_others(r, true, true);
+    node_router_replica_full(r, 1, true);
+    has_others(r, false, true);
+    node_router_replica_full(r, 1, false);
+    for (unsigned i = 0; i < NODE_WARM_REQUESTS; i++)
+        assert_int_equal(node_router_choose(r, &request, without, START_MS, &under_way[i]), ERR_OK);
+    has_others(r, true, true);
+    r->replicas[1].back_ms = START_MS;
+    has_others(r, false, true);
+    for (unsigned i = 0; i < NODE_WARM_REQUESTS; i++)
+        node_router_finish(r, under_way[i].booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +348,7 @@ int main(void)
         cmocka_unit_test(at_most_half_are_avoided),
         cmocka_unit_test(one_that_accepts_is_asked),
         cmocka_unit_test(a_back_off_is_no_matter_where_it_is_likely),
+        cmocka_unit_test(a_likely_rejection_waits_for_its_peer),
         cmocka_unit_test(where_all_reject_half_are_used),
         cmocka_unit_test(half_of_each_model),
         cmocka_unit_test(where_it_is_the_only_one_it_is_used),
