@@ -60,6 +60,15 @@ static inline void node_replica_set_remove(struct node_replica_set *s, unsigned 
     s->words[replica / 64] &= ~(UINT64_C(1) << (replica % 64));
 }
 
+/* The first of them from `from` on; `count`: there is none below that. */
+static inline unsigned node_replica_set_next(const struct node_replica_set *s, unsigned from,
+                                             unsigned count)
+{
+    while (from < count && !node_replica_set_has(s, from))
+        from++;
+    return from;
+}
+
 struct node_model {
     struct node_replica_set serving;
     struct node_tokens tokens;                 /* of prompts, by what they are made of */

@@ -13,9 +13,9 @@
  *
  * A rejection is tried elsewhere where own is 5 % or more (node_reject_is_worth()), at a peer that
  * is well; where it is as much as of one that was caught, a peer in a back-off will do, as after
- * other failures (node_reject_is_likely()). Of a replica of
- * which nothing is known, and of a status that mostly depends on the replica, more is feared, as
- * long as trying elsewhere pays: where all reject alike it soon does not.
+ * other failures (node_reject_is_likely()). Of a replica of which nothing is known, and of a status
+ * that mostly depends on the replica, more is feared, as long as trying elsewhere pays: where all
+ * reject alike it soon does not.
  *
  * A contradiction holds one *kind* of request against the replica (API, with tools or media, or
  * streamed), and those that ask for more of the same API: one without a tool parser serves all that

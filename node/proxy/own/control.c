@@ -7,6 +7,7 @@
 #include "base/json_write.h"
 #include "http/path.h"
 #include "node/proxy/engine/fetch.h"
+#include "node/replica/model.h"
 #include "node/settings/options.h"
 
 struct control_ask;
@@ -29,7 +30,7 @@ struct control_ask {
     struct buf lines, body;
     struct buf rows; /* JSON, so far */
     bool resets;     /* 2xx means that the cache is empty */
-    uint64_t todo[NODE_REPLICAS_MAX / 64];
+    struct node_replica_set todo;
     unsigned next, open;   /* none below it is to do; under way */
     unsigned count, good;  /* rows, and those with 2xx */
     unsigned status;       /* the highest of the others */
@@ -216,10 +217,8 @@ static void go_on(struct control_ask *ask)
     for (unsigned i = 0; i < CONTROL_AT_ONCE; i++) {
         if (ask->asked[i].ask != NULL)
             continue;
-        while (ask->next < ask->proxy->engines.pool_count &&
-               (ask->todo[ask->next / 64] >> (ask->next % 64) & 1) == 0)
-            ask->next++;
-        if (ask->next >= ask->proxy->engines.pool_count)
+        ask->next = node_replica_set_next(&ask->todo, ask->next, ask->proxy->engines.pool_count);
+        if (ask->next == ask->proxy->engines.pool_count)
             break;
         begin(ask, &ask->asked[i], ask->next++);
     }
@@ -251,7 +250,7 @@ static unsigned find(struct control_ask *ask, const struct control_whom *whom)
     for (unsigned i = 0; i < ask->proxy->engines.pool_count; i++) {
         if (!is_meant(ask->proxy, i, whom))
             continue;
-        ask->todo[i / 64] |= UINT64_C(1) << (i % 64);
+        node_replica_set_add(&ask->todo, i);
         found++;
     }
     return found;

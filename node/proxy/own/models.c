@@ -7,6 +7,7 @@
 #include "node/proxy/engine/fetch.h"
 #include "node/proxy/engine/model_list.h"
 #include "node/proxy/engine/prober.h"
+#include "node/replica/model.h"
 
 /* What replicas told the router. */
 static int merge_told(const struct proxy *p, struct model_merge *m)
@@ -136,7 +137,7 @@ struct model_ask {
     struct exchange *x;
     struct proxy *proxy;
     struct buf lines; /* the client's authorization, as header lines */
-    uint64_t todo[NODE_REPLICAS_MAX / 64];
+    struct node_replica_set todo;
     unsigned next;     /* none below it is to do */
     unsigned open;     /* questions under way */
     unsigned answered; /* lists that came */
@@ -245,10 +246,8 @@ static void go_on(struct model_ask *ask)
     for (unsigned i = 0; i < MODELS_AT_ONCE; i++) {
         if (ask->asked[i].ask != NULL)
             continue;
-        while (ask->next < ask->proxy->engines.pool_count &&
-               (ask->todo[ask->next / 64] >> (ask->next % 64) & 1) == 0)
-            ask->next++;
-        if (ask->next >= ask->proxy->engines.pool_count)
+        ask->next = node_replica_set_next(&ask->todo, ask->next, ask->proxy->engines.pool_count);
+        if (ask->next == ask->proxy->engines.pool_count)
             break;
         begin(ask, &ask->asked[i], ask->next++);
     }
@@ -284,7 +283,7 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
     model_merge_begin(&ask->merge, &p->config.secret, wanted);
     for (unsigned i = 0; i < p->engines.pool_count; i++) {
         if (wants_asking(p, i))
-            ask->todo[i / 64] |= UINT64_C(1) << (i % 64);
+            node_replica_set_add(&ask->todo, i);
     }
     int err = pass_line(&ask->lines, head, "authorization");
     if (err == 0)
