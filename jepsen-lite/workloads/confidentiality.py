@@ -28,7 +28,8 @@ GAP_S = 0.002          # between two packets: more at once are not even opened
 HELLO, WELCOME = 1, 2  # the first byte of what begins a session, and of its answer
 AT_ONCE_S = 0.05
 TEXT = (b"http://", b"/v1/chat", b"messages", b"x-grapevine", b"prompt", b"replica", b"10.77.")
-REFUSALS = ("refused_key", "hellos_held", "refused_replay", "refused_malformed")
+# An altered hello may name this key and another cluster.
+REFUSALS = ("refused_key", "hellos_held", "other_cluster", "refused_replay", "refused_malformed")
 
 
 def altered(data, rng):
