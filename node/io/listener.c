@@ -99,16 +99,24 @@ static bool accept_one(struct listener *l)
     return true;
 }
 
+static void accept_some(uv_check_t *check)
+{
+    struct listener *l = CONTAINER_OF(check, struct listener, check);
+    (void)uv_check_stop(check);
+    for (unsigned i = 0; l->fd >= 0 && i < ACCEPTS_MAX && accept_one(l);)
+        i++;
+}
+
+/* They come in when all that waits in this turn of the loop was read. After a standstill a
+ * connection whose request waits would pass for idle, and make room for them. */
 static void on_connections(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct listener *l = CONTAINER_OF(poll, struct listener, poll);
-    if (status < 0) {
+    if (status < 0)
         pause_accepting(l, uv_strerror(status));
-        return;
-    }
-    for (unsigned i = 0; i < ACCEPTS_MAX && accept_one(l);)
-        i++;
+    else
+        CHECK(uv_check_start(&l->check, accept_some) == 0);
 }
 
 void listener_tick(struct listener *l, uint64_t now_ms)
@@ -156,6 +164,7 @@ void listener_close(struct listener *l)
     if (l->fd < 0 || l->shell == NULL)
         return;
     uv_close((uv_handle_t *)&l->poll, NULL);
+    uv_close((uv_handle_t *)&l->check, NULL);
     (void)close(l->fd);
     l->fd = -1;
 }
@@ -203,6 +212,7 @@ static int open_at(struct listener *l)
         (void)close(fd);
         return err;
     }
+    CHECK(uv_check_init(l->shell->loop, &l->check) == 0);
     l->fd = fd;
     tcp_watch_clients(fd, l->shell->options->client_write_timeout_ms);
     resume(l);

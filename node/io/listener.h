@@ -15,6 +15,7 @@ struct shell;
 
 struct listener {
     uv_poll_t poll;
+    uv_check_t check; /* after the reads of a turn of the loop */
     struct shell *shell;
     enum proxy_port port;
     int fd;                    /* -1: closed */

@@ -208,6 +208,21 @@ class Limits(Case):
         self.assertEqual(r.metric("connections_evicted_total"), 1)
         self.assertEqual(r.metric("connections_refused_total"), 0)
 
+    def test_a_request_that_waits_through_a_standstill_is_read_before_more_come_in(self):
+        r = self.router([self.e], "--other-paths", "pass", "--connections-max", "1", wait_up=False)
+        wait_for(lambda: r.events("replica_up"), "the replica")
+        early = self.client(r)
+        wait_for(lambda: r.metric("connections_open") == 2, "the early one")  # and the one of this look
+        r.signal(signal.SIGSTOP)
+        try:
+            wait_for(lambda: os.waitid(os.P_PID, r.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")
+            self.client(r)
+            early.send(request("GET", "/a"))
+            time.sleep(0.3)  # as long as makes an idle one go
+        finally:
+            r.signal(signal.SIGCONT)
+        self.assertEqual(early.read().status, 200)
+
     def test_slow_heads_and_slow_bodies_make_room(self):
         """Strangers hold more connections than may be open, each with half a head or half a body, and come again when
         they are closed, from one address and from several. A bystander is served all the same."""
