@@ -75,15 +75,18 @@ static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit lim
     return rests ? d : NULL;
 }
 
-/* False: there is none to go. */
+/* A client far away is idle for more than a trip before its first byte: a crowd goes before it.
+ * False: there is none to go. */
 static bool evict(const struct client *newcomer)
 {
     struct proxy *p = newcomer->proxy;
+    if (slow_evict(newcomer, true))
+        return true;
     struct deadline *d = longest_idle(p, PROXY_CLIENT_IDLE);
     if (d == NULL)
         d = deadline_first(&p->limit[PROXY_CLIENT_LINGER]);
     if (d == NULL)
-        return slow_evict(newcomer);
+        return slow_evict(newcomer, false);
     struct client *c = CONTAINER_OF(d, struct client, deadline);
     CHECK(c->standing == CLIENT_IN && c->exchange == NULL);
     p->stats.connections_evicted++;

@@ -137,13 +137,14 @@ void slow_make_room(const struct client *newcomer)
 /* --- where connections are scarce
  * ------------------------------------------------------------------ */
 
-enum { ADDRESS_SLOTS = 256 };
+enum { ADDRESS_SLOTS = 256, CROWD_SHARE = 8 };
 
 /* The search for one that is to go. */
 struct eviction {
-    unsigned count[ADDRESS_SLOTS], most; /* of each address */
+    uint64_t counts_ms;                       /* what stands so for less does not count */
+    unsigned all, count[ADDRESS_SLOTS], most; /* of each address */
     bool crowd;
-    uint64_t still_ms;    /* without a crowd what stands so for less stays */
+    uint64_t still_ms;    /* what stands so for less stays */
     struct client *least; /* NULL: none yet */
     double pace;          /* its own */
 };
@@ -200,11 +201,11 @@ static const struct evictable {
      PROXY_EVICT_SILENT_MS},
 };
 
-/* Calls `each` of the oldest in the list. Returns how many. */
-static unsigned evictables_each(struct proxy *p, const struct evictable *of,
-                                void (*each)(struct eviction *e, struct client *c,
-                                             const struct progress *progress),
-                                struct eviction *e)
+/* Calls `each` of the oldest in the list. */
+static void evictables_each(struct proxy *p, const struct evictable *of,
+                            void (*each)(struct eviction *e, struct client *c,
+                                         const struct progress *progress),
+                            struct eviction *e)
 {
     const struct deadline_queue *list = &p->limit[of->list];
     unsigned looked = 0;
@@ -215,45 +216,50 @@ static unsigned evictables_each(struct proxy *p, const struct evictable *of,
         if (of->progress(c, &progress))
             each(e, c, &progress);
     }
-    return looked;
 }
 
 static void count_one(struct eviction *e, struct client *c, const struct progress *progress)
 {
-    (void)progress;
+    if (progress->still_ms < e->counts_ms)
+        return;
     unsigned n = ++e->count[slot_of(c)];
+    e->all++;
     e->most = n > e->most ? n : e->most;
 }
 
 static void weigh_one(struct eviction *e, struct client *c, const struct progress *progress)
 {
     double pace = e->crowd ? -(double)progress->still_ms : progress->pace;
-    if ((!e->crowd && progress->still_ms < e->still_ms) || e->count[slot_of(c)] != e->most ||
+    if (progress->still_ms < e->still_ms || e->count[slot_of(c)] != e->most ||
         (e->least != NULL && pace >= e->pace))
         return;
     e->least = c;
     e->pace = pace;
 }
 
-/* A crowd: heads on an eighth of all connections, or an address that has more of them than the
+/* A crowd: two or more on an eighth of all connections, or an address that has more of them than the
  * newcomer's. Of a crowd the one goes that stands still the longest. */
 static struct client *least_far(struct proxy *p, const struct evictable *of,
-                                const struct client *newcomer)
+                                const struct client *newcomer, bool crowd_alone)
 {
-    struct eviction e = {.most = 0};
-    unsigned all = evictables_each(p, of, count_one, &e);
-    bool many = of->list == PROXY_CLIENT_HEAD && all >= p->config.options->connections_max / 8;
+    bool heads = of->list == PROXY_CLIENT_HEAD;
+    struct eviction e = {.counts_ms = crowd_alone && !heads ? of->still_ms : 0};
+    evictables_each(p, of, count_one, &e);
+    bool many = (heads || crowd_alone) && e.all > 1 &&
+                e.all >= p->config.options->connections_max / CROWD_SHARE;
     e.crowd = many || e.count[slot_of(newcomer)] + 1 < e.most;
-    e.still_ms = of->still_ms;
-    (void)evictables_each(p, of, weigh_one, &e);
+    if (crowd_alone && !e.crowd)
+        return NULL;
+    e.still_ms = e.crowd ? e.counts_ms : of->still_ms;
+    evictables_each(p, of, weigh_one, &e);
     return e.least;
 }
 
-bool slow_evict(const struct client *newcomer)
+bool slow_evict(const struct client *newcomer, bool crowd_alone)
 {
     struct proxy *p = newcomer->proxy;
     for (size_t i = 0; i < ARRAY_LEN(evictables); i++) {
-        struct client *c = least_far(p, &evictables[i], newcomer);
+        struct client *c = least_far(p, &evictables[i], newcomer, crowd_alone);
         if (c == NULL)
             continue;
         CHECK(c->standing == CLIENT_IN && c != newcomer);

@@ -17,14 +17,14 @@ F connects
     close B
 wait 150
 G connects
-    close F
+    close A
 G posts /v1/completions {"model":"m","prompt":"g"}
     connect 1a
     book G at 1
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
 H connects
-    close A
+    close F
 H posts /v1/completions {"model":"m","prompt":"h"}
     connect 1b
     book H at 1
