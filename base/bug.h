@@ -66,7 +66,6 @@
       80)                                                                                          \
     X(STALE_ANSWER, "a connection waits for the next request with an answer under way", SERVICE,   \
       "stale answer, bytes, still running, avoidable, _check()", 10)                               \
-    X(CUT_IS_WHOLE, "an answer that breaks off counts as whole", SERVICE, "bytes", 1)              \
     X(LIMIT_UNARMED, "nothing limits how long an engine may be silent", SERVICE,                   \
       "silent too long, open too long, drain", 2)                                                  \
     X(DRAIN_CUTS, "a drain closes connections with a request under way", SERVICE,                  \

@@ -77,7 +77,6 @@ TABLE = [
 
 # Of the simulation alone: what real processes do not show within minutes, and why.
 REASONS = {
-    "an answer here has a length or its API's last event, and either shows that it was cut": ("CUT_IS_WHOLE",),
     "routers compare what they know once a second: what is missing comes then":
         ("NO_GAP_REPAIR", "GAP_SKIPPED", "RELAY_NOT_FORWARDED", "RARE_RELAY", "RARE_DELTA", "RARE_ENTRY",
          "SNAPSHOT_VECTOR_LATE"),

@@ -489,8 +489,7 @@ bool upstream_rest(struct upstream *u)
 
 bool upstream_ended(struct upstream *u)
 {
-    if (u->state != UPSTREAM_BUSY || !u->in_body ||
-        (u->framing != HTTP_BODY_UNTIL_CLOSE && !BUG(CUT_IS_WHOLE)))
+    if (u->state != UPSTREAM_BUSY || !u->in_body || u->framing != HTTP_BODY_UNTIL_CLOSE)
         return false;
     answer_ended(u);
     return true;
