@@ -473,6 +473,7 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     w->now_ms = WORLD_NOW_MS;
     w->traced = !config->quiet;
     w->names = config->names;
+    w->strangers = config->strangers;
     if (config->key != NULL)
         proxy_world_key(w, slice_of_cstr(config->key));
     set_options(w, config->settings);
@@ -517,7 +518,10 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
         node.state.index_bytes = 16 << 20; /* shared it needs more */
     }
     struct node_replication_io io = {.context = w, .random = on_random};
-    CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
+    if (config->shape != NULL)
+        config->shape(config->context, &node);
+    CHECK(node_create(&w->node, &node, config->io != NULL ? config->io : &io, w->now_ms * 1000) ==
+          0);
     w->proxy = w->node->proxy;
     add_replicas(w, config);
     proxy_world_settle(w);
