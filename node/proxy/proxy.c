@@ -189,6 +189,7 @@ static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
     if (net_is_shortage(err)) {
         shortage_met(u->pool, err);
         shortage_full(u->pool);
+        u->no_place = true;
         fail_upstream(u, UPSTREAM_NO_PLACE);
         return;
     }

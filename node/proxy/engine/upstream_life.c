@@ -40,7 +40,8 @@ void upstream_close(struct upstream *u)
     if (u->all_next != NULL)
         u->all_next->all_prev = u->all_prev;
     u->proxy->config.net->close(u->stream, reset);
-    shortage_room(u->pool);
+    if (!u->no_place) /* else it had none to give back */
+        shortage_room(u->pool);
 }
 
 void upstream_leave_pool(struct upstream *u)
