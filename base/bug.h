@@ -95,7 +95,17 @@
     X(FINDING_KEPT, "a router reports a stall until it has tried the engine", SERVICE,             \
       "avoided for good", 2)                                                                       \
     X(REJECTS_REPORTED, "a router reports rejections until it has tried the engine", SERVICE,      \
-      "avoided for good", 3)
+      "avoided for good", 3)                                                                       \
+    X(STALE_BY_CLOCK, "an end counts as stale for 100 ms, however far the engine is", SERVICE,     \
+      "charged, avoidable, avoided for good, bytes", 5)                                            \
+    X(SHORTAGE_CHARGED, "a lack of ports or files passes for a failure of the replica", SERVICE,   \
+      "charged, avoidable", 5)                                                                     \
+    X(INTERIM_BUYS_TIME, "each head 1xx begins the limit on an answer anew", SERVICE,              \
+      "silent too long, open too long, drain", 2)                                                  \
+    X(UNASKED_SERVED, "what comes on an idle connection is the answer to the next request",        \
+      SERVICE, "bytes, unfinished, stale answer, malformed, avoidable", 3)                         \
+    X(OLD_ADDRESS_USED, "a connection to an address that its name has lost is used again",         \
+      SERVICE, "old address", 5)
 
 /* Those that only real processes show: of sockets, files, clocks, signals and ciphers. Name; what
  * the code does wrong. jepsen-lite/bugs says what provokes each, and who must catch it. */

@@ -1,6 +1,7 @@
 /* Connections to replicas, opened and closed. */
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/engine/shortage.h"
@@ -94,8 +95,8 @@ static int connect_pool(struct pool *pool, struct net_stream **stream)
         err = pool_connect(pool, stream);
     if (net_is_shortage(err) && make_room(pool, err))
         err = pool_connect(pool, stream);
-    if (!net_is_shortage(err))
-        return err;
+    if (!net_is_shortage(err) || BUG(SHORTAGE_CHARGED))
+        return err == ERR_FULL ? ERR_UNREACHABLE : err;
     shortage_full(pool);
     return ERR_FULL;
 }

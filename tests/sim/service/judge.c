@@ -152,6 +152,8 @@ static void judge_whole(struct service_ask *a)
 {
     struct service *s = a->service;
     bool own = a->replica[0] == '\0';
+    if (a->crossed)
+        return;
     bool local = a->kind == SERVICE_MODELS || a->kind == SERVICE_HEALTH;
     if (own && a->status < 400 && !local)
         service_broken(s, "bytes", "request %llu: status %u from no engine",
@@ -199,11 +201,17 @@ static bool may_move(const struct service_ask *a)
     }
 }
 
+/* Its router saw an engine's words, or the engine its request, later than the other by this. */
+static uint64_t late_us(const struct service_ask *a)
+{
+    return SERVICE_S / 5 + 2 * a->client->end->far_us + (a->service->field.far ? SERVICE_S / 3 : 0);
+}
+
 /* Its last engine said nothing for so long: a limit that the operator set. */
 static bool silent_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
-    return t != NULL && a->service->world.now_us + SERVICE_S / 5 > t->sent_us + ms * SERVICE_MS;
+    return t != NULL && a->service->world.now_us + late_us(a) > t->sent_us + ms * SERVICE_MS;
 }
 
 /* It held back its text all the time; a comment is no token. */
@@ -211,7 +219,7 @@ static bool no_token_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
     return t != NULL && !service_has_content(a) &&
-           a->service->world.now_us + SERVICE_S / 5 > t->begun_us + ms * SERVICE_MS;
+           a->service->world.now_us + late_us(a) > t->begun_us + ms * SERVICE_MS;
 }
 
 /* A limit of the router's, which a setting names. */
@@ -292,7 +300,7 @@ static bool was_to_blame(const struct service_ask *a)
 static void judge_failed(struct service_ask *a)
 {
     struct service *s = a->service;
-    if (a->ills == 0 && a->kind == SERVICE_HEALTH)
+    if (a->crossed || (a->ills == 0 && a->kind == SERVICE_HEALTH))
         return;
     uint64_t met = 0;
     for (const struct service_attempt *t = a->attempts; t; t = t->next)
@@ -373,6 +381,8 @@ void service_judge_ask(struct service_ask *a)
 void service_judge_poison(const struct service_attempt *t)
 {
     struct service_ask *a = t->ask;
+    if (a->service->field.short_of[a->client->router].until_us > a->begun_us)
+        return; /* it cannot look whether a port refuses: a death passes for a stale connection */
     if (t->ended_us == 0 && t->end->peer->open && ++a->killed > 2)
         service_broken(a->service, "poison", "request %llu killed %u engines",
                        (unsigned long long)a->number, a->killed);

@@ -43,6 +43,43 @@ static unsigned replica_of(const struct service_router *r, const struct service_
     return (unsigned)node_router_replica_find(r->node->node->router, slice_of_cstr(e->name));
 }
 
+bool service_is_blamed(const struct service *s, unsigned router, unsigned engine)
+{
+    const struct service_router *r = &s->routers[router];
+    const struct node_replica *k =
+        &r->node->node->router->replicas[replica_of(r, &s->engines[engine])];
+    return !node_replica_usable(k, NODE_HEALTH_UP) ||
+           node_replica_in_trouble(k, world_mono_us(r->node) / 1000);
+}
+
+/* Failures of connections that a router has charged to an engine, in its present life. */
+static uint64_t charges_of(const struct service *s, unsigned router, unsigned engine)
+{
+    const struct service_router *r = &s->routers[router];
+    const uint64_t *outcomes =
+        r->node->node->router->replicas[replica_of(r, &s->engines[engine])].outcomes;
+    return outcomes[NODE_OUTCOME_BROKEN] + outcomes[NODE_OUTCOME_CONNECT_FAILED];
+}
+
+void service_judge_charges(struct service *s)
+{
+    uint64_t ills = service_ills(s);
+    for (unsigned i = 0; i < s->router_count * s->engine_count; i++) {
+        unsigned router = i / s->engine_count, engine = i % s->engine_count;
+        if (!service_router_up(&s->routers[router]))
+            continue;
+        uint64_t *seen = &s->charges[router][engine];
+        uint64_t now = charges_of(s, router, engine);
+        bool well = ((ills | s->ills_before) & UINT64_C(1) << engine) == 0;
+        bool silent = s->engines[engine].habits.silence_s > 0; /* until a limit has passed */
+        if (now > *seen && well && !silent)
+            service_broken(s, "charged", "router %u charges a failure to engine %u, which is well",
+                           router, engine);
+        *seen = now;
+    }
+    s->ills_before = ills;
+}
+
 static bool judge(struct service *s, unsigned router, unsigned engine)
 {
     const struct service_router *r = &s->routers[router];
