@@ -122,7 +122,8 @@ bool service_field_is_unknown(const struct service *s, unsigned engine)
     return false;
 }
 
-/* An engine's name is given another address; the old one still answers, and may stay in the name. */
+/* An engine's name is given another address; the old one answers still, and may stay in the name.
+ */
 static void moves(void *context, struct world_event *event)
 {
     struct service *s = context;

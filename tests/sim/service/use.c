@@ -6,6 +6,7 @@
 #include "tests/sim/service/service.h"
 
 enum {
+    START_US = 3000000, /* a router that starts does not know its replicas' names yet */
     /* What routers tell each other, probes and readings of metrics: a second each, and one. */
     NEWS_MS = 3000,
     /* The longest back-off, the time that the router which found something has for its trial, and
@@ -72,7 +73,8 @@ void service_judge_charges(struct service *s)
         uint64_t now = charges_of(s, router, engine);
         bool well = ((ills | s->ills_before) & UINT64_C(1) << engine) == 0;
         bool silent = s->engines[engine].habits.silence_s > 0; /* until a limit has passed */
-        if (now > *seen && well && !silent)
+        bool early = s->world.now_us < s->routers[router].began_us + START_US;
+        if (now > *seen && well && !silent && !early)
             service_broken(s, "charged", "router %u charges a failure to engine %u, which is well",
                            router, engine);
         *seen = now;
