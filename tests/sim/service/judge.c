@@ -383,7 +383,9 @@ void service_judge_poison(const struct service_attempt *t)
     struct service_ask *a = t->ask;
     if (a->service->field.short_of[a->client->router].until_us > a->begun_us)
         return; /* it cannot look whether a port refuses: a death passes for a stale connection */
-    if (t->ended_us == 0 && t->end->peer->open && ++a->killed > 2)
+    /* Far away an engine is back before a fresh connection could find its port closed. */
+    unsigned most = a->service->field.far ? 3 : 2;
+    if (t->ended_us == 0 && t->end->peer->open && ++a->killed > most)
         service_broken(a->service, "poison", "request %llu killed %u engines",
                        (unsigned long long)a->number, a->killed);
 }
