@@ -11,7 +11,7 @@ import load
 import place
 from rows import Row, failing
 
-IDLE_MS = 200    # engines close a connection that was idle for so long, where a close is to meet a request
+IDLE_MS = 200    # and a round trip: engines close a connection that was idle for so long, where that is to meet a request
 CLIENTS = 10
 PORTS, BURST = 12, 60
 FILES, FEW = 12, 8  # more than a router has open; clients at once: the rest is for engines
@@ -21,14 +21,16 @@ LOOKED_UP = 31   # seconds: a name is looked up again after 30
 
 
 async def meet_closes(s):
-    """Ten clients that ask again when the engine is about to close what their last request went over."""
+    """Ten requests at once, again and again: when the engine has closed what the last ones went over, or is about to,
+    and that is not known yet. Their answers end together."""
     before = await s.do(s.fleet.sum, "upstream_stale_total")
+    rng = random.Random(1)
     end = f.time.monotonic() + s.seconds
-    for _ in range(CLIENTS):
-        s.load.next += 1  # each at the next router
-        s.load.spawn(s.load.keep_asking(end, IDLE_MS / 1000))
-    await s.wait()
-    await s.load.finish()
+    while f.time.monotonic() < end:
+        for _ in range(CLIENTS):
+            s.load.start(path=load.COMPLETIONS, stream=False, value={"model": "sim", "prompt": "x", "max_tokens": 4})
+        await s.load.finish()
+        await asyncio.sleep((IDLE_MS + s.fleet.at.rtt * rng.uniform(0, 1)) / 1000)
     s.figures["stale"] = await s.do(s.fleet.sum, "upstream_stale_total") - before
 
 
@@ -38,7 +40,7 @@ def closing(rtt, how="close"):
                "engine %s an idle connection, round trip %d ms" %
                ({"close": "closes", "reset": "resets", "408": "says 408 on"}[how], rtt), meet_closes, engines=1, rate=0,
                at=lambda: place.Place(rtt=rtt), needs_network=True, failed_max=0, speed=False,
-               engine=("--idle-close-ms", str(IDLE_MS), "--idle-ends", how, "--output-tokens", "4"),
+               engine=("--idle-close-ms", str(IDLE_MS + rtt), "--idle-ends", how),
                most={"down": 0}, least={"stale": 1})
 
 
@@ -92,10 +94,10 @@ async def short(s, of):
 
 
 async def talk(s, seed, count, pause):
-    """One conversation that grows. Counts turns that another replica than the last one's got."""
+    """One conversation that grows, of 10,000 tokens at first. Counts turns that another replica than the last one's got."""
     rng = random.Random(seed)
     connection = load.Connection(s.load.addresses[seed % len(s.load.addresses)])
-    messages = [{"role": "system", "content": load.words(rng, 1500)}]
+    messages = [{"role": "system", "content": load.words(rng, 8000)}]
     last = None
     for _ in range(count):
         messages.append({"role": "user", "content": load.words(rng, 30)})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make faults`: eight engine simulators, one and three routers, 100 requests a second, one fault at a time.
 
-    tests/faults/faults.py [--rows kill,stop] [--routers 1,3] [--seconds 15] [--runs 1] [--rate 100] [--json FILE]
+    tests/faults/faults.py [--rows kill,stop] [--routers 1,3] [--seed 1] [--seconds 15] [--runs 1] [--rate 100] [--json FILE]
 
 Per row, medians of the runs:
 
@@ -37,12 +37,13 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import fleet as f  # noqa: E402
+import drawn  # noqa: E402
 import edges  # noqa: E402
 import load as l  # noqa: E402
 import place  # noqa: E402
 import rows  # noqa: E402
 
-ROWS = rows.ROWS + edges.ROWS
+ROWS = rows.ROWS + edges.ROWS + [drawn.ROW]
 HANGS_MAX, FIRST_GOOD_MAX = 3, 1.0
 KILLED_MAX = 2      # engines, by one poison request: the one that got it, and one retry
 P99_MORE_MAX = 0.1  # seconds: less is the machine's noise
@@ -255,6 +256,21 @@ def markdown(paths):
             cell("%.2f", "upstream"), p99, moved, first))
 
 
+def drawn_runs(o, routers, far, table):
+    """Each run is a row of its own, from a seed of its own. Returns how many missed a target."""
+    bad = 0
+    for seed in range(o.seed, o.seed + o.runs):
+        row = drawn.draw(seed, far)
+        print("  drawn, seed %d: %s" % (seed, row.title), flush=True)
+        m = asyncio.run(run_row(row, routers, o.seconds, o.rate, seed, o.args))
+        wrongs = missed(row, m)
+        bad += bool(wrongs)
+        show(row, routers, m, wrongs)
+        table.append({"fault": row.name, "title": row.title, "routers": routers, "seed": seed, "missed": wrongs,
+                      "median": m, "runs": [m]})
+    return bad
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rows", default="", help="names, with commas (all); see --list")
@@ -290,6 +306,9 @@ def main():
             print("  %-14s skipped: no network namespace, no nft, or no TUN device" % row.name)
             continue
         for routers in [int(n) for n in o.routers.split(",")]:
+            if row is drawn.ROW:
+                bad += drawn_runs(o, routers, far, table)
+                continue
             runs = [asyncio.run(run_row(row, routers, o.seconds, o.rate, o.seed + i, o.args)) for i in range(o.runs)]
             m = median(runs)
             wrongs = missed(row, m)

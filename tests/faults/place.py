@@ -36,6 +36,8 @@ class Names(Dns):
                 query, peer = self.udp.recvfrom(4096)
             except OSError:
                 return
+            if len(query) < 17:  # the socket was shut down
+                continue
             threading.Thread(target=self._reply, args=(query, peer), daemon=True).start()
 
     def _reply(self, query, peer):
