@@ -16,7 +16,7 @@ CLIENTS = 10
 PORTS, BURST = 12, 60
 FILES, FEW = 12, 8  # more than a router has open; clients at once: the rest is for engines
 NOISE = ("--tokenizer-ms", "50", "--tokenizer-slow-ms", "300")
-SESSIONS = 12
+SESSIONS, TURNS, PAUSE_S = 6, 24, 0.3
 LOOKED_UP = 31   # seconds: a name is looked up again after 30
 
 
@@ -116,7 +116,7 @@ async def talk(s, seed, count, pause):
 
 async def sessions(s):
     s.figures.update(away=0, turns=0)
-    await asyncio.gather(*[talk(s, i, 12, s.seconds / 20) for i in range(SESSIONS)])
+    await asyncio.gather(*[talk(s, i, TURNS, PAUSE_S) for i in range(SESSIONS)])
 
 
 async def silence(s):
@@ -162,7 +162,7 @@ ROWS = [
     Row("files", "12 more files can be opened", few_files, engines=3, rate=0, failed_max=0, most={"down": 0},
         least={"shortages": 1}, speed=False),
     Row("noise", "first tokens up to 50 ms late by chance, one in twenty 0.3 s", sessions, engines=3, rate=0,
-        engine=NOISE + ("--prefill-rate", "20000"), failed_max=0, most={"away": 0}, least={"turns": 144}, speed=False),
+        engine=NOISE + ("--prefill-rate", "40000"), failed_max=0, most={"away": 0}, least={"turns": 144}, speed=False),
     Row("names-silent", "12 names of which DNS says nothing, then it says nothing at all", silence, at=named(silent=12),
         needs_network=True, failed_max=0, most={"up_s": 1, "stop_s": 1, "down": 0}),
     Row("names-late", "DNS answers 2 s late", silence, at=named(late=2.0), needs_network=True, failed_max=0,
