@@ -358,10 +358,10 @@ quality-docs: ## the tables and the picture of docs/routing.md, from the last ma
 	@tests/bench/quality/picture.py docs $(or $(RESULTS),$(BUILD)/bench/quality.jsonl) docs/routing.md docs/img/quality.svg
 
 .PHONY: faults soak
-faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1]
+faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1] [SEED=n: of the row drawn]
 	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/faults.py --json $(BUILD)/faults.json --rows "$(ROWS)" \
-	    --routers $(or $(ROUTERS),1,3) --seconds $(or $(SECONDS),15) --runs $(or $(RUNS),1)
+	    --routers $(or $(ROUTERS),1,3) --seconds $(or $(SECONDS),15) --runs $(or $(RUNS),1) --seed $(or $(SEED),1)
 soak: deps ## an hour of mixed faults at three routers, memory and connections watched [MINUTES=60] [SPEED=10]
 	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/soak.py --minutes $(or $(MINUTES),60) --speed $(or $(SPEED),10)
