@@ -249,8 +249,8 @@ static void weigh_one(struct eviction *e, struct client *c, const struct progres
     e->pace = pace;
 }
 
-/* A crowd: two or more on an eighth of all connections, or an address that has more of them than the
- * newcomer's. Of a crowd the one goes that stands still the longest. */
+/* A crowd: two or more on an eighth of all connections, or an address that has more of them than
+ * the newcomer's. Of a crowd the one goes that stands still the longest. */
 static struct client *least_far(struct proxy *p, const struct evictable *of,
                                 const struct client *newcomer, bool crowd_alone)
 {
