@@ -261,18 +261,17 @@ void io_log_sink_start(struct log *log)
     watch_faults();
 }
 
-/* False: it hangs in a write. Then it keeps its memory, and ends with the process. */
+/* False: it hangs in a write. Then it keeps its memory, and ends with the process. (sem_timedwait()
+ * goes by the wall clock, which may be set meanwhile.) */
 static bool end_thread(struct io_log_sink *s)
 {
-    struct timespec limit;
-    CHECK(clock_gettime(CLOCK_REALTIME, &limit) == 0);
-    limit.tv_sec += LAST_WAIT_MS / 1000;
     atomic_store(&s->ending, true);
     (void)sem_post(&s->wake);
-    int err;
-    do {
-        err = sem_timedwait(&s->ended, &limit);
-    } while (err != 0 && errno == EINTR);
+    int err = sem_trywait(&s->ended);
+    for (int i = 0; err != 0 && i < LAST_WAIT_MS / REST_MS; i++) {
+        wait_ms(REST_MS);
+        err = sem_trywait(&s->ended);
+    }
     s->threaded = false;
     atomic_store(&dying, NULL);
     if (err != 0)
