@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 
 enum {
@@ -144,6 +145,8 @@ static void append(struct io_log_sink *s, struct slice line, size_t limit)
         return;
     }
     if (s->ring == NULL || held + line.len > limit) {
+        if (BUG(LOSS_UNCOUNTED))
+            return;
         atomic_fetch_add(&s->dropped, 1);
         s->overflown++;
         return;
@@ -248,7 +251,8 @@ void io_log_sink_start(struct log *log)
     uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
     sigset_t all, before;
     CHECK(!s->started);
-    if (s->ring == NULL || sem_init(&s->wake, 0, 0) != 0 || sem_init(&s->ended, 0, 0) != 0)
+    if (BUG(LOG_BY_LOOP) || s->ring == NULL || sem_init(&s->wake, 0, 0) != 0 ||
+        sem_init(&s->ended, 0, 0) != 0)
         return;
     /* Signals are for the loop. */
     (void)sigfillset(&all);
