@@ -276,21 +276,21 @@ class Judge:
                     looks[0].value["router"], replica, len(looks)), [e.id for e in looks[:10]], looks[0].t)
 
     def lingers(self):
-        told = [(end, set(v.get("more", ()))) for _, end, v in self.faults if v.get("fault") == "member-lies"]
+        told = [(begin, end, set(v["more"])) for begin, end, v in self.faults if v.get("fault") == "member-lies" and v.get("more")]
         starts = [s[0] for spans in self.lives.spans.values() for s in spans]
         seen = {}
         for e in self.looks if told else ():
-            died = max((end for end, _ in told), default=0)
+            died = max((end for begin, end, _ in told if begin <= e.t), default=float("inf"))
             if e.t <= died + LIES_S or e.ended is None or e.ended.type != "ok" or \
                     any(died + LIES_S - TRIED_S - NAMES_TOLD_S <= s <= died + LIES_S for s in starts):
                 continue
-            left = [n for n in e.ended.value.get("replicas", ()) if any(host(n) in names for _, names in told)]
+            left = [n for n in e.ended.value.get("replicas", ()) if any(host(n) in names for _, _, names in told)]
             if left:
-                seen.setdefault(e.value["router"], []).append((e, left))
+                seen.setdefault(e.value["router"], []).append((e, left, e.t - died))
         for router, looks in seen.items():
-            e, left = looks[0]
+            e, left, since = looks[0]
             self.broken("lingers", "at %s %d names that a member told that lied are there %.1f s after that one died, such as %s" % (
-                router, len(left), e.t - died, left[0]), [e.id for e, _ in looks[:10]], e.t)
+                router, len(left), since, left[0]), [e.id for e, *_ in looks[:10]], e.t)
 
     def wished_at(self, ids, default):
         ends = [self.history.by_id[i].ended.t for i in ids if self.history.by_id[i].ended]

@@ -1,13 +1,12 @@
 """A member of the cluster that is no router of this service: it lies, and dies."""
 
-import signal
-
-from checkers.naming import LIAR
+from checkers.naming import LIAR, LIES_S
 from lab.parts import Router
 
 from .base import Nemesis, names, plural, shared
 from .process import built
 
+AGAIN_S = LIES_S + 15  # its names have to go before they are told again
 NAMES = ["10.77.251.%d" % i for i in range(1, 256)]  # of node/cluster/lie.c
 
 
@@ -29,6 +28,7 @@ class Lies(Nemesis):
     """A member joins that tells names of replicas that are none or that nobody runs, and loads that nobody has, and dies."""
     name = "member-lies"
     seconds = (5, 12)
+    died = 0
 
     def prepare(self, service):
         shared(service, liar, service)
@@ -39,12 +39,13 @@ class Lies(Nemesis):
 
     def start(self, service, rng):
         member = shared(service, liar, service)
+        if member.life and service.recorder.now() < self.died + AGAIN_S:
+            return self.nobody()
         self.later(self.die, member)
         member.start()
         return {"hosts": [LIAR], "harmless": True, "more": NAMES, "text": "%s joins, which tells %s names that nobody runs and loads "
                 "that nobody has; SIGKILL at the end" % (LIAR, plural(names(service.routers)))}
 
-    @staticmethod
-    def die(member):
-        member.signal(signal.SIGCONT)
+    def die(self, member):
         member.kill()
+        self.died = member.service.recorder.now()
