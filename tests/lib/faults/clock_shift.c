@@ -1,8 +1,8 @@
 /* For LD_PRELOAD: CLOCK_REALTIME is off by as many milliseconds as the file named by
- * $CLOCK_SHIFT_FILE says (eight bytes, signed, native order). If eight bytes more are there that are
- * not 0, it stands: the time without a shift is as many milliseconds since 1970. The file is mapped, so
- * who writes to it moves the clock of the running process. Built by tests/e2e/test_cluster_faults.py
- * and jepsen-lite, no part of anything else. */
+ * $CLOCK_SHIFT_FILE says (eight bytes, signed, native order). If eight bytes more are there that
+ * are not 0, it stands: the time without a shift is as many milliseconds since 1970. The file is
+ * mapped, so who writes to it moves the clock of the running process. Built by
+ * tests/e2e/test_cluster_faults.py and jepsen-lite, no part of anything else. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
