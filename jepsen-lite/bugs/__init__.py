@@ -51,7 +51,7 @@ TABLE = [
     Control("LOG_BY_LOOP", "membership,service", "disk-frozen", "membership: dead", "service: avoidable", "service: no answer"),
     Control("LOSS_UNCOUNTED", "service", "disk-frozen", "logs: lost"),
     Control("NAME_AT_A_TIME", "membership,service", "dns-silent", "membership: late", "rest: restless", "ready: unready"),
-    # Names are told 75 s before their time is over.
+    # Names are announced 75 s before their time is over.
     Control("NAMES_REPEATED", "membership", "member-lies", "membership: lingers", seconds=110, minutes=4),
     # the data path
     Control("STALE_ANSWER", "service", "none", "service: stale answer", "service: one answer", "service: still running"),

@@ -5,7 +5,7 @@ NAMES_S = 45
 NAMING = ("dns-lie", "dns-fail", "dns-silent", "member-lies", "renew-engine")
 
 LIAR = "liar"  # a member that is no router of the service: it tells names (fault `member-lies`)
-# Its names are told 75 s before their time is over (node/cluster/lie.c), until 4 s after it is ready.
+# Its names are announced 75 s before their time is over (node/cluster/lie.c), until 4 s after it is ready.
 LIES_S = 85
 TRIED_S = 60   # what a router heard of so lately, and did not try, it names once more (crdt/registry_life.c)
 

@@ -6,7 +6,7 @@ from lab.parts import Router
 from .base import Nemesis, names, plural, shared
 from .process import built
 
-AGAIN_S = LIES_S + 15  # its names have to go before they are told again
+AGAIN_S = LIES_S + 15  # its names have to go before they are announced again
 NAMES = ["10.77.251.%d" % i for i in range(1, 256)]  # of node/cluster/lie.c
 
 

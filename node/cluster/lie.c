@@ -13,10 +13,12 @@ void node_lie(struct node_replication *n, uint64_t now_us)
 }
 #else
 
+/* Names are announced so long before their time is over: what was heard of in the last sixteenth of
+ * it is named once more. */
+enum { NAMES_AGO_S = 75 };
+
 enum {
     NAMES = 80,        /* more than CRDT_TOLD_MAX */
-    NAMES_AGO_S = 75,  /* they are told so long before their time is over: what was heard of in the
-                         last sixteenth of it is named once more */
     TELL_US = 50000,   /* one name after the other */
     TURN_US = 3000000, /* then other engines are said to be full */
     REQUESTS = 100000,

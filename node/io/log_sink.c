@@ -265,8 +265,8 @@ void io_log_sink_start(struct log *log)
     watch_faults();
 }
 
-/* False: it hangs in a write. Then it keeps its memory, and ends with the process. A semaphore's own
- * time limit would go by the wall clock, which may be set meanwhile. */
+/* False: it hangs in a write. Then it keeps its memory, and ends with the process. A time limit of
+ * the semaphore would go by the wall clock, which may be set meanwhile. */
 static bool end_thread(struct io_log_sink *s)
 {
     atomic_store(&s->ending, true);

@@ -560,13 +560,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_end(w);
 }
 
-/* A name may have been forgotten a moment ago, and not yet be absent. */
-static bool is_known(const struct node_router *r, unsigned number)
-{
-    return node_router_row(r, number) != NULL;
-}
-
-/* Behind their address, in their order. */
+/* Behind their address, in their order. A name may be forgotten and not be absent yet. */
 static void put_ranks(struct json_writer *w, const struct node_router *r, unsigned server,
                       uint64_t now_ms)
 {
@@ -578,7 +572,7 @@ static void put_ranks(struct json_writer *w, const struct node_router *r, unsign
             slots[k->rank] = (int)i;
     }
     for (unsigned rank = 0; rank < NODE_RANKS_MAX; rank++) {
-        if (slots[rank] >= 0 && is_known(r, (unsigned)slots[rank]))
+        if (slots[rank] >= 0 && node_router_row(r, (unsigned)slots[rank]))
             put_replica(w, r, (unsigned)slots[rank], now_ms);
     }
 }
@@ -591,7 +585,7 @@ int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         bool shown = !k->absent || node_router_only_at(r, i).len > 0;
-        if (!shown || k->is_rank || !is_known(r, i))
+        if (!shown || k->is_rank || !node_router_row(r, i))
             continue;
         put_replica(&w, r, i, now_ms);
         if (k->ranks > 0)
