@@ -373,7 +373,7 @@ jepsen-controls: deps build-bugs ## known bugs compiled in: does jepsen-lite cat
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/bugs/run --build $(BUILD) --jobs 3 --bugs-only $(filter-out all,$(or $(BUGS),UNSEALED DEAD_LOAD SKIP_FENCE)) \
 	    || [ $$? -eq 77 -a "$$CI" != true ]
-jepsen: deps build-future ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
+jepsen: deps build-future build-bugs ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/run --build $(BUILD) --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
 	    --workload $(or $(WORKLOAD),all) --nemesis $(or $(NEMESIS),all) \

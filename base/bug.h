@@ -117,12 +117,21 @@
     X(ACCEPT_STOPPED, "after a lack of descriptors no connection is taken any more")               \
     X(DRAIN_IMPATIENT, "a router ends while answers are under way")                                \
     X(READ_MIXED, "one read in a thousand hands on what came from somebody else")                  \
-    X(UNSEALED, "packets between routers are not sealed")
+    X(UNSEALED, "packets between routers are not sealed")                                          \
+    X(JOIN_ENDLESS, "a router that no call to join reaches waits for ever")                        \
+    X(LOG_BY_LOOP, "the loop itself writes log lines")                                             \
+    X(LOSS_UNCOUNTED, "log lines that are lost are not counted")                                   \
+    X(NAME_AT_A_TIME, "no name is looked up while another one is")                                 \
+    X(NAMES_REPEATED, "a router names again whatever operators are said to have added")
+
+/* What a member does that lies: nobody has to catch it, the others have to bear it. */
+#define BUG_LIAR_MAP(X)                                                                            \
+    X(LIES, "a member tells names that nobody runs or that are none, and loads that nobody has")
 
 enum bug {
     BUG_NONE,
 #define BUG_ENUM(name, ...) BUG_##name,
-    BUG_MAP(BUG_ENUM) BUG_REAL_MAP(BUG_ENUM)
+    BUG_MAP(BUG_ENUM) BUG_REAL_MAP(BUG_ENUM) BUG_LIAR_MAP(BUG_ENUM)
 #undef BUG_ENUM
         BUG_COUNT,
 };
