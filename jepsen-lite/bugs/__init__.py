@@ -100,6 +100,8 @@ REASONS = {
     "no engine here publishes a log of its cache": ("LOG_GAP_APPLIED",),
     "routers here have all others as seeds, and are found there": ("STALE_ADDRESS",),
     "more clients than one machine plays": ("CLIENTS_UNLIMITED",),
+    "engines of a control are near, keep their addresses, say nothing unasked, and the machine has ports and files":
+        ("STALE_BY_CLOCK", "SHORTAGE_CHARGED", "INTERIM_BUYS_TIME", "UNASKED_SERVED", "OLD_ADDRESS_USED"),
     "engines of a control have no habits and are asked by address, and what rejects or stands still does so too seldom in "
     "three minutes": (
         "REJECT_COUNTS_AS_SPARE", "HOST_OF_CLIENT", "ERROR_EVENT_ENDS", "FINDING_KEPT", "REJECTS_REPORTED", "USAGE_SHOWN"),
