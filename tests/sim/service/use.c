@@ -96,7 +96,9 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     /* That one has no answer is what it knows of the engine. */
     bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
     uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
-    if (why == NULL || waits || !service_is_well(s, engine) || *since_us < well_us) {
+    /* A 400 that nobody asked for is the answer to the request that it crosses: it rejects. */
+    bool blurts = e->habits.unasked == SERVICE_SAYS_400;
+    if (why == NULL || waits || blurts || !service_is_well(s, engine) || *since_us < well_us) {
         *since_us = now;
         return why == NULL || waits;
     }
