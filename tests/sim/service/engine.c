@@ -336,7 +336,7 @@ void service_attempt_begin(struct life *l, struct carried *k)
     k->attempt = a;
     service_say(s, "engine %u: request %llu, attempt %u", l->engine->number,
                 (unsigned long long)number, ask->ran);
-    if (ask->ran > 1 && !service_kind_computes(ask->kind) && ask->kind == SERVICE_DEED)
+    if (ask->ran > 1 && ask->kind == SERVICE_DEED && !ask->crossed)
         service_broken(s, "twice", "request %llu does something, and ran %u times",
                        (unsigned long long)number, ask->ran);
 }

@@ -309,6 +309,17 @@ static bool was_to_blame(const struct service_ask *a)
     return a->whole && a->status == 500 && said >= 2;
 }
 
+/* A connection that its engine closed when it was idle, a packet that was sent again after more than
+ * round trips explain: that looks like an engine that died, and is asked no second time. */
+static bool met_a_loss(const struct service_ask *a)
+{
+    const struct service *s = a->service;
+    bool lost = false;
+    for (unsigned i = 0; i < s->engine_count; i++)
+        lost = lost || s->links[a->client->router][i].lost_us > a->begun_us;
+    return s->field.far && a->ran == 0 && lost;
+}
+
 static void judge_failed(struct service_ask *a)
 {
     struct service *s = a->service;
@@ -327,7 +338,8 @@ static void judge_failed(struct service_ask *a)
     bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
                   ill <= s->routers[0].options.retries_max && !service_has_content(a);
     bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) &&
-                     !may_be_poison(a) && !was_to_blame(a) && !was_without_budget(a);
+                     !may_be_poison(a) && !was_to_blame(a) && !was_without_budget(a) &&
+                     !met_a_loss(a);
     if (!avoidable)
         return;
     service_broken(s, "avoidable",

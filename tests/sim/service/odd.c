@@ -167,6 +167,7 @@ void service_odd_received(struct carried *k)
     service_attempt_begin(life_of(k->engine), k);
     struct slice text = early[service_below(s, ARRAY_LEN(early))];
     if (k->attempt) {
+        k->attempt->ask->ran--; /* it did nothing */
         CHECK(buf_append_slice(&k->attempt->sent, text) == 0);
         service_attempt_end(s, k->attempt, true);
     }

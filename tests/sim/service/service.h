@@ -98,6 +98,7 @@ struct service_end {
 
 /* What lies between a router and an engine, or a router and its clients. */
 struct service_link {
+    uint64_t lost_us;       /* when a packet was, last; 0: never */
     uint64_t hole_until_us; /* nothing arrives before */
     uint64_t slow_us;       /* later than usual */
 };

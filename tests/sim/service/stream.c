@@ -38,9 +38,12 @@ static uint64_t way_us(struct service_end *e)
 {
     struct service *s = e->service;
     uint64_t us = WAY_US + service_below(s, WAY_JITTER_US) + e->far_us;
-    if (service_chance(s, 0.002)) /* lost, and sent again */
+    struct service_link *link = link_of(e);
+    if (service_chance(s, 0.002)) { /* lost, and sent again */
         us += service_between(s, 5 * SERVICE_MS, 200 * SERVICE_MS);
-    const struct service_link *link = link_of(e);
+        if (link)
+            link->lost_us = s->world.now_us;
+    }
     return us + (link ? link->slow_us : 0);
 }
 

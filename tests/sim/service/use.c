@@ -74,7 +74,10 @@ void service_judge_charges(struct service *s)
         bool well = ((ills | s->ills_before) & UINT64_C(1) << engine) == 0;
         bool silent = s->engines[engine].habits.silence_s > 0; /* until a limit has passed */
         bool early = s->world.now_us < s->routers[router].began_us + START_US;
-        if (now > *seen && well && !silent && !early)
+        /* Later than round trips explain, for a packet was sent again: no stale connection. */
+        uint64_t lost_us = s->links[router][engine].lost_us;
+        bool lost = lost_us != 0 && s->world.now_us < lost_us + START_US;
+        if (now > *seen && well && !silent && !early && !lost)
             service_broken(s, "charged", "router %u charges a failure to engine %u, which is well",
                            router, engine);
         *seen = now;
