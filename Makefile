@@ -358,10 +358,10 @@ quality-docs: ## the tables and the picture of docs/routing.md, from the last ma
 	@tests/bench/quality/picture.py docs $(or $(RESULTS),$(BUILD)/bench/quality.jsonl) docs/routing.md docs/img/quality.svg
 
 .PHONY: faults soak
-faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1]
+faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1] [SEED=n: of the row drawn]
 	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/faults.py --json $(BUILD)/faults.json --rows "$(ROWS)" \
-	    --routers $(or $(ROUTERS),1,3) --seconds $(or $(SECONDS),15) --runs $(or $(RUNS),1)
+	    --routers $(or $(ROUTERS),1,3) --seconds $(or $(SECONDS),15) --runs $(or $(RUNS),1) --seed $(or $(SEED),1)
 soak: deps ## an hour of mixed faults at three routers, memory and connections watched [MINUTES=60] [SPEED=10]
 	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/soak.py --minutes $(or $(MINUTES),60) --speed $(or $(SPEED),10)
@@ -373,7 +373,7 @@ jepsen-controls: deps build-bugs ## known bugs compiled in: does jepsen-lite cat
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/bugs/run --build $(BUILD) --jobs 3 --bugs-only $(filter-out all,$(or $(BUGS),UNSEALED DEAD_LOAD SKIP_FENCE)) \
 	    || [ $$? -eq 77 -a "$$CI" != true ]
-jepsen: deps build-future ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
+jepsen: deps build-future build-bugs ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/run --build $(BUILD) --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
 	    --workload $(or $(WORKLOAD),all) --nemesis $(or $(NEMESIS),all) \

@@ -12,6 +12,7 @@ bool bug_choose(const char *name)
     static const char *const names[] = {"NONE",
 #define BUG_NAME(name, ...) #name,
                                         BUG_MAP(BUG_NAME) BUG_REAL_MAP(BUG_NAME)
+                                            BUG_LIAR_MAP(BUG_NAME)
 #undef BUG_NAME
     };
     for (unsigned i = 0; i < BUG_COUNT; i++) {

@@ -95,7 +95,17 @@
     X(FINDING_KEPT, "a router reports a stall until it has tried the engine", SERVICE,             \
       "avoided for good", 2)                                                                       \
     X(REJECTS_REPORTED, "a router reports rejections until it has tried the engine", SERVICE,      \
-      "avoided for good", 3)
+      "avoided for good", 3)                                                                       \
+    X(STALE_BY_CLOCK, "an end counts as stale for 100 ms, however far the engine is", SERVICE,     \
+      "charged, avoidable, avoided for good, bytes", 5)                                            \
+    X(SHORTAGE_CHARGED, "a lack of ports or files passes for a failure of the replica", SERVICE,   \
+      "charged, avoidable", 5)                                                                     \
+    X(INTERIM_BUYS_TIME, "each head 1xx begins the limit on an answer anew", SERVICE,              \
+      "silent too long, open too long, drain", 2)                                                  \
+    X(UNASKED_SERVED, "what comes on an idle connection is the answer to the next request",        \
+      SERVICE, "bytes, unfinished, stale answer, malformed, avoidable", 3)                         \
+    X(OLD_ADDRESS_USED, "a connection to an address that its name has lost is used again",         \
+      SERVICE, "old address", 5)
 
 /* Those that only real processes show: of sockets, files, clocks, signals and ciphers. Name; what
  * the code does wrong. jepsen-lite/bugs says what provokes each, and who must catch it. */
@@ -107,12 +117,21 @@
     X(ACCEPT_STOPPED, "after a lack of descriptors no connection is taken any more")               \
     X(DRAIN_IMPATIENT, "a router ends while answers are under way")                                \
     X(READ_MIXED, "one read in a thousand hands on what came from somebody else")                  \
-    X(UNSEALED, "packets between routers are not sealed")
+    X(UNSEALED, "packets between routers are not sealed")                                          \
+    X(JOIN_ENDLESS, "a router that no call to join reaches waits for ever")                        \
+    X(LOG_BY_LOOP, "the loop itself writes log lines")                                             \
+    X(LOSS_UNCOUNTED, "log lines that are lost are not counted")                                   \
+    X(NAME_AT_A_TIME, "no name is looked up while another one is")                                 \
+    X(NAMES_REPEATED, "a router names again whatever operators are said to have added")
+
+/* What a member does that lies: nobody has to catch it, the others have to bear it. */
+#define BUG_LIAR_MAP(X)                                                                            \
+    X(LIES, "a member tells names that nobody runs or that are none, and loads that nobody has")
 
 enum bug {
     BUG_NONE,
 #define BUG_ENUM(name, ...) BUG_##name,
-    BUG_MAP(BUG_ENUM) BUG_REAL_MAP(BUG_ENUM)
+    BUG_MAP(BUG_ENUM) BUG_REAL_MAP(BUG_ENUM) BUG_LIAR_MAP(BUG_ENUM)
 #undef BUG_ENUM
         BUG_COUNT,
 };

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/registry_internal.h"
@@ -34,7 +35,7 @@ static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
 static bool vouches(const struct crdt_registry *r, const struct crdt_replica *row)
 {
     bool untried = row->named < r->floor && r->now - row->heard_s <= r->config.ttl_s / 16;
-    return row->asked || crdt_registry_is_up(r, row) || untried;
+    return row->asked || crdt_registry_is_up(r, row) || untried || BUG(NAMES_REPEATED);
 }
 
 void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)

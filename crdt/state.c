@@ -255,6 +255,19 @@ int crdt_state_add(struct crdt_state *s, struct slice name)
     return slot >= 0 ? slot : ERR_AGAIN;
 }
 
+#ifdef GRAPEVINE_BUGS
+void crdt_state_lie(struct crdt_state *s, struct slice name, uint32_t ago_s)
+{
+    uint32_t then = (uint32_t)(s->cluster_ms / 1000) - ago_s;
+    struct crdt_registry_row row = {
+        .name = name, .named = then, .born = then, .wish_version = 1, .wish = CRDT_WISH_ADDED};
+    bool news = false;
+    DISCARD(crdt_registry_join(s->registry, &row, &news));
+    if (news)
+        tell_row(s, name);
+}
+#endif
+
 int crdt_state_remove(struct crdt_state *s, struct slice name)
 {
     int place = crdt_registry_place_of(s->registry, name);

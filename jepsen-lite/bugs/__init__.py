@@ -41,12 +41,18 @@ TABLE = [
     Control("DESCRIPTOR_LEAK", "service", "refuse", "resources: descriptors"),
     Control("BOOKING_RESET", "load", "engine-fail,kill-engine", "load: stuck", "load: sum"),
     # Less than all jumps but the least: half of those that a seed draws are of 4 s or less.
-    Control("WALL_TIME", "service", "clock-jump,clock-skew", "service: avoidable", "service: needless cut",
+    Control("WALL_TIME", "service", "clock-frozen,clock-jump,clock-skew", "service: avoidable", "service: needless cut",
             options=("upstream-idle-timeout=3s",)),
     Control("ACCEPT_STOPPED", "service", "descriptors", "service: avoidable", "service: no answer", "rest: restless"),
     Control("DRAIN_IMPATIENT", "service", "term", "service: needless cut", "service: avoidable"),
     Control("READ_MIXED", "service", "none", "service: bytes", "service: stale answer", "service: malformed"),
     Control("UNSEALED", "confidentiality", "none", "confidentiality: clear"),
+    Control("JOIN_ENDLESS", "membership", "gossip-join", "ready: unready"),
+    Control("LOG_BY_LOOP", "membership,service", "disk-frozen", "membership: dead", "service: avoidable", "service: no answer"),
+    Control("LOSS_UNCOUNTED", "service", "disk-frozen", "logs: lost"),
+    Control("NAME_AT_A_TIME", "membership,service", "dns-silent", "membership: late", "rest: restless", "ready: unready"),
+    # Names are announced 75 s before their time is over.
+    Control("NAMES_REPEATED", "membership", "member-lies", "membership: lingers", seconds=110, minutes=4),
     # the data path
     Control("STALE_ANSWER", "service", "none", "service: stale answer", "service: one answer", "service: still running"),
     Control("RETRY_ANSWERED", "service", "engine-fail,kill-engine", "service: bytes", "service: malformed"),
@@ -77,6 +83,7 @@ TABLE = [
 
 # Of the simulation alone: what real processes do not show within minutes, and why.
 REASONS = {
+    "it is what the fault `member-lies` is made of: nobody has to catch it, and the others bear it": ("LIES",),
     "routers compare what they know once a second: what is missing comes then":
         ("NO_GAP_REPAIR", "GAP_SKIPPED", "RELAY_NOT_FORWARDED", "RARE_RELAY", "RARE_DELTA", "RARE_ENTRY",
          "SNAPSHOT_VECTOR_LATE"),
@@ -93,6 +100,8 @@ REASONS = {
     "no engine here publishes a log of its cache": ("LOG_GAP_APPLIED",),
     "routers here have all others as seeds, and are found there": ("STALE_ADDRESS",),
     "more clients than one machine plays": ("CLIENTS_UNLIMITED",),
+    "engines of a control are near, keep their addresses, say nothing unasked, and the machine has ports and files":
+        ("STALE_BY_CLOCK", "SHORTAGE_CHARGED", "INTERIM_BUYS_TIME", "UNASKED_SERVED", "OLD_ADDRESS_USED"),
     "engines of a control have no habits and are asked by address, and what rejects or stands still does so too seldom in "
     "three minutes": (
         "REJECT_COUNTS_AS_SPARE", "HOST_OF_CLIENT", "ERROR_EVENT_ENDS", "FINDING_KEPT", "REJECTS_REPORTED", "USAGE_SHOWN"),

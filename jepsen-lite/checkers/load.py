@@ -22,6 +22,8 @@ Rules:
   blind     at a calm rest no router was read
   silent    at a calm rest a router that lives does not answer
 
+A member that lies (fault `member-lies`) may count for anything while it lives; once it is dead, for nothing.
+
 What a fault touched is not judged, until as long after it as it lasted, and at most `lost_s`: until then TCP may still
 be sending again what was lost. A rest that is calm needs no such excuse: there all routers counted nothing and agreed,
 and what began since then met no fault; an engine that is still at something older is passed over. Nothing excuses
@@ -33,6 +35,7 @@ import bisect
 from checkers.journal import addresses, runs
 from checkers.latency import summary
 from checkers.lives import Lives, unread
+from checkers.naming import LIAR
 from checkers.trouble import Trouble, touches
 from history import Anomaly
 
@@ -82,7 +85,7 @@ class Judge:
         self.history, self.trouble = history, Trouble(history)
         self.limits = {**LIMITS, **meta.get("limits", {})}
         self.routers = [r["name"] for r in meta.get("routers", [])]
-        self.lives = Lives(history, self.routers)
+        self.lives = Lives(history, self.routers + [LIAR])
         self.names = addresses(history)
         at, self.last = {}, {}
         for r in runs(history):
@@ -162,7 +165,11 @@ class Judge:
         router, shown = e.value["router"], e.ended.value.get("replicas", {})
         for replica, g in shown.items():
             engine = self.engine(replica)
-            by = g.get("by", {})
+            by = dict(g.get("by", {}))
+            lied = by.pop(LIAR, 0)
+            if lied:
+                self.dead(e, router, engine, LIAR, lied)
+                g = dict(g, by=by, others=g["others"] - lied, tokens=[])
             numbers = [g.get("own", 0), g.get("others", 0), *by.values()]
             if any(n < 0 or n > self.most for n in numbers) or \
                     any(not 0 <= n <= TOKENS_MAX * max(1, *numbers) for n in g.get("tokens", ())):

@@ -26,6 +26,8 @@ Rules:
              taken; `agree_s` after the end of what disturbed the router, or the one that took it, meanwhile
   returned   a wish that another one has replaced holds again at a router that knew better
   refused    a replica is there that nobody added but by calls that were refused
+  lingers    a router lists a name that a member told that lied, LIES_S after that one died; but where a router started so late
+             that it may name it once more
 
 At rest a router may need a moment: of the rounds of a rest the best one counts.
 A wish may be lost with the router that took it, if that one ends before `told_s` have passed without a fault.
@@ -33,9 +35,10 @@ A wish may be lost with the router that took it, if that one ends before `told_s
 
 import bisect
 
+from checkers import logs
 from checkers.latency import by_group, faults_between
 from checkers.lives import Lives, unread
-from checkers.naming import host, lied
+from checkers.naming import LIES_S, TRIED_S, host, lied
 from checkers.trouble import Trouble, touches
 from history import Anomaly
 
@@ -44,8 +47,9 @@ LIMITS = {
     "told_s": 1,    # docs/replication.md: news is pushed at once, and compared once a second
     "agree_s": 10,  # a seed is found within 5 s, the dead are called within 10 s; then they compare
 }
+NAMES_TOLD_S = 15  # the lie itself, and its time among others
 WATCHED_S = 60  # after the last wish; after that at rest alone
-CLOCKS = ("clock-jump", "clock-rate", "clock-skew")  # wall clocks: nobody dies of them
+CLOCKS = ("clock-frozen", "clock-jump", "clock-rate", "clock-skew")  # wall clocks: nobody dies of them
 
 
 class Wish:
@@ -155,7 +159,8 @@ class Judge:
             other = e.value.get("member")
             if e.value.get("event") != "member_dead" or e.process not in self.routers or other not in self.routers:
                 continue
-            if self.undisturbed(e.process, other, e.t - self.limits["heard_s"], e.t,
+            since = logs.written_since(self.faults, e.process, e.t)  # the disk of its log may have hung
+            if self.undisturbed(e.process, other, since - self.limits["heard_s"], e.t,
                                 lambda fault: fault.get("fault") not in CLOCKS):
                 self.broken("dead", "%s holds %s for dead, which ran, and nothing was between them for %g s" %
                             (e.process, other, self.limits["heard_s"]), [], e.t)
@@ -270,6 +275,23 @@ class Judge:
                 self.broken("refused", "at %s replica %s is there, which was refused, seen %d times" % (
                     looks[0].value["router"], replica, len(looks)), [e.id for e in looks[:10]], looks[0].t)
 
+    def lingers(self):
+        told = [(begin, end, set(v["more"])) for begin, end, v in self.faults if v.get("fault") == "member-lies" and v.get("more")]
+        starts = [s[0] for spans in self.lives.spans.values() for s in spans]
+        seen = {}
+        for e in self.looks if told else ():
+            died = max((end for begin, end, _ in told if begin <= e.t), default=float("inf"))
+            if e.t <= died + LIES_S or e.ended is None or e.ended.type != "ok" or \
+                    any(died + LIES_S - TRIED_S - NAMES_TOLD_S <= s <= died + LIES_S for s in starts):
+                continue
+            left = [n for n in e.ended.value.get("replicas", ()) if any(host(n) in names for _, _, names in told)]
+            if left:
+                seen.setdefault(e.value["router"], []).append((e, left, e.t - died))
+        for router, looks in seen.items():
+            e, left, since = looks[0]
+            self.broken("lingers", "at %s %d names that a member told that lied are there %.1f s after that one died, such as %s" % (
+                router, len(left), since, left[0]), [e.id for e, *_ in looks[:10]], e.t)
+
     def wished_at(self, ids, default):
         ends = [self.history.by_id[i].ended.t for i in ids if self.history.by_id[i].ended]
         return max(ends) if ends else default
@@ -290,6 +312,7 @@ class Judge:
         self.wished()
         self.said_already()
         self.refused()
+        self.lingers()
         self.anomalies += unread(self.history, self.routers, [e for e in self.looks if e.value.get("round") is not None])
         return sorted(self.anomalies, key=lambda a: a.t)
 

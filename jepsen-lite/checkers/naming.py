@@ -2,12 +2,18 @@
 
 # A name that no source says any more is kept for 30 s and while it is busy (node/discover/discover.h).
 NAMES_S = 45
-NAMING = ("dns-lie", "dns-fail", "renew-engine")
+NAMING = ("dns-lie", "dns-fail", "dns-silent", "member-lies", "renew-engine")
+
+LIAR = "liar"  # a member that is no router of the service: it tells names (fault `member-lies`)
+# Its names are announced 75 s before their time is over (node/cluster/lie.c), until 4 s after it is ready.
+LIES_S = 85
+TRIED_S = 60   # what a router heard of so lately, and did not try, it names once more (crdt/registry_life.c)
 
 
 def lately(faults, begin, end):
     """Those of `faults`, (begin, end, value), by which names may come or go between these."""
-    return [v for b, e, v in faults if v.get("fault") in NAMING and b <= end and e >= begin - NAMES_S]
+    return [v for b, e, v in faults
+            if v.get("fault") in NAMING and b <= end and e >= begin - (LIES_S if v["fault"] == "member-lies" else NAMES_S)]
 
 
 def lied(faults, begin, end):

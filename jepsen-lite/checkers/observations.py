@@ -13,7 +13,8 @@ Rules:
   phantom   it is believed to be at an engine that it never reached. While the engine, or the router that sent it, is
             disturbed, it may have been sent there and lost on its way: a choice counts at once, until its ttl ends
   lost      at rest a router weighs the engine that answered a prompt and believes that it holds nothing of it; but for
-            ttl, what the cache took in since, a restart, and knowledge that died with the only router that had it
+            ttl, what the cache took in since, a restart, knowledge that died with the only router that had it, and what a
+            router that was not ready yet had of an engine that had begun less than NEW_S before (docs/jepsen-lite.md)
   tokens    a router believes MORE times as many tokens as its prompt has, or at rest, of what it must not have lost, MORE
             times fewer. It counts bytes, and engines count tokens
   misnamed  an answer names an engine that never had its prompt
@@ -42,6 +43,7 @@ LIMITS = {
 
 
 MORE = 4
+NEW_S = 5.1  # clocks of engines and routers may differ by so much: the observation may be of the process before
 
 
 def limits_of(history):
@@ -154,7 +156,14 @@ class Judge:
             return True
         if self.caches.slept(engine, arrived, t, limits["fence_s"]):
             return True
-        return self.died_with_its_router(op, taught, arrived, t)
+        return self.died_with_its_router(op, taught, arrived, t) or self.before_it_knew(taught, arrived)
+
+    def before_it_knew(self, taught, arrived):
+        """Whether its router did not know yet when the engine had begun, a moment ago."""
+        def last(process, f):
+            return max((e.t for e in self.history.events(process, f) if e.t <= arrived), default=0)
+        unready = self.history.meta.get("watched") and last(taught.router, "ready") < last(taught.router, "start")
+        return bool(unready) and arrived - last(taught.engine, "begin") < NEW_S
 
     def died_with_its_router(self, op, taught, arrived, t):
         """Whether its router ended before any other that lives on was seen to know."""

@@ -13,6 +13,8 @@ A fault says which machines it touches (`hosts`). It may say more:
 A process that is not there is trouble by itself, whatever the faults say.
 """
 
+from checkers.naming import LIAR
+
 DRAIN_S = 12.0  # a router that got SIGTERM has closed its port so long before it ends, at most
 LAG_S = 0.5     # the lab sees the end of a process later than its clients do, on a machine that is busy
 
@@ -33,6 +35,8 @@ class Down:
 def downs(history):
     out, away = [], {}
     for e in history.events():
+        if e.process == LIAR:
+            continue  # nobody asks it for anything
         if e.f == "start" and "life" in e.value:
             begin, drained = away.pop(e.process, (0, False))
             out.append(Down(e.process, begin, e.t, drained))

@@ -12,7 +12,7 @@ from history import History
 
 from . import found
 
-ALWAYS = ("processes", "resources", "rest")  # checkers that need no workload
+ALWAYS = ("logs", "processes", "ready", "resources", "rest")  # checkers that need no workload
 
 
 class Judgement:

@@ -9,7 +9,7 @@ from .parts import CLIENT_PORT, loopback
 from .process import ENDS, Process
 
 # Faults that take hold of what Grapevine alone has: its keys, its admin port, its clock, its ways to find engines.
-OWN = ("black-hole-gossip", "clock-", "disk-full", "dns-", "move-router", "renew-engine", "rotate-keys", "upgrade")
+OWN = ("clock-", "disk-", "dns-", "gossip-", "member-", "move-router", "renew-engine", "rotate-keys", "upgrade")
 
 
 def own(nemesis):

@@ -93,7 +93,7 @@ class Run:
             "routers": [{"name": r.name, "address": r.address} for r in s.routers],
             "engines": [{"name": e.name, "address": e.address, "habits": e.habits} for e in s.engines],
             "clients": [c.name for c in s.clients], "options": named(options.router_args),
-            "build": s.build, "bug": o.bug, "limits": LIMITS,
+            "build": s.build, "bug": o.bug, "limits": LIMITS, "watched": not o.command,
             "command": ["jepsen-lite/run"] + sys.argv[1:], "proxy": o.command})
         if o.capture or any(getattr(c, "capture", False) for c in self.workload_classes):
             s.whole_wire.capture(os.path.join(self.folder, "gossip.pcap"), self.recorder.began)

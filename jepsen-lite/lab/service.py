@@ -11,6 +11,7 @@ from . import other, parts
 from .follow import Follower
 from .host import Host
 from .network import Wire
+from .ready import Watch
 
 ROUTERS, ENGINES, BALANCER, CLIENTS, SPARE = 1, 2, 3, 4, 5
 UP_S = 30
@@ -49,7 +50,7 @@ class Service:
                                os.path.join(self.folder, "logs", "wire.log"))
         self.wire = self.whole_wire.base
         self.hosts = {}
-        self.follower = Follower(recorder)
+        self.follower, self.watch = Follower(recorder), None
         router = other.Other if options.command else parts.Router
         self.routers = [router(self, self.machine("r%d" % i, ROUTERS, i)) for i in range(1, options.routers + 1)]
         self.engines = [parts.Engine(self, self.machine("e%d" % i, ENGINES, i)) for i in range(1, options.engines + 1)]
@@ -86,6 +87,9 @@ class Service:
             if time.monotonic() > limit:
                 raise OSError("not ready after %d s: %s" % (UP_S, [r.name for r in self.routers if not self.ready(r)]))
             time.sleep(0.02)
+        if not self.options.command:
+            self.watch = Watch(self.routers, self.recorder)
+            self.watch.start()
 
     @staticmethod
     def ready(router):
@@ -96,6 +100,8 @@ class Service:
 
     def stop(self):
         """Ends all processes, as Ctrl-C does. Who does not end in 5 s is killed; the history has its status."""
+        if self.watch is not None:
+            self.watch.stop()
         self.recorder.event("lab", "stop")
         for p in self.processes:
             p.signal(signal.SIGCONT)

@@ -1,6 +1,7 @@
 """What all faults share: whom they hold, and a list of mends that stop() runs, however far start() came."""
 
 import os
+import subprocess
 import threading
 import weakref
 
@@ -17,6 +18,20 @@ def shared(service, make, *args):
         if make not in table:
             table[make] = make(*args)
         return table[make]
+
+
+def compiled(source, folder):
+    """The library of tests/lib/faults that a process is to have from its next start on."""
+    os.makedirs(folder, exist_ok=True)
+    library = os.path.join(folder, source + ".so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, os.path.join(TOP, "tests", "lib", "faults", source + ".c")],
+                   check=True, capture_output=True)
+    return library
+
+
+def preload(process, library):
+    before = process.env.get("LD_PRELOAD")
+    process.env["LD_PRELOAD"] = before + ":" + library if before else library
 
 
 def names(processes):

@@ -5,33 +5,36 @@ import shutil
 import struct
 import subprocess
 import threading
+import time
 
-from .base import TOP, Nemesis, names, plural, shared
-
-SHIM = os.path.join(TOP, "tests", "lib", "faults", "clock_shift.c")
+from .base import Nemesis, compiled, names, plural, preload, shared
 
 
 class Clocks:
-    """How far the wall clock of each router is off, in ms; what several faults want is added up."""
+    """How far the wall clock of each router is off, in ms, what several faults want being added up; and at which time it stands."""
 
     def __init__(self, service):
         self.folder = os.path.join(service.folder, "clocks")
         self.lock, self.shifts = threading.Lock(), {}
-        os.makedirs(self.folder, exist_ok=True)
-        shim = os.path.join(self.folder, "clock_shift.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, SHIM], check=True, capture_output=True)
+        library = compiled("clock_shift", self.folder)
         for r in service.routers:
             self.write(r.name, 0)
-            r.env.update(LD_PRELOAD=shim, CLOCK_SHIFT_FILE=self.path(r.name))
+            self.stand(r.name, 0)
+            preload(r, library)
+            r.env["CLOCK_SHIFT_FILE"] = self.path(r.name)
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def write(self, name, ms):
+    def stand(self, name, at_ms):
+        """0: it goes."""
+        self.write(name, at_ms, 8)
+
+    def write(self, name, ms, place=0):
         """In place: the process has the file mapped."""
         fd = os.open(self.path(name), os.O_WRONLY | os.O_CREAT, 0o644)
         try:
-            os.pwrite(fd, struct.pack("=q", int(ms)), 0)
+            os.pwrite(fd, struct.pack("=q", int(ms)), place)
         finally:
             os.close(fd)
 
@@ -110,8 +113,22 @@ class Jump(_Clock):
             self.over.wait(every_s)
 
 
+class Frozen(_Clock):
+    """The wall clock of some or all routers stands, to the millisecond; at the end it jumps to the time that it is."""
+    name = "clock-frozen"
+
+    def start(self, service, rng):
+        chosen = names(service.routers) if rng.random() < 0.5 else self.minority(service, rng)
+        clocks, at_ms = self.clocks(service), int(time.time() * 1000)
+        for name in chosen:
+            self.later(clocks.stand, name, 0)
+            clocks.stand(name, at_ms)
+        return {"hosts": chosen, "harmless": True, "text": "the clock of %s stands; at the end it jumps to the time that it is" %
+                plural(chosen)}
+
+
 class Rate(_Clock):
-    """The wall clock of a minority stands, or is too slow or too fast: in steps of 20 ms."""
+    """The wall clock of a minority is too slow or too fast, or steps on the spot: in steps of 20 ms."""
     name = "clock-rate"
 
     def start(self, service, rng):

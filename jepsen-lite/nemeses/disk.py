@@ -1,11 +1,19 @@
-"""A disk without room for logs: one router's log is on a small one, which is filled up."""
+"""The disk of the log is full, or hangs.
+
+A file system that fsfreeze holds would do the latter too, but what writes to it cannot be killed: a run that ends early
+would leave it behind. So a library takes the place of write()."""
 
 import contextlib
+import itertools
 import os
+import re
 import shutil
 import subprocess
+import time
 
-from .base import Nemesis, shared
+from lab import client as http
+
+from .base import Nemesis, compiled, names, plural, preload, shared
 
 SIZE_MIB = 32
 
@@ -48,3 +56,79 @@ class DiskFull(Nemesis):
         disk.fill()
         return {"hosts": [disk.router.name], "excuses": False,
                 "text": "the disk with the log of %s is full" % disk.router.name}
+
+
+class Frozen:
+    """Which logs hang: a byte for each router. The last router logs each request, so that there is something to lose."""
+
+    def __init__(self, service):
+        self.folder = os.path.join(service.folder, "frozen")
+        self.floods = itertools.count(1)
+        library = compiled("log_freeze", self.folder)
+        for r in service.routers:
+            self.freeze(r.name, False)
+            preload(r, library)
+            r.env["LOG_FREEZE_FILE"] = self.path(r.name)
+        service.routers[-1].args += ["--access-log", "all"]
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def freeze(self, name, hangs):
+        """In place: the process has the file mapped."""
+        fd = os.open(self.path(name), os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            os.pwrite(fd, b"\1" if hangs else b"\0", 0)
+        finally:
+            os.close(fd)
+
+
+def dropped(router):
+    """Lines that its metrics say were lost; None: it does not answer."""
+    try:
+        status, text = router.admin("GET", "/metrics", timeout=2)
+    except OSError:
+        return None
+    found = re.search(r"(?m)^grapevine_log_lines_dropped_total (\d+)$", str(text)) if status == 200 else None
+    return int(found.group(1)) if found else None
+
+
+class DiskFrozen(Nemesis):
+    """The disk with the logs of some or all routers hangs: a write returns at the end. Or the log of one overflows meanwhile."""
+    name = "disk-frozen"
+    seconds = (3, 12)
+    LINES = 5000  # of 400 bytes: the log holds 1 MiB (node/io/log_sink.h)
+
+    @staticmethod
+    def missing():
+        return None if shutil.which("cc") else "cc, for the library that holds writes up (Debian: gcc)"
+
+    def prepare(self, service):
+        shared(service, Frozen, service)
+
+    def start(self, service, rng):
+        frozen, last = shared(service, Frozen, service), service.routers[-1]
+        others = names(service.routers[:-1])
+        chosen = sorted(rng.sample(others, rng.randint(0, len(others))) + [last.name])
+        flood = rng.random() < 0.5
+        for name in chosen:
+            self.later(frozen.freeze, name, False)
+            frozen.freeze(name, True)
+        if flood:
+            self.background(self.flood, service.recorder, last, "flood-%d-" % next(frozen.floods))
+        return {"hosts": chosen, "excuses": False, "text": "the disk with the log of %s hangs%s" % (
+            plural(chosen), ", and %s gets more to log than it holds" % last.name if flood else "")}
+
+    def flood(self, recorder, router, prefix):
+        """Requests from its own machine; each is a line. What it says to have lost is asked for before the disk goes on."""
+        life, before, asked = router.life, dropped(router), 0
+        connection = http.Connection(router.host, "127.0.0.1", router.port)
+        while asked < self.LINES and not self.over.is_set():
+            answer = connection.ask("GET", "/v1/models", {"x-request-id": "%s%d" % (prefix, asked)}, timeout=2)
+            if not answer.finished:
+                break
+            asked += 1
+        connection.close()
+        time.sleep(0.05)  # a record is written when the answer has gone
+        recorder.event(router.name, "flood", {"life": life, "prefix": prefix, "asked": asked, "before": before,
+                                              "after": dropped(router)})

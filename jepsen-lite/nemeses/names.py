@@ -2,15 +2,18 @@
 
 import os
 import shutil
+import signal
 import sys
 import time
 
 from .base import TOP, Nemesis, names, plural, shared
+from .process import start_again
 
 sys.path.append(os.path.join(TOP, "tests", "e2e"))
-from lib_dns import Dns  # noqa: E402
+from lib_dns import Dns, read_question  # noqa: E402
 
 ENGINES, ROUTERS = "engines.jepsen", "routers.jepsen"
+SPARES = ("spare1.jepsen", "spare2.jepsen")  # of engines and of routers that are not there yet: names without addresses
 NOBODY = "10.77.250.250"
 EVERY = "500ms"
 
@@ -23,16 +26,17 @@ def by_name(command, engines_port, gossip_port, server):
             next(words)
         else:
             out.append(word)
-    return out + ["--join", "%s:%d" % (ROUTERS, gossip_port), "--replica-dns", "%s:%d" % (ENGINES, engines_port),
-                  "--replica-dns-interval", EVERY, "--dns-server", server]
+    for engines, routers in (*zip(SPARES, SPARES), (ENGINES, ROUTERS)):
+        out += ["--join", "%s:%d" % (routers, gossip_port), "--replica-dns", "%s:%d" % (engines, engines_port)]
+    return out + ["--replica-dns-interval", EVERY, "--dns-server", server]
 
 
 class Names(Dns):
-    """The server, on a machine of its own. It knows where everybody is; faults change `mode`, `left_out`, `more` and
-    `delay_s`, of which one at a time has a fault."""
+    """The server, on a machine of its own. It knows where everybody is; faults change `mode`, `left_out`, `more`,
+    `delay_s` and `silent` (names), of which one at a time has a fault."""
 
     def __init__(self, service):
-        self.service, self.left_out, self.more, self.delay_s = service, [], [], 0
+        self.service, self.left_out, self.more, self.delay_s, self.silent = service, [], [], 0, ()
         host = service.spare("ns")
         with host.inside():
             super().__init__({}, host.address, 53)
@@ -50,14 +54,16 @@ class Names(Dns):
     def answer(self, query, protocol):
         self.records = {
             ENGINES: {"A": [e.address for e in self.service.engines if e.name not in self.left_out] + self.more},
-            ROUTERS: {"A": [r.address for r in self.service.routers]}}
+            ROUTERS: {"A": [r.address for r in self.service.routers]}, **{name: {} for name in SPARES}}
         del self.asked[:]
+        if read_question(query)[0] in self.silent:
+            return None
         if self.delay_s:
             time.sleep(self.delay_s)
         return super().answer(query, protocol)
 
     def well(self):
-        self.mode, self.left_out, self.more, self.delay_s = None, [], [], 0
+        self.mode, self.left_out, self.more, self.delay_s, self.silent = None, [], [], 0, ()
 
 
 class _Names(Nemesis):
@@ -73,7 +79,7 @@ class _Names(Nemesis):
     def server(self, service):
         """The server, or None if another fault of its kind has it."""
         server = shared(service, Names, service)
-        if server.mode or server.left_out or server.more or server.delay_s:
+        if server.mode or server.left_out or server.more or server.delay_s or server.silent:
             return None
         self.later(server.well)
         return server
@@ -123,3 +129,26 @@ class Slow(_Names):
         server.delay_s = rng.uniform(0.5, 4)
         return {"hosts": ["ns"], "harmless": True,
                 "text": "the name server takes %.1f s for each question, one after the other" % server.delay_s}
+
+
+class Silent(_Names):
+    """The name server answers nothing for some names, and a router starts: the other names serve it at once."""
+    name = "dns-silent"
+    seconds = (6, 15)
+    WHICH = (("of machines to come", SPARES), ("of engines", (*SPARES, ENGINES)), ("of routers", (*SPARES, ROUTERS)))
+
+    def start(self, service, rng):
+        server = self.server(service)
+        if server is None:
+            return self.nobody()
+        chosen = self.some(service, rng, "routers", 1)
+        said, server.silent = rng.choice(self.WHICH)
+        for router in chosen:
+            self.later(start_again, router)
+            router.signal(signal.SIGKILL)
+            router.wait(10)
+            router.start()
+        # Who has no seeds is called by the others: that takes a moment.
+        seeds = ROUTERS in server.silent
+        return {"hosts": ["ns"] + names(chosen), "excuses": seeds, "harmless": seeds, "text": "the name server answers nothing for names %s%s" % (
+            said, "; %s is killed, and starts so" % plural(names(chosen)) if chosen else "")}

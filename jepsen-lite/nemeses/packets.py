@@ -1,4 +1,4 @@
-"""Rules of a firewall on the machines of engines and routers: resets, closed and silent ports, what a firewall forgets.
+"""Rules of a firewall on the machines of engines: resets, closed and silent ports, what a firewall forgets.
 
 Clients do not talk to engines, so what fails there is for the router to hide. A machine's own loopback is left alone:
 the lab speaks to processes by it. Each fault has a table of its own, so that two on one machine do not meet."""
@@ -84,21 +84,6 @@ class BlackHole(Packets):
             self.rules(e.host, "tcp dport %d %sdrop" % (e.port, "tcp flags & (syn | ack) == syn " if new else ""))
         return {"hosts": names(chosen), "serves": True, "text": "%s: %s vanish silently" % (
             plural(names(chosen)), "new connections" if new else "all packets")}
-
-
-class BlackHoleGossip(Packets):
-    """Packets to the gossip port of a router vanish: datagrams, or streams."""
-    name = "black-hole-gossip"
-
-    def start(self, service, rng):
-        chosen = self.some(service, rng, "routers", 1)
-        if not chosen:
-            return self.nobody()
-        what = rng.choice(("udp", "tcp"))
-        for r in chosen:
-            self.rules(r.host, "%s dport 7490 drop" % what)
-        return {"hosts": names(chosen), "harmless": True,
-                "text": "%s to the gossip port of %s vanishes" % (what.upper(), plural(names(chosen)))}
 
 
 NETLINK_NETFILTER, CTNETLINK_DELETE, REQUEST_ACK = 12, (1 << 8) | 2, 1 | 4

@@ -6,6 +6,7 @@ are none. Run by test_lab.py.
 Each fault begins, is seen where it should be, ends, and is not seen any more. Prints a line for each, and ends with
 status 1 at the first that is not so."""
 
+import json
 import os
 import random
 import re
@@ -18,12 +19,13 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
+from checkers.naming import LIAR  # noqa: E402
 from history import Recorder  # noqa: E402
 from lab import found  # noqa: E402
 from lab.service import Options, Service  # noqa: E402
 from nemeses.base import shared  # noqa: E402
 from nemeses.disk import Disk  # noqa: E402
-from nemeses.names import ENGINES, Names  # noqa: E402
+from nemeses.names import ENGINES, SPARES, Names  # noqa: E402
 
 LIMIT_S = 30 * float(os.environ.get("SLOW", "1"))
 
@@ -72,12 +74,12 @@ class Signs:
         told = float(subprocess.run(["date", "+%s.%N"], env=dict(os.environ, **r.env), capture_output=True).stdout)
         return not began - 0.1 <= told <= time.time() + 0.1 and "clock_shift.so" in text("/proc/%d/maps" % r.pid)
 
-    def ask(self, r):
+    def ask(self, r, name=ENGINES, seconds=10):
         """(the name server's answer for the engines, seconds that it took)"""
-        name = b"".join(bytes([len(part)]) + part.encode() for part in ENGINES.split(".")) + b"\0"
+        name = b"".join(bytes([len(part)]) + part.encode() for part in name.split(".")) + b"\0"
         began = time.monotonic()
         with r.host.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            s.settimeout(10)
+            s.settimeout(seconds)
             s.sendto(struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + name + struct.pack("!2H", 1, 1),
                      (shared(self.service, Names, self.service).service.hosts["ns"].address, 53))
             return s.recv(4096), time.monotonic() - began
@@ -91,6 +93,26 @@ class Signs:
 
     def dns_slow(self, r):
         return self.ask(r)[1] > 0.5
+
+    def dns_silent(self, r):
+        try:
+            return not self.ask(r, SPARES[0], 0.2)
+        except TimeoutError:
+            return True
+
+    def disk_frozen(self, r):
+        """A program that is started as the router was does not get rid of a line."""
+        try:
+            subprocess.run(["sh", "-c", "there-is-no-such-program"], env=dict(os.environ, **r.env), capture_output=True, timeout=0.2)
+        except subprocess.TimeoutExpired:
+            return "log_freeze.so" in text("/proc/%d/maps" % r.pid)
+        return False
+
+    @staticmethod
+    def member_lies(r):
+        said = json.dumps(r.admin("GET", "/replicas")[1])
+        alive = [m for m in r.admin("GET", "/members")[1]["members"] if m["name"] == LIAR and m["state"] == "alive"]
+        return bool(alive) and "10.77.251." in said
 
     def limited(self, r, which):
         try:
@@ -116,7 +138,8 @@ class Signs:
                 "memory-group": lambda r: "/jepsen-lite-" in text("/proc/%d/cgroup" % r.pid),
                 "disk-full": self.disk_full, "rotate-keys": self.keys,
                 "upgrade": lambda r: r.build != self.service.build,
-                "dns-lie": self.dns_lie, "dns-fail": self.dns_fail, "dns-slow": self.dns_slow}[name]
+                "dns-lie": self.dns_lie, "dns-fail": self.dns_fail, "dns-slow": self.dns_slow,
+                "dns-silent": self.dns_silent, "disk-frozen": self.disk_frozen, "member-lies": self.member_lies}[name]
 
 
 def tell(build, folder, names):

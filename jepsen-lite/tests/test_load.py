@@ -377,6 +377,26 @@ class Loads(unittest.TestCase):
         t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
         self.expect(t, "dead")
 
+    # --- a member that lies
+
+    def liar(self, *gauges):
+        t = Told()
+        t.stream(10, 30, router="r2")
+        t.event(12, "liar", "start", life=1)
+        t.event(20, "liar", "exit", life=1, status=-9)
+        for at, by in gauges:
+            t.gauges(at, "r2", e1=(1, by))
+        return t
+
+    def test_it_counts_for_anything_while_it_lives(self):
+        self.expect(self.liar((15, {"liar": 100000}), (22, {"liar": 100000})))
+
+    def test_and_for_nothing_when_it_is_dead(self):
+        self.expect(self.liar((24, {"liar": 100000})), "dead")
+
+    def test_what_it_says_hides_nothing(self):
+        self.expect(self.liar((15, {"liar": 100000, "r1": 3})), "stale")
+
     # --- negative
 
     def test_below_zero(self):

@@ -211,6 +211,14 @@ class Rests(unittest.TestCase):
         t.dead(15, "r1", "r2")
         self.expect(t, "dead")
 
+    def test_a_line_that_waited_for_its_disk_is_of_before(self):
+        for process, expected in (("r1", []), ("r3", ["dead"])):
+            t = Told()
+            t.alone(8, 10, "r2")
+            t.fault(9, 20, "disk-frozen", process, excuses=False)
+            t.dead(20.5, "r1", "r2")
+            self.expect(t, *expected)
+
     def test_a_change_of_keys_is_no_reason(self):
         for excuses, expected in ((False, ["dead"]), (True, [])):
             t = Told()
@@ -509,6 +517,35 @@ class Wishes(unittest.TestCase):
             t.kill(15, r, again=16)
         t.look(40, "r2")
         self.expect(t)
+
+
+class Lies(unittest.TestCase):
+    def told(self, *looks, start=None):
+        """A member that told names until 20 s: who lists them at which time."""
+        t = Told()
+        t.fault(10, 20, "member-lies", "liar", harmless=True, more=["10.77.251.5"])
+        if start:
+            t.kill(start - 1, "r2", again=start)
+        for at, router in looks:
+            t.look(at, router, there=["10.77.251.5:8000"])
+        return rules(check(t.history()))
+
+    def test_they_go_in_time(self):
+        self.assertEqual(self.told((30, "r1"), (104, "r1")), [])
+
+    def test_they_stay(self):
+        self.assertEqual(self.told((104, "r1"), (106, "r1"), (107, "r2"), (108, "r1")), ["lingers", "lingers"])
+
+    def test_who_starts_shortly_before_they_go_may_name_them_once_more(self):
+        self.assertEqual(self.told((106, "r1"), start=60), [])
+        self.assertEqual(self.told((106, "r1"), start=25), ["lingers"])
+
+    def test_routers_need_not_have_the_same_ones_until_then(self):
+        for at, expected in ((60, []), (130, ["replicas", "lingers"])):
+            t = Told()
+            t.fault(10, 20, "member-lies", "liar", harmless=True, more=["10.77.251.5"])
+            t.resting(at, {"r1": {"there": ["10.77.251.5:8000"]}})
+            self.assertEqual(sorted(rules(check(t.history()))), sorted(expected))
 
 
 if __name__ == "__main__":

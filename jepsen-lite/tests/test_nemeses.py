@@ -22,7 +22,7 @@ from nemeses.victims import Held, across, choose, halves, ring  # noqa: E402
 
 NAMES = ["r1", "r2", "r3", "r4", "r5"]
 # Those that work on real processes, files and sockets: faults_story.py has them.
-REAL = ("clock-", "descriptors", "disk-full", "dns-", "memory", "rotate-keys")
+REAL = ("clock-", "descriptors", "disk-", "dns-", "member-", "memory", "rotate-keys")
 
 
 REAL_SLEEP = time.sleep  # that of others takes no time here
@@ -88,8 +88,9 @@ class Readings(unittest.TestCase):
     def test_a_router_that_knows_names(self):
         command = ["grapevine", "--join", "10.0.0.1:7490", "--listen", "0.0.0.0:8080", "--replica", "http://10.0.0.9"]
         self.assertEqual(by_name(command, 8000, 7490, "10.0.0.53"), [
-            "grapevine", "--listen", "0.0.0.0:8080", "--join", "routers.jepsen:7490", "--replica-dns",
-            "engines.jepsen:8000", "--replica-dns-interval", "500ms", "--dns-server", "10.0.0.53"])
+            "grapevine", "--listen", "0.0.0.0:8080", "--join", "spare1.jepsen:7490", "--replica-dns", "spare1.jepsen:8000",
+            "--join", "spare2.jepsen:7490", "--replica-dns", "spare2.jepsen:8000", "--join", "routers.jepsen:7490",
+            "--replica-dns", "engines.jepsen:8000", "--replica-dns-interval", "500ms", "--dns-server", "10.0.0.53"])
 
     def test_how_far_a_clock_is_off(self):
         self.assertEqual([told(ms) for ms in (-50, 900, 7500, -3600000)],
@@ -145,7 +146,7 @@ class Host:
 
 
 class Process:
-    port = 8000
+    port, gossip_port = 8000, 7490
 
     def __init__(self, world, name, number):
         self.world, self.name, self.host = world, name, Host(world, name, "10.0.0.%d" % number)
@@ -302,6 +303,18 @@ class Stopped(unittest.TestCase):
         nemesis.stop(service)
         self.assertEqual([e.wishes for e in service.engines if e.name in chosen], [
             [{"mode": "none", "health": "503"}, {"mode": "none"}]] * len(chosen))
+
+    def test_one_protocol_of_gossip_is_filtered_at_both_ends(self):
+        for name, protocol in (("gossip-tcp", "tcp"), ("gossip-udp", "udp"), ("gossip-join", "tcp")):
+            for seed in range(8):
+                service, nemesis, told = Service(), found.nemeses()[name](), {}
+                with mock.patch.object(Host, "nft", lambda host, text: told.setdefault(host.name, text)):
+                    router, = nemesis.start(service, random.Random(seed))["hosts"]
+                    nemesis.stop(service)
+                self.assertEqual(set(told), {r.name for r in service.routers})
+                for host, text in told.items():
+                    of = "ip saddr %s " % service.routers[int(router[1:]) - 1].address if host != router else ""
+                    self.assertRegex(text, r"(?m)^ *%s%s dport 7490 (drop|reject with )" % (of, protocol))
 
     @mock.patch("nemeses.rolling.built", lambda variant: variant)
     def test_who_is_held_at_the_end_of_an_upgrade_comes_back_with_the_old_build(self):

@@ -163,6 +163,19 @@ class Observations(unittest.TestCase):
 
     # --- lost
 
+    def test_of_an_engine_that_had_just_begun_and_a_router_that_was_not_ready(self):
+        for ready, begun, expected in ((2, 0.11, ["lost"]), (9, 0.11, []), (9, -6, ["lost"]), (None, 0.11, [])):
+            t = Told()
+            t.rows[0]["value"]["watched"] = True
+            for row in t.rows:
+                row["t"] = begun if row["f"] == "begin" else row["t"]
+            if ready:
+                t.event(ready, "r1", "ready", life=1)
+            t.chat(3, "7", "r1", "e1")
+            t.rest(20)
+            t.read(20.5, "r2", {}, ["7"])
+            self.expect(t, *expected)
+
     def test_acknowledged_and_lost(self):
         t = Told()
         t.chat(1, "1")

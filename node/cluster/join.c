@@ -208,7 +208,7 @@ void node_join_run(struct node_replication *n, uint64_t now_us)
         return;
     }
     uint64_t peer = draw_ready(n, now_us);
-    if (n->unreached_us != 0 && now_us - n->unreached_us >= UNREACHED_US) {
+    if (n->unreached_us != 0 && now_us - n->unreached_us >= UNREACHED_US && !BUG(JOIN_ENDLESS)) {
         become_ready_unreached(n, now_us);
         return;
     }

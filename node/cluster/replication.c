@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 
@@ -378,6 +379,8 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
     n->now_us = now_us;
     if (n->user.collect)
         n->user.collect(n->user.context, node_replication_ms(now_us));
+    if (BUG(LIES) && n->ready)
+        node_lie(n, now_us);
     if (n->ready) /* until then its clock may be wrong */
         crdt_state_observe_again(node_state_crdt(n->state));
     if (crdt_state_has_news(node_state_crdt(n->state)))

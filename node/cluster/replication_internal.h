@@ -254,6 +254,9 @@ uint64_t node_aside_due(const struct node_replication *n);
 bool node_aside_message(struct node_replication *n, uint64_t peer, struct slice bytes,
                         uint64_t now_us);
 
+/* lie.c: what BUG(LIES) tells the others. */
+void node_lie(struct node_replication *n, uint64_t now_us);
+
 /* join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_join_due(const struct node_replication *n);

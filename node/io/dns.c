@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 
@@ -441,6 +442,8 @@ static bool is_in_hosts(struct dns_question *q, const char *name)
 struct dns_question *dns_addresses(struct dns *dns, const char *name, bool v6,
                                    dns_addresses_done done, void *context)
 {
+    if (BUG(NAME_AT_A_TIME) && dns->channels != NULL && dns->channels->open > 0)
+        return NULL;
     struct dns_question *q = question_begin(dns, context);
     if (q == NULL)
         return NULL;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 
 enum {
@@ -144,6 +145,8 @@ static void append(struct io_log_sink *s, struct slice line, size_t limit)
         return;
     }
     if (s->ring == NULL || held + line.len > limit) {
+        if (BUG(LOSS_UNCOUNTED))
+            return;
         atomic_fetch_add(&s->dropped, 1);
         s->overflown++;
         return;
@@ -248,7 +251,8 @@ void io_log_sink_start(struct log *log)
     uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
     sigset_t all, before;
     CHECK(!s->started);
-    if (s->ring == NULL || sem_init(&s->wake, 0, 0) != 0 || sem_init(&s->ended, 0, 0) != 0)
+    if (BUG(LOG_BY_LOOP) || s->ring == NULL || sem_init(&s->wake, 0, 0) != 0 ||
+        sem_init(&s->ended, 0, 0) != 0)
         return;
     /* Signals are for the loop. */
     (void)sigfillset(&all);
@@ -261,18 +265,17 @@ void io_log_sink_start(struct log *log)
     watch_faults();
 }
 
-/* False: it hangs in a write. Then it keeps its memory, and ends with the process. */
+/* False: it hangs in a write. Then it keeps its memory, and ends with the process. A time limit of
+ * the semaphore would go by the wall clock, which may be set meanwhile. */
 static bool end_thread(struct io_log_sink *s)
 {
-    struct timespec limit;
-    CHECK(clock_gettime(CLOCK_REALTIME, &limit) == 0);
-    limit.tv_sec += LAST_WAIT_MS / 1000;
     atomic_store(&s->ending, true);
     (void)sem_post(&s->wake);
-    int err;
-    do {
-        err = sem_timedwait(&s->ended, &limit);
-    } while (err != 0 && errno == EINTR);
+    int err = sem_trywait(&s->ended);
+    for (int i = 0; err != 0 && i < LAST_WAIT_MS / REST_MS; i++) {
+        wait_ms(REST_MS);
+        err = sem_trywait(&s->ended);
+    }
     s->threaded = false;
     atomic_store(&dying, NULL);
     if (err != 0)

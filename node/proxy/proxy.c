@@ -186,9 +186,10 @@ static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
     if (u->state != UPSTREAM_CONNECTING)
         return;
     u->proxy->now_ms = now_ms;
-    if (net_is_shortage(err)) {
+    if (net_is_shortage(err) && !BUG(SHORTAGE_CHARGED)) {
         shortage_met(u->pool, err);
         shortage_full(u->pool);
+        u->no_place = true;
         fail_upstream(u, UPSTREAM_NO_PLACE);
         return;
     }
@@ -225,6 +226,10 @@ static void upstream_received(void *owner, struct slice bytes, uint64_t now_ms)
     if (u->state == UPSTREAM_CLOSING)
         return;
     u->proxy->now_ms = now_ms;
+    if (u->state != UPSTREAM_BUSY && BUG(UNASKED_SERVED)) {
+        CHECK(buf_append_slice(&u->in, bytes) == 0);
+        return;
+    }
     if (u->state != UPSTREAM_BUSY) { /* an answer that nobody asked for */
         fail_upstream(u, UPSTREAM_MALFORMED);
         return;

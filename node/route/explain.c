@@ -504,7 +504,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
 {
     static const char *const wishes[] = {
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
-    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), number);
+    const struct crdt_replica *row = node_router_row(r, number);
     json_key(w, "configured");
     json_bool(w, r->replicas[number].configured);
     json_key(w, "unnamed"); /* it goes when its name is forgotten */
@@ -560,7 +560,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_end(w);
 }
 
-/* Behind their address, in their order. */
+/* Behind their address, in their order. A name may be forgotten and not be absent yet. */
 static void put_ranks(struct json_writer *w, const struct node_router *r, unsigned server,
                       uint64_t now_ms)
 {
@@ -572,7 +572,7 @@ static void put_ranks(struct json_writer *w, const struct node_router *r, unsign
             slots[k->rank] = (int)i;
     }
     for (unsigned rank = 0; rank < NODE_RANKS_MAX; rank++) {
-        if (slots[rank] >= 0)
+        if (slots[rank] >= 0 && node_router_row(r, (unsigned)slots[rank]))
             put_replica(w, r, (unsigned)slots[rank], now_ms);
     }
 }
@@ -585,7 +585,7 @@ int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         bool shown = !k->absent || node_router_only_at(r, i).len > 0;
-        if (!shown || k->is_rank)
+        if (!shown || k->is_rank || !node_router_row(r, i))
             continue;
         put_replica(&w, r, i, now_ms);
         if (k->ranks > 0)

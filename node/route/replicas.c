@@ -323,7 +323,8 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     if (wish == NODE_REPLICA_REMOVE)
         return remove_replica(r, name);
     int known = node_router_replica_find(r, name);
-    if (known >= 0 && node_router_row(r, (unsigned)known)->wish == CRDT_WISH_ADDED)
+    const struct crdt_replica *row = known >= 0 ? node_router_row(r, (unsigned)known) : NULL;
+    if (row && row->wish == CRDT_WISH_ADDED)
         return ERR_EXISTS;
     int slot = crdt_state_add(r->crdt, name);
     if (slot < 0)

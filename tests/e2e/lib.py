@@ -502,21 +502,21 @@ class Router(Process):
 class Sim(Process):
     """An engine-sim of this build."""
 
-    def __init__(self, *args, port=0):
-        super().__init__([binary("tests/engine-sim"), "--listen", "%s:%d" % (HOST, port),
+    def __init__(self, *args, port=0, host=HOST):
+        super().__init__([binary("tests/engine-sim"), "--listen", "%s:%d" % (host, port),
                           "--control"] + list(args))
         def bound():
-            found = re.search(r"127\.0\.0\.1:(\d+)", self.out.decode() + " ".join(self.lines))
+            found = re.search(re.escape(host) + r":(\d+)", self.out.decode() + " ".join(self.lines))
             return found or not self.running()
         found = wait_for(bound, "address of the engine-sim")
         if found is True:
             raise AssertionError("engine-sim did not start: %s" % self.lines)
-        self.port = int(found.group(1))
-        self.name = "%s:%d" % (HOST, self.port)
+        self.host, self.port = host, int(found.group(1))
+        self.name = "%s:%d" % (host, self.port)
         self.url = "http://" + self.name
 
     def call(self, method, path, value=None):
-        c = http.client.HTTPConnection(HOST, self.port, timeout=LIMIT)
+        c = http.client.HTTPConnection(self.host, self.port, timeout=LIMIT)
         try:
             c.request(method, path, None if value is None else json.dumps(value))
             r = c.getresponse()

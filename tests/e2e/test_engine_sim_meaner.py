@@ -2,9 +2,10 @@
 
 import gzip
 import json
+import socket
 import time
 
-from lib import request, wait_for
+from lib import HOST, LIMIT, request, wait_for
 from test_engine_sim import JSON, TEXT, SimCase, chat, events
 
 CHAT = "/v1/chat/completions"
@@ -353,3 +354,35 @@ class Places(MeanCase):
         r = self.c.ask("GET", "/v1/models", headers=[("Authorization", "Bearer k")])
         self.assertEqual(r.json["data"][0]["max_model_len"], 500)
         self.assertIn("error", self.one.call("POST", "/sim/set", {"models": "tiny"}))
+
+
+class Edges(MeanCase):
+    """What comes at the wrong time: ends of idle connections, statuses, 1xx heads."""
+    arguments = ("--model", "tiny", "--decode-base-ms", "1", "--idle-close-ms", "50", "--interim", "2")
+
+    def raw(self, length=None):
+        """All that comes until the connection ends, for a request whose body may be incomplete."""
+        body = json.dumps(chat(max_tokens=2)).encode()
+        with socket.create_connection((HOST, self.one.port), LIMIT) as sock:
+            sock.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" %
+                         (CHAT.encode(), length or len(body)) + (b"" if length else body))
+            got = b""
+            while True:
+                data = sock.recv(65536)
+                if not data:
+                    return got
+                got += data
+
+    def test_idle_ends(self):
+        got = self.raw()
+        self.assertTrue(got.startswith(b"HTTP/1.1 103 "), got)
+        self.assertEqual((got.count(b"HTTP/1.1 102 "), got.count(b"HTTP/1.1 200 "), got.count(b"HTTP/1.1 408 ")), (1, 1, 0))
+        self.again("--idle-ends", "408")
+        self.assertEqual(self.raw().count(b"HTTP/1.1 408 "), 1)
+        self.again("--idle-ends", "reset")
+        with self.assertRaises(ConnectionResetError):
+            self.raw()
+
+    def test_a_status_before_the_body(self):
+        self.fail_by("early", status=429, count=1)
+        self.assertTrue(self.raw(length=100).startswith(b"HTTP/1.1 429 "))

@@ -113,6 +113,8 @@ static const char *const modes[] = {
     [SIM_FAIL_422] = "status_422",
     [SIM_FAIL_NO_TEMPLATE] = "no_template",
     [SIM_FAIL_NO_TOOL_PARSER] = "no_tool_parser",
+    [SIM_FAIL_EARLY] = "early",
+    [SIM_FAIL_INTERIM] = "interim",
 };
 
 static const char *const healths[] = {
@@ -144,6 +146,7 @@ static bool wish_read(const json_t *wish, struct sim_fail *fail, uint64_t *for_m
         .delay_ms = member(wish, "delay_ms", 1000),
         .factor = (double)member(wish, "factor", 10),
         .tokens = member(wish, "tokens", 0),
+        .status = (unsigned)member(wish, "status", 503),
         .health = json_is_true(probes),
         .probes = (enum sim_health)health,
         .health_delay_ms = member(wish, "health_delay_ms", 10000),

@@ -33,7 +33,8 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 uint64_t sim_engine_due_ns(const struct sim_engine *e)
 {
     uint64_t at_ns = sooner(sim_server_due_ns(&e->server), e->fail_until_ns);
-    at_ns = sooner(at_ns, sooner(sim_ping_due_ns(e), sooner(e->pause_due_ns, e->reset_due_ns)));
+    at_ns = sooner(at_ns, sooner(sim_ping_due_ns(e), sim_interim_due_ns(e)));
+    at_ns = sooner(at_ns, sooner(e->pause_due_ns, e->reset_due_ns));
     uint64_t next_ns = sim_ranks_next_event_ns(&e->ranks);
     if (next_ns != SIM_NEVER && e->rate > 0) {
         double left_ns = next_ns > e->base_ns ? (double)(next_ns - e->base_ns) : 0;
@@ -135,6 +136,7 @@ void sim_engine_run(struct sim_engine *e)
         sim_job_go_on(job);
     sim_engine_pump(e);
     sim_ping_run(e, now_ns);
+    sim_interim_run(e, now_ns);
     habits_run(e, now_ns);
 }
 
@@ -143,6 +145,11 @@ void sim_engine_run(struct sim_engine *e)
 static void on_request(void *context, struct sim_conn *conn, struct slice body)
 {
     sim_route(context, conn, body);
+}
+
+static bool on_head(void *context, struct sim_conn *conn)
+{
+    return sim_route_early(context, conn);
 }
 
 static void on_gone(void *context, struct sim_conn *conn)
@@ -192,6 +199,9 @@ void sim_engine_init(struct sim_engine *e, uint64_t chance)
     e->server.context = e;
     e->server.on_request = on_request;
     e->server.on_gone = on_gone;
+    e->server.on_head = on_head;
+    e->server.idle_ms = o->idle_close_ms;
+    e->server.idle_end = o->idle_end;
     sim_server_init(&e->server);
     e->rate = 1;
     clocks_start(e);

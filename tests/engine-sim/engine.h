@@ -12,6 +12,7 @@
  *   metrics.c   what /metrics says
  *   publish.c   how coarse that is
  *   framing.c   how the bytes of answers are framed
+ *   early.c     a status before the body is read, 1xx heads
  *   reject.c    what a replica refuses that is set up otherwise than its peers
  *   control.c   failures on demand
  *   set.c       what changes while it runs: its lists, its key, its context length
@@ -62,6 +63,8 @@ enum sim_fail_mode {
     SIM_FAIL_422,
     SIM_FAIL_NO_TEMPLATE,
     SIM_FAIL_NO_TOOL_PARSER,
+    SIM_FAIL_EARLY,   /* `status` before the body is read, then the end of the connection */
+    SIM_FAIL_INTERIM, /* 1xx heads without an end */
 };
 
 /* What /health says beside that. */
@@ -81,7 +84,8 @@ struct sim_fail {
     uint64_t delay_ms;
     double factor;
     uint64_t tokens;
-    bool health; /* probes fail too */
+    unsigned status; /* of EARLY */
+    bool health;     /* probes fail too */
     enum sim_health probes;
     uint64_t health_delay_ms;
     char poison[64];
@@ -195,6 +199,8 @@ void sim_answer_error(struct sim_engine *e, struct sim_conn *c, unsigned status,
     __attribute__((format(printf, 6, 7)));
 
 void sim_route(struct sim_engine *e, struct sim_conn *c, struct slice body);
+/* What its server does as soon as a head is there (http.h). */
+bool sim_route_early(struct sim_engine *e, struct sim_conn *c);
 /* The LoRA adapter that a request for this model wants; empty: none. */
 struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model);
 /* Whether the model is served; answers 404 if not. */

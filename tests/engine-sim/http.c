@@ -13,6 +13,7 @@ enum { READ_BYTES = 64 << 10, NS_PER_MS = 1000000 };
 
 static void serve_all(struct sim_conn *c);
 static void forget_later(struct sim_conn *c);
+static void conn_write(struct sim_conn *c, const struct slice *pieces, unsigned count);
 
 /* --- life ------------------------------------------------------------------------------------ */
 
@@ -24,7 +25,13 @@ static uint64_t now_ms(const struct sim_server *s)
 static void on_idle(struct deadline *d)
 {
     struct sim_conn *c = CONTAINER_OF(d, struct sim_conn, idle);
-    if (c->writes > 0) /* as asyncio does: what is written still goes out */
+    const struct slice timeout = SLICE("HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n"
+                                       "connection: close\r\n\r\n");
+    if (c->server->idle_end == SIM_IDLE_408)
+        conn_write(c, &timeout, 1);
+    if (c->server->idle_end == SIM_IDLE_RESET)
+        sim_conn_reset(c);
+    else if (c->writes > 0) /* as asyncio does: what is written still goes out */
         c->ends = true;
     else
         sim_conn_close(c);
@@ -278,6 +285,16 @@ void sim_http_stream_end(struct sim_conn *c)
     request_done(c);
 }
 
+void sim_http_interim(struct sim_conn *c, unsigned status)
+{
+    char head[128];
+    CHECK(c->serving && !c->streaming);
+    int n = snprintf(head, sizeof head, "HTTP/1.1 %u %s\r\nx-engine-sim: interim\r\n\r\n", status,
+                     http_status_text(status));
+    const struct slice piece = slice_of(head, (size_t)n);
+    conn_write(c, &piece, 1);
+}
+
 void sim_http_garbage(struct sim_conn *c)
 {
     const struct slice bytes = SLICE("\x01\x02 no HTTP \xff\r\n\r\n");
@@ -311,6 +328,18 @@ static void refuse_request(struct sim_conn *c)
     c->head.method = HTTP_METHOD_GET;
     sim_http_answer(c, 400, "text/plain; charset=utf-8", SLICE("Invalid HTTP request received."),
                     NULL);
+}
+
+/* Its body, read or not, is not looked at. */
+static bool answered_early(struct sim_conn *c)
+{
+    struct sim_server *s = c->server;
+    c->serving = true;
+    c->keep_alive = false;
+    if (s->on_head != NULL && s->on_head(s->context, c))
+        return true;
+    c->serving = false;
+    return false;
 }
 
 /* Whether the whole body is there; the error of a broken one. */
@@ -361,6 +390,8 @@ static void serve_next(struct sim_conn *c)
             refuse_request(c);
             return;
         }
+        if (answered_early(c))
+            return;
         c->reading_body = true;
         c->continued = false;
         c->chunked_at = c->head.bytes;
@@ -419,7 +450,7 @@ void sim_conn_received(struct sim_conn *c, size_t n)
 
 void sim_server_init(struct sim_server *s)
 {
-    deadline_queue_init(&s->idle, SIM_IDLE_MS);
+    deadline_queue_init(&s->idle, s->idle_ms > 0 ? s->idle_ms : SIM_IDLE_MS);
 }
 
 void sim_server_listen(struct sim_server *s, bool on)

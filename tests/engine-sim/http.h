@@ -40,6 +40,9 @@ struct sim_carrier {
     double (*unix_s)(struct sim_server *s);
 };
 
+/* How an idle connection ends: by FIN, by RST, by a 408 that nobody asked for and FIN. */
+enum sim_idle_end { SIM_IDLE_CLOSE, SIM_IDLE_RESET, SIM_IDLE_408 };
+
 enum sim_coding { SIM_CODING_NONE, SIM_CODING_IDENTITY, SIM_CODING_GZIP };
 
 struct sim_conn {
@@ -81,9 +84,14 @@ struct sim_server {
     unsigned conn_count;
     unsigned later_count; /* answers that wait for their time */
     struct deadline_queue idle;
+    uint64_t idle_ms;  /* set before sim_server_init(); 0: SIM_IDLE_MS */
+    unsigned idle_end; /* enum sim_idle_end */
     struct sim_journal journal;
     void *context;
     void (*on_request)(void *context, struct sim_conn *conn, struct slice body);
+    /* NULL, or: a head is there, its body perhaps not. True: it was answered, and the connection
+     * closes. */
+    bool (*on_head)(void *context, struct sim_conn *conn);
     void (*on_gone)(void *context, struct sim_conn *conn);
 };
 
@@ -121,6 +129,8 @@ void sim_http_answer_later(struct sim_conn *c, unsigned status, uint64_t after_m
 void sim_http_stream_begin(struct sim_conn *c, const char *type);
 void sim_http_stream_write(struct sim_conn *c, struct slice bytes);
 void sim_http_stream_end(struct sim_conn *c);
+/* A 1xx head ahead of the answer's own. */
+void sim_http_interim(struct sim_conn *c, unsigned status);
 /* Bytes that are no HTTP wherever they come, and the end. */
 void sim_http_garbage(struct sim_conn *c);
 

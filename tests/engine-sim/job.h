@@ -98,6 +98,11 @@ void sim_job_abort(struct sim_job *job);
 /* The client is gone. SGLang notices that 2.8 s later where the answer is not streamed. */
 void sim_job_abandon(struct sim_job *job);
 
+/* 1xx heads: those that the options ask for, and those that a failure sends (early.c). */
+void sim_interim_heads(const struct sim_engine *e, struct sim_conn *c);
+uint64_t sim_interim_due_ns(const struct sim_engine *e);
+void sim_interim_run(struct sim_engine *e, uint64_t now_ns);
+
 /* One whose delay is over; NULL: none. It goes on. */
 struct sim_job *sim_job_delayed(const struct sim_engine *e, uint64_t now_ns);
 void sim_job_go_on(struct sim_job *job);

@@ -198,7 +198,8 @@ static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim
         return;
     }
     output_decide(job, a);
-    if (fail.mode == SIM_FAIL_HANG && fail.after_chunks == 0) {
+    if (fail.mode == SIM_FAIL_INTERIM || (fail.mode == SIM_FAIL_HANG && fail.after_chunks == 0)) {
+        job->wrote_ns = sim_clock_ns(e);
         job->silent = true;
         return;
     }
@@ -258,6 +259,7 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
                          "Unsupported Media Type: Only 'application/json' is allowed");
         return;
     }
+    sim_interim_heads(e, c);
     sim_frame_begin(e, c);
     if (sim_ask_parse(&a, body) == 0) {
         sim_engine_rewrite(e, &a);

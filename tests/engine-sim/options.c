@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/slice.h"
+#include "tests/engine-sim/http.h"
 #include "tests/engine-sim/ranks.h"
 
 enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, MODEL, ENGINE, ON_OFF, TERM, CHOICE, WORDS };
@@ -115,6 +116,11 @@ static const struct option table[] = {
      "event, a byte at a time, Content-Encoding (gzip: if accepted)"},
     {"host-name", TEXT, AT(host_name), 0, "NAME",
      "requests and probes with another Host get 404, as from an ingress"},
+    {"idle-close-ms", WHOLE, AT(idle_close_ms), 1, "MS",
+     "an idle connection ends that long after its last answer (5000),"},
+    {"idle-ends", CHOICE, AT(idle_end), 0, "close|reset|408",
+     "in order, by a reset, or by a 408 that nobody asked for (close)"},
+    {"interim", WHOLE, AT(interim), 0, "N", "1xx heads ahead of each answer (0)"},
 };
 
 static void help(void)
@@ -139,6 +145,8 @@ static void help(void)
         "pass),\n"
         "    status_429 status_500 status_503 draining full, slow (delay_ms);\n"
         "    count bounds how many fail\n"
+        "    early: status (503) as soon as the head is there, then the connection closes;\n"
+        "    interim: a 1xx head each delay_ms, and never an answer\n"
         "  of the engine: none; refuse (needs for_ms); stuck, sleep: nothing is computed\n"
         "    (stuck: by one rank, if it says rank);\n"
         "    crawl: slower by factor (10); die: its inner process is killed;\n"
@@ -320,6 +328,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
         .metrics_steps = 1,
         .metrics_missing = "",
         .pause_s = 5,
+        .idle_close_ms = SIM_IDLE_MS,
     };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];

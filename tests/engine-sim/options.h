@@ -98,6 +98,9 @@ struct sim_options {
     unsigned prompt_changes; /* enum sim_prompt_change */
     unsigned framing;        /* enum sim_framing */
     const char *host_name;   /* NULL: any */
+    uint64_t idle_close_ms;
+    unsigned idle_end; /* enum sim_idle_end */
+    uint64_t interim;
 };
 
 /* 0: go on; 1: --help was answered; -1: one line on stderr said what is wrong. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make faults`: eight engine simulators, one and three routers, 100 requests a second, one fault at a time.
 
-    tests/faults/faults.py [--rows kill,stop] [--routers 1,3] [--seconds 15] [--runs 1] [--rate 100] [--json FILE]
+    tests/faults/faults.py [--rows kill,stop] [--routers 1,3] [--seed 1] [--seconds 15] [--runs 1] [--rate 100] [--json FILE]
 
 Per row, medians of the runs:
 
@@ -37,9 +37,13 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import fleet as f  # noqa: E402
+import drawn  # noqa: E402
+import edges  # noqa: E402
 import load as l  # noqa: E402
+import place  # noqa: E402
 import rows  # noqa: E402
 
+ROWS = rows.ROWS + edges.ROWS + [drawn.ROW]
 HANGS_MAX, FIRST_GOOD_MAX = 3, 1.0
 KILLED_MAX = 2      # engines, by one poison request: the one that got it, and one retry
 P99_MORE_MAX = 0.1  # seconds: less is the machine's noise
@@ -52,13 +56,14 @@ WARM = 2.0  # seconds of load that nobody looks at
 
 async def run_row(row, routers, seconds, rate, seed, args=(), warm=WARM):
     """One run. Returns its figures."""
-    fleet = await asyncio.to_thread(f.Fleet, 8, routers, args, f.ENGINE + row.engine)
+    seconds = max(seconds, row.least_s)
+    fleet = await asyncio.to_thread(f.Fleet, row.engines, routers, args, f.ENGINE + row.engine, row.at())
     try:
-        load = l.Load(fleet.addresses, rate, seed, row.mix, tools=row.tools)
+        load = l.Load(fleet.addresses, rate if row.rate is None else row.rate, seed, row.mix, tools=row.tools)
         await load.run(warm)
         await load.finish()
         load.results.clear()
-        base = await asyncio.to_thread(fleet.count)
+        base, downs = await asyncio.to_thread(fleet.count), fleet.downs()
         scene = rows.Scene(fleet, load, seconds * 2 / 3)
         running = asyncio.ensure_future(load.run(seconds))
         await asyncio.sleep(seconds / 3)
@@ -72,11 +77,14 @@ async def run_row(row, routers, seconds, rate, seed, args=(), warm=WARM):
             e.sim.signal(signal.SIGCONT)  # it counts what it was sent
         await asyncio.sleep(0.3)
         upstream = await asyncio.to_thread(fleet.count) - base
-        return figures(row, load.results, scene, at, upstream, await asyncio.to_thread(fleet.failed_at, scene.touched))
+        scene.figures["down"] = fleet.downs() - downs
+        m = figures(row, load.results, scene, at, upstream, await asyncio.to_thread(fleet.failed_at, scene.touched))
     finally:
         if row.needs_drop:
             f.drop(0, False)
         await asyncio.to_thread(fleet.stop)
+    m.update(up_s=fleet.up_s, stop_s=fleet.stop_s)
+    return m
 
 
 def figures(row, results, scene, at, upstream, caught):
@@ -133,6 +141,7 @@ def figures(row, results, scene, at, upstream, caught):
     if row.rejects:
         out["reached_share"] = scene.reached / max(1, scene.offered)
         out["rejected_share"] = len([r for r in failed if r.at >= at]) / max(1, scene.offered)
+    out.update(scene.figures)
     poison = [r for r in results if r.tag == "poison"]
     if poison:
         out["poison"] = poison[0].failure or "served"
@@ -179,7 +188,9 @@ def missed(row, m):
         out.append("upstream")
     if m.get("killed", 0) > KILLED_MAX:
         out.append("engines killed")
-    if m["p99_before_s"] and m["p99_during_s"] and m["p99_during_s"] > max(2 * m["p99_before_s"],
+    out += [key for key, most in row.most.items() if m[key] > most]
+    out += ["%s: too little" % key for key, least in row.least.items() if m[key] < least]
+    if row.speed and m["p99_before_s"] and m["p99_during_s"] and m["p99_during_s"] > max(2 * m["p99_before_s"],
                                                                          m["p99_before_s"] + P99_MORE_MAX):
         out.append("p99")
     if m["first_good_s"] is not None and m["first_good_s"] > FIRST_GOOD_MAX:
@@ -216,6 +227,12 @@ def show(row, routers, m, wrongs):
         print("  %-14s %s" % ("", more), flush=True)
 
 
+    keys = list(row.most) + [key for key in row.least if key not in row.most]
+    if keys or row.failed_max is not None and row.beside is None:
+        print("  %-14s %s" % ("", ", ".join(["%g failed" % m["failed"]] + ["%s %.3g" % (key, m[key]) for key in keys])),
+              flush=True)
+
+
 def markdown(paths):
     """The table of docs/faults.md, from JSON files: one line a fault, `one router / three routers`."""
     table = []
@@ -239,6 +256,21 @@ def markdown(paths):
             cell("%.2f", "upstream"), p99, moved, first))
 
 
+def drawn_runs(o, routers, far, table):
+    """Each run is a row of its own, from a seed of its own. Returns how many missed a target."""
+    bad = 0
+    for seed in range(o.seed, o.seed + o.runs):
+        row = drawn.draw(seed, far)
+        print("  drawn, seed %d: %s" % (seed, row.title), flush=True)
+        m = asyncio.run(run_row(row, routers, o.seconds, o.rate, seed, o.args))
+        wrongs = missed(row, m)
+        bad += bool(wrongs)
+        show(row, routers, m, wrongs)
+        table.append({"fault": row.name, "title": row.title, "routers": routers, "seed": seed, "missed": wrongs,
+                      "median": m, "runs": [m]})
+    return bad
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rows", default="", help="names, with commas (all); see --list")
@@ -253,26 +285,30 @@ def main():
     p.add_argument("args", nargs="*", help="more flags of the routers, behind --")
     o = p.parse_args()
     if o.list:
-        for row in rows.ROWS:
+        for row in ROWS:
             print("%-14s %s" % (row.name, row.title))
         return 0
     if o.markdown:
         markdown(o.markdown)
         return 0
     names = [n for n in o.rows.split(",") if n]
-    unknown = set(names) - {r.name for r in rows.ROWS}
+    unknown = set(names) - {r.name for r in ROWS}
     if unknown:
         p.error("no such row: %s" % ", ".join(sorted(unknown)))
-    droppable = f.own_network()
+    own_network = f.own_network()
+    far = own_network and place.works()
     table, bad = [], 0
     show_head()
-    for row in rows.ROWS:
+    for row in ROWS:
         if names and row.name not in names:
             continue
-        if row.needs_drop and not droppable:
-            print("  %-14s skipped: no network namespace, or no nft" % row.name)
+        if row.needs_network and not own_network or row.at().rtt is not None and not far:
+            print("  %-14s skipped: no network namespace, no nft, or no TUN device" % row.name)
             continue
         for routers in [int(n) for n in o.routers.split(",")]:
+            if row is drawn.ROW:
+                bad += drawn_runs(o, routers, far, table)
+                continue
             runs = [asyncio.run(run_row(row, routers, o.seconds, o.rate, o.seed + i, o.args)) for i in range(o.runs)]
             m = median(runs)
             wrongs = missed(row, m)

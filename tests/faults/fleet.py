@@ -15,10 +15,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
 from lib import HOST, Router, Sim, binary, wait_for  # noqa: E402
+import place  # noqa: E402
 
 # 30 ms of prefill, 15 ms a token: a first token after 50 ms and an answer in half a second.
 ENGINE = ("--prefill-rate", "30000", "--decode-base-ms", "15", "--output-tokens", "20")
-CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
+CLONE_NEWNET, CLONE_NEWUSER, CLONE_NEWNS = 0x40000000, 0x10000000, 0x00020000
 
 
 def ends_well():
@@ -28,9 +29,9 @@ def ends_well():
 
 
 def own_network():
-    """Enters a network namespace of its own; whether that was possible (packets can be dropped in it)."""
+    """Enters namespaces of its own, for network and mounts; whether that was possible (packets can be dropped then)."""
     libc = ctypes.CDLL(None, use_errno=True)
-    flags = CLONE_NEWNET if os.getuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
+    flags = CLONE_NEWNET | CLONE_NEWNS | (CLONE_NEWUSER if os.getuid() else 0)
     uid, gid = os.getuid(), os.getgid()
     if libc.unshare(flags) != 0:
         return False
@@ -42,7 +43,10 @@ def own_network():
                 f.write("0 %d 1" % uid)
             with open("/proc/self/gid_map", "w") as f:
                 f.write("0 %d 1" % gid)
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True, capture_output=True)
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+        for host in place.NEAR, place.OTHER:
+            subprocess.run(["ip", "addr", "add", host + "/32", "dev", "lo"], check=True, capture_output=True)
         subprocess.run(["nft", "add table inet faults; add chain inet faults in "
                         "{ type filter hook input priority 0; }"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
@@ -53,10 +57,11 @@ def own_network():
 class Engine:
     """An engine simulator on a port that it keeps over restarts."""
 
-    def __init__(self, *args):
+    def __init__(self, *args, host=HOST, port=0):
         self.args = args
+        self.host = host
         self.sim = None
-        self.port = 0
+        self.port = port
         self.before = 0  # requests that former processes took
         self.last = 0
         self.start()
@@ -67,12 +72,13 @@ class Engine:
             self.sim.kill()
         self.before += self.last
         self.last = 0
-        self.sim = Sim(*self.args, *more, port=self.port)
-        self.port = self.sim.port
-        self.name = "%s:%d" % (HOST, self.port)
+        self.sim = Sim(*self.args, *more, port=self.port, host=self.host)
+        if self.port == 0:
+            self.port = self.sim.port
+            self.name = self.sim.name  # as the routers know it: a place may have another one
 
     def call(self, method, path, value=None, limit=2.0):
-        c = http.client.HTTPConnection(HOST, self.port, timeout=limit)
+        c = http.client.HTTPConnection(self.host, self.port, timeout=limit)
         try:
             c.request(method, path, None if value is None else json.dumps(value))
             body = c.getresponse().read()
@@ -103,31 +109,40 @@ class Engine:
 
 
 class Fleet:
-    """Engines, and one router or several that share what they know."""
+    """Engines, and one router or several that share what they know. `at`: where the engines are (place.py)."""
 
-    def __init__(self, engines=8, routers=1, args=(), engine=ENGINE):
-        self.engines = [Engine(*engine) for _ in range(engines)]
+    def __init__(self, engines=8, routers=1, args=(), engine=ENGINE, at=None):
+        self.at = at or place.Place()
+        self.others = []  # engines that are no replica, or not yet
         self.routers = []
-        self.ports = []
+        self.engines = []
         first = None
         try:
+            for i in range(engines):
+                self.engines.append(Engine(*engine, host=self.at.host))
+            self.at.begin(self)
+            began = {}
             for i in range(routers):
                 cluster = []
                 if routers > 1:
-                    cluster = ["--gossip-listen", HOST + ":0", "--insecure-gossip", "on",
+                    host = self.at.gossip
+                    cluster = ["--gossip-listen", host + ":0", "--insecure-gossip", "on",
                                "--node-name", "r%d" % (i + 1)]
-                    cluster += ["--join", "%s:%d" % (HOST, first)] if first else []
-                r = self.router(*cluster, *args)
+                    cluster += ["--join", "%s:%d" % (host, first)] if first else []
+                began[i] = time.monotonic()
+                r = self.router(*cluster, *args, replicas=self.at.replicas(self, i))
                 first = first or r.gossip_port
                 self.routers.append(r)
-            for r in self.routers:
+            self.up_s = 0.0  # the longest that one took to have all up
+            for i, r in enumerate(self.routers):
                 wait_for(lambda: self.ready(r), "router ready, all replicas up")
+                self.up_s = max(self.up_s, time.monotonic() - began[i])
         except BaseException:
             self.stop()
             raise
 
-    def router(self, *args, listen=HOST + ":0", admin=HOST + ":0"):
-        return Router(["http://" + e.name for e in self.engines], "--listen", listen, "--admin-listen", admin,
+    def router(self, *args, listen=HOST + ":0", admin=HOST + ":0", replicas=None):
+        return Router(replicas or ["http://" + e.name for e in self.engines], "--listen", listen, "--admin-listen", admin,
                       "--index-bytes", "32MiB", "--drain-delay", "0", "--drain-timeout", "1s", *args,
                       defaults=False, wait_up=False)
 
@@ -135,7 +150,8 @@ class Fleet:
         if not router.running():
             raise AssertionError("a router ended: %s" % router.lines[-5:])
         up = [v for k, v in router.metrics().items() if k.startswith("grapevine_replica_up{")]
-        return router.admin("GET", "/readyz").status == 200 and sum(up) == len(up) >= len(self.engines)
+        number = self.routers.index(router) if router in self.routers else 0  # a test may start more
+        return router.admin("GET", "/readyz").status == 200 and self.at.all_up(self, number, up)
 
     @property
     def addresses(self):
@@ -148,12 +164,16 @@ class Fleet:
             raise AssertionError("drain: %r" % got)
 
     def count(self):
-        return sum(e.count() for e in self.engines)
+        return sum(e.count() for e in self.engines + self.others)
 
     def sum(self, name):
         """A counter of all routers, over its labels."""
         return sum(v for r in self.routers for k, v in r.metrics().items()
                    if k == "grapevine_" + name or k.startswith("grapevine_%s{" % name))
+
+    def downs(self):
+        """How often a replica was marked down."""
+        return sum(len(r.events("replica_down")) for r in self.routers)
 
     def rejected(self, engine):
         """Answers of 4xx that the routers had of it."""
@@ -167,12 +187,17 @@ class Fleet:
     def stop(self):
         """Ends everything; what a router left that it should not is an error."""
         error = None
-        for part in self.routers + self.engines:
+        self.stop_s = 0.0  # the longest that a router took
+        for part in self.routers + self.engines + self.others:
+            began = time.monotonic()
             try:
                 part.expected = None
                 part.stop()
             except AssertionError as e:
                 error = error or e
+            if part in self.routers:
+                self.stop_s = max(self.stop_s, time.monotonic() - began)
+        self.at.end()
         if error is not None:
             raise error
 

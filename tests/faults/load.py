@@ -191,15 +191,17 @@ def posted(path, body, name="q"):
 class Connection:
     """One to the router, used again until either side closes it."""
 
-    def __init__(self, address):
+    def __init__(self, address, source=None):
         self.address = address
+        self.source = source  # (host, port) that it comes from; None: any
         self.reader = self.writer = None
 
     async def ask(self, r, body):
         if self.writer is not None and self.reader.at_eof():
             self.close()  # seen before anything was sent
         if self.writer is None:
-            self.reader, self.writer = await asyncio.open_connection(*self.address, limit=1 << 20)
+            self.reader, self.writer = await asyncio.open_connection(*self.address, limit=1 << 20,
+                                                                     local_addr=self.source)
         self.writer.write(posted(r.path, body, r.id))
         fields = await read_answer(r, self.reader)
         if fields.get("connection", "").lower() == "close":
@@ -260,6 +262,7 @@ class Load:
         self.results = []
         self.tasks = set()
         self.next = 0
+        self.sources = None  # ports that clients come from, one after the other; None: the system's choice
 
     def body(self, path, stream, tail=None):
         rng = self.rng
@@ -288,7 +291,8 @@ class Load:
         body = json.dumps(value or self.body(path, stream)).encode()
         self.next += 1
         self.results.append(r)
-        self.spawn(self.alone(r, Connection(self.addresses[router]), body))
+        source = ("127.0.0.1", next(self.sources)) if self.sources else None
+        self.spawn(self.alone(r, Connection(self.addresses[router], source), body))
         return r
 
     async def alone(self, r, connection, body):
@@ -301,7 +305,7 @@ class Load:
         while time.monotonic() < until:
             _, path, stream = self.rng.choices(self.mix, [m[0] for m in self.mix])[0]
             self.next += 1
-            r = Result(path, stream, 0, "kept", "q%d" % self.next)
+            r = Result(path, stream, self.addresses.index(connection.address), "kept", "q%d" % self.next)
             self.results.append(r)
             await ask(r, connection, json.dumps(self.body(path, stream)).encode())
             await asyncio.sleep(self.rng.uniform(0.5, 1.5) * pause)
@@ -315,7 +319,9 @@ class Load:
     async def run(self, seconds):
         due = time.monotonic()
         end = due + seconds
-        while due < end:
+        if self.rate == 0:
+            await asyncio.sleep(seconds)
+        while due < end and self.rate > 0:
             wait = due - time.monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)

@@ -8,6 +8,7 @@ import signal
 
 import fleet as f
 import load
+import place
 
 
 class Row:
@@ -24,6 +25,14 @@ class Row:
         self.beside = how.get("beside")            # p99 of the others against that with the engine drained
         self.upstream_max = how.get("upstream_max", 1.2 if self.all_out else 1.1)
         self.cut_max = how.get("cut_max")           # streams that may break; None: any
+        self.at = how.get("at", place.Place)        # where the engines are: what makes that
+        self.engines = how.get("engines", 8)
+        self.rate = how.get("rate")                 # requests a second beside what the fault asks; None: the driver's
+        self.least_s = how.get("least_s", 0)        # seconds that a run lasts at least
+        self.most = how.get("most", {})             # figures of its own, and what each may be at most,
+        self.least = how.get("least", {})           # or must be at least for the fault to have been met
+        self.needs_network = self.needs_drop or how.get("needs_network", False)
+        self.speed = how.get("speed", True)         # p99 is judged
         self.rejects = how.get("rejects", False)    # one engine rejects: few requests may reach it, fewer be lost
         self.tools = how.get("tools", 0)            # the share of chats with tools
 
@@ -35,6 +44,7 @@ class Scene:
         self.fleet, self.load, self.seconds = fleet, the_load, seconds
         self.touched = set()    # names of engines that the fault hits
         self.outage = None      # (from, to) when no engine was well
+        self.figures = {}       # of the row's own
         self.killed = 0         # engines that a poison request took
         self.reached = self.offered = 0  # requests that the engine rejected, of all in that time
         self.drained = self.paused = self.resumed = None  # when each began, of `pause`

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/err.h"
 #include "node/proxy/engine/shortage.h"
 
@@ -112,7 +113,7 @@ bool pool_has_address(const struct pool *pool, uint32_t address)
     unsigned i = 0;
     while (i < pool->address_count && pool->address_ids[i] != address)
         i++;
-    return i < pool->address_count;
+    return i < pool->address_count || BUG(OLD_ADDRESS_USED);
 }
 
 void pool_address_failed(struct pool *pool, uint32_t address)

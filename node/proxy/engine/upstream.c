@@ -18,6 +18,8 @@ static bool is_stale(const struct upstream *u)
     if (!u->reused)
         return false;
     uint64_t age_ms = u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
+    if (BUG(STALE_BY_CLOCK))
+        return age_ms <= UPSTREAM_STALE_MS;
     if (age_ms <= UPSTREAM_STALE_MS || age_ms <= UPSTREAM_STALE_TRIPS * pool_round_trip_ms(u->pool))
         return true;
     return age_ms * 1000 <= UPSTREAM_STALE_TRIPS * u->proxy->config.net->round_trip_us(u->stream);
@@ -66,7 +68,8 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
     u->segment_sent = 0;
     u->in_body = false;
     u->held_back = false;
-    u->in.len = 0;
+    if (!BUG(UNASKED_SERVED))
+        u->in.len = 0;
 }
 
 /* One that waits, to an address that the name has; NULL: there is none. */
@@ -366,6 +369,8 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
             return false;
         }
         advance_window(u, head->bytes);
+        if (BUG(INTERIM_BUYS_TIME) && head->status < 200)
+            await_more(u);
     } while (head->status < 200);
     u->in_body = true;
     await_more(u);

@@ -75,6 +75,7 @@ struct upstream {
     bool reused;        /* the same before it got the present request */
     bool reading;
     bool writing;      /* bytes are queued with the network */
+    bool no_place;     /* this machine was short of something for it */
     bool write_failed; /* the rest comes out of the read side */
     bool any_byte;     /* of the present answer */
     bool awaits_token; /* what came of it has no token yet, and a limit is on that */

@@ -1,6 +1,7 @@
 /* Connections to replicas, opened and closed. */
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/engine/shortage.h"
@@ -40,7 +41,8 @@ void upstream_close(struct upstream *u)
     if (u->all_next != NULL)
         u->all_next->all_prev = u->all_prev;
     u->proxy->config.net->close(u->stream, reset);
-    shortage_room(u->pool);
+    if (!u->no_place) /* else it had none to give back */
+        shortage_room(u->pool);
 }
 
 void upstream_leave_pool(struct upstream *u)
@@ -93,8 +95,8 @@ static int connect_pool(struct pool *pool, struct net_stream **stream)
         err = pool_connect(pool, stream);
     if (net_is_shortage(err) && make_room(pool, err))
         err = pool_connect(pool, stream);
-    if (!net_is_shortage(err))
-        return err;
+    if (!net_is_shortage(err) || BUG(SHORTAGE_CHARGED))
+        return err == ERR_FULL ? ERR_UNREACHABLE : err;
     shortage_full(pool);
     return ERR_FULL;
 }

@@ -137,12 +137,20 @@ void slow_make_room(const struct client *newcomer)
 /* --- where connections are scarce
  * ------------------------------------------------------------------ */
 
-enum { ADDRESS_SLOTS = 256, CROWD_SHARE = 8 };
+enum { ADDRESS_SLOTS = 2 * PROXY_EVICT_LOOK_MAX, CROWD_SHARE = 8 };
+
+/* Clients at one address. Two that shared a slot would pass for one, and a bystander for one of the
+ * crowd. */
+struct address {
+    uint64_t id; /* 0: a free slot */
+    unsigned count;
+};
 
 /* The search for one that is to go. */
 struct eviction {
-    uint64_t counts_ms;                       /* what stands so for less does not count */
-    unsigned all, count[ADDRESS_SLOTS], most; /* of each address */
+    uint64_t counts_ms; /* what stands so for less does not count */
+    struct address address[ADDRESS_SLOTS];
+    unsigned all, most; /* of one address */
     bool crowd;
     uint64_t still_ms;    /* what stands so for less stays */
     struct client *least; /* NULL: none yet */
@@ -150,13 +158,17 @@ struct eviction {
 };
 
 /* Of IPv6 a client has a whole /64 (node/proxy/limit/peers.h). */
-static unsigned slot_of(const struct client *c)
+static unsigned *count_of(struct eviction *e, const struct client *c)
 {
-    uint8_t ip[IP_BYTES];
-    if (!ip_parse(c->peer, ip))
-        return 0;
-    size_t len = ip_is_v4(ip) ? IP_BYTES : IP_BYTES / 2;
-    return (unsigned)(hash64(&c->proxy->config.secret, ip, len) % ADDRESS_SLOTS);
+    uint8_t ip[IP_BYTES] = {0};
+    bool parsed = ip_parse(c->peer, ip);
+    size_t len = !parsed || ip_is_v4(ip) ? IP_BYTES : IP_BYTES / 2;
+    uint64_t id = hash64(&c->proxy->config.secret, ip, len) | 1;
+    size_t at = id / 2 % ADDRESS_SLOTS;
+    while (e->address[at].id != 0 && e->address[at].id != id)
+        at = (at + 1) % ADDRESS_SLOTS;
+    e->address[at].id = id;
+    return &e->address[at].count;
 }
 
 /* Bytes a second, and for how long it has stood so. */
@@ -222,7 +234,7 @@ static void count_one(struct eviction *e, struct client *c, const struct progres
 {
     if (progress->still_ms < e->counts_ms)
         return;
-    unsigned n = ++e->count[slot_of(c)];
+    unsigned n = ++*count_of(e, c);
     e->all++;
     e->most = n > e->most ? n : e->most;
 }
@@ -230,15 +242,15 @@ static void count_one(struct eviction *e, struct client *c, const struct progres
 static void weigh_one(struct eviction *e, struct client *c, const struct progress *progress)
 {
     double pace = e->crowd ? -(double)progress->still_ms : progress->pace;
-    if (progress->still_ms < e->still_ms || e->count[slot_of(c)] != e->most ||
+    if (progress->still_ms < e->still_ms || *count_of(e, c) != e->most ||
         (e->least != NULL && pace >= e->pace))
         return;
     e->least = c;
     e->pace = pace;
 }
 
-/* A crowd: two or more on an eighth of all connections, or an address that has more of them than the
- * newcomer's. Of a crowd the one goes that stands still the longest. */
+/* A crowd: two or more on an eighth of all connections, or an address that has more of them than
+ * the newcomer's. Of a crowd the one goes that stands still the longest. */
 static struct client *least_far(struct proxy *p, const struct evictable *of,
                                 const struct client *newcomer, bool crowd_alone)
 {
@@ -247,7 +259,7 @@ static struct client *least_far(struct proxy *p, const struct evictable *of,
     evictables_each(p, of, count_one, &e);
     bool many = (heads || crowd_alone) && e.all > 1 &&
                 e.all >= p->config.options->connections_max / CROWD_SHARE;
-    e.crowd = many || e.count[slot_of(newcomer)] + 1 < e.most;
+    e.crowd = many || *count_of(&e, newcomer) + 1 < e.most;
     if (crowd_alone && !e.crowd)
         return NULL;
     e.still_ms = e.crowd ? e.counts_ms : of->still_ms;

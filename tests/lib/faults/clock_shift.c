@@ -1,7 +1,8 @@
 /* For LD_PRELOAD: CLOCK_REALTIME is off by as many milliseconds as the file named by
- * $CLOCK_SHIFT_FILE says (eight bytes, signed, native order). It is mapped, so who writes to it
- * moves the clock of the running process. Built by tests/e2e/test_cluster_faults.py, no part of
- * anything else. */
+ * $CLOCK_SHIFT_FILE says (eight bytes, signed, native order). If eight bytes more are there that
+ * are not 0, it stands: the time without a shift is as many milliseconds since 1970. The file is
+ * mapped, so who writes to it moves the clock of the running process. Built by
+ * tests/e2e/test_cluster_faults.py and jepsen-lite, no part of anything else. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const volatile int64_t *shift_ms;
+static const volatile struct set {
+    int64_t shift_ms, stands_ms;
+} * set; /* of a file that is shorter the rest of the page is 0 */
 
 __attribute__((constructor)) static void open_file(void)
 {
@@ -19,18 +22,23 @@ __attribute__((constructor)) static void open_file(void)
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *at = mmap(NULL, sizeof *shift_ms, PROT_READ, MAP_SHARED, fd, 0);
+    void *at = mmap(NULL, sizeof *set, PROT_READ, MAP_SHARED, fd, 0);
     if (at != MAP_FAILED)
-        shift_ms = at;
+        set = at;
     (void)close(fd);
 }
 
 int clock_gettime(clockid_t id, struct timespec *out)
 {
     int status = (int)syscall(SYS_clock_gettime, id, out);
-    if (status != 0 || !shift_ms || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
+    if (status != 0 || !set || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
         return status;
-    int64_t ms = (int64_t)out->tv_sec * 1000 + *shift_ms;
+    int64_t stands_ms = set->stands_ms;
+    if (stands_ms != 0) {
+        out->tv_sec = (time_t)(stands_ms / 1000);
+        out->tv_nsec = (long)(stands_ms % 1000) * 1000000;
+    }
+    int64_t ms = (int64_t)out->tv_sec * 1000 + set->shift_ms;
     out->tv_sec = (time_t)(ms / 1000);
     out->tv_nsec += (long)(ms % 1000) * 1000000;
     if (out->tv_nsec >= 1000000000) {

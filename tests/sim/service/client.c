@@ -190,6 +190,9 @@ static bool take_head(struct service_client *c, struct service_ask *a)
         service_broken(s, "malformed", "request %llu: the answer is no HTTP: %.*s",
                        (unsigned long long)a->number, (int)(c->in.len > 60 ? 60 : c->in.len),
                        c->in.at);
+    if (head.status < 200 && (head.status != 100 || !a->expects))
+        service_broken(s, "one answer", "request %llu: an interim answer %u that is not its own",
+                       (unsigned long long)a->number, head.status);
     if (head.status >= 200) {
         a->status = head.status;
         a->head_us = s->world.now_us;
@@ -199,7 +202,7 @@ static bool take_head(struct service_client *c, struct service_ask *a)
         struct slice id = http_head_find(&head, SLICE("x-request-id"));
         uint64_t number;
         if (slice_starts_with(id, SLICE("svc-")) && slice_to_u64(slice_skip(id, 4), &number) == 0 &&
-            number != a->number)
+            number != a->number && !a->crossed)
             service_broken(s, "stale answer", "request %llu got the answer to %llu",
                            (unsigned long long)a->number, (unsigned long long)number);
         a->answer_closes = !head.keep_alive;

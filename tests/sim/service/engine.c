@@ -18,7 +18,7 @@ static struct service *service_of(const struct service_engine *e)
 
 /* --- after each thing that happened ---------------------------------------------------------- */
 
-static void attempt_end(struct service *s, struct service_attempt *a, bool whole)
+void service_attempt_end(struct service *s, struct service_attempt *a, bool whole)
 {
     a->ended_us = s->world.now_us;
     a->whole = whole;
@@ -39,7 +39,7 @@ void service_engine_settle(struct service_engine *e)
         return;
     for (struct carried *k = l->carried; k; k = k->next) {
         if (k->attempt && k->conn && !k->conn->serving) {
-            attempt_end(l->service, k->attempt, !k->tampered);
+            service_attempt_end(l->service, k->attempt, !k->tampered);
             k->attempt = NULL;
         }
     }
@@ -71,20 +71,19 @@ static void on_due(void *context, struct world_event *event)
 
 /* --- the carrier ----------------------------------------------------------------------------- */
 
-static void pending_go(struct carried *k)
+void service_pending_go(struct carried *k)
 {
     size_t n = service_end_write(k->end, buf_slice(&k->pending));
     buf_consume(&k->pending, n);
 }
 
-/* An event of a connection; void if it serves another request by then. */
-static void carried_later(struct carried *k, uint64_t us,
-                          void (*happen)(void *, struct world_event *))
+void service_carried_later(struct carried *k, uint64_t us,
+                           void (*happen)(void *, struct world_event *))
 {
     service_later(service_of(k->engine), us, happen, 0, k->serial, k);
 }
 
-static struct carried *carried_of(struct service *s, const struct world_event *event)
+struct carried *service_carried_of(struct service *s, const struct world_event *event)
 {
     struct carried *k = event->object;
     bool there = !s->world.closing && k->conn && !k->conn->closing && k->serial == event->a;
@@ -93,7 +92,7 @@ static struct carried *carried_of(struct service *s, const struct world_event *e
 
 static void cut_stream(void *context, struct world_event *event)
 {
-    struct carried *k = carried_of(context, event);
+    struct carried *k = service_carried_of(context, event);
     if (!k)
         return;
     struct service_engine *e = k->engine;
@@ -103,9 +102,9 @@ static void cut_stream(void *context, struct world_event *event)
         CHECK(buf_append_slice(&k->pending, SLICE(HTTP_CHUNK_LAST)) == 0);
         CHECK(buf_append_slice(&k->spoilt->sent, SLICE(HTTP_CHUNK_LAST)) == 0);
     }
-    pending_go(k);
+    service_pending_go(k);
     if (k->pending.len > 0) /* the kernel sends it after the process closed: as good as this */
-        pending_go(k);
+        service_pending_go(k);
     sim_conn_close(k->conn);
     service_engine_settle(e);
 }
@@ -139,7 +138,7 @@ static bool tamper(struct carried *k, struct slice *bytes)
     }
     k->tampered = true;
     k->spoilt = k->attempt;
-    carried_later(k, 0, cut_stream);
+    service_carried_later(k, 0, cut_stream);
     return false;
 }
 
@@ -168,7 +167,7 @@ static void do_write(struct sim_conn *c, const struct slice *pieces, unsigned co
         bool waited = k->pending.len > 0;
         CHECK(buf_append_slice(&k->pending, bytes) == 0);
         if (!waited)
-            pending_go(k);
+            service_pending_go(k);
         if (k->pending.len > 0 && c->writes == 0)
             c->writes = 1;
     }
@@ -190,10 +189,12 @@ static void do_close(struct sim_conn *c, bool reset)
     struct carried *k = c->stream;
     struct service *s = service_of(k->engine);
     if (k->attempt)
-        attempt_end(s, k->attempt, !c->serving && !k->tampered);
+        service_attempt_end(s, k->attempt, !c->serving && !k->tampered);
     k->attempt = NULL;
     if (k->pending.len > 0)
         reset = true;
+    else if (!reset)
+        service_odd_closing(k, c);
     service_end_close(k->end, reset);
     service_later(s, 0, on_free, 0, 0, k);
 }
@@ -237,6 +238,7 @@ static void on_readable(void *owner)
     struct slice room = sim_conn_room(k->conn);
     size_t n = service_end_take(k->end, (char *)room.at, room.len);
     sim_conn_received(k->conn, n);
+    service_odd_received(k);
     service_engine_settle(k->engine);
 }
 
@@ -256,7 +258,7 @@ static void on_writable(void *owner)
         if (k->conn->writes > 0)
             sim_conn_written(k->conn, false);
     } else {
-        pending_go(k);
+        service_pending_go(k);
         if (k->pending.len == 0 && k->conn->writes > 0)
             sim_conn_written(k->conn, true);
     }
@@ -300,7 +302,7 @@ static void poisoned(void *context, struct world_event *event)
     service_engine_ill(s, e->number, SERVICE_DOWN, service_between(s, 500, 4000) * SERVICE_MS);
 }
 
-static void attempt_begin(struct life *l, struct carried *k)
+void service_attempt_begin(struct life *l, struct carried *k)
 {
     struct service *s = l->service;
     struct slice id = http_head_find(&k->conn->head, SLICE("x-request-id"));
@@ -334,7 +336,7 @@ static void attempt_begin(struct life *l, struct carried *k)
     k->attempt = a;
     service_say(s, "engine %u: request %llu, attempt %u", l->engine->number,
                 (unsigned long long)number, ask->ran);
-    if (ask->ran > 1 && !service_kind_computes(ask->kind) && ask->kind == SERVICE_DEED)
+    if (ask->ran > 1 && ask->kind == SERVICE_DEED && !ask->crossed)
         service_broken(s, "twice", "request %llu does something, and ran %u times",
                        (unsigned long long)number, ask->ran);
 }
@@ -361,18 +363,9 @@ static void take_poison(struct life *l, struct carried *k, struct slice body)
     l->sim.fail = fail;
 }
 
-static void answer_health(void *context, struct world_event *event)
-{
-    struct carried *k = carried_of(context, event);
-    if (k && k->conn->serving && !k->engine->stopped) {
-        sim_http_answer(k->conn, 200, "", SLICE(""), NULL);
-        service_engine_settle(k->engine);
-    }
-}
-
 static void answer_deed(void *context, struct world_event *event)
 {
-    struct carried *k = carried_of(context, event);
+    struct carried *k = service_carried_of(context, event);
     if (!k || !k->conn->serving || k->engine->stopped)
         return;
     char body[64];
@@ -392,63 +385,6 @@ static void answer_blob(struct carried *k)
     free(blob);
 }
 
-static void close_later(void *context, struct world_event *event)
-{
-    struct carried *k = carried_of(context, event);
-    if (k && !k->conn->serving && k->end->in.len == 0) {
-        sim_conn_close(k->conn);
-        service_engine_settle(k->engine);
-    }
-}
-
-/* Whether it is answered, or left open, otherwise than a well engine would. */
-static bool ill_answer(struct service_engine *e, struct carried *k, struct slice path)
-{
-    struct life *l = life_of(e);
-    struct sim_conn *c = k->conn;
-    bool health = slice_equal(path, SLICE("/health"));
-    bool bad = e->ill_health || e->ill == SERVICE_DRAINS_503;
-    if (health && (e->ill == SERVICE_HEALTH_SLOW || (e->ill == SERVICE_HANGS && e->ill_health))) {
-        if (e->ill == SERVICE_HEALTH_SLOW)
-            carried_later(k, service_between(l->service, 300, 1500) * SERVICE_MS, answer_health);
-        return true;
-    }
-    if (health && bad && e->ill != SERVICE_SLOW) {
-        sim_http_answer(c, 503, "", SLICE(""), NULL);
-        return true;
-    }
-    if (!k->attempt)
-        return false;
-    switch (e->ill) {
-    case SERVICE_500:
-    case SERVICE_503:
-    case SERVICE_429:
-        sim_answer_error(&l->sim, c,
-                         e->ill == SERVICE_500   ? 500
-                         : e->ill == SERVICE_503 ? 503
-                                                 : 429,
-                         NULL, NULL, "Injected failure");
-        return true;
-    case SERVICE_ERROR_EVENT:
-        sim_http_stream_begin(c, SIM_SSE);
-        sim_http_stream_write(c, SLICE("data: {\"error\":{\"object\":\"error\",\"message\":\"The "
-                                       "request queue is full.\",\"type\":\"ServiceUnavailable\","
-                                       "\"param\":null,\"code\":503}}\n\n"));
-        sim_http_stream_write(c, SLICE("data: [DONE]\n\n"));
-        sim_http_stream_end(c);
-        return true;
-    case SERVICE_CLOSES:
-        carried_later(k, service_between(l->service, 1, 200) * SERVICE_MS, close_later);
-        return false;
-    case SERVICE_REJECTS:
-    case SERVICE_LOST_MODEL:
-        k->attempt->rejected = true;
-        return false;
-    default:
-        return false;
-    }
-}
-
 static void on_request(void *context, struct sim_conn *conn, struct slice body)
 {
     struct service_engine *e = context;
@@ -456,17 +392,21 @@ static void on_request(void *context, struct sim_conn *conn, struct slice body)
     struct carried *k = conn->stream;
     struct slice path = conn->head.path;
     if (k->attempt)
-        attempt_end(l->service, k->attempt, !k->tampered);
+        service_attempt_end(l->service, k->attempt, !k->tampered);
     k->attempt = NULL;
+    if (k->end->peer->crossed) { /* it met an answer to nobody */
+        sim_conn_reset(conn);
+        return;
+    }
     k->tampered = false;
     k->serial++;
-    attempt_begin(l, k);
-    if (ill_answer(e, k, path))
+    service_attempt_begin(l, k);
+    if (service_odd_answer(k, path))
         return;
     if (takes_poison(l, k))
         take_poison(l, k, body);
     else if (slice_equal(path, SLICE("/svc/deed")))
-        carried_later(k, service_below(l->service, 60 * SERVICE_MS), answer_deed);
+        service_carried_later(k, service_below(l->service, 60 * SERVICE_MS), answer_deed);
     else if (slice_equal(path, SLICE("/svc/blob")))
         answer_blob(k);
     else if (slice_equal(path, SLICE("/v1/audio/transcriptions")))
@@ -519,6 +459,7 @@ void service_engine_start(struct service *s, unsigned engine)
     l->sim.server.context = e;
     l->sim.server.on_request = on_request;
     l->sim.server.on_gone = on_gone;
+    service_odd_life(l);
     e->engine = l;
     e->life++;
     e->up = true;
@@ -582,8 +523,9 @@ void service_engines_open(struct service *s)
     for (unsigned i = 0; i < s->engine_count; i++) {
         struct service_engine *e = &s->engines[i];
         e->number = i;
-        (void)snprintf(e->host, sizeof e->host, "10.0.1.%u", i + 1);
-        (void)snprintf(e->name, sizeof e->name, "10.0.1.%u:8000", i + 1);
+        const char *net = s->field.names ? "e" : "10.0.1";
+        (void)snprintf(e->host, sizeof e->host, "%s.%u", net, i + 1);
+        (void)snprintf(e->name, sizeof e->name, "%s.%u:8000", net, i + 1);
         service_habits_draw(s, &e->habits);
         service_habits_say(s, e);
         service_engine_start(s, i);

@@ -1,4 +1,4 @@
-/* What the files of an engine share: engine.c, ill.c. */
+/* What the files of an engine share: engine.c, ill.c, odd.c. */
 #ifndef TESTS_SIM_SERVICE_ENGINE_INTERNAL_H
 #define TESTS_SIM_SERVICE_ENGINE_INTERNAL_H
 
@@ -14,6 +14,7 @@ struct carried {
     struct buf pending;
     struct service_attempt *attempt;
     unsigned serial; /* of the request that it serves */
+    bool of_client;  /* its last request was, not a probe */
     bool tampered;   /* nothing of this answer goes out any more: */
     struct service_attempt *spoilt;
 };
@@ -31,6 +32,27 @@ static inline struct life *life_of(const struct service_engine *e)
 {
     return e->engine;
 }
+
+/* A request reached it; its answer ended. */
+void service_attempt_begin(struct life *l, struct carried *k);
+void service_attempt_end(struct service *s, struct service_attempt *a, bool whole);
+/* An event of a connection; void if it serves another request by then (NULL). */
+void service_carried_later(struct carried *k, uint64_t us,
+                           void (*happen)(void *, struct world_event *));
+struct carried *service_carried_of(struct service *s, const struct world_event *event);
+/* What waits goes out, as there is room. */
+void service_pending_go(struct carried *k);
+
+/* --- odd.c ------------------------------------------------------------------------------------ */
+
+/* Its idle time, in a new life. */
+void service_odd_life(struct life *l);
+/* True: the request is answered, or left open, otherwise than a well engine would. */
+bool service_odd_answer(struct carried *k, struct slice path);
+/* More of a request has come. */
+void service_odd_received(struct carried *k);
+/* It is about to be closed in order. */
+void service_odd_closing(struct carried *k, const struct sim_conn *c);
 
 /* After anything that happened to it: requests that are over, and when it is due. */
 void service_engine_settle(struct service_engine *e);

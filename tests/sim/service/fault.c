@@ -14,7 +14,7 @@ uint64_t service_ills(const struct service *s)
         const struct service_engine *e = &s->engines[i];
         bool lately =
             e->well_since_us > 0 && s->world.now_us < e->well_since_us + SETTLE_S * SERVICE_S;
-        if (e->ill != SERVICE_WELL || lately)
+        if (e->ill != SERVICE_WELL || lately || service_field_is_unknown(s, i))
             ills |= UINT64_C(1) << i;
     }
     return ills;
@@ -50,7 +50,7 @@ static enum service_ill draw_ill(struct service *s)
     if (s->day == SERVICE_PAUSES)
         return pauses[service_below(s, ARRAY_LEN(pauses))];
     while (service_chance(s, 0.5) || !service_fails_at_once(ill))
-        ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_ILLS - 1);
+        ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_USUAL);
     return ill;
 }
 
@@ -75,11 +75,15 @@ static void engine_trouble(struct service *s)
     struct service_engine *e = &s->engines[engine];
     if (engine == s->rock || e->ill != SERVICE_WELL || !e->up)
         return;
-    enum service_ill ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_ILLS - 1);
+    enum service_ill ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_USUAL);
     if (service_chance(s, 0.2))
         ill = service_chance(s, 0.5) ? SERVICE_HANGS : SERVICE_DOWN;
+    if (s->field.odd && service_chance(s, 0.5))
+        ill = service_chance(s, 0.5) ? SERVICE_EARLY : SERVICE_ENDLESS;
     bool otherwise = ill == SERVICE_REJECTS || ill == SERVICE_LOST_MODEL;
     uint64_t us = otherwise ? service_between(s, 1, 8) * SERVICE_S : length_us(s);
+    if (ill == SERVICE_ENDLESS) /* longer than the limits that are drawn */
+        us = service_between(s, 5, 9) * SERVICE_S;
     service_engine_ill(s, engine, ill, us);
 }
 
@@ -149,6 +153,7 @@ void service_faults_begin(struct service *s)
 {
     s->troubled = true;
     service_later(s, SERVICE_S, trouble, 0, 0, NULL);
+    service_field_begin(s);
     if (s->sticks && s->day != SERVICE_LONE && s->seconds > LAST_S)
         service_later(s, (s->seconds - LAST_S) * SERVICE_S, last_trouble, 0, 0, NULL);
 }
@@ -156,6 +161,7 @@ void service_faults_begin(struct service *s)
 void service_faults_end(struct service *s)
 {
     s->troubled = false;
+    service_field_end(s);
     for (unsigned i = 0; i < s->engine_count; i++)
         service_engine_heal(s, i);
 }

@@ -63,6 +63,17 @@ static void draw_prompt(struct service *s, struct service_habits *h)
     h->changes = (unsigned)service_below(s, 8);
 }
 
+/* When it closes what waits, and what it says of it or before an answer. */
+static void draw_closing(struct service *s, struct service_habits *h)
+{
+    if ((s->field.far || s->field.odd) && service_chance(s, 0.7))
+        h->idle_ms = service_between(s, 20, 600);
+    if (s->field.odd && service_chance(s, 0.8))
+        h->unasked = (enum service_unasked)service_between(s, SERVICE_SAYS_408, SERVICE_SAYS_200);
+    if (s->field.odd && service_chance(s, 0.4))
+        h->interim = (unsigned)service_between(s, 1, 3);
+}
+
 void service_habits_draw(struct service *s, struct service_habits *h)
 {
     *h = (struct service_habits){
@@ -86,6 +97,7 @@ void service_habits_draw(struct service *s, struct service_habits *h)
             draw_prompt(s, h);
         }
     }
+    draw_closing(s, h);
 }
 
 void service_habits_apply(const struct service_engine *e, struct sim_options *o)
@@ -115,9 +127,11 @@ void service_habits_say(const struct service *s, const struct service_engine *e)
     service_say(
         s,
         "engine %u: silence %.1f s of %.1f after %llu, ping %.2f, digits %llu, steps %llu, "
-        "at end %u, reset %.1f, framing %x, tokenizer %.0f, %.0f, prompt %x%s%s, missing %s",
+        "at end %u, reset %.1f, framing %x, tokenizer %.0f, %.0f, prompt %x%s%s, missing %s, "
+        "idle %llu, unasked %u, interim %u",
         e->number, h->silence_s, h->silence_share, (unsigned long long)h->silence_after, h->ping_s,
         (unsigned long long)h->digits, (unsigned long long)h->steps, h->at_end, h->reset_s,
         h->framing, h->tokenizer_ms, h->tokenizer_slow_ms, h->changes,
-        h->drop != NULL ? " drops" : "", h->lead != NULL ? " leads" : "", h->missing);
+        h->drop != NULL ? " drops" : "", h->lead != NULL ? " leads" : "", h->missing,
+        (unsigned long long)h->idle_ms, h->unasked, h->interim);
 }

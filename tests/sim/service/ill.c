@@ -184,6 +184,8 @@ const char *service_ill_text(enum service_ill ill)
         [SERVICE_LOST_MODEL] = "lost model",
         [SERVICE_ERROR_LATE] = "late error event",
         [SERVICE_FAR] = "far",
+        [SERVICE_EARLY] = "answers early",
+        [SERVICE_ENDLESS] = "endless heads",
     };
     return texts[ill];
 }

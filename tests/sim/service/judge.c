@@ -148,15 +148,29 @@ static bool was_sent(const struct service_ask *a)
     return false;
 }
 
+/* The last word of an engine to a connection that was idle for too long may be the answer to a
+ * request that it crossed, where no other engine could be asked. Programs repeat it. */
+static bool is_unasked_408(const struct service_ask *a)
+{
+    const struct service *s = a->service;
+    bool says = false;
+    for (unsigned i = 0; i < s->engine_count && !says; i++)
+        says = strcmp(s->engines[i].name, a->replica) == 0 &&
+               s->engines[i].habits.unasked == SERVICE_SAYS_408;
+    return says && a->status == 408 && a->body.len == 0;
+}
+
 static void judge_whole(struct service_ask *a)
 {
     struct service *s = a->service;
     bool own = a->replica[0] == '\0';
+    if (a->crossed)
+        return;
     bool local = a->kind == SERVICE_MODELS || a->kind == SERVICE_HEALTH;
     if (own && a->status < 400 && !local)
         service_broken(s, "bytes", "request %llu: status %u from no engine",
                        (unsigned long long)a->number, a->status);
-    if (!own && !was_sent(a))
+    if (!own && !was_sent(a) && !is_unasked_408(a))
         service_broken(s, "bytes", "request %llu: %s did not send this answer as a whole one: %.*s",
                        (unsigned long long)a->number, a->replica,
                        (int)(a->body.len > 200 ? 200 : a->body.len), a->body.at);
@@ -199,11 +213,17 @@ static bool may_move(const struct service_ask *a)
     }
 }
 
+/* Its router saw an engine's words, or the engine its request, later than the other by this. */
+static uint64_t late_us(const struct service_ask *a)
+{
+    return SERVICE_S / 5 + 2 * a->client->end->far_us + (a->service->field.far ? SERVICE_S / 3 : 0);
+}
+
 /* Its last engine said nothing for so long: a limit that the operator set. */
 static bool silent_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
-    return t != NULL && a->service->world.now_us + SERVICE_S / 5 > t->sent_us + ms * SERVICE_MS;
+    return t != NULL && a->service->world.now_us + late_us(a) > t->sent_us + ms * SERVICE_MS;
 }
 
 /* It held back its text all the time; a comment is no token. */
@@ -211,7 +231,7 @@ static bool no_token_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
     return t != NULL && !service_has_content(a) &&
-           a->service->world.now_us + SERVICE_S / 5 > t->begun_us + ms * SERVICE_MS;
+           a->service->world.now_us + late_us(a) > t->begun_us + ms * SERVICE_MS;
 }
 
 /* A limit of the router's, which a setting names. */
@@ -289,10 +309,21 @@ static bool was_to_blame(const struct service_ask *a)
     return a->whole && a->status == 500 && said >= 2;
 }
 
+/* A connection that its engine closed when it was idle, a packet that was sent again after more than
+ * round trips explain: that looks like an engine that died, and is asked no second time. */
+static bool met_a_loss(const struct service_ask *a)
+{
+    const struct service *s = a->service;
+    bool lost = false;
+    for (unsigned i = 0; i < s->engine_count; i++)
+        lost = lost || s->links[a->client->router][i].lost_us > a->begun_us;
+    return s->field.far && a->ran == 0 && lost;
+}
+
 static void judge_failed(struct service_ask *a)
 {
     struct service *s = a->service;
-    if (a->ills == 0 && a->kind == SERVICE_HEALTH)
+    if (a->crossed || (a->ills == 0 && a->kind == SERVICE_HEALTH))
         return;
     uint64_t met = 0;
     for (const struct service_attempt *t = a->attempts; t; t = t->next)
@@ -307,7 +338,8 @@ static void judge_failed(struct service_ask *a)
     bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
                   ill <= s->routers[0].options.retries_max && !service_has_content(a);
     bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) &&
-                     !may_be_poison(a) && !was_to_blame(a) && !was_without_budget(a);
+                     !may_be_poison(a) && !was_to_blame(a) && !was_without_budget(a) &&
+                     !met_a_loss(a);
     if (!avoidable)
         return;
     service_broken(s, "avoidable",
@@ -373,7 +405,11 @@ void service_judge_ask(struct service_ask *a)
 void service_judge_poison(const struct service_attempt *t)
 {
     struct service_ask *a = t->ask;
-    if (t->ended_us == 0 && t->end->peer->open && ++a->killed > 2)
+    if (a->service->field.short_of[a->client->router].until_us > a->begun_us)
+        return; /* it cannot look whether a port refuses: a death passes for a stale connection */
+    /* Far away an engine is back before a fresh connection could find its port closed. */
+    unsigned most = a->service->field.far ? 3 : 2;
+    if (t->ended_us == 0 && t->end->peer->open && ++a->killed > most)
         service_broken(a->service, "poison", "request %llu killed %u engines",
                        (unsigned long long)a->number, a->killed);
 }

@@ -4,7 +4,7 @@
 
 #include "tests/sim/service/service.h"
 
-enum { GRACE_MS = 500 };
+enum { GRACE_MS = 500, FAR_MS = 500 };
 
 /* Of the options of a day that has it; 0: nothing is known of pauses. */
 static uint64_t stall_cut_ms(const struct service *s)
@@ -34,13 +34,14 @@ void service_judge_pause(const struct service_ask *a)
     const struct service_client *c = a->client;
     uint64_t most_ms = stall_cut_ms(s);
     uint64_t quiet_ms = t == NULL ? 0 : (s->world.now_us - t->sent_us) / SERVICE_MS;
+    uint64_t far_ms = s->field.far ? FAR_MS : 0;
     /* Of one that moved, nobody knows here whose answer was cut. */
     if (a->whole || t == NULL || a->ran != 1 || most_ms == 0 || !service_has_content(a))
         return;
     bool slow = c->manner == SERVICE_READS_SLOWLY || c->manner == SERVICE_TRICKLES;
     bool late = s->world.now_us >
                 a->begun_us + s->routers[0].options.request_timeout_ms * SERVICE_MS - SERVICE_S;
-    if (!only_paused(t) || slow || late || quiet_ms + GRACE_MS >= most_ms)
+    if (!only_paused(t) || slow || late || quiet_ms + GRACE_MS + far_ms >= most_ms)
         return;
     service_broken(s, "cut in a pause",
                    "request %llu, at engine %u: silent for %llu ms of %llu, ills %llx: %.120s",

@@ -9,12 +9,6 @@
 
 enum { INDEX_BYTES = 16 << 20, LEAVE_US = 500000 };
 
-struct host {
-    struct net_host host; /* first */
-    struct service *service;
-    unsigned router, engine;
-};
-
 /* --- actions --------------------------------------------------------------------------------- */
 
 static struct service_end *end_of(struct net_stream *stream)
@@ -31,39 +25,72 @@ static int do_open_host(void *context, const struct node_address *address, struc
                         unsigned *count)
 {
     struct service_router *r = context;
-    struct host *h = calloc(1, sizeof *h);
+    struct service_host *h = calloc(1, sizeof *h);
+    struct service *s = service_of(r);
     CHECK(h != NULL);
-    h->service = service_of(r);
+    h->service = s;
     h->router = r->node->number;
     h->engine = (unsigned)atoi(strrchr(address->host, '.') + 1) - 1;
-    CHECK(h->engine < h->service->engine_count);
+    CHECK(h->engine < s->engine_count);
+    s->field.hosts[h->router][h->engine] = h;
     *out = &h->host;
-    *count = 1;
+    *count = s->field.names ? 0 : 1;
     return 0;
 }
 
 static bool do_resolve(struct net_host *host)
 {
-    (void)host;
-    return false;
+    struct service_host *h = CONTAINER_OF(host, struct service_host, host);
+    if (h->service->field.names)
+        service_field_resolve(h);
+    return h->service->field.names;
 }
 
 static void do_close_host(struct net_host *host)
 {
-    free(CONTAINER_OF(host, struct host, host));
+    struct service_host *h = CONTAINER_OF(host, struct service_host, host);
+    struct service_host **at = &h->service->field.hosts[h->router][h->engine];
+    if (*at == h)
+        *at = NULL;
+    h->closed = true;
+    if (h->asked_us == 0) /* else its look-up has it */
+        free(h);
+}
+
+static void told_short(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    struct service_end *e = event->object;
+    if (s->world.closing)
+        return;
+    e->connect_err = (int)(intptr_t)event->b;
+    e->connect_known = true;
+    service_end_kick(e);
 }
 
 static int do_connect(void *context, struct net_host *host, unsigned address,
                       struct net_stream **out)
 {
-    struct host *h = CONTAINER_OF(host, struct host, host);
+    struct service_host *h = CONTAINER_OF(host, struct service_host, host);
+    struct service *s = h->service;
     (void)context;
-    (void)address;
-    struct service_end *e = service_end_pair(h->service);
+    bool late;
+    int err = service_field_short_of(s, h, &late);
+    if (err != 0 && !late)
+        return err;
+    struct service_end *e = service_end_pair(s);
     e->router = h->router;
     e->peer->engine = h->engine;
-    service_end_connect(e);
+    e->address = address < h->known.count ? h->known.ids[address] : 0;
     *out = &e->net;
+    if (err == 0) {
+        service_end_connect(e);
+        return 0;
+    }
+    e->connecting = true;
+    world_put(
+        &s->world, 0,
+        &(struct world_event){.happen = told_short, .b = (uint64_t)(int64_t)err, .object = e});
     return 0;
 }
 
@@ -73,6 +100,7 @@ static ptrdiff_t do_write(struct net_stream *stream, const struct slice *pieces,
     CHECK(e->open && e->queued_count == 0 && !e->finished);
     if (service_end_fails(e))
         return ERR_CLOSED;
+    service_field_writes(e, pieces[0]);
     ptrdiff_t wrote = 0;
     for (unsigned i = 0; i < count; i++) {
         size_t n = service_end_write(e, pieces[i]);
@@ -363,6 +391,11 @@ static void options_draw(struct service *s)
         if (!left)
             set(s, first, rows[i].name, service_between(s, rows[i].least, rows[i].most),
                 rows[i].unit);
+    }
+    if (s->field.far) {
+        set(s, first, "upstream-connect-timeout", service_between(s, 1000, 2000), "ms");
+        set(s, first, "health-timeout", service_between(s, 2500, 3500), "ms");
+        set(s, first, "health-timeout-sglang", service_between(s, 2500, 3500), "ms");
     }
     if (s->day == SERVICE_LONE)
         set(s, first, "connections-max", 60, "");

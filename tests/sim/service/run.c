@@ -43,6 +43,7 @@ static struct service *open_service(const struct service_settings *settings)
     s->goes_on = prng_below(&p, 3) == 0;
     world_open(&s->world, s->router_count, settings->seed);
     s->world.checks = false;
+    service_field_draw(s);
     service_engines_open(s);
     service_routers_open(s);
     return s;
@@ -89,6 +90,8 @@ uint64_t service_run_seed(const struct service_settings *settings)
         world_run(w, 100 * SERVICE_MS);
         service_judge_all(s);
         (void)service_judge_use(s);
+        service_judge_shortage(s);
+        service_judge_charges(s);
     }
     service_faults_end(s);
     aftermath(s);

@@ -4,10 +4,12 @@
  *   router   a node as the daemon makes it, on these streams
  *   engine   the engine simulator's own engine
  *   ill      what can be wrong with it
+ *   odd      answers that a well engine would not give, and those that nobody asked for
  *   habit    what it is like all the time
  *   ask      requests of every kind
  *   client   connections that send them, in every manner, and read the answers
  *   fault    what goes wrong, and when
+ *   field    what the field has: far peers, names that move, routers that are short of something
  *   judge    the rules
  *   sent     what engines sent, as a client may see it
  *   share    the rule on replicas that fail at once
@@ -71,11 +73,18 @@ struct service_end {
     bool reading;
     bool closing; /* `closed` is due */
     bool finished;
-    bool gone;        /* its machine is, without a word */
-    bool turned_away; /* a client's, by its router, at the limit of connections */
-    struct buf in;    /* arrived, not read */
-    bool in_end;      /* the end waits behind that, */
-    bool in_reset;    /* by a reset; writing fails from now on */
+    bool gone;               /* its machine is, without a word */
+    uint64_t far_us;         /* one way, beyond the usual */
+    uint32_t address;        /* of its engine's name, at which it is; 0: of no name */
+    bool asked;              /* a request went out here, */
+    struct service_ask *ask; /* this one, where its engine says odd things */
+    bool unasked;            /* what it writes nobody asked for */
+    bool crossed;            /* a request went out here before that arrived */
+    uint64_t unasked_us;     /* when the first of what nobody asked for arrived */
+    bool turned_away;        /* a client's, by its router, at the limit of connections */
+    struct buf in;           /* arrived, not read */
+    bool in_end;             /* the end waits behind that, */
+    bool in_reset;           /* by a reset; writing fails from now on */
     bool told_end;
     bool starved;           /* found no room to write to */
     uint64_t flying;        /* bytes on their way from here */
@@ -89,6 +98,7 @@ struct service_end {
 
 /* What lies between a router and an engine, or a router and its clients. */
 struct service_link {
+    uint64_t lost_us;       /* when a packet was, last; 0: never */
     uint64_t hole_until_us; /* nothing arrives before */
     uint64_t slow_us;       /* later than usual */
 };
@@ -157,20 +167,23 @@ enum service_ill {
     SERVICE_500,     /* with a healthy /health, or an ill one */
     SERVICE_503,
     SERVICE_429,
-    SERVICE_ERROR_EVENT, /* 200, and an error event first */
-    SERVICE_RESETS,      /* answers, in the middle */
-    SERVICE_UNFINISHED,  /* streams that end before their last event */
-    SERVICE_SHORT,       /* a body shorter than its length, and a FIN */
-    SERVICE_GARBAGE,     /* no HTTP */
-    SERVICE_DRAINS,      /* as vLLM: 500 to what is new, then gone */
-    SERVICE_DRAINS_503,  /* as SGLang: /health says 503, requests are served, then resets */
-    SERVICE_CLOSES,      /* after each answer, without a word */
-    SERVICE_HEALTH_SLOW, /* and nothing else */
-    SERVICE_STUCK,       /* its steps pause, HTTP answers */
-    SERVICE_REJECTS,     /* what its peers accept: set up otherwise */
-    SERVICE_LOST_MODEL,  /* it lists another one for a while */
-    SERVICE_ERROR_LATE,  /* an error event and [DONE], after some text */
-    SERVICE_FAR,         /* nothing from or to it arrives */
+    SERVICE_ERROR_EVENT,         /* 200, and an error event first */
+    SERVICE_RESETS,              /* answers, in the middle */
+    SERVICE_UNFINISHED,          /* streams that end before their last event */
+    SERVICE_SHORT,               /* a body shorter than its length, and a FIN */
+    SERVICE_GARBAGE,             /* no HTTP */
+    SERVICE_DRAINS,              /* as vLLM: 500 to what is new, then gone */
+    SERVICE_DRAINS_503,          /* as SGLang: /health says 503, requests are served, then resets */
+    SERVICE_CLOSES,              /* after each answer, without a word */
+    SERVICE_HEALTH_SLOW,         /* and nothing else */
+    SERVICE_STUCK,               /* its steps pause, HTTP answers */
+    SERVICE_REJECTS,             /* what its peers accept: set up otherwise */
+    SERVICE_LOST_MODEL,          /* it lists another one for a while */
+    SERVICE_ERROR_LATE,          /* an error event and [DONE], after some text */
+    SERVICE_FAR,                 /* nothing from or to it arrives */
+    SERVICE_USUAL = SERVICE_FAR, /* any run may have those up to here */
+    SERVICE_EARLY,               /* it answers before it has read the body, and closes */
+    SERVICE_ENDLESS,             /* interim heads (1xx), and no other */
     SERVICE_ILLS,
 };
 
@@ -195,13 +208,19 @@ struct service_attempt {
     struct buf sent; /* all of its answer, head and all */
 };
 
+/* What an engine says before it closes a connection that waits. */
+enum service_unasked { SERVICE_SILENT, SERVICE_SAYS_408, SERVICE_SAYS_400, SERVICE_SAYS_200 };
+
 /* What an engine of a run is like all the time (habit.c): options of the simulator. */
 struct service_habits {
     double silence_s, silence_share, ping_s, reset_s, tokenizer_ms, tokenizer_slow_ms;
     uint64_t silence_after, digits, steps;
     unsigned at_end, framing, changes;
     const char *missing, *drop, *lead;
-    bool named; /* it is behind its name */
+    bool named;                   /* it is behind its name */
+    uint64_t idle_ms;             /* after which it closes a connection; 0: after SIM_IDLE_MS, */
+    enum service_unasked unasked; /* with these words */
+    unsigned interim;             /* heads (1xx) before each answer */
 };
 
 #define SERVICE_BILLING "x-anthropic-billing-header"
@@ -289,7 +308,8 @@ struct service_ask {
     uint64_t begun_us; /* the first byte went out; 0: not yet */
     uint64_t sent_us;  /* the last one */
     uint64_t head_us, done_us;
-    bool left; /* its client went away, or broke the rules of HTTP */
+    bool crossed; /* it met on its way what nobody had asked for, which passes for its answer */
+    bool left;    /* its client went away, or broke the rules of HTTP */
     uint64_t left_us;
     bool ended;
     bool whole;
@@ -379,6 +399,65 @@ void service_ill_reaches(struct service *s, unsigned engine, enum service_ill il
 /* Engines that are ill, or were until lately, a bit each. */
 uint64_t service_ills(const struct service *s);
 
+/* --- field.c --------------------------------------------------------------------------------- */
+
+enum { SERVICE_ADDRESSES_MAX = 2 };
+
+/* The addresses of a name, as DNS or a router has them. */
+struct service_name {
+    uint32_t ids[SERVICE_ADDRESSES_MAX];
+    unsigned count;
+};
+
+/* A router is short of something. */
+struct service_shortage {
+    uint64_t until_us;
+    int err;
+    unsigned engine; /* towards which; SERVICE_NOBODY: all */
+    bool late;       /* told by an event */
+    uint64_t used;   /* engines that it blamed for nothing when it began, a bit each */
+};
+
+/* Drawn for a run. */
+struct service_field {
+    bool far, odd, shortages, names;
+    uint64_t engines_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* far: one way */
+    uint64_t clients_us;                                           /* at most */
+    struct service_shortage short_of[SERVICE_ROUTERS_MAX];
+    struct service_name dns[SERVICE_ENGINES_MAX];
+    uint32_t last_id;
+    unsigned silent; /* of this engine's name look-ups come late; SERVICE_NOBODY: none */
+    struct service_host *hosts[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* open ones */
+};
+
+struct service_host {
+    struct net_host host; /* first */
+    struct service *service;
+    unsigned router, engine;
+    bool closed;
+    bool told;
+    uint64_t asked_us; /* when its look-up began */
+    struct service_name known;
+};
+
+void service_field_draw(struct service *s);
+void service_field_begin(struct service *s);
+void service_field_end(struct service *s);
+/* One way, beyond the usual, of a connection between these. */
+uint64_t service_field_far_us(struct service *s, const struct service_end *e);
+/* For a connection that is opened now: 0, or what is short, at once (`*late`: by an event). */
+int service_field_short_of(struct service *s, const struct service_host *h, bool *late);
+void service_field_resolve(struct service_host *h);
+/* A request, or more of it, goes out. */
+void service_field_writes(struct service_end *e, struct slice bytes);
+/* What an engine's end writes from now on nobody asked for: what is on its way to it crosses that,
+ * and nobody can tell it from an answer. */
+void service_field_unasked(struct service_end *e);
+/* A router does not know where an engine is. */
+bool service_field_is_unknown(const struct service *s, unsigned engine);
+/* Rule "charged". */
+void service_judge_shortage(struct service *s);
+
 /* --- judge.c --------------------------------------------------------------------------------- */
 
 /* What must hold after each step of a router, and now and then of everything. */
@@ -423,6 +502,10 @@ void service_judge_pause(const struct service_ask *a);
 
 /* Whether each router may use each engine; breaks the rule if one may not for too long. */
 bool service_judge_use(struct service *s);
+/* A router holds an engine for down, or is in a back-off from it: something was charged to it. */
+bool service_is_blamed(const struct service *s, unsigned router, unsigned engine);
+/* Rule "charged": a failure of a connection to an engine that is well. */
+void service_judge_charges(struct service *s);
 /* Goes on until they may. */
 void service_judge_aftermath(struct service *s);
 
@@ -469,6 +552,9 @@ struct service {
     bool hosts_named;    /* engines are behind their names */
     bool patient;        /* limits of time are those that the router works out */
     enum service_day day;
+    struct service_field field;
+    uint64_t charges[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* at the last look, */
+    uint64_t ills_before;                                       /* and who was ill */
     struct service_share share;
     uint64_t at_us;   /* the last event of a stream, */
     unsigned at_once; /* and how many there were at that time */

@@ -19,6 +19,7 @@ enum {
 struct piece {
     struct service_end *to;
     enum { PIECE_BYTES, PIECE_END, PIECE_RESET, PIECE_ROOM } what;
+    bool unasked;
     uint64_t number;
     size_t len;
     char bytes[];
@@ -36,10 +37,13 @@ static struct service_link *link_of(const struct service_end *e)
 static uint64_t way_us(struct service_end *e)
 {
     struct service *s = e->service;
-    uint64_t us = WAY_US + service_below(s, WAY_JITTER_US);
-    if (service_chance(s, 0.002)) /* lost, and sent again */
+    uint64_t us = WAY_US + service_below(s, WAY_JITTER_US) + e->far_us;
+    struct service_link *link = link_of(e);
+    if (service_chance(s, 0.002)) { /* lost, and sent again */
         us += service_between(s, 5 * SERVICE_MS, 200 * SERVICE_MS);
-    const struct service_link *link = link_of(e);
+        if (link)
+            link->lost_us = s->world.now_us;
+    }
     return us + (link ? link->slow_us : 0);
 }
 
@@ -47,7 +51,7 @@ static uint64_t way_us(struct service_end *e)
 uint64_t service_end_round_trip_us(const struct service_end *e)
 {
     const struct service_link *link = link_of(e);
-    return 2 * (WAY_US + WAY_JITTER_US / 2 + (link ? link->slow_us : 0));
+    return 2 * (WAY_US + WAY_JITTER_US / 2 + e->far_us + (link ? link->slow_us : 0));
 }
 
 static void arrive(void *context, struct world_event *event);
@@ -61,6 +65,7 @@ static void post(struct service_end *from, struct piece *p)
     from->last_us = at;
     p->to = from->peer;
     p->number = from->sent++;
+    p->unasked = from->unasked;
     world_queue_put(&s->world.queue,
                     &(struct world_event){.at_us = at, .happen = arrive, .object = p});
 }
@@ -92,6 +97,8 @@ static void bytes_arrived(struct service_end *e, const struct piece *p)
     }
     if (e->in_reset)
         return;
+    if (p->unasked && e->unasked_us == 0)
+        e->unasked_us = e->service->world.now_us;
     CHECK(buf_append(&e->in, p->bytes, p->len) == 0);
     service_end_kick(e);
 }
@@ -301,8 +308,9 @@ void service_end_connect(struct service_end *e)
 {
     e->connecting = true;
     struct service *s = e->service;
+    e->far_us = e->peer->far_us = service_field_far_us(s, e);
     /* Of the two ways one is slow at most: no limit on connecting is drawn so short. */
-    uint64_t at_us = s->world.now_us + way_us(e) + WAY_US;
+    uint64_t at_us = s->world.now_us + way_us(e) + WAY_US + e->far_us;
     world_queue_put(&s->world.queue,
                     &(struct world_event){.at_us = at_us, .happen = answer, .object = e});
 }

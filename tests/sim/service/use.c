@@ -6,6 +6,7 @@
 #include "tests/sim/service/service.h"
 
 enum {
+    START_US = 3000000, /* a router that starts does not know its replicas' names yet */
     /* What routers tell each other, probes and readings of metrics: a second each, and one. */
     NEWS_MS = 3000,
     /* The longest back-off, the time that the router which found something has for its trial, and
@@ -43,6 +44,47 @@ static unsigned replica_of(const struct service_router *r, const struct service_
     return (unsigned)node_router_replica_find(r->node->node->router, slice_of_cstr(e->name));
 }
 
+bool service_is_blamed(const struct service *s, unsigned router, unsigned engine)
+{
+    const struct service_router *r = &s->routers[router];
+    const struct node_replica *k =
+        &r->node->node->router->replicas[replica_of(r, &s->engines[engine])];
+    return !node_replica_usable(k, NODE_HEALTH_UP) ||
+           node_replica_in_trouble(k, world_mono_us(r->node) / 1000);
+}
+
+/* Failures of connections that a router has charged to an engine, in its present life. */
+static uint64_t charges_of(const struct service *s, unsigned router, unsigned engine)
+{
+    const struct service_router *r = &s->routers[router];
+    const uint64_t *outcomes =
+        r->node->node->router->replicas[replica_of(r, &s->engines[engine])].outcomes;
+    return outcomes[NODE_OUTCOME_BROKEN] + outcomes[NODE_OUTCOME_CONNECT_FAILED];
+}
+
+void service_judge_charges(struct service *s)
+{
+    uint64_t ills = service_ills(s);
+    for (unsigned i = 0; i < s->router_count * s->engine_count; i++) {
+        unsigned router = i / s->engine_count, engine = i % s->engine_count;
+        if (!service_router_up(&s->routers[router]))
+            continue;
+        uint64_t *seen = &s->charges[router][engine];
+        uint64_t now = charges_of(s, router, engine);
+        bool well = ((ills | s->ills_before) & UINT64_C(1) << engine) == 0;
+        bool silent = s->engines[engine].habits.silence_s > 0; /* until a limit has passed */
+        bool early = s->world.now_us < s->routers[router].began_us + START_US;
+        /* Later than round trips explain, for a packet was sent again: no stale connection. */
+        uint64_t lost_us = s->links[router][engine].lost_us;
+        bool lost = lost_us != 0 && s->world.now_us < lost_us + START_US;
+        if (now > *seen && well && !silent && !early && !lost)
+            service_broken(s, "charged", "router %u charges a failure to engine %u, which is well",
+                           router, engine);
+        *seen = now;
+    }
+    s->ills_before = ills;
+}
+
 static bool judge(struct service *s, unsigned router, unsigned engine)
 {
     const struct service_router *r = &s->routers[router];
@@ -57,7 +99,9 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     /* That one has no answer is what it knows of the engine. */
     bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
     uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
-    if (why == NULL || waits || !service_is_well(s, engine) || *since_us < well_us) {
+    /* A 400 that nobody asked for is the answer to the request that it crosses: it rejects. */
+    bool blurts = e->habits.unasked == SERVICE_SAYS_400;
+    if (why == NULL || waits || blurts || !service_is_well(s, engine) || *since_us < well_us) {
         *since_us = now;
         return why == NULL || waits;
     }

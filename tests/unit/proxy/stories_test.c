@@ -221,6 +221,14 @@ static void refuses(struct story *s, struct wire *wire, struct slice rest)
     proxy_world_accept(s->world, wire, ERR_CLOSED);
 }
 
+/* The network says so by its event. */
+static void finds(struct story *s, struct wire *wire, struct slice what)
+{
+    if (!slice_equal(what, SLICE("no port")))
+        fail_msg("it finds no port, not %.*s", SLICE_ARG(what));
+    proxy_world_accept(s->world, wire, ERR_FULL);
+}
+
 static const struct {
     const char *name;
     void (*act)(struct story *s, struct wire *wire, struct slice rest);
@@ -228,6 +236,7 @@ static const struct {
     {"posts", post},     {"gets", get},        {"sends", sends},     {"ends", ends},
     {"breaks", breaks},  {"takes", takes},     {"accepts", accepts}, {"refuses", refuses},
     {"answers", answer}, {"streams", streams}, {"says", chunk},      {"is", is},
+    {"finds", finds},
 };
 
 /* What one connection's peer does. */

@@ -267,10 +267,38 @@ static void what_is_added_while_it_waits_is_not_drained(void **state)
     end(r);
 }
 
+/* Time passes in the state with each datagram, and the router takes it in with its next tick. An
+ * operator who asked in between ended the process. */
+static void who_asks_as_a_name_goes_gets_an_answer(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(4);
+    struct buf out = {0};
+    int slot = node_router_replica_wish(r, SLICE("told:1"), NODE_REPLICA_ADD, NODE_ENGINE_VLLM);
+    assert_true(slot >= 0);
+    pass(r, 1000);
+    assert_true(node_router_replica_present(r, (unsigned)slot));
+    assert_int_equal(node_router_replicas_json(r, now_ms, &out), 0);
+    assert_non_null(memmem(out.at, out.len, "told:1", 6));
+    buf_clear(&out);
+
+    crdt_state_clock(r->crdt, node_state_cluster_ms(r->state, now_ms) + (TTL_S + 2) * 1000);
+    assert_false(crdt_registry_has(crdt_state_registry(r->crdt), (unsigned)slot));
+    assert_true(node_router_replica_present(r, (unsigned)slot));
+    assert_int_equal(node_router_replicas_json(r, now_ms, &out), 0);
+    assert_null(memmem(out.at, out.len, "told:1", 6));
+    assert_int_equal(
+        node_router_replica_wish(r, SLICE("told:1"), NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO),
+        ERR_NOT_FOUND);
+    buf_free(&out);
+    end(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_that_goes_while_it_waits_is_forgotten),
+        cmocka_unit_test(who_asks_as_a_name_goes_gets_an_answer),
         cmocka_unit_test(a_name_that_drains_while_it_waits_is_never_used),
         cmocka_unit_test(a_name_that_is_displaced_and_goes_is_forgotten),
         cmocka_unit_test(what_gets_room_again_is_what_its_source_says),

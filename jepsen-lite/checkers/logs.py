@@ -1,0 +1,50 @@
+"""What a router logs is in its log, or counted as lost. Belongs to no workload. Pure.
+
+    lost    of lines that one got while the disk of its log hung, more are missing than it counts
+
+While the disk of the log of a router hangs (fault `disk-frozen`), the lab may ask that router for more lines than it can
+hold: event `flood` (`life`, `prefix` of the ids of the requests, how many were `asked`; `before` and `after`:
+grapevine_log_lines_dropped_total, null where it did not answer)."""
+
+from history import Anomaly
+
+LATE_S = 2.0     # after the end of a disk that hung, all is written that waited
+WRITTEN_S = 5.0  # so long it lives on, else what waited is lost with it
+
+
+def written_since(faults, router, t):
+    """Since when a line that is seen at t may have waited."""
+    return min([t] + [begin for begin, end, v in faults
+                      if v.get("fault") == "disk-frozen" and router in v.get("hosts", ()) and begin <= t <= end + LATE_S])
+
+
+def disks(history, router, *kinds):
+    return [(begin, end) for begin, end, v in history.faults() if v.get("fault") in kinds and router in v.get("hosts", ())]
+
+
+def written(history, e):
+    """Whether all that the router of this flood has not lost is in its log: it lived on, the disk went on, and was not full."""
+    went_on = max([end for begin, end in disks(history, e.process, "disk-frozen") if begin <= e.t <= end] or [e.t]) + WRITTEN_S
+    again = [t for t, _ in disks(history, e.process, "disk-frozen") if e.t < t <= went_on]
+    full = [t for t, end in disks(history, e.process, "disk-full") if t <= went_on and end >= e.t]
+    ended = [x.t for x in history.events(e.process, "exit") if e.t - WRITTEN_S <= x.t <= went_on]
+    return went_on <= history.end and not again + full + ended
+
+
+def check(history):
+    out = []
+    for e in history.events(f="flood"):
+        v = e.value
+        if v["before"] is None or v["after"] is None or not written(history, e):
+            continue
+        there = sum(str(line.value.get("id", "")).startswith(v["prefix"]) for line in history.events(e.process, "log"))
+        missing, counted = v["asked"] - there, v["after"] - v["before"]
+        if missing > counted:
+            out.append(Anomaly("lost", "%s was asked for %d lines while its disk hung; %d are not there, and it counts %d" % (
+                e.process, v["asked"], missing, counted), t=e.t))
+    return out
+
+
+def figures(history):
+    floods = [e.value for e in history.events(f="flood") if None not in (e.value["before"], e.value["after"])]
+    return {"lines that were lost and counted": sum(v["after"] - v["before"] for v in floods)} if floods else {}

@@ -1,0 +1,62 @@
+"""A firewall between routers that lets one of the two protocols of the gossip port through, and not the other."""
+
+import signal
+
+from .packets import Packets
+from .process import start_again
+
+DROPS = "drop", "vanishes"
+REJECTS = {"tcp": ("reject with tcp reset", "is answered by resets"),
+           "udp": ("reject with icmp type port-unreachable", "is answered by ICMP")}
+
+
+class _Gossip(Packets):
+    """At the router and, for what it sends, at all others: who sends hears nothing of its own firewall."""
+    seconds = (3, 12)
+    protocol = None
+
+    def start(self, service, rng):
+        chosen = self.some(service, rng, "routers", 1)
+        if not chosen:
+            return self.nobody()
+        router = chosen[0]
+        verdict, said = rng.choice((DROPS, REJECTS[self.protocol]))
+        self.filter(service, router, verdict)
+        return {"hosts": [router.name], "harmless": True, "protocol": self.protocol, "text": "%s from and to the gossip port "
+                "of %s %s" % (self.protocol.upper(), router.name, said)}
+
+    def filter(self, service, router, verdict):
+        to = "%s dport %d %s" % (self.protocol, router.gossip_port, verdict)
+        self.rules(router.host, to)
+        for other in service.routers:
+            if other is not router:
+                self.rules(other.host, "ip saddr %s %s" % (router.address, to))
+
+
+class Tcp(_Gossip):
+    """TCP between the gossip ports of a router and of all others is dropped or refused; UDP is not."""
+    name, protocol = "gossip-tcp", "tcp"
+
+
+class Udp(_Gossip):
+    """UDP between the gossip ports of a router and of all others is dropped or refused; TCP is not."""
+    name, protocol = "gossip-udp", "udp"
+
+
+class Join(_Gossip):
+    """A router starts on a machine whose gossip port takes UDP alone: it serves all the same.
+
+    What it does until it is ready excuses; that it is ready in time is a rule of the checker `ready`."""
+    name, protocol = "gossip-join", "tcp"
+    seconds = (17, 20)
+
+    def start(self, service, rng):
+        about = super().start(service, rng)
+        for router in service.routers:
+            if router.name in about["hosts"]:
+                self.later(start_again, router)
+                router.signal(signal.SIGKILL)
+                router.wait(10)
+                router.start()
+                about.update(harmless=False, text=about["text"] + "; it is killed, and starts so")
+        return about

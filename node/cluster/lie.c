@@ -1,0 +1,60 @@
+/* A member that lies: for the fault `member-lies` of jepsen-lite. Nothing of it is in a router that
+ * has no bugs compiled in. */
+#include <stdio.h>
+
+#include "base/bug.h"
+#include "base/check.h"
+#include "node/cluster/replication_internal.h"
+
+#ifndef GRAPEVINE_BUGS
+void node_lie(struct node_replication *n, uint64_t now_us)
+{
+    (void)n, (void)now_us;
+}
+#else
+
+/* Names are announced so long before their time is over: what was heard of in the last sixteenth of
+ * it is named once more. */
+enum { NAMES_AGO_S = 75 };
+
+enum {
+    NAMES = 80,        /* more than CRDT_TOLD_MAX */
+    TELL_US = 50000,   /* one name after the other */
+    TURN_US = 3000000, /* then other engines are said to be full */
+    REQUESTS = 100000,
+    TOKENS = 100000000,
+};
+
+static void tell_name(struct crdt_state *s, unsigned i)
+{
+    static const char *const strange[] = {"\x1b[2Jjunk", "no-port", "10.77.251.1:8000@r9", "a b:1"};
+    char name[32];
+    (void)snprintf(name, sizeof name, "10.77.251.%u:8000", i);
+    struct slice told = i < ARRAY_LEN(strange) ? slice_of_cstr(strange[i]) : slice_of_cstr(name);
+    crdt_state_lie(s, told, CRDT_NAMES_TTL_S - NAMES_AGO_S);
+}
+
+/* Two thirds of the replicas are full, in turn, and every fourth time all are. */
+static void tell_loads(struct crdt_state *s, uint64_t turn)
+{
+    const struct crdt_registry *r = crdt_state_registry(s);
+    const struct crdt_load all = {
+        .requests = REQUESTS, .prefill_tokens = TOKENS, .context_tokens = TOKENS};
+    for (unsigned slot = 0; slot < crdt_registry_count(r); slot++) {
+        if (crdt_registry_has(r, slot) && ((slot + turn) % 3 != 0 || turn % 4 == 0))
+            crdt_state_load(s, slot, &all);
+    }
+}
+
+void node_lie(struct node_replication *n, uint64_t now_us)
+{
+    static unsigned told;
+    static uint64_t due_us; /* one router in a process */
+    struct crdt_state *s = node_state_crdt(n->state);
+    if (told < NAMES && now_us >= due_us) {
+        tell_name(s, told++);
+        due_us = now_us + TELL_US;
+    }
+    tell_loads(s, now_us / TURN_US);
+}
+#endif

@@ -1,0 +1,33 @@
+/* For LD_PRELOAD: write() to standard error does not return as long as the file named by
+ * $LOG_FREEZE_FILE begins with a byte that is not 0. So a file on a disk that hangs behaves: poll()
+ * says that it can be written to. It is mapped, so who writes to it freezes the running process. A
+ * process that stands so can be killed, unlike one that a file system frozen by fsfreeze holds.
+ * Built by jepsen-lite, no part of anything else. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static const volatile char *frozen;
+
+__attribute__((constructor)) static void open_file(void)
+{
+    const char *path = getenv("LOG_FREEZE_FILE");
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    void *at = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
+    if (at != MAP_FAILED)
+        frozen = at;
+    (void)close(fd);
+}
+
+ssize_t write(int fd, const void *bytes, size_t len)
+{
+    const struct timespec ms = {.tv_nsec = 1000000};
+    while (fd == STDERR_FILENO && frozen && *frozen)
+        (void)nanosleep(&ms, NULL);
+    return (ssize_t)syscall(SYS_write, fd, bytes, len);
+}
