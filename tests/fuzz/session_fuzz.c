@@ -16,6 +16,7 @@
  * Seeds: tests/fuzz/lib/session_seeds.py. */
 #include "tests/fuzz/lib/session_answer.h"
 #include "tests/fuzz/lib/session_cluster.h"
+#include "tests/fuzz/lib/session_memory.h"
 #include "tests/fuzz/lib/session_options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,9 +31,8 @@ static void look_at(struct router *r, struct peer *p)
     if (fresh.len > 0 && p->port == PROXY_PORT_CLIENT && (p->wire->replica < 0 || owner != NOBODY))
         marks_check(fresh, owner, p->wire->replica < 0 ? self : p->owner_before);
     p->owner_before = owner;
-    /* A mark may be cut by the end of what is there. */
-    size_t keep = fresh.len < MARK_BYTES ? fresh.len : MARK_BYTES;
-    p->looked = p->wire->out.len - keep;
+    size_t keep = MARK_BYTES - 1; /* a mark that is cut by the end of what is there */
+    p->looked = p->wire->out.len - (fresh.len < keep ? fresh.len : keep);
 }
 
 static void look(struct session *s)
@@ -231,8 +231,8 @@ static void list(struct session *s, struct router *r, unsigned engines)
         count++;
     }
     (void)s;
-    (void)discover_list(r->world.node->discover, (unsigned)r->source, entries, count,
-                        r->world.now_ms);
+    (void)!discover_list(r->world.node->discover, (unsigned)r->source, entries, count,
+                         r->world.now_ms);
 }
 
 static void join(struct session *s);
@@ -392,8 +392,7 @@ static void begin(struct session *s)
     list(s, r, (1u << engines) - 1);
     for (unsigned i = 0; i < engines && !s->probes; i++)
         node_router_probed(r->world.node->router, i, true, false, r->world.now_ms);
-    if (s->probes)
-        CHECK(proxy_start(r->world.proxy, r->world.now_ms) == 0);
+    CHECK(proxy_start(r->world.proxy, r->world.now_ms) == 0);
     proxy_world_settle(&r->world);
     look(s);
 }
@@ -436,7 +435,8 @@ static void check_silence(struct router *r)
         if (!w->used || w->replica >= 0)
             continue;
         CHECK(w->closed);
-        bool good = !p->raw && !p->gone && !p->slow && !r->drained && p->asked > 0;
+        bool good = !p->raw && !p->gone && !p->slow && !r->drained && p->asked > 0 &&
+                    !r->world.options.proxy_protocol;
         CHECK(!good || p->port != PROXY_PORT_CLIENT ||
               slice_starts_with(buf_slice(&w->out), SLICE("HTTP/1.1 ")));
     }
@@ -499,5 +499,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (unsigned i = 0; i < r->world.wire_count; i++)
             buf_free(&r->peers[i].pending);
     }
+    session_memory_check();
     return 0;
 }

@@ -287,7 +287,7 @@ void proxy_world_settle(struct proxy_world *w)
     note_bookings(w);
     proxy_check(w->proxy);
     enum { EVERY = 8 }; /* it looks at the whole index */
-    if (w->stopped || (w->traced && w->settled++ % EVERY == 0))
+    if ((w->stopped && !w->strangers) || (w->traced && w->settled++ % EVERY == 0))
         node_router_check(w->node->router);
     if (proxy_world_spare != NULL)
         proxy_world_spare(false);

@@ -79,7 +79,7 @@ struct session {
     struct router routers[ROUTERS];
     unsigned router_count; /* that are up */
     struct prng random;
-    const char *settings[64];
+    const char *settings[80];
     bool probes, keys, clustered;
     struct packet packets[PACKETS_MAX];
     struct call calls[CALLS_MAX];

@@ -45,6 +45,10 @@ static const char *const usual[] = {
     "64s",
 };
 
+/* Without engines that answer probes. */
+static const char *const seldom[] = {"health-interval", "1h", "health-timeout", "10m",
+                                     "scrape-interval", "1h"};
+
 static const struct {
     const char *name, *values[8];
     bool live;
@@ -113,6 +117,8 @@ static void draw_options(struct session *s)
     const char **at = s->settings;
     memcpy(at, usual, sizeof usual);
     at += ARRAY_LEN(usual);
+    for (unsigned i = 0; i < ARRAY_LEN(seldom) && !s->probes; i++)
+        *at++ = seldom[i];
     for (unsigned n = byte(s) % 8; n > 0; n--) {
         const char *value;
         *at++ = drawn[draw(s, &value)].name;
