@@ -83,7 +83,7 @@ struct session {
     bool probes, keys, clustered;
     struct packet packets[PACKETS_MAX];
     struct call calls[CALLS_MAX];
-    bool held;    /* packets and calls wait until they are told to go */
+    bool held;    /* packets and calls wait until a step lets them go */
     bool spoiled; /* something that a router said was changed on its way */
 };
 
