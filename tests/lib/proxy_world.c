@@ -351,8 +351,10 @@ void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes)
 
 static void tick(struct proxy_world *w, uint64_t ms)
 {
+    bool due = !w->strangers || (w->now_ms + ms) / 1000 != w->now_ms / 1000; /* as the shell does */
     w->now_ms += ms;
-    node_router_tick(w->node->router, w->now_ms);
+    if (due)
+        node_router_tick(w->node->router, w->now_ms);
     proxy_tick(w->proxy, w->now_ms);
     admin_tick(w->node->admin);
     proxy_world_settle(w);

@@ -126,7 +126,7 @@ static void packet_give(struct session *s, const struct packet *k)
 {
     struct router *r = &s->routers[k->to];
     struct gossip_address from = address_of(1 - k->to);
-    if (!r->up || k->bytes.len == 0)
+    if (!r->up || !s->clustered || k->bytes.len == 0)
         return;
     uint8_t *copy = malloc(k->bytes.len);
     CHECK(copy != NULL);
