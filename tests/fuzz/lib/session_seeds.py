@@ -125,15 +125,16 @@ SEEDS = {
               accept(), connect(address=1), ask(CHAT, LONG, [140]), connect(address=2), ask(CHAT),
               go(breaks=True), reply(0, BY_CHUNKS, [2, 60]), flow(), connect(address=3), ask(CHAT),
               wait(600), flow()],
-    # One at a time: the first waits for its engine, two for their turn, one is refused.
+    # One at a time: three wait for their turn, the last of them for an engine that says nothing.
     "waiting": [begin(1, options=[(22, 0), (23, 2)]), connect(), ask(CHAT), connect(), ask(CHAT),
-                connect(), ask(CHAT), connect(), ask(CHAT), flow(), flow(), flow(), wait(500)],
+                connect(), ask(CHAT), connect(), ask(CHAT), flow()],
     # Clients that reset before and amid an answer, read no more, half-close, or send two requests.
     "clients": [begin(1), flow(), connect(), ask(CHAT), accept(), go(breaks=True), connect(),
                 ask(CHAT, STREAM), accept(), reply_kept(0, BY_CHUNKS, [2, 60]), send(120),
                 go(breaks=True), connect(), ask(CHAT, STREAM), room(0), accept(),
                 reply(REPLY_LONG, BY_LENGTH, [3, 240]), wait(1000), connect(), ask(CHAT), ask(CHAT),
-                ask(MODELS), go(), accept(), reply(), reply(), flow(0), wait(1000)],
+                ask(MODELS), go(), accept(), reply(), reply(), flow(0), connect(), ask(CHAT), accept(),
+                raw(b"GET /v1/mod"), reply(), wait(1000)],
     # Codings, chunks, HTTP/1.0, Expect; a request and a half, and then nothing; what is no request.
     "framings": [begin(1), flow(), connect(), ask(CHAT, CHUNKED | GZIP, [70]), flow(),
                  ask(CHAT, HEADERS | STREAM, [2]), reply(REPLY_GZIP, BY_CHUNKS, [3, 50]), flow(),
