@@ -84,6 +84,10 @@ def admin(number, router=0):
     return [24, router * 128, number]
 
 
+def change(row, value, router=0):
+    return [21, router * 128, row, value]
+
+
 def packet(what, number=0):
     return [26, what + 8 * number]
 
@@ -125,9 +129,10 @@ SEEDS = {
               accept(), connect(address=1), ask(CHAT, LONG, [140]), connect(address=2), ask(CHAT),
               go(breaks=True), reply(0, BY_CHUNKS, [2, 60]), flow(), connect(address=3), ask(CHAT),
               wait(600), flow()],
-    # One at a time: three wait for their turn, the last of them for an engine that says nothing.
+    # One at a time: others wait for their turn, beyond a limit that is lowered, and the last of them
+    # for an engine that says nothing.
     "waiting": [begin(1, options=[(22, 0), (23, 2)]), connect(), ask(CHAT), connect(), ask(CHAT),
-                connect(), ask(CHAT), connect(), ask(CHAT), flow()],
+                connect(), ask(CHAT), connect(), ask(CHAT), change(23, 0), flow()],
     # Clients that reset before and amid an answer, read no more, half-close, or send two requests.
     "clients": [begin(1), flow(), connect(), ask(CHAT), accept(), go(breaks=True), connect(),
                 ask(CHAT, STREAM), accept(), reply_kept(0, BY_CHUNKS, [2, 60]), send(120),
