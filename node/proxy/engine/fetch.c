@@ -20,6 +20,7 @@ struct fetch_connection {
     struct buf in;       /* the head, then the body */
     struct buf body;     /* unchunked */
     bool connected;
+    bool writing;     /* `out` is queued with the network, which reads it */
     uint64_t sent_ms; /* the question */
     uint32_t address; /* of the pool's */
     bool in_body;
@@ -115,7 +116,8 @@ static void succeed(struct fetch_connection *c, bool leftover)
     c->in_body = false;
     f->busy = false;
     f->pool->fetches--;
-    if (!c->keep_alive || leftover || c->framing == HTTP_BODY_UNTIL_CLOSE)
+    /* `writing`: it answered before it had the question. */
+    if (!c->keep_alive || leftover || c->writing || c->framing == HTTP_BODY_UNTIL_CLOSE)
         drop(f);
     f->done(f->context, 0, false, status, buf_slice(&body));
     buf_free(&body);
@@ -259,7 +261,9 @@ static void send_request(struct fetch_connection *c)
 {
     struct slice text = buf_slice(&c->out);
     c->sent_ms = c->proxy->now_ms;
-    (void)c->proxy->config.net->queue(c->stream, &text, 1); /* failure: the end follows */
+    c->writing = true;
+    if (c->proxy->config.net->queue(c->stream, &text, 1) != 0)
+        c->writing = false; /* the end follows */
 }
 
 static void connect_now(struct fetch *f);
@@ -296,7 +300,9 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
 
 static void on_written(void *owner, int err, uint64_t now_ms)
 {
-    (void)owner, (void)err, (void)now_ms; /* what failed ends the connection */
+    struct fetch_connection *c = owner;
+    (void)err, (void)now_ms; /* what failed ends the connection */
+    c->writing = false;
 }
 
 static const struct net_events events = {.connected = on_connected,
@@ -341,20 +347,19 @@ static void connect_now(struct fetch *f)
         arm(f);
 }
 
-/* On a fresh connection; the request goes along. */
+/* On a fresh connection. The request goes along as a copy: until the other one is closed, the
+ * network may read it there. */
 static void connect_again(struct fetch *f)
 {
-    struct buf out = f->connection->out;
-    buf_init(&f->connection->out, 0);
-    drop(f);
-    f->reused = false;
     struct fetch_connection *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        buf_free_wiped(&out);
+    if (c == NULL || buf_append_slice(&c->out, buf_slice(&f->connection->out)) != 0) {
+        if (c != NULL)
+            free_connection(c);
         fail(f, ERR_NOMEM, false);
         return;
     }
-    c->out = out;
+    drop(f);
+    f->reused = false;
     f->connection = c;
     connect_now(f);
 }
