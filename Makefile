@@ -254,6 +254,9 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtest.a $(BUILD)
 FAILMALLOC_BIN := $(filter %/failmalloc_test,$(UNIT_BIN))
 $(FAILMALLOC_BIN): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 
+# Large blocks are used again (tests/fuzz/lib/session_memory.h).
+$(BUILD)/tests/fuzz/session_fuzz: LDFLAGS += -Wl,--wrap=calloc,--wrap=realloc,--wrap=free
+
 # Under VARIANT=fuzz a target gets libFuzzer; otherwise a main() that replays files.
 ifeq ($(VARIANT),fuzz)
 FUZZ_MAIN :=

@@ -55,7 +55,8 @@ void proxy_check(const struct proxy *p)
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
         CHECK(standing[i] == p->clients.door.standing[i]);
-    CHECK(waiting == p->exchanges.queue.length && waiting + alone <= p->exchanges.queue.length_max);
+    CHECK(waiting == p->exchanges.queue.length &&
+          waiting + alone <= p->exchanges.queue.length_most);
     CHECK(alone == p->exchanges.suspects.waiting && alone >= p->exchanges.suspects.waiting_alone);
     kept += p->exchanges.suspects.kept != 0;
     CHECK(kept == node_router_kept(p->config.router));

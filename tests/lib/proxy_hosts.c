@@ -1,9 +1,11 @@
 #include "tests/lib/proxy_hosts.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/settings/address.h"
 
 struct world_host {
     struct net_host host;
@@ -22,11 +24,14 @@ int proxy_hosts_open(void *context, const struct node_address *address, struct n
     if (h == NULL)
         return ERR_NOMEM;
     h->world = w;
-    h->replica = (unsigned)atoi(strrchr(address->host, '.') + 1) - 1;
+    const char *last = strrchr(address->host, '.');
+    h->replica = last != NULL ? (unsigned)atoi(last + 1) - 1 : UINT_MAX;
+    if (w->strangers)
+        h->replica %= WORLD_REPLICAS_MAX;
     CHECK(h->replica < WORLD_REPLICAS_MAX);
     w->hosts[h->replica] = h;
     *out = &h->host;
-    h->count = *count = strncmp(address->host, "engine", 6) != 0;
+    h->count = *count = node_host_is_ip(address->host);
     h->addresses[0] = 1;
     return 0;
 }
@@ -44,7 +49,8 @@ bool proxy_hosts_resolve(struct net_host *host)
 void proxy_hosts_close(struct net_host *host)
 {
     struct world_host *h = CONTAINER_OF(host, struct world_host, host);
-    h->world->hosts[h->replica] = NULL;
+    if (h->world->hosts[h->replica] == h)
+        h->world->hosts[h->replica] = NULL;
     free(h);
 }
 

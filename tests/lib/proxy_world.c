@@ -287,7 +287,7 @@ void proxy_world_settle(struct proxy_world *w)
     note_bookings(w);
     proxy_check(w->proxy);
     enum { EVERY = 8 }; /* it looks at the whole index */
-    if (w->stopped || (w->traced && w->settled++ % EVERY == 0))
+    if ((w->stopped && !w->strangers) || (w->traced && w->settled++ % EVERY == 0))
         node_router_check(w->node->router);
     if (proxy_world_spare != NULL)
         proxy_world_spare(false);
@@ -351,8 +351,10 @@ void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes)
 
 static void tick(struct proxy_world *w, uint64_t ms)
 {
+    bool due = !w->strangers || (w->now_ms + ms) / 1000 != w->now_ms / 1000; /* as the shell does */
     w->now_ms += ms;
-    node_router_tick(w->node->router, w->now_ms);
+    if (due)
+        node_router_tick(w->node->router, w->now_ms);
     proxy_tick(w->proxy, w->now_ms);
     admin_tick(w->node->admin);
     proxy_world_settle(w);
@@ -473,6 +475,7 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     w->now_ms = WORLD_NOW_MS;
     w->traced = !config->quiet;
     w->names = config->names;
+    w->strangers = config->strangers;
     if (config->key != NULL)
         proxy_world_key(w, slice_of_cstr(config->key));
     set_options(w, config->settings);
@@ -517,7 +520,10 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
         node.state.index_bytes = 16 << 20; /* shared it needs more */
     }
     struct node_replication_io io = {.context = w, .random = on_random};
-    CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
+    if (config->shape != NULL)
+        config->shape(config->context, &node);
+    CHECK(node_create(&w->node, &node, config->io != NULL ? config->io : &io, w->now_ms * 1000) ==
+          0);
     w->proxy = w->node->proxy;
     add_replicas(w, config);
     proxy_world_settle(w);

@@ -50,6 +50,12 @@ struct proxy_world_config {
     unsigned admin_connections;  /* as in proxy_config; 0: as many as ever */
     const char *const *settings; /* pairs of name and value, NULL-terminated; NULL: none */
     uint64_t seed;
+    /* A router that meets others (tests/fuzz/session_fuzz.c): what else its configuration says, and
+     * the network between them. NULL: nothing, and nobody. */
+    void (*shape)(void *context, struct node_config *node);
+    void *context;
+    const struct node_replication_io *io;
+    bool strangers; /* replicas may have any name: others tell of them */
 };
 
 struct proxy_world {
@@ -64,6 +70,7 @@ struct proxy_world {
     bool traced;
     unsigned settled; /* times that all was done that an event led to */
     bool names;
+    bool strangers;
     bool stopped;
     char peer[48];     /* whose the next connection is; "": 192.0.2.7, at admin 127.0.0.1 */
     int connect_error; /* of the next connect, which fails at once; 0: it does not */

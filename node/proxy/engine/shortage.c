@@ -16,6 +16,16 @@ static enum net_shortage kind_of(int err)
                               : NET_SHORT_OF_MEMORY;
 }
 
+/* An operator's new replica is asked before the router has it. */
+static struct slice name_of(const struct pool *pool)
+{
+    const struct proxy *p = pool->proxy;
+    const struct pool *first = p->engines.pools;
+    if (pool < first || pool >= first + p->engines.pool_count)
+        return slice_of_cstr(pool->authority);
+    return node_router_replica_name(p->config.router, (unsigned)(pool - first));
+}
+
 static void note(struct pool *pool, enum net_shortage kind)
 {
     struct proxy *p = pool->proxy;
@@ -29,10 +39,9 @@ static void note(struct pool *pool, enum net_shortage kind)
     if (s->told_ms != 0 && p->now_ms - s->told_ms < SHORTAGE_LOG_MS)
         return;
     s->told_ms = p->now_ms;
-    unsigned replica = (unsigned)(pool - p->engines.pools);
     log_event(p->config.log, LOG_ERROR, "local_shortage", LOG_CSTR("of", net_shortage_name(kind)),
-              LOG_STR("replica", node_router_replica_name(p->config.router, replica)),
-              LOG_UINT("connections", p->stats.connections_open), LOG_UINT("times", s->met),
+              LOG_STR("replica", name_of(pool)), LOG_UINT("connections", p->stats.connections_open),
+              LOG_UINT("times", s->met),
               LOG_CSTR("effect", "its requests take idle connections, go to other replicas, or "
                                  "wait; no replica is blamed"),
               LOG_CSTR("want", net_shortage_want(kind)));

@@ -10,7 +10,7 @@ static const double fade_ms = 10000; /* of the rate at which the queue empties *
 
 void queue_init(struct queue *q, uint64_t length_max)
 {
-    *q = (struct queue){.length_max = length_max};
+    *q = (struct queue){.length_max = length_max, .length_most = length_max};
 }
 
 static bool is_used(const struct queue *q, unsigned class, unsigned lane)
@@ -169,5 +169,5 @@ void queue_check(const struct queue *q)
             CHECK(lane->last == before);
         }
     }
-    CHECK(length == q->length);
+    CHECK(length == q->length && length <= q->length_most);
 }

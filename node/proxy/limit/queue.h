@@ -47,6 +47,7 @@ struct queue {
     uint64_t used[QUEUE_CLASSES]; /* a bit for each lane with waiters */
     uint64_t arrivals;
     uint64_t length, length_max;
+    uint64_t length_most;     /* the greatest length_max so far: one that is lowered ends no wait */
     uint64_t served;          /* queue_take() */
     struct histogram waited;  /* of those */
     double served_lately;     /* fades; for queue_retry_after_s() */
@@ -61,6 +62,8 @@ void queue_init(struct queue *q, uint64_t length_max);
 static inline void queue_limit(struct queue *q, uint64_t length_max)
 {
     q->length_max = length_max;
+    if (length_max > q->length_most)
+        q->length_most = length_max;
 }
 /* `w` is borrowed until it is taken or removed. ERR_FULL. */
 MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t key,

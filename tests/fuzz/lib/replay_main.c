@@ -1,9 +1,13 @@
-/* Replays corpus files through a fuzz target, so that the ordinary test run needs no libFuzzer. */
+/* Replays corpus files through a fuzz target, so that the ordinary test run needs no libFuzzer.
+ * VARIANT=bugs: with the known bug (base/bug.h) that BUG=NAME in the environment names. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/bug.h"
+#include "base/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +41,9 @@ static int replay_file(const char *path)
 int main(int argc, char **argv)
 {
     unsigned count = 0;
+#ifdef GRAPEVINE_BUGS
+    CHECK(bug_choose(getenv("BUG")));
+#endif
     for (int i = 1; i < argc; i++) {
         DIR *dir = opendir(argv[i]);
         if (dir == NULL) {

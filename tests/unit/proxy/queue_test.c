@@ -71,6 +71,25 @@ static void a_full_queue_takes_nobody(void **state)
     assert_int_equal(queue_push(&q, &w[0], 0, 1, 0), ERR_FULL);
 }
 
+/* An operator lowers queue-max while more wait: they keep their places, and no other one comes. */
+static void a_lower_limit_ends_no_wait(void **state)
+{
+    (void)state;
+    struct queue_waiter w[4] = {0};
+    queue_init(&q, 3);
+    for (unsigned i = 0; i < 3; i++)
+        push(&w[i], 1, 0);
+    queue_limit(&q, 1);
+    queue_check(&q);
+    assert_int_equal(q.length, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(queue_push(&q, &w[3], 0, 1, 0), ERR_FULL);
+        queue_take(&q, &w[i], 10);
+        queue_check(&q);
+    }
+    push(&w[3], 1, 0);
+}
+
 static void one_that_comes_knows_of_those_before_it(void **state)
 {
     (void)state;
@@ -195,6 +214,7 @@ int main(void)
         cmocka_unit_test(first_come_first_served),
         cmocka_unit_test(no_room_for_one_model_does_not_hold_another),
         cmocka_unit_test(a_full_queue_takes_nobody),
+        cmocka_unit_test(a_lower_limit_ends_no_wait),
         cmocka_unit_test(one_that_comes_knows_of_those_before_it),
         cmocka_unit_test(one_that_comes_again_has_its_place),
         cmocka_unit_test(more_keys_than_lanes),
