@@ -1,5 +1,6 @@
 """TLS towards replicas: whom a router trusts, whom it refuses and what it says then; sessions; sources."""
 
+import contextlib
 import hashlib
 import os
 import socket
@@ -7,7 +8,7 @@ import ssl
 import threading
 import unittest
 
-from lib import answer, chunk, slow_ms, wait_for
+from lib import Engine, answer, chunk, slow_ms, wait_for
 from lib_http import HOST, LIMIT, SSE_HEAD
 from lib_tls import Authority, TlsCase, TlsEngine
 from test_tls import body_of
@@ -96,6 +97,17 @@ class Replicas(TlsCase):
             wait_for(lambda: {x["name"]: x.get("why") for x in r.admin("GET", "/replicas").json}
                      [replica] == "tls", "what WHY says")
         return line
+
+    def test_control_reaches_all_by_tls_and_ipv6(self):
+        engines = [self.tls_engine()]
+        with contextlib.suppress(OSError):  # there is no IPv6 here
+            engines.append(self.keep(Engine(host="::1")))
+        r = self.behind([e.url for e in engines], "--engine-control-paths", "all")
+        got = self.client(r).ask("POST", "/reset_prefix_cache", b"")
+        self.assertEqual((got.status, {x["replica"]: x["status"] for x in got.json["replicas"]}),
+                         (200, {e.name: 200 for e in engines}))
+        for e in engines:
+            self.assertEqual([a.target for a in e.requests], ["/reset_prefix_cache"])
 
     def test_wrong_ca(self):
         other = Authority(self.folder, "other-ca").pair("other")

@@ -458,6 +458,7 @@ void service_engine_start(struct service *s, unsigned engine)
     l->model_len = l->sim.options.model_len_max;
     l->sim.server.context = e;
     l->sim.server.on_request = on_request;
+    l->sim.server.on_head = NULL; /* odd.c has what comes early */
     l->sim.server.on_gone = on_gone;
     service_odd_life(l);
     e->engine = l;

@@ -309,8 +309,8 @@ static bool was_to_blame(const struct service_ask *a)
     return a->whole && a->status == 500 && said >= 2;
 }
 
-/* A connection that its engine closed when it was idle, a packet that was sent again after more than
- * round trips explain: that looks like an engine that died, and is asked no second time. */
+/* A connection that its engine closed when it was idle, a packet that was sent again after more
+ * than round trips explain: that looks like an engine that died, and is asked no second time. */
 static bool met_a_loss(const struct service_ask *a)
 {
     const struct service *s = a->service;
