@@ -92,7 +92,10 @@ class Signs:
         return struct.unpack("!6H", self.ask(r)[0][:12])[3] == 0
 
     def dns_slow(self, r):
-        return self.ask(r)[1] > 0.5
+        try:
+            return self.ask(r)[1] > 0.5
+        except TimeoutError:  # a datagram was lost
+            return False
 
     def dns_silent(self, r):
         try:
