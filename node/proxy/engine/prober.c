@@ -132,12 +132,13 @@ static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
     return false;
 }
 
-/* It is asked for its models now, or as soon as it can be. */
+/* It is asked for its models now, or as soon as it can be; or whether it is back. */
 static bool lists_soon(const struct prober_probe *p)
 {
-    return p->active && p->was_up &&
-           (is_under_way(p, NODE_PROBE_MODELS) ||
-            p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms + MODELS_MIN_MS);
+    if (!p->active || !p->was_up)
+        return p->active && p->sought;
+    return is_under_way(p, NODE_PROBE_MODELS) ||
+           p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms + MODELS_MIN_MS;
 }
 
 /* Requests that wait for lists are looked at when all have come. */
@@ -158,17 +159,21 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
     struct prober_lane *lane = context;
     struct prober_probe *p = lane->probe;
     uint64_t now = p->prober->proxy->now_ms;
-    bool was_up = p->was_up;
+    bool was_up = p->was_up, lists = lane->kind == NODE_PROBE_MODELS;
     note_mute(lane, err);
     prober_answered(lane, err, refused, status, body);
-    if (lane->kind == NODE_PROBE_MODELS)
-        note_lists(p->prober);
+    if (lane->kind == NODE_PROBE_HEALTH && p->sought) {
+        p->sought = false;
+        lists = true;
+    }
     if (p->was_up && !was_up) {
         /* It may have been started with other options, or be another engine. */
         due_by(p, NODE_PROBE_SERVER_INFO, now);
         p->no_ping = false;
         begin(lane, NODE_PROBE_MODELS, now);
     }
+    if (lists)
+        note_lists(p->prober);
 }
 
 /* Those that refused are asked again at once. */
@@ -304,11 +309,27 @@ void prober_ask_context(struct proxy *proxy, unsigned replica)
                proxy->now_ms + MODELS_MIN_MS);
 }
 
+/* Its port refused of late: it may be back, as another engine. */
+static void seek(struct prober_probe *p)
+{
+    const struct proxy *proxy = p->prober->proxy;
+    uint64_t now = proxy->now_ms;
+    if (proxy->engines.pools[p->replica].refused_ms == 0 ||
+        !node_router_replica_awaited(proxy->config.router, p->replica, now))
+        return;
+    if (!p->sought && !is_under_way(p, NODE_PROBE_HEALTH)) {
+        due_by(p, NODE_PROBE_HEALTH, p->sought_ms + MODELS_MIN_MS);
+        p->sought_ms = now;
+    }
+    p->sought = true;
+}
+
 bool prober_look(struct proxy *proxy)
 {
     struct prober *prober = proxy->engines.prober;
+    unsigned count = prober != NULL ? proxy->engines.pool_count : 0;
     bool any = false;
-    for (unsigned i = 0; prober != NULL && i < proxy->engines.pool_count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         struct prober_probe *p = &prober->probes[i];
         unsigned refused = node_router_probes_refused(proxy->config.router, i);
         if (!p->active || !p->was_up || (refused >> NODE_PROBE_MODELS & 1) != 0)
@@ -316,6 +337,10 @@ bool prober_look(struct proxy *proxy)
         if (!is_under_way(p, NODE_PROBE_MODELS))
             prober_ask_models(proxy, i);
         any |= lists_soon(p);
+    }
+    for (unsigned i = 0; i < count && any; i++) { /* where none is up, what is down is tried */
+        if (prober->probes[i].active && !prober->probes[i].was_up)
+            seek(&prober->probes[i]);
     }
     return any;
 }

@@ -30,10 +30,12 @@ struct prober_probe {
     unsigned replica;
     uint64_t due_ms[NODE_PROBES];
     uint64_t models_ms; /* when it was asked for its models last; 0: never */
+    uint64_t sought_ms; /* when it was to be asked last whether it is back; 0: never */
     uint64_t ranks_ms;  /* when its ranks are or were asked for last */
     uint64_t mute_ms;   /* when the first of those began that had no answer in time, of late */
     bool active;        /* the replica is in use */
     bool was_up;
+    bool sought;            /* requests wait to hear whether it is back */
     bool models_asked;      /* an answer to /v1/models came, or none in time */
     bool told_down;         /* that it is down, in the log */
     bool told_router;       /* that it is no engine */
