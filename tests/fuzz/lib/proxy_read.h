@@ -1,4 +1,5 @@
-/* The slow and simple reader of what came out: heads, bodies, chunks. Functions are static. */
+/* What fuzz targets of the proxy share: settings, and the slow and simple reader of what came out
+ * (heads, bodies, chunks). Functions are static. */
 #ifndef TESTS_FUZZ_LIB_PROXY_READ_H
 #define TESTS_FUZZ_LIB_PROXY_READ_H
 
@@ -7,6 +8,14 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/slice.h"
+
+/* Limits of time that a script reaches, as names and values. */
+#define SHORT_LIMITS                                                                               \
+    "client-idle-timeout", "500ms", "client-head-timeout", "300ms", "client-body-timeout",         \
+        "300ms", "client-write-timeout", "500ms", "upstream-connect-timeout", "200ms",             \
+        "upstream-idle-timeout", "300ms"
+#define SHORT_ANSWERS                                                                              \
+    "upstream-first-token-timeout", "300ms", "upstream-whole-answer-timeout", "400ms"
 
 static struct slice line_of(struct slice head, const char *name)
 {
