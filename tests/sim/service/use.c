@@ -6,6 +6,7 @@
 #include "tests/sim/service/service.h"
 
 enum {
+    LOST_US = 1000000,  /* a packet comes again after 200 ms, and two round trips of 300 ms */
     START_US = 3000000, /* a router that starts does not know its replicas' names yet */
     /* What routers tell each other, probes and readings of metrics: a second each, and one. */
     NEWS_MS = 3000,
@@ -76,7 +77,7 @@ void service_judge_charges(struct service *s)
         bool early = s->world.now_us < s->routers[router].began_us + START_US;
         /* Later than round trips explain, for a packet was sent again: no stale connection. */
         uint64_t lost_us = s->links[router][engine].lost_us;
-        bool lost = lost_us != 0 && s->world.now_us < lost_us + START_US;
+        bool lost = lost_us != 0 && s->world.now_us < lost_us + LOST_US;
         if (now > *seen && well && !silent && !early && !lost)
             service_broken(s, "charged", "router %u charges a failure to engine %u, which is well",
                            router, engine);
@@ -100,7 +101,7 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
     uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
     /* A 400 that nobody asked for is the answer to the request that it crosses: it rejects. */
-    bool blurts = e->habits.unasked == SERVICE_SAYS_400;
+    bool blurts = e->habits.unasked == SERVICE_SAYS_400 && why && strcmp(why, "rejects") == 0;
     if (why == NULL || waits || blurts || !service_is_well(s, engine) || *since_us < well_us) {
         *since_us = now;
         return why == NULL || waits;
