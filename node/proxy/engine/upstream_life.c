@@ -95,8 +95,10 @@ static int connect_pool(struct pool *pool, struct net_stream **stream)
         err = pool_connect(pool, stream);
     if (net_is_shortage(err) && make_room(pool, err))
         err = pool_connect(pool, stream);
-    if (!net_is_shortage(err) || BUG(SHORTAGE_CHARGED))
-        return err == ERR_FULL ? ERR_UNREACHABLE : err;
+    if (!net_is_shortage(err))
+        return err;
+    if (BUG(SHORTAGE_CHARGED))
+        return ERR_UNREACHABLE;
     shortage_full(pool);
     return ERR_FULL;
 }

@@ -31,8 +31,8 @@ void slow_make_room(const struct client *newcomer);
  * PROXY_EVICT_IDLE_MS, and a body stays of which something came within PROXY_EVICT_SILENT_MS and
  * that comes at client-body-rate-min. Of a crowd, of heads on an eighth of all connections or of
  * an address that has more of them than the newcomer's, the one goes that stands still the
- * longest. `crowd_alone`: only of a crowd, of heads or of bodies without that stay, and none else.
- * False: there is none to go. */
+ * longest. `crowd_alone`: one of a crowd of heads, or of bodies that have stood still for
+ * PROXY_EVICT_SILENT_MS, or none. False: there is none to go. */
 bool slow_evict(const struct client *newcomer, bool crowd_alone);
 /* Nobody ran for so long: no upload is slow for that. */
 void slow_shift(struct proxy *p, uint64_t by_ms);
