@@ -81,7 +81,7 @@ struct proxy_stats {
     uint64_t clients_open;               /* the part of them that is on the client port */
     uint64_t connections_refused;        /* beyond connections_max, or that of the admin port */
     uint64_t client_connections_refused; /* beyond connections_per_client_max */
-    uint64_t connections_evicted;        /* for newcomers there, idle ones first */
+    uint64_t connections_evicted;        /* for newcomers there: guard/door.h */
     uint64_t proxy_headers_refused;      /* connections without the PROXY header that must be */
     uint64_t accept_failures;            /* counted by the network, as the next one */
     uint64_t accept_pauses;              /* times that a port stopped to accept for a while */
