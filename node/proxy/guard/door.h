@@ -1,9 +1,10 @@
 /* The door: which connections come in, and whose they are.
  *
  * Beyond connections-max one of a crowd of slow heads or bodies goes (slow.h); where there is none,
- * the connection that has been idle longest; where none is idle, one that only waits for its peer to
- * take note of an error, then a slow head, then a slow body; else the newcomer is refused. A 16th
- * more than that many are open at most, with an answer that says so; what is beyond them is reset.
+ * the connection that has been idle longest; where none is idle, one that only waits for its peer
+ * to take note of an error, then a slow head, then a slow body; else the newcomer is refused. A
+ * 16th more than that many are open at most, with an answer that says so; what is beyond them is
+ * reset.
  *
  * The admin port and the probe port have a number of their own, together. Beyond it the connection
  * goes that has been without a whole head longest; where none has for long, one whose body is
