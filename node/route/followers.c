@@ -38,8 +38,9 @@ unsigned node_followers_within(const struct node_followers *f, uint64_t prefix_i
                                uint64_t now_ms)
 {
     const struct node_followers_row *row = find(f, prefix_id);
+    uint64_t since_ms = within_ms < (double)now_ms ? now_ms - (uint64_t)within_ms : 0;
     unsigned count = 0;
     for (unsigned i = 0; row != NULL && i < NODE_FOLLOWERS_MAX && i < row->count; i++)
-        count += (double)now_ms - (double)row->at_ms[i] <= within_ms;
+        count += row->at_ms[i] >= since_ms;
     return count;
 }
