@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "http/error.h"
+#include "http/names.h"
 #include "http/number.h"
 
 /* What an open object or array is, and so what the members in it mean. */
@@ -154,35 +155,18 @@ static const struct {
     [MEDIA] = MEMBERS(of_media),
 };
 
-/* Members of a level by what is read of a name at once: of the table, their numbers from 1 on. */
-enum { PLACES = 64, MEMBERS_MAX = 20 };
-struct places {
-    uint8_t first[PLACES]; /* 0: none */
-    uint8_t next[MEMBERS_MAX + 1];
-};
-
-static unsigned place_of(struct slice name)
+static const struct http_names *names_of(enum level level)
 {
-    unsigned ends = (unsigned char)name.at[0] + 5U * (unsigned char)name.at[name.len - 1];
-    return (ends + 11 * (unsigned)name.len) % PLACES;
-}
-
-static const struct places *places_of(enum level level)
-{
-    static struct places table[ARRAY_LEN(members)];
+    static struct http_names names[ARRAY_LEN(members)];
     static bool made;
     if (!made) {
         for (size_t k = 0; k < ARRAY_LEN(members); k++) {
-            CHECK(members[k].count <= MEMBERS_MAX);
-            for (size_t i = members[k].count; i > 0; i--) {
-                uint8_t *first = &table[k].first[place_of(members[k].at[i - 1].name)];
-                table[k].next[i] = *first;
-                *first = (uint8_t)i;
-            }
+            for (size_t i = members[k].count; i > 0; i--)
+                http_names_put(&names[k], (unsigned)i - 1, members[k].at[i - 1].name);
         }
         made = true;
     }
-    return &table[level];
+    return &names[level];
 }
 
 /* --- one answer ------------------------------------------------------------ */
@@ -238,10 +222,10 @@ static void on_key(struct http_usage *u)
     struct slice name = scratch_text(u);
     const struct known *at = members[level].at;
     u->slot = SKIP;
-    if (name.len == 0 || at == NULL)
+    if (at == NULL)
         return;
-    const struct places *places = places_of(level);
-    for (unsigned i = places->first[place_of(name)]; i != 0; i = places->next[i]) {
+    const struct http_names *names = names_of(level);
+    for (unsigned i = http_names_first(names, name); i != 0; i = names->next[i]) {
         const struct known *one = &at[i - 1];
         if (name.len == one->name.len && memcmp(name.at, one->name.at, name.len) == 0) {
             u->slot = one->slot;
