@@ -224,7 +224,7 @@ static inline bool is_space(char c)
     return (unsigned char)c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
 }
 
-/* Most commas and colons have a text right behind them. */
+/* Most commas have a text right behind them. */
 static inline bool text_follows(struct slice *in)
 {
     if (in->len == 0 || in->at[0] != '"')
@@ -234,35 +234,41 @@ static inline bool text_follows(struct slice *in)
     return true;
 }
 
-enum http_json_token http_json_next(struct http_json *j, struct slice *in)
+/* The input ended within the token. */
+static enum http_json_token go_on(struct http_json *j, struct slice *in)
 {
-    if (j->state == NUMBER && in->len > 0)
-        return read_number(j, in);
-    if (j->state == LITERAL)
-        return read_literal(j, in);
+    CHECK(j->state != TEXT);
     if (j->state == FAILED)
         return HTTP_JSON_ERROR;
-    CHECK(j->state != TEXT);
+    if (in->len == 0)
+        return HTTP_JSON_MORE;
+    return j->state == NUMBER ? read_number(j, in) : read_literal(j, in);
+}
+
+enum http_json_token http_json_next(struct http_json *j, struct slice *in)
+{
+    if (j->state < VALUE || j->state > DONE)
+        return go_on(j, in);
     while (in->len > 0) {
         char c = in->at[0];
         in->at++;
         in->len--;
         if (is_space(c))
             continue;
-        switch (j->state) {
-        case COMMA_OR_END:
+        if (j->state == COMMA_OR_END) { /* most often */
             if (c != ',')
                 return c == '}' || c == ']' ? close_container(j, c == '}') : fail(j);
-            j->state = in_object(j) ? KEY : VALUE;
+            bool is_key = in_object(j);
             if (text_follows(in))
-                return open_text(j, j->state == KEY);
+                return open_text(j, is_key);
+            j->state = is_key ? KEY : VALUE;
             continue;
+        }
+        switch (j->state) {
         case COLON:
             if (c != ':')
                 return fail(j);
             j->state = VALUE;
-            if (text_follows(in))
-                return open_text(j, false);
             continue;
         case KEY_OR_END:
             if (c == '}')
@@ -547,9 +553,13 @@ static bool short_text(struct http_json *j, struct slice *in, char *to, size_t r
     if (in->at[*len] != '"')
         return false;
     memcpy(to, in->at, BLOCK);
-    in->at += *len + 1;
-    in->len -= *len + 1;
+    size_t past = *len + 1;
     end_text(j);
+    if (j->state == COLON && past < in->len && in->at[past] == ':') { /* right behind most keys */
+        j->state = VALUE;
+        past++;
+    }
+    *in = slice_skip(*in, past);
     return true;
 }
 

@@ -31,6 +31,7 @@ _Static_assert(HTTP_PROMPT_POINTS_TEXT + 2 * HTTP_PROMPT_POINTS_SHORT +
                "every segment has room for its points, and all but the last for an end point");
 _Static_assert((unsigned)HTTP_PROMPT_LINE_MAX < (unsigned)HTTP_PROMPT_STAGE,
                "a line that is sought is in the stage");
+_Static_assert((unsigned)HTTP_PROMPT_SEGMENTS <= 8, "a bit of form.filled each");
 _Static_assert((unsigned)HTTP_PROMPT_POINTS_TEXT <= CHECKPOINT_MAX, "so many checkpoints exist");
 
 _Static_assert((unsigned)HTTP_CHUNK_BYTES_MAX <= HTTP_PROMPT_STAGE, "a full stage has a cut");
@@ -48,12 +49,7 @@ static void forget_said(struct http_prompt *p)
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
 {
     p->secret = secret;
-    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) { /* the rest of an empty one is not read */
-        struct http_prompt_piece *part = &p->form.parts[i];
-        part->first = part->count = 0;
-        part->has_end_point = false;
-        part->end.bytes = 0;
-    }
+    p->form.filled = 0;
     p->form.tools_set = (struct hash128){.low = 0};
     forget_said(p);
     p->open = -1;
@@ -87,12 +83,23 @@ static void add_point(struct http_prompt *p, uint64_t id, uint32_t blocks, uint8
 
 /* --- the head ------------------------------------------------------------------------------ */
 
+static void forget_part(struct http_prompt *p, int segment)
+{
+    p->form.filled &= (uint8_t) ~(1u << segment);
+}
+
+/* Its points are those from `first` on. */
+static void open_part(struct http_prompt *p, int segment, unsigned first)
+{
+    forget_part(p, segment);
+    p->form.parts[segment].first = (uint16_t)first;
+    p->open = (int8_t)segment;
+}
+
 /* What was written to the open segment is of another one. */
 static void relabel(struct http_prompt *p, enum http_prompt_segment segment)
 {
-    p->form.parts[segment] = p->form.parts[p->open];
-    p->form.parts[p->open] = (struct http_prompt_piece){.first = 0};
-    p->open = (int8_t)segment;
+    open_part(p, segment, p->form.parts[p->open].first);
 }
 
 /* Reads the state at every checkpoint up to the position. A text that fills a block is none. */
@@ -191,25 +198,27 @@ static void flush(struct http_prompt *p)
     p->used = 0;
 }
 
-static void drop(struct http_prompt *p, struct http_prompt_piece *part)
+static void drop(struct http_prompt *p, int segment)
 {
-    if (part->count > 0) {
-        uint16_t behind = (uint16_t)(part->first + part->count);
-        memmove(&p->chain.points[part->first], &p->chain.points[behind],
-                (size_t)(p->chain.length - behind) * sizeof p->chain.points[0]);
-        p->chain.length = (uint16_t)(p->chain.length - part->count);
-        for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++)
-            if (p->form.parts[i].first >= behind)
-                p->form.parts[i].first = (uint16_t)(p->form.parts[i].first - part->count);
+    if (!http_prompt_fills(&p->form, segment))
+        return;
+    const struct http_prompt_piece *part = &p->form.parts[segment];
+    uint16_t behind = (uint16_t)(part->first + part->count);
+    memmove(&p->chain.points[part->first], &p->chain.points[behind],
+            (size_t)(p->chain.length - behind) * sizeof p->chain.points[0]);
+    p->chain.length = (uint16_t)(p->chain.length - part->count);
+    forget_part(p, segment);
+    for (unsigned left = p->form.filled; left != 0; left &= left - 1) {
+        struct http_prompt_piece *other = &p->form.parts[__builtin_ctz(left)];
+        if (other->first >= behind)
+            other->first = (uint16_t)(other->first - part->count);
     }
-    *part = (struct http_prompt_piece){.first = 0};
 }
 
 static void begin(struct http_prompt *p, enum http_prompt_segment segment)
 {
     p->used = 0;
-    p->form.parts[segment] = (struct http_prompt_piece){.first = p->chain.length};
-    p->open = (int8_t)segment;
+    open_part(p, segment, p->chain.length);
     p->now = start_mark;
 }
 
@@ -218,7 +227,7 @@ void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
     CHECK(p->open < 0);
     for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
         if (http_prompt_whole_of(i) == segment)
-            drop(p, &p->form.parts[i]);
+            drop(p, i);
     }
     if (segment == HTTP_PROMPT_TOOLS)
         p->form.tools_set = start_mark.state;
@@ -244,13 +253,16 @@ void http_prompt_close(struct http_prompt *p)
     /* Whether another segment follows is known at the end only: http_prompt_join() drops it. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
-    if (beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->by_chunks) {
+    part->has_end_point = beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->by_chunks;
+    if (part->has_end_point) {
         uint8_t code = code_within(beyond);
         add_point(p, p->now.state.low, last + checkpoint_weight(code), code);
-        part->has_end_point = true;
     }
     part->end = p->now;
     part->count = (uint16_t)(p->chain.length - part->first);
+    CHECK(part->count == 0 || part->end.bytes > 0);
+    if (part->end.bytes > 0)
+        p->form.filled |= (uint8_t)(1u << p->open);
     p->open = -1;
 }
 
@@ -448,14 +460,12 @@ struct http_prompt_mark http_prompt_mark(struct http_prompt *p)
 
 void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *mark)
 {
-    struct http_prompt_piece *parts = p->form.parts;
     p->chain.length = mark->at;
     for (int i = mark->segment + 1; i <= (int)http_prompt_whole_of(mark->segment); i++)
-        parts[i] = (struct http_prompt_piece){.first = 0};
+        forget_part(p, i);
     if (mark->may_be_header)
-        parts[HTTP_PROMPT_HEADER] = (struct http_prompt_piece){.first = 0};
-    parts[mark->segment] = (struct http_prompt_piece){.first = (uint16_t)(mark->at - mark->points)};
-    p->open = (int8_t)mark->segment;
+        forget_part(p, HTTP_PROMPT_HEADER);
+    open_part(p, mark->segment, mark->at - mark->points);
     p->may_be_header = mark->may_be_header;
     p->now = *mark;
     p->used = 0;
@@ -483,17 +493,17 @@ static void reverse(struct chain_point *points, unsigned from, unsigned to)
 static void order_points(struct http_prompt *p)
 {
     unsigned at = 0;
-    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        struct http_prompt_piece *part = &p->form.parts[i];
-        if (part->count == 0)
-            continue;
-        if (part->first != at) { /* rotate it to the front of those that are left */
+    for (unsigned left = p->form.filled; left != 0; left &= left - 1) {
+        struct http_prompt_piece *part = &p->form.parts[__builtin_ctz(left)];
+        if (part->count > 0 && part->first != at) { /* rotate it to the front of those left */
             reverse(p->chain.points, at, part->first);
             reverse(p->chain.points, part->first, part->first + part->count);
             reverse(p->chain.points, at, part->first + part->count);
-            for (int k = i + 1; k < HTTP_PROMPT_SEGMENTS; k++)
-                if (p->form.parts[k].first < part->first)
-                    p->form.parts[k].first = (uint16_t)(p->form.parts[k].first + part->count);
+            for (unsigned more = left & (left - 1); more != 0; more &= more - 1) {
+                struct http_prompt_piece *later = &p->form.parts[__builtin_ctz(more)];
+                if (later->first < part->first)
+                    later->first = (uint16_t)(later->first + part->count);
+            }
             part->first = (uint16_t)at;
         }
         at += part->count;
@@ -509,8 +519,8 @@ void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
         http_prompt_has_system(&p->form)) { /* the head of the messages is no head */
         const struct http_prompt_piece *parts = p->form.parts;
         for (int i = HTTP_PROMPT_TEXT_LINE; i < HTTP_PROMPT_TEXT; i++)
-            p->form.opening =
-                hash_mix(p->form.opening ^ (parts[i].end.bytes > 0 ? parts[i].end.state.low : 0));
+            p->form.opening = hash_mix(
+                p->form.opening ^ (http_prompt_fills(&p->form, i) ? parts[i].end.state.low : 0));
     }
     p->form.namespace = namespace_digest;
     p->form.arguments = arguments;

@@ -93,7 +93,8 @@ struct http_prompt_form {
     uint64_t said_from;  /* bytes of TEXT that leading system messages fill */
     struct hash128 late; /* of TEXT up to the last late system message; zero: there is none */
     uint64_t late_bytes; /* of all of these */
-    struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS];
+    uint8_t filled;      /* segments that are closed and not empty, one bit each */
+    struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS]; /* of the others nothing is set */
 };
 
 struct http_prompt {
@@ -166,8 +167,17 @@ void http_prompt_join(const struct http_prompt_form *form, const struct hash_sec
 
 /* --- what a rendering makes of the segments ------------------------------------------------ */
 
+static inline bool http_prompt_fills(const struct http_prompt_form *form, int segment)
+{
+    return (form->filled >> segment & 1) != 0;
+}
 /* Whether there is a system text beside the messages. */
-bool http_prompt_has_system(const struct http_prompt_form *form);
+static inline bool http_prompt_has_system(const struct http_prompt_form *form)
+{
+    const unsigned system =
+        1U << HTTP_PROMPT_SYSTEM_LINE | 1U << HTTP_PROMPT_SYSTEM_BLOCK | 1U << HTTP_PROMPT_SYSTEM;
+    return (form->filled & system) != 0;
+}
 /* Whether there is a late system message. */
 static inline bool http_prompt_has_late(const struct http_prompt_form *form)
 {

@@ -28,33 +28,18 @@ static uint64_t chunk_id(const struct hash_secret *secret, uint64_t id, const st
 }
 
 /* Segments that are in the prompt, one bit each. */
-static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering,
-                            bool *has_system)
+static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering)
 {
-    enum {
-        OF_SYSTEM =
-            1 << HTTP_PROMPT_SYSTEM_LINE | 1 << HTTP_PROMPT_SYSTEM_BLOCK | 1 << HTTP_PROMPT_SYSTEM
-    };
-    unsigned in = 0;
-    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++)
-        in |= (form->parts[i].end.bytes > 0 ? 1u : 0u) << i;
-    *has_system = (in & OF_SYSTEM) != 0;
+    bool has_system = http_prompt_has_system(form);
     unsigned out = rendering.counts_header ? 0 : 1u << HTTP_PROMPT_HEADER;
-    unsigned lead = *has_system ? OF_SYSTEM : ~(unsigned)OF_SYSTEM; /* where what leads is */
+    unsigned lead = (1u << HTTP_PROMPT_TEXT_LINE) - 1; /* where what leads is */
+    if (!has_system)
+        lead = ~lead;
     if (rendering.lead != RENDERING_LEAD_ALL)
         out |= HTTP_PROMPT_LINES & lead;
     if (rendering.lead == RENDERING_LEAD_NO_BLOCK)
         out |= HTTP_PROMPT_BLOCKS & lead;
-    return in & ~out;
-}
-
-bool http_prompt_has_system(const struct http_prompt_form *form)
-{
-    for (int i = HTTP_PROMPT_SYSTEM_LINE; i <= HTTP_PROMPT_SYSTEM; i++) {
-        if (form->parts[i].end.bytes > 0)
-            return true;
-    }
-    return false;
+    return form->filled & ~out;
 }
 
 uint64_t http_prompt_before_late(const struct http_prompt_form *form,
@@ -70,11 +55,10 @@ unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering
 {
     const unsigned tools = 1u << HTTP_PROMPT_TOOLS;
     unsigned count = 0;
-    bool has_system;
-    unsigned in = segments_in(form, rendering, &has_system), left = in & ~tools;
+    unsigned in = segments_in(form, rendering), left = in & ~tools;
     unsigned behind = HTTP_PROMPT_TOOLS; /* the last segment before the tools */
     if (rendering.tools_after)
-        behind = has_system ? HTTP_PROMPT_SYSTEM : HTTP_PROMPT_TEXT_BLOCK;
+        behind = http_prompt_has_system(form) ? HTTP_PROMPT_SYSTEM : HTTP_PROMPT_TEXT_BLOCK;
     unsigned before = left & ((2u << behind) - 1);
     for (; before != 0; before &= before - 1)
         out[count++] = (uint8_t)__builtin_ctz(before);
@@ -98,7 +82,9 @@ static void pick_points(const struct http_prompt_form *form, const uint8_t *orde
                         struct chain *chain)
 {
     struct chain_point tools[HTTP_PROMPT_POINTS_SHORT + 1];
-    unsigned tool_count = form->parts[HTTP_PROMPT_TOOLS].count, at = 0;
+    unsigned at = 0;
+    unsigned tool_count =
+        http_prompt_fills(form, HTTP_PROMPT_TOOLS) ? form->parts[HTTP_PROMPT_TOOLS].count : 0;
     CHECK(tool_count <= ARRAY_LEN(tools));
     bool wait = tool_count > 0 && order[0] != HTTP_PROMPT_TOOLS;
     if (wait)

@@ -412,12 +412,13 @@ static void deliver_scalar(struct http_skim *s, char tag, struct slice text)
 static void on_scalar(struct http_skim *s, char tag, struct slice text)
 {
     bool is_null = tag == 'l' && text.at[0] == 'n';
-    uint32_t id;
+    uint32_t id, bit;
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_FIELD:
-        if (s->fields[s->member->index].rank <= s->member->rank)
-            s->fields[s->member->index].present = false;
-        s->odd |= is_null ? 0 : 1u << s->member->index;
+        bit = UINT32_C(1) << s->member->index;
+        if ((s->present & bit) != 0 && s->fields[s->member->index].rank <= s->member->rank)
+            s->present &= ~bit;
+        s->odd |= is_null ? 0 : bit;
         break;
     case HTTP_SLOT_INTEGER:
         s->has_number[s->member->index] =
@@ -565,10 +566,6 @@ void http_skim_init(struct http_skim *s, const struct hash_secret *secret)
     s->secret = secret;
     http_json_init(&s->json);
     http_prompt_init(&s->prompt, secret);
-    for (int i = 0; i < HTTP_SKIM_NAMES; i++) {
-        s->fields[i].present = false;
-        s->fields[i].rank = 0;
-    }
 }
 
 void http_skim_feed(struct http_skim *s, const void *bytes, size_t len)

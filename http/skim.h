@@ -87,7 +87,6 @@ enum http_skim_flag {
 };
 
 struct http_skim_field {
-    bool present;
     bool is_digest; /* longer than HTTP_SKIM_FIELD_MAX: `text` is 32 hex digits of its digest */
     uint8_t rank;   /* of the member's spelling, where there are several */
     uint8_t len;
@@ -141,6 +140,7 @@ struct http_skim {
     struct hash128 scratch_state;
     bool scratch_cut;    /* the rest of the string is left out of its digest */
     uint32_t kilopixels; /* of the image that a string since the last member of a part began with */
+    uint32_t present;    /* fields, bits 1 << enum http_skim_name; of the others nothing is set */
     uint32_t odd;        /* bits 1 << enum http_skim_name: see http_skim_is_odd() */
     const struct hash_secret *secret;
     struct http_json json;
@@ -179,7 +179,7 @@ static inline void http_skim_finish(struct http_skim *s)
 static inline struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
 {
     const struct http_skim_field *field = &s->fields[name];
-    return field->present ? slice_of(field->text, field->len) : slice_of("", 0);
+    return (s->present >> name & 1) != 0 ? slice_of(field->text, field->len) : slice_of("", 0);
 }
 
 /* Whether that member stood there with a value that is neither text nor null, once at least: an

@@ -19,8 +19,9 @@ static struct hash128 namespace_digest(const struct http_skim *s)
     size_t len = 0;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const struct http_skim_field *field = &s->fields[names[i]];
-        bytes[len++] = (char)(!field->present ? 0 : field->is_digest ? 2 : 1);
-        if (!field->present)
+        bool present = (s->present >> names[i] & 1) != 0;
+        bytes[len++] = (char)(!present ? 0 : field->is_digest ? 2 : 1);
+        if (!present)
             continue;
         bytes[len++] = (char)field->len;
         memcpy(bytes + len, field->text, field->len);

@@ -77,9 +77,10 @@ void http_skim_field_store(struct http_skim *s)
     struct http_skim_field *field = &s->fields[s->member->index];
     if (s->member->index == HTTP_SKIM_REQUEST_ID && names_engines(s))
         s->engine_field = "request_id";
-    if (field->present && field->rank > s->member->rank)
+    uint32_t bit = UINT32_C(1) << s->member->index;
+    if ((s->present & bit) != 0 && field->rank > s->member->rank)
         return;
-    field->present = true;
+    s->present |= bit;
     field->rank = s->member->rank;
     field->is_digest = s->scratch_total > HTTP_SKIM_FIELD_MAX;
     if (!field->is_digest) {

@@ -10,8 +10,8 @@ void node_print_set(struct node_print *print, const struct http_prompt_form *for
 {
     print->form = *form;
     print->length = 0;
-    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        struct http_prompt_piece *part = &print->form.parts[i];
+    for (unsigned left = form->filled; left != 0; left &= left - 1) {
+        struct http_prompt_piece *part = &print->form.parts[__builtin_ctz(left)];
         unsigned room = NODE_PRINT_POINTS_MAX - print->length;
         const struct chain_point *from = &chain->points[part->first];
         part->has_end_point = part->has_end_point && part->count <= room;
@@ -25,8 +25,8 @@ void node_print_set(struct node_print *print, const struct http_prompt_form *for
 void node_print_check(const struct node_print *print)
 {
     unsigned points = 0;
-    for (unsigned s = 0; s < HTTP_PROMPT_SEGMENTS; s++)
-        points += print->form.parts[s].count;
+    for (unsigned left = print->form.filled; left != 0; left &= left - 1)
+        points += print->form.parts[__builtin_ctz(left)].count;
     CHECK(points == print->length && print->length <= NODE_PRINT_POINTS_MAX);
 }
 
@@ -37,10 +37,14 @@ static bool same(struct hash128 a, struct hash128 b)
 
 bool node_print_same_head(const struct node_print *a, const struct node_print *b)
 {
-    for (unsigned i = 0; i < HTTP_PROMPT_TEXT; i++) {
-        const struct http_prompt_mark *x = &a->form.parts[i].end, *y = &b->form.parts[i].end;
-        bool is_head = i < HTTP_PROMPT_TEXT_LINE || !http_prompt_has_system(&a->form);
-        if (is_head && (x->bytes != y->bytes || (x->bytes > 0 && !same(x->state, y->state))))
+    bool has_system = http_prompt_has_system(&a->form);
+    unsigned heads = (1U << (has_system ? HTTP_PROMPT_TEXT_LINE : HTTP_PROMPT_TEXT)) - 1;
+    if (((a->form.filled ^ b->form.filled) & heads) != 0)
+        return false;
+    for (unsigned left = a->form.filled & heads; left != 0; left &= left - 1) {
+        const struct http_prompt_mark *x = &a->form.parts[__builtin_ctz(left)].end,
+                                      *y = &b->form.parts[__builtin_ctz(left)].end;
+        if (x->bytes != y->bytes || !same(x->state, y->state))
             return false;
     }
     return same(a->form.arguments, b->form.arguments);
@@ -103,8 +107,13 @@ struct node_shared node_print_shared(const struct node_print *a, const struct no
     if (!same(a->form.namespace, b->form.namespace) ||
         (!rendering.no_arguments && !same(a->form.arguments, b->form.arguments)))
         return shared;
-    uint8_t others[HTTP_PROMPT_SEGMENTS];
-    unsigned other_count = http_prompt_order(&b->form, rendering, others);
+    uint8_t order[HTTP_PROMPT_SEGMENTS];
+    const uint8_t *others = of->order;
+    unsigned other_count = of->count;
+    if (b->form.filled != a->form.filled) {
+        other_count = http_prompt_order(&b->form, rendering, order);
+        others = order;
+    }
     for (unsigned i = 0; i < of->count; i++) {
         enum http_prompt_segment s = of->order[i];
         const struct http_prompt_piece *x = &a->form.parts[s], *y = &b->form.parts[s];

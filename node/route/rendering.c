@@ -125,11 +125,9 @@ static void look(struct node_router *r, struct node_client_kind *k, struct slice
 /* Whether there is anything in the prompt that engines are known to render differently. */
 static bool has_choice(const struct http_prompt_form *form)
 {
-    for (unsigned i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        if (i != HTTP_PROMPT_SYSTEM && i != HTTP_PROMPT_TEXT && form->parts[i].end.bytes > 0)
-            return true;
-    }
-    return (form->arguments.low | form->arguments.high) != 0 || http_prompt_has_late(form);
+    const unsigned plain = 1U << HTTP_PROMPT_SYSTEM | 1U << HTTP_PROMPT_TEXT;
+    return (form->filled & ~plain) != 0 || (form->arguments.low | form->arguments.high) != 0 ||
+           http_prompt_has_late(form);
 }
 
 static uint64_t late_id(const struct node_router *r, const struct node_client_kind *k,
