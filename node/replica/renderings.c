@@ -292,24 +292,38 @@ void node_renderings_forget(struct node_renderings *r, unsigned replica)
 
 /* --- what a rendering explains ---------------------------------------------------------------- */
 
-/* The most that the print shares with any other one at the replica; whether there is one. */
-static bool shared_at(const struct node_renderings *r, unsigned number,
-                      const struct node_reading *of, struct node_shared *out)
+/* A print, and the earlier ones of its kind at its replica. */
+struct trail {
+    const struct node_print *print;
+    unsigned count;
+    uint16_t earlier[NODE_PRINTS_MAX]; /* numbers */
+};
+
+static void trail_find(const struct node_renderings *r, unsigned number, struct trail *out)
 {
     const struct print_head *own = &r->heads[number];
-    bool any = false;
-    *out = (struct node_shared){0};
+    out->print = &r->prints[number];
+    out->count = 0;
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
         const struct print_head *head = &r->heads[i];
         if (i == number || head->stamp == 0 || head->stamp > own->stamp || head->is_void ||
             head->kind != own->kind || head->replica != own->replica)
             continue;
-        struct node_shared one = node_print_shared(&r->prints[number], &r->prints[i], of);
-        out->from = one.from > out->from ? one.from : out->from;
-        out->to = one.to > out->to ? one.to : out->to;
-        any = true;
+        out->earlier[out->count++] = (uint16_t)i;
     }
-    return any;
+}
+
+/* The most that the print shares with any of the earlier ones. */
+static struct node_shared shared_with(const struct node_renderings *r, const struct trail *trail,
+                                      const struct node_reading *of)
+{
+    struct node_shared most = {0};
+    for (unsigned i = 0; i < trail->count; i++) {
+        struct node_shared one = node_print_shared(trail->print, &r->prints[trail->earlier[i]], of);
+        most.from = one.from > most.from ? one.from : most.from;
+        most.to = one.to > most.to ? one.to : most.to;
+    }
+    return most;
 }
 
 /* Tokens that any router recorded at the replica: those that must be cached, those that may be. */
@@ -318,13 +332,14 @@ struct witness {
 };
 
 /* By how much of the prompt the answer is off: positive, more was cached. */
-static float off_by(const struct node_renderings *r, unsigned number, struct rendering rendering,
-                    const struct node_rendered_answer *answer, const struct witness *known)
+static float off_by(const struct node_renderings *r, const struct trail *trail,
+                    struct rendering rendering, const struct node_rendered_answer *answer,
+                    const struct witness *known)
 {
-    struct node_reading of = node_print_read(&r->prints[number], rendering);
-    struct node_shared shared;
-    if (of.all == 0 || !shared_at(r, number, &of, &shared))
+    struct node_reading of = node_print_read(trail->print, rendering);
+    if (of.all == 0 || trail->count == 0)
         return 0;
+    struct node_shared shared = shared_with(r, trail, &of);
     double scale = answer->prompt_tokens / (double)of.all;
     double from = number_max((double)shared.from * scale, known->from) * (1 - uneven);
     double to = number_max((double)shared.to * scale, known->to) * (1 + uneven);
@@ -350,12 +365,12 @@ static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering 
                           struct rendering now)
 {
     bool has_arguments = (form->arguments.low | form->arguments.high) != 0;
-    if (form->parts[HTTP_PROMPT_TOOLS].end.bytes == 0) {
+    if (!http_prompt_fills(form, HTTP_PROMPT_TOOLS)) {
         r.tools_sorted = now.tools_sorted;
         r.tools_after = now.tools_after;
     }
     r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
-    if (form->parts[HTTP_PROMPT_HEADER].end.bytes == 0)
+    if (!http_prompt_fills(form, HTTP_PROMPT_HEADER))
         r.counts_header = now.counts_header;
     r.late_first = now.late_first; /* weigh_late() tells these apart */
     if (r.lead >= RENDERING_LEADS) /* no code of a rendering: nobody asks what it loses */
@@ -395,19 +410,19 @@ static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_
 }
 
 /* What the answer says of all but late system messages. */
-static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigned number,
+static bool weigh(struct node_renderings *r, struct node_client_kind *k, const struct trail *trail,
                   const struct node_rendered_answer *answer)
 {
     static const struct witness nobody = {0};
     const struct witness index = {.to = answer->predicted_tokens};
     float losses[RENDERING_CODES], widest = small_share;
-    const struct http_prompt_form *form = &r->prints[number].form;
+    const struct http_prompt_form *form = &trail->print->form;
     if (!is_new(k, form))
         return false;
     /* What only the index explains was sent when no prints were kept, or by another router: other
      * renderings have no such witness. */
-    if (off_by(r, number, k->rendering, answer, &nobody) > told_apart &&
-        off_by(r, number, k->rendering, answer, &index) <= told_apart)
+    if (off_by(r, trail, k->rendering, answer, &nobody) > told_apart &&
+        off_by(r, trail, k->rendering, answer, &index) <= told_apart)
         return false;
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         losses[i] = -1;
@@ -415,7 +430,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
         uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
         if (losses[alike] < 0) {
             bool is_now = alike == rendering_code(k->rendering);
-            float off = off_by(r, number, rendering_of(alike), answer, is_now ? &index : &nobody);
+            float off = off_by(r, trail, rendering_of(alike), answer, is_now ? &index : &nobody);
             losses[alike] = loss_by(off);
             widest = fmaxf(fabsf(off), widest);
         }
@@ -427,19 +442,19 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, unsigne
 /* What it says of late system messages which this replica had not been sent: was what is said
  * before them found, or the head alone? The head is the same in both readings, so the index knows
  * it in both. */
-static bool weigh_late(struct node_renderings *r, struct node_client_kind *k, unsigned number,
-                       const struct node_rendered_answer *answer)
+static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
+                       const struct trail *trail, const struct node_rendered_answer *answer)
 {
     struct rendering now = k->rendering, other = now;
     other.late_first = !now.late_first;
-    struct node_reading of = node_print_read(&r->prints[number], now);
+    struct node_reading of = node_print_read(trail->print, now);
     if (of.all == 0)
         return false;
     double recorded = answer->predicted_tokens;
     double head = number_min(recorded, answer->prompt_tokens * (double)of.head / (double)of.all);
     const struct witness index = {answer->sure ? recorded : 0, recorded}, of_head = {0, head};
-    float off = off_by(r, number, now, answer, &index);
-    float off_other = off_by(r, number, other, answer, &of_head);
+    float off = off_by(r, trail, now, answer, &index);
+    float off_other = off_by(r, trail, other, answer, &of_head);
     float loss = off < 0 && !answer->sure ? 0 : loss_by(off), loss_other = loss_by(off_other);
     float losses[RENDERING_CODES];
     for (unsigned i = 0; i < RENDERING_CODES; i++)
@@ -453,6 +468,8 @@ static bool change(struct node_renderings *r, struct node_client_kind *k, uint64
 {
     struct rendering best = k->rendering;
     float now = k->loss[rendering_code(k->rendering)], least = now;
+    if (now < fminf(k->margin, k->margin_late)) /* none loses so much less */
+        return false;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         struct rendering other = rendering_of((uint8_t)i);
         float less = least - k->loss[i];
@@ -507,9 +524,11 @@ bool node_renderings_answered(struct node_renderings *r, const struct node_rende
     if (head == NULL || head->kind != what->kind - 1 || head->replica == NO_REPLICA ||
         rendering_code(what->rendering) != rendering_code(k->rendering))
         return false;
-    bool says = weigh(r, k, what->print - 1u, answer);
+    struct trail trail;
+    trail_find(r, what->print - 1u, &trail);
+    bool says = weigh(r, k, &trail, answer);
     if (what->late_new)
-        says |= weigh_late(r, k, what->print - 1u, answer);
+        says |= weigh_late(r, k, &trail, answer);
     return says && change(r, k, now_ms);
 }
 
