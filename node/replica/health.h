@@ -80,6 +80,7 @@ struct node_signs {
     bool quiet;                 /* not stalled yet, but avoided: longer without a sign than usual */
     bool proven;                /* it gave a token since it started, to anybody */
     bool starved;               /* the last stall was STARVED, which no token of others ends */
+    bool warned;                /* another router says so, and nothing moved here since then */
     enum node_stall stall;      /* why it is stalled */
     struct node_backoff stalls; /* until it may be tried */
     uint64_t stalled_ms;        /* since when */
@@ -91,7 +92,7 @@ struct node_signs {
     struct node_work_seen work;
     uint8_t waits, heard_waits; /* requests without a token: of this router, of the others */
     bool found;                 /* its counters stood still, and it is not known to move since */
-    bool heard_found, warned;   /* another router says so; and nothing moved here since then */
+    bool heard_found;           /* another router says so */
     uint8_t reported;           /* as it went out last */
     uint64_t first_ms;          /* a first token of ours */
     uint64_t still_ms;          /* the last scrape that counted nothing since moved_ms; 0: none */

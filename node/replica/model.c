@@ -427,10 +427,7 @@ void node_models_surely(const struct node_models *m, struct slice name,
                         struct node_replica_set *out)
 {
     unsigned number = row_find(m, name);
-    if (number == ROW_NONE)
-        *out = (struct node_replica_set){0};
-    else
-        *out = m->rows[number].serving;
+    *out = number == ROW_NONE ? (struct node_replica_set){0} : m->rows[number].serving;
 }
 
 void node_models_serving(const struct node_models *m, struct slice name,
@@ -442,12 +439,12 @@ void node_models_serving(const struct node_models *m, struct slice name,
     const struct node_model *base =
         listed && row->adapter && row->parent > 0 ? &m->rows[row->parent - 1] : NULL;
     bool known = listed && !row->adapter && !set_is_empty(&row->serving);
-    node_models_surely(m, name, out);
     for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
+        uint64_t surely = listed ? row->serving.words[i] : 0;
         uint64_t loads = known ? 0 : m->on_demand.words[i];
         if (base)
             loads &= base->serving.words[i];
-        out->words[i] = name.len == 0 ? UINT64_MAX : out->words[i] | ~m->told.words[i] | loads;
+        out->words[i] = name.len == 0 ? UINT64_MAX : surely | ~m->told.words[i] | loads;
     }
 }
 

@@ -93,13 +93,16 @@ struct node_reject_prior {
 
 /* Part of struct node_replica. Starts by node_reject_init(). */
 struct node_reject {
-    double own;      /* belief that its next rejection is its own fault */
-    bool known;      /* since its start it accepted something, or a rejection was confirmed */
-    bool agreed;     /* since it accepted something, or was caught, a rejection was confirmed */
+    /* Read at each decision. */
+    uint64_t kinds;  /* that are held against it; bit 1 << kind */
+    uint64_t heard;  /* the same, by some other router */
     unsigned doubts; /* its rejections that another replica is asked about now, */
+
     uint64_t doubt_kinds;
     uint64_t doubt_ms;  /* since when */
-    uint64_t kinds;     /* that are held against it; bit 1 << kind */
+    double own;         /* belief that its next rejection is its own fault */
+    bool known;         /* since its start it accepted something, or a rejection was confirmed */
+    bool agreed;        /* since it accepted something, or was caught, a rejection was confirmed */
     uint64_t told;      /* of them, those that were contradicted */
     uint64_t about;     /* the only model that these are held for; 0: all */
     uint64_t worked;    /* kinds that it accepted since something is held against it, */
@@ -111,9 +114,7 @@ struct node_reject {
     uint32_t length_ms; /* of the last back-off; 0: none yet */
     uint64_t tried_ms;  /* a trial was sent then, and nothing is known of it; 0: there is none */
     uint32_t passed;    /* requests that others got since it got one, where it gets its share */
-    /* Of the other routers. */
-    uint64_t heard;        /* kinds that some hold against it */
-    unsigned heard_status; /* that it rejected them with; 0: they do not tell */
+    unsigned heard_status; /* that it rejected the others with; 0: they do not tell */
     uint64_t heard_ms;     /* since when, without a break */
     uint64_t reported;     /* kinds, as they went out last */
     /* Since the start. */

@@ -116,39 +116,43 @@ struct node_naming {
 };
 
 struct node_replica {
-    /* Read at each decision. */
+    /* Read at each decision, and so side by side: a cache line holds 64 bytes of them. */
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
     enum node_health hint;   /* what most others see, while it is UNKNOWN here */
     bool absent;             /* in use by no router, or a free slot: in no table */
     bool draining;           /* operators wish it, or it vanishes and they did not add it */
     bool asleep;
-    bool no_place;    /* no connection can be opened to it from here now */
-    uint64_t used_ms; /* when a request was placed there last, or others had some there; 0: never */
-    unsigned kept;    /* for requests that may be poison (node_router_keep) */
+    bool no_place;     /* no connection can be opened to it from here now */
+    bool models_stale; /* its list of models may be that of another process */
     /* Data-parallel ranks (node/replica/rank.h): what is kept for the whole process is in the row
      * of the address. */
-    uint16_t server; /* the slot of that row: its own, but for a rank */
     bool is_rank;
-    uint8_t rank;                  /* where it is one */
-    uint8_t ranks;                 /* of this address that are in use; 0: it is chosen itself */
-    uint32_t rank_requests;        /* under way at them, of this router, */
-    uint64_t rank_requests_remote; /* and of others */
+    uint8_t rank;    /* where it is one */
+    uint8_t ranks;   /* of this address that are in use; 0: it is chosen itself */
+    uint16_t server; /* the slot of that row: its own, but for a rank */
+    enum node_engine engine;
+    uint32_t rank_requests; /* under way at them, of this router, */
+    unsigned kept;          /* for requests that may be poison (node_router_keep) */
+    double weight;          /* its share of the work, as this router's settings say; else 1 */
+    uint64_t busy_until_ms;
+    uint64_t back_ms; /* when it came back, empty: slow start (warm.h); 0: it did not */
+    uint64_t used_ms; /* when a request was placed there last, or others had some there; 0: never */
+    struct node_backoff errors;    /* answers of 5xx, or a share of failures */
+    struct node_backoff broken;    /* connections that failed or broke: it went down */
+    struct node_reject reject;     /* what it rejects and others accept: of a process */
+    struct node_signs signs;       /* of life, or of none */
+    struct node_breaker breaker;   /* the same between routers */
+    struct node_tally tally;       /* of this router's attempts */
+    uint64_t rank_requests_remote; /* as rank_requests, of others */
     unsigned ranks_said;           /* by this router's settings; 0: nothing is said */
     unsigned ranks_read;           /* in the metrics that this router read; 0: none were */
-    double weight; /* its share of the work, as this router's settings say; else 1 */
-    uint64_t busy_until_ms;
-    uint64_t busy_requests;      /* of this router's, were in flight when it said that it is full */
-    struct node_backoff errors;  /* answers of 5xx, or a share of failures */
-    struct node_backoff broken;  /* connections that failed or broke: it went down */
-    uint64_t back_ms;            /* when it came back, empty: slow start (warm.h); 0: it did not */
-    struct node_breaker breaker; /* the same between routers */
-    struct node_tally tally;     /* of this router's attempts */
-    struct node_signs signs;     /* of life, or of none */
-    struct node_reject reject;   /* what it rejects and others accept: of a process */
+    uint64_t busy_requests; /* of this router's, were in flight when it said that it is full */
     uint64_t name_hash;
     struct node_load load;
     struct node_room room;       /* that contexts have there, by what prompts waited */
     struct node_foreign foreign; /* what else it does, and what it has no room for */
+    uint64_t cache_tokens;       /* by the engine itself; 0: unknown */
+    uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
     struct node_belief belief;
     /* Believed, by its own samples and by the fleet (node/replica/fleet.h). */
     uint64_t fleet;            /* which replicas it is like: a key of its model; 0: unknown */
@@ -187,7 +191,6 @@ struct node_replica {
     unsigned told_block;                 /* what divides all that they said; 0: nothing said */
     unsigned told_block_seen;            /* how often they said something else than before */
     uint64_t told_last;
-    enum node_engine engine;
     enum node_host_header host_said; /* by its label */
     bool engine_said;                /* by the settings of this router: its answers do not count */
     unsigned probe_failures;         /* in a row */
@@ -199,7 +202,6 @@ struct node_replica {
     uint16_t check_status;    /* of its last health check; 0: it had no answer */
     uint16_t list_status;     /* of its last answer to /v1/models that was no list; 0: it lists */
     uint64_t guessed_ms;      /* when it was chosen on a guess last (route/serving.c); 0: never */
-    bool models_stale;        /* its list of models may be that of another process */
     bool gone;                /* its port refused, and no probe succeeded since */
     uint64_t refused_ms;      /* when its port refused a check last */
     bool refuses, tls_fails;  /* so its last probe failed */
@@ -208,8 +210,6 @@ struct node_replica {
     uint32_t context_listed;  /* by its list of models, and */
     uint32_t context_told;    /* by SGLang's /server_info; 0: they do not say */
     uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
-    uint64_t cache_tokens;        /* by the engine itself; 0: unknown */
-    uint64_t cache_tokens_heard;  /* the same, reported by another router; 0: by none */
     uint32_t adapter_slots;       /* by the engine itself; 0: unknown */
     uint32_t adapter_slots_heard; /* the same, reported by another router; 0: by none */
     uint32_t adapter_last;        /* that this router used there; 0: none */

@@ -268,6 +268,23 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
     return node_router_last_resort(r, serving, request, excluded);
 }
 
+/* None that fits can be chosen: those that may be too small, and those that denied the model. */
+static int candidates_beyond(struct node_router *r, const struct node_replica_set *serving,
+                             const struct node_request *request, const struct node_need *need,
+                             bool cut, const uint64_t *excluded, uint64_t now_ms)
+{
+    int err = ERR_UNREACHABLE;
+    if (cut && need->over == 0)
+        err = candidates_among(r, serving, request, need, excluded, now_ms);
+    struct node_replica_set denied = *serving;
+    if (err == ERR_UNREACHABLE && node_router_denied_too(r, request, &denied))
+        err = candidates_among(r, &denied, request, need, excluded, now_ms);
+    if (err != ERR_UNREACHABLE)
+        return err;
+    bool unknown = request->replica_wanted < 0 && node_router_is_unknown(r, request, serving);
+    return unknown ? ERR_NOT_FOUND : ERR_UNREACHABLE;
+}
+
 static int candidates_find(struct node_router *r, const struct node_request *request,
                            const struct node_need *need, const uint64_t *excluded, uint64_t now_ms)
 {
@@ -288,15 +305,9 @@ static int candidates_find(struct node_router *r, const struct node_request *req
     bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
     node_router_reject_ask(r, &fit, request, excluded, now_ms);
     int err = candidates_among(r, &fit, request, need, excluded, now_ms);
-    if (err == ERR_UNREACHABLE && cut && need->over == 0)
-        err = candidates_among(r, &serving, request, need, excluded, now_ms);
-    struct node_replica_set denied = serving;
-    if (err == ERR_UNREACHABLE && node_router_denied_too(r, request, &denied))
-        err = candidates_among(r, &denied, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
-    bool unknown = request->replica_wanted < 0 && node_router_is_unknown(r, request, &serving);
-    return unknown ? ERR_NOT_FOUND : ERR_UNREACHABLE;
+    return candidates_beyond(r, &serving, request, need, cut, excluded, now_ms);
 }
 
 static struct node_size size_of(struct node_router *r, const struct node_request *request)

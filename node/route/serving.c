@@ -83,13 +83,12 @@ static bool is_named(const struct node_router *r, const struct node_request *req
 static void named_elsewhere_remove(const struct node_router *r, const struct node_request *request,
                                    struct node_replica_set *out)
 {
-    struct node_replica_set surely, left = *out;
-    bool any = false;
     bool sure = node_models_all_listed(r->models, r->replica_count) &&
                 !node_models_any_on_demand(r->models);
     if (r->sources == NULL || sure)
         return;
-    bool found = false;
+    struct node_replica_set surely, left = *out;
+    bool any = false, found = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].engine != NODE_ENGINE_SGLANG || r->replicas[k].absent ||
             !node_replica_set_has(out, k))
