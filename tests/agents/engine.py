@@ -13,6 +13,7 @@ BLOCK = 64  # characters of a prompt that are cached together
 CHARS_PER_TOKEN = 4
 TOOLS = ("Bash", "bash", "shell", "exec_command", "run_shell_command", "shell_command", "run_commands", "execute_command", "local_shell")
 CALLS = 2  # of the tool, before the final text
+ANSWER_S = 0.1  # of work before an answer: routers tell each other meanwhile what they know
 CACHE_BLOCKS = 100000  # far more than a run has
 
 
@@ -178,6 +179,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if turn.main and not turn.tool:
                 engine.script.results.append(turn.results)
         fault = engine.script.fault(len(turn.results)) if turn.main else None
+        time.sleep(ANSWER_S)
         if fault in (500, 503):
             kind = "api_error" if fault == 500 else "overloaded_error"
             error = {"type": kind, "message": "out of order", "code": fault}
@@ -209,6 +211,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         half = max(2, len(events) // 2)
         for i, event in enumerate(events):
             if self.fault == "cut" and i == half:
+                time.sleep(ANSWER_S)  # a reset takes with it what the peer has not read
                 self.kill()
                 return
             if self.fault == "pause" and i == half:

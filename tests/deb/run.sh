@@ -99,6 +99,7 @@ ask() { # ask TOKENS: a stream, whole if its last event came
     inside curl -sN --max-time 60 http://127.0.0.1:8080/v1/completions -H 'content-type: application/json' \
         -d "{\"model\":\"m\",\"stream\":true,\"max_tokens\":$1,\"ignore_eos\":true,\"prompt\":\"tell me\"}"
 }
+service_reads() { inside setpriv --reuid grapevine --regid grapevine --clear-groups cat "$1" >"$root/read"; }
 whole() { grep -q '^data: \[DONE\]' "$1"; }
 streams() { inside curl -s http://127.0.0.1:9090/metrics | grep -q '^grapevine_requests_open 2'; }
 
@@ -167,6 +168,9 @@ sed -i '/no-such-setting/d' "$root/etc/grapevine/grapevine.yaml"
 inside systemctl restart grapevine
 want "put right, it starts" is ActiveState active
 inside gvctl keygen --out /etc/grapevine/cluster.key >/dev/null
+want "what root makes with gvctl there the service may read" service_reads /etc/grapevine/cluster.key
+inside chown root:root /etc/grapevine/cluster.key
+inside chmod 600 /etc/grapevine/cluster.key
 pid=$(value MainPID)
 cp "$root/etc/grapevine/grapevine.yaml" "$root/before.yaml"
 printf 'cluster-key-file: /etc/grapevine/cluster.key\ngossip-listen: 127.0.0.1:0\n' >>"$root/etc/grapevine/grapevine.yaml"
