@@ -20,6 +20,7 @@ BUILD_release := build
 BUILD_asan    := build/asan
 BUILD_fuzz    := build/fuzz
 BUILD_bugs    := build/bugs
+BUILD_ablation := build/ablation
 BUILD_future  := build/future
 BUILD_cov     := build/cov
 BUILD := $(BUILD_$(VARIANT))
@@ -28,6 +29,7 @@ CC_release := gcc
 CC_asan    := gcc
 CC_fuzz    := clang-14
 CC_bugs    := gcc
+CC_ablation := gcc
 CC_future  := gcc
 CC_cov     := gcc
 CC := $(CC_$(VARIANT))
@@ -42,6 +44,7 @@ WHOLE_release := -flto=auto -Wno-stringop-overread
 LINK_release := -fno-lto
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
+OPT_ablation := -O2 -g -DGRAPEVINE_ABLATION -fno-math-errno -fno-trapping-math
 OPT_future  := -O2 -DGRAPEVINE_FUTURE
 OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all

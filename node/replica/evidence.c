@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/wide.h"
+#include "node/replica/ablation.h"
 
 /* Requests, or windows of them, beyond these fade: a cache that changes is followed within some
  * tens of requests. */
@@ -144,6 +145,10 @@ static WIDE_INLINED void weigh(struct node_evidence *e, double head_start)
     e->share = (double)share_of(e, best);
     e->weight = (double)(errors[NODE_SIZES_BELOW] - errors[best]);
     e->size = (double)sizes()->size[best];
+    if (LEFT_OUT(SIZE))
+        e->weight = 0;
+    if (LEFT_OUT(SHARE))
+        e->share = 1;
 }
 
 static WIDE_INLINED void add(struct node_evidence *e, const float *expected, double cached,

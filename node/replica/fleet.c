@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "node/replica/ablation.h"
 
 typedef const struct node_speed *figure_of(const struct node_replica *k);
 
@@ -87,6 +88,8 @@ static double spread_of(const struct node_replica *replicas, unsigned count, uin
  * James and Stein, 1961). */
 static double shrunk(double own, unsigned samples, double fleet, double spread)
 {
+    if (LEFT_OUT(SHRUNK))
+        return own;
     return fleet * pow(own / fleet, spread / (spread + sample_noise * sample_noise / samples));
 }
 
@@ -94,6 +97,8 @@ static double shrunk(double own, unsigned samples, double fleet, double spread)
 static double apart(double own, unsigned samples, double fleet)
 {
     double off = log(own / fleet), step = alike(samples);
+    if (LEFT_OUT(APART))
+        return own;
     if (fabs(off) < step)
         return fleet;
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
@@ -238,7 +243,7 @@ static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_
         by_requests += has_limit(k, fleet, false);
         by_tokens += has_limit(k, fleet, true);
     }
-    if (by_requests + by_tokens == 0)
+    if (by_requests + by_tokens == 0 || LEFT_OUT(ROOM_FLEET))
         return;
     bool tokens = by_tokens > by_requests;
     for (unsigned i = 0; i < count; i++) {
@@ -279,7 +284,7 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
         most.requests = number_max(most.requests, room->ran.requests);
         most.tokens = number_max(most.tokens, room->ran.tokens);
     }
-    if (ended < number_max(turned_over * places, 1) || most.requests <= 0)
+    if (LEFT_OUT(RAN_ANYWHERE) || ended < number_max(turned_over * places, 1) || most.requests <= 0)
         most = (struct node_room_amount){0};
     else if (most.requests < few)
         most = (struct node_room_amount){few, most.tokens * few / most.requests};

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/replica/booking.h"
 #include "node/replica/scrape.h"
 
@@ -39,7 +40,7 @@ static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
     bool full = now->waiting >= 1 && now->running >= 1 && now->running >= f->running_most &&
                 now->cache_usage < memory_short;
     f->full = full ? f->full + 1 : 0;
-    if (f->full >= full_readings)
+    if (f->full >= full_readings && !LEFT_OUT(SLOTS_READ))
         f->running_max = now->running;
 }
 
@@ -77,9 +78,9 @@ struct node_under_way node_under_way(const struct node_foreign *f, const struct 
                                      uint64_t now_ms)
 {
     double age_ms = now_ms > f->at_ms ? (double)(now_ms - f->at_ms) : 0;
-    double left = f->requests <= 0    ? 0
-                  : age_ms > fresh_ms ? exp2((fresh_ms - age_ms) / half_ms)
-                                      : 1;
+    double left = f->requests <= 0 || LEFT_OUT(FOREIGN) ? 0
+                  : age_ms > fresh_ms                   ? exp2((fresh_ms - age_ms) / half_ms)
+                                                        : 1;
     double foreign = f->requests * left, waiting = f->waiting * left;
     struct node_room_amount booked = node_load_booked(load);
     return (struct node_under_way){
@@ -99,7 +100,7 @@ bool node_foreign_says_memory(const struct node_foreign *f)
 static double memory_wait_s(const struct node_foreign *f, const struct node_load *load,
                             double new_tokens, double residence_s, double cache_tokens)
 {
-    if (f->at_ms == 0 || f->used_tokens <= 0 || cache_tokens <= 0)
+    if (f->at_ms == 0 || f->used_tokens <= 0 || cache_tokens <= 0 || LEFT_OUT(MEMORY_READ))
         return 0;
     double share = f->booked_tokens > f->used_tokens ? f->used_tokens / f->booked_tokens : 1;
     double used = f->used_tokens + (node_load_booked(load).tokens - f->booked_tokens) * share;

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/replica/print.h"
 
 enum {
@@ -511,7 +512,7 @@ static void watch_begin(struct node_client_kind *k)
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
                               const struct node_rendered_answer *answer, uint64_t now_ms)
 {
-    if (what->kind == 0 || answer->prompt_tokens < TOKENS_MIN)
+    if (LEFT_OUT(RENDERINGS) || what->kind == 0 || answer->prompt_tokens < TOKENS_MIN)
         return false;
     struct node_client_kind *k = &r->kinds[what->kind - 1];
     if (k->key != what->key)

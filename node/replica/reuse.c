@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "node/replica/ablation.h"
 
 /* As if so many requests had used all of it; samples that count. */
 static const double share_prior = 4, share_samples = 64;
@@ -18,6 +19,8 @@ void node_reuse_init(struct node_reuse *r)
 
 double node_reuse_share(const struct node_reuse *r)
 {
+    if (LEFT_OUT(REUSE_SHARE))
+        return 1;
     return number_min((r->used + share_prior) / (r->held + share_prior), 1);
 }
 
@@ -32,6 +35,8 @@ double node_reuse_whole(const struct node_reuse *r, const struct node_held *h)
         return 0;
     double tail = h->all ? r->rest_used / r->rest_seen * (h->prompt - h->matched)
                          : r->beyond / (r->beyond_seen + 1);
+    if (h->all ? LEFT_OUT(REST) : LEFT_OUT(REUSE_BEYOND))
+        tail = 0;
     double tokens = number_min(h->matched + number_max(tail, 0) + h->beyond, h->prompt - 1);
     return number_max(to_blocks(tokens, h->block), 0) * h->present;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "node/replica/ablation.h"
 
 /* Beyond so many times what it takes, and so many decode steps, it has waited: engines compute
  * prompts between steps, and rates are not exact. */
@@ -127,6 +128,8 @@ double node_room_beyond_s(const struct node_room *r, struct node_room_amount boo
                           struct node_room_amount more, double requests_typical, double residence_s)
 {
     struct node_room_amount ran = r->ran_anywhere;
+    if (LEFT_OUT(BEYOND))
+        return 0;
     if (ran.requests <= 0)
         ran.requests = number_max(ran_typical * requests_typical, ran_few);
     if (ran.tokens > 0) /* as many of this size as run anywhere, or it alone */

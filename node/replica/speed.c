@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/number.h"
+#include "node/replica/ablation.h"
 
 /* Samples of the pace that count, and how many the first of them are. */
 static const double pace_horizon = 200;
@@ -52,6 +53,8 @@ void node_replica_speed_check(const struct node_replica *k)
 /* Of own steps and of those that were heard. The line may be so steep that it begins below 0. */
 static double growth_of(double context_s, double base_s)
 {
+    if (LEFT_OUT(GROWTH))
+        return step_growth_believed;
     if (!(base_s > 0))
         return step_growth_max;
     return number_min(number_max(context_s / base_s, step_growth_min), step_growth_max);
@@ -159,7 +162,7 @@ void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape
     double prefill_s = risen(before->prefill_s, now->prefill_s);
     double tokens = risen(before->prefill_tokens, now->prefill_tokens);
     double steps = risen(before->steps, now->steps), steps_s = risen(before->steps_s, now->steps_s);
-    if (!(seconds > 0) || lately(k->streamed_ms, now_ms))
+    if (LEFT_OUT(RATE_SCRAPED) || !(seconds > 0) || lately(k->streamed_ms, now_ms))
         return;
     prefill_s = number_min(prefill_s, seconds);
     if (prefill_s >= rate_s_min && tokens >= told_tokens_min) {

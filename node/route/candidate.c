@@ -1,22 +1,24 @@
 /* What a request would find at each candidate, and what it would cost there. */
 #include <math.h>
 
+#include "base/check.h"
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/route/router_internal.h"
 
 double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
                            uint64_t now_ms)
 {
     node_router_load_advance(r, replica, now_ms);
-    return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) +
-           (double)replica->load.remote.prefill_tokens / rate;
+    double others = LEFT_OUT(QUEUE_OTHERS) ? 0 : (double)replica->load.remote.prefill_tokens;
+    return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) + others / rate;
 }
 
 /* Nobody knows what foreign requests ask: as much as those that were sent there from here. */
 static double foreign_queue_s(const struct node_replica *k, const struct node_under_way *all,
                               double rate)
 {
-    if (all->foreign_waiting <= 0 || k->chosen == 0)
+    if (all->foreign_waiting <= 0 || k->chosen == 0 || LEFT_OUT(QUEUE_FOREIGN))
         return 0;
     double uncached = (double)(int64_t)(k->prompt_tokens - k->cached_tokens);
     return all->foreign_waiting * number_max(uncached, 0) / (double)k->chosen / rate;
@@ -25,7 +27,7 @@ static double foreign_queue_s(const struct node_replica *k, const struct node_un
 double node_router_rate(const struct node_replica *replica)
 {
     bool idle = replica->load.prefill_tokens + replica->load.remote.prefill_tokens == 0;
-    return idle ? replica->tried_tokens_per_s : replica->tokens_per_s;
+    return idle && !LEFT_OUT(TRIED_RATE) ? replica->tried_tokens_per_s : replica->tokens_per_s;
 }
 
 /* A short prompt is mostly overhead, and the clock has milliseconds. */
@@ -38,9 +40,10 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
 {
     double rate = node_router_rate(k);
     if (requests <= 0)
-        return number_max(rate, k->hoped_tokens_per_s);
+        return LEFT_OUT(HOPED) ? rate : number_max(rate, k->hoped_tokens_per_s);
     double shown = number_max(head->tokens, shown_tokens_min);
-    if (shown >= rate * head->since_s || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
+    if (LEFT_OUT(RATE_SHOWN) || shown >= rate * head->since_s ||
+        node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
         return rate;
     return shown / head->since_s;
 }
@@ -53,6 +56,8 @@ static const double late_times = 2, late_more_s = 0.1;
 
 static double late_s(const struct node_head *head, double rate)
 {
+    if (LEFT_OUT(LATE))
+        return 0;
     return number_max(head->since_s - late_times * head->tokens / rate - late_more_s, 0);
 }
 
@@ -75,7 +80,7 @@ static double step_s(const struct node_replica *k, double context_tokens)
 /* The same where so many requests run: with none it may be tried (node/replica/fleet.h). */
 static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
 {
-    double times = requests > 0 ? 1 : k->tried_step_base_s / k->step_base_s;
+    double times = requests > 0 || LEFT_OUT(TRIED_PACE) ? 1 : k->tried_step_base_s / k->step_base_s;
     return step_s(k, context_tokens) * times;
 }
 
@@ -88,7 +93,9 @@ static double times_slower(const struct node_replica *k, const struct node_size 
     double answer_s = size->output_tokens * step_s(k, context_tokens);
     double due = node_load_due_whole(&k->load, 1 / rate, answer_s, now_ms);
     double times = due / (NODE_FLEET_FEW + k->room.ended);
-    return times <= 1 || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW ? 1 : times;
+    return times <= 1 || LEFT_OUT(WHOLE_LATE) || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW
+               ? 1
+               : times;
 }
 
 /* And keeps for each candidate what is under way there. */
@@ -134,10 +141,24 @@ static double copied_of(const struct node_router *r, double held_blocks,
  * has as many. */
 static double followers_of(const struct node_router *r, double copied_s, uint64_t now_ms)
 {
-    if (copied_s <= 0)
+    if (copied_s <= 0 || LEFT_OUT(FOLLOWERS))
         return 0;
     unsigned here = node_followers_within(&r->followers, r->deepest.id, copied_s * 1000, now_ms);
     return (double)here * (r->routers > 1 ? r->routers : 1);
+}
+
+static void terms_leave_out(struct node_cost_input *in)
+{
+    if (LEFT_OUT(DISPLACED))
+        in->displaced_tokens = 0;
+    if (LEFT_OUT(TIER))
+        in->restored_tokens = 0;
+    if (LEFT_OUT(CROWD))
+        in->step_context_s = 0;
+    if (LEFT_OUT(STEP_MORE))
+        in->step_more_s = 0;
+    if (LEFT_OUT(ADAPTER))
+        in->load_s = in->unloaded_s = 0;
 }
 
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
@@ -212,7 +233,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .load_s = adapter.load_s,
         .unloaded_s = adapter.unloaded_s,
     };
+    terms_leave_out(&in);
     c->cost = node_cost_of(&in);
+    CHECK(isfinite(c->cost.total_s)); /* what is not is less than nothing, and would be chosen */
     c->slower_s = in.output_tokens * in.step_more_s / replica->weight;
 }
 
@@ -258,6 +281,6 @@ void node_router_candidates_fill(struct node_router *r, const struct node_reques
     }
     for (unsigned i = 0; i < r->candidate_count; i++)
         candidate_fill(r, &r->candidates[i], request, size, costs ? &typical : NULL, now_ms);
-    if (costs)
+    if (costs && !LEFT_OUT(PACE_FORGET))
         pace_forget(r);
 }

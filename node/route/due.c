@@ -3,6 +3,7 @@
  * in the line would rather have begun (docs/adr/0039). */
 
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/route/router_internal.h"
 
 /* From where on a replica is slow: this much of the rate of the fastest. */
@@ -68,7 +69,7 @@ static const struct node_candidate *cheapest(const struct node_router *r)
 
 void node_router_due_find(struct node_router *r, const struct node_size *size, uint64_t now_ms)
 {
-    if (r->candidate_count < 2)
+    if (r->candidate_count < 2 || LEFT_OUT(DUE))
         return;
     const struct node_candidate *least = cheapest(r);
     if (least->cost.queue_s <= 0)

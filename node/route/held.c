@@ -2,6 +2,7 @@
  * there still. */
 #include "base/checkpoint.h"
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/route/router_internal.h"
 
 #include <math.h>
@@ -251,6 +252,8 @@ static struct node_grip grip_by_generation(const struct node_router *r, unsigned
 {
     const struct node_belief *b = &r->replicas[k].belief;
     struct node_grip grip = {.present = r->generations[k] == b->floor ? b->floor_share : 1};
+    if (LEFT_OUT(FLOOR_SHARE))
+        grip.present = 1;
     if (chain->chunks)
         grip.blocks = r->covered[k];
     else if (r->lengths[k] > 0)
@@ -311,7 +314,7 @@ struct node_held node_router_held(const struct node_router *r, unsigned k,
         .all = grip->all,
         .block = node_replica_block_tokens(replica),
         .share = replica->evidence.share,
-        .beyond = replica->beyond,
+        .beyond = LEFT_OUT(READ_BEYOND) ? 0 : replica->beyond,
     };
 }
 
@@ -337,7 +340,8 @@ static bool wants_order(const struct node_router *r, unsigned k)
     const struct node_replica *replica = &r->replicas[k];
     bool unknown = replica->cache_tokens == 0 && replica->cache_tokens_heard == 0;
     bool doubtful = unknown && replica->evidence.share < share_doubtful;
-    return replica->others.count == 0 && (doubtful || is_small(replica) || r->recent[k] != NULL);
+    return !LEFT_OUT(RECENT) && replica->others.count == 0 &&
+           (doubtful || is_small(replica) || r->recent[k] != NULL);
 }
 
 static uint32_t order_record(struct node_router *r, unsigned k, const struct chain *chain)
@@ -380,7 +384,7 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
     struct node_recent *recent = r->recent[work->replica];
     if (work->prompt_id == 0)
         return;
-    if (!computed) {
+    if (!computed && !LEFT_OUT(VOIDS)) {
         node_renderings_void(r->renderings, &work->rendered);
         node_belief_void(&replica->belief, work->prompt_id, work->generation - 1,
                          work->fresh_blocks);
@@ -405,7 +409,7 @@ void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_
     double after_s = node_replica_evicted_after(replica);
     double generation_ms = r->common->generation_ms;
     double generations = after_s * 1000 / generation_ms;
-    if (generations < 1)
+    if (generations < 1 || LEFT_OUT(SIZE_READ))
         return;
     struct crdt_index_ring ring = crdt_index_ring(r->index, k);
     uint64_t cluster_ms = node_state_cluster_ms(r->state, now_ms);

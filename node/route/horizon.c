@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/route/router_internal.h"
 
 /* The horizon in mean ages; prompts that the setting counts for, and that count at all. */
@@ -28,7 +29,7 @@ void node_router_horizon_begin(struct node_router *r, double believed_s)
 void node_router_horizon_learn(struct node_router *r, unsigned replica)
 {
     uint32_t now = crdt_index_ring(r->index, replica).newest - 1, then = r->generations[replica];
-    if (then == 0) /* nothing was found there */
+    if (then == 0 || LEFT_OUT(HORIZON)) /* nothing was found there */
         return;
     double age_s = then < now ? (now - then) * (double)r->common->generation_ms / 1000 : 0;
     node_ratio_add(&r->reuse_age, age_s, 1, INFINITY);

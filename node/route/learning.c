@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/replica/speed.h"
 #include "node/replica/usage.h"
 #include "node/route/router_internal.h"
@@ -68,7 +69,7 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
                              struct node_booking_entry *e, uint64_t now_ms)
 {
     static const struct node_usage untold = {.prompt_tokens = -1, .cached_tokens = -1};
-    if (e->prefill_s < early_s_min || e->work.prompt_tokens == 0 ||
+    if (LEFT_OUT(RATE_EARLY) || e->prefill_s < early_s_min || e->work.prompt_tokens == 0 ||
         e->work.prefill_tokens / early_times_cached <= e->work.cached_tokens ||
         node_speed_fresh(&replica->rate, now_ms) > NODE_FLEET_FEW)
         return;
@@ -113,7 +114,7 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
 static bool learn_room(struct node_replica *replica, const struct node_booking_entry *e,
                        const struct node_usage *usage, uint64_t now_ms)
 {
-    if (e->prefill_s < 0 || e->work.adapter_loads || e->work.tier_tokens > 0)
+    if (LEFT_OUT(ROOM) || e->prefill_s < 0 || e->work.adapter_loads || e->work.tier_tokens > 0)
         return false;
     bool told = usage->prompt_tokens > 0 && usage->cached_tokens >= 0;
     double cached = told ? (double)usage->cached_tokens : 0;
@@ -135,7 +136,8 @@ static bool learn_room_whole(struct node_replica *replica, const struct node_boo
                              const struct node_usage *usage, uint64_t now_ms)
 {
     const struct node_work *work = &e->work;
-    if (!work->answer_whole || work->beside <= whole_beside_max || usage->completion_tokens <= 0 ||
+    if (LEFT_OUT(ROOM) || LEFT_OUT(ROOM_WHOLE) || !work->answer_whole ||
+        work->beside <= whole_beside_max || usage->completion_tokens <= 0 ||
         work->tier_tokens > 0 || work->adapter_loads)
         return false;
     struct node_room_amount left = node_load_booked(&replica->load);
@@ -169,8 +171,8 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
 {
-    if (e->work.answer_whole || !e->first_byte_seen || usage->completion_tokens < pace_tokens_min ||
-        now_ms <= e->first_byte_ms)
+    if (LEFT_OUT(PACE) || e->work.answer_whole || !e->first_byte_seen ||
+        usage->completion_tokens < pace_tokens_min || now_ms <= e->first_byte_ms)
         return;
     double duration_s = (double)(now_ms - e->first_byte_ms) / 1000;
     double prefilled = replica->load.prefilled_tokens - e->prefilled_at_first_byte;
@@ -192,8 +194,8 @@ static void learn_whole(struct node_router *r, struct node_replica *replica,
                         const struct node_booking_entry *e, const struct node_usage *usage,
                         uint64_t now_ms)
 {
-    if (!e->work.answer_whole || usage->completion_tokens <= 0 || e->work.tokens_per_s <= 0 ||
-        e->work.tier_tokens > 0 || e->work.adapter_loads)
+    if (LEFT_OUT(WHOLE) || !e->work.answer_whole || usage->completion_tokens <= 0 ||
+        e->work.tokens_per_s <= 0 || e->work.tier_tokens > 0 || e->work.adapter_loads)
         return;
     double tokens = e->work.ttft_s * e->work.tokens_per_s;
     if (e->work.beside > whole_beside_max || tokens > whole_queued_max * e->work.prefill_tokens)

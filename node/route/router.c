@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
+#include "node/replica/ablation.h"
 #include "node/replica/speed.h"
 
 enum {
@@ -318,7 +319,7 @@ static struct node_size size_of(struct node_router *r, const struct node_request
     double tokens = bytes / node_ratio_value(&row->bytes_per_token), media = 0;
     if (has_chain && request->chain->token_ids)
         tokens = bytes / TOKEN_ID_BYTES;
-    else if (has_chain)
+    else if (has_chain && !LEFT_OUT(KINDS))
         tokens =
             node_tokens_of(&row->tokens, request->chain->bytes, &request->chain->content, &media);
     unsigned media_count = has_chain ? chain_media(&request->chain->content) : 0;

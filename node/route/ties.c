@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "node/cluster/replication.h"
+#include "node/replica/ablation.h"
 #include "node/route/router_internal.h"
 
 /* How old what is known of others' work is about: it is published every 20 ms, waits for a turn of
@@ -21,7 +22,7 @@ void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms)
 double node_router_unseen_s(const struct node_router *r)
 {
     double rate = node_fading_now(&r->placed_s, rate_ms, r->now_ms) / rate_ms;
-    return r->routers > 1 ? (r->routers - 1) * rate * r->unseen_ms : 0;
+    return r->routers > 1 && !LEFT_OUT(UNSEEN) ? (r->routers - 1) * rate * r->unseen_ms : 0;
 }
 
 /* Shares turn with the generations, which are the same for all: so they are even in the end. Where

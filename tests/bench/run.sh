@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [tls] [instructions] [micro] [quality] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all but agree by default)
+#   tests/bench/run.sh [cpu] [tls] [instructions] [micro] [quality] [ablation] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all but agree and ablation by default)
 # QUICK=1 makes it short. Results also under build/bench/. A program that crashes or finds a result wrong,
 # or a promise of routing that is broken, fails the whole at its end; a speed that was missed does not: the machine may be busy.
 set -euo pipefail
@@ -49,6 +49,12 @@ for section in "$@"; do
         tests/bench/quality/picture.py tables "$BUILD/bench/quality.jsonl" | tee "$BUILD/bench/quality.md" || failed=1
         echo "The picture: $BUILD/bench/quality.svg. To put both into docs/routing.md: make quality-docs"
         ;;
+    ablation)
+        printf '\nwhat each part of the routing rule is worth, in virtual time\n'
+        [ ! -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || tests/bench/traces.sh
+        make -s -j"$(nproc)" VARIANT=ablation build/ablation/tests/bench/quality-bench
+        tests/bench/ablation.py ${QUICK:+--draws 12 --mixed 6 --only draws} --out "$BUILD/bench/ablation.md" || failed=1
+        ;;
     processes)
         printf '\n'
         if [ -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || [ -d "$BUILD/traces/coding" ]; then
@@ -87,7 +93,7 @@ for section in "$@"; do
             echo "beside: a target was missed"
         ;;
     *)
-        echo "unknown section $section: cpu, tls, instructions, micro, quality, processes, agree, cluster, gossip, soak, beside or sizing" >&2
+        echo "unknown section $section: cpu, tls, instructions, micro, quality, ablation, processes, agree, cluster, gossip, soak, beside or sizing" >&2
         exit 2
         ;;
     esac

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "node/replica/ablation.h"
 #include "node/route/policy.h"
 
 /* Differences below this are noise, whatever the share. */
@@ -66,7 +67,7 @@ static unsigned least_of(const struct node_policy_input *in)
 
 static double tie_of(const struct node_policy_input *in, double least)
 {
-    double share = least * in->near_tie;
+    double share = LEFT_OUT(NEAR_TIE) ? 0 : least * in->near_tie;
     return least + (share > tie_s ? share : tie_s);
 }
 
@@ -96,7 +97,7 @@ static struct equal equal_of(const struct node_policy_input *in)
         if (is_equal(in, &in->candidates[i], &filled))
             own = number_min(own, in->candidates[i].cost.total_s);
     }
-    filled.ours = own < INFINITY;
+    filled.ours = own < INFINITY && !LEFT_OUT(SHARES);
     if (filled.ours)
         filled.limit = number_min(filled.limit, tie_of(in, own));
     return filled;
@@ -114,7 +115,8 @@ struct best {
 static void best_take(struct best *best, const struct node_policy_input *in, unsigned i, bool looks)
 {
     const struct node_candidate *c = &in->candidates[i];
-    double requests = looks ? node_policy_share(in, (double)c->requests, c) : 0;
+    double requests =
+        looks && !LEFT_OUT(FEWEST) ? node_policy_share(in, (double)c->requests, c) : 0;
     if (best->equals > 0 &&
         (looks < best->looked || (looks == best->looked && requests > best->requests)))
         return;
@@ -147,7 +149,9 @@ unsigned node_policy_least_cost(const struct node_policy_input *in)
     struct best best = {.looked = false};
     for (unsigned i = 0; i < in->count; i++) {
         if (is_equal(in, &in->candidates[i], &equal))
-            best_take(&best, in, i, in->routers <= 1 || prng_below(in->prng, in->routers) == 0);
+            best_take(&best, in, i,
+                      in->routers <= 1 || LEFT_OUT(LOOKS) ||
+                          prng_below(in->prng, in->routers) == 0);
     }
     return best.at;
 }

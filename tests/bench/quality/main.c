@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "tests/bench/quality/ablation.h"
 #include "tests/bench/quality/calibrate.h"
 #include "tests/bench/quality/cases.h"
 #include "tests/bench/quality/draw.h"
@@ -232,6 +233,7 @@ static bool wanted(const char *section)
 int main(int argc, char **argv)
 {
     settings_read(&set, argc, argv);
+    ablation_leave_out(set.without);
     record_open(set.json);
     if (wanted("cases"))
         (void)(cases_run(set.workload, set.traces) + troubles_run(set.workload));
@@ -245,6 +247,8 @@ int main(int argc, char **argv)
         arrivals();
     if (wanted("draws"))
         draws();
+    if (set.section && strcmp(set.section, "ablation") == 0)
+        ablation_run(&set);
     record_close();
     return (int)record_verdict(set.known);
 }

@@ -40,6 +40,7 @@ static const struct {
     {"--section", offsetof(struct settings, section)},
     {"--policy", offsetof(struct settings, policy)},
     {"--workload", offsetof(struct settings, workload)},
+    {"--without", offsetof(struct settings, without)},
     {"--known", offsetof(struct settings, known)},
     {"--json", offsetof(struct settings, json)},
 };

@@ -8,6 +8,7 @@ struct settings {
     const char *policy;   /* one of the rows; NULL: all */
     const char *json;     /* where results go as JSON lines; NULL: nowhere */
     const char *workload; /* a case or trace; NULL: all */
+    const char *without;  /* parts of the rule, with commas between them; NULL: none */
     const char *known;    /* promises that are known to be broken (record.h); NULL: none */
     double regret;        /* most of it, of mean TTFT against the best policy of a case */
     double half, talks;   /* of the coding sessions */
