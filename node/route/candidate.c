@@ -147,7 +147,8 @@ static double followers_of(const struct node_router *r, double copied_s, uint64_
     return (double)here * (r->routers > 1 ? r->routers : 1);
 }
 
-static void terms_leave_out(struct node_cost_input *in)
+/* A cost that is no number is less than nothing, and would be chosen. */
+static struct node_cost cost_of(struct node_cost_input *in)
 {
     if (LEFT_OUT(DISPLACED))
         in->displaced_tokens = 0;
@@ -159,6 +160,9 @@ static void terms_leave_out(struct node_cost_input *in)
         in->step_more_s = 0;
     if (LEFT_OUT(ADAPTER))
         in->load_s = in->unloaded_s = 0;
+    struct node_cost cost = node_cost_of(in);
+    CHECK(isfinite(cost.total_s));
+    return cost;
 }
 
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
@@ -233,9 +237,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .load_s = adapter.load_s,
         .unloaded_s = adapter.unloaded_s,
     };
-    terms_leave_out(&in);
-    c->cost = node_cost_of(&in);
-    CHECK(isfinite(c->cost.total_s)); /* what is not is less than nothing, and would be chosen */
+    c->cost = cost_of(&in);
     c->slower_s = in.output_tokens * in.step_more_s / replica->weight;
 }
 
