@@ -6,7 +6,8 @@
 #include "node/cluster/replication.h"
 #include "node/route/router_internal.h"
 
-/* What was named as if all were on one machine gets this router's name, with its labels. */
+/* What was named as if all were on one machine gets this router's name, with its labels. Its ranks
+ * are named anew at the next tick (ranks.c). */
 static void name_anew(struct node_router *r, unsigned slot)
 {
     char text[NODE_NAME_MAX], old[NODE_NAME_MAX + 1];

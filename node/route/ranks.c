@@ -33,12 +33,20 @@ static void ranks_name(struct node_router *r, unsigned server)
     }
 }
 
-/* One that this router has named is so no longer where its address has fewer ranks, or where it
- * knows them by metrics that another router reads now, and names them. */
+/* The row of its address has got the name of this router since (apart.c). */
+static bool is_renamed(const struct node_replica *k, const struct node_replica *server)
+{
+    struct node_rank_name name;
+    return node_rank_name_parse(node_replica_name(k), &name) &&
+           !slice_equal(name.address, node_replica_name(server));
+}
+
+/* One that this router has named is so no longer where its address has fewer ranks or another name,
+ * or where it knows them by metrics that another router reads now, and names them. */
 static bool goes(const struct node_router *r, const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_replica *server = &r->replicas[k->server];
-    bool orphan = server == k || !speaks_for(r, k->server);
+    bool orphan = server == k || is_renamed(k, server) || !speaks_for(r, k->server);
     bool reads = server->ranks_said > 0 || node_scraped_due(server, 0, now_ms);
     bool others_name = k->naming.router != 0 && !k->naming.held;
     return orphan || k->rank >= ranks_wanted(server) || (!reads && others_name);

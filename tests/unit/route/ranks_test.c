@@ -399,6 +399,33 @@ static void what_others_have_at_the_ranks_is_at_the_address(void **state)
     world_close(&w);
 }
 
+/* A router of another machine is met: the address and its ranks get the name of this router, and
+ * those that were named before go, though the old name of the address still finds it. */
+static void ranks_are_named_anew_with_their_address(void **state)
+{
+    (void)state;
+    struct world w;
+    struct node_labels labels = {.ranks = RANKS};
+    world_open(&w, 2, 1);
+    world_start(&w, 0);
+    struct node_router *r = w.nodes[0].node->router;
+    node_router_labels(r, world_replica(&w, 0, "127.0.0.1:8000"), &labels);
+    world_run(&w, 3000000);
+    assert_int_equal(ranks_of(r), RANKS);
+    assert_true(node_router_replica_find(r, SLICE("127.0.0.1:8000@0")) >= 0);
+    r->config.apart = true;
+    node_router_apart_follow(r);
+    assert_true(r->apart);
+    int slot = node_router_replica_find(r, SLICE("127.0.0.1:8000"));
+    assert_true(slot >= 0);
+    node_router_labels(r, (unsigned)slot, &labels);
+    world_run(&w, 3000000);
+    assert_int_equal(ranks_of(r), RANKS);
+    int old = node_router_replica_find(r, SLICE("127.0.0.1:8000@0"));
+    assert_true(old < 0 || !node_router_replica_present(r, (unsigned)old));
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +443,7 @@ int main(void)
         cmocka_unit_test(ranks_come_and_go_with_their_address),
         cmocka_unit_test(a_suspect_is_alone_in_the_whole_process),
         cmocka_unit_test(what_others_have_at_the_ranks_is_at_the_address),
+        cmocka_unit_test(ranks_are_named_anew_with_their_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
