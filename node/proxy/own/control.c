@@ -334,7 +334,7 @@ static int write_body(struct control_ask *ask, const struct body *body)
 }
 
 /* The path with what of the query is not for the router. ERR_SYNTAX, ERR_LIMIT: a value cannot be
- * decoded; ERR_NOMEM. */
+ * decoded, is empty or stands twice; ERR_NOMEM. */
 static int write_target(struct buf *target, const struct http_head *head, char *decoded,
                         size_t size, struct control_whom *whom)
 {
@@ -348,6 +348,8 @@ static int write_target(struct buf *target, const struct http_head *head, char *
                             : slice_equal(name, SLICE("model")) ? &whom->model
                                                                 : NULL;
         if (own != NULL) {
+            if (own->len > 0 || value.len == 0) /* nothing is not everybody */
+                return ERR_SYNTAX;
             err = http_percent_decode(value, decoded, size, own);
             decoded += own->len;
             size -= own->len;
@@ -379,7 +381,10 @@ void control_answer(struct exchange *x, const struct http_head *head)
     int err = write_target(&ask->target, head, decoded, sizeof decoded, &whom);
     if (err == ERR_SYNTAX || err == ERR_LIMIT) {
         ask_free(ask);
-        exchange_answer_error(x, 400, SLICE("replica"), "The query cannot be read.");
+        exchange_answer_error(
+            x, 400, SLICE("replica"),
+            "Name one replica (?replica=HOST:PORT) or one model (?model=NAME), or "
+            "neither, for all.");
         return;
     }
     if (err == ERR_OK)

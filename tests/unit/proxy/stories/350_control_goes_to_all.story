@@ -3,7 +3,7 @@
 set engine-control-paths all
 replicas 3
 A connects
-A sends "POST /sleep?level=1&model=&tags=x HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer k\r\nX-Other: y\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+A sends "POST /sleep?level=1&tags=x HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer k\r\nX-Other: y\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     connect 1a
     connect 2a
     connect 3a
@@ -25,6 +25,13 @@ A gets /is_sleeping?replica=10.0.0.9:8000
     to A: HTTP/1.1 404 Not Found; Content-Length: 112 "{\"error\":{\"message\":\"There is no replica `10.0.0.9:8000`.\",\"type\":\"NotFoundError\",\"param\":\"replica\",\"code\":404}}"
 A gets /is_sleeping?model=none
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"No replica lists the model `none`.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
+# A name that is empty, as a script's unset variable makes it, is nobody's.
+A gets /is_sleeping?replica=
+    to A: HTTP/1.1 400 Bad Request; Content-Length: 164 "{\"error\":{\"message\":\"Name one replica (?replica=HOST:PORT) or one model (?model=NAME), or neither, for all.\",\"type\":\"BadRequestError\",\"param\":\"replica\",\"code\":400}}"
+A gets /is_sleeping?model
+    to A: HTTP/1.1 400 Bad Request; Content-Length: 164 "{\"error\":{\"message\":\"Name one replica (?replica=HOST:PORT) or one model (?model=NAME), or neither, for all.\",\"type\":\"BadRequestError\",\"param\":\"replica\",\"code\":400}}"
+A gets /is_sleeping?replica=10.0.0.1:8000&replica=10.0.0.2:8000
+    to A: HTTP/1.1 400 Bad Request; Content-Length: 164 "{\"error\":{\"message\":\"Name one replica (?replica=HOST:PORT) or one model (?model=NAME), or neither, for all.\",\"type\":\"BadRequestError\",\"param\":\"replica\",\"code\":400}}"
 A sends "HEAD /is_sleeping HTTP/1.1\r\nHost: g\r\n\r\n"
     to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 128; allow: GET, POST, PUT, DELETE, PATCH
 # A client that leaves hears nothing, and those that were asked are let go.
