@@ -81,6 +81,7 @@ struct admin {
 /* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
  * malformed or too long. */
 bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size);
+bool admin_query_has(const struct http_head *head, struct slice name);
 /* 200 with the buffer's text, or 500 for an error. Frees it. */
 void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
 /* The prompt and session of an /explain. False: it is no request, and that was answered. */

@@ -18,7 +18,7 @@ void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf
 
 /* --- the query ------------------------------------------------------------------------------ */
 
-/* Value of `name` in a query string; empty if it is not there. */
+/* Value of `name` in a query string; empty, at NULL, if it is not there. */
 static struct slice query_value(struct slice query, struct slice name)
 {
     while (query.len > 0) {
@@ -27,7 +27,7 @@ static struct slice query_value(struct slice query, struct slice name)
         if (slice_equal(key, name))
             return pair;
     }
-    return slice_of("", 0);
+    return slice_of(NULL, 0);
 }
 
 bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size)
@@ -37,6 +37,11 @@ bool admin_query(const struct http_head *head, struct slice name, char *out, siz
     struct slice value = query_value(head->query, name);
     return http_percent_decode(value, out, size - 1, &decoded) == 0 &&
            slice_to_cstr(decoded, out, size) && strlen(out) == decoded.len;
+}
+
+bool admin_query_has(const struct http_head *head, struct slice name)
+{
+    return query_value(head->query, name).at != NULL;
 }
 
 /* What is wrong with a replica's HOST:PORT, or NULL. */
@@ -121,7 +126,8 @@ bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_h
     }
     struct node_rank_name rank = {0};
     bool is_listed = node_router_replica_listed(a->config.router, name) &&
-                     name.len < sizeof out->name && !node_rank_name_parse(name, &rank);
+                     name.len < sizeof out->name &&
+                     (rank_too || !node_rank_name_parse(name, &rank));
     if (is_listed && engine[0] == '\0') {
         *out = (struct node_replica_option){.address = {.host = "0.0.0.0"}};
         DISCARD(node_address_parse_replica(name, &out->address)); /* it may be no address */

@@ -89,7 +89,10 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
     if (!admin_read_replica(a, x, head, &wanted, true))
         return;
     int replica = node_router_replica_find(a->config.router, slice_of_cstr(wanted.name));
-    if (replica < 0 || !node_router_replica_present(a->config.router, (unsigned)replica)) {
+    bool used = replica >= 0 && node_router_replica_present(a->config.router, (unsigned)replica);
+    bool elsewhere =
+        replica >= 0 && node_router_only_at(a->config.router, (unsigned)replica).len > 0;
+    if (!used && !elsewhere) {
         admin_answer_no_replica(x, wanted.name);
         return;
     }
@@ -176,11 +179,11 @@ void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_he
     struct node_replica_option wanted = {.name = ""};
     char model[NODE_MODEL_ID_MAX + 1];
     struct control_whom whom = {0};
-    bool one = admin_query(head, SLICE("replica"), wanted.name, sizeof wanted.name) &&
-               wanted.name[0] != '\0';
+    bool one = admin_query_has(head, SLICE("replica")); /* nothing is not everybody */
     if (one && !admin_read_replica(a, x, head, &wanted, false))
         return;
-    if (!admin_query(head, SLICE("model"), model, sizeof model)) {
+    bool read = admin_query(head, SLICE("model"), model, sizeof model);
+    if (!read || (model[0] == '\0' && admin_query_has(head, SLICE("model")))) {
         exchange_answer_error(x, 400, SLICE("model"), "The model's name cannot be read.");
         return;
     }

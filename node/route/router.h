@@ -233,6 +233,8 @@ unsigned node_router_replica_era(const struct node_router *r, unsigned replica);
 uint32_t node_router_replica_life(const struct node_router *r, unsigned replica);
 /* Whether it is in use at all. One that is not is never chosen and stands in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
+/* The router that alone uses it, if that is another one; else empty. */
+struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
 /* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.

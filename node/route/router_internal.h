@@ -212,8 +212,6 @@ void node_router_others_take(struct node_router *r, unsigned replica, uint64_t n
 void node_router_state_take(struct node_router *r);
 /* Whether the replica's address means the same here as at those that name it. */
 bool node_router_may_use(const struct node_router *r, unsigned slot);
-/* The router that alone uses it, if that is another one; else empty. */
-struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* What the registry says of a replica; NULL: its name is forgotten. */
 const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica);
 /* Its cache is another one, which is empty. What was learned of its speed stays: it is the same

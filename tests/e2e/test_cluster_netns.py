@@ -162,8 +162,8 @@ def filtered(folder):
             own, foreign = rows["127.0.0.1:9@" + r.name], rows["127.0.0.1:9@" + other.name]
             if own[0] == "elsewhere" or own[1:] != ("", 3) or foreign[:2] != ("elsewhere", other.name):
                 raise SystemExit("%s holds %s" % (r.name, rows))
-        # What is listed can be removed, and by the plain name at its own router.
-        for command, name in (("remove", "127.0.0.1:9@r0"), ("drain", "127.0.0.1:9"), ("remove", "127.0.0.1:9")):
+        # What is listed can be drained and removed, and by the plain name at its own router.
+        for command, name in (("drain", "127.0.0.1:9@r0"), ("remove", "127.0.0.1:9@r0"), ("drain", "127.0.0.1:9"), ("remove", "127.0.0.1:9")):
             run(*joiner.inside, binary("gvctl"), command, name)
         until("both are gone", lambda: all(r.replicas() == {} for r in routers))
         print("filtered: ready all the same")
