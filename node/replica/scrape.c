@@ -114,6 +114,15 @@ static void label_keep(void *context, struct slice name, struct slice value)
             *wanted[i].value = value;
 }
 
+/* Doubles count whole numbers up to here. What is larger, or no number, is no figure: so whatever is
+ * reckoned of figures is a number, and fits into 64 bits where it is a size. */
+static const double figure_max = 0x1p53;
+
+static bool is_figure(double value)
+{
+    return value >= 0 && value <= figure_max;
+}
+
 static uint64_t label_u64(struct slice label)
 {
     uint64_t value = 0;
@@ -132,7 +141,8 @@ static uint64_t engine_of(struct slice label)
 static double label_size(struct slice label)
 {
     uint64_t value = 0;
-    return slice_to_u64(label, &value) == 0 && value > 0 ? (double)value : -1;
+    bool is_size = slice_to_u64(label, &value) == 0 && value > 0 && is_figure((double)value);
+    return is_size ? (double)value : -1;
 }
 
 static void tally_add(struct tally *t, uint64_t engine, uint64_t rank, double value)
@@ -207,7 +217,7 @@ static void work_keep(struct scraper *s, struct slice name, const struct labels 
                       double value)
 {
     int row = node_work_row(name, labels->mode);
-    if (row < 0 || !isfinite(value) || value < 0 || labels->priority.len > 0)
+    if (row < 0 || !is_figure(value) || labels->priority.len > 0)
         return;
     bool sglang = node_work_is_sglang(row);
     tally_add(&s->work[row], engine_of(sglang ? labels->dp_rank : labels->engine),
@@ -223,7 +233,7 @@ static void sample_keep(struct scraper *s, enum node_scrape_name name, const str
     uint64_t rank = sglang ? sglang_rank(labels) : 0;
 
     s->known = true;
-    if (!isfinite(value) || value < 0 || labels->priority.len > 0)
+    if (!is_figure(value) || labels->priority.len > 0)
         return;
     if (name == VLLM_SLEEP) {
         if (slice_equal(labels->sleep_state, SLICE("awake")))
@@ -345,6 +355,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
     uint64_t engines[NODE_RANKS_MAX];
     double page = tally_max(&t[SGLANG_PAGE]);
     double sglang_cache = first_told(tally_sum(&t[SGLANG_CACHE]), tally_sum(&t[SGLANG_CONFIG]));
+    double cache = first_told(tally_sum(&t[VLLM_CONFIG]), sglang_cache);
     double queries = first_told(tally_sum(&t[VLLM_QUERIES]), tally_sum(&t[VLLM_QUERIES_OLD]));
     double hits = first_told(tally_sum(&t[VLLM_HITS]), tally_sum(&t[VLLM_HITS_OLD]));
     /* SGLang's counter has those of its tiers already. */
@@ -355,7 +366,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .running = first_told(tally_sum(&t[VLLM_RUNNING]), tally_sum(&t[SGLANG_RUNNING])),
         .waiting = first_told(tally_sum(&t[VLLM_WAITING]), tally_sum(&t[SGLANG_WAITING])),
         .cache_usage = first_told(usage, tally_mean(&t[SGLANG_USAGE])),
-        .cache_tokens = first_told(tally_sum(&t[VLLM_CONFIG]), sglang_cache),
+        .cache_tokens = is_figure(cache) ? cache : -1, /* a product */
         .block_tokens = first_told(s->block_tokens, page),
         .prefix_queries = first_told(queries, tally_sum(&t[SGLANG_PROMPT])),
         .prefix_hits = first_told(hits, tally_sum(&t[SGLANG_CACHED])),

@@ -16,6 +16,8 @@ static const double context_typical = 100000; /* tokens */
  * noise of contexts that are all alike, and the replica with the least would get everything. */
 static const double step_growth_believed = 1.5e-6, step_growth_min = 0.4e-6;
 static const double step_growth_max = 12e-6;
+/* A step takes so long at any engine: what is measured or said beyond that is something else. */
+static const double step_min_s = 1e-4, step_max_s = 2;
 static const double step_trust = 4; /* how far from the line one sample is believed */
 /* The clock has milliseconds, and a short prompt is mostly overhead: small prefills are timed
  * together. */
@@ -97,14 +99,16 @@ bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds
 
 /* The first samples tell how long a step takes, whatever was believed before; then the line through
  * all of them tells how much of that is the context's. */
-void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
+bool node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms)
 {
     double grown = 1 + k->step_growth * context_tokens;
+    if (step_s < step_min_s || step_s > step_max_s)
+        return false;
     if (k->pace.samples < pace_first) {
         node_speed_add(&k->pace, grown / step_s, now_ms);
         pace_line_begin(k);
-        return;
+        return true;
     }
     if (k->pace_line.w == 0)
         pace_line_begin(k);
@@ -120,6 +124,7 @@ void node_replica_pace_add(struct node_replica *k, double context_tokens, double
     /* So steep, through the middle of the samples. */
     base_s = k->pace_line.y / (k->pace_line.w + k->step_growth * k->pace_line.x);
     node_speed_set(&k->pace, 1 / base_s, now_ms);
+    return true;
 }
 
 /* Whether such evidence came lately. */
@@ -175,6 +180,6 @@ void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape
     double context = now->cache_usage > 0 && now->cache_tokens > 0
                          ? now->cache_usage * now->cache_tokens
                          : (double)(k->load.decoding_tokens + k->load.remote.decoding_tokens);
-    node_replica_pace_add(k, context, steps_s / steps * (1 - prefill_share), now_ms);
-    k->told_ms = now_ms;
+    if (node_replica_pace_add(k, context, steps_s / steps * (1 - prefill_share), now_ms))
+        k->told_ms = now_ms;
 }

@@ -30,8 +30,8 @@ void node_replica_pace_hear(struct node_replica *k, double step_base_s, double s
 /* A prefill of so many tokens took so long, >= 0: the clock has milliseconds. Small ones are added
  * up. Whether that was news. */
 bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms);
-/* A stream had this pace while so many tokens of context were decoding. */
-void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
+/* A step took so long while so many tokens of context were decoding. False: no step does. */
+bool node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms);
 
 /* An answer that came in one piece took so long since it was sent. `prefill_tokens`: of the prompt

@@ -11,7 +11,6 @@
 
 /* Samples that are too small say more about overheads than about what is to be learned. */
 static const int64_t pace_tokens_min = 16, ratio_tokens_min = 64;
-static const double step_min_s = 1e-4, step_max_s = 2;
 
 /* What rests on an estimate of what was cached is no ground for a sample where there is little. */
 static const double guessed_tokens_min = 512;
@@ -181,9 +180,8 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
     double step_s =
         (duration_s - prefilled / replica->tokens_per_s) / (double)(usage->completion_tokens - 1);
     double context = (replica->load.decoding_area - e->area_at_first_byte) / duration_s;
-    if (step_s < step_min_s || step_s > step_max_s)
+    if (!node_replica_pace_add(replica, context, step_s, now_ms))
         return;
-    node_replica_pace_add(replica, context, step_s, now_ms);
     replica->streamed_ms = now_ms;
     r->fleet_stale = true;
 }

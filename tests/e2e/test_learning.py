@@ -5,12 +5,42 @@ import json
 import threading
 import unittest
 
-from lib import HOST, Case, wait_for
+from lib import HOST, Case, answer, wait_for
 from test_daemon import run
 from test_engines import CHAT, message, words
 
 
+ABSURD = """vllm:num_requests_running{{engine="0"}} {0}
+vllm:num_requests_waiting{{engine="0"}} {0}
+vllm:kv_cache_usage_perc{{engine="0"}} {0}
+vllm:cache_config_info{{block_size="16",engine="0",num_gpu_blocks="{1}"}} 1.0
+vllm:request_prefill_time_seconds_sum {2}
+vllm:request_prefill_kv_computed_tokens_sum {2}
+vllm:inter_token_latency_seconds_sum {3}
+vllm:inter_token_latency_seconds_count {4}
+"""
+
+
 class Learning(Case):
+    def test_absurd_metrics_are_no_figures(self):
+        """Whatever an engine says of itself, costs stay numbers: one that is none ends the router."""
+        cases = (("1e308", "9" * 19, "0", "%de-300", "%d000"), ("9e15", "9" * 15, "%de306", "%de300", "%de306"),
+                 ("5e-324", "9" * 19, "%de-300", "%d", "%d"))
+        for case in cases:
+            engine, reads = self.engine(models=("m",)), []
+
+            def metrics(asked, case=case, reads=reads):
+                reads.append(asked)
+                asked.send(answer(200, ABSURD.format(*[c.replace("%d", str(len(reads))) for c in case]).encode()))
+            engine.probes["/metrics"] = metrics
+            router = self.router([engine], "--scrape-interval", "100ms")
+            wait_for(lambda reads=reads: len(reads) > 4, "some reads")
+            c = self.client(router)
+            for n in range(12):
+                got = c.post(CHAT, {"model": "m", "messages": [message("user", words(str(n), 300))]})
+                self.assertEqual(got.status, 200, (case, got))
+            router.stop()
+
     def test_explain_says_what_a_slow_replica_is_due(self):
         """One client keeps the fast replica busy: whoever comes beside it would have to wait there, and the slow
         one, which is free, has had less than its speed deserves."""

@@ -137,6 +137,17 @@ static void streams_go_on_where_whole_answers_ended(void **state)
     assert_near(k.pace.value, pace, 0.01);
 }
 
+/* A sum of seconds that is nearly nothing, or that of a counter gone wild. */
+static void steps_that_none_takes_say_nothing(void **state)
+{
+    (void)state;
+    struct node_replica k = replica_new();
+    assert_false(node_replica_pace_add(&k, 1000, 1e-300, 1000));
+    assert_false(node_replica_pace_add(&k, 1000, 1e6, 1000));
+    assert_int_equal(k.pace.samples, 0);
+    assert_true(node_replica_pace_add(&k, 1000, 0.02, 1000));
+}
+
 /* Contexts that are all alike say nothing of how steep the line is: noise made it level here and
  * steep there, and the replica that seemed level got everything. */
 static void noise_is_no_slope(void **state)
@@ -174,6 +185,7 @@ int main(void)
         cmocka_unit_test(streams_are_believed_before_histograms),
         cmocka_unit_test(whole_answers_that_are_alike_scale_both),
         cmocka_unit_test(streams_go_on_where_whole_answers_ended),
+        cmocka_unit_test(steps_that_none_takes_say_nothing),
         cmocka_unit_test(noise_is_no_slope),
         cmocka_unit_test(what_was_heard_is_bounded_too),
     };
