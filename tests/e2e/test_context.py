@@ -140,6 +140,7 @@ class Refused(Clustered):
             with self.subTest(path=path, said=said):
                 short, long = self.engines(said)
                 r = self.router([short, long], "--policy", "round_robin")
+                wait_for(lambda: all(k["context_tokens"] for k in r.admin("GET", "/replicas").json), "the contexts")
                 self.asked([r], path, body)
                 self.assertGreater(len(short.requests), 0)
                 self.assertEqual(len(long.requests), 6)
