@@ -182,9 +182,9 @@ void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_he
     bool one = admin_query_has(head, SLICE("replica")); /* nothing is not everybody */
     if (one && !admin_read_replica(a, x, head, &wanted, false))
         return;
-    bool read = admin_query(head, SLICE("model"), model, sizeof model);
-    if (!read || (model[0] == '\0' && admin_query_has(head, SLICE("model")))) {
-        exchange_answer_error(x, 400, SLICE("model"), "The model's name cannot be read.");
+    bool named = admin_query(head, SLICE("model"), model, sizeof model) && model[0] != '\0';
+    if (!named && admin_query_has(head, SLICE("model"))) {
+        exchange_answer_error(x, 400, SLICE("model"), "No model is given: want ?model=NAME.");
         return;
     }
     struct admin_who who;

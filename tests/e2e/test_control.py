@@ -104,6 +104,12 @@ class All(Clustered):
         status, out, err = gvctl("reset-cache", "--model", "other", admin=routers[0].admin_port)
         self.assertEqual((status, out, err),
                          (1, "", "gvctl: No replica lists the model `other`. (404)\n"))
+        # A name that is empty is nobody's: a script's variable was not set.
+        before = [len(e.requests) for e in engines]
+        for words, why in (([""], "No replica is given: want ?replica=HOST:PORT."),
+                           (["--model", ""], "No model is given: want ?model=NAME.")):
+            self.assertEqual(gvctl("reset-cache", *words, admin=routers[0].admin_port), (1, "", "gvctl: %s (400)\n" % why))
+        self.assertEqual([len(e.requests) for e in engines], before)
 
 
 class One(Case):

@@ -264,6 +264,20 @@ class Ranks(RanksCase):
 
 
 class RanksOfACluster(RanksCase, Clustered):
+    def test_drain_a_rank_of_ones_own_loopback(self):
+        """Its name has that of the router, where its settings tell of other machines."""
+        one = self.engine(ranks=2)
+        r = self.node("A", [one.url], "--gossip-advertise", "192.0.2.1:7490", "--policy", "round_robin")
+        rank = one.name + "@A@%d"
+        wait_for(lambda: {rank % 0, rank % 1} <= set(self.rows(r)), "the ranks")
+        gvctl = [binary("gvctl"), "--admin", "http://127.0.0.1:%d" % r.admin_port]
+        subprocess.run(gvctl + ["drain", rank % 1], check=True, capture_output=True)
+        self.assertEqual(self.rows(r)[rank % 1]["health"], "draining")
+        self.talk([r], turns=1)
+        self.assertEqual(self.by_rank(one)[1], 0)
+        subprocess.run(gvctl + ["undrain", rank % 1], check=True, capture_output=True)
+        self.assertEqual(self.rows(r)[rank % 1]["health"], "up")
+
     def test_explain_weighs_ranks(self):
         """As for a request that can be pinned, at the router that is asked and at the others."""
         one = self.engine()

@@ -40,8 +40,8 @@ void prober_ask_models(struct proxy *proxy, unsigned replica);
 /* So may its context length: as prober_ask_models(), and whatever else tells it. */
 void prober_ask_context(struct proxy *proxy, unsigned replica);
 /* Asks all replicas that are up and do not refuse for their lists, in the same way, and those
- * whose port refused of late whether they are back: they list their models then. False: none is
- * up. Else proxy->exchanges.lists_due is set when all lists have come. */
+ * whose port refused of late whether they are back: they list their models then. False: no list
+ * is to come. Else proxy->exchanges.lists_due is set when all lists have come. */
 bool prober_look(struct proxy *proxy);
 /* It closed a connection sooner than a server does that is only tired of waiting: its process may
  * be another. It is asked for its health and its models, but not more than once a second. */
