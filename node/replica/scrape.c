@@ -114,8 +114,8 @@ static void label_keep(void *context, struct slice name, struct slice value)
             *wanted[i].value = value;
 }
 
-/* Doubles count whole numbers up to here. What is larger, or no number, is no figure: so whatever is
- * reckoned of figures is a number, and fits into 64 bits where it is a size. */
+/* Doubles count whole numbers up to here. What is larger, or no number, is no figure: so whatever
+ * is reckoned of figures is a number, and fits into 64 bits where it is a size. */
 static const double figure_max = 0x1p53;
 
 static bool is_figure(double value)
