@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,6 +101,23 @@ static void drain(struct io_log_sink *s, int limit_ms)
     }
 }
 
+/* What a pipe or a socket takes without waiting; false: the rest would wait, or might. No kernel
+ * says of a file that it would, and one before 6.4 says of none that it would not. */
+static bool drain_at_once(struct io_log_sink *s)
+{
+    char room[PIPE_BUF];
+    struct slice lines = next_lines(s, room);
+    while (lines.len > 0 && !s->is_file) {
+        struct iovec whole = {.iov_base = room, .iov_len = lines.len};
+        ssize_t n = pwritev2(s->fd, &whole, 1, -1, RWF_NOWAIT);
+        if (n < 0)
+            return false;
+        atomic_fetch_add(&s->tail, (size_t)n);
+        lines = next_lines(s, room);
+    }
+    return lines.len == 0;
+}
+
 static bool all_written(const struct io_log_sink *s)
 {
     return atomic_load(&s->tail) == atomic_load(&s->head);
@@ -130,6 +149,20 @@ static void on_thread(void *context)
     (void)sem_post(&s->ended);
 }
 
+static bool start_thread(struct io_log_sink *s)
+{
+    uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
+    sigset_t all, before;
+    if (sem_init(&s->wake, 0, 0) != 0 || sem_init(&s->ended, 0, 0) != 0)
+        return false;
+    /* Signals are for the loop. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    s->threaded = s->started = uv_thread_create_ex(&s->thread, &options, on_thread, s) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return s->threaded;
+}
+
 /* --- appending: by the loop ------------------------------------------------------------------ */
 
 static void wake(struct io_log_sink *s)
@@ -138,12 +171,15 @@ static void wake(struct io_log_sink *s)
         (void)sem_post(&s->wake);
 }
 
-/* What is appended is written: by the thread soon, or now. */
+/* What is appended is written: now, or by the thread soon. It begins when it is first needed:
+ * beside a thread each call of the loop that may wait costs more (docs/adr/0056). */
 static void pass_on(struct io_log_sink *s)
 {
-    if (s->threaded)
+    if (!s->threaded && (s->started || s->ring == NULL || (s->may_thread && drain_at_once(s))))
+        return;
+    if (s->threaded || (s->may_thread && start_thread(s)))
         wake(s);
-    else if (!s->started && s->ring != NULL)
+    else
         drain(s, 0);
 }
 
@@ -229,7 +265,7 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
-/* For a process that dies; NULL: no thread writes. */
+/* For a process that dies; NULL: all is written at once. */
 static _Atomic(struct io_log_sink *) dying;
 
 /* The thread goes on while this one waits. The signal then does what it does without a handler. */
@@ -237,7 +273,9 @@ static void on_fatal(int number)
 {
     (void)number;
     struct io_log_sink *s = atomic_load(&dying);
-    for (int i = 0; s != NULL && !all_written(s) && i < LAST_WAIT_MS / REST_MS; i++) {
+    if (s != NULL && !s->threaded)
+        drain(s, LAST_WAIT_MS);
+    for (int i = 0; s != NULL && s->threaded && !all_written(s) && i < LAST_WAIT_MS; i += REST_MS) {
         wake(s);
         wait_ms(REST_MS);
     }
@@ -258,19 +296,12 @@ static void watch_faults(void)
 void io_log_sink_start(struct log *log)
 {
     struct io_log_sink *s = log->context;
-    uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
-    sigset_t all, before;
-    CHECK(!s->started);
-    if (BUG(LOG_BY_LOOP) || s->ring == NULL || sem_init(&s->wake, 0, 0) != 0 ||
-        sem_init(&s->ended, 0, 0) != 0)
+    struct stat about;
+    CHECK(!s->may_thread && !s->started);
+    if (BUG(LOG_BY_LOOP))
         return;
-    /* Signals are for the loop. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    s->threaded = s->started = uv_thread_create_ex(&s->thread, &options, on_thread, s) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!s->threaded)
-        return;
+    s->is_file = fstat(s->fd, &about) != 0 || S_ISREG(about.st_mode);
+    s->may_thread = true;
     atomic_store(&dying, s);
     watch_faults();
 }
@@ -287,7 +318,6 @@ static bool end_thread(struct io_log_sink *s)
         err = sem_trywait(&s->ended);
     }
     s->threaded = false;
-    atomic_store(&dying, NULL);
     if (err != 0)
         return false;
     s->started = false;
@@ -302,6 +332,8 @@ void io_log_sink_close(struct log *log)
     struct io_log_sink *s = log->context;
     char room[PIPE_BUF];
     struct slice lines;
+    atomic_store(&dying, NULL);
+    s->may_thread = false;
     if ((s->threaded && !end_thread(s)) || s->ring == NULL)
         return;
     drain(s, LAST_WAIT_MS);

@@ -1,15 +1,17 @@
 /* Where log lines go: standard error, text with colour on a terminal, JSON otherwise.
  *
- * Lines wait in a ring of IO_LOG_HELD_MAX bytes and are written by a thread of their own, so that a
- * disk that hangs, or a reader that does not read, holds up nothing but the log. What does not fit
- * into the ring is dropped and counted; the log says how many when there is room again. Records, of
- * which there may be one for every request, leave an eighth of the ring to events.
+ * Lines go through a ring of IO_LOG_HELD_MAX bytes. The loop writes what a pipe or a socket takes
+ * without waiting. At the first line that would wait, or might (a file, a terminal, a kernel before
+ * 6.4), a thread begins that writes all from then on: a disk that hangs, or a reader that does not
+ * read, holds up nothing but the log. What does not fit into the ring is dropped and counted; the
+ * log says how many when there is room again. Records, of which there may be one for every request,
+ * leave an eighth of the ring to events.
  *
- * Before io_log_sink_start() and after io_log_sink_close() the caller writes them itself, as far as
- * they are taken at once: what goes wrong at the start stands behind what came before it.
+ * Before io_log_sink_start() and after io_log_sink_close() no thread begins, and a file is written
+ * as it comes: what goes wrong at the start stands behind what came before it.
  *
  *   the loop     appends at `head`; nobody else logs
- *   the thread   has a table of open files of its own, so that the loop shares its with nobody;
+ *   the thread   once it is there; has a table of open files of its own, so that the loop shares its with nobody;
  *                writes whole lines from `tail` on, PIPE_BUF bytes at most, so that those of two
  *                processes at one pipe do not mix; then it rests for a millisecond, and sleeps
  *                until it is woken: at once by an event, once a turn of the loop by records
@@ -40,6 +42,7 @@ struct io_log_sink {
     uint64_t overflown;       /* the lines of `dropped` that the ring had no room for, */
     uint64_t overflown_told;  /* those that the log has told, */
     bool stalled;             /* and it has told that there are some */
+    bool may_thread, is_file; /* between start and close; a write to it may wait at any time */
     bool threaded, started;   /* the thread is there; or once was */
     _Atomic bool asleep, ending;
     uv_thread_t thread;
@@ -49,7 +52,8 @@ struct io_log_sink {
 /* Must outlive every module that logs. Time is the system's wall clock. */
 void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log_format format);
 
-/* From now on the thread writes; without one (no memory) all stays as it is. Once a process. */
+/* From now on nothing waits for a write; without memory for a thread all stays as it is. Once a
+ * process. */
 void io_log_sink_start(struct log *log);
 
 /* One level more verbose, from debug back to error: for SIGUSR1. Logs the new level. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -190,6 +191,15 @@ ssize_t write(int fd, const void *bytes, size_t len)
     return (ssize_t)syscall(SYS_write, fd, bytes, len);
 }
 
+/* And a disk, or a kernel before 6.4, does not say beforehand that a write would wait. */
+ssize_t pwritev2(int fd, const struct iovec *from, int n, off_t at, int flags)
+{
+    if (fd != sink.fd || !atomic_load(&frozen))
+        return syscall(SYS_pwritev2, fd, from, n, at, at >> 63, flags);
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
 static unsigned lines_until(int fd, const char *end)
 {
     static char all[4 << 20];
@@ -236,6 +246,27 @@ static void test_a_disk_that_hangs(void **state)
     assert_int_equal(lines + io_log_dropped(&sink.log),
                      LINES + 3); /* log_stalled, _lines_dropped */
     io_log_sink_close(&sink.log);
+}
+
+/* Beside a thread each call of the loop that may wait costs more, so there is none while a pipe
+ * takes all. At the first line that it does not take one begins; nothing is lost or out of order. */
+static void test_a_pipe_needs_no_thread_until_it_is_full(void **state)
+{
+    (void)state;
+    enum { RECORDS = 2000 };
+    io_log_sink_start(&sink.log);
+    for (int i = 0; i < 10; i++)
+        log_record_write(&sink.log, LOG_INFO, "request", number, 1);
+    io_log_sink_flush(&sink.log);
+    assert_int_equal(atomic_load(&sink.tail), atomic_load(&sink.head));
+    assert_false(sink.threaded);
+    for (int i = 10; i < RECORDS; i++)
+        log_record_write(&sink.log, LOG_INFO, "request", number, 1);
+    io_log_sink_flush(&sink.log);
+    assert_true(sink.threaded);
+    log_event(&sink.log, LOG_INFO, "behind", LOG_INT("n", 1));
+    assert_int_equal(lines_until(pipe_fds[0], "behind"), RECORDS + 1);
+    assert_int_equal(io_log_dropped(&sink.log), 0);
 }
 
 /* All that was logged is there at the end, in order, and what comes after it too. */
@@ -322,6 +353,7 @@ int main(void)
         TEST(test_records_that_nobody_reads),
         TEST(test_a_full_disk_cuts_one_line),
         TEST(test_a_disk_that_hangs),
+        TEST(test_a_pipe_needs_no_thread_until_it_is_full),
         TEST(test_nothing_is_lost_at_the_end),
         TEST(test_a_process_that_aborts),
         TEST(test_levels_go_round),
