@@ -18,9 +18,8 @@
     X(TRIED_RATE, "an idle one is tried as if its prefill were like the fleet's")                  \
     X(TRIED_PACE, "an idle one is tried as if its steps were like the best")                       \
     X(WHOLE_LATE, "whole answers that are due show a slow replica")                                \
-    X(ROOM, "waits teach how much runs at once")                                                   \
+    X(ROOM, "what whole answers waited teaches how much runs at once")                             \
     X(ROOM_FLEET, "what one replica's waits teach is believed of its fleet")                       \
-    X(ROOM_WHOLE, "whole answers teach it too")                                                    \
     X(RAN_ANYWHERE, "more than ever ran anywhere costs")                                           \
     X(BEYOND, "the same, and twice what runs on average while load rises")                         \
     X(PACE_FORGET, "short steps say nothing for a replica without room")                           \

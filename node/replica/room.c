@@ -14,13 +14,9 @@ static const unsigned samples_min = 3;
 /* Samples that are further apart are of whatever else made prompts wait. */
 static const double spread_max = 0.5;
 
-/* Of the time until the next one of what runs there ends, on average: ends may come evenly. */
-static const double wait_least = 0.5;
-
-bool node_room_waited(double took_s, double work_s, double step_s, double stays_s, double ran)
+bool node_room_waited(double took_s, double takes_s, double step_s)
 {
-    double next_end_s = stays_s / number_max(ran, 1);
-    return took_s > work_times * work_s + steps * step_s + wait_least * next_end_s;
+    return took_s > work_times * takes_s + steps * step_s;
 }
 
 bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount)

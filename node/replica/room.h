@@ -1,22 +1,15 @@
 /* Room at an engine that reports nothing of it: how many requests, and how much context, run there
- * at once, by what had to wait.
- *
- * What has begun to answer and has not ended is in the engine's memory, all of it. A prompt that
- * was next, and began far later than its computing takes, had to wait until some of that had ended:
- * so what was there when it began is what fits. One that began at once beside more disproves it. Of
- * an answer that is not streamed only the length is seen: if it took many times what the engine
- * takes for it, that part of what was under way ran at once (Little's law).
+ * at once, by answers that are not streamed. Of these only the length is seen: if one took many
+ * times what the engine takes for it, that part of what was under way ran at once (Little's law).
+ * Of streams a late first token would say the same, but it is late for other reasons, too
+ * (docs/adr/0065).
  *
  * Engines limit either. The one that is the limit is the same each time, so it is the one whose
  * samples are less apart; the value is their median. Samples fade (node/replica/learn.h), so a
  * stall is no limit for long. The most that run is a setting of all engines of a model: a replica
  * at which something waited is believed to be like the others (fleet.h). Contexts are counted as
- * they are booked: prefixes that several share do no harm. What the prompt that waited had in the
- * cache already is left out.
- *
- * First tokens are late for other reasons, too (tokenizers, a busy host): a wait for room lasts
- * about as long as until something ends, and what ran at once at any time disproves a limit below
- * it, and so does the engine's own gauge.
+ * they are booked: prefixes that several share do no harm. What ran at once at any time disproves a
+ * limit below it, and so does the engine's own gauge.
  *
  * A limit shows only once prompts wait. Until then what was never seen to run at once may not: the
  * cost is reckoned as if the most that did were the limit. */
@@ -42,11 +35,8 @@ struct node_room {
     uint32_t ended;                       /* answers that came to their end */
 };
 
-/* What began after `took_s`, or took that long, had to wait: it takes `work_s` where it need not,
- * and a decode step `step_s`. `ran` requests were there when it began, each of which stays for
- * `stays_s`: room comes when one of them ends, so a wait that is much shorter was for something
- * else, such as a tokenizer. */
-bool node_room_waited(double took_s, double work_s, double step_s, double stays_s, double ran);
+/* What took `took_s` had to wait: it takes `takes_s` where it need not, and a decode step `step_s`. */
+bool node_room_waited(double took_s, double takes_s, double step_s);
 bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount);
 /* So much ran at once, and no more had room; or so much did although less was believed to fit. */
 void node_room_add(struct node_room *r, struct node_room_amount ran, uint64_t now_ms);

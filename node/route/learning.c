@@ -109,35 +109,13 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
     node_adapters_took(r->adapters, e->work.replica, e->work.adapter_loads, e->prefill_s - work_s);
 }
 
-/* Whether it had to wait for room. Without usage all of it counts as computed. */
+/* An answer from a crowd shows no speed, but it shows room. */
 static bool learn_room(struct node_replica *replica, const struct node_booking_entry *e,
                        const struct node_usage *usage, uint64_t now_ms)
 {
-    if (LEFT_OUT(ROOM) || e->prefill_s < 0 || e->work.adapter_loads || e->work.tier_tokens > 0)
-        return false;
-    bool told = usage->prompt_tokens > 0 && usage->cached_tokens >= 0;
-    double cached = told ? (double)usage->cached_tokens : 0;
-    double tokens = told ? (double)usage->prompt_tokens - cached : (double)e->work.prompt_tokens;
-    double work_s = (tokens + e->prefill_beside) / replica->tokens_per_s;
-    double step_s = replica->step_base_s + replica->step_context_s * e->ran_at_first_byte.tokens;
-    struct node_room_amount ran = e->ran_at_first_byte;
-    ran.tokens = number_max(ran.tokens - cached, 0);
-    double stays_s = (double)(now_ms - e->first_byte_ms) / 1000;
-    bool says = node_room_waited(e->prefill_s, work_s, step_s, stays_s, ran.requests) ||
-                node_room_exceeds(&replica->room, ran);
-    if (says)
-        node_room_add(&replica->room, ran, now_ms);
-    return says;
-}
-
-/* An answer from a crowd shows no speed, but it shows room. */
-static bool learn_room_whole(struct node_replica *replica, const struct node_booking_entry *e,
-                             const struct node_usage *usage, uint64_t now_ms)
-{
     const struct node_work *work = &e->work;
-    if (LEFT_OUT(ROOM) || LEFT_OUT(ROOM_WHOLE) || !work->answer_whole ||
-        work->beside <= whole_beside_max || usage->completion_tokens <= 0 ||
-        work->tier_tokens > 0 || work->adapter_loads)
+    if (LEFT_OUT(ROOM) || !work->answer_whole || work->beside <= whole_beside_max ||
+        usage->completion_tokens <= 0 || work->tier_tokens > 0 || work->adapter_loads)
         return false;
     struct node_room_amount left = node_load_booked(&replica->load);
     struct node_room_amount there = {(work->beside + left.requests) / 2 + 1,
@@ -149,7 +127,7 @@ static bool learn_room_whole(struct node_replica *replica, const struct node_boo
     double takes_s = work->ttft_s + (double)usage->completion_tokens * step_s;
     double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = number_min(takes_s / took_s, 1);
     struct node_room_amount ran = {there.requests * share, there.tokens * share};
-    bool waited = node_room_waited(took_s, takes_s, step_s, 0, 1); /* it waited and ran */
+    bool waited = node_room_waited(took_s, takes_s, step_s); /* it waited and ran */
     bool says = waited || node_room_exceeds(&replica->room, there);
     if (says)
         node_room_add(&replica->room, ran, now_ms);
@@ -325,9 +303,8 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     (void)learn_rate(r, replica, e, usage, now_ms);
     learn_restore(r, replica, e, usage);
     learn_load(r, replica, e, usage);
-    r->fleet_stale |= learn_room(replica, e, usage, now_ms);
     if (complete)
-        r->fleet_stale |= learn_room_whole(replica, e, usage, now_ms);
+        r->fleet_stale |= learn_room(replica, e, usage, now_ms);
     learn_pace(r, replica, e, usage, now_ms);
     if (complete)
         learn_whole(r, replica, e, usage, now_ms);

@@ -58,48 +58,10 @@ static void going_beyond_what_ever_ran_costs(void **state)
     alone_destroy(r);
 }
 
-/* Each of several prompts begins so long after it was sent, when a stream has ended. */
-static double room_after(unsigned waits_ms)
-{
-    enum { RUNNING = 4, WAITS = 6 };
-    struct node_router *r = make("cache_aware", 1);
-    struct node_decision running[RUNNING];
-    uint64_t now = START_MS;
-    begin(r, running, RUNNING, now);
-    now += 10000;
-    for (unsigned i = 0; i < WAITS; i++) {
-        struct node_decision next = choose(r, prompt(50 + i, 100), now);
-        now += waits_ms;
-        node_router_finish(r, running[i % RUNNING].booking, NODE_OUTCOME_OK, &no_usage, now);
-        node_router_first_byte(r, next.booking, now);
-        running[i % RUNNING] = next;
-    }
-    now += 1000;
-    for (unsigned i = 0; i < RUNNING; i++)
-        node_router_finish(r, running[i].booking, NODE_OUTCOME_OK, &no_usage, now);
-    begin(r, running, RUNNING, now + 1000);
-    double seconds = queue_s(r, now + 10000);
-    end(r, running, RUNNING, now + 10000);
-    alone_destroy(r);
-    return seconds;
-}
-
-/* Four run, and the next one begins when one of them has ended: there is room for four. Short waits
- * tell so, too. */
-static void what_began_late_shows_how_many_have_room(void **state)
-{
-    (void)state;
-    assert_near(room_after(15), 0, 1e-9); /* as long as it takes */
-    double short_s = room_after(500), long_s = room_after(3000);
-    assert_true(short_s > 0.01);
-    assert_true(long_s > 0.01);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(going_beyond_what_ever_ran_costs),
-        cmocka_unit_test(what_began_late_shows_how_many_have_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
