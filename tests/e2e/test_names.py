@@ -8,7 +8,7 @@ import subprocess
 import threading
 import unittest
 
-from lib import HOST, wait_for
+from lib import HOST, LIMIT, binary, wait_for
 from lib_cluster import Clustered, gvctl
 from lib_dns import RCODES, Dns
 from lib_http import answer
@@ -115,6 +115,14 @@ class Names(Clustered):
         events = gvctl("events", admin=r.admin_port)[1]
         self.assertIn("Replica %s:8000 is without an address: no DNS server answers for its name." % SILENT[0], events)
         self.assertIn("The name of replica broken.test:8000 cannot be looked up: the DNS server answers with", events)
+
+    def test_gvctl_waits_for_no_silent_dns(self):
+        """--timeout did not count for the look-up, which the system gave up after 10 s."""
+        self.servers = [self.dns]
+        p = subprocess.run(self.system() + [binary("gvctl"), "--admin", "http://%s:9090" % SILENT[0], "replicas", "--timeout", "1"],
+                           capture_output=True, timeout=LIMIT)
+        self.assertEqual((p.returncode, p.stdout), (1, b""))
+        self.assertIn(b"gvctl: the look-up of %s had no answer within 1 s\n" % SILENT[0].encode(), p.stderr)
 
     def test_what_the_system_knows(self):
         """/etc/hosts stands above DNS for a name, in all kinds of addresses; search domains; IPv6; what is no name."""
