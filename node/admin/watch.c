@@ -14,6 +14,9 @@ static bool is_passing(enum node_standing_why why)
 static enum admin_event_kind kind_of(enum node_standing_why why)
 {
     switch (why) {
+    case NODE_STANDING_NO_ADDRESS:
+    case NODE_STANDING_DNS_SILENT:
+    case NODE_STANDING_DNS_FAILS:
     case NODE_STANDING_REFUSES:
     case NODE_STANDING_TLS:
     case NODE_STANDING_FAILS_CHECKS:

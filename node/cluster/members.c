@@ -193,7 +193,7 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
         return "no seed has answered, and others ask with another key: compare the key files";
     if (g.seeds_unknown > 0 || g.seeds_self == 0)
         return "no seed has answered: check its address, UDP and TCP of its gossip port, and that "
-               "both have the same key file";
+               "both have the same key file and cluster-name";
     return now_us - n->born_us < SELF_SAID_US
                ? NULL
                : "every seed is this router itself: fine if it is the only one, else name others";

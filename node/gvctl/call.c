@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -73,20 +74,59 @@ bool call_address_good(const char *admin)
     return good;
 }
 
+/* A look-up that glibc's thread does. */
+struct names {
+    struct gaicb ask;
+    struct addrinfo hints;
+    char host[NODE_HOST_BYTES], port[8];
+};
+
+/* Until `end_s` at most; then ERR_TIMEOUT, and the look-up is left behind with its memory: it
+ * cannot be stopped. 0: `out` is for freeaddrinfo(). ERR_NOT_FOUND: `why` says why. */
+static int look_up(const struct node_address *address, double end_s, struct addrinfo **out,
+                   const char **why)
+{
+    struct names *n = calloc(1, sizeof *n);
+    if (n == NULL)
+        return ERR_NOMEM;
+    (void)snprintf(n->port, sizeof n->port, "%u", address->port);
+    (void)slice_to_cstr(slice_of_cstr(address->host), n->host, sizeof n->host);
+    n->hints.ai_socktype = SOCK_STREAM;
+    n->ask = (struct gaicb){.ar_name = n->host, .ar_service = n->port, .ar_request = &n->hints};
+    struct gaicb *list[] = {&n->ask};
+    int err = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
+    while (err == 0 && gai_error(&n->ask) == EAI_INPROGRESS) {
+        double left = end_s - call_seconds();
+        if (left <= 0)
+            return ERR_TIMEOUT;
+        struct timespec wait = {.tv_sec = (time_t)left,
+                                .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
+        (void)gai_suspend((const struct gaicb *const *)list, 1, &wait);
+    }
+    if (err == 0)
+        err = gai_error(&n->ask);
+    *out = n->ask.ar_result;
+    *why = gai_strerror(err);
+    free(n);
+    return err == 0 ? ERR_OK : ERR_NOT_FOUND;
+}
+
 /* A socket, CALL_FAILED or CALL_REFUSED. */
 static int open_connection(const char *admin, const struct node_address *to,
                            const struct call *call, double end_s)
 {
-    struct node_address address = *to;
-    char port[8];
-    (void)snprintf(port, sizeof port, "%u", address.port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    int err = getaddrinfo(address.host, port, &hints, &found);
-    if (err != 0) {
-        complain(call, "gvctl: %s: %s\n", address.host, gai_strerror(err));
+    const char *why = NULL;
+    int err = look_up(to, end_s, &found, &why);
+    if (err == ERR_TIMEOUT)
+        complain(call,
+                 "gvctl: the look-up of %s had no answer within %.0f s\n"
+                 "       --timeout SECONDS waits longer; --admin takes an IP address, too.\n",
+                 to->host, call->timeout_s);
+    else if (err != 0)
+        complain(call, "gvctl: %s: %s\n", to->host, why != NULL ? why : err_text(err));
+    if (err != 0)
         return CALL_FAILED;
-    }
     int fd = -1;
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, 0);

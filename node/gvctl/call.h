@@ -13,7 +13,7 @@ struct call {
     const char *token;         /* NULL: none */
     const char *session;       /* the key of the request that is explained; NULL: none */
     struct secure_trust trust; /* of an admin port at https:// */
-    double timeout_s;          /* for all of it, but for looking up the name */
+    double timeout_s;          /* for all of it */
     bool awaited;              /* CALL_REFUSED prints no message: the router may not listen yet */
     bool quiet;                /* no failure prints one */
 };

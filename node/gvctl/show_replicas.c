@@ -184,6 +184,10 @@ static const char *next_of(const json_t *r)
     static const struct {
         const char *why, *next;
     } rows[] = {
+        {"no_address",
+         "correct the name, give it an address in DNS or /etc/hosts, or gvctl remove it"},
+        {"dns_silent", "is the nameserver of /etc/resolv.conf up, and open to this router?"},
+        {"dns_fails", "replica_unresolved in the router's log has the DNS server's error"},
         {"refuses", "start the engine, or gvctl remove it"},
         {"checks", "the engine's log says why; start it anew, or gvctl remove it"},
         {"requests", "the engine's log says why; start it anew, or gvctl remove it"},

@@ -330,6 +330,23 @@ static void print_refusing(const struct show *how, const struct survey *s, const
     printf("%s)\n", refusals[file].more);
 }
 
+/* A router knows it when calls of its own fail. Mostly one of two has called: the one that joined.
+ */
+static void print_filtered(const struct survey *s)
+{
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        if (r->tcp_filtered[0] != '\0')
+            printf(
+                "%-12s TCP to %s at %s is filtered and UDP is not: open the gossip port for both\n",
+                "network", r->name, r->tcp_filtered);
+        else if (!r->self && r->filtered > 0)
+            printf("%-12s TCP from %s to %u other router%s is filtered and UDP is not: open the "
+                   "gossip port for both (gvctl --admin %s members)\n",
+                   "network", r->name, r->filtered, r->filtered == 1 ? "" : "s", r->admin);
+    }
+}
+
 static void print_waiting(const struct survey *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {
@@ -417,12 +434,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
         printf("%-12s grapevine %s, policy %s\n", "version", fields_text(o, "version"),
                fields_text(o, "policy"));
     }
-    for (unsigned k = 0; k < s->router_count; k++) {
-        if (s->routers[k].tcp_filtered[0] != '\0')
-            printf(
-                "%-12s TCP to %s at %s is filtered and UDP is not: open the gossip port for both\n",
-                "network", s->routers[k].name, s->routers[k].tcp_filtered);
-    }
+    print_filtered(s);
     if (s->alone_why[0] != '\0')
         printf("%-12s %s\n", "alone", s->alone_why);
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");

@@ -296,6 +296,7 @@ static void answer(struct dns_question *q, int status, const char *why)
     struct dns *dns = q->dns;
     q->status = status == ARES_SUCCESS                               ? DNS_FOUND
                 : status == ARES_ENOTFOUND || status == ARES_ENODATA ? DNS_NONE
+                : status == ARES_ETIMEOUT                            ? DNS_SILENT
                                                                      : DNS_FAILED;
     q->why = why;
     if (q->channel != NULL)
@@ -357,6 +358,8 @@ void dns_free(struct dns *dns)
     free(dns);
 }
 
+_Static_assert(DNS_TIMEOUT_MS == 2000 && DNS_TRIES == 2, "as text_of() says");
+
 /* For people. c-ares says ARES_ECONNREFUSED of a server that answers with an error, too. */
 static const char *text_of(int status, const char *record)
 {
@@ -366,7 +369,9 @@ static const char *text_of(int status, const char *record)
     case ARES_ENODATA:
         return record;
     case ARES_ECONNREFUSED:
-        return "the DNS server answers with an error (SERVFAIL, REFUSED) or not at all";
+        return "the DNS server answers with an error (SERVFAIL, REFUSED), or its port is closed";
+    case ARES_ETIMEOUT:
+        return "no DNS server answers: each was asked twice, for 2 s and 4 s";
     default:
         return ares_strerror(status);
     }

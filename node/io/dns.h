@@ -26,8 +26,13 @@ enum {
 enum dns_status {
     DNS_FOUND,
     DNS_NONE,   /* the name has no such record, or is no name */
-    DNS_FAILED, /* nobody answered that */
+    DNS_SILENT, /* no server answered */
+    DNS_FAILED, /* no answer for another reason */
 };
+static inline bool dns_is_unknown(enum dns_status status)
+{
+    return status >= DNS_SILENT;
+}
 
 struct dns_address {
     char text[DNS_TEXT_BYTES]; /* IPv6 without brackets */

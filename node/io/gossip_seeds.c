@@ -95,7 +95,7 @@ static void miss_answers(struct io_gossip *g, uint64_t now_ms)
     log_event(g->log, LOG_WARN, "join_unanswered", LOG_CSTR("seeds", names),
               LOG_CSTR("check", "that another router runs there and this is its gossip port, that "
                                 "UDP and TCP of it are open, and that both have the same key "
-                                "file"),
+                                "file and cluster-name"),
               LOG_CSTR("effect", "this router goes on alone and keeps trying"));
 }
 

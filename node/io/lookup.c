@@ -45,11 +45,20 @@ static bool keep(struct lookup_kind *k, const struct dns_address *found, unsigne
     return true;
 }
 
-/* Why there is none: that nobody answered says more than that there is none of the other kind. */
-static const char *error_of(const struct lookup *l)
+/* Whose failure says more: that nobody answered, rather than that there is none of the other kind.
+ */
+static const struct lookup_kind *failed(const struct lookup *l)
 {
     const struct lookup_kind *v4 = &l->kinds[LOOKUP_V4], *v6 = &l->kinds[LOOKUP_V6];
-    return v4->status != DNS_FAILED && v6->status == DNS_FAILED ? v6->why : v4->why;
+    return !dns_is_unknown(v4->status) && dns_is_unknown(v6->status) ? v6 : v4;
+}
+
+int lookup_error(const struct lookup *l)
+{
+    enum dns_status status = failed(l)->status;
+    return status == DNS_NONE     ? ERR_NOT_FOUND
+           : status == DNS_SILENT ? ERR_TIMEOUT
+                                  : ERR_UNREACHABLE;
 }
 
 static void take(struct lookup_kind *k, enum dns_status status, const char *why,
@@ -74,7 +83,7 @@ static void on_v6(void *context, enum dns_status status, const char *why, const 
         forget(v4);
     if (any && v6->status == DNS_NONE)
         forget(v6);
-    l->done(l, any ? NULL : error_of(l), false);
+    l->done(l, any ? NULL : failed(l)->why, false);
 }
 
 static void on_v4(void *context, enum dns_status status, const char *why, const char *full,

@@ -42,6 +42,9 @@ struct lookup {
 void lookup_init(struct lookup *l, uint16_t port, lookup_done done);
 /* Begins, if none is under way; `host` is borrowed until it is over. False: no memory. */
 MUST_USE bool lookup_begin(struct lookup *l, struct dns *dns, const char *host);
+/* For `done` that was given an `error`: ERR_NOT_FOUND (the name has no address), ERR_TIMEOUT (no
+ * server answered), ERR_UNREACHABLE (another failure). */
+MUST_USE int lookup_error(const struct lookup *l);
 /* Address `i` of all kinds together; NULL: it has fewer. */
 const union lookup_address *lookup_at(const struct lookup *l, unsigned i);
 /* `done` is not called any more. Frees what was found. Before dns_stop(). */

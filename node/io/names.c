@@ -77,6 +77,8 @@ static void on_found(struct lookup *l, const char *error, bool more)
     struct net_found found = {.error = error, .more = more};
     if (error == NULL)
         keep(n, &found);
+    else
+        found.err = lookup_error(l);
     n->host.resolved(n->host.owner, &found, shell_now_ms(n->shell));
 }
 

@@ -207,7 +207,7 @@ static void take(struct host *h, unsigned family, enum dns_status status, const 
                  const struct dns_address *found, unsigned count)
 {
     struct found *f = &h->found[family];
-    f->failed = status == DNS_FAILED;
+    f->failed = dns_is_unknown(status);
     if (status == DNS_FOUND) {
         f->at = malloc(count * sizeof *f->at);
         f->failed = f->at == NULL;
@@ -266,8 +266,8 @@ static void on_services(void *context, enum dns_status status, const char *why,
                         const struct dns_service *found, unsigned count)
 {
     struct name *n = context;
-    if (status == DNS_FAILED || count > REPLICA_DNS_HOSTS_MAX || !hosts_make(n, count)) {
-        fail(n, status == DNS_FAILED            ? why
+    if (dns_is_unknown(status) || count > REPLICA_DNS_HOSTS_MAX || !hosts_make(n, count)) {
+        fail(n, dns_is_unknown(status)          ? why
                 : count > REPLICA_DNS_HOSTS_MAX ? "more SRV records than are looked up"
                                                 : err_text(ERR_NOMEM));
         return;

@@ -74,8 +74,11 @@ struct net_found {
     unsigned count; /* 0: none, and what was known stays */
     /* The number that each had until now, or NET_ADDRESS_NEW. What is not here is gone. */
     uint8_t before[NET_ADDRESSES_MAX];
-    const char *error; /* why there is none */
-    bool more;         /* the look-up goes on, and tells more */
+    /* Why there is none: ERR_NOT_FOUND (the name has no address), ERR_TIMEOUT (no DNS server
+     * answered), ERR_UNREACHABLE (the look-up failed otherwise); and in words. */
+    int err;
+    const char *error;
+    bool more; /* the look-up goes on, and tells more */
 };
 
 /* A name and its addresses; the network's own struct begins with this one. */

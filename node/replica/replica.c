@@ -68,6 +68,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     uint8_t cured = k->breaker.cured;
     k->health = k->hint = NODE_HEALTH_UNKNOWN;
     k->asleep = k->models_stale = k->gone = k->refuses = k->tls_fails = false;
+    k->unresolved = 0;
     k->check_status = k->list_status = 0;
     k->guessed_ms = 0;
     k->belief_held = k->packs = false;
@@ -109,6 +110,7 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
 {
     k->refuses = refused;
     k->tls_fails = false;
+    k->unresolved = 0;
     if (ok) {
         k->probe_failures = 0;
         if (k->gone) { /* this is another process */
@@ -140,6 +142,11 @@ void node_replica_tls_failed(struct node_replica *k)
     k->tls_fails = true;
 }
 
+void node_replica_unresolved(struct node_replica *k, int err)
+{
+    k->unresolved = err;
+}
+
 void node_replica_found_router(struct node_replica *k, struct slice who)
 {
     k->probe_failures = 0;
@@ -159,6 +166,7 @@ void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t
     k->health = NODE_HEALTH_UP;
     k->back_ms = now_ms;
     k->gone = k->refuses = k->tls_fails = false;
+    k->unresolved = 0;
     k->probe_failures = k->answer_failures = 0;
     k->broken.until_ms = 0;
 }

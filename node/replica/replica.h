@@ -204,7 +204,8 @@ struct node_replica {
     uint64_t guessed_ms;      /* when it was chosen on a guess last (route/serving.c); 0: never */
     bool gone;                /* its port refused, and no probe succeeded since */
     uint64_t refused_ms;      /* when its port refused a check last */
-    bool refuses, tls_fails;  /* so its last probe failed */
+    bool refuses, tls_fails;  /* so its last probe failed; */
+    int unresolved;           /* or for want of an address, by this ERR_*; 0: it has one */
     bool packs;               /* it answered in a coding that is not decoded here */
     uint32_t context_said;    /* tokens of a prompt with its answer, by the settings; 0: nothing */
     uint32_t context_listed;  /* by its list of models, and */
@@ -364,6 +365,8 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
 /* That it failed lay with TLS. */
 void node_replica_tls_failed(struct node_replica *k);
+/* Or with its name, as node_router_unresolved() says. */
+void node_replica_unresolved(struct node_replica *k, int err);
 /* So many failed probes in a row take it down; 0: NODE_PROBE_FAILURES_MAX. */
 void node_replica_failures_max(struct node_replica *k, uint32_t max);
 /* It is out of use: if it comes back it is as if it were new, but for counters and its name. What

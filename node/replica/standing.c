@@ -2,11 +2,17 @@
 
 #include <stdio.h>
 
+#include "base/err.h"
+
 static const struct {
     const char *word, *text;
 } whys[NODE_STANDINGS] = {
     [NODE_STANDING_WELL] = {"", ""},
     [NODE_STANDING_ROUTER] = {"router", "is a Grapevine router, no engine"},
+    [NODE_STANDING_NO_ADDRESS] = {"no_address", "without an address: its name has none"},
+    [NODE_STANDING_DNS_SILENT] = {"dns_silent",
+                                  "without an address: no DNS server answers for its name"},
+    [NODE_STANDING_DNS_FAILS] = {"dns_fails", "without an address: the look-up of its name fails"},
     [NODE_STANDING_REFUSES] = {"refuses", "down: its port refuses connections"},
     [NODE_STANDING_TLS] = {"tls", "down: TLS with it fails, by its certificate or as its port "
                                   "speaks none (the log says which: replica_tls_failed)"},
@@ -51,6 +57,13 @@ const char *node_standing_text(const struct node_standing *s, char room[NODE_STA
     return s->why == NODE_STANDING_REJECTS ? text_of_rejects(s, room) : whys[s->why].text;
 }
 
+static enum node_standing_why why_unresolved(int err)
+{
+    return err == ERR_NOT_FOUND ? NODE_STANDING_NO_ADDRESS
+           : err == ERR_TIMEOUT ? NODE_STANDING_DNS_SILENT
+                                : NODE_STANDING_DNS_FAILS;
+}
+
 static enum node_standing_why why_down(const struct node_replica *k)
 {
     if (k->refuses)
@@ -66,6 +79,8 @@ static enum node_standing_why why_out(const struct node_replica *k)
 {
     if (k->health == NODE_HEALTH_ROUTER)
         return NODE_STANDING_ROUTER;
+    if (k->unresolved != 0 && k->health != NODE_HEALTH_UP)
+        return why_unresolved(k->unresolved);
     if (k->health == NODE_HEALTH_DOWN)
         return why_down(k);
     if (k->draining)

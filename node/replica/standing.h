@@ -9,6 +9,9 @@ enum node_standing_why {
     NODE_STANDING_WELL,
     /* It gets no requests, */
     NODE_STANDING_ROUTER,         /* a router answers there */
+    NODE_STANDING_NO_ADDRESS,     /* its name has no address; */
+    NODE_STANDING_DNS_SILENT,     /* no DNS server answers for it; */
+    NODE_STANDING_DNS_FAILS,      /* its look-up fails otherwise */
     NODE_STANDING_REFUSES,        /* down: its port refuses connections; */
     NODE_STANDING_TLS,            /* TLS with it fails; */
     NODE_STANDING_FAILS_CHECKS,   /* its health checks fail; */

@@ -83,6 +83,11 @@ void node_router_tls_failed(struct node_router *r, unsigned replica)
     node_replica_tls_failed(node_router_replica_at(r, replica));
 }
 
+void node_router_unresolved(struct node_router *r, unsigned replica, int err)
+{
+    node_replica_unresolved(node_router_replica_at(r, replica), err);
+}
+
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
                               uint64_t now_ms)
 {

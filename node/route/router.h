@@ -257,6 +257,9 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
                         uint64_t now_ms);
 /* That it failed lay with TLS. */
 void node_router_tls_failed(struct node_router *r, unsigned replica);
+/* That it failed lay with its name, of which no address is known: ERR_NOT_FOUND (it has none),
+ * ERR_TIMEOUT (no DNS server answers), or another error. */
+void node_router_unresolved(struct node_router *r, unsigned replica, int err);
 /* Its health check was answered, by a status that says no: it is avoided until one says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
 /* An answer said that its engine is dead. It is avoided until its health check says yes, and the

@@ -52,7 +52,8 @@ def run(*command, stdin=None):
 
 
 class Router:
-    """A process in a namespace of its own, cabled to the bridge before it begins."""
+    """A process in a namespace of its own, cabled to the bridge before it begins. Its host name, by which others find
+    its admin port, is its address."""
 
     def __init__(self, i, folder, join, rules):
         self.name, self.address = "r%d" % i, address(i)
@@ -60,7 +61,7 @@ class Router:
         ready, go = os.pipe()
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                ["unshare", "-n", "sh", "-c", "read go <&%d; exec \"$@\"" % ready, "sh",
+                ["unshare", "-nu", "sh", "-c", "read go <&%d; hostname %s; exec \"$@\"" % (ready, self.address), "sh",
                  binary("grapevine"), "--join", join, "--node-name", self.name,
                  "--cluster-key-file", os.path.join(folder, "key"), "--log-format", "json",
                  "--listen", "0.0.0.0:8000", "--admin-listen", "0.0.0.0:9090",
@@ -151,6 +152,10 @@ def filtered(folder):
                                 capture_output=True).stdout.decode()
         if "TCP to r0 at %s:7490 is filtered" % address(0) not in status:
             raise SystemExit("gvctl status does not say it: %s" % status)
+        status = subprocess.run([binary("gvctl"), "--admin", "%s:9090" % routers[0].address, "status"],
+                                capture_output=True).stdout.decode()
+        if "network      TCP " not in status:
+            raise SystemExit("gvctl status of the one that is called does not say it: %s" % status)
         with urllib.request.urlopen("http://%s:9090/metrics" % joiner.address, timeout=5) as f:
             if b"grapevine_cluster_members_tcp_filtered 1\n" not in f.read():
                 raise SystemExit("no metric says it")

@@ -21,7 +21,7 @@ class Alone(Clustered):
     def missed(self, r, seeds):
         e = r.wait_event("join_unanswered")
         self.assertEqual((e["level"], e["seeds"]), ("warn", seeds))
-        for word in ("UDP and TCP", "key file", "another router"):
+        for word in ("UDP and TCP", "key file and cluster-name", "another router"):
             self.assertIn(word, e["check"])
         ready = r.wait_event("cluster_ready")
         self.assertEqual(ready["alone"], True)
@@ -29,7 +29,7 @@ class Alone(Clustered):
         self.assertGreaterEqual(ready["ms"], 3000)
         self.assertEqual(len(r.events("join_unanswered")), 1)  # once a minute
         why = wait_for(lambda: r.admin("GET", "/readyz?format=json").json["alone"], "why alone")
-        self.assertIn("key file", why)
+        self.assertIn("key file and cluster-name", why)
         self.assertEqual(r.admin("GET", "/readyz").body.decode(), "ready\nalone: %s\n" % why)
         self.assertEqual(r.admin("GET", "/readyz?format=json").json["ready"], True)
         self.assertEqual(r.admin("GET", "/members").json["alone"], why)

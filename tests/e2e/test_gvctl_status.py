@@ -89,6 +89,16 @@ class Status(Case):
                                                        {"kind": "file", "removed": ["a:1"]}])
         self.assertEqual(self.status()["replicas_removed"], ["a:1", "b:2"])
 
+    def test_who_is_called_hears_that_tcp_is_filtered(self):
+        """The one that joins calls, and it alone knew: status at the other showed nothing."""
+        other = self.engine()
+        members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
+                   {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
+        admin_port(self.port, "r1", b"grapevine_cluster_members_tcp_filtered 0\n", members)
+        admin_port(other, "r2", b"grapevine_cluster_members_tcp_filtered 1\n", members)
+        self.assertIn("\nnetwork      TCP from r2 to 1 other router is filtered and UDP is not: open the gossip port for both "
+                      "(gvctl --admin http://%s members)\n" % other.name, self.words())
+
     def test_the_dead_are_not_asked(self):
         """Their address may be somebody else's by now, or hold up the answer for a second."""
         ports = {"r1": self.port, "r2": self.engine(), "r3": self.engine(), "r4": self.engine()}

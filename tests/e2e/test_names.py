@@ -8,9 +8,9 @@ import subprocess
 import threading
 import unittest
 
-from lib import HOST, wait_for
-from lib_cluster import Clustered
-from lib_dns import Dns
+from lib import HOST, LIMIT, binary, wait_for
+from lib_cluster import Clustered, gvctl
+from lib_dns import RCODES, Dns
 from lib_http import answer
 
 SILENT = ["silent%d.test" % n for n in range(12)]
@@ -24,6 +24,8 @@ class PartlySilent(Dns):
     def answer(self, query, protocol):
         reply = super().answer(query, protocol)
         name, kind, _ = self.asked[-1]
+        if name == "broken.test":
+            return reply[:3] + bytes([reply[3] & 0xf0 | RCODES["servfail"]]) + reply[4:]
         return None if name in SILENT or (kind == "AAAA" and name in self.silent_v6) else reply
 
 
@@ -90,6 +92,37 @@ class Names(Clustered):
         r.signal(signal.SIGTERM)
         self.assertEqual(r.wait(), 0)
         self.assertEqual([e["event"] for e in r.events() if e["event"].endswith("_unresolved")], [])
+
+    def test_why_there_is_no_address(self):
+        """All three were "no health check has answered yet", then "its health checks fail: the engine's log says why"."""
+        self.servers = [self.dns]
+        causes = {SILENT[0]: ("dns_silent", "no DNS server answers", "is the nameserver of /etc/resolv.conf up"),
+                  "gone.test": ("no_address", "the name does not exist", "correct the name"),
+                  "broken.test": ("dns_fails", "the DNS server answers with an error", "replica_unresolved in the")}
+        r = self.router(["http://%s:8000" % name for name in causes], wait_up=False, wrap=self.system())
+        wait_for(lambda: {k["name"]: (k["health"], k["why"]) for k in r.admin("GET", "/replicas").json} ==
+                 {name + ":8000": ("down", why) for name, (why, _, _) in causes.items()}, "each cause is told")
+        wait_for(lambda: len({e["host"] for e in r.events("replica_unresolved")}) == 3, "all look-ups failed", 20)
+        errors = {e["replica"]: e["error"] for e in r.events("replica_unresolved")}
+        down = {e["replica"]: e["error"] for e in r.events("replica_down")}
+        said, told = (gvctl(command, admin=r.admin_port)[1] for command in ("replicas", "status"))
+        for name, (why, error, want) in causes.items():
+            self.assertIn(error, errors[name + ":8000"])
+            self.assertRegex(said, r"- %s:8000  without an address: .*: %s" % (name, want))
+            self.assertIn("%s:8000 (without an address: " % name, told)
+        self.assertEqual(down[SILENT[0] + ":8000"], "no DNS server answers for its name")
+        self.assertEqual(down["gone.test:8000"], "its name has no address")
+        events = gvctl("events", admin=r.admin_port)[1]
+        self.assertIn("Replica %s:8000 is without an address: no DNS server answers for its name." % SILENT[0], events)
+        self.assertIn("The name of replica broken.test:8000 cannot be looked up: the DNS server answers with", events)
+
+    def test_gvctl_waits_for_no_silent_dns(self):
+        """--timeout did not count for the look-up, which the system gave up after 10 s."""
+        self.servers = [self.dns]
+        p = subprocess.run(self.system() + [binary("gvctl"), "--admin", "http://%s:9090" % SILENT[0], "replicas", "--timeout", "1"],
+                           capture_output=True, timeout=LIMIT)
+        self.assertEqual((p.returncode, p.stdout), (1, b""))
+        self.assertIn(b"gvctl: the look-up of %s had no answer within 1 s\n" % SILENT[0].encode(), p.stderr)
 
     def test_what_the_system_knows(self):
         """/etc/hosts stands above DNS for a name, in all kinds of addresses; search domains; IPv6; what is no name."""

@@ -81,8 +81,10 @@ void proxy_hosts_resolved(struct proxy_world *w, unsigned replica, const unsigne
     if (h == NULL || !h->resolving)
         return;
     CHECK(count <= NET_ADDRESSES_MAX);
-    struct net_found found = {
-        .count = count, .error = count == 0 ? "no such name" : NULL, .more = more};
+    struct net_found found = {.count = count,
+                              .err = count == 0 ? ERR_NOT_FOUND : 0,
+                              .error = count == 0 ? "no such name" : NULL,
+                              .more = more};
     for (unsigned i = 0; i < count; i++)
         found.before[i] = number_before(h, addresses[i]);
     if (count > 0) {

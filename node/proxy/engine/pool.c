@@ -29,11 +29,15 @@ static void on_resolved(void *owner, const struct net_found *found, uint64_t now
     pool->proxy->now_ms = now_ms;
     pool->resolving = found->more;
     pool->resolved_ms = now_ms;
-    if (found->count > 0)
+    if (found->count > 0) {
         take_addresses(pool, found->count, found->before);
-    else if (pool->address_count == 0)
+    } else if (pool->address_count == 0) {
+        pool->unresolved = found->err;
+        unsigned replica = (unsigned)(pool - pool->proxy->engines.pools);
         log_event(pool->proxy->config.log, LOG_WARN, "replica_unresolved",
+                  LOG_STR("replica", node_router_replica_name(pool->proxy->config.router, replica)),
                   LOG_CSTR("host", pool->address.host), LOG_CSTR("error", found->error));
+    }
 }
 
 /* The host that TLS asks for as well, so that a server of several names sees one and the same. The
@@ -69,6 +73,7 @@ int pool_open(struct pool *pool, struct proxy *p, const struct node_address *add
     pool->host->resolved = on_resolved;
     pool->host->owner = pool;
     pool->is_name = pool->address_count == 0;
+    pool->unresolved = ERR_TIMEOUT;
     if (!pool->is_name)
         take_addresses(pool, 1, (const uint8_t[]){NET_ADDRESS_NEW});
     pool_resolve(pool, 0);

@@ -39,6 +39,7 @@ struct pool {
     uint32_t address_last_id;
     bool is_name; /* needs to be looked up */
     bool resolving;
+    int unresolved; /* why no address is known (struct net_found); not answered yet: ERR_TIMEOUT */
     uint64_t resolved_ms;
     struct upstream *all;
     struct upstream *walked; /* the next one of a walk over all that may close some */

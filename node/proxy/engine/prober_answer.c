@@ -75,7 +75,9 @@ static const char *silence_text(const struct pool *pool, int err, bool refused)
     if (refused)
         return "connection refused";
     if (err == ERR_UNREACHABLE && pool->address_count == 0)
-        return "its name has no address";
+        return pool->unresolved == ERR_NOT_FOUND ? "its name has no address"
+               : pool->unresolved == ERR_TIMEOUT ? "no DNS server answers for its name"
+                                                 : "the look-up of its name fails";
     return err == ERR_TIMEOUT ? "no answer in time" : fetch_error_text(err);
 }
 
@@ -96,6 +98,8 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
     node_router_probed(router, p->replica, ok, refused, proxy->now_ms);
     if (fetch_error_is_tls(err))
         node_router_tls_failed(router, p->replica);
+    if (err == ERR_UNREACHABLE && pool->address_count == 0)
+        node_router_unresolved(router, p->replica, pool->unresolved);
     if (err == 0 && !ok && p->was_up)
         node_router_health_no(router, p->replica);
     log_leaving(p, status);

@@ -295,8 +295,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
                           exchange_engine_fields_refuse_head(x, head)))
             return false;
     }
-    if (!x->local && has_body && http_head_has(head, HTTP_CONTENT_ENCODING) &&
-        x->route.kind != HTTP_PATH_CONTROL && !exchange_decode_begin(x, head))
+    if ((!x->local || x->to_all) && has_body && http_head_has(head, HTTP_CONTENT_ENCODING) &&
+        !exchange_decode_begin(x, head))
         return false;
     int err = read_head(x, head, has_body);
     x->route.id = slice_of(NULL, 0); /* the head's memory is not ours */
@@ -390,6 +390,8 @@ static bool add_coded(struct exchange *x, struct slice bytes)
     do {
         if (!exchange_decode(x, &bytes, &added) || !body_grew(x, added))
             return false;
+        if (x->to_all && x->request.body->bytes > PROXY_CONTROL_BODY_BYTES_MAX)
+            return refuse_large_control(x);
     } while (bytes.len > 0 || added.len > 0);
     return true;
 }
@@ -397,14 +399,14 @@ static bool add_coded(struct exchange *x, struct slice bytes)
 static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
-    if (x->to_all && x->request.body->bytes + bytes.len > PROXY_CONTROL_BODY_BYTES_MAX)
-        return refuse_large_control(x);
     if (x->local && !x->to_all) { /* nobody needs a key for most of it: nothing is held */
         x->request.body->bytes += bytes.len;
         return body_grew(x, bytes);
     }
     if (x->decoder != NULL)
         return add_coded(x, bytes);
+    if (x->to_all && x->request.body->bytes + bytes.len > PROXY_CONTROL_BODY_BYTES_MAX)
+        return refuse_large_control(x);
     uint64_t expected = c->framing == HTTP_BODY_LENGTH ? c->remaining : 0;
     uint64_t came = x->request.body->bytes + bytes.len;
     if (body_append(&x->proxy->segments, x->request.body, bytes,

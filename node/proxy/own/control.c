@@ -394,8 +394,6 @@ void control_answer(struct exchange *x, const struct http_head *head)
     if (err == ERR_OK)
         err = pass_line(&ask->lines, head, "content-type");
     if (err == ERR_OK)
-        err = pass_line(&ask->lines, head, "content-encoding");
-    if (err == ERR_OK)
         err = write_body(ask, x->request.body);
     if (err != ERR_OK) {
         ask_free(ask);

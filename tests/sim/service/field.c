@@ -141,7 +141,8 @@ static void resolved(struct service_host *h, bool more)
 {
     struct service *s = h->service;
     const struct service_name *n = &s->field.dns[h->engine];
-    struct net_found found = {.count = n->count, .error = "none", .more = more};
+    struct net_found found = {
+        .count = n->count, .err = ERR_NOT_FOUND, .error = "none", .more = more};
     for (unsigned i = 0; i < n->count; i++) {
         unsigned at = 0;
         while (at < h->known.count && h->known.ids[at] != n->ids[i])

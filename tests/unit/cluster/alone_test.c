@@ -37,6 +37,7 @@ static void its_seed_does_not_answer(void **state)
     assert_string_equal(why(&c, 1), ""); /* it has only just begun to ask */
     world_run(&c, 1 * S);
     assert_non_null(strstr(why(&c, 1), "no seed has answered: check its address"));
+    assert_non_null(strstr(why(&c, 1), "the same key file and cluster-name"));
     world_close(&c);
 }
 

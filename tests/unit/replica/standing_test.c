@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/err.h"
 #include "tests/lib/test.h"
 
 enum { NOW = 100000 };
@@ -59,6 +60,25 @@ static void what_is_out_says_why(void **state)
     is(&k, NOW, "checks", false, 0);
     node_replica_found_router(&k, SLICE("r2"));
     is(&k, NOW, "router", false, 0);
+}
+
+/* "No health check has answered", and then "its health checks fail": nothing had been asked. */
+static void a_name_without_an_address_says_why(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    k.health = NODE_HEALTH_UNKNOWN;
+    (void)node_replica_probed(&k, false, false, NOW);
+    node_replica_unresolved(&k, ERR_TIMEOUT); /* its health is still unknown */
+    is(&k, NOW, "dns_silent", false, 0);
+    for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
+        (void)node_replica_probed(&k, false, false, NOW);
+    node_replica_unresolved(&k, ERR_NOT_FOUND);
+    is(&k, NOW, "no_address", false, 0);
+    node_replica_unresolved(&k, ERR_UNREACHABLE);
+    is(&k, NOW, "dns_fails", false, 0);
+    (void)node_replica_probed(&k, false, false, NOW); /* it has one */
+    is(&k, NOW, "checks", false, 0);
 }
 
 static void what_is_avoided_says_why_and_for_how_long(void **state)
@@ -118,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_out_says_why),
+        cmocka_unit_test(a_name_without_an_address_says_why),
         cmocka_unit_test(what_is_avoided_says_why_and_for_how_long),
         cmocka_unit_test(signs_of_no_life_say_so),
         cmocka_unit_test(slow_start_says_so_before_it_keeps_anybody_away),
