@@ -92,9 +92,10 @@ static void show_behind(const json_t *r)
         printf("%s has %.3f s of its QUEUE because more would run there than ever ran\n", name,
                fields_number(r, "beyond_s"));
     if (fields_number(r, "followers") > 0)
-        printf("%s would make a second copy of a prefix that another holds. %.0f other requests "
-               "that begin alike would use it: its DECODE and DISPLACED are this one's share\n",
-               name, fields_number(r, "followers"));
+        printf("%s would make a second copy of a prefix that another holds. %.0f other request%s "
+               "with the same beginning would use it: its DECODE and DISPLACED are this one's "
+               "share\n",
+               name, fields_number(r, "followers"), fields_plural(fields_number(r, "followers")));
 }
 
 static bool is_plain(const json_t *r)
@@ -144,8 +145,9 @@ static void show_rendering(const json_t *e)
     printf("\nThe prompts of %s (%s) are read so: %s (from: %s",
            fields_text(rendering, "client")[0] ? fields_text(rendering, "client") : "all clients",
            fields_text(rendering, "form"), text, fields_text(rendering, "from"));
-    if (fields_number(rendering, "answers") > 0)
-        printf(", %.0f answers", fields_number(rendering, "answers"));
+    double answers = fields_number(rendering, "answers");
+    if (answers > 0)
+        printf(", %.0f answer%s", answers, fields_plural(answers));
     printf(")\n");
 }
 
@@ -173,9 +175,12 @@ int show_explain(const struct show *how, const json_t *e)
         show_left_out(e);
         return 0;
     }
-    printf("policy %s, about %.0f prompt tokens, %.0f expected output tokens, %.0f checkpoints\n\n",
-           fields_text(e, "policy"), fields_number(e, "prompt_tokens"),
-           fields_number(e, "output_tokens"), fields_number(e, "checkpoints"));
+    double prompt = fields_number(e, "prompt_tokens"), output = fields_number(e, "output_tokens"),
+           checkpoints = fields_number(e, "checkpoints");
+    printf("policy %s, about %.0f prompt token%s, %.0f expected output token%s, %.0f "
+           "checkpoint%s\n\n",
+           fields_text(e, "policy"), prompt, fields_plural(prompt), output, fields_plural(output),
+           checkpoints, fields_plural(checkpoints));
     if (fields_number(e, "tokens_most") > 0)
         printf("With its answer, the prompt has %.0f to %.0f tokens. %s\n\n",
                fields_number(e, "tokens_least"), fields_number(e, "tokens_most"),

@@ -388,9 +388,10 @@ static void print_minute(const struct show *how, const json_t *m)
         printf("%-12s not told (an older router)\n", "last minute");
         return;
     }
-    printf("%-12s %.0f requests, %s%.0f failed%s", "last minute", fields_number(m, "requests"),
-           show_colour(how, fields_number(m, "failed") == 0), fields_number(m, "failed"),
-           show_plain(how));
+    double requests = fields_number(m, "requests");
+    printf("%-12s %.0f request%s, %s%.0f failed%s", "last minute", requests,
+           fields_plural(requests), show_colour(how, fields_number(m, "failed") == 0),
+           fields_number(m, "failed"), show_plain(how));
     print_counts(json_object_get(m, "failed_by_reason"), failed, ARRAY_LEN(failed), " (", ")");
     print_counts(m, others, ARRAY_LEN(others), "; ", "");
     printf("\n");
@@ -443,8 +444,8 @@ static void print_short(const struct show *how, const struct survey *s, const js
         print_refusing(how, s, o, f);
     print_waiting(s);
     if (fields_number(o, "routers_counted") < s->router_count)
-        printf("(Counted at %.0f of %u routers: %s.)\n", fields_number(o, "routers_counted"),
-               s->router_count, why_not_counted(s));
+        printf("(Counted at %.0f of %u router%s: %s.)\n", fields_number(o, "routers_counted"),
+               s->router_count, fields_plural(s->router_count), why_not_counted(s));
 }
 
 int status(const struct given *g)

@@ -291,10 +291,17 @@ class Gvctl(Case):
             out = self.ask("explain", "--all", says=answer_json({"nodes": {"r1": one}}), stdin=b"{}")[1]
             self.assertIn("r1: a:1 is down%s (its port" % too, out)
 
+    def test_one_of_a_kind_is_singular(self):
+        said = dict(SHOWN[("explain",)][2], prompt_tokens=1, output_tokens=1, checkpoints=1,
+                    replicas=[{"replica": "a:1", "cost_s": 1, "followers": 1}])
+        out = self.ask("explain", "-", says=answer_json(said), stdin=b"{}")[1]
+        self.assertIn("about 1 prompt token, 1 expected output token, 1 checkpoint\n", out)
+        self.assertIn("1 other request with the same beginning", out)
+
     def test_a_burst_does_not_fill_the_screen(self):
         rows = [{"replica": "e-%d:1" % i, "cost_s": 1, "followers": 8 if i else 0} for i in range(64)]
         out = self.ask("explain", "-", says=answer_json(dict(SHOWN[("explain",)][2], replicas=rows)), stdin=b"{}")[1]
-        self.assertEqual(out.count("begin alike"), 4, out)
+        self.assertEqual(out.count("8 other requests with the same beginning"), 4, out)
         self.assertIn("and so for 59 more; -o json has them", out)
 
     def test_tables_are_narrow_and_explained_on_demand(self):
