@@ -49,7 +49,7 @@ SHOWN = {
         "left_out": [{"replica": "c:3", "why": "it is down"}]},
         [r"policy cache_aware, about 100 prompt tokens",
          r"> a:1 +64 .* 0\.125\n  b:2 +0 .* 0\.500\n- c:3 +it is down\n",
-         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow, but nothing waits there while requests wait at the cheapest, and it had less lately",
+         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow, but nothing waits there while requests wait at the cheapest, and lately it had less work",
          r"b:2 is believed 4\.2 times slower", r"b:2 has 0\.250 s of its QUEUE", r"b:2 would make a second copy of a prefix that another holds. 9 other"]),
     ("explain", "--all"): ("POST", "/explain?all=1", {"nodes": {
         "r1": {"choice": "a:1", "replicas": [{"replica": "a:1", "cost_s": 0.125, "cached_tokens": 64}]},

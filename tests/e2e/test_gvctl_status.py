@@ -80,7 +80,7 @@ class Status(Case):
 
     def test_an_older_router_does_not_say_that_none_failed(self):
         admin_port(self.port, "r1", b"grapevine_requests_total 9\n")
-        self.assertIn("\nlast minute  not told (an older router)\n", self.words())
+        self.assertIn("\nlast minute  not known (an older router)\n", self.words())
         told = self.status()
         self.assertEqual((told["since_start"]["-"]["failed"], told["last_minute"]["routers_counted"]), (None, 0))
 
