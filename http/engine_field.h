@@ -23,8 +23,8 @@ const char *http_engine_id_find(struct slice id);
 
 /* Of a body that the skimmer could not read: a name of the table that a more lenient reader may
  * find there, or a text of request ids, or "engine fields" where its encoding may hide one (UTF-16
- * and UTF-32 objects; letters as \u00XX, which nobody writes so otherwise). NULL: no reader can find
- * any. */
+ * and UTF-32 objects; letters as \u00XX, which nobody writes so otherwise). NULL: no reader can
+ * find any. */
 const char *http_engine_field_suspect(const struct body *body);
 
 #endif

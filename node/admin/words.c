@@ -4,8 +4,9 @@
 #include "base/check.h"
 #include "node/admin/events.h"
 
-/* {field} is the value of that field, {field#one|more} the same number and the words behind it. What
- * stands in brackets is left out where a field in it is empty or not there. A row with `then` is for events whose field of that name has this value. */
+/* {field} is the value of that field, {field#one|more} the same number and the words behind it.
+ * What stands in brackets is left out where a field in it is empty or not there. A row with `then`
+ * is for events whose field of that name has this value. */
 static const struct words {
     const char *event;
     enum admin_event_kind kind;
