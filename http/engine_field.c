@@ -55,7 +55,7 @@ static const struct entry headers[] = {
 
 /* vLLM, P2pNcclConnector: it searches the request id for "___prefill_addr_HOST:PORT___" and
  * "___decode_addr_HOST:PORT". */
-static const struct slice in_ids[] = {SLICE("___prefill_addr_"), SLICE("___decode_addr_")};
+static const char *const in_ids[] = {"___prefill_addr_", "___decode_addr_"};
 
 /* --- looking things up ---------------------------------------------------------------------- */
 
@@ -87,13 +87,13 @@ static bool has(struct slice text, struct slice part)
     return memmem(text.at, text.len, part.at, part.len) != NULL;
 }
 
-bool http_engine_id_names(struct slice id)
+const char *http_engine_id_find(struct slice id)
 {
     for (size_t i = 0; i < ARRAY_LEN(in_ids); i++) {
-        if (has(id, in_ids[i]))
-            return true;
+        if (has(id, slice_of_cstr(in_ids[i])))
+            return in_ids[i];
     }
-    return false;
+    return NULL;
 }
 
 /* --- bodies that could not be read ---------------------------------------------------------- */
@@ -149,9 +149,8 @@ static const char *suspect_in(struct slice text)
         if (has(text, members[i].name))
             return members[i].shown;
     }
-    if (http_engine_id_names(text))
-        return "request_id";
-    return has_escape(text) ? hidden : NULL;
+    const char *in_id = http_engine_id_find(text);
+    return in_id != NULL ? in_id : has_escape(text) ? hidden : NULL;
 }
 
 const char *http_engine_field_suspect(const struct body *body)

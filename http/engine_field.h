@@ -18,12 +18,13 @@ const char *http_engine_field_find(struct slice name);
 /* The name of a header field, in lower case and with '-' (http_field_family()). */
 bool http_engine_header_is(struct slice name);
 
-/* Whether a request id has the addresses of engines in it. */
-bool http_engine_id_names(struct slice id);
+/* The text before an engine's address in a request id ("___prefill_addr_"); NULL: it has none. */
+const char *http_engine_id_find(struct slice id);
 
 /* Of a body that the skimmer could not read: a name of the table that a more lenient reader may
- * find there, or "engine fields" where its encoding may hide one (UTF-16 and UTF-32 objects;
- * letters as \u00XX, which nobody writes so otherwise). NULL: no reader can find any. */
+ * find there, or a text of request ids, or "engine fields" where its encoding may hide one (UTF-16
+ * and UTF-32 objects; letters as \u00XX, which nobody writes so otherwise). NULL: no reader can
+ * find any. */
 const char *http_engine_field_suspect(const struct body *body);
 
 #endif

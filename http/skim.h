@@ -122,7 +122,8 @@ struct http_skim {
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
     const char *engine_field; /* http/engine_field.h: one that stood there, and was not null, with
-                                 whatever value and however often; NULL: none */
+                                 whatever value and however often; of a request id the text in it,
+                                 or "request_id" where it is too long to be looked at; NULL: none */
 
     /* Private to skim.c and skim_string.c. */
     bool failed;

@@ -66,17 +66,20 @@ void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f)
     s->kilopixels = 0;
 }
 
-/* A request id longer than the scratch is none that anybody reads: it counts as one. */
-static bool names_engines(const struct http_skim *s)
+/* The text in a request id that names engines; NULL: there is none. An id longer than the scratch
+ * is none that anybody reads: it counts as one. */
+static const char *names_engines(const struct http_skim *s)
 {
-    return s->scratch_total != s->scratch_len || http_engine_id_names(http_skim_scratch_text(s));
+    return s->scratch_total != s->scratch_len ? "request_id"
+                                              : http_engine_id_find(http_skim_scratch_text(s));
 }
 
 void http_skim_field_store(struct http_skim *s)
 {
     struct http_skim_field *field = &s->fields[s->member->index];
-    if (s->member->index == HTTP_SKIM_REQUEST_ID && names_engines(s))
-        s->engine_field = "request_id";
+    const char *in_id = s->member->index == HTTP_SKIM_REQUEST_ID ? names_engines(s) : NULL;
+    if (in_id != NULL)
+        s->engine_field = in_id;
     uint32_t bit = UINT32_C(1) << s->member->index;
     if ((s->present & bit) != 0 && field->rank > s->member->rank)
         return;

@@ -4,8 +4,9 @@
 #include "base/check.h"
 #include "node/admin/events.h"
 
-/* {field} is the value of that field. What stands in brackets is left out where a field in it is
- * empty or not there. A row with `then` is for events whose field of that name has this value. */
+/* {field} is the value of that field, {field#one|more} the same number and the words behind it.
+ * What stands in brackets is left out where a field in it is empty or not there. A row with `then`
+ * is for events whose field of that name has this value. */
 static const struct words {
     const char *event;
     enum admin_event_kind kind;
@@ -28,8 +29,8 @@ static const struct words {
      "Replica {replica} lists no models (/v1/models answered {status}): it may be asked for any.",
      NULL},
     {"engine_control", ADMIN_EVENT_REPLICA,
-     "{path} was sent to {replicas} replicas[, for the key {key}]: {failed} failed; {caches_reset} "
-     "caches are forgotten.",
+     "{path} was sent to {replicas#replica|replicas}[, for the key {key}]: {failed} failed; "
+     "{caches_reset#cache is|caches are} forgotten.",
      NULL},
     {"start", ADMIN_EVENT_JOIN, "This router started[, version {version}].", NULL},
     {"member_alive", ADMIN_EVENT_JOIN, "Router {member} is there.", NULL},
@@ -70,9 +71,10 @@ static const struct words {
      NULL},
     {"join_unresolved", ADMIN_EVENT_TROUBLE,
      "The name {host}, where this router joins, cannot be used[: {error}].", NULL},
-    {"routers_full", ADMIN_EVENT_TROUBLE, "{limit} routers live, no more may join.", NULL},
-    {"replicas_full", ADMIN_EVENT_TROUBLE, "{limit} replicas are in use, no more can be added.",
+    {"routers_full", ADMIN_EVENT_TROUBLE, "{limit#router lives|routers live}, no more may join.",
      NULL},
+    {"replicas_full", ADMIN_EVENT_TROUBLE,
+     "{limit#replica is|replicas are} in use, no more can be added.", NULL},
     {"replica_name_refused", ADMIN_EVENT_TROUBLE,
      "Names of replicas that are no HOST:PORT are refused[: router {member} tells them].", NULL},
     {"draining", ADMIN_EVENT_DRAIN, "This router drains: it wants no new requests, and then ends.",
@@ -92,7 +94,9 @@ static const struct words {
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
      "The name of replica {replica} cannot be looked up[: {error}].", NULL},
     {"discovered", ADMIN_EVENT_REPLICA,
-     "Source {source}: {added} replicas are new, {gone} are gone, {draining} drain.", NULL},
+     "Source {source}: {added#replica is|replicas are} new, {gone#is|are} gone, "
+     "{draining#drains|drain}.",
+     NULL},
     {"discovery_failed", ADMIN_EVENT_TROUBLE, "Source {source} cannot be read[: {error}].", NULL},
     {"discovery_empty", ADMIN_EVENT_TROUBLE, "Source {source} lists no replica[: {why}].", NULL},
     {"discovery_incomplete", ADMIN_EVENT_TROUBLE, "Source {source} is incomplete[: {error}].",
@@ -104,7 +108,7 @@ static const struct words {
     {"replica_key_read", ADMIN_EVENT_KEY, "The API key of the replicas was read again.", NULL},
     {"replica_key_refused", ADMIN_EVENT_KEY,
      "The API key of the replicas cannot be read[: {error}].", NULL},
-    {"client_keys_read", ADMIN_EVENT_KEY, "Clients' keys were read: {keys} of {names} names.",
+    {"client_keys_read", ADMIN_EVENT_KEY, "Clients' keys were read: {keys} of {names#name|names}.",
      NULL},
     {"client_keys_refused", ADMIN_EVENT_KEY, "The file of clients' keys is refused[: {error}].",
      NULL},
@@ -115,7 +119,8 @@ static const struct words {
     {"replica_tls_failed", ADMIN_EVENT_TROUBLE,
      "TLS with replica {replica} failed: {reason}[ ({error})].[ Wanted: {want}.]", NULL},
     {"config_reloaded", ADMIN_EVENT_CONFIG,
-     "The settings were read again: {changed} changed, {restart_needed} wait for a restart.", NULL},
+     "The settings were read again: {changed} changed, {restart_needed#waits|wait} for a restart.",
+     NULL},
     {"config_refused", ADMIN_EVENT_CONFIG,
      "The settings are refused, and nothing changed[: {error}].", NULL},
     {"setting_changed", ADMIN_EVENT_CONFIG, "{setting} is {now} now[, and was {before}].", NULL},
@@ -134,11 +139,11 @@ static const struct words {
     {"local_shortage", ADMIN_EVENT_TROUBLE,
      "This router is short of local {of} for connections to replicas. Wanted: {want}.", NULL},
     {"local_shortage_over", ADMIN_EVENT_TROUBLE,
-     "The shortage of local {of} is over: {times} connections lacked some.", NULL},
+     "The shortage of local {of} is over: {times#connection|connections} lacked some.", NULL},
     {"log_stalled", ADMIN_EVENT_TROUBLE,
      "Standard error takes no log lines: they are dropped until it does.", NULL},
     {"log_lines_dropped", ADMIN_EVENT_TROUBLE,
-     "{lines} log lines were dropped, for standard error took none.", NULL},
+     "{lines#log line was|log lines were} dropped, for standard error took none.", NULL},
     {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out.",
      NULL},
 };
@@ -206,6 +211,22 @@ static bool put_field(struct text *t, const struct log_field *f)
     return true;
 }
 
+/* `inside` is what a pattern has between its braces. False: the field is not there, or empty. */
+static bool fill_field(struct text *t, struct slice inside, const struct log_field *fields,
+                       unsigned count)
+{
+    const struct log_field *f = field_of(fields, count, slice_cut(&inside, '#'));
+    struct slice one = slice_cut(&inside, '|');
+    bool put_it = put_field(t, f);
+    if (one.len == 0 || !put_it)
+        return put_it;
+    bool is_one = (f->type == LOG_FIELD_UINT && f->value.u == 1) ||
+                  (f->type == LOG_FIELD_INT && f->value.i == 1);
+    put(t, SLICE(" "));
+    put(t, is_one ? one : inside);
+    return true;
+}
+
 static void fill_in(struct text *t, const char *pattern, const struct log_field *fields,
                     unsigned count)
 {
@@ -220,7 +241,7 @@ static void fill_in(struct text *t, const char *pattern, const struct log_field 
             t->at[t->len] = '\0';
         } else if (*p == '{') {
             size_t len = strcspn(p + 1, "}");
-            lacks |= !put_field(t, field_of(fields, count, slice_of(p + 1, len)));
+            lacks |= !fill_field(t, slice_of(p + 1, len), fields, count);
             p += len + 1;
         } else if (*p != '.' || t->len == 0 || strchr("?.", t->at[t->len - 1]) == NULL) {
             put(t, slice_of(p, 1)); /* a dot ends no sentence that has ended */

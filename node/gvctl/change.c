@@ -178,8 +178,9 @@ static void say_reset(const json_t *answer, char out[SENTENCE_BYTES])
     {
         good += (int)fields_number(row, "status") / 100 == 2;
     }
-    (void)snprintf(out, SENTENCE_BYTES, "%zu of %zu replica%s emptied its cache", good,
-                   json_array_size(rows), json_array_size(rows) == 1 ? "" : "s");
+    (void)snprintf(out, SENTENCE_BYTES, "%zu of %zu %s", good, json_array_size(rows),
+                   json_array_size(rows) == 1 ? "replica emptied its cache"
+                                              : "replicas emptied their caches");
     json_array_foreach(rows, i, row)
     {
         size_t len = strlen(out);

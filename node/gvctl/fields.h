@@ -33,4 +33,10 @@ static inline bool fields_equal(const json_t *object, const char *key, const cha
     return strcmp(fields_text(object, key), text) == 0;
 }
 
+/* What a noun ends in behind such a number: "1 request", "2 requests". */
+static inline const char *fields_plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
 #endif

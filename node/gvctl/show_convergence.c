@@ -103,7 +103,8 @@ static void show_why_not(const json_t *answer, unsigned members)
         return;
     }
     if (fields_is(answer, "equal")) {
-        printf("too few: %zu of %u routers", json_object_size(nodes), members);
+        printf("too few: %zu of %u router%s", json_object_size(nodes), members,
+               fields_plural(members));
         return;
     }
     unsigned joining = 0;

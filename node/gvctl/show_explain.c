@@ -92,9 +92,10 @@ static void show_behind(const json_t *r)
         printf("%s has %.3f s of its QUEUE because more would run there than ever ran\n", name,
                fields_number(r, "beyond_s"));
     if (fields_number(r, "followers") > 0)
-        printf("%s would make a second copy of a prefix that another holds. %.0f other requests "
-               "that begin alike would use it: its DECODE and DISPLACED are this one's share\n",
-               name, fields_number(r, "followers"));
+        printf("%s would make a second copy of a prefix that another holds. %.0f other request%s "
+               "with the same beginning would use it: its DECODE and DISPLACED are this one's "
+               "share\n",
+               name, fields_number(r, "followers"), fields_plural(fields_number(r, "followers")));
 }
 
 static bool is_plain(const json_t *r)
@@ -124,15 +125,15 @@ static void show_all_behind(const json_t *e)
 /* Of all columns, which a verbose table has. */
 static const char explain_legend[] =
     "\n"
-    "All times are as they are believed, for this request.\n"
-    "CACHED: tokens of the prompt that it holds. FROM TIER: of them, those in slower memory.\n"
-    "QUEUE: until this prompt could begin there: the work booked and what others run there,\n"
-    "and until a slot or memory is free (QUEUE of gvctl replicas is the booked work alone).\n"
-    "UNCACHED: to compute the tokens of the prompt that it does not hold, and to bring back\n"
-    "those FROM TIER. DISPLACED: to compute again what others will still want of what has to\n"
-    "go for it. DECODE: later tokens come slower: of this request, against the fastest\n"
-    "replica and beside those that run there, and of those. ADAPTER: to load its LoRA\n"
-    "adapter, and what has to go for it.\n";
+    "All times are the router's estimates for this request, in seconds.\n"
+    "CACHED: prompt tokens that the replica's cache holds. FROM TIER: those in slower memory.\n"
+    "QUEUE: the time until this prompt can start: work booked there, requests of others, and\n"
+    "the wait for a free slot or memory (QUEUE of gvctl replicas is the booked work alone).\n"
+    "UNCACHED: the time to compute the prompt tokens that are not cached, and to bring back\n"
+    "those FROM TIER. DISPLACED: the time to compute again what this prompt pushes out and\n"
+    "others still want. DECODE: the time lost by slower output: of this request, compared\n"
+    "with the fastest replica, and of the requests that run beside it. ADAPTER: the time to\n"
+    "load its LoRA adapter, and to load again the one that it pushes out.\n";
 
 /* What does not count for the engines, and from where that is known. */
 static void show_rendering(const json_t *e)
@@ -144,8 +145,9 @@ static void show_rendering(const json_t *e)
     printf("\nThe prompts of %s (%s) are read so: %s (from: %s",
            fields_text(rendering, "client")[0] ? fields_text(rendering, "client") : "all clients",
            fields_text(rendering, "form"), text, fields_text(rendering, "from"));
-    if (fields_number(rendering, "answers") > 0)
-        printf(", %.0f answers", fields_number(rendering, "answers"));
+    double answers = fields_number(rendering, "answers");
+    if (answers > 0)
+        printf(", %.0f answer%s", answers, fields_plural(answers));
     printf(")\n");
 }
 
@@ -173,9 +175,12 @@ int show_explain(const struct show *how, const json_t *e)
         show_left_out(e);
         return 0;
     }
-    printf("policy %s, about %.0f prompt tokens, %.0f expected output tokens, %.0f checkpoints\n\n",
-           fields_text(e, "policy"), fields_number(e, "prompt_tokens"),
-           fields_number(e, "output_tokens"), fields_number(e, "checkpoints"));
+    double prompt = fields_number(e, "prompt_tokens"), output = fields_number(e, "output_tokens"),
+           checkpoints = fields_number(e, "checkpoints");
+    printf("policy %s, about %.0f prompt token%s, %.0f expected output token%s, %.0f "
+           "checkpoint%s\n\n",
+           fields_text(e, "policy"), prompt, fields_plural(prompt), output, fields_plural(output),
+           checkpoints, fields_plural(checkpoints));
     if (fields_number(e, "tokens_most") > 0)
         printf("With its answer, the prompt has %.0f to %.0f tokens. %s\n\n",
                fields_number(e, "tokens_least"), fields_number(e, "tokens_most"),
@@ -188,12 +193,12 @@ int show_explain(const struct show *how, const json_t *e)
     if (!fields_equal(e, "policy", "cache_aware"))
         printf("\nThe choice is the policy's own; the costs are what cache_aware would weigh.");
     printf("\ncost = queue + uncached + %g x displaced + %g x decode%s; > marks the choice\n"
-           "(near-equal costs are drawn among)\n",
+           "(among nearly equal costs the choice is random)\n",
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
     if (is_due(e, fields_text(e, "choice")))
-        printf("%s is slow, but nothing waits there while requests wait at the cheapest, and it "
-               "had less lately than its speed deserves\n",
+        printf("%s is slow, but nothing waits there while requests wait at the cheapest, and "
+               "lately it had less work than its speed deserves\n",
                fields_text(e, "choice"));
     show_all_behind(e);
     show_rendering(e);

@@ -320,7 +320,7 @@ static void print_refusing(const struct show *how, const struct survey *s, const
         if (!s->alone)
             printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
     }
-    printf(": the file cannot be used as it is, what was in force goes on (gvctl ");
+    printf(": the file cannot be used, the one before stays in force (gvctl ");
     for (unsigned k = 0; k < s->router_count && file == SURVEY_SETTINGS; k++) {
         if (!s->routers[k].refused[file])
             continue;
@@ -402,12 +402,13 @@ static void print_minute(const struct show *how, const json_t *m)
         {"client_gone", "left by its client", "left by their clients"},
         {"hidden", "failure hidden by a retry", "failures hidden by a retry"}};
     if (fields_number(m, "routers_counted") == 0) {
-        printf("%-12s not told (an older router)\n", "last minute");
+        printf("%-12s not known (an older router)\n", "last minute");
         return;
     }
-    printf("%-12s %.0f requests, %s%.0f failed%s", "last minute", fields_number(m, "requests"),
-           show_colour(how, fields_number(m, "failed") == 0), fields_number(m, "failed"),
-           show_plain(how));
+    double requests = fields_number(m, "requests");
+    printf("%-12s %.0f request%s, %s%.0f failed%s", "last minute", requests,
+           fields_plural(requests), show_colour(how, fields_number(m, "failed") == 0),
+           fields_number(m, "failed"), show_plain(how));
     print_counts(json_object_get(m, "failed_by_reason"), failed, ARRAY_LEN(failed), " (", ")");
     print_counts(m, others, ARRAY_LEN(others), "; ", "");
     printf("\n");
@@ -446,17 +447,17 @@ static void print_short(const struct show *how, const struct survey *s, const js
            fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"));
     print_minute(how, json_object_get(o, "last_minute"));
     if (json_is_null(json_object_get(o, "share_from_cache")))
-        printf("%-12s no answer has told\n", "from cache");
+        printf("%-12s not known: no answer has reported it\n", "from cache");
     else
-        printf("%-12s %.1f %% of prompts' tokens so far\n", "from cache",
+        printf("%-12s %.1f %% of prompt tokens since the start\n", "from cache",
                100 * fields_number(o, "share_from_cache"));
     print_shortages(how, s);
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         print_refusing(how, s, o, f);
     print_waiting(s);
     if (fields_number(o, "routers_counted") < s->router_count)
-        printf("(Counted at %.0f of %u routers: %s.)\n", fields_number(o, "routers_counted"),
-               s->router_count, why_not_counted(s));
+        printf("(Counted at %.0f of %u router%s: %s.)\n", fields_number(o, "routers_counted"),
+               s->router_count, fields_plural(s->router_count), why_not_counted(s));
 }
 
 int status(const struct given *g)

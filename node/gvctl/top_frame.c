@@ -127,7 +127,8 @@ static void head(const struct given *g, const struct survey *now, const struct s
     (void)fprintf(to, "requests %s/s, %.0f in flight, %.0f waiting",
                   rate(since.requests, s, text[0]), flying, waiting);
     if (reached < now->router_count)
-        (void)fprintf(to, " (counted at %u of %u routers)", reached, now->router_count);
+        (void)fprintf(to, " (counted at %u of %u router%s)", reached, now->router_count,
+                      fields_plural(now->router_count));
     failed(g, now, &since, s, to);
     (void)fprintf(to, "\nfrom cache %s %%, first token %s s on average, %s s for 99 %%%s\n\n",
                   percent(survey_share(&since), text[1]), seconds(mean(&since), text[2]),

@@ -20,8 +20,8 @@ struct node_local_name {
 bool node_local_name_parse(struct slice name, struct node_local_name *out);
 /* Whether a router may be called so, as far as its bytes go. */
 bool node_local_owner_good(struct slice owner);
-/* The name of a local replica of that router: `out` has NODE_NAME_MAX bytes. A router that is
- * called like the number of a rank gets a dot behind. Empty: it would be too long. */
+/* The name of a local replica of that router: `out` has NODE_NAME_MAX bytes. A router whose name
+ * is a number, as a rank's, or has '@' in it gets a dot behind. Empty: it would be too long. */
 struct slice node_local_name_write(struct slice address, struct slice owner, char *out);
 
 #endif

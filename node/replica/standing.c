@@ -29,7 +29,7 @@ static const struct {
     [NODE_STANDING_BROKE] = {"broke", "avoided: its connections failed or broke"},
     [NODE_STANDING_REJECTS] = {"rejects", ""}, /* text_of_rejects() */
     [NODE_STANDING_TRIAL] = {"trial", "avoided: it failed, and one request tries it"},
-    [NODE_STANDING_ELSEWHERE] = {"elsewhere", "avoided: another router reports that it fails"},
+    [NODE_STANDING_REPORTED] = {"reported", "avoided: another router reports that it fails"},
     [NODE_STANDING_FULL] = {"full", "avoided: it said that it is full"},
     [NODE_STANDING_KEPT] = {"kept", "kept for a request that may be poison"},
     [NODE_STANDING_SLOW_START] = {"slow_start", "avoided: it is back, and starts slowly"},
@@ -105,7 +105,7 @@ static struct node_standing still(const struct node_replica *k, uint64_t now_ms)
         return avoided(NODE_STANDING_STALLED, if_later(s->stalls.until_ms, now_ms));
     if (s->quiet)
         return avoided(NODE_STANDING_QUIET, 0);
-    return s->warned ? avoided(NODE_STANDING_ELSEWHERE, 0) : (struct node_standing){0};
+    return s->warned ? avoided(NODE_STANDING_REPORTED, 0) : (struct node_standing){0};
 }
 
 /* What node_replica_in_trouble() goes by, in its order of weight. */
@@ -128,7 +128,7 @@ static struct node_standing trouble(const struct node_replica *k, uint64_t now_m
         return (struct node_standing){.why = on_trial ? NODE_STANDING_TRIAL : NODE_STANDING_WELL};
     bool own =
         on_trial && (node_replica_own_requests(k) > 0 || k->breaker.heard == NODE_BREAKER_CLOSED);
-    return avoided(own ? NODE_STANDING_TRIAL : NODE_STANDING_ELSEWHERE, 0);
+    return avoided(own ? NODE_STANDING_TRIAL : NODE_STANDING_REPORTED, 0);
 }
 
 struct node_standing node_rank_standing(const struct node_replica *rank, uint64_t now_ms)

@@ -20,17 +20,17 @@ enum node_standing_why {
     NODE_STANDING_VANISHES,       /* its source does */
     NODE_STANDING_ASLEEP,
     /* it is avoided, */
-    NODE_STANDING_LEAVING,   /* its health check says no */
-    NODE_STANDING_STALLED,   /* it stands still with requests; the sign: struct node_signs */
-    NODE_STANDING_QUIET,     /* longer without a sign of life than usual */
-    NODE_STANDING_ERRORS,    /* a back-off: answers of 5xx, or a share of failures */
-    NODE_STANDING_BROKE,     /* a back-off: connections failed or broke */
-    NODE_STANDING_REJECTS,   /* requests that others accept; all of them, or some. As many of its
+    NODE_STANDING_LEAVING,  /* its health check says no */
+    NODE_STANDING_STALLED,  /* it stands still with requests; the sign: struct node_signs */
+    NODE_STANDING_QUIET,    /* longer without a sign of life than usual */
+    NODE_STANDING_ERRORS,   /* a back-off: answers of 5xx, or a share of failures */
+    NODE_STANDING_BROKE,    /* a back-off: connections failed or broke */
+    NODE_STANDING_REJECTS,  /* requests that others accept; all of them, or some. As many of its
                                 model as may be are avoided already: it is not */
-    NODE_STANDING_TRIAL,     /* the back-off is over, one request tries it */
-    NODE_STANDING_ELSEWHERE, /* another router has it in a back-off, on trial, or found it still */
-    NODE_STANDING_FULL,      /* it said that its queue is full */
-    NODE_STANDING_KEPT,      /* kept for a request that may be poison */
+    NODE_STANDING_TRIAL,    /* the back-off is over, one request tries it */
+    NODE_STANDING_REPORTED, /* another router has it in a back-off, on trial, or found it still */
+    NODE_STANDING_FULL,     /* it said that its queue is full */
+    NODE_STANDING_KEPT,     /* kept for a request that may be poison */
     NODE_STANDING_SLOW_START,
     NODE_STANDINGS,
 };

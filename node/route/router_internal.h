@@ -80,7 +80,7 @@ struct node_router {
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;             /* when what was learned was reported last */
-    bool apart;                      /* routers are on several machines (local.c) */
+    bool apart;                      /* routers are on several machines (apart.c) */
     bool starts_wait;                /* start times were read before this router had joined */
     bool adopts;                     /* some replica is adopted (node/route/share.c) */
     bool names_held;                 /* some replica is in use although no living router names it */

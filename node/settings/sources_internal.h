@@ -34,9 +34,12 @@
      .unit = "IP[:PORT]",                                                                          \
      .group = "Endpoints",                                                                         \
      .help = "asked for replica-dns, instead of the system's",                                     \
-     .more = "By default those of `/etc/resolv.conf`, which is read again when it changes. "       \
-             "Without a port, 53 is meant. Other names (`replica`, `join`) are asked of the "      \
-             "system's."},                                                                   \
+     .more = "An IP address, no name: `10.0.0.10`, `10.0.0.10:5353`, `[fd00::10]`. Without a "     \
+             "port, 53 is meant. Repeat it for several. A server that does not answer within 2 s " \
+             "gives way to the next; after all of them each is asked once more, for 4 s. If none " \
+             "answers, the replicas stay as they were. By default those of `/etc/resolv.conf` "    \
+             "are asked, which is read again when it changes; its search domains count in any "    \
+             "case. Other names (`replica`, `join`) are asked of the system's."},                  \
     {.name = "replica-file",                                                                       \
      .type = NODE_TYPE_LIST,                                                                       \
      FIELD(replica_file),                                                                          \

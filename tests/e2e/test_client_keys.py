@@ -184,7 +184,7 @@ class TheFile(KeysCase):
         self.assertNotIn("gv-the-key", "\n".join(r.lines))
         self.assertEqual(r.metric("client_keys_file_refused"), 1)
         said = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "status")[1]
-        self.assertIn("client keys  refused: the file cannot be used as it is, what was in force goes on (gvctl events)", said)
+        self.assertIn("client keys  refused: the file cannot be used, the one before stays in force (gvctl events)", said)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 200)
         os.remove(self.keys)
         r.wait_event("client_keys_refused", 2)
@@ -213,7 +213,7 @@ class TheFile(KeysCase):
         said = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "status")[1]
         self.assertNotIn("client keys  refused", said)
         said = [e["text"] for e in r.admin("GET", "/events").json["events"] if e["event"] == "client_keys_read"]
-        self.assertEqual(set(said), {"Clients' keys were read: 1 of 1 names."})
+        self.assertEqual(set(said), {"Clients' keys were read: 1 of 1 name."})
 
     def test_it_must_be_good_at_the_start(self):
         for text, wrong in (("", "has no key in it"), ("# nothing\n", "has no key in it"),

@@ -99,7 +99,7 @@ class All(Clustered):
         steered(engines[0], 500, b"broken")
         status, out, err = gvctl("reset-cache", "--model", "m", admin=routers[0].admin_port)
         self.assertEqual((status, err), (1, ""))
-        self.assertEqual(out, "2 of 3 replicas emptied its cache\n%s: 500, broken\n" % engines[0].name)
+        self.assertEqual(out, "2 of 3 replicas emptied their caches\n%s: 500, broken\n" % engines[0].name)
         wait_for(lambda: max(held(routers[1]).values()) == 0, "nothing is held any more")
         status, out, err = gvctl("reset-cache", "--model", "other", admin=routers[0].admin_port)
         self.assertEqual((status, out, err),

@@ -43,13 +43,13 @@ SHOWN = {
         [r"in flight +12 of 64 \(requests-max\)", r"waiting +2 of 9 \(queue-max\), for 1\.5 s at most",
          r"m +2 +0\.7  a replica"]),
     ("explain",): ("POST", "/explain", {
-        "policy": "cache_aware", "prompt_tokens": 100, "choice": "a:1", "displaced_weight": 0.5, "decode_weight": 1,
+        "policy": "cache_aware", "prompt_tokens": 100, "output_tokens": 1, "checkpoints": 2, "choice": "a:1", "displaced_weight": 0.5, "decode_weight": 1,
         "replicas": [{"replica": "a:1", "cached_tokens": 64, "cost_s": 0.125, "due": True},
                      {"replica": "b:2", "cost_s": 0.5, "times_slower": 4.2, "beyond_s": 0.25, "followers": 9}],
         "left_out": [{"replica": "c:3", "why": "it is down"}]},
-        [r"policy cache_aware, about 100 prompt tokens",
+        [r"policy cache_aware, about 100 prompt tokens, 1 expected output token, 2 checkpoints\n",
          r"> a:1 +64 .* 0\.125\n  b:2 +0 .* 0\.500\n- c:3 +it is down\n",
-         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow, but nothing waits there while requests wait at the cheapest, and it had less lately",
+         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow, but nothing waits there while requests wait at the cheapest, and lately it had less work",
          r"b:2 is believed 4\.2 times slower", r"b:2 has 0\.250 s of its QUEUE", r"b:2 would make a second copy of a prefix that another holds. 9 other"]),
     ("explain", "--all"): ("POST", "/explain?all=1", {"nodes": {
         "r1": {"choice": "a:1", "replicas": [{"replica": "a:1", "cost_s": 0.125, "cached_tokens": 64}]},
@@ -294,7 +294,7 @@ class Gvctl(Case):
     def test_a_burst_does_not_fill_the_screen(self):
         rows = [{"replica": "e-%d:1" % i, "cost_s": 1, "followers": 8 if i else 0} for i in range(64)]
         out = self.ask("explain", "-", says=answer_json(dict(SHOWN[("explain",)][2], replicas=rows)), stdin=b"{}")[1]
-        self.assertEqual(out.count("begin alike"), 4, out)
+        self.assertEqual(out.count("8 other requests with the same beginning"), 4, out)
         self.assertIn("and so for 59 more; -o json has them", out)
 
     def test_tables_are_narrow_and_explained_on_demand(self):

@@ -56,8 +56,8 @@ class Status(Case):
         self.assertEqual((told["client_errors"], told["client_gone"], told["hidden"]), (31, 4, 7))
 
     def test_one_is_not_many(self):
-        admin_port(self.port, "r1", b"x 1\n", figures=[second(requests=4, client_errors=1, client_gone=1, hidden=1)])
-        self.assertIn("; 1 client error, 1 left by its client, 1 failure hidden by a retry\n", self.words())
+        admin_port(self.port, "r1", b"x 1\n", figures=[second(requests=1, client_errors=1, client_gone=1, hidden=1)])
+        self.assertIn("\nlast minute  1 request, 0 failed; 1 client error, 1 left by its client, 1 failure hidden by a retry\n", self.words())
 
     def test_what_was_never_checked_is_not_unknown_for_being_unknown(self):
         admin_port(self.port, "r1", b"x 1\n")
@@ -80,7 +80,7 @@ class Status(Case):
 
     def test_an_older_router_does_not_say_that_none_failed(self):
         admin_port(self.port, "r1", b"grapevine_requests_total 9\n")
-        self.assertIn("\nlast minute  not told (an older router)\n", self.words())
+        self.assertIn("\nlast minute  not known (an older router)\n", self.words())
         told = self.status()
         self.assertEqual((told["since_start"]["-"]["failed"], told["last_minute"]["routers_counted"]), (None, 0))
 

@@ -15,6 +15,7 @@
  *   early.c     a status before the body is read, 1xx heads
  *   reject.c    what a replica refuses that is set up otherwise than its peers
  *   control.c   failures on demand
+ *   steer.c     sleep, and resets of its cache
  *   set.c       what changes while it runs: its lists, its key, its context length
  *   death.c     how an engine dies: told to, killed, poisoned
  */
@@ -85,6 +86,7 @@ struct sim_fail {
     double factor;
     uint64_t tokens;
     unsigned status; /* of EARLY */
+    bool discards;   /* SLEEP: its weights are gone, too */
     bool health;     /* probes fail too */
     enum sim_health probes;
     uint64_t health_delay_ms;
@@ -236,6 +238,14 @@ struct sim_fail sim_fail_take(struct sim_engine *e);
 /* A failure begins, for so long (0: until another one comes), in the place of the last; or ends. */
 void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t for_ms);
 void sim_fail_end(struct sim_engine *e);
+
+/* --- steering (steer.c) ---------------------------------------------------------------------- */
+
+void sim_reset_prefix_cache(struct sim_engine *e, struct sim_conn *c, struct slice body);
+void sim_flush_cache(struct sim_engine *e, struct sim_conn *c, struct slice body);
+void sim_sleep(struct sim_engine *e, struct sim_conn *c, struct slice body);
+void sim_wake_up(struct sim_engine *e, struct sim_conn *c, struct slice body);
+void sim_is_sleeping(struct sim_engine *e, struct sim_conn *c, struct slice body);
 
 /* --- death ----------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ struct told {
     double running, waiting;
     double usage;
     double used_tokens, tokens;
-    double awake, asleep, never;
+    double awake, asleep, discarded, never;
     double queries, hits, tier_queries, tier_hits;
     double computed, reused;
     double preemptions, prompt_tokens, generation_tokens, decoded;
@@ -64,7 +64,8 @@ static struct told told_of(const struct sim_engine *e, unsigned rank)
         .used_tokens = (double)seen.blocks_used * block_tokens,
         .tokens = blocks * block_tokens,
         .awake = !asleep,
-        .asleep = asleep,
+        .asleep = asleep && !e->fail.discards,
+        .discarded = asleep && e->fail.discards,
         .queries = (double)n->prefix_queries,
         .hits = (double)n->prefix_hits,
         .tier_queries = (double)n->tier_queries,
@@ -181,7 +182,7 @@ static const struct row vllm_first[] = {
     GAUGE("vllm:num_requests_waiting", waiting),
     {"vllm:engine_sleep_state", "gauge", "", ",sleep_state=\"awake\"", AT(awake), false},
     SERIES("vllm:engine_sleep_state", "", ",sleep_state=\"weights_offloaded\"", asleep),
-    SERIES("vllm:engine_sleep_state", "", ",sleep_state=\"discard_all\"", never),
+    SERIES("vllm:engine_sleep_state", "", ",sleep_state=\"discard_all\"", discarded),
     GAUGE("vllm:kv_cache_usage_perc", usage),
     COUNTER("vllm:prefix_cache_queries_total", queries),
     COUNTER("vllm:prefix_cache_hits_total", hits),

@@ -427,14 +427,19 @@ const struct sim_counters *sim_model_counters(const struct sim_model *m)
     return &m->counters;
 }
 
+void sim_model_forget(struct sim_model *m, bool tier)
+{
+    sim_cache_reset(m->cache);
+    if (tier && m->tier != NULL)
+        sim_cache_reset(m->tier);
+}
+
 void sim_model_reset(struct sim_model *m)
 {
     CHECK(sim_model_running(m) == 0 && m->waiting.count == 0);
     m->counters = (struct sim_counters){0};
     m->adapters = (struct sim_adapters){.slots_max = m->config.adapters_max};
-    sim_cache_reset(m->cache);
-    if (m->tier != NULL)
-        sim_cache_reset(m->tier);
+    sim_model_forget(m, true);
 }
 
 void sim_model_check(const struct sim_model *m)

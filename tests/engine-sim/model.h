@@ -132,6 +132,8 @@ const struct sim_adapters *sim_model_adapters(const struct sim_model *m);
 /* The adapters of the requests that wait, one by one: `*at` is NULL at first; 0: no more. */
 uint64_t sim_model_adapter_waiting(const struct sim_model *m, const struct sim_request **at);
 const struct sim_counters *sim_model_counters(const struct sim_model *m);
+/* No prompt finds what was computed so far; with `tier` not there either. */
+void sim_model_forget(struct sim_model *m, bool tier);
 /* As after a restart: names forgotten, counters zero. Running requests must be gone. */
 void sim_model_reset(struct sim_model *m);
 

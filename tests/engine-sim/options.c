@@ -78,8 +78,9 @@ static const struct option table[] = {
      "which takes its time and does nothing"},
     {"deed-ms", REAL, AT(deed_ms), 0, "MS", "what a deed takes (300)"},
     {"silence", REAL, AT(silence_s), 0, "SECONDS",
-     "streams hold back their text so long, as a parser of tools or reasoning does, then send it "
-     "in one piece; tokens are computed meanwhile (0)"},
+     "a stream sends its head, then no text for so long, then all of it in one piece, as when the "
+     "engine's parser holds back a tool call or reasoning: tokens are computed meanwhile, and "
+     "/metrics counts them, so it is no failure (0: streams send each token)"},
     {"silence-after", WHOLE, AT(silence_after), 0, "N",
      "pieces that pass before (0: the role alone)"},
     {"silence-share", REAL, AT(silence_share), 0, "X", "of all streams (1)"},
@@ -138,6 +139,9 @@ static void help(void)
         "routed_dp_rank of\nthe body too. Who does not pin gets the rank with the fewest requests "
         "(vLLM), or the next one\n(SGLang). GET /sim/stats tells each one's, GET /sim/last the "
         "rank of the last request.\n");
+    printf("\nPOST /reset_prefix_cache and /sleep?level=1, /wake_up, GET /is_sleeping (vLLM), POST "
+           "/flush_cache\n(SGLang) do as the engines' own: a reset empties the prefix cache unless "
+           "requests run; asleep it\nanswers none and has lost its cache (level 1 and 2).\n");
     printf(
         "\nPOST /sim/fail {\"mode\":M, \"after_chunks\":N, \"count\":N, \"for_ms\":N, "
         "\"health\":H}\n"

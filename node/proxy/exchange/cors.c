@@ -8,6 +8,7 @@
 static const struct slice exposed =
     SLICE("x-request-id, x-should-retry, x-grapevine-replica, x-grapevine-reason, "
           "x-grapevine-limit, retry-after");
+
 static bool is_off(struct slice setting)
 {
     return setting.len == 0 || slice_equal(setting, SLICE("off"));

@@ -9,13 +9,8 @@ static bool is_open(const struct exchange *x)
     return x->proxy->config.options->engine_fields == NODE_PATHS_PASS;
 }
 
-static bool refuse(struct exchange *x, struct slice field)
+static bool refuse(struct exchange *x, struct slice field, const char *text)
 {
-    char text[160];
-    (void)snprintf(text, sizeof text,
-                   "`%.*s` is for engines among themselves and not open to clients: leave it out. "
-                   "(Setting: engine-fields.)",
-                   SLICE_ARG(field));
     x->refusal = PROXY_REFUSED_ENGINE_FIELD;
     x->limit = "engine-fields";
     if (x->upstream != NULL) /* the body streams through */
@@ -23,6 +18,34 @@ static bool refuse(struct exchange *x, struct slice field)
     else
         exchange_answer_error(x, 400, field, "%s", text);
     return true;
+}
+
+static bool refuse_field(struct exchange *x, struct slice field)
+{
+    char text[160];
+    (void)snprintf(text, sizeof text,
+                   "`%.*s` is for engines among themselves and not open to clients: leave it out. "
+                   "(Setting: engine-fields.)",
+                   SLICE_ARG(field));
+    return refuse(x, field, text);
+}
+
+/* `found`: what of the id names an engine; NULL: the id was too long to be looked at. */
+static bool refuse_id(struct exchange *x, struct slice field, const char *found)
+{
+    char text[192];
+    if (found != NULL)
+        (void)snprintf(
+            text, sizeof text,
+            "`%.*s` contains `%s`, by which engines tell each other addresses: use an id "
+            "without it. (Setting: engine-fields.)",
+            SLICE_ARG(field), found);
+    else
+        (void)snprintf(text, sizeof text,
+                       "`%.*s` is longer than %d bytes: use a shorter id. (Setting: "
+                       "engine-fields.)",
+                       SLICE_ARG(field), HTTP_SKIM_SCRATCH);
+    return refuse(x, field, text);
 }
 
 bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_head *head)
@@ -33,9 +56,10 @@ bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_he
     if (http_head_has(head, HTTP_ENGINE_HEADER)) {
         for (unsigned i = 0; i < head->field_count; i++)
             if (head->fields[i].id == HTTP_ENGINE_HEADER && head->fields[i].value.len > 0)
-                return refuse(x, head->fields[i].name);
+                return refuse_field(x, head->fields[i].name);
     }
-    return id.len > 0 && http_engine_id_names(id) && refuse(x, SLICE("x-request-id"));
+    const char *found = id.len > 0 ? http_engine_id_find(id) : NULL;
+    return found != NULL && refuse_id(x, SLICE("x-request-id"), found);
 }
 
 bool exchange_engine_fields_refuse_body(struct exchange *x)
@@ -45,5 +69,9 @@ bool exchange_engine_fields_refuse_body(struct exchange *x)
         return false;
     if (field == NULL && x->skimming && x->request.body->complete && !x->skim.understood)
         field = http_engine_field_suspect(x->request.body);
-    return field != NULL && refuse(x, slice_of_cstr(field));
+    if (field == NULL)
+        return false;
+    struct slice name = slice_of_cstr(field), id = SLICE("request_id");
+    const char *found = http_engine_id_find(name);
+    return found != NULL || slice_equal(name, id) ? refuse_id(x, id, found) : refuse_field(x, name);
 }

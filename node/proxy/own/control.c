@@ -12,13 +12,13 @@
 
 struct control_ask;
 
-/* One request at one replica. */
+/* One request at one replica, a row of the answer. A data-parallel rank has none. */
 struct asked {
     struct fetch fetch;
     struct control_ask *ask; /* NULL: free */
     unsigned replica;
     unsigned era; /* of its name */
-    bool second;  /* it had no such path by its other name */
+    bool second;  /* a reset: it lacks the path of one engine, and is asked by the other's */
     char name[NODE_REPLICA_NAME_BYTES];
 };
 
@@ -31,7 +31,7 @@ struct control_ask {
     struct buf rows; /* JSON, so far */
     bool resets;     /* 2xx means that the cache is empty */
     struct node_replica_set todo;
-    unsigned next, open;   /* none below it is to do; under way */
+    unsigned next, open;   /* where todo goes on; rows that are under way */
     unsigned count, good;  /* rows, and those with 2xx */
     unsigned status;       /* the highest of the others */
     unsigned resets_count; /* caches that were forgotten */

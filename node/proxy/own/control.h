@@ -12,7 +12,8 @@
  *
  * A replica that confirms that its cache is empty (2xx, and not "success":false) is believed: what
  * is known of its cache is forgotten by all routers, as after a restart. If the client leaves,
- * those that were not asked yet are not, and what the others say is not heard.
+ * replicas that were not asked yet are not, and the connections to the others are cut: they may
+ * still do it, but their caches are not forgotten.
  */
 #ifndef NODE_PROXY_OWN_CONTROL_H
 #define NODE_PROXY_OWN_CONTROL_H

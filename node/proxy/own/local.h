@@ -1,5 +1,5 @@
 /* What the router answers itself: health and models on the client port, everything on the admin
- * port (by proxy_config.admin).
+ * port (by proxy_config.admin). Replicas of a loopback, also called local: node/replica/local.h.
  */
 #ifndef NODE_PROXY_OWN_LOCAL_H
 #define NODE_PROXY_OWN_LOCAL_H

@@ -85,6 +85,12 @@ static void events_of_the_log_are_said_in_words(void **state)
     expect_last("death", "r2",
                 "Router r2 is taken for dead: it is not heard any more, and its load no longer "
                 "counts.");
+    log_event(&log, LOG_INFO, "discovered", LOG_CSTR("source", "dns x:1"), LOG_UINT("added", 1),
+              LOG_UINT("gone", 2), LOG_UINT("draining", 1));
+    expect_last("replica", "dns x:1", "Source dns x:1: 1 replica is new, 2 are gone, 1 drains.");
+    log_event(&log, LOG_INFO, "discovered", LOG_CSTR("source", "dns x:1"), LOG_UINT("added", 0),
+              LOG_UINT("gone", 1), LOG_UINT("draining", 0));
+    expect_last("replica", "dns x:1", "Source dns x:1: 0 replicas are new, 1 is gone, 0 drain.");
     log_event(&log, LOG_WARN, "config_refused", LOG_CSTR("error", "did you mean queue-timeout?"));
     expect_last("config", "",
                 "The settings are refused, and nothing changed: did you mean queue-timeout?");

@@ -101,7 +101,7 @@ static void what_is_avoided_says_why_and_for_how_long(void **state)
     is(&k, NOW + 250, "full", true, 750);
     k = make();
     k.breaker.heard = NODE_BREAKER_OPEN;
-    is(&k, NOW, "elsewhere", true, 0);
+    is(&k, NOW, "reported", true, 0);
     k = make();
     k.kept = 1;
     is(&k, NOW, "kept", true, 0);

@@ -21,7 +21,7 @@ A posts /inference/v1/generate {"token_ids":[1],"sampling_params":{"extra_args":
     to A: HTTP/1.1 400 Bad Request; Content-Length: 206 "{\"error\":{\"message\":\"`kv_transfer_params` is for engines among themselves and not open to clients: leave it out. (Setting: engine-fields.)\",\"type\":\"BadRequestError\",\"param\":\"kv_transfer_params\",\"code\":400}}"
     log request
 A posts /v1/embeddings {"model":"m","input":"x","request_id":"___prefill_addr_1.2.3.4:5___decode_addr_1.2.3.4:6_x"}
-    to A: HTTP/1.1 400 Bad Request; Content-Length: 190 "{\"error\":{\"message\":\"`request_id` is for engines among themselves and not open to clients: leave it out. (Setting: engine-fields.)\",\"type\":\"BadRequestError\",\"param\":\"request_id\",\"code\":400}}"
+    to A: HTTP/1.1 400 Bad Request; Content-Length: 214 "{\"error\":{\"message\":\"`request_id` contains `___prefill_addr_`, by which engines tell each other addresses: use an id without it. (Setting: engine-fields.)\",\"type\":\"BadRequestError\",\"param\":\"request_id\",\"code\":400}}"
     log request
 A posts /v1/images/generations {"model":"m","prompt":"x","bootstrap_room":7}
     to A: HTTP/1.1 400 Bad Request; Content-Length: 198 "{\"error\":{\"message\":\"`bootstrap_room` is for engines among themselves and not open to clients: leave it out. (Setting: engine-fields.)\",\"type\":\"BadRequestError\",\"param\":\"bootstrap_room\",\"code\":400}}"
@@ -31,7 +31,7 @@ A sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nx_prefiller-host-port: evil
     log request
 B connects
 B sends "GET /v1/responses/r1 HTTP/1.1\r\nHost: g\r\nX-Request-Id: ___decode_addr_1.2.3.4:5_x\r\n\r\n"
-    to B: HTTP/1.1 400 Bad Request; Content-Length: 194; x-request-id: ___decode_addr_1.2.3.4:5_x "{\"error\":{\"message\":\"`x-request-id` is for engines among themselves and not open to clients: leave it out. (Setting: engine-fields.)\",\"type\":\"BadRequestError\",\"param\":\"x-request-id\",\"code\":400}}"
+    to B: HTTP/1.1 400 Bad Request; Content-Length: 217; x-request-id: ___decode_addr_1.2.3.4:5_x "{\"error\":{\"message\":\"`x-request-id` contains `___decode_addr_`, by which engines tell each other addresses: use an id without it. (Setting: engine-fields.)\",\"type\":\"BadRequestError\",\"param\":\"x-request-id\",\"code\":400}}"
     log request
 # It could not be read here, and might be elsewhere.
 B posts /v1/completions "{\"model\":\"m\",\"prompt\":\"x\",\"n\":NaN,\"kv_transfer_params\":{}}"
