@@ -19,8 +19,8 @@ static const struct words {
      "an error, or a cut answer.",
      NULL},
     {"replica_rejects", ADMIN_EVENT_TROUBLE,
-     "Replica {replica} rejects ({status}) what replica {accepted_by} accepts: others are "
-     "preferred.",
+     "Replica {replica} rejects ({status})[ what replica {accepted_by} accepts][ the model {model}, "
+     "though it lists it]: others are preferred.",
      NULL},
     {"replica_accepts", ADMIN_EVENT_REPLICA,
      "Replica {replica} accepts requests that it had rejected: it is used again.", NULL},
