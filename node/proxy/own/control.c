@@ -33,7 +33,8 @@ struct control_ask {
     struct node_replica_set todo;
     unsigned next, open;   /* none below it is to do; under way */
     unsigned count, good;  /* rows, and those with 2xx */
-    unsigned status;       /* the highest of the others */
+    unsigned status;       /* the highest of the others, */
+    bool said;             /* which an engine answered */
     unsigned resets_count; /* caches that were forgotten */
     struct asked asked[CONTROL_AT_ONCE];
 };
@@ -117,16 +118,20 @@ static void note(struct control_ask *ask, const struct asked *a, unsigned status
     bool good = error == NULL && status / 100 == 2;
     ask->count++;
     ask->good += good;
-    if (!good && status > ask->status)
+    if (!good && status > ask->status) {
         ask->status = status;
+        ask->said = error == NULL;
+    }
     bool same = node_router_replica_era(p->config.router, a->replica) == a->era;
     if (good && ask->resets && same && !says_no(body)) {
         node_router_cache_reset(p->config.router, a->replica, p->now_ms);
         p->stats.cache_resets++;
         ask->resets_count++;
     }
-    if (write_row(&ask->rows, a, status, body, error) != ERR_OK)
+    if (write_row(&ask->rows, a, status, body, error) != ERR_OK) {
         ask->status = 503; /* there is no memory for the row */
+        ask->said = false;
+    }
 }
 
 /* --- asking ---------------------------------------------------------------------------------- */
@@ -202,7 +207,7 @@ static void answer(struct exchange *x, struct control_ask *ask)
         err = buf_append_slice(&body, buf_slice(&ask->rows));
     if (err == ERR_OK)
         err = buf_append_cstr(&body, "]}");
-    if (status >= 400)
+    if (status >= 400 && ask->said)
         x->refusal = PROXY_REFUSED_BY_ENGINE;
     if (err == ERR_OK)
         exchange_answer(x, status, SLICE("application/json"), buf_slice(&body), NULL, 0);
@@ -267,9 +272,11 @@ static void answer_nobody(struct exchange *x, const struct control_whom *whom)
     else if (replica)
         exchange_answer_error(x, 404, SLICE("replica"), "There is no replica `%.*s`.",
                               SLICE_ARG(wanted));
-    else
+    else {
+        x->refusal = PROXY_REFUSED_MODEL;
         exchange_answer_error(x, 404, SLICE("model"), "No replica lists the model `%.*s`.",
                               SLICE_ARG(wanted));
+    }
 }
 
 /* NULL: it was answered why not. */
