@@ -173,21 +173,24 @@ static void say_undrained(const char *name, const json_t *answer, char *out)
 static void say_reset(const json_t *answer, char out[SENTENCE_BYTES])
 {
     const json_t *rows = json_object_get(answer, "replicas"), *row;
-    size_t i, good = 0;
+    size_t i, good = 0, asked = 0;
     json_array_foreach(rows, i, row)
     {
+        asked += !fields_has_text(row, "left_out");
         good += (int)fields_number(row, "status") / 100 == 2;
     }
-    (void)snprintf(out, SENTENCE_BYTES, "%zu of %zu %s", good, json_array_size(rows),
-                   json_array_size(rows) == 1 ? "replica emptied its cache"
-                                              : "replicas emptied their caches");
+    (void)snprintf(out, SENTENCE_BYTES, "%zu of %zu %s", good, asked,
+                   asked == 1 ? "replica emptied its cache" : "replicas emptied their caches");
     json_array_foreach(rows, i, row)
     {
         size_t len = strlen(out);
         unsigned status = (unsigned)fields_number(row, "status");
         bool told = fields_has_text(row, "error") || fields_has_text(row, "answer");
         const char *why = fields_text(row, fields_has_text(row, "error") ? "error" : "answer");
-        if (status / 100 != 2)
+        if (fields_has_text(row, "left_out"))
+            (void)snprintf(out + len, SENTENCE_BYTES - len, "\n%s: not asked, %s",
+                           fields_text(row, "replica"), fields_text(row, "left_out"));
+        else if (status / 100 != 2)
             (void)snprintf(out + len, SENTENCE_BYTES - len, "\n%s: %u%s%.100s",
                            fields_text(row, "replica"), status, told ? ", " : "", told ? why : "");
     }

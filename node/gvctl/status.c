@@ -139,6 +139,19 @@ static json_t *shortages_json(const struct survey *s)
     return out;
 }
 
+/* Router -> connections that it refused since its start. */
+static json_t *doors_json(const struct survey *s)
+{
+    json_t *out = json_object();
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        if (r->connections_refused > 0)
+            (void)json_object_set_new(out, r->name,
+                                      json_integer((json_int_t)r->connections_refused));
+    }
+    return out;
+}
+
 /* Why not all were counted. */
 static const char *why_not_counted(const struct survey *s)
 {
@@ -262,6 +275,7 @@ static json_t *gather(const struct survey *s, const char *state)
         (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
     (void)json_object_set_new(told, "config_waits", waiting_json(s));
     (void)json_object_set_new(told, "local_shortages", shortages_json(s));
+    (void)json_object_set_new(told, "connections_refused", doors_json(s));
     return told;
 }
 
@@ -376,6 +390,18 @@ static void print_shortages(const struct show *how, const struct survey *s)
     }
 }
 
+static void print_doors(const struct show *how, const struct survey *s)
+{
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        if (r->connections_refused > 0)
+            printf("%-12s %s%.0f connections since the start%s%s%s: beyond connections-max (which "
+                   "a limit of open files lowers: files_short), or at the admin and probe ports\n",
+                   "refused", show_colour(how, false), r->connections_refused, show_plain(how),
+                   s->alone ? "" : " at ", s->alone ? "" : r->name);
+    }
+}
+
 /* Some counts with their words, for one and for more; those that are not 0, in brackets or behind
  * commas. */
 static void print_counts(const json_t *counts, const char *const words[][3], unsigned n,
@@ -452,6 +478,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
         printf("%-12s %.1f %% of prompt tokens since the start\n", "from cache",
                100 * fields_number(o, "share_from_cache"));
     print_shortages(how, s);
+    print_doors(how, s);
     for (unsigned f = 0; f < SURVEY_FILES; f++)
         print_refusing(how, s, o, f);
     print_waiting(s);

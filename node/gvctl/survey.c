@@ -114,6 +114,8 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
         r->queue_length = value;
     else if (strcmp(name, "grapevine_local_shortage") == 0)
         take_shortage(r, labels, value);
+    else if (strcmp(name, "grapevine_connections_refused_total") == 0)
+        r->connections_refused = value;
     else if (strcmp(name, "grapevine_config_refused") == 0)
         r->refused[SURVEY_SETTINGS] = value > 0;
     else if (strcmp(name, "grapevine_config_waits") == 0)

@@ -50,6 +50,7 @@ struct survey_router {
     bool tells_failed; /* they have what failed; those of an older router do not */
     bool refused[SURVEY_FILES];
     bool short_of[NET_SHORTAGES];   /* its machine is, for connections to replicas */
+    double connections_refused;     /* at its door, since its start */
     unsigned waits;                 /* settings that wait for a restart */
     char admin[SURVEY_ADMIN_BYTES]; /* the URL of its admin port, as far as it is known */
     double lag_ms, in_flight, queue_length;

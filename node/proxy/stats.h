@@ -27,13 +27,14 @@ enum proxy_refusal {
     PROXY_REFUSED_BODY_LIMIT,   /* 413 */
     PROXY_REFUSED_KEY_LIMIT,    /* 429, 403: a key of a client may not use so much */
     PROXY_REFUSED_ENGINE_FIELD, /* 400: a field for engines among themselves */
-    PROXY_REFUSED_CONTROL,      /* 403: a path that controls an engine */
+    PROXY_REFUSED_CONTROL,      /* 403: a path that controls an engine, for that client */
     PROXY_REFUSED_NO_REPLICA,   /* 503 */
     PROXY_REFUSED_MEMORY,       /* 503, buffered_bytes_max */
     PROXY_REFUSED_TIMEOUT,      /* 408 */
     PROXY_REFUSED_BAD_GATEWAY,  /* 502, 504: no replica gave an answer */
     PROXY_REFUSED_RETRY_BUDGET, /* 502, 504: no more retries now */
-    PROXY_REFUSED_BY_ENGINE,    /* an error that an engine streamed before any token */
+    PROXY_REFUSED_BY_ENGINE,    /* an error that an engine streamed before any token, or
+                                   that one of all gave to a control path */
     PROXY_REFUSED_POISON,       /* 502: engines died after it */
     PROXY_REFUSED_SUSPECT,      /* 502: one did, and it is not sent to another */
     PROXY_REFUSED_LOOP,         /* 508: it came through this router before, or through too many */

@@ -28,8 +28,9 @@ enum denial_state {
 
 struct denial {
     uint64_t key; /* of replica and model; 0: none */
-    uint64_t until_ms : 48;
+    uint64_t until_ms : 47;
     uint64_t replica : 13;
+    uint64_t held : 1;  /* against the replica, which lists the model */
     uint64_t state : 3; /* enum denial_state */
 };
 
@@ -42,7 +43,8 @@ struct node_models {
     unsigned used;                     /* rows beyond were never taken */
     uint64_t denied_until_ms;          /* the last of all denials is over then */
     struct denial denials[NODE_MODELS_DENIALS];
-    unsigned hand; /* the next row that was only learned to give way */
+    uint16_t held[NODE_REPLICAS_MAX]; /* of each replica: denials that are held against it */
+    unsigned hand;                    /* the next row that was only learned to give way */
     double bytes_per_token, output_tokens;
     uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
     struct node_model rows[NODE_MODELS_MAX + 1];
@@ -240,6 +242,20 @@ int node_models_also(struct node_models *m, unsigned replica, struct slice id)
     return ERR_OK;
 }
 
+static void let_go(struct node_models *m, struct denial *d)
+{
+    m->held[d->replica] -= d->held;
+    d->held = false;
+}
+
+/* But for those, if given. */
+static void let_all_go(struct node_models *m, unsigned replica, const bool *but)
+{
+    for (unsigned i = 0; i < NODE_MODELS_DENIALS && m->held[replica] > 0; i++)
+        if (m->denials[i].replica == replica && !(but && but[i]))
+            let_go(m, &m->denials[i]);
+}
+
 void node_models_forget(struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
@@ -247,6 +263,7 @@ void node_models_forget(struct node_models *m, unsigned replica)
     node_replica_set_remove(&m->on_demand, replica);
     for (unsigned i = 0; i < m->used; i++)
         node_replica_set_remove(&m->rows[i].serving, replica);
+    let_all_go(m, replica, NULL);
     for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++)
         if (m->denials[i].replica == replica)
             m->denials[i] = (struct denial){0};
@@ -256,12 +273,14 @@ void node_models_unlist(struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
     node_replica_set_remove(&m->told, replica);
+    let_all_go(m, replica, NULL);
 }
 
 void node_models_unknow(struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
     node_replica_set_remove(&m->told, replica);
+    let_all_go(m, replica, NULL);
     for (unsigned i = 0; i < m->used; i++)
         node_replica_set_remove(&m->rows[i].serving, replica);
 }
@@ -303,14 +322,24 @@ static uint64_t name_hash(const struct node_models *m, struct slice name)
     return hash64(&m->secret, name.at, name.len);
 }
 
-static bool is_denied(const struct node_models *m, uint64_t key, uint64_t now_ms)
+/* The place of that denial, else of one that gives way to it. */
+static struct denial *place_of(const struct node_models *m, uint64_t key)
 {
-    const struct denial *set = &m->denials[denial_at(key)];
+    struct denial *set = (struct denial *)&m->denials[denial_at(key)];
+    struct denial *place = set;
     for (unsigned i = 0; i < DENIAL_WAYS; i++) {
         if (set[i].key == key)
-            return set[i].until_ms > now_ms && set[i].state != DENIAL_LIFTED;
+            return &set[i];
+        if (set[i].until_ms < place->until_ms)
+            place = &set[i];
     }
-    return false;
+    return place;
+}
+
+static bool is_denied(const struct node_models *m, uint64_t key, uint64_t now_ms)
+{
+    const struct denial *d = place_of(m, key);
+    return d->key == key && d->until_ms > now_ms && d->state != DENIAL_LIFTED;
 }
 
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name)
@@ -318,11 +347,9 @@ void node_models_learn(struct node_models *m, unsigned replica, struct slice nam
     if (node_models_listed(m, replica) || name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
         return;
     uint64_t key = denial_key(name_hash(m, name), replica);
-    struct denial *set = &m->denials[denial_at(key)];
-    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
-        if (set[i].key == key)
-            set[i] = (struct denial){0};
-    }
+    struct denial *d = place_of(m, key);
+    if (d->key == key)
+        *d = (struct denial){0};
     unsigned number = row_find(m, name);
     if (number == ROW_NONE)
         number = row_add(m, name);
@@ -346,32 +373,80 @@ static enum denial_state denial_after(const struct denial *before, bool again, b
     return listed && !repeats ? DENIAL_FRESH : DENIAL_HOLDS;
 }
 
-void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
+bool node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
 {
     bool listed = node_models_listed(m, replica);
     if (name.len == 0)
-        return;
+        return false;
     unsigned number = row_find(m, name);
     if (number != ROW_NONE && !listed)
         node_replica_set_remove(&m->rows[number].serving, replica);
     uint64_t key = denial_key(name_hash(m, name), replica);
-    struct denial *set = &m->denials[denial_at(key)];
-    struct denial *place = set;
-    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
-        if (set[i].key == key) {
-            place = &set[i];
-            break;
-        }
-        if (set[i].until_ms < place->until_ms)
-            place = &set[i];
-    }
+    struct denial *place = place_of(m, key);
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
     bool on_demand = node_replica_set_has(&m->on_demand, replica);
+    bool lists =
+        listed && number != ROW_NONE && node_replica_set_has(&m->rows[number].serving, replica);
+    bool held = place->key == key && place->held;
+    bool news = place->key == key && place->state != DENIAL_FRESH && lists && !held;
     enum denial_state state = denial_after(place, place->key == key, listed && !on_demand, now_ms);
+    let_go(m, place);
+    m->held[replica] += held || news;
     *place = (struct denial){.key = key,
                              .until_ms = m->denied_until_ms & 0xffffffffffff,
                              .replica = replica,
+                             .held = held || news,
                              .state = state};
+    return news;
+}
+
+bool node_models_accepted(struct node_models *m, unsigned replica, struct slice name,
+                          uint64_t sent_ms, uint64_t now_ms)
+{
+    uint64_t key = denial_key(name_hash(m, name), replica);
+    struct denial *d = place_of(m, key);
+    if (d->key != key || sent_ms + NODE_MODELS_DENIED_MS < d->until_ms)
+        return false;
+    bool over = d->until_ms <= now_ms, held = d->held;
+    if (!over && d->state != DENIAL_LIFTED)
+        return false;
+    let_go(m, d);
+    if (over)
+        *d = (struct denial){0};
+    return held;
+}
+
+void node_models_unlisted_let_go(struct node_models *m, unsigned replica)
+{
+    bool listed[NODE_MODELS_DENIALS] = {false};
+    if (m->held[replica] == 0)
+        return;
+    for (unsigned i = 0; i < m->used; i++) {
+        if (!node_replica_set_has(&m->rows[i].serving, replica))
+            continue;
+        uint64_t key = denial_key(name_hash(m, row_name(&m->rows[i])), replica);
+        const struct denial *d = place_of(m, key);
+        if (d->key == key)
+            listed[d - m->denials] = true;
+    }
+    let_all_go(m, replica, listed);
+}
+
+bool node_models_denied_any(const struct node_models *m)
+{
+    return m->denied_until_ms > 0;
+}
+
+struct node_denials node_models_denials(const struct node_models *m, unsigned replica)
+{
+    struct node_denials out = {.held = m->held[replica]};
+    for (unsigned i = 0; i < NODE_MODELS_DENIALS && out.held > 0; i++) {
+        const struct denial *d = &m->denials[i];
+        if (d->replica == replica && d->held && d->state != DENIAL_LIFTED &&
+            d->until_ms > out.until_ms)
+            out.until_ms = d->until_ms;
+    }
+    return out;
 }
 
 void node_models_doubt(struct node_models *m, unsigned replica, struct slice name)

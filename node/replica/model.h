@@ -13,6 +13,10 @@
  * as an answer to a question that came after the 404. If it then denies the model once more within
  * that time, this counts for NODE_MODELS_DENIED_MS whatever it lists.
  *
+ * Operators hear of a replica that denies a model, lists it anew and denies it again, with no
+ * success in between: that is *held* against it. It ends once the model is off the list, by a
+ * success NODE_MODELS_DENIED_MS after the last denial, or by one after a list lifted that denial.
+ *
  * A replica may load adapters on demand. It may be asked for adapters of its base that others list,
  * and for names that nobody lists; a 404 counts there as well.
  *
@@ -137,7 +141,21 @@ bool node_models_all_listed(const struct node_models *m, unsigned count);
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name);
 /* The same of a list that the replica gave a client. */
 void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name);
-void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
+/* True: from now on it is held against the replica, which lists the model. */
+bool node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
+/* The replica accepted a request for the model that was sent at `sent_ms`. True: its denial was
+ * held against it, and is no longer. Says nothing before anything was denied (_denied_any). */
+bool node_models_accepted(struct node_models *m, unsigned replica, struct slice name,
+                          uint64_t sent_ms, uint64_t now_ms);
+bool node_models_denied_any(const struct node_models *m);
+/* The list is complete: what is not on it is no longer held against the replica. */
+void node_models_unlisted_let_go(struct node_models *m, unsigned replica);
+/* The denials that are held against a replica. */
+struct node_denials {
+    unsigned held;
+    uint64_t until_ms; /* it is not asked for one of them until then; past: it may be asked */
+};
+struct node_denials node_models_denials(const struct node_models *m, unsigned replica);
 /* It may be another engine than the one that answered for the model: that no longer counts. Ignored
  * of one that has listed its models. */
 void node_models_doubt(struct node_models *m, unsigned replica, struct slice name);

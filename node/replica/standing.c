@@ -43,6 +43,12 @@ const char *node_standing_word(enum node_standing_why why)
 static const char *text_of_rejects(const struct node_standing *s, char *room)
 {
     char what[NODE_REJECT_TEXT_BYTES];
+    if (s->denied > 0) {
+        (void)snprintf(room, NODE_STANDING_TEXT_BYTES,
+                       "%s: it answers that it does not know %u of the models that it lists",
+                       s->avoided ? "avoided" : "on trial", s->denied);
+        return room;
+    }
     (void)snprintf(room, NODE_STANDING_TEXT_BYTES, "%s%s%s",
                    s->beyond    ? "used, though it "
                    : s->avoided ? "avoided: it "

@@ -42,6 +42,7 @@ struct node_standing {
     unsigned status;   /* REJECTS: node_reject_status(), */
     uint64_t kinds;    /* node_reject_kinds(), */
     bool one_model;    /* whether those are for one of its models alone, */
+    unsigned denied;   /* or so many models that it lists and denies, and nothing else, */
     bool beyond;       /* and whether it is used as half of a model's replicas are avoided */
 };
 /* Leaves `beyond` to node/route/reject.c. */

@@ -110,29 +110,6 @@ static bool is_candidate(const struct node_router *r, unsigned replica)
     return false;
 }
 
-/* Of its process, and what an operator wishes of the rank alone. */
-static struct node_standing standing_of(const struct node_router *r, const struct node_replica *k,
-                                        uint64_t now_ms)
-{
-    struct node_standing standing = node_replica_standing(&r->replicas[k->server], now_ms);
-    if (standing.why == NODE_STANDING_REJECTS && !node_router_reject_within(r, k->server)) {
-        standing.avoided = false;
-        standing.beyond = true;
-        standing.until_ms = 0;
-    }
-    if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining)
-        standing = node_rank_standing(k, now_ms);
-    if (standing.why == NODE_STANDING_WELL && k->draining)
-        standing.why = NODE_STANDING_DRAINED;
-    return standing;
-}
-
-struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
-                                                  uint64_t now_ms)
-{
-    return standing_of(r, &r->replicas[replica], now_ms);
-}
-
 static enum node_health health_of(const struct node_router *r, const struct node_replica *k)
 {
     enum node_health health = node_replica_health(&r->replicas[k->server]);
@@ -185,7 +162,7 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
 {
     const struct node_replica *k = &r->replicas[replica];
     enum node_health health = health_of(r, k);
-    struct node_standing standing = standing_of(r, k, now_ms);
+    struct node_standing standing = node_router_replica_standing(r, replica, now_ms);
     const char *not_of_model = why_not_of_model(r, replica, request, now_ms);
     if (health == NODE_HEALTH_UP && not_of_model != NULL)
         return not_of_model;
@@ -267,7 +244,7 @@ static const char *why_last_resort(const struct node_router *r, unsigned choice,
                                    char room[WHY_BYTES])
 {
     const struct node_replica *k = &r->replicas[choice];
-    struct node_standing standing = standing_of(r, k, now_ms);
+    struct node_standing standing = node_router_replica_standing(r, choice, now_ms);
     bool down = r->replicas[k->server].health == NODE_HEALTH_DOWN;
     return down ? node_standing_text(&standing, room) : "";
 }
@@ -434,7 +411,8 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
                              const struct node_replica *rank, uint64_t now_ms)
 {
     const struct node_replica *k = &r->replicas[rank->server];
-    struct node_standing standing = standing_of(r, rank, now_ms);
+    unsigned replica = (unsigned)(rank - r->replicas);
+    struct node_standing standing = node_router_replica_standing(r, replica, now_ms);
     char room[WHY_BYTES];
     json_key(w, "avoided");
     json_bool(w, standing.avoided);
@@ -458,7 +436,7 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_bool(w, k->signs.leaving);
     put_status(w, "check_status", k->check_status); /* of its last health check */
     json_key(w, "stalled"); /* the sign by which it is known; empty: it is not */
-    json_cstr(w, node_stall_name(node_router_replica_stall(r, (unsigned)(rank - r->replicas))));
+    json_cstr(w, node_stall_name(node_router_replica_stall(r, replica)));
 }
 
 /* What one router reports of one replica. */

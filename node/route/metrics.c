@@ -48,8 +48,10 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(stalled, PROMETHEUS_GAUGE, "1 if it stands still with requests, and is avoided.",            \
       process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
     X(rejecting, PROMETHEUS_GAUGE,                                                                 \
-      "1 if it is avoided for requests that it rejected and another replica accepted.",            \
-      node_router_reject_is_avoided(c->r, k->server))                                              \
+      "1 if it is avoided for requests that it rejected and another replica accepted, or lists "   \
+      "a model that it answers 404 for.",                                                          \
+      node_router_reject_is_avoided(c->r, k->server) ||                                            \
+          node_router_denies_listed(c->r, k->server))                                              \
     X(rejecting_used, PROMETHEUS_GAUGE,                                                            \
       "1 if it rejects so and is used: at most half of a model's replicas are avoided for that.",  \
       node_reject_holds(&process(c, k)->reject) && !node_router_reject_within(c->r, k->server))    \

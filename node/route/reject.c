@@ -1,6 +1,7 @@
 /* Rejections of replicas (node/replica/reject.h): what answers of 4xx and of others to the same
  * request teach, and which replicas are avoided for it. */
 #include "base/check.h"
+#include "node/replica/standing.h"
 #include "node/route/router_internal.h"
 
 static struct node_reject *of(struct node_router *r, unsigned replica)
@@ -294,6 +295,52 @@ bool node_router_reject_within(const struct node_router *r, unsigned server)
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server)
 {
     return node_reject_holds(&r->replicas[server].reject) && node_router_reject_within(r, server);
+}
+
+bool node_router_denies_listed(const struct node_router *r, unsigned server)
+{
+    return node_models_denials(r->models, server).held > 0;
+}
+
+void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted)
+{
+    struct node_reject *j = of(r, replica);
+    j->contradicted += accepted;
+    j->confirmed += !accepted;
+}
+
+/* Weightier is all that keeps other models from it, too. */
+static void add_denials(const struct node_router *r, unsigned server, uint64_t now_ms,
+                        struct node_standing *standing)
+{
+    bool weightier = standing->why != NODE_STANDING_WELL && standing->why < NODE_STANDING_FULL;
+    struct node_denials denials = node_models_denials(r->models, server);
+    if (weightier || denials.held == 0)
+        return;
+    *standing = (struct node_standing){.why = NODE_STANDING_REJECTS,
+                                       .status = 404,
+                                       .denied = denials.held,
+                                       .avoided = denials.until_ms > now_ms,
+                                       .until_ms = denials.until_ms};
+}
+
+/* Of its process, and what an operator wishes of the rank alone. */
+struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
+                                                  uint64_t now_ms)
+{
+    const struct node_replica *k = &r->replicas[replica];
+    struct node_standing standing = node_replica_standing(&r->replicas[k->server], now_ms);
+    if (standing.why == NODE_STANDING_REJECTS && !node_router_reject_within(r, k->server)) {
+        standing.avoided = false;
+        standing.beyond = true;
+        standing.until_ms = 0;
+    }
+    add_denials(r, k->server, now_ms, &standing);
+    if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining)
+        standing = node_rank_standing(k, now_ms);
+    if (standing.why == NODE_STANDING_WELL && k->draining)
+        standing.why = NODE_STANDING_DRAINED;
+    return standing;
 }
 
 /* --- other routers -------------------------------------------------------------------------- */

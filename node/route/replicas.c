@@ -430,6 +430,7 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
     r->fleet_stale = true;
     if (k->model_len > 0 && err == ERR_OK)
         err = node_models_also(r->models, replica, slice_of(k->model, k->model_len));
+    node_models_unlisted_let_go(r->models, replica);
     return err;
 }
 
@@ -544,10 +545,21 @@ void node_router_model_listed(struct node_router *r, unsigned replica, struct sl
     node_models_learn_listed(r->models, node_router_server(r, replica), model);
 }
 
-void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
+bool node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
                               uint64_t now_ms)
 {
-    node_models_deny(r->models, node_router_server(r, replica), model, now_ms);
+    return node_models_deny(r->models, node_router_server(r, replica), model, now_ms);
+}
+
+bool node_router_models_denied_any(const struct node_router *r)
+{
+    return node_models_denied_any(r->models);
+}
+
+bool node_router_model_accepted(struct node_router *r, unsigned replica, struct slice model,
+                                uint64_t sent_ms, uint64_t now_ms)
+{
+    return node_models_accepted(r->models, node_router_server(r, replica), model, sent_ms, now_ms);
 }
 
 void node_router_model_doubted(struct node_router *r, unsigned replica, struct slice model)

@@ -351,8 +351,15 @@ unsigned node_router_probes_refused(const struct node_router *r, unsigned replic
  */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
 void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model);
-void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
+/* True: from now on that is held against it (node/replica/model.h). */
+bool node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
                               uint64_t now_ms);
+bool node_router_models_denied_any(const struct node_router *r);
+/* It answered well for the model. True: nothing is held against it for that any more. */
+bool node_router_model_accepted(struct node_router *r, unsigned replica, struct slice model,
+                                uint64_t sent_ms, uint64_t now_ms);
+/* It denied a model that it lists, and another replica answered the request. */
+void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted);
 /* It answered 404 for the model, in words that may mean anything, where another one answered well
  * or none could: that it answered for the model no longer counts (node_models_doubt()). */
 void node_router_model_doubted(struct node_router *r, unsigned replica, struct slice model);

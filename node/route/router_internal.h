@@ -338,6 +338,8 @@ void node_router_reject_sent(struct node_router *r, unsigned replica,
 bool node_router_reject_within(const struct node_router *r, unsigned server);
 /* Whether it rejects, and is avoided so. */
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server);
+/* Whether that it denies a model which it lists is held against it (node/replica/model.h). */
+bool node_router_denies_listed(const struct node_router *r, unsigned server);
 /* What the other routers hold against it; `replica` is the row of an address. */
 void node_router_reject_hear(struct node_router *r, unsigned replica,
                              const struct node_reject_heard *h, uint64_t now_ms);

@@ -167,6 +167,18 @@ def filtered(folder):
             own, foreign = rows["127.0.0.1:9@" + r.name], rows["127.0.0.1:9@" + other.name]
             if own[0] == "elsewhere" or own[1:] != ("", 3) or foreign[:2] != ("elsewhere", other.name):
                 raise SystemExit("%s holds %s" % (r.name, rows))
+        # A reset says whom it left out, and takes the plain name as drain does.
+        def reset(*names):
+            done = subprocess.run([*joiner.inside, binary("gvctl"), "reset-cache", *names], capture_output=True)
+            return done.returncode, (done.stdout + done.stderr).decode()
+        refused = "0 of 1 replica emptied its cache\n"
+        own = "127.0.0.1:9@r1: 502, its port refuses connections\n"
+        foreign = "only router r0 can reach it: ask there"
+        for names, text in (((), refused + "127.0.0.1:9@r0: not asked, %s\n" % foreign + own), (("127.0.0.1:9",), refused + own),
+                            (("127.0.0.1:9@r1",), refused + own),
+                            (("127.0.0.1:9@r0",), "gvctl: Nothing was sent to `127.0.0.1:9@r0`: %s. (404)\n" % foreign)):
+            if reset(*names) != (1, text):
+                raise SystemExit("reset-cache %s says %s" % (names, reset(*names)))
         # What is listed can be drained and removed, and by the plain name at its own router.
         for command, name in (("drain", "127.0.0.1:9@r0"), ("remove", "127.0.0.1:9@r0"), ("drain", "127.0.0.1:9"), ("remove", "127.0.0.1:9")):
             run(*joiner.inside, binary("gvctl"), command, name)

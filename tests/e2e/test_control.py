@@ -70,7 +70,7 @@ class All(Clustered):
         steered(engines[1], text=b'{"success": false, "message": "busy"}')
         steered(engines[2], 400, b"no")
         got = self.client(routers[1]).ask("POST", "/reset_prefix_cache?reset_external=true", b"")
-        self.assertEqual(got.status, 400, got)
+        self.assertEqual((got.status, got.get("x-grapevine-reason")), (400, "engine"), got)
         rows = {x["replica"]: x for x in got.json["replicas"]}
         self.assertEqual({n: x["status"] for n, x in rows.items()},
                          {engines[0].name: 200, engines[1].name: 200, engines[2].name: 400})
@@ -120,7 +120,7 @@ class One(Case):
         wait_for(lambda: [x["health"] for x in r.admin("GET", "/replicas").json].count("up") == 2, "two are up")
         c = self.client(r)
         got = c.ask("POST", "/sleep?level=1&mode=wait", b"")
-        self.assertEqual(got.status, 502)
+        self.assertEqual((got.status, got.get("x-grapevine-reason")), (502, "bad_gateway"))
         rows = {x["replica"]: x for x in got.json["replicas"]}
         self.assertEqual([rows[e.name]["status"] for e in (a, b)], [200, 200])
         self.assertEqual(rows[dead[7:]]["error"], "its port refuses connections")
@@ -133,8 +133,9 @@ class One(Case):
                          (b'{"lora_name":"l"}', "application/json", "Bearer k"))
         got = c.ask("POST", "/wake_up?tags=weights&replica=%s&tags=kv" % a.name, b"")
         self.assertEqual((got.status, a.requests[-1].target), (200, "/wake_up?tags=weights&tags=kv"))
-        for query in ("replica=10.9.9.9:1", "model=x"):
-            self.assertEqual(c.ask("POST", "/wake_up?" + query, b"").status, 404)
+        for query, reason in (("replica=10.9.9.9:1", "path"), ("model=x", "model")):
+            got = c.ask("POST", "/wake_up?" + query, b"")
+            self.assertEqual((got.status, got.get("x-grapevine-reason")), (404, reason))
         self.assertEqual(c.ask("POST", "/%66lush_cache?replica=http%3A//" + a.name, b"").status, 200)
         self.assertEqual(r.metric("engine_cache_resets_total"), 3)
         self.assertEqual(self.client(r).ask("OPTIONS", "/sleep").status, 405)
@@ -172,9 +173,12 @@ class One(Case):
         self.assertEqual(c.ask("POST", "/flush_cache", b"").status, 401)
         for name in ("alice", "part"):
             got = self.client(r).ask("POST", "/flush_cache", b"", bearer(secret[name]))
-            self.assertEqual(got.status, 403)
+            self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
+                             (403, "control", "client-keys-file"))
             self.assertIn("may not control engines", got.json["error"]["message"])
         self.assertEqual(e.requests, [])
+        self.assertEqual(r.metric('requests_refused_total{reason="control"}'), 2)
+        self.assertEqual([e["reason"] for e in r.events("request")], ["control"] * 2)
         self.assertEqual(self.client(r).ask("POST", "/flush_cache", b"", bearer(secret["ops"])).status, 200)
         self.assertEqual(e.requests[-1].get("authorization"), "Bearer sk-engines")
         self.assertEqual(r.wait_event("engine_control")["key"], "ops")

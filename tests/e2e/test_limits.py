@@ -464,6 +464,14 @@ class Files(Case):
                 pass  # reset at once
         self.assertEqual(r.admin("GET", "/readyz").status, 200)
         self.assertEqual(r.metric("accept_failures_total"), 0)
+        refused = int(r.metric("connections_refused_total"))
+        self.assertGreater(refused, 0)
+        said = [subprocess.run([binary("gvctl"), "--admin", "http://127.0.0.1:%d" % r.admin_port, *words],
+                               capture_output=True, text=True, timeout=LIMIT).stdout
+                for words in (["status"], ["status", "-o", "json"], ["events"])]
+        self.assertRegex(said[0], r"refused +%d connections since the start: .*files_short" % refused)
+        self.assertEqual(list(json.loads(said[1])["connections_refused"].values()), [refused])
+        self.assertIn("connections-max is lowered from 10000 to 23: at most 100 files may be open", said[2])
         for c in held:
             self.assertEqual(c.send("}").read().status, 200)
 

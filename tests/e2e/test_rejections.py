@@ -168,6 +168,36 @@ class One(Rejecting):
                 words = "avoided: it answers 401 to chat requests where its peers accept the key"
                 self.assertEqual(why, [words] * left_out)
 
+    def test_a_model_that_it_lists(self):
+        """It lists the model and answers 404 for it. Each router tells so, once."""
+        bad, good = self.good(), self.good()
+        bad.replies(answer_json({"error": {"message": "The model `m` does not exist.", "type": "NotFoundError",
+                                           "param": "model", "code": 404}}, 404))
+        nodes = self.cluster(2, [bad, good])
+        for r in nodes:
+            r.wait_up(2)
+
+            def held():
+                self.assertEqual(set(self.load([r], 4, 2)), {200})
+                return self.why(r, bad) == "rejects"
+            wait_for(held, "it is told")
+            self.load([r], 20, 4)
+            row = self.rows(r)[bad.name]
+            self.assertEqual((row["rejects_status"], row["health"]), (404, "up"))
+            self.assertEqual(row["why_text"], "avoided: it answers that it does not know 1 of the models that it lists")
+            self.assertEqual([(e["replica"], e["status"], e["model"]) for e in r.events("replica_rejects")],
+                             [(bad.name, "404", "m")])
+            self.assertEqual(self.of(r, "rejecting", bad), 1)
+            self.assertEqual(self.of(r, "rejecting", good), 0)
+            self.assertGreater(self.of(r, "rejections_total", bad, ',peer="accepted"'), 0)
+            status, out, _ = gvctl("replicas", admin=r.admin_port)
+            self.assertEqual(status, 0)
+            self.assertIn("does not know 1 of the models that it lists: compare its model", out)
+            status, out, _ = gvctl("status", admin=r.admin_port)
+            self.assertIn("does not know 1 of the models", out)
+            status, out, _ = gvctl("events", admin=r.admin_port)
+            self.assertEqual(out.count("rejects (404) the model m, though it lists it"), 1)
+
     def test_some_requests_only(self):
         """No tool parser: it keeps what has no tools."""
         bad = self.rejects(self.good(), 400, only="tools")

@@ -143,6 +143,7 @@ struct exchange {
     bool looking; /* their lists are waited for */
     bool looked_after;  /* the same, after one had said that it does not */
     bool model_likely;  /* a replica denied the model: none that did lately is asked */
+    unsigned denied_by; /* number and 1 of the last that did and lists it; 0: none */
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool silent_left;   /* a replica that showed no sign of work was given up: not twice */
     bool unpinned;      /* the engine has fewer ranks than it was believed to have */

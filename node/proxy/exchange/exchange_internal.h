@@ -342,6 +342,8 @@ bool exchange_doubted(struct exchange *x);
  * may be old: they are read anew, and it is tried at one that has a longer context by then. True:
  * another answer comes in place of this one, or has. False: it goes to the client as it is. */
 bool exchange_too_long(struct exchange *x, const struct node_engine_error *said);
+/* Its engine says that the model is unknown. */
+void exchange_note_denied(struct exchange *x, struct slice model);
 /* A good answer has begun. */
 void exchange_accepted(struct exchange *x);
 

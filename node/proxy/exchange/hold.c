@@ -130,7 +130,7 @@ static bool may_ask_another(const struct exchange *x, bool known)
 static bool is_denied(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
-    node_router_model_denied(router, x->decision.replica, request->model, x->proxy->now_ms);
+    exchange_note_denied(x, request->model);
     prober_ask_models(x->proxy, x->decision.server);
     x->model_likely = true;
     int err = ERR_NOT_FOUND;

@@ -144,7 +144,8 @@ bool exchange_key_refuse_control(struct exchange *x)
 {
     if (x->key == NULL || (x->key->control && x->key->models == NULL))
         return x->key != NULL && exchange_key_begin(x);
-    x->refusal = PROXY_REFUSED_PATH;
+    x->refusal = PROXY_REFUSED_CONTROL;
+    x->limit = "client-keys-file";
     exchange_answer_error(
         x, 403, slice_of("", 0),
         x->key->control ? "This API key is for certain models only: it may not control engines."

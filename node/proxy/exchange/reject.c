@@ -171,6 +171,38 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
     return false;
 }
 
+void exchange_note_denied(struct exchange *x, struct slice model)
+{
+    struct node_router *router = x->proxy->config.router;
+    unsigned server = x->decision.server;
+    bool lists = node_router_models_listed(router, server) &&
+                 node_router_replica_serves(router, server, model);
+    if (x->denied_by > 0)
+        node_router_model_tried(router, x->denied_by - 1, false);
+    x->denied_by = lists ? server + 1 : 0;
+    if (!node_router_model_denied(router, server, model, x->proxy->now_ms))
+        return;
+    char status[8];
+    (void)snprintf(status, sizeof status, "%u", x->status);
+    log_event(x->proxy->config.log, LOG_WARN, "replica_rejects", LOG_STR("id", x->request_id),
+              LOG_STR("replica", node_router_replica_name(router, server)),
+              LOG_CSTR("status", status), LOG_CSTR("path", x->path), LOG_STR("model", model));
+}
+
+static bool accepts_again(struct exchange *x, struct slice model)
+{
+    struct node_router *router = x->proxy->config.router;
+    unsigned server = x->decision.server;
+    if (x->denied_by > 0 && x->denied_by - 1 != server)
+        node_router_model_tried(router, x->denied_by - 1, true);
+    x->denied_by = 0;
+    uint64_t id = node_router_rejects_any(router, server) ? model_of(x) : 0;
+    bool again =
+        node_router_accepted(router, server, exchange_reject_kind(x), id, from_of(x), x->began_ms);
+    return node_router_model_accepted(router, server, model, x->began_ms, x->proxy->now_ms) ||
+           again;
+}
+
 /* A 404 in words that may mean anything, and nobody else could say otherwise. */
 static bool is_of_no_engine(struct exchange *x, const struct node_request *request)
 {
@@ -244,9 +276,12 @@ void exchange_accepted(struct exchange *x)
         node_router_reject_contradicted(router, &k->what, x->proxy->now_ms))
         log_caught(x, &k->what);
     exchange_kept_drop(x);
-    uint64_t model = node_router_rejects_any(router, x->decision.server) ? model_of(x) : 0;
-    if (node_router_accepted(router, x->decision.server, exchange_reject_kind(x), model, from_of(x),
-                             x->began_ms))
+    struct slice model = slice_of("", 0);
+    if (node_router_models_denied_any(router)) {
+        exchange_describe(x, &request);
+        model = request.model;
+    }
+    if (accepts_again(x, model))
         log_event(x->proxy->config.log, LOG_INFO, "replica_accepts", LOG_STR("id", x->request_id),
                   LOG_STR("replica", node_router_replica_name(router, x->decision.server)));
 }

@@ -1,5 +1,6 @@
 #include "node/proxy/own/control.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -11,6 +12,8 @@
 #include "node/settings/options.h"
 
 struct control_ask;
+
+enum { WHY_BYTES = NODE_NAME_MAX + 64 };
 
 /* One request at one replica, a row of the answer. A data-parallel rank has none. */
 struct asked {
@@ -33,7 +36,8 @@ struct control_ask {
     struct node_replica_set todo;
     unsigned next, open;   /* where todo goes on; rows that are under way */
     unsigned count, good;  /* rows, and those with 2xx */
-    unsigned status;       /* the highest of the others */
+    unsigned status;       /* the highest of the others, */
+    bool said;             /* which an engine answered */
     unsigned resets_count; /* caches that were forgotten */
     struct asked asked[CONTROL_AT_ONCE];
 };
@@ -75,15 +79,33 @@ static unsigned status_of(int err)
     }
 }
 
+static int begin_row(struct buf *rows, struct json_writer *w)
+{
+    int err = rows->len > 0 ? buf_append_char(rows, ',') : ERR_OK;
+    *w = json_writer_of(rows);
+    json_object_begin(w);
+    json_key(w, "replica");
+    return err;
+}
+
+static int write_left_out(struct buf *rows, struct slice name, const char *why)
+{
+    struct json_writer w;
+    int err = begin_row(rows, &w);
+    json_slice(&w, name);
+    json_key(&w, "left_out");
+    json_cstr(&w, why);
+    json_object_end(&w);
+    return err != ERR_OK ? err : json_writer_finish(&w);
+}
+
 static int write_row(struct buf *rows, const struct asked *a, unsigned status, struct slice body,
                      const char *error)
 {
-    struct json_writer w = json_writer_of(rows);
-    int err = rows->len > 0 ? buf_append_char(rows, ',') : ERR_OK;
+    struct json_writer w;
+    int err = begin_row(rows, &w);
     if (err != ERR_OK)
         return err;
-    json_object_begin(&w);
-    json_key(&w, "replica");
     json_cstr(&w, a->name);
     json_put_u64(&w, "status", status);
     json_key(&w, error != NULL ? "error" : "answer");
@@ -117,16 +139,20 @@ static void note(struct control_ask *ask, const struct asked *a, unsigned status
     bool good = error == NULL && status / 100 == 2;
     ask->count++;
     ask->good += good;
-    if (!good && status > ask->status)
+    if (!good && status > ask->status) {
         ask->status = status;
+        ask->said = error == NULL;
+    }
     bool same = node_router_replica_era(p->config.router, a->replica) == a->era;
     if (good && ask->resets && same && !says_no(body)) {
         node_router_cache_reset(p->config.router, a->replica, p->now_ms);
         p->stats.cache_resets++;
         ask->resets_count++;
     }
-    if (write_row(&ask->rows, a, status, body, error) != ERR_OK)
+    if (write_row(&ask->rows, a, status, body, error) != ERR_OK) {
         ask->status = 503; /* there is no memory for the row */
+        ask->said = false;
+    }
 }
 
 /* --- asking ---------------------------------------------------------------------------------- */
@@ -202,7 +228,7 @@ static void answer(struct exchange *x, struct control_ask *ask)
         err = buf_append_slice(&body, buf_slice(&ask->rows));
     if (err == ERR_OK)
         err = buf_append_cstr(&body, "]}");
-    if (status >= 400)
+    if (status >= 400 && ask->said)
         x->refusal = PROXY_REFUSED_BY_ENGINE;
     if (err == ERR_OK)
         exchange_answer(x, status, SLICE("application/json"), buf_slice(&body), NULL, 0);
@@ -239,37 +265,69 @@ static bool is_meant(const struct proxy *p, unsigned replica, const struct contr
         node_router_server(r, replica) != replica ||
         node_router_replica_health(r, replica) == NODE_HEALTH_ROUTER)
         return false;
-    if (whom->replica.len > 0 && !slice_equal(node_router_replica_name(r, replica), whom->replica))
-        return false;
     return whom->model.len == 0 || node_router_replica_serves(r, replica, whom->model);
 }
 
+/* Why nothing can be sent to one that is listed, in `room`; NULL: that is not so. */
+static const char *why_left_out(const struct node_router *r, unsigned replica,
+                                const struct control_whom *whom, char room[WHY_BYTES])
+{
+    struct slice only_at = node_router_only_at(r, replica);
+    if (only_at.len > 0 && node_router_server(r, replica) == replica) {
+        (void)snprintf(room, WHY_BYTES, "only router %.*s can reach it: ask there",
+                       SLICE_ARG(only_at));
+        return room;
+    }
+    bool router = node_router_replica_present(r, replica) && whom->model.len == 0 &&
+                  node_router_replica_health(r, replica) == NODE_HEALTH_ROUTER;
+    return router ? "it is a Grapevine router, no engine" : NULL;
+}
+
+/* The number of those that are asked. Of all others that are meant, and cannot be, there is a row
+ * once somebody is asked. */
 static unsigned find(struct control_ask *ask, const struct control_whom *whom)
 {
+    const struct node_router *r = ask->proxy->config.router;
+    int one = whom->replica.len > 0 ? node_router_replica_find(r, whom->replica) : 0;
     unsigned found = 0;
-    for (unsigned i = 0; i < ask->proxy->engines.pool_count; i++) {
-        if (!is_meant(ask->proxy, i, whom))
+    for (unsigned i = 0; i < node_router_replica_count(r) && one >= 0; i++) {
+        char room[WHY_BYTES];
+        const char *why = why_left_out(r, i, whom, room);
+        if (whom->replica.len > 0 && i != (unsigned)one)
             continue;
-        node_replica_set_add(&ask->todo, i);
-        found++;
+        if (why == NULL && i < ask->proxy->engines.pool_count && is_meant(ask->proxy, i, whom)) {
+            node_replica_set_add(&ask->todo, i);
+            found++;
+        }
+        if (why != NULL && write_left_out(&ask->rows, node_router_replica_name(r, i), why) != 0)
+            ask->status = 503; /* there is no memory for the row */
     }
     return found;
 }
 
 static void answer_nobody(struct exchange *x, const struct control_whom *whom)
 {
+    const struct node_router *r = x->proxy->config.router;
+    int one = node_router_replica_find(r, whom->replica);
+    char room[WHY_BYTES];
+    const char *why = one >= 0 ? why_left_out(r, (unsigned)one, whom, room) : NULL;
     bool replica = whom->replica.len > 0;
     struct slice wanted = replica ? whom->replica : whom->model;
     if (wanted.len > 256)
         wanted.len = 256;
-    if (wanted.len == 0)
+    if (replica && why != NULL)
+        exchange_answer_error(x, 404, SLICE("replica"), "Nothing was sent to `%.*s`: %s.",
+                              SLICE_ARG(wanted), why);
+    else if (wanted.len == 0)
         exchange_answer_error(x, 503, wanted, "There is no replica.");
     else if (replica)
         exchange_answer_error(x, 404, SLICE("replica"), "There is no replica `%.*s`.",
                               SLICE_ARG(wanted));
-    else
+    else {
+        x->refusal = PROXY_REFUSED_MODEL;
         exchange_answer_error(x, 404, SLICE("model"), "No replica lists the model `%.*s`.",
                               SLICE_ARG(wanted));
+    }
 }
 
 /* NULL: it was answered why not. */

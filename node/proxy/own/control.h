@@ -8,7 +8,8 @@
  *                               {"replica":"10.0.0.2:8000","status":502,"error":"..."}]}
  *
  * Its own status is 200 if all rows have 2xx, else the highest of them. A replica that was not
- * reached has 502, one that took too long 504.
+ * reached has 502, one that took too long 504. One that is listed and to which this router can send
+ * nothing has `left_out`, the reason in words, and no status.
  *
  * A replica that confirms that its cache is empty (2xx, and not "success":false) is believed: what
  * is known of its cache is forgotten by all routers, as after a restart. If the client leaves,

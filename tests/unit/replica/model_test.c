@@ -217,6 +217,68 @@ static void who_lists_and_denies_by_turns_is_not_believed(void **state)
     node_models_destroy(m);
 }
 
+/* Whether operators hear of it, and how it ends. */
+static void what_is_listed_and_denied_again_is_held_against_it(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("base"), SLICE("lost"), SLICE("gone")};
+    const uint64_t minute = NODE_MODELS_DENIED_MS;
+    assert_int_equal(node_models_set(m, 0, ids, 3), ERR_OK);
+    assert_false(node_models_denied_any(m));
+    assert_false(node_models_deny(m, 0, ids[1], 1000)); /* the list may be old */
+    assert_false(node_models_deny(m, 0, ids[1], 1001));
+    node_models_listed_anew(m, 0, 1010);
+    node_models_unlisted_let_go(m, 0);
+    assert_int_equal(node_models_denials(m, 0).held, 0);
+    uint64_t later = 1010 + 5 * minute; /* however few requests come */
+    assert_true(node_models_deny(m, 0, ids[1], later));
+    assert_int_equal(node_models_denials(m, 0).until_ms, later + minute);
+    node_models_listed_anew(m, 0, later + 1);
+    assert_false(node_models_deny(m, 0, ids[1], later + 2)); /* told once */
+    node_models_unlisted_let_go(m, 0);
+    assert_int_equal(node_models_denials(m, 0).held, 1);
+    assert_int_equal(node_models_denials(m, 1).held, 0);
+    /* A success of before, or one among denials, says little. */
+    assert_false(node_models_accepted(m, 0, ids[1], later, later + 3 * minute));
+    assert_false(node_models_accepted(m, 0, ids[1], later + 3, later + 3));
+    assert_false(node_models_accepted(m, 0, ids[0], later + 2 * minute, later + 2 * minute));
+    assert_int_equal(node_models_denials(m, 0).held, 1);
+    assert_true(node_models_accepted(m, 0, ids[1], later + 2 * minute, later + 2 * minute));
+    assert_false(node_models_accepted(m, 0, ids[1], later + 2 * minute, later + 2 * minute));
+    assert_int_equal(node_models_denials(m, 0).held, 0);
+    /* It worked since: the first time again. */
+    later += 3 * minute;
+    for (unsigned i = 1; i < 3; i++) {
+        assert_false(node_models_deny(m, 0, ids[i], later));
+        node_models_listed_anew(m, 0, later);
+        assert_true(node_models_deny(m, 0, ids[i], later));
+    }
+    assert_int_equal(node_models_denials(m, 0).held, 2);
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    node_models_unlisted_let_go(m, 0);
+    assert_int_equal(node_models_denials(m, 0).held, 1); /* "gone" is off the list */
+    node_models_unlist(m, 0);
+    assert_int_equal(node_models_denials(m, 0).held, 0);
+    node_models_destroy(m);
+}
+
+/* Names that are on no list are mistakes of clients. */
+static void what_is_not_listed_is_not_held_against_it(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice base = SLICE("base"), typo = SLICE("typo");
+    for (unsigned i = 0; i < 3; i++)
+        assert_false(node_models_deny(m, 0, base, 1000 + i)); /* it lists nothing */
+    assert_int_equal(node_models_set(m, 1, &base, 1), ERR_OK);
+    node_models_on_demand(m, 1, true);
+    for (unsigned i = 0; i < 3; i++)
+        assert_false(node_models_deny(m, 1, typo, 1000 + i));
+    assert_int_equal(node_models_denials(m, 0).held + node_models_denials(m, 1).held, 0);
+    node_models_destroy(m);
+}
+
 /* One that refuses from now on: what it listed is the best that is known. */
 static void who_stops_telling_is_asked_for_all(void **state)
 {
@@ -314,6 +376,8 @@ int main(void)
         cmocka_unit_test(who_has_not_told_serves_everything),
         cmocka_unit_test(a_listed_model_may_be_denied),
         cmocka_unit_test(who_lists_and_denies_by_turns_is_not_believed),
+        cmocka_unit_test(what_is_listed_and_denied_again_is_held_against_it),
+        cmocka_unit_test(what_is_not_listed_is_not_held_against_it),
         cmocka_unit_test(a_new_list_replaces_the_old_one),
         cmocka_unit_test(rows_nobody_serves_make_room),
         cmocka_unit_test(absurd_names_are_passed_over),

@@ -341,6 +341,33 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
     alone_destroy(r);
 }
 
+/* Not by its peers, but by its own list: for that model alone, and other routers find out. */
+static void one_that_denies_what_it_lists_is_told(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct slice models[] = {SLICE("base"), SLICE("adapter")};
+    char room[NODE_STANDING_TEXT_BYTES];
+    assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
+    assert_false(node_router_model_denied(r, 0, models[1], START_MS));
+    node_router_models_asked(r, 0, START_MS);
+    assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
+    assert_int_equal(node_router_replica_standing(r, 0, START_MS).why, NODE_STANDING_WELL);
+    assert_true(node_router_model_denied(r, 0, models[1], START_MS));
+    struct node_standing s = node_router_replica_standing(r, 0, START_MS);
+    assert_true(s.why == NODE_STANDING_REJECTS && s.status == 404 && s.avoided);
+    assert_int_equal(s.until_ms, START_MS + NODE_MODELS_DENIED_MS);
+    assert_string_equal(node_standing_text(&s, room),
+                        "avoided: it answers that it does not know 1 of the models that it lists");
+    s = node_router_replica_standing(r, 0, START_MS + NODE_MODELS_DENIED_MS);
+    assert_true(s.why == NODE_STANDING_REJECTS && !s.avoided);
+    assert_true(got_for(r, 0, models[0]) > 4);
+    assert_int_equal(r->replicas[0].reject.reported, 0);
+    assert_int_equal(node_router_models(r, 0, models, 1), ERR_OK); /* off the list */
+    assert_int_equal(node_router_replica_standing(r, 0, START_MS).why, NODE_STANDING_WELL);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +381,7 @@ int main(void)
         cmocka_unit_test(where_it_is_the_only_one_it_is_used),
         cmocka_unit_test(another_process_is_another_replica),
         cmocka_unit_test(an_adapter_that_is_broken_leaves_the_base_there),
+        cmocka_unit_test(one_that_denies_what_it_lists_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
