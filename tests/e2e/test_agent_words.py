@@ -31,6 +31,7 @@ OTHERS = [(None, status, text + (AGAIN % status if status >= 500 else "")) for s
     (503, "Too many connections are open."),
     (503, "There is no replica."),
     (503, "Too many requests go to all replicas now, try again later."),
+    (404, "Nothing was sent to `127.0.0.1:8000@b`: it is on the loopback of router b."),
     (400, "Name one replica (?replica=HOST:PORT) or one model (?model=NAME), or neither, for all."),
     (413, "A body that goes to all replicas has at most 64 KiB."),
 )]

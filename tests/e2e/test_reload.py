@@ -95,7 +95,7 @@ class File(Reloading):
             self.assertNotIn("\x1b", gvctl("config", admin=r.admin_port)[1])
             status, out, err = gvctl("status", admin=r.admin_port)
             self.assertEqual((status, err), (0, ""))
-            self.assertRegex(out, r"settings     refused: the file cannot be used as it is, .* \(gvctl --admin http://%s:%d config\)\n" %
+            self.assertRegex(out, r"settings     refused: the file cannot be used, .* \(gvctl --admin http://%s:%d config\)\n" %
                              (re.escape(HOST), r.admin_port))
         self.reloaded(r, "policy: random")
         self.assertEqual((r.metric("config_refused"), self.policy(r)), (0, "random"))

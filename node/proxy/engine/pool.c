@@ -32,11 +32,13 @@ static void on_resolved(void *owner, const struct net_found *found, uint64_t now
     if (found->count > 0) {
         take_addresses(pool, found->count, found->before);
     } else if (pool->address_count == 0) {
+        char replica[NODE_HOST_BYTES + 16]; /* by its address: it may not be a replica yet */
+        (void)snprintf(replica, sizeof replica, "%s%s:%u", pool->address.tls ? "https://" : "",
+                       pool->address.host, pool->address.port);
         pool->unresolved = found->err;
-        unsigned replica = (unsigned)(pool - pool->proxy->engines.pools);
         log_event(pool->proxy->config.log, LOG_WARN, "replica_unresolved",
-                  LOG_STR("replica", node_router_replica_name(pool->proxy->config.router, replica)),
-                  LOG_CSTR("host", pool->address.host), LOG_CSTR("error", found->error));
+                  LOG_CSTR("replica", replica), LOG_CSTR("host", pool->address.host),
+                  LOG_CSTR("error", found->error));
     }
 }
 
