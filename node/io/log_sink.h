@@ -11,8 +11,8 @@
  * as it comes: what goes wrong at the start stands behind what came before it.
  *
  *   the loop     appends at `head`; nobody else logs
- *   the thread   once it is there; has a table of open files of its own, so that the loop shares its with nobody;
- *                writes whole lines from `tail` on, PIPE_BUF bytes at most, so that those of two
+ *   the thread   once it is there; has a table of open files of its own, so that the loop shares
+ *                its with nobody; writes whole lines from `tail` on, PIPE_BUF bytes at most, so that those of two
  *                processes at one pipe do not mix; then it rests for a millisecond, and sleeps
  *                until it is woken: at once by an event, once a turn of the loop by records
  *

@@ -35,7 +35,8 @@ struct node_room {
     uint32_t ended;                       /* answers that came to their end */
 };
 
-/* What took `took_s` had to wait: it takes `takes_s` where it need not, and a decode step `step_s`. */
+/* What took `took_s` had to wait: it takes `takes_s` where it need not, and a decode step
+ * `step_s`. */
 bool node_room_waited(double took_s, double takes_s, double step_s);
 bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount);
 /* So much ran at once, and no more had room; or so much did although less was believed to fit. */

@@ -249,7 +249,8 @@ static void test_a_disk_that_hangs(void **state)
 }
 
 /* Beside a thread each call of the loop that may wait costs more, so there is none while a pipe
- * takes all. At the first line that it does not take one begins; nothing is lost or out of order. */
+ * takes all. At the first line that it does not take one begins; nothing is lost or out of
+ * order. */
 static void test_a_pipe_needs_no_thread_until_it_is_full(void **state)
 {
     (void)state;
