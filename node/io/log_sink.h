@@ -12,9 +12,10 @@
  *
  *   the loop     appends at `head`; nobody else logs
  *   the thread   once it is there; has a table of open files of its own, so that the loop shares
- *                its with nobody; writes whole lines from `tail` on, PIPE_BUF bytes at most, so that those of two
- *                processes at one pipe do not mix; then it rests for a millisecond, and sleeps
- *                until it is woken: at once by an event, once a turn of the loop by records
+ *                its with nobody; writes whole lines from `tail` on, PIPE_BUF bytes at most, so
+ *                that those of two processes at one pipe do not mix; then it rests for a
+ *                millisecond, and sleeps until it is woken: at once by an event, once a turn of the
+ *                loop by records
  *
  * A process that ends by abort() or a fault lets the thread write what is there, for a second at
  * most. SIGKILL loses what was appended in the last millisecond.
