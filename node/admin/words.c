@@ -20,9 +20,8 @@ static const struct words {
      "an error, or a cut answer.",
      NULL},
     {"replica_rejects", ADMIN_EVENT_TROUBLE,
-     "Replica {replica} rejects ({status})[ what replica {accepted_by} accepts][ the model "
-     "{model}, "
-     "though it lists it]: others are preferred.",
+     "Replica {replica} rejects ({status})[ what replica {accepted_by} accepts]"
+     "[ the model {model}, though it lists it]: others are preferred.",
      NULL},
     {"replica_accepts", ADMIN_EVENT_REPLICA,
      "Replica {replica} accepts requests that it had rejected: it is used again.", NULL},
@@ -138,9 +137,8 @@ static const struct words {
     {"request_loop", ADMIN_EVENT_TROUBLE, "Requests go round between routers: one is a replica.",
      NULL},
     {"files_short", ADMIN_EVENT_TROUBLE,
-     "connections-max is lowered from {connections_max} to {used}: at most {files_max} files may "
-     "be "
-     "open. Wanted: {want}.",
+     "connections-max is lowered from {connections_max} to {used}: at most {files_max} "
+     "files may be open. Wanted: {want}.",
      NULL},
     {"local_shortage", ADMIN_EVENT_TROUBLE,
      "This router is short of local {of} for connections to replicas. Wanted: {want}.", NULL},

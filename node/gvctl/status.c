@@ -357,7 +357,7 @@ static void print_filtered(const struct survey *s)
         else if (!r->self && r->filtered > 0)
             printf("%-12s TCP from %s to %u other router%s is filtered and UDP is not: open the "
                    "gossip port for both (gvctl --admin %s members)\n",
-                   "network", r->name, r->filtered, r->filtered == 1 ? "" : "s", r->admin);
+                   "network", r->name, r->filtered, fields_plural(r->filtered), r->admin);
     }
 }
 
@@ -395,10 +395,11 @@ static void print_doors(const struct show *how, const struct survey *s)
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
         if (r->connections_refused > 0)
-            printf("%-12s %s%.0f connections since the start%s%s%s: beyond connections-max (which "
+            printf("%-12s %s%.0f connection%s since the start%s%s%s: beyond connections-max (which "
                    "a limit of open files lowers: files_short), or at the admin and probe ports\n",
-                   "refused", show_colour(how, false), r->connections_refused, show_plain(how),
-                   s->alone ? "" : " at ", s->alone ? "" : r->name);
+                   "refused", show_colour(how, false), r->connections_refused,
+                   fields_plural(r->connections_refused), show_plain(how), s->alone ? "" : " at ",
+                   s->alone ? "" : r->name);
     }
 }
 

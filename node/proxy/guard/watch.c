@@ -47,8 +47,8 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     }
     if (w.waiting + w.streaming == 0)
         pool->busy_ms = 0;
-    else if (pool->busy_ms == 0 || p->engines.pools[server].no_place)
-        pool->busy_ms = now; /* without a place nobody could ask it for a sign of life */
+    else if (pool->busy_ms == 0 || (p->engines.pools[server].no_place && w.waiting_long == 0))
+        pool->busy_ms = now; /* without a place nobody asks for a sign; what hangs may cause that */
     w.since_ms = later(pool->busy_ms, p->resumed_ms);
     w.heard_ms = p->engines.pools[server].heard_ms;
     if (server == replica)
