@@ -82,6 +82,7 @@ class Answers(Clustered):
         for c in clients:
             threading.Thread(target=self.long, args=(c,), daemon=True).start()
         wait_for(lambda: one.admin("GET", "/queue").json["waiting"], "one that waits")
+        wait_for(lambda: [s.running() for s in sims].count(False) == 2, "the end of the two that died")
         left = next(s.name for s in sims if s.running())
         gone = next(s.name for s in sims if not s.running())
         answers = {c: self.ask(c + ("?format=json" if c == "GET /readyz" else ""))
