@@ -23,6 +23,7 @@ BUILD_bugs    := build/bugs
 BUILD_ablation := build/ablation
 BUILD_future  := build/future
 BUILD_cov     := build/cov
+BUILD_trained := build
 BUILD := $(BUILD_$(VARIANT))
 
 CC_release := gcc
@@ -32,6 +33,7 @@ CC_bugs    := gcc
 CC_ablation := gcc
 CC_future  := gcc
 CC_cov     := gcc
+CC_trained := gcc
 CC := $(CC_$(VARIANT))
 
 # The daemon is optimised as a whole (WHOLE_*, which takes ten seconds); all else links the objects
@@ -40,8 +42,16 @@ CC := $(CC_$(VARIANT))
 TUNE_x86_64 := -mtune=skylake
 OPT_release := -O3 -flto=auto -ffat-lto-objects $(TUNE_$(shell uname -m)) -fno-math-errno -fno-trapping-math \
                -g -fdebug-prefix-map=$(CURDIR)=.
-WHOLE_release := -flto=auto -Wno-stringop-overread
+WHOLE_release := -flto=auto -Wno-stringop-overread -Wno-maybe-uninitialized
 LINK_release := -fno-lto
+# Which branches are taken, as `make profile` counted (docs/adr/0066). A function that was changed since then is compiled
+# without its counts, and so is everything by another compiler.
+PROFILE_FILE := $(wildcard deploy/profile/$(shell uname -m)-gcc$(shell $(CC) -dumpversion | cut -d. -f1).tar.xz)
+ifeq ($(VARIANT)$(words $(PROFILE_FILE)),release1)
+OPT_release += -fprofile-use -fprofile-correction -fprofile-partial-training -Wno-coverage-mismatch -Wno-missing-profile
+PROFILED := $(BUILD)/profiled
+endif
+OPT_trained := $(filter-out -flto% -ffat% -g -fdebug%,$(OPT_release)) -fprofile-generate
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
 OPT_ablation := -O2 -g -DGRAPEVINE_ABLATION -fno-math-errno -fno-trapping-math
@@ -64,7 +74,7 @@ WARN_fuzz := -Wno-missing-field-initializers
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
         -Wpointer-arith -Wwrite-strings $(WARN_$(VARIANT))
 CPPFLAGS := -I. -D_GNU_SOURCE -D_FORTIFY_SOURCE=2
-ifneq ($(VARIANT),release)
+ifeq ($(filter release trained,$(VARIANT)),)
 CPPFLAGS := -I. -D_GNU_SOURCE
 endif
 # Where an indirect jump may land is marked, for processors that check it.
@@ -142,7 +152,14 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
 
-$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/have-headers
+$(BUILD)/profiled: $(PROFILE_FILE) $(BUILD)/flags
+	@mkdir -p $(BUILD)/obj
+	@find $(BUILD)/obj -name '*.gcda' -delete
+	tar -xJf $< -C $(BUILD)/obj
+	@touch $@
+
+$(BUILD)/obj/tests/%.o: CFLAGS := $(filter-out -fprofile%,$(CFLAGS))
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags $(PROFILED) | $(BUILD)/have-headers
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
@@ -338,6 +355,14 @@ check: deps-check ## lints, the tests under ASan and UBSan, each fuzz target for
 	then JOBS=$(JOBS) ./tests/fuzz/run.sh $(BUILD_fuzz) 5 || status=1; \
 	else status=1; fi; \
 	exit $$status
+
+# In a copy of the sources, as the compiler knows a function by the name of its object too.
+.PHONY: profile
+profile: ## counts which branches the daemon takes under load, for the compiler: deploy/profile (3 minutes)
+	@$(MAKE) --no-print-directory -j$(JOBS) -s $(addprefix $(BUILD)/,tests/replay tests/bench/backend tests/engine-sim gvctl)
+	@rm -rf $(BUILD)/trained && mkdir -p $(BUILD)/trained && cp -r Makefile base crdt gossip http node tests $(BUILD)/trained
+	@$(MAKE) --no-print-directory -C $(BUILD)/trained -j$(JOBS) -s VARIANT=trained build/grapevine
+	@tests/bench/profile.sh $(BUILD)/trained/build deploy/profile/$(shell uname -m)-gcc$(shell $(CC) -dumpversion | cut -d. -f1).tar.xz
 
 .PHONY: build-future
 build-future:

@@ -121,7 +121,7 @@ start_router() {
         flags+=(--replica "$engine")
     done
     port=$(free_port) admin=${ADMIN_WANTED:-$(free_port)}
-    background "$log" "$BUILD/grapevine" "${flags[@]}" --listen "127.0.0.1:$port" \
+    background "$log" "${ROUTER_PROGRAM:-$BUILD/grapevine}" "${flags[@]}" --listen "127.0.0.1:$port" \
         --admin-listen "127.0.0.1:$admin" --policy "$policy" --drain-delay 0 "$@"
     ROUTER_PID=$STARTED ROUTER=http://127.0.0.1:$port ADMIN=http://127.0.0.1:$admin
     if ! until_true 10 curl -fsS -o "$WORK/ready" "$ADMIN/readyz"; then
