@@ -199,6 +199,13 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
                : "every seed is this router itself: fine if it is the only one, else name others";
 }
 
+bool node_replication_knocked(const struct node_replication *n, uint64_t now_us)
+{
+    struct gossip_stats g;
+    gossip_stats(n->gossip, &g);
+    return g.other_cluster_us > 0 && now_us - g.other_cluster_us < REFUSED_SAID_US;
+}
+
 const char *node_replication_name(const struct node_replication *n, uint64_t member)
 {
     const struct node_peer *p = node_replication_peer(n, member);
