@@ -15,7 +15,7 @@ enum {
     /* A member of which datagrams come takes no call: a few tries in a row, as long as a router
      * that is busy or has just started may need. */
     FILTERED_CALLS = 3,
-    FILTERED_US = 3000000,
+    FILTERED_US = NODE_TRY_AGAIN_US,
     SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */
 };
 
@@ -156,6 +156,20 @@ bool node_peer_filtered(const struct node_replication *n, const struct node_peer
         return false;
     node_address_text(&places[0].at, out);
     return true;
+}
+
+void node_peer_tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us)
+{
+    char at[NODE_ADDRESS_MAX];
+    if (!node_peer_filtered(n, p, now_us, at))
+        return;
+    p->told_us = now_us + NODE_AGAIN_US;
+    node_replication_event_detail(n, NODE_REPLICATION_TCP_FILTERED, p->node, 0, at);
+}
+
+bool node_peer_doubted(const struct node_peer *p)
+{
+    return p->calls_failed > 0 && p->calls_failed < FILTERED_CALLS;
 }
 
 void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us)
