@@ -240,7 +240,8 @@ struct gossip_stats {
     uint64_t refused_hellos;                               /* of them, those that want to join */
     struct gossip_address refused_hello_from;              /* the last one */
     uint64_t other_cluster; /* hellos with a key of ours and another cluster's name */
-    struct gossip_address other_cluster_from; /* the last one */
+    struct gossip_address other_cluster_from; /* the last one, */
+    uint64_t other_cluster_us;                /* and when it came; 0: never */
     uint64_t hellos_held;                     /* not opened: too many came */
     uint64_t refused_replay;                  /* counter seen before or too old */
     uint64_t refused_malformed;               /* authenticated, and wrong */

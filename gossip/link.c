@@ -377,6 +377,7 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
     if (gossip_hello_of_other_cluster(g->keyring, packet)) {
         g->stats.other_cluster++;
         g->stats.other_cluster_from = *from;
+        g->stats.other_cluster_us = g->now_us;
         return;
     }
     if (gossip_hello_open(&hello, g->keyring, packet) < 0) {

@@ -198,8 +198,53 @@ int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice 
     return ERR_OK;
 }
 
+/* --- whether TCP gets through ---------------------------------------------------------------- */
+
+/* The one that has just failed, else the next in turn. */
+static struct node_peer *to_try(struct node_replication *n)
+{
+    struct node_peer *next = NULL;
+    for (unsigned i = 1; i <= n->peer_count; i++) {
+        struct node_peer *p = &n->peers[(n->tried + i) % n->peer_count];
+        bool there = p->state == GOSSIP_ALIVE && node_peer_counts(p);
+        if (there && node_peer_doubted(p))
+            return p;
+        if (there && next == NULL)
+            next = p;
+    }
+    return next;
+}
+
+static void tried(struct node_replication *n, struct node_peer *p, uint64_t now_us)
+{
+    if (p != NULL && node_peer_doubted(p))
+        n->try_due_us = now_us + NODE_TRY_AGAIN_US;
+    else if (p != NULL && now_us >= p->told_us)
+        node_peer_tell_filtered(n, p, now_us);
+}
+
+/* It may be filtered from some day on, and a router that is ready calls nobody until an operator
+ * asks, or it needs a snapshot. */
+static void try_run(struct node_replication *n, uint64_t now_us)
+{
+    if (!n->ready || now_us < n->try_due_us)
+        return;
+    struct node_peer *p = n->try_due_us > 0 ? to_try(n) : NULL;
+    n->try_due_us = now_us + NODE_AGAIN_US;
+    if (p == NULL)
+        return;
+    n->tried = (unsigned)(p - n->peers);
+    if (!node_call_open(n, NODE_CALL_TRY, p->node, NODE_CALL_DIGESTS, slice_of("", 0), now_us))
+        tried(n, p, now_us);
+}
+
 void node_call_answered(struct node_replication *n, struct node_call *c, int err, uint64_t now_us)
 {
+    if (c->use == NODE_CALL_TRY) {
+        c->use = NODE_CALL_FREE;
+        tried(n, node_replication_peer(n, c->peer), now_us);
+        return;
+    }
     struct node_asked *m = &n->asks[c->ask].asked[c->asked];
     unsigned number = c->ask;
     m->state = ASKED_DONE;
@@ -219,6 +264,8 @@ struct node_call *node_call_find(struct node_replication *n, uint32_t id)
 
 int node_call_answer(struct node_replication *n, const struct node_call *c, struct slice chunk)
 {
+    if (c->use == NODE_CALL_TRY)
+        return ERR_OK;
     struct node_ask *a = &n->asks[c->ask];
     a->answer_bytes += chunk.len;
     return a->answer_bytes > NODE_ANSWERS_BYTES_MAX
@@ -232,11 +279,12 @@ void node_call_run(struct node_replication *n, uint64_t now_us)
         if (n->asks[i].open)
             ask_run(n, i, now_us);
     }
+    try_run(n, now_us);
 }
 
 uint64_t node_call_due(const struct node_replication *n)
 {
-    uint64_t due = UINT64_MAX;
+    uint64_t due = n->ready ? n->try_due_us : UINT64_MAX;
     for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
         if (n->calls[i].use != NODE_CALL_FREE && n->calls[i].until_us < due)
             due = n->calls[i].until_us;

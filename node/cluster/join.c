@@ -17,7 +17,6 @@ enum {
     /* So long no call to join got through: TCP is filtered, and the state has to come by datagrams.
      * Longer than a router that starts beside this one takes to listen. */
     UNREACHED_US = 10000000,
-    LACKS_AGAIN_US = 60000000, /* then it is tried and told so often */
     WAITS_MAX = 50,
 };
 
@@ -99,25 +98,16 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
                                   (int64_t)((now_us - n->started_us) / 1000), why);
 }
 
-static void tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us)
-{
-    char at[NODE_ADDRESS_MAX];
-    if (!node_peer_filtered(n, p, now_us, at))
-        return;
-    p->snapshot_told_us = now_us + LACKS_AGAIN_US;
-    node_replication_event_detail(n, NODE_REPLICATION_TCP_FILTERED, p->node, 0, at);
-}
-
 /* Once a minute for each member. */
 static void tell_failed(struct node_replication *n, struct node_peer *p, int err, uint64_t now_us)
 {
     char at[NODE_ADDRESS_MAX];
-    if (p && now_us < p->snapshot_told_us)
+    if (p && now_us < p->told_us)
         return;
     if (p)
-        p->snapshot_told_us = now_us + LACKS_AGAIN_US;
+        p->told_us = now_us + NODE_AGAIN_US;
     if (p && node_peer_filtered(n, p, now_us, at))
-        tell_filtered(n, p, now_us);
+        node_peer_tell_filtered(n, p, now_us);
     else
         node_replication_event(n, NODE_REPLICATION_SNAPSHOT_FAILED, p ? p->node : 0, err);
 }
@@ -185,12 +175,12 @@ static void become_ready_unreached(struct node_replication *n, uint64_t now_us)
 {
     uint64_t unreached_us = n->unreached_us;
     for (unsigned i = 0; i < n->peer_count; i++)
-        tell_filtered(n, &n->peers[i], now_us);
+        node_peer_tell_filtered(n, &n->peers[i], now_us);
     apply_kept(n);
     become_ready(n, 0, now_us);
     n->unreached_us = unreached_us;
     n->lacks_snapshot = true;
-    n->join_due_us = now_us + LACKS_AGAIN_US;
+    n->join_due_us = now_us + NODE_AGAIN_US;
 }
 
 void node_join_run(struct node_replication *n, uint64_t now_us)
@@ -202,7 +192,7 @@ void node_join_run(struct node_replication *n, uint64_t now_us)
         uint64_t peer = n->snapshot_of != 0 ? n->snapshot_of : draw_ready(n, now_us);
         n->snapshot_of = 0;
         if (n->lacks_snapshot)
-            n->join_due_us = now_us + LACKS_AGAIN_US;
+            n->join_due_us = now_us + NODE_AGAIN_US;
         if (node_replication_peer(n, peer))
             ask(n, peer, now_us);
         return;

@@ -15,7 +15,7 @@ enum {
     /* A member of which datagrams come takes no call: a few tries in a row, as long as a router
      * that is busy or has just started may need. */
     FILTERED_CALLS = 3,
-    FILTERED_US = 3000000,
+    FILTERED_US = NODE_TRY_AGAIN_US,
     SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */
 };
 
@@ -158,6 +158,20 @@ bool node_peer_filtered(const struct node_replication *n, const struct node_peer
     return true;
 }
 
+void node_peer_tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us)
+{
+    char at[NODE_ADDRESS_MAX];
+    if (!node_peer_filtered(n, p, now_us, at))
+        return;
+    p->told_us = now_us + NODE_AGAIN_US;
+    node_replication_event_detail(n, NODE_REPLICATION_TCP_FILTERED, p->node, 0, at);
+}
+
+bool node_peer_doubted(const struct node_peer *p)
+{
+    return p->calls_failed > 0 && p->calls_failed < FILTERED_CALLS;
+}
+
 void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us)
 {
     struct node_peer *p = node_replication_peer(n, node);
@@ -197,6 +211,13 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
     return now_us - n->born_us < SELF_SAID_US
                ? NULL
                : "every seed is this router itself: fine if it is the only one, else name others";
+}
+
+bool node_replication_knocked(const struct node_replication *n, uint64_t now_us)
+{
+    struct gossip_stats g;
+    gossip_stats(n->gossip, &g);
+    return g.other_cluster_us > 0 && now_us - g.other_cluster_us < REFUSED_SAID_US;
 }
 
 const char *node_replication_name(const struct node_replication *n, uint64_t member)

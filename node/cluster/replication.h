@@ -49,7 +49,8 @@ enum node_replication_event {
     NODE_REPLICATION_READY,           /* joined [ms since the start]; without a member: alone,
                                          although members live: why */
     NODE_REPLICATION_SNAPSHOT_FAILED, /* [the error]; another peer is asked. Once a minute */
-    NODE_REPLICATION_TCP_FILTERED,    /* a member that lives takes no call: where; once a minute */
+    NODE_REPLICATION_TCP_FILTERED,    /* a member that lives takes no call: where; not more than
+                                         once a minute */
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */

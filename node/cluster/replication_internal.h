@@ -36,7 +36,7 @@ struct node_peer {
     uint64_t started_ms;             /* cluster time at its start */
     unsigned calls_failed;           /* in a row: the next one goes to another of its places */
     uint64_t calls_failed_us;        /* when the first of them began; 0: the last one got through */
-    uint64_t snapshot_told_us;       /* that its snapshot failed: not again before */
+    uint64_t told_us;                /* that its snapshot failed, or its TCP: not again before */
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
@@ -92,7 +92,14 @@ struct node_reconcile {
 };
 
 enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer that stands still so long has failed */
-enum node_call_use { NODE_CALL_FREE, NODE_CALL_JOIN, NODE_CALL_ASK };
+enum { NODE_AGAIN_US = 60000000 };         /* what lasts is tried, and told, so often; */
+enum { NODE_TRY_AGAIN_US = 3000000 };      /* a call that failed is tried once more */
+enum node_call_use {
+    NODE_CALL_FREE,
+    NODE_CALL_JOIN,
+    NODE_CALL_ASK,
+    NODE_CALL_TRY, /* whether TCP gets through; nobody wants the answer */
+};
 struct node_call {
     enum node_call_use use;
     uint32_t id;
@@ -176,6 +183,8 @@ struct node_replication {
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];
     struct node_ask asks[NODE_ASKS_MAX];
+    uint64_t try_due_us; /* the next NODE_CALL_TRY; 0: there was none */
+    unsigned tried;      /* the peer of the last one */
     uint64_t serving, served;
 
     uint64_t delta_errors, message_errors;
@@ -201,11 +210,17 @@ void node_peer_differs(const struct node_replication *n, const struct node_peer 
 /* Whether a member that lives takes no call, TCP being filtered on the way; `out`: where. */
 bool node_peer_filtered(const struct node_replication *n, const struct node_peer *p,
                         uint64_t now_us, char out[NODE_ADDRESS_MAX]);
+/* Says so. */
+void node_peer_tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us);
+/* Calls to it have failed, and not often enough to say that. */
+bool node_peer_doubted(const struct node_peer *p);
 /* A call to it got through, or it did not. */
 void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us);
 /* The settings in which it differs without harm; empty: none. */
 void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
                      char out[NODE_DETAIL_MAX]);
+/* Whether a router with this key and another cluster-name asked to join within the last minute. */
+bool node_replication_knocked(const struct node_replication *n, uint64_t now_us);
 /* HOST:PORT; empty: not known. */
 void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX]);
 /* The member's row, or NULL. */
@@ -289,7 +304,7 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
                                  uint8_t kind, struct slice request, uint64_t now_us);
 struct node_call *node_call_find(struct node_replication *n, uint32_t id);
-/* Part of an answer to a question to all, and its end. */
+/* Part of an answer to a question to all, or to a try, and its end. */
 MUST_USE int node_call_answer(struct node_replication *n, const struct node_call *c,
                               struct slice chunk);
 void node_call_answered(struct node_replication *n, struct node_call *c, int err, uint64_t now_us);

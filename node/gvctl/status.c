@@ -361,6 +361,18 @@ static void print_filtered(const struct survey *s)
     }
 }
 
+/* It asks the router that it was given, which alone knows. */
+static void print_other_asks(const struct survey *s)
+{
+    for (unsigned k = 0; k < s->router_count; k++) {
+        const struct survey_router *r = &s->routers[k];
+        if (r->other_asks)
+            printf("%-12s a router with this key file and another cluster-name asks %s to join "
+                   "(gvctl --admin %s events)\n",
+                   "network", r->name, r->admin);
+    }
+}
+
 static void print_waiting(const struct survey *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {
@@ -463,6 +475,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
                fields_text(o, "policy"));
     }
     print_filtered(s);
+    print_other_asks(s);
     if (s->alone_why[0] != '\0')
         printf("%-12s %s\n", "alone", s->alone_why);
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");

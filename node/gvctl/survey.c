@@ -122,6 +122,8 @@ static void take_sample(struct survey *s, struct survey_router *r, const json_t 
         r->waits = (unsigned)value;
     else if (strcmp(name, "grapevine_cluster_members_tcp_filtered") == 0)
         r->filtered = (unsigned)value;
+    else if (strcmp(name, "grapevine_cluster_other_asks") == 0)
+        r->other_asks = value > 0;
     else if (strcmp(name, "grapevine_client_keys_file_refused") == 0)
         r->refused[SURVEY_CLIENT_KEYS] = value > 0;
     else if (strcmp(name, "grapevine_tls_files_refused") == 0)

@@ -45,6 +45,7 @@ struct survey_router {
     char name[SURVEY_NAME_BYTES], state[32], version[32], policy[32], address[SURVEY_NAME_BYTES];
     char tcp_filtered[SURVEY_NAME_BYTES]; /* where it takes no call, though its datagrams come */
     unsigned filtered; /* members to which its own calls do not get through, though they live */
+    bool other_asks;   /* a router of another cluster-name asks it to join */
     bool self;
     bool reached;      /* its counters count */
     bool tells_failed; /* they have what failed; those of an older router do not */

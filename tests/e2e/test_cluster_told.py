@@ -76,6 +76,8 @@ class Alone(Clustered):
         self.assertEqual((told["level"], told["from"].split(":")[0]), ("warn", HOST))
         self.assertEqual(first.events("gossip_refused_key"), [])
         self.assertGreater(first.metrics()["grapevine_gossip_other_cluster_total"], 0)
+        for r in (first, second):
+            self.assertIn("another cluster-name asks r1 to join", gvctl("status", admin=r.admin_port)[1])
         self.wait_alive(first, ["r1", "r2"])
 
     def test_another_port(self):

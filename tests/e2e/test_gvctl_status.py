@@ -99,6 +99,16 @@ class Status(Case):
         self.assertIn("\nnetwork      TCP from r2 to 1 other router is filtered and UDP is not: open the gossip port for both "
                       "(gvctl --admin http://%s members)\n" % other.name, self.words())
 
+    def test_who_is_asked_by_another_cluster_says_so(self):
+        """Only its log did, while status at the one that asks had a guess."""
+        other = self.engine()
+        members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
+                   {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
+        admin_port(self.port, "r1", b"grapevine_cluster_other_asks 0\n", members)
+        admin_port(other, "r2", b"grapevine_cluster_other_asks 1\n", members)
+        self.assertIn("\nnetwork      a router with this key file and another cluster-name asks r2 to join "
+                      "(gvctl --admin http://%s events)\n" % other.name, self.words())
+
     def test_the_dead_are_not_asked(self):
         """Their address may be somebody else's by now, or hold up the answer for a second."""
         ports = {"r1": self.port, "r2": self.engine(), "r3": self.engine(), "r4": self.engine()}

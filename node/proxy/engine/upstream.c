@@ -11,13 +11,26 @@ enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
 
 static void answer_ended(struct upstream *u);
 
-/* Whether the engine that ends it now, or says 408, may not have had the request yet. Until that is
- * sent whole its first byte counts, which finds the connection closed. */
+/* Since its request went out. Until that is sent whole its first byte counts, which finds the
+ * connection closed. */
+static uint64_t age_of_ms(const struct upstream *u)
+{
+    return u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
+}
+
+/* Whether the engine that ends it now is far away, and the request may have been on its way. */
+static bool has_crossed(const struct upstream *u)
+{
+    uint64_t trips_us = UPSTREAM_STALE_TRIPS * u->proxy->config.net->round_trip_us(u->stream);
+    return trips_us > UPSTREAM_STALE_MS * 1000 && age_of_ms(u) * 1000 <= trips_us;
+}
+
+/* Whether the engine that ends it now, or says 408, may not have had the request yet. */
 static bool is_stale(const struct upstream *u)
 {
+    uint64_t age_ms = age_of_ms(u);
     if (!u->reused)
         return false;
-    uint64_t age_ms = u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
     if (BUG(STALE_BY_CLOCK))
         return age_ms <= UPSTREAM_STALE_MS;
     if (age_ms <= UPSTREAM_STALE_MS || age_ms <= UPSTREAM_STALE_TRIPS * pool_round_trip_ms(u->pool))
@@ -31,6 +44,7 @@ enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure fa
         upstream_leave_pool(u);
     if (failure == UPSTREAM_CONNECT_FAILED)
         pool_address_failed(u->pool, u->address);
+    u->crossed = failure == UPSTREAM_BROKEN && !u->any_byte && has_crossed(u);
     if (failure == UPSTREAM_BROKEN && !u->any_byte && is_stale(u))
         failure = UPSTREAM_STALE;
     upstream_close(u);

@@ -80,6 +80,7 @@ struct upstream {
     bool any_byte;     /* of the present answer */
     bool awaits_token; /* what came of it has no token yet, and a limit is on that */
     bool request_sent; /* whole */
+    bool crossed;      /* it broke, and the request may have been on its way: the engine is far */
 
     /* Sending: position in the request. */
     size_t head_sent;

@@ -51,6 +51,7 @@ struct suspect {
     unsigned replica;           /* and whose that was */
     unsigned deaths;            /* of this request's own attempts, as far as they count */
     bool died;                  /* there was one, though an answer cleared it */
+    bool spared;                /* one did not count: it may have been on its way to the engine */
     bool core;                  /* one of them was of a core: no doubt that the engine died */
     bool clear;                 /* or it was the only one there */
     enum node_company company;  /* that it may have */

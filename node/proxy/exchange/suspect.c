@@ -304,7 +304,9 @@ void suspect_ended(struct exchange *x, enum suspect_end end)
     if (!sent || is_said_again(pool, x, end))
         return;
     const struct pool_death *d = death_of(pool, x, end);
-    if (!d->hang && can_be_one(x) && is_suspect(d, x))
+    bool spared = end == SUSPECT_END_BROKEN && x->upstream->crossed && !x->suspect.spared;
+    x->suspect.spared = x->suspect.spared || spared;
+    if (!d->hang && !spared && can_be_one(x) && is_suspect(d, x))
         note_death(x, d);
 }
 

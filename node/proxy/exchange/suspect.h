@@ -15,6 +15,9 @@
  *   hang     nothing comes, and nothing has ended: no death, no suspects. Nor are there any where
  *            the port was closed for a while before connections ended: it was told to end.
  *
+ * An engine that is far away may end while a request is on its way to it. The first end that came
+ * within UPSTREAM_STALE_TRIPS of a request is no death to it (upstream.h, `crossed`); the next is.
+ *
  * What follows of it:
  *
  *   - What merely shared the engine is sent on as ever.

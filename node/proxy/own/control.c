@@ -273,7 +273,8 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
                                 const struct control_whom *whom, char room[WHY_BYTES])
 {
     struct slice only_at = node_router_only_at(r, replica);
-    if (only_at.len > 0 && node_router_server(r, replica) == replica) {
+    bool wanted = whom->model.len == 0 || node_router_replica_serves(r, replica, whom->model);
+    if (only_at.len > 0 && wanted && node_router_server(r, replica) == replica) {
         (void)snprintf(room, WHY_BYTES, "only router %.*s can reach it: ask there",
                        SLICE_ARG(only_at));
         return room;

@@ -140,6 +140,27 @@ static void who_is_heard_is_told_in_milliseconds(void **state)
     world_close(&c);
 }
 
+/* Two clusters with one key file: the router that is asked knows it, as long as it is asked. */
+static void another_cluster_that_asks_is_shown(void **state)
+{
+    (void)state;
+    struct world c;
+    world_open(&c, 3, 1);
+    for (unsigned i = 0; i < 3; i++)
+        gossip_keyring_cluster(&c.nodes[i].keyring, i == 1 ? SLICE("green") : SLICE("blue"));
+    for (unsigned i = 0; i < 3; i++)
+        world_start(&c, i);
+    for (unsigned minute = 0; minute < 3; minute++) {
+        world_run(&c, 60 * S);
+        assert_true(metric(&c, 0, "cluster_other_asks") == 1);
+        assert_true(metric(&c, 2, "cluster_other_asks") == 0);
+    }
+    world_kill(&c, 1);
+    world_run(&c, 70 * S);
+    assert_true(metric(&c, 0, "cluster_other_asks") == 0);
+    world_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +169,7 @@ int main(void)
         cmocka_unit_test(the_index_has_its_sizes),
         cmocka_unit_test(what_others_send_travels_so_long),
         cmocka_unit_test(who_is_heard_is_told_in_milliseconds),
+        cmocka_unit_test(another_cluster_that_asks_is_shown),
     };
     return cmocka_run_group_tests_name("figures", tests, NULL, NULL);
 }

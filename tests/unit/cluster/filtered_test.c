@@ -99,10 +99,37 @@ static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
     world_close(&c);
 }
 
+/* All are ready, and nobody calls anybody: it was noticed when somebody needed a call. */
+static void a_port_that_is_closed_later_is_noticed(void **state)
+{
+    (void)state;
+    struct world c;
+    world_open(&c, 3, 1);
+    for (unsigned i = 0; i < 3; i++)
+        world_start(&c, i);
+    world_settle(&c);
+    world_run(&c, 180 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_TCP_FILTERED], 0);
+    c.nodes[1].calls_refused = true;
+    world_run(&c, 150 * S);
+    for (unsigned i = 0; i < 3; i += 2) {
+        assert_true(filtered(&c, i, 1) && !filtered(&c, i, 2 - i));
+        assert_in_range(c.nodes[i].events[NODE_REPLICATION_TCP_FILTERED], 1, 2);
+    }
+    assert_false(filtered(&c, 1, 0) || filtered(&c, 1, 2));
+    assert_true(node_replication_ready(c.nodes[0].node->replication));
+    c.nodes[1].calls_refused = false;
+    world_run(&c, 130 * S); /* two others, one a minute */
+    assert_false(filtered(&c, 0, 1) || filtered(&c, 2, 1));
+    world_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_joiner_is_ready_and_news_goes_both_ways),
+        cmocka_unit_test(a_port_that_is_closed_later_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
