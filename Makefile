@@ -187,7 +187,16 @@ $(BUILD)/libtest.a: $(call obj,$(TESTLIB_SRC))
 $(BUILD)/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
 	$(CC) $(CFLAGS) $(filter-out -fno-lto,$(LDFLAGS)) $(WHOLE_$(VARIANT)) $^ $(SHELL_LIBS) -o $@
 
-$(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+# So are the templates of completion scripts (node/gvctl/completion.h).
+COMPLETION_FILES := $(sort $(wildcard node/gvctl/completion/*))
+$(BUILD)/gen/node/gvctl/completion_files.c: $(COMPLETION_FILES) node/gvctl/embed.py
+	@mkdir -p $(@D)
+	node/gvctl/embed.py $(COMPLETION_FILES) >$@
+$(BUILD)/obj/node/gvctl/completion_files.o: $(BUILD)/gen/node/gvctl/completion_files.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/obj/node/gvctl/completion_files.o $(BUILD)/libshell.a $(BUILD)/libcore.a
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
 $(BUILD)/tests/engine-sim: $(call obj,$(ENGINE_SIM_SRC)) $(BUILD)/libcore.a

@@ -15,3 +15,20 @@ void histogram_add(struct histogram *h, double seconds)
     h->count++;
     h->sum_s += seconds;
 }
+
+double histogram_quantile(const uint64_t *counts, double share)
+{
+    uint64_t total = 0;
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        total += counts[i];
+    if (total == 0)
+        return -1;
+    double wanted = share * (double)total, below = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++) {
+        double here = (double)counts[i], low = i > 0 ? histogram_bounds_s[i - 1] : 0;
+        if (here > 0 && below + here >= wanted)
+            return low + (histogram_bounds_s[i] - low) * (wanted - below) / here;
+        below += here;
+    }
+    return histogram_bounds_s[HISTOGRAM_BOUNDS - 1];
+}

@@ -21,5 +21,8 @@ extern const double histogram_bounds_s[HISTOGRAM_BOUNDS];
 
 /* A value that equals a bound counts below it. Negative ones count as 0. */
 void histogram_add(struct histogram *h, double seconds);
+/* The value that `share` of them do not exceed, within its bound; the last bound for those beyond
+ * all. `counts` has HISTOGRAM_BOUNDS + 1; -1: there are none. */
+double histogram_quantile(const uint64_t *counts, double share);
 
 #endif

@@ -32,7 +32,9 @@ struct admin_config {
     void *token_context;
     /* Prometheus text of the whole node. */
     int (*metrics)(void *context, struct buf *out);
-    void *metrics_context;
+    /* Which files cannot be used as they are now, into an open object; NULL: there are none. */
+    void (*files)(void *context, struct json_writer *w);
+    void *metrics_context; /* of both */
 };
 
 /* ERR_NOMEM. */

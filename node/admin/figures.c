@@ -8,23 +8,6 @@
 
 enum { EVERY_MS = 1000 };
 
-double admin_figures_quantile(const uint64_t *counts, double share)
-{
-    uint64_t total = 0;
-    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
-        total += counts[i];
-    if (total == 0)
-        return -1;
-    double wanted = share * (double)total, below = 0;
-    for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++) {
-        double here = (double)counts[i], low = i > 0 ? histogram_bounds_s[i - 1] : 0;
-        if (here > 0 && below + here >= wanted)
-            return low + (histogram_bounds_s[i] - low) * (wanted - below) / here;
-        below += here;
-    }
-    return histogram_bounds_s[HISTOGRAM_BOUNDS - 1];
-}
-
 static void look(struct proxy *proxy, const struct node_router *router,
                  struct admin_figures_seen *out)
 {
@@ -55,20 +38,20 @@ static struct admin_figures_second second_of(const struct admin_figures_seen *be
     for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
         counts[i] = now->first_token.counts[i] - before->first_token.counts[i];
     struct admin_figures_second s = {
-        .requests = (uint32_t)(now->requests - before->requests),
-        .answers = (uint32_t)(now->answers - before->answers),
-        .retries = (uint32_t)(now->retries - before->retries),
-        .hidden = (uint32_t)(now->hidden - before->hidden),
+        .requests = (now->requests - before->requests),
+        .answers = (now->answers - before->answers),
+        .retries = (now->retries - before->retries),
+        .hidden = (now->hidden - before->hidden),
         .in_flight = node_router_booked(router),
-        .queued = (uint32_t)proxy_waiting(proxy),
+        .queued = proxy_waiting(proxy),
         .prompt_tokens = risen(before->prompt_tokens, now->prompt_tokens),
         .cached_tokens = risen(before->cached_tokens, now->cached_tokens),
-        .first_tokens = (uint32_t)(now->first_token.count - before->first_token.count),
-        .ttft_p50 = (float)admin_figures_quantile(counts, 0.5),
-        .ttft_p95 = (float)admin_figures_quantile(counts, 0.95),
+        .first_tokens = (now->first_token.count - before->first_token.count),
+        .ttft_p50 = (float)histogram_quantile(counts, 0.5),
+        .ttft_p95 = (float)histogram_quantile(counts, 0.95),
     };
     for (unsigned i = 0; i < NODE_RESULTS; i++)
-        s.results[i] = (uint32_t)(now->results[i] - before->results[i]);
+        s.results[i] = (now->results[i] - before->results[i]);
     return s;
 }
 
@@ -84,7 +67,7 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
     struct admin_figures_second *s = &f->seconds[f->at];
     *s = second_of(&f->seen, &now, proxy, router);
     s->unix_ms = unix_ms;
-    s->ms = (uint32_t)(now_ms - f->looked_ms);
+    s->ms = (now_ms - f->looked_ms);
     f->at = (f->at + 1) % FIGURES_SECONDS;
     f->count += f->count < FIGURES_SECONDS;
     f->seen = now;
@@ -112,9 +95,9 @@ static void put_failed(struct json_writer *w, const struct admin_figures_second 
     json_object_end(w);
 }
 
-static void put_second(struct json_writer *w, const struct admin_figures_second *s)
+/* Into an open object. */
+static void put_counts(struct json_writer *w, const struct admin_figures_second *s)
 {
-    json_object_begin(w);
     json_put_u64(w, "time_ms", s->unix_ms);
     json_put_u64(w, "ms", s->ms);
     json_put_u64(w, "requests", s->requests);
@@ -131,6 +114,12 @@ static void put_second(struct json_writer *w, const struct admin_figures_second 
     json_put_u64(w, "first_tokens", s->first_tokens);
     put_seconds(w, "ttft_p50_s", s->ttft_p50);
     put_seconds(w, "ttft_p95_s", s->ttft_p95);
+}
+
+static void put_second(struct json_writer *w, const struct admin_figures_second *s)
+{
+    json_object_begin(w);
+    put_counts(w, s);
     json_object_end(w);
 }
 
@@ -157,11 +146,40 @@ void admin_figures_now_write(const struct admin_figures *f, unsigned most, struc
     look(proxy, router, &now);
     struct admin_figures_second s = second_of(&f->seen, &now, proxy, router);
     s.unix_ms = unix_ms;
-    s.ms = f->looked_ms > 0 ? (uint32_t)(now_ms - f->looked_ms) : 0;
+    s.ms = f->looked_ms > 0 ? (now_ms - f->looked_ms) : 0;
     json_array_begin(w);
     put_last(f, most, w);
     put_second(w, &s);
     json_array_end(w);
+}
+
+void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
+                               uint64_t since_ms, uint64_t unix_ms, struct json_writer *w)
+{
+    const struct proxy_stats *stats = proxy_stats(proxy);
+    const struct admin_figures_seen nothing = {0};
+    struct admin_figures_seen now;
+    uint64_t refused = 0;
+    look(proxy, router, &now);
+    struct admin_figures_second s = second_of(&nothing, &now, proxy, router);
+    s.unix_ms = unix_ms;
+    s.ms = unix_ms - since_ms;
+    for (unsigned i = PROXY_REFUSALS_OF_CLIENTS; i < PROXY_REFUSALS; i++)
+        refused += stats->requests_refused[i];
+    json_object_begin(w);
+    put_counts(w, &s);
+    json_put_u64(w, "refused", refused);
+    json_put_u64(w, "connections_refused", stats->connections_refused);
+    json_key(w, "ttft_sum_s");
+    json_double(w, now.first_token.sum_s);
+    json_key(w, "ttft_counts");
+    json_array_begin(w);
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        json_u64(w, now.first_token.counts[i]);
+    json_array_end(w);
+    json_key(w, "by_replica");
+    node_router_counts_write(router, w);
+    json_object_end(w);
 }
 
 void admin_figures_write(const struct admin_figures *f, struct json_writer *w)

@@ -12,12 +12,12 @@ enum { FIGURES_SECONDS = 180 };
 
 struct admin_figures_second {
     uint64_t unix_ms;
-    uint32_t ms; /* how long it was */
-    uint32_t requests, answers, retries, in_flight, queued;
-    uint32_t results[NODE_RESULTS];        /* of requests that ended */
-    uint32_t hidden;                       /* of NODE_RESULT_OK, those after a failed attempt */
+    uint64_t ms; /* how long it was */
+    uint64_t requests, answers, retries, in_flight, queued;
+    uint64_t results[NODE_RESULTS];        /* of requests that ended */
+    uint64_t hidden;                       /* of NODE_RESULT_OK, those after a failed attempt */
     uint64_t prompt_tokens, cached_tokens; /* of answers that told both */
-    uint32_t first_tokens;                 /* of streams that ended; below, in seconds: */
+    uint64_t first_tokens;                 /* of streams that ended; below, in seconds: */
     float ttft_p50, ttft_p95;              /* -1: there were none */
 };
 
@@ -38,9 +38,6 @@ struct admin_figures {
 /* Every few milliseconds; once a second it looks. */
 void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
                         const struct node_router *router, uint64_t now_ms, uint64_t unix_ms);
-/* The share of values at or below which `share` of them are, between the bounds that the counts
- * have; -1: there are none. */
-double admin_figures_quantile(const uint64_t *counts, double share);
 /* The last second as an object, or null. */
 void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
 /* All of them, the oldest first. */
@@ -50,5 +47,8 @@ void admin_figures_write(const struct admin_figures *f, struct json_writer *w);
 void admin_figures_now_write(const struct admin_figures *f, unsigned most, struct proxy *proxy,
                              const struct node_router *router, uint64_t now_ms, uint64_t unix_ms,
                              struct json_writer *w);
+/* The same of all the time since the start, and what a second does not have: an object. */
+void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
+                               uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
 
 #endif

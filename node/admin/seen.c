@@ -8,6 +8,7 @@
 #include "node/admin/admin_internal.h"
 #include "node/admin/figures.h"
 #include "node/admin/live.h"
+#include "node/proxy/engine/shortage.h"
 
 enum { COUNT_DEFAULT = 32 };
 
@@ -93,6 +94,25 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
 
+/* What an operator has to mend. */
+static void put_lacks(const struct admin *a, struct json_writer *w)
+{
+    const struct node_replication *n = a->config.replication;
+    json_key(w, "local_shortages");
+    json_array_begin(w);
+    for (unsigned i = 0; i < NET_SHORTAGES; i++) {
+        if (shortage_lasts(a->proxy, (enum net_shortage)i))
+            json_cstr(w, net_shortage_name((enum net_shortage)i));
+    }
+    json_array_end(w);
+    json_put_u64(w, "tcp_filtered",
+                 n != NULL ? node_replication_filtered(n, node_replication_now_us(n)) : 0);
+    json_put_u64(w, "other_cluster_asks",
+                 n != NULL && node_replication_knocked(n, node_replication_now_us(n)));
+    if (a->config.files != NULL)
+        a->config.files(a->config.metrics_context, w);
+}
+
 void admin_figures_answer(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     uint64_t count = FIGURES_SECONDS;
@@ -110,6 +130,9 @@ void admin_figures_answer(struct admin *a, struct exchange *x, const struct http
     json_key(&w, "figures");
     admin_figures_now_write(admin_live_figures(a->live), (unsigned)count, a->proxy,
                             a->config.router, proxy_now_ms(a->proxy), admin_unix_ms(a), &w);
+    json_key(&w, "total");
+    admin_figures_total_write(a->proxy, a->config.router, a->since_ms, admin_unix_ms(a), &w);
+    put_lacks(a, &w);
     json_object_end(&w);
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }

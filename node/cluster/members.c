@@ -172,6 +172,15 @@ bool node_peer_doubted(const struct node_peer *p)
     return p->calls_failed > 0 && p->calls_failed < FILTERED_CALLS;
 }
 
+unsigned node_replication_filtered(const struct node_replication *n, uint64_t now_us)
+{
+    unsigned filtered = 0;
+    char at[NODE_ADDRESS_MAX];
+    for (unsigned i = 0; i < n->peer_count; i++)
+        filtered += node_peer_filtered(n, &n->peers[i], now_us, at);
+    return filtered;
+}
+
 void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us)
 {
     struct node_peer *p = node_replication_peer(n, node);

@@ -21,7 +21,7 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
 {
     unsigned states[GOSSIP_LEFT + 1] = {0};
     uint64_t lag_us = 0, lag_deltas = 0;
-    unsigned foreign = 0, filtered = 0;
+    unsigned foreign = 0;
     for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
         struct gossip_member m;
         gossip_member_at(n->gossip, i, now_us, &m);
@@ -29,9 +29,6 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
         if (m.self)
             continue;
         foreign += !m.understood && m.state <= GOSSIP_SUSPECT;
-        const struct node_peer *peer = node_replication_peer(n, m.node);
-        char at[NODE_ADDRESS_MAX];
-        filtered += peer && node_peer_filtered(n, peer, now_us, at);
         lag_us = m.lag_us > lag_us ? m.lag_us : lag_us;
         lag_deltas += m.seq_known > m.seq_applied ? m.seq_known - m.seq_applied : 0;
     }
@@ -44,7 +41,8 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
         {"cluster_members_not_understood", PROMETHEUS_GAUGE,
          "Members that live and share no version of the protocol with this one.", foreign},
         {"cluster_members_tcp_filtered", PROMETHEUS_GAUGE,
-         "Members whose datagrams come and to which TCP does not get through.", filtered},
+         "Members whose datagrams come and to which TCP does not get through.",
+         node_replication_filtered(n, now_us)},
         {"cluster_other_asks", PROMETHEUS_GAUGE,
          "1 if a router of another cluster-name asked to join within the last minute.",
          node_replication_knocked(n, now_us)},

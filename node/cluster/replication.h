@@ -149,6 +149,10 @@ bool node_replication_ready(const struct node_replication *n);
 /* Why it knows no other router that lives, though it has seeds; NULL: it does, or has none, or has
  * just started. It serves all the same: to be cut off is no reason to be out. */
 const char *node_replication_alone(const struct node_replication *n, uint64_t now_us);
+/* Members whose datagrams come and to which TCP does not get through. */
+unsigned node_replication_filtered(const struct node_replication *n, uint64_t now_us);
+/* Whether a router with this key and another cluster-name asked to join within the last minute. */
+bool node_replication_knocked(const struct node_replication *n, uint64_t now_us);
 /* The admin port is open there. */
 void node_replication_admin(struct node_replication *n, const char *admin, uint64_t now_us);
 /* What was set there. */

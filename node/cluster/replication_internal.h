@@ -219,8 +219,6 @@ void node_peer_called(struct node_replication *n, uint64_t node, bool through, u
 /* The settings in which it differs without harm; empty: none. */
 void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
                      char out[NODE_DETAIL_MAX]);
-/* Whether a router with this key and another cluster-name asked to join within the last minute. */
-bool node_replication_knocked(const struct node_replication *n, uint64_t now_us);
 /* HOST:PORT; empty: not known. */
 void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX]);
 /* The member's row, or NULL. */

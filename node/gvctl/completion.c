@@ -1,65 +1,59 @@
 #include "node/gvctl/completion.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/check.h"
 #include "node/gvctl/command.h"
 #include "node/settings/options.h"
 
 enum { EXIT_USAGE = 2 };
 
-/* What completes an argument, for all three shells. */
-enum kind {
-    KIND_NONE, /* nothing that is known here */
-    KIND_FILE,
-    KIND_VALUES,   /* words of the table */
-    KIND_REPLICAS, /* asked of the router */
-    KIND_HASHES,   /* the same, of poison */
-    KIND_COMMANDS,
-};
-
-static enum kind kind_of_argument(const struct command *c, const char **values)
+/* What completes an argument, in all three shells: "words", which `values` gets; names that are
+ * "asked" of the router by the command in `values`; a "file"; "any_command"; or "nothing". */
+static const char *kind_of_argument(const struct command *c, const char **values)
 {
-    *values = "";
-    if (strcmp(c->name, "completion") == 0)
-        *values = "bash zsh fish";
-    if (strcmp(c->name, "log-level") == 0)
-        *values = "error warn info debug";
-    if (strcmp(c->name, "key") == 0)
-        *values = "new";
-    if ((*values)[0] != '\0')
-        return KIND_VALUES;
-    if (strcmp(c->name, "help") == 0)
-        return KIND_COMMANDS;
-    if (strstr(c->argument, "HOST:PORT") != NULL)
-        return strcmp(c->name, "add") == 0 ? KIND_NONE : KIND_REPLICAS;
-    if (strstr(c->argument, "HASH") != NULL)
-        return KIND_HASHES;
-    return strstr(c->argument, "FILE") != NULL ? KIND_FILE : KIND_NONE;
+    static const struct {
+        const char *command, *kind, *values;
+    } known[] = {
+        {"completion", "words", "bash zsh fish"},
+        {"log-level", "words", "error warn info debug"},
+        {"key", "words", "new"},
+        {"help", "any_command", ""},
+        {"add", "nothing", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        *values = known[i].values;
+        if (strcmp(c->name, known[i].command) == 0)
+            return known[i].kind;
+    }
+    bool replica = strstr(c->argument, "HOST:PORT") != NULL;
+    *values = replica ? "replicas" : "poison";
+    if (replica || strstr(c->argument, "HASH") != NULL)
+        return "asked";
+    return strstr(c->argument, "FILE") != NULL ? "file" : "nothing";
 }
 
-static enum kind kind_of_option(const struct command_option *o, const char **values)
+static const char *kind_of_option(const struct command_option *o)
 {
-    *values = o->values != NULL ? o->values : "";
     if (o->argument == NULL || (o->values != NULL && o->values[0] == '\0'))
-        return KIND_NONE;
-    return o->values == NULL ? KIND_FILE : KIND_VALUES;
+        return "nothing";
+    return o->values == NULL ? "file" : "words";
 }
 
-/* The words that a setting may have, by blanks; false: any. */
-static bool values_of_setting(const struct node_option *row, char *out, size_t size)
+static const char *kind_of_setting(const struct node_option *row, char *values, size_t size)
 {
-    out[0] = '\0';
-    if (row->type == NODE_TYPE_BOOL)
-        (void)snprintf(out, size, "on off");
+    bool path = row->type == NODE_TYPE_PATH || strcmp(row->unit, "FILE") == 0;
+    (void)snprintf(values, size, "%s", row->type == NODE_TYPE_BOOL ? "on off" : "");
     for (const char *const *c = row->type == NODE_TYPE_CHOICE ? row->choices() : NULL;
          c != NULL && *c != NULL; c++) {
-        size_t len = strlen(out);
-        (void)snprintf(out + len, size - len, "%s%s", len > 0 ? " " : "", *c);
+        size_t len = strlen(values);
+        (void)snprintf(values + len, size - len, "%s%s", len > 0 ? " " : "", *c);
     }
-    return out[0] != '\0';
+    return values[0] != '\0' ? "words" : path ? "file" : "nothing";
 }
 
 /* An option without which the router is not reached: it counts when that is asked for names. */
@@ -72,467 +66,213 @@ static bool is_way(const struct command_option *o)
     return way;
 }
 
-/* The names of them, with an argument or without; `end` stands behind each. */
-static void ways(bool argument, const char *end, const char *between, FILE *to)
+/* --- rows ------------------------------------------------------------------------------------ */
+
+/* Text as it stands between single quotes; in those of zsh _arguments takes brackets and colons for
+ * its own. NULL: null. */
+static json_t *quoted(const char *text, const char *shell)
 {
-    const struct command_option *o;
-    bool any = false;
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if (!is_way(o) || (o->argument != NULL) != argument)
-            continue;
-        (void)fprintf(to, "%s--%s%s", any ? between : "", o->name, end);
-        any = true;
+    bool zsh = strcmp(shell, "zsh") == 0;
+    struct buf out;
+    int err = 0;
+    buf_init(&out, 0);
+    for (; text != NULL && *text != '\0' && err == 0; text++) {
+        if (zsh && *text == '\'')
+            err = buf_append_cstr(&out, "'\\'");
+        else if (strchr(zsh ? "[]:\\" : "'\\", *text) != NULL)
+            err = buf_append_char(&out, '\\');
+        err = err == 0 ? buf_append_char(&out, *text) : err;
     }
+    json_t *plain =
+        text != NULL ? json_stringn(out.at != NULL ? out.at : "", out.len) : json_null();
+    buf_free(&out);
+    return plain;
 }
 
-static bool is_path(const struct node_option *row)
+/* A command, an option or a setting: its name, its help, its argument (null: it takes none), and of
+ * the kinds that its own, with the values if there are any. */
+static json_t *row(const char *shell, const char *name, const char *help, const char *argument,
+                   const char *kind, const char *values)
 {
-    return row->type == NODE_TYPE_PATH || strcmp(row->unit, "FILE") == 0;
+    static const char *const kinds[] = {"words", "asked", "file", "any_command", "nothing"};
+    json_t *row = json_pack("{s:s,s:o,s:o,s:n}", "name", name, "help", quoted(help, shell),
+                            "argument", quoted(argument, shell), "short");
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        (void)json_object_set_new(row, kinds[i],
+                                  strcmp(kind, kinds[i]) != 0 ? json_false() : json_string(values));
+    return row;
 }
 
-static const struct {
-    const char *name, *help;
-} grapevine_commands[] = {{"help", "this text"},
-                          {"version", "print the version"},
-                          {"check-config", "print the effective settings and their origins"}};
-
-/* --- bash ------------------------------------------------------------------------------------ */
-
-/* compgen -W splits at blanks; a replica's name has colons, at which bash breaks words. */
-static const char bash_head[] = "# bash completion of gvctl, made by `gvctl completion bash`\n"
-                                "_gvctl_ask() { # what the router knows, reached as the line says\n"
-                                "    local i way=()\n"
-                                "    for ((i = 1; i < ${#words[@]} - 1; i++)); do\n"
-                                "        case ${words[i]} in\n";
-
-static const char bash_asked[] =
-    "        esac\n"
-    "    done\n"
-    "    gvctl \"${way[@]}\" --timeout 2 -o name \"$1\" 2>/dev/null\n"
-    "}\n"
-    "_gvctl() {\n"
-    "    local cur prev words=() cword line=${COMP_LINE:0:COMP_POINT} command= i take= place=0\n"
-    "    read -ra words <<<\"$line\"\n"
-    "    [[ $line == *[[:space:]] ]] && words+=(\"\")\n"
-    "    cword=$((${#words[@]} - 1)) cur=${words[${#words[@]} - 1]} prev=${words[cword - 1]}\n"
-    "    for ((i = 1; i < cword; i++)); do\n"
-    "        if [[ -n $take ]]; then take=; continue; fi\n"
-    "        case ${words[i]} in\n";
-
-static const char bash_tail[] =
-    "    esac\n"
-    "    # bash has put into the word only what stands behind its last colon\n"
-    "    if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then\n"
-    "        for i in \"${!COMPREPLY[@]}\"; do\n"
-    "            COMPREPLY[i]=${COMPREPLY[i]#\"${cur%\"${cur##*:}\"}\"}\n"
-    "        done\n"
-    "    fi\n"
-    "}\n"
-    "complete -F _gvctl gvctl\n";
-
-static void bash_kind(enum kind kind, const char *values, FILE *to)
+/* `first` is the first row of its list. */
+static void add(json_t *list, json_t *row)
 {
-    switch (kind) {
-    case KIND_FILE:
-        (void)fputs("COMPREPLY=($(compgen -f -- \"$cur\"))", to);
-        break;
-    case KIND_VALUES:
-        (void)fprintf(to, "COMPREPLY=($(compgen -W '%s' -- \"$cur\"))", values);
-        break;
-    case KIND_REPLICAS:
-    case KIND_HASHES:
-        (void)fprintf(to, "COMPREPLY=($(compgen -W \"$(_gvctl_ask %s)\" -- \"$cur\"))",
-                      kind == KIND_HASHES ? "poison" : "replicas");
-        break;
-    case KIND_COMMANDS:
-        (void)fputs("COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))", to);
-        break;
+    (void)json_object_set_new(row, "first",
+                              json_array_size(list) == 0 ? json_string("") : json_null());
+    (void)json_array_append_new(list, row);
+}
+
+enum list { LIST_ALL, LIST_COMMON, LIST_OWN, LIST_WAYS_WITH, LIST_WAYS_WITHOUT };
+
+/* `own`: the options of a command. */
+static bool is_in(enum list list, const struct command_option *o, unsigned own)
+{
+    bool common = o->of == (unsigned)OF_EVERY;
+    switch (list) {
+    case LIST_COMMON:
+        return common;
+    case LIST_OWN:
+        return !common && (o->of & own) != 0;
+    case LIST_WAYS_WITH: /* an argument */
+    case LIST_WAYS_WITHOUT:
+        return is_way(o) && (o->argument != NULL) == (list == LIST_WAYS_WITH);
     default:
-        (void)fputs(":", to);
+        return true;
     }
 }
 
-static void bash_options(const struct command *c, FILE *to)
+/* Those options; `short` is the letter of one that has it. */
+static json_t *options(const char *shell, enum list which, unsigned own)
 {
+    json_t *list = json_array();
     const struct command_option *o;
-    (void)fputs("\"$common", to);
     for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if (o->of != (unsigned)OF_EVERY && (o->of & c->options) != 0)
-            (void)fprintf(to, " --%s", o->name);
-    }
-    (void)fputs("\"", to);
-}
-
-static void bash_gvctl(FILE *to)
-{
-    const struct command *c;
-    const struct command_option *o;
-    const char *values = "";
-    (void)fputs(bash_head, to);
-    (void)fputs("        ", to);
-    ways(true, "", " | ", to);
-    (void)fputs(") way+=(\"${words[i]}\" \"${words[++i]/#\\~\\//$HOME/}\") ;;\n        ", to);
-    ways(true, "=*", " | ", to);
-    (void)fputs(" | ", to);
-    ways(false, "", " | ", to);
-    (void)fputs(") way+=(\"${words[i]}\") ;;\n", to);
-    (void)fputs(bash_asked, to);
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if (o->argument != NULL)
-            (void)fprintf(to, "        --%s) take=1 ;;\n", o->name);
-    }
-    (void)fputs(
-        "        -o) take=1 ;;\n        -*) ;;\n"
-        "        *) if [[ -z $command ]]; then command=${words[i]}; else ((++place)); fi ;;\n"
-        "        esac\n"
-        "    done\n    local commands='",
-        to);
-    for (unsigned i = 0; (c = command_at(i)) != NULL; i++)
-        (void)fprintf(to, "%s%s", i > 0 ? " " : "", c->name);
-    (void)fputs("' common='", to);
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if (o->of == (unsigned)OF_EVERY)
-            (void)fprintf(to, "%s--%s", i > 0 ? " " : "", o->name);
-    }
-    (void)fputs("'\n    COMPREPLY=()\n    case $prev in\n", to);
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if (o->argument == NULL)
+        if (!is_in(which, o, own))
             continue;
-        (void)fprintf(to, "    %s--%s) ", o->is_short ? "-o | " : "", o->name);
-        enum kind kind = kind_of_option(o, &values);
-        bash_kind(kind, values, to);
-        (void)fputs("; return ;;\n", to);
-    }
-    (void)fputs("    esac\n    case $command:$cur in\n"
-                "    :-*) COMPREPLY=($(compgen -W \"$common\" -- \"$cur\")) ;;\n"
-                "    :*) COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\")) ;;\n",
-                to);
-    for (unsigned i = 0; (c = command_at(i)) != NULL; i++) {
-        (void)fprintf(to, "    %s:-*) COMPREPLY=($(compgen -W ", c->name);
-        bash_options(c, to);
-        (void)fprintf(to, " -- \"$cur\")) ;;\n    %s:*) ", c->name);
-        enum kind kind = kind_of_argument(c, &values);
-        if (kind != KIND_FILE && kind != KIND_NONE)
-            (void)fputs("((place > 0)) || ", to);
-        bash_kind(kind, values, to);
-        (void)fputs(" ;;\n", to);
-    }
-    (void)fputs(bash_tail, to);
-}
-
-static void bash_grapevine(FILE *to)
-{
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
-    char values[512];
-    (void)fputs("# bash completion of grapevine, made by `gvctl completion bash --for grapevine`\n"
-                "_grapevine() {\n"
-                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-                "    if [[ $cur == = ]]; then cur=\n"
-                "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
-                "    COMPREPLY=()\n"
-                "    case $prev in\n",
-                to);
-    for (unsigned i = 0; i < count; i++) {
-        bool words = values_of_setting(&rows[i], values, sizeof values);
-        (void)fprintf(to, "    --%s) ", rows[i].name);
-        bash_kind(words ? KIND_VALUES : is_path(&rows[i]) ? KIND_FILE : KIND_NONE, values, to);
-        (void)fputs("; return ;;\n", to);
-    }
-    (void)fputs("    esac\n    COMPREPLY=($(compgen -W '", to);
-    for (size_t i = 0; i < ARRAY_LEN(grapevine_commands); i++)
-        (void)fprintf(to, "--%s ", grapevine_commands[i].name);
-    for (unsigned i = 0; i < count; i++)
-        (void)fprintf(to, "--%s ", rows[i].name);
-    (void)fputs("' -- \"$cur\"))\n}\ncomplete -F _grapevine grapevine\n", to);
-}
-
-/* --- zsh ------------------------------------------------------------------------------------- */
-
-/* Text in single quotes, in which _arguments takes brackets and colons for its own. */
-static void zsh_text(const char *text, FILE *to)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '\'')
-            (void)fputs("'\\''", to);
-        else
-            (void)fprintf(to, "%s%c", strchr("[]:\\", *text) != NULL ? "\\" : "", *text);
-    }
-}
-
-static void zsh_kind(enum kind kind, const char *values, FILE *to)
-{
-    switch (kind) {
-    case KIND_FILE:
-        (void)fputs("_files", to);
-        break;
-    case KIND_VALUES:
-        (void)fprintf(to, "(%s)", values);
-        break;
-    case KIND_REPLICAS:
-    case KIND_HASHES:
-        (void)fprintf(to, "_gvctl_ask %s", kind == KIND_HASHES ? "poison" : "replicas");
-        break;
-    case KIND_COMMANDS:
-        (void)fputs("_gvctl_commands", to);
-        break;
-    default:
-        (void)fputs(" ", to);
-    }
-}
-
-static void zsh_option(const char *name, const char *help, const char *argument, enum kind kind,
-                       const char *values, FILE *to)
-{
-    (void)fprintf(to, " \\\n        '%s%s%s[", argument != NULL ? "*" : "", name,
-                  argument != NULL && name[1] == '-' ? "=" : "");
-    zsh_text(help, to);
-    (void)fputs("]", to);
-    if (argument != NULL) {
-        (void)fputs(":", to);
-        zsh_text(argument, to);
-        (void)fputs(":", to);
-        zsh_kind(kind, values, to);
-    }
-    (void)fputs("'", to);
-}
-
-static void zsh_options(unsigned of, bool common, FILE *to)
-{
-    const struct command_option *o;
-    const char *values = "";
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if ((o->of == (unsigned)OF_EVERY) != common || (o->of & of) == 0)
-            continue;
-        char name[64];
-        enum kind kind = kind_of_option(o, &values);
-        (void)snprintf(name, sizeof name, "--%s", o->name);
-        zsh_option(name, o->help, o->argument, kind, values, to);
-        (void)snprintf(name, sizeof name, "-%c", o->letter);
+        json_t *one = row(shell, o->name, o->help, o->argument, kind_of_option(o),
+                          o->values != NULL ? o->values : "");
         if (o->is_short)
-            zsh_option(name, o->help, o->argument, kind, values, to);
+            (void)json_object_set_new(one, "short",
+                                      json_pack("s#", (const char[]){(char)o->letter}, 1));
+        add(list, one);
     }
+    return list;
 }
 
-static void zsh_gvctl(FILE *to)
+/* With their own `options`, and their name as `command`, which those do not have. */
+static json_t *commands(const char *shell)
 {
+    json_t *list = json_array();
     const struct command *c;
-    const char *values = "";
-    (void)fputs("#compdef gvctl\n"
-                "# zsh completion of gvctl, made by `gvctl completion zsh`\n"
-                "_gvctl_ask() { # what the router knows, reached as the line says\n"
-                "    # _arguments puts options of compadd before the command that is asked\n"
-                "    local -a names way\n    local i\n"
-                "    for ((i = 2; i < $#line_words; i++)); do\n"
-                "        case $line_words[i] in\n        ",
-                to);
-    ways(true, "", "|", to);
-    (void)fputs(") way+=($line_words[i] ${${(Q)line_words[++i]}/#\\~\\//$HOME/}) ;;\n        ", to);
-    ways(true, "=*", "|", to);
-    (void)fputs("|", to);
-    ways(false, "", "|", to);
-    (void)fputs(") way+=(${(Q)line_words[i]}) ;;\n        esac\n    done\n"
-                "    names=(${(f)\"$(gvctl $way --timeout 2 -o name ${@[-1]} 2>/dev/null)\"})\n"
-                "    compadd \"${@[1,-2]}\" -a names\n"
-                "}\n"
-                "_gvctl_commands() {\n    local -a commands\n    commands=(\n",
-                to);
+    const char *values;
     for (unsigned i = 0; (c = command_at(i)) != NULL; i++) {
-        (void)fprintf(to, "        '%s:", c->name);
-        zsh_text(c->help, to);
-        (void)fputs("'\n", to);
+        const char *kind = kind_of_argument(c, &values);
+        json_t *one = row(shell, c->name, c->help, NULL, kind, values);
+        (void)json_object_set_new(one, "command", json_string(c->name));
+        (void)json_object_set_new(one, "options", options(shell, LIST_OWN, c->options));
+        add(list, one);
     }
-    (void)fputs("    )\n    _describe command commands\n}\n"
-                "_gvctl() {\n    local state line\n    typeset -A opt_args\n"
-                "    local -a line_words\n    line_words=(\"${words[@]}\")\n"
-                "    local -a common\n    common=(",
-                to);
-    zsh_options((unsigned)OF_EVERY, true, to);
-    (void)fputs(")\n    _arguments -C $common ': :_gvctl_commands' '*:: :->argument'\n"
-                "    [[ $state == argument ]] || return\n    case $words[1] in\n",
-                to);
-    for (unsigned i = 0; (c = command_at(i)) != NULL; i++) {
-        enum kind kind = kind_of_argument(c, &values);
-        (void)fprintf(to, "    %s) _arguments $common", c->name);
-        zsh_options(c->options, false, to);
-        if (kind != KIND_NONE) {
-            (void)fprintf(to, " '1:%s:", kind == KIND_COMMANDS ? "command" : "argument");
-            zsh_kind(kind, values, to);
-            (void)fputs("'", to);
-        }
-        (void)fputs(" ;;\n", to);
-    }
-    (void)fputs("    esac\n}\n"
-                "if [[ $funcstack[1] == _gvctl ]]; then _gvctl \"$@\"; else compdef _gvctl gvctl; "
-                "fi\n",
-                to);
+    return list;
 }
 
-static void zsh_grapevine(FILE *to)
+static json_t *settings(const char *shell)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
-    char values[512], name[64];
-    (void)fputs("#compdef grapevine\n"
-                "# zsh completion of grapevine, made by `gvctl completion zsh --for grapevine`\n"
-                "_grapevine() {\n    _arguments",
-                to);
-    for (size_t i = 0; i < ARRAY_LEN(grapevine_commands); i++) {
-        (void)snprintf(name, sizeof name, "--%s", grapevine_commands[i].name);
-        zsh_option(name, grapevine_commands[i].help, NULL, KIND_NONE, "", to);
-    }
-    for (unsigned i = 0; i < count; i++) {
-        bool words = values_of_setting(&rows[i], values, sizeof values);
-        (void)snprintf(name, sizeof name, "--%s", rows[i].name);
-        zsh_option(name, rows[i].help, rows[i].unit,
-                   words               ? KIND_VALUES
-                   : is_path(&rows[i]) ? KIND_FILE
-                                       : KIND_NONE,
-                   values, to);
-    }
-    (void)fputs("\n}\nif [[ $funcstack[1] == _grapevine ]]; then _grapevine \"$@\"; else "
-                "compdef _grapevine grapevine; fi\n",
-                to);
-}
-
-/* --- fish ------------------------------------------------------------------------------------ */
-
-static void fish_text(const char *text, FILE *to)
-{
-    (void)fputc('\'', to);
-    for (; *text != '\0'; text++)
-        (void)fprintf(to, "%s%c", *text == '\'' || *text == '\\' ? "\\" : "", *text);
-    (void)fputc('\'', to);
-}
-
-static void fish_kind(enum kind kind, const char *values, FILE *to)
-{
-    if (kind == KIND_FILE)
-        (void)fputs(" -rF", to);
-    else if (kind == KIND_VALUES)
-        (void)fprintf(to, " -xa '%s'", values);
-    else if (kind == KIND_REPLICAS || kind == KIND_HASHES)
-        (void)fprintf(to, " -xa '(gvctl (__gvctl_way) --timeout 2 -o name %s 2>/dev/null)'",
-                      kind == KIND_HASHES ? "poison" : "replicas");
-    else
-        (void)fputs(" -x", to);
-}
-
-static void fish_option(const struct command_option *o, const char *condition, FILE *to)
-{
-    const char *values = "";
-    (void)fputs("complete -c gvctl", to);
-    if (condition != NULL)
-        (void)fprintf(to, " -n '__fish_seen_subcommand_from %s'", condition);
-    (void)fprintf(to, " -l %s", o->name);
-    if (o->is_short)
-        (void)fprintf(to, " -s %c", o->letter);
-    (void)fputs(" -d ", to);
-    fish_text(o->help, to);
-    enum kind kind = kind_of_option(o, &values);
-    if (o->argument != NULL)
-        fish_kind(kind, values, to);
-    (void)fputc('\n', to);
-}
-
-static void fish_gvctl(FILE *to)
-{
-    const struct command *c;
-    const struct command_option *o;
-    const char *values = "";
-    (void)fputs("# fish completion of gvctl, made by `gvctl completion fish`\n"
-                "function __gvctl_way # how the router is reached, as the line says\n"
-                "    set -l take\n"
-                "    for word in (commandline -opc)\n"
-                "        if set -q take[1]\n"
-                "            string replace -r '^~/' \"$HOME/\" -- $word\n"
-                "            set -e take[1]\n"
-                "            continue\n"
-                "        end\n"
-                "        switch $word\n"
-                "            case ",
-                to);
-    ways(true, "", " ", to);
-    (void)fputs(
-        "\n                printf '%s\\n' $word\n                set take 1\n            case '",
-        to);
-    ways(true, "=*", "' '", to);
-    (void)fputs("' ", to);
-    ways(false, "", " ", to);
-    (void)fputs("\n                printf '%s\\n' $word\n        end\n    end\nend\n"
-                "complete -c gvctl -f\n",
-                to);
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
-        if (o->of == (unsigned)OF_EVERY)
-            fish_option(o, NULL, to);
-    }
-    for (unsigned i = 0; (c = command_at(i)) != NULL; i++) {
-        (void)fprintf(to, "complete -c gvctl -n __fish_use_subcommand -a %s -d ", c->name);
-        fish_text(c->help, to);
-        (void)fputc('\n', to);
-        for (unsigned j = 0; (o = command_option_at(j)) != NULL; j++) {
-            if (o->of != (unsigned)OF_EVERY && (o->of & c->options) != 0)
-                fish_option(o, c->name, to);
-        }
-        enum kind kind = kind_of_argument(c, &values);
-        if (kind == KIND_NONE)
-            continue;
-        (void)fprintf(to, "complete -c gvctl -n '__fish_seen_subcommand_from %s", c->name);
-        if (kind == KIND_VALUES) /* it takes one of them */
-            (void)fprintf(to, "; and not __fish_seen_subcommand_from %s", values);
-        (void)fputs("'", to);
-        if (kind == KIND_COMMANDS) {
-            const struct command *other;
-            (void)fputs(" -xa '", to);
-            for (unsigned j = 0; (other = command_at(j)) != NULL; j++)
-                (void)fprintf(to, "%s ", other->name);
-            (void)fputs("'", to);
-        } else {
-            fish_kind(kind, values, to);
-        }
-        (void)fputc('\n', to);
-    }
-}
-
-static void fish_grapevine(FILE *to)
-{
+    json_t *list = json_array();
     unsigned count;
     const struct node_option *rows = node_option_table(&count);
     char values[512];
-    (void)fputs("# fish completion of grapevine, made by `gvctl completion fish --for grapevine`\n"
-                "complete -c grapevine -f\n",
-                to);
-    for (size_t i = 0; i < ARRAY_LEN(grapevine_commands); i++) {
-        (void)fprintf(to, "complete -c grapevine -l %s -d ", grapevine_commands[i].name);
-        fish_text(grapevine_commands[i].help, to);
-        (void)fputc('\n', to);
-    }
     for (unsigned i = 0; i < count; i++) {
-        bool words = values_of_setting(&rows[i], values, sizeof values);
-        (void)fprintf(to, "complete -c grapevine -l %s -d ", rows[i].name);
-        fish_text(rows[i].help, to);
-        fish_kind(words ? KIND_VALUES : is_path(&rows[i]) ? KIND_FILE : KIND_NONE, values, to);
-        (void)fputc('\n', to);
+        const char *kind = kind_of_setting(&rows[i], values, sizeof values);
+        add(list, row(shell, rows[i].name, rows[i].help, rows[i].unit, kind, values));
     }
+    return list;
+}
+
+/* --- templates ------------------------------------------------------------------------------- */
+
+/* A row, and that around it. */
+struct scope {
+    const char *shell;
+    const json_t *row;
+    const struct scope *outer;
+};
+
+static json_t *find(const struct scope *s, struct slice name)
+{
+    json_t *found = NULL;
+    for (; s != NULL && found == NULL; s = s->outer)
+        found = json_object_getn(s->row, name.at, name.len);
+    CHECK(found != NULL);
+    return found;
+}
+
+static const char *template(const char *name, const char *shell)
+{
+    char wanted[128];
+    (void)snprintf(wanted, sizeof wanted, "%s.%s", name, shell);
+    const struct completion_file *f = completion_files;
+    while (f->name != NULL && strcmp(f->name, wanted) != 0)
+        f++;
+    return f->text;
+}
+
+/* Takes what stands before `end`, and that. */
+static struct slice take(struct slice *text, const char *end)
+{
+    const char *at = memmem(text->at, text->len, end, strlen(end));
+    CHECK(at != NULL);
+    struct slice before = slice_of(text->at, (size_t)(at - text->at));
+    *text = slice_skip(*text, before.len + strlen(end));
+    return before;
+}
+
+static void fill(struct slice text, const struct scope *s, FILE *to)
+{
+    const char *tag;
+    while ((tag = memmem(text.at, text.len, "{{", 2)) != NULL) {
+        (void)fwrite(text.at, 1, (size_t)(tag - text.at), to);
+        (void)take(&text, "{{");
+        struct slice name = take(&text, "}}"), body;
+        char kind = name.at[0], cstr[64], end[72];
+        if (strchr("#^>", kind) != NULL)
+            name = slice_skip(name, 1);
+        CHECK(slice_to_cstr(name, cstr, sizeof cstr));
+        if (kind == '>') {
+            const char *part = template(cstr, s->shell);
+            fill(slice_of(part, strlen(part) - 1), s, to);
+            continue;
+        }
+        json_t *value = find(s, name), *one;
+        if (kind != '#' && kind != '^') {
+            (void)fputs(json_string_value(value), to);
+            continue;
+        }
+        (void)snprintf(end, sizeof end, "{{/%s}}", cstr);
+        body = take(&text, end);
+        if (slice_starts_with(body, SLICE("\n"))) {
+            body = slice_skip(body, 1);
+            text = slice_skip(text, 1);
+        }
+        size_t i;
+        json_array_foreach(value, i, one)
+        {
+            struct scope inner = {.shell = s->shell, .row = one, .outer = s};
+            fill(body, &inner, to);
+        }
+        if (!json_is_array(value) && json_is_string(value) == (kind == '#'))
+            fill(body, s, to);
+    }
+    (void)fwrite(text.at, 1, text.len, to);
 }
 
 int completion(const char *shell, const char *program, FILE *to)
 {
-    static const struct {
-        const char *shell, *program;
-        void (*print)(FILE *to);
-    } scripts[] = {{"bash", "gvctl", bash_gvctl}, {"bash", "grapevine", bash_grapevine},
-                   {"zsh", "gvctl", zsh_gvctl},   {"zsh", "grapevine", zsh_grapevine},
-                   {"fish", "gvctl", fish_gvctl}, {"fish", "grapevine", fish_grapevine}};
-    for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
-        if (strcmp(shell, scripts[i].shell) == 0 && strcmp(program, scripts[i].program) == 0) {
-            scripts[i].print(to);
-            return EXIT_SUCCESS;
-        }
+    bool known = strcmp(program, "gvctl") == 0 || strcmp(program, "grapevine") == 0;
+    const char *text = known ? template(program, shell) : NULL;
+    if (text == NULL) {
+        (void)fprintf(
+            stderr,
+            "gvctl: no completion of \"%s\" for \"%s\": gvctl or grapevine, for bash, zsh or "
+            "fish\n",
+            program, shell);
+        return EXIT_USAGE;
     }
-    (void)fprintf(stderr,
-                  "gvctl: no completion of \"%s\" for \"%s\": gvctl or grapevine, for bash, zsh or "
-                  "fish\n",
-                  program, shell);
-    return EXIT_USAGE;
+    json_t *all =
+        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "commands", commands(shell), "settings",
+                  settings(shell), "options", options(shell, LIST_ALL, 0), "common",
+                  options(shell, LIST_COMMON, 0), "ways_with", options(shell, LIST_WAYS_WITH, 0),
+                  "ways_without", options(shell, LIST_WAYS_WITHOUT, 0));
+    CHECK(all != NULL);
+    fill(slice_of_cstr(text), &(struct scope){.shell = shell, .row = all}, to);
+    json_decref(all);
+    return EXIT_SUCCESS;
 }

@@ -9,46 +9,28 @@
 #include "node/gvctl/fields.h"
 #include "node/gvctl/print.h"
 #include "node/gvctl/survey.h"
+#include "node/proxy/net.h"
+#include "node/route/result.h"
 
 /* How many there are of each of some words, in order of their first. */
-struct tally {
-    const char *words[16];
-    unsigned counts[16];
-    unsigned count;
-};
-
-static void tally_add(struct tally *t, const char *word)
+static void tally(json_t *counts, const char *word)
 {
-    unsigned i = 0;
-    while (i < t->count && strcmp(t->words[i], word) != 0)
-        i++;
-    if (i == ARRAY_LEN(t->words))
-        return;
-    t->words[i] = word;
-    t->counts[i] = i < t->count ? t->counts[i] + 1 : 1;
-    t->count = i < t->count ? t->count : i + 1;
-}
-
-static json_t *tally_json(const struct tally *t)
-{
-    json_t *out = json_object();
-    for (unsigned i = 0; i < t->count; i++)
-        (void)json_object_set_new(out, t->words[i], json_integer(t->counts[i]));
-    return out;
+    json_int_t count = json_integer_value(json_object_get(counts, word));
+    (void)json_object_set_new(counts, word, json_integer(count + 1));
 }
 
 /* An address whose ranks are chosen instead of it is no replica of its own. */
-static struct tally tally_of_replicas(const json_t *replicas)
+static json_t *tally_of_replicas(const json_t *replicas)
 {
-    struct tally t = {.words = {"up"}, .counts = {0}, .count = 1};
+    json_t *counts = json_pack("{s:i}", "up", 0);
     size_t i;
     const json_t *r;
     json_array_foreach(replicas, i, r)
     {
         if (fields_number(r, "ranks") == 0)
-            tally_add(&t, show_replica_health(r));
+            tally(counts, show_replica_health(r));
     }
-    return t;
+    return counts;
 }
 
 /* "equal", "different", "unknown" or "alone". */
@@ -66,23 +48,42 @@ static const char *converged(const struct survey *s, const struct given *g)
     return word;
 }
 
-/* What of the answer tells of files that are refused, its title, and who says more. */
+/* A file that a router cannot use as it is now: the member of its answer that says so, a title, and
+ * the command that says more. */
 static const struct {
     const char *member, *title, *more;
-} refusals[SURVEY_FILES] = {
-    [SURVEY_SETTINGS] = {"config_refused", "settings", "config"}, /* of that router */
-    [SURVEY_CLIENT_KEYS] = {"client_keys_refused", "client keys", "events"},
-    [SURVEY_TLS_FILES] = {"tls_files_refused", "TLS files", "events"},
+    bool of_one; /* it says so of that router alone */
+} refusals[] = {
+    {"config_refused", "settings", "config", true},
+    {"client_keys_refused", "client keys", "events", false},
+    {"tls_files_refused", "TLS files", "events", false},
 };
 
-/* The routers that refuse a file of that kind. */
-static json_t *refusing(const struct survey *s, unsigned file)
+/* Router -> that member of what it told, where there is something in it. */
+static json_t *by_router(const struct survey *s, const char *member)
 {
-    json_t *names = json_array();
+    json_t *out = json_object();
     for (unsigned k = 0; k < s->router_count; k++) {
-        if (s->routers[k].refused[file])
-            (void)json_array_append_new(names, json_string(s->routers[k].name));
+        const struct survey_router *r = &s->routers[k];
+        json_t *value = json_object_get(r->told, member);
+        if (value == NULL)
+            value = json_object_get(r->total, member);
+        if (json_is_true(value) || json_number_value(value) > 0 || json_array_size(value) > 0)
+            (void)json_object_set(out, r->name, value);
     }
+    return out;
+}
+
+/* The routers that refuse such a file. */
+static json_t *refusing(const struct survey *s, const char *member)
+{
+    json_t *names = json_array(), *by = by_router(s, member), *value;
+    const char *name;
+    json_object_foreach(by, name, value)
+    {
+        (void)json_array_append_new(names, json_string(name));
+    }
+    json_decref(by);
     return names;
 }
 
@@ -110,58 +111,19 @@ static json_t *removed(const struct given *g)
     return out;
 }
 
-/* Router -> how many settings wait for its restart. */
-static json_t *waiting_json(const struct survey *s)
-{
-    json_t *out = json_object();
-    for (unsigned k = 0; k < s->router_count; k++) {
-        if (s->routers[k].waits > 0)
-            (void)json_object_set_new(out, s->routers[k].name, json_integer(s->routers[k].waits));
-    }
-    return out;
-}
-
-/* Router -> what its machine is short of, in words. */
-static json_t *shortages_json(const struct survey *s)
-{
-    json_t *out = json_object();
-    for (unsigned k = 0; k < s->router_count; k++) {
-        json_t *words = json_array();
-        for (unsigned i = 0; i < NET_SHORTAGES; i++) {
-            if (s->routers[k].short_of[i])
-                (void)json_array_append_new(words,
-                                            json_string(net_shortage_name((enum net_shortage)i)));
-        }
-        if (json_array_size(words) > 0)
-            (void)json_object_set(out, s->routers[k].name, words);
-        json_decref(words);
-    }
-    return out;
-}
-
-/* Router -> connections that it refused since its start. */
-static json_t *doors_json(const struct survey *s)
-{
-    json_t *out = json_object();
-    for (unsigned k = 0; k < s->router_count; k++) {
-        const struct survey_router *r = &s->routers[k];
-        if (r->connections_refused > 0)
-            (void)json_object_set_new(out, r->name,
-                                      json_integer((json_int_t)r->connections_refused));
-    }
-    return out;
-}
-
 /* Why not all were counted. */
 static const char *why_not_counted(const struct survey *s)
 {
+    const char *why = "the others are gone";
     for (unsigned k = 0; k < s->router_count; k++) {
-        const char *state = s->routers[k].state;
-        bool gone = strcmp(state, "left") == 0 || strcmp(state, "dead") == 0;
-        if (!s->routers[k].reached && !gone)
+        const struct survey_router *r = &s->routers[k];
+        bool gone = strcmp(r->state, "left") == 0 || strcmp(r->state, "dead") == 0;
+        if (r->told == NULL && !gone)
             return "the other admin ports are not reached from here";
+        if (r->told != NULL && r->total == NULL)
+            why = "an older router does not tell";
     }
-    return "the others are gone";
+    return why;
 }
 
 /* Those that are not up, in short. */
@@ -181,47 +143,28 @@ static json_t *not_up(const json_t *replicas)
     return out;
 }
 
-/* All that tell. Nothing is added up that counts since a start: when a router dies the sum of what
- * is left would be less, and say nothing of what clients got. */
-static struct survey_minute minute_of_all(const struct survey *s, unsigned *told)
+/* NULL where that is not known. */
+static json_t *whole(const json_t *counts, const char *key)
 {
-    struct survey_minute sum = {0};
-    *told = 0;
-    for (unsigned k = 0; k < s->router_count; k++) {
-        const struct survey_minute *m = &s->routers[k].minute;
-        if (!m->known)
-            continue;
-        ++*told;
-        sum.requests += m->requests;
-        sum.hidden += m->hidden;
-        for (unsigned i = 0; i < NODE_RESULTS; i++)
-            sum.results[i] += m->results[i];
-    }
-    return sum;
-}
-
-/* By reason. */
-static json_t *failed_json(const double results[NODE_RESULTS])
-{
-    json_t *out = json_object();
-    for (unsigned i = 0; i < NODE_RESULTS; i++) {
-        if (node_result_failed((enum node_result)i))
-            (void)json_object_set_new(out, node_result_text((enum node_result)i),
-                                      json_integer((json_int_t)results[i]));
-    }
-    return out;
+    return counts != NULL ? json_integer((json_int_t)fields_number(counts, key)) : json_null();
 }
 
 static json_t *minute_json(const struct survey *s)
 {
     unsigned told;
-    struct survey_minute m = minute_of_all(s, &told);
-    return json_pack("{s:I,s:I,s:o,s:I,s:I,s:I,s:i}", "requests", (json_int_t)m.requests, "failed",
-                     (json_int_t)survey_failed(m.results), "failed_by_reason",
-                     failed_json(m.results), "client_errors",
-                     (json_int_t)m.results[NODE_RESULT_CLIENT_ERROR], "client_gone",
-                     (json_int_t)m.results[NODE_RESULT_CLIENT_GONE], "hidden", (json_int_t)m.hidden,
-                     "routers_counted", (int)told);
+    json_t *m = survey_minute(s, &told), *failed = json_object();
+    for (unsigned i = 0; i < NODE_RESULTS; i++) {
+        const char *reason = node_result_text((enum node_result)i);
+        if (node_result_failed((enum node_result)i))
+            (void)json_object_set_new(failed, reason, whole(json_object_get(m, "failed"), reason));
+    }
+    json_t *out =
+        json_pack("{s:o,s:I,s:o,s:o,s:o,s:o,s:i}", "requests", whole(m, "requests"), "failed",
+                  (json_int_t)survey_failed(m), "failed_by_reason", failed, "client_errors",
+                  whole(m, "client_errors"), "client_gone", whole(m, "client_gone"), "hidden",
+                  whole(m, "hidden"), "routers_counted", (int)told);
+    json_decref(m);
+    return out;
 }
 
 /* Router -> what it has counted since its own start. */
@@ -230,52 +173,54 @@ static json_t *counters_json(const struct survey *s)
     json_t *out = json_object();
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
-        const struct survey_counters *c = &r->counters;
-        if (!r->reached)
+        if (r->told == NULL)
             continue;
-        json_t *one = json_pack("{s:I,s:I,s:I}", "requests", (json_int_t)c->requests, "refused",
-                                (json_int_t)c->refused, "client_errors",
-                                (json_int_t)c->results[NODE_RESULT_CLIENT_ERROR]);
-        (void)json_object_set_new(
-            one, "failed",
-            r->tells_failed ? json_integer((json_int_t)survey_failed(c->results)) : json_null());
-        (void)json_object_set_new(out, r->name, one);
+        json_t *failed =
+            r->total != NULL ? json_integer((json_int_t)survey_failed(r->total)) : json_null();
+        (void)json_object_set_new(out, r->name,
+                                  json_pack("{s:o,s:o,s:o,s:o}", "requests",
+                                            whole(r->total, "requests"), "refused",
+                                            whole(r->total, "refused"), "client_errors",
+                                            whole(r->total, "client_errors"), "failed", failed));
     }
     return out;
 }
 
+/* Why it knows no other router though it should; empty: it does, or need not. */
+static const char *alone_why(const struct survey *s)
+{
+    return fields_has_text(s->readiness, "alone") ? fields_text(s->readiness, "alone") : "";
+}
+
 static json_t *gather(const struct survey *s, const char *state)
 {
-    struct survey_counters sum = survey_sum(s);
-    struct tally routers = {0}, replicas = tally_of_replicas(s->replicas);
-    double under_way = 0, waiting = 0;
-    unsigned reached = 0;
+    static const char *const by_name[] = {"config_waits", "local_shortages", "connections_refused"};
+    json_t *sum = survey_sum(s), *routers = json_object();
+    double under_way = 0, share = survey_share(sum);
     size_t i;
     const json_t *r;
-    for (unsigned k = 0; k < s->router_count; k++) {
-        tally_add(&routers, s->routers[k].state);
-        waiting += s->routers[k].queue_length;
-        reached += s->routers[k].reached ? 1 : 0;
-    }
+    for (unsigned k = 0; k < s->router_count; k++)
+        tally(routers, s->routers[k].state);
     json_array_foreach(s->replicas, i, r)
     {
         under_way += survey_in_flight(r);
     }
-    double share = survey_share(&sum);
+    const json_t *self = s->routers[0].member;
     json_t *told = json_pack(
         "{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:s,s:o,s:I,s:I,s:o,s:o,s:i,s:o,s:o}", "router",
-        s->routers[0].name, "version", s->routers[0].version, "policy", s->routers[0].policy,
-        "ready", s->ready, "why", s->ready ? "" : s->why_not, "alone", s->alone_why, "routers",
-        tally_json(&routers), "state", state, "replicas", tally_json(&replicas),
-        "requests_in_flight", (json_int_t)under_way, "requests_waiting", (json_int_t)waiting,
+        s->routers[0].name, "version", fields_text(self, "version"), "policy",
+        fields_text(self, "policy"), "ready", s->ready, "why",
+        s->ready ? "" : fields_text(s->readiness, "why"), "alone", alone_why(s), "routers", routers,
+        "state", state, "replicas", tally_of_replicas(s->replicas), "requests_in_flight",
+        (json_int_t)under_way, "requests_waiting", (json_int_t)fields_number(sum, "queued"),
         "last_minute", minute_json(s), "since_start", counters_json(s), "routers_counted",
-        (int)reached, "share_from_cache", share >= 0 ? json_real(share) : json_null(),
+        (int)survey_counted(s), "share_from_cache", share >= 0 ? json_real(share) : json_null(),
         "replicas_not_up", not_up(s->replicas));
-    for (unsigned f = 0; f < SURVEY_FILES; f++)
-        (void)json_object_set_new(told, refusals[f].member, refusing(s, f));
-    (void)json_object_set_new(told, "config_waits", waiting_json(s));
-    (void)json_object_set_new(told, "local_shortages", shortages_json(s));
-    (void)json_object_set_new(told, "connections_refused", doors_json(s));
+    for (size_t f = 0; f < ARRAY_LEN(refusals); f++)
+        (void)json_object_set_new(told, refusals[f].member, refusing(s, refusals[f].member));
+    for (i = 0; i < ARRAY_LEN(by_name); i++)
+        (void)json_object_set_new(told, by_name[i], by_router(s, by_name[i]));
+    json_decref(sum);
     return told;
 }
 
@@ -321,27 +266,28 @@ static void print_not_up(const json_t *o)
         printf(" and %zu more: gvctl replicas", json_array_size(list) - NAMED_MAX);
 }
 
-static void print_refusing(const struct show *how, const struct survey *s, const json_t *o,
-                           unsigned file)
+static void print_refusing(const struct show *how, const struct survey *s, const json_t *o)
 {
-    size_t i;
-    const json_t *name, *names = json_object_get(o, refusals[file].member);
-    if (json_array_size(names) == 0)
-        return;
-    printf("%-12s %srefused%s", refusals[file].title, show_colour(how, false), show_plain(how));
-    json_array_foreach(names, i, name)
-    {
-        if (!s->alone)
-            printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
-    }
-    printf(": the file cannot be used, the one before stays in force (gvctl ");
-    for (unsigned k = 0; k < s->router_count && file == SURVEY_SETTINGS; k++) {
-        if (!s->routers[k].refused[file])
+    for (size_t f = 0; f < ARRAY_LEN(refusals); f++) {
+        size_t i;
+        const json_t *name, *names = json_object_get(o, refusals[f].member);
+        if (json_array_size(names) == 0)
             continue;
-        printf("--admin %s ", s->routers[k].admin);
-        break;
+        printf("%-12s %srefused%s", refusals[f].title, show_colour(how, false), show_plain(how));
+        json_array_foreach(names, i, name)
+        {
+            if (!s->alone)
+                printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
+        }
+        printf(": the file cannot be used, the one before stays in force (gvctl ");
+        for (unsigned k = 0; k < s->router_count && refusals[f].of_one; k++) {
+            if (!fields_is(s->routers[k].told, refusals[f].member))
+                continue;
+            printf("--admin %s ", s->routers[k].admin);
+            break;
+        }
+        printf("%s)\n", refusals[f].more);
     }
-    printf("%s)\n", refusals[file].more);
 }
 
 /* A router knows it when calls of its own fail. Mostly one of two has called: the one that joined.
@@ -350,23 +296,24 @@ static void print_filtered(const struct survey *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
-        if (r->tcp_filtered[0] != '\0')
+        double filtered = fields_number(r->told, "tcp_filtered");
+        if (fields_has_text(r->member, "tcp_filtered"))
             printf(
                 "%-12s TCP to %s at %s is filtered and UDP is not: open the gossip port for both\n",
-                "network", r->name, r->tcp_filtered);
-        else if (!r->self && r->filtered > 0)
-            printf("%-12s TCP from %s to %u other router%s is filtered and UDP is not: open the "
+                "network", r->name, fields_text(r->member, "tcp_filtered"));
+        else if (!r->self && filtered > 0)
+            printf("%-12s TCP from %s to %.0f other router%s is filtered and UDP is not: open the "
                    "gossip port for both (gvctl --admin %s members)\n",
-                   "network", r->name, r->filtered, fields_plural(r->filtered), r->admin);
+                   "network", r->name, filtered, fields_plural(filtered), r->admin);
     }
 }
 
-/* It asks the router that it was given, which alone knows. */
+/* Only the router that is asked knows. */
 static void print_other_asks(const struct survey *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
-        if (r->other_asks)
+        if (fields_number(r->told, "other_cluster_asks") > 0)
             printf("%-12s a router with this key file and another cluster-name asks %s to join "
                    "(gvctl --admin %s events)\n",
                    "network", r->name, r->admin);
@@ -377,10 +324,11 @@ static void print_waiting(const struct survey *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
-        if (r->waits > 0)
-            printf("%-12s %u wait%s for a restart%s%s (gvctl --admin %s config)\n", "settings",
-                   r->waits, r->waits == 1 ? "s" : "", s->alone ? "" : " at ",
-                   s->alone ? "" : r->name, r->admin);
+        double waits = fields_number(r->told, "config_waits");
+        if (waits > 0)
+            printf("%-12s %.0f wait%s for a restart%s%s (gvctl --admin %s config)\n", "settings",
+                   waits, waits == 1 ? "s" : "", s->alone ? "" : " at ", s->alone ? "" : r->name,
+                   r->admin);
     }
 }
 
@@ -391,10 +339,18 @@ static void print_shortages(const struct show *how, const struct survey *s)
         [NET_SHORT_OF_FILES] = "no open file is left",
         [NET_SHORT_OF_MEMORY] = "no memory is left",
     };
+    size_t at;
+    const json_t *of;
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
-        for (unsigned i = 0; i < NET_SHORTAGES; i++) {
-            if (r->short_of[i])
+        json_array_foreach(json_object_get(r->told, "local_shortages"), at, of)
+        {
+            unsigned i = 0;
+            while (i < NET_SHORTAGES &&
+                   (!json_is_string(of) ||
+                    strcmp(json_string_value(of), net_shortage_name((enum net_shortage)i)) != 0))
+                i++;
+            if (i < NET_SHORTAGES)
                 printf("%-12s %s%s%s%s%s for connections to replicas: it needs %s\n", "shortage",
                        show_colour(how, false), texts[i], show_plain(how), s->alone ? "" : " at ",
                        s->alone ? "" : r->name, net_shortage_want((enum net_shortage)i));
@@ -406,12 +362,12 @@ static void print_doors(const struct show *how, const struct survey *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
-        if (r->connections_refused > 0)
+        double refused = fields_number(r->total, "connections_refused");
+        if (refused > 0)
             printf("%-12s %s%.0f connection%s since the start%s%s%s: beyond connections-max (which "
                    "a limit of open files lowers: files_short), or at the admin and probe ports\n",
-                   "refused", show_colour(how, false), r->connections_refused,
-                   fields_plural(r->connections_refused), show_plain(how), s->alone ? "" : " at ",
-                   s->alone ? "" : r->name);
+                   "refused", show_colour(how, false), refused, fields_plural(refused),
+                   show_plain(how), s->alone ? "" : " at ", s->alone ? "" : r->name);
     }
 }
 
@@ -458,7 +414,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
     const char *state = fields_text(o, "state");
     printf("%-12s %s%s%s%s%s\n", "router", s->alone ? "" : fields_text(o, "router"),
            s->alone ? "" : ": ", show_colour(how, s->ready),
-           s->ready ? "ready" : "not ready: ", s->ready ? "" : s->why_not);
+           s->ready ? "ready" : "not ready: ", s->ready ? "" : fields_text(s->readiness, "why"));
     if (how->colour)
         printf("%s", show_plain(how));
     if (s->alone) {
@@ -476,8 +432,8 @@ static void print_short(const struct show *how, const struct survey *s, const js
     }
     print_filtered(s);
     print_other_asks(s);
-    if (s->alone_why[0] != '\0')
-        printf("%-12s %s\n", "alone", s->alone_why);
+    if (fields_has_text(o, "alone"))
+        printf("%-12s %s\n", "alone", fields_text(o, "alone"));
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");
     size_t gone = json_array_size(json_object_get(o, "replicas_removed"));
     if (gone > 0)
@@ -487,14 +443,15 @@ static void print_short(const struct show *how, const struct survey *s, const js
            fields_number(o, "requests_in_flight"), fields_number(o, "requests_waiting"));
     print_minute(how, json_object_get(o, "last_minute"));
     if (json_is_null(json_object_get(o, "share_from_cache")))
-        printf("%-12s not known: no answer has reported it\n", "from cache");
+        printf("%-12s not known%s\n", "from cache",
+               fields_number(o, "routers_counted") > 0 ? ": no answer has reported it"
+                                                       : " (an older router)");
     else
         printf("%-12s %.1f %% of prompt tokens since the start\n", "from cache",
                100 * fields_number(o, "share_from_cache"));
     print_shortages(how, s);
     print_doors(how, s);
-    for (unsigned f = 0; f < SURVEY_FILES; f++)
-        print_refusing(how, s, o, f);
+    print_refusing(how, s, o);
     print_waiting(s);
     if (fields_number(o, "routers_counted") < s->router_count)
         printf("(Counted at %.0f of %u router%s: %s.)\n", fields_number(o, "routers_counted"),
@@ -506,7 +463,6 @@ int status(const struct given *g)
     struct survey s;
     if (!survey_take(&s, g, false))
         return EXIT_FAILURE;
-    survey_minutes_take(&s, g);
     bool ready = s.ready;
     json_t *o = gather(&s, converged(&s, g));
     (void)json_object_set_new(o, "replicas_removed", removed(g));

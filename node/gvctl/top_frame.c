@@ -40,62 +40,58 @@ static const char *seconds(double value, char out[16])
     return out;
 }
 
-static double mean(const struct survey_counters *c)
+static double mean(const json_t *counts)
 {
-    return c->first_tokens > 0 ? c->first_seconds / c->first_tokens : -1;
+    double streams = fields_number(counts, "first_tokens");
+    return streams > 0 ? fields_number(counts, "ttft_sum_s") / streams : -1;
 }
 
-static const struct survey_router *router_before(const struct survey *before, const char *name)
+/* What that router had counted; NULL: that is not known. */
+static json_t *total_before(const struct survey *before, const char *name)
 {
     for (unsigned i = 0; before != NULL && i < before->router_count; i++) {
         const struct survey_router *r = &before->routers[i];
-        if (strcmp(r->name, name) == 0 && r->reached)
-            return r;
+        if (strcmp(r->name, name) == 0 && r->total != NULL)
+            return r->total;
     }
     return NULL;
 }
 
-/* What the routers that were reached both times have counted since. */
-static struct survey_counters all_since(const struct survey *now, const struct survey *before)
+/* What the routers that were reached both times have counted since: each by itself, as one that was
+ * restarted begins anew. */
+static json_t *all_since(const struct survey *now, const struct survey *before)
 {
-    struct survey since = *now;
-    struct survey_router routers[SURVEY_ROUTERS_MAX + 1];
-    since.routers = routers;
-    since.router_count = 0;
-    for (unsigned i = 0; i < now->router_count && since.router_count < ARRAY_LEN(routers); i++) {
-        struct survey_router *r = &routers[since.router_count];
-        const struct survey_router *then = router_before(before, now->routers[i].name);
-        if (!now->routers[i].reached || (before != NULL && then == NULL))
+    json_t *sum = json_object();
+    for (unsigned i = 0; i < now->router_count; i++) {
+        const struct survey_router *r = &now->routers[i];
+        json_t *then = total_before(before, r->name);
+        if (r->total == NULL || (before != NULL && then == NULL))
             continue;
-        *r = now->routers[i];
-        if (then != NULL) /* each by itself: one that was restarted begins anew */
-            r->counters = survey_since(&r->counters, &then->counters);
-        since.router_count++;
+        json_t *since = survey_since(r->total, then);
+        sum = survey_add(sum, since, 1);
+        json_decref(since);
     }
-    return survey_sum(&since);
+    return sum;
 }
 
 /* What clients noticed: first what is ours, then what is their own. Older routers count neither. */
-static void failed(const struct given *g, const struct survey *now,
-                   const struct survey_counters *since, double s, FILE *to)
+static void failed(const struct given *g, const struct survey *now, const json_t *since, double s,
+                   FILE *to)
 {
-    const double *results = since->results;
-    unsigned tell = 0, older = 0;
+    const json_t *by = json_object_get(since, "failed");
+    unsigned older = 0;
     char text[5][16];
-    for (unsigned i = 0; i < now->router_count; i++) {
-        tell += now->routers[i].tells_failed ? 1 : 0;
-        older += now->routers[i].reached && !now->routers[i].tells_failed ? 1 : 0;
-    }
-    s = tell > 0 ? s : 0;
+    for (unsigned i = 0; i < now->router_count; i++)
+        older += now->routers[i].told != NULL && now->routers[i].total == NULL ? 1 : 0;
     (void)fprintf(to,
                   "\n%sfailed %s/s%s: cut %s/s, 5xx %s/s, queue full %s/s; clients' own errors "
                   "%s/s",
-                  show_colour(&g->show, survey_failed(results) == 0),
-                  rate(survey_failed(results), s, text[0]), show_plain(&g->show),
-                  rate(results[NODE_RESULT_CUT], s, text[1]),
-                  rate(results[NODE_RESULT_STATUS_5XX], s, text[2]),
-                  rate(results[NODE_RESULT_QUEUE_FULL], s, text[3]),
-                  rate(results[NODE_RESULT_CLIENT_ERROR], s, text[4]));
+                  show_colour(&g->show, survey_failed(since) == 0),
+                  rate(survey_failed(since), s, text[0]), show_plain(&g->show),
+                  rate(fields_number(by, "cut"), s, text[1]),
+                  rate(fields_number(by, "status_5xx"), s, text[2]),
+                  rate(fields_number(by, "queue_full"), s, text[3]),
+                  rate(fields_number(since, "client_errors"), s, text[4]));
     if (older > 0)
         (void)fprintf(to, " (%u older router%s not tell)", older, older == 1 ? " does" : "s do");
 }
@@ -103,9 +99,9 @@ static void failed(const struct given *g, const struct survey *now,
 static void head(const struct given *g, const struct survey *now, const struct survey *before,
                  FILE *to)
 {
-    struct survey_counters since = all_since(now, before);
-    double s = seconds_between(now, before), flying = 0, waiting = 0;
-    unsigned reached = 0;
+    json_t *since = all_since(now, before), *sum = survey_sum(now);
+    unsigned told = survey_counted(now);
+    double s = told > 0 ? seconds_between(now, before) : 0, flying = 0;
     char clock[16] = "", text[4][16];
     time_t wall = time(NULL);
     struct tm tm;
@@ -117,23 +113,22 @@ static void head(const struct given *g, const struct survey *now, const struct s
     {
         flying += survey_in_flight(r);
     }
-    for (unsigned i = 0; i < now->router_count; i++) {
-        waiting += now->routers[i].queue_length;
-        reached += now->routers[i].reached ? 1 : 0;
-    }
-    (void)fprintf(
-        to, "gvctl top  %s  %s  %s%s%s%s\n", g->admin, clock, show_colour(&g->show, now->ready),
-        now->ready ? "ready" : "not ready: ", now->ready ? "" : now->why_not, show_plain(&g->show));
+    (void)fprintf(to, "gvctl top  %s  %s  %s%s%s%s\n", g->admin, clock,
+                  show_colour(&g->show, now->ready), now->ready ? "ready" : "not ready: ",
+                  now->ready ? "" : fields_text(now->readiness, "why"), show_plain(&g->show));
     (void)fprintf(to, "requests %s/s, %.0f in flight, %.0f waiting",
-                  rate(since.requests, s, text[0]), flying, waiting);
-    if (reached < now->router_count)
-        (void)fprintf(to, " (counted at %u of %u router%s)", reached, now->router_count,
+                  rate(fields_number(since, "requests"), s, text[0]), flying,
+                  fields_number(sum, "queued"));
+    if (told < now->router_count)
+        (void)fprintf(to, " (counted at %u of %u router%s)", told, now->router_count,
                       fields_plural(now->router_count));
-    failed(g, now, &since, s, to);
+    failed(g, now, since, s, to);
     (void)fprintf(to, "\nfrom cache %s %%, first token %s s on average, %s s for 99 %%%s\n\n",
-                  percent(survey_share(&since), text[1]), seconds(mean(&since), text[2]),
-                  seconds(survey_quantile(&since, 0.99), text[3]),
+                  percent(survey_share(since), text[1]), seconds(mean(since), text[2]),
+                  seconds(survey_quantile(since, 0.99), text[3]),
                   before == NULL ? " (since the start)" : "");
+    json_decref(since);
+    json_decref(sum);
 }
 
 static void routers(const struct given *g, const struct survey *now, const struct survey *before,
@@ -156,54 +151,46 @@ static void routers(const struct given *g, const struct survey *now, const struc
     table_init(&t, columns, ARRAY_LEN(columns), g->show.wide || g->show.verbose);
     for (unsigned i = 0; i < now->router_count; i++) {
         const struct survey_router *r = &now->routers[i];
-        const struct survey_router *then = router_before(before, r->name);
-        struct survey_counters since =
-            then != NULL ? survey_since(&r->counters, &then->counters) : r->counters;
+        json_t *then = total_before(before, r->name);
+        double over_s = then != NULL ? s : 0;
         bool fine = strcmp(r->state, "alive") == 0 || strcmp(r->state, "alone") == 0;
         char text[16];
         table_row(&t, r->self ? '*' : ' ');
         table_cell(&t, "%s", r->name);
         table_cell(&t, "%s", r->state);
         table_colour(&t, show_colour(&g->show, fine));
-        table_cell(&t, "%s", r->version);
+        table_cell(&t, "%s", fields_text(r->member, "version"));
         if (r->self)
             table_cell(&t, "-");
         else
-            table_cell(&t, "%.1f", r->lag_ms);
-        if (!r->reached) {
+            table_cell(&t, "%.1f", fields_number(r->member, "lag_ms"));
+        if (r->total == NULL) {
             for (unsigned c = 0; c < 6; c++)
                 table_cell(&t, "-");
             continue;
         }
-        table_cell(&t, "%s", rate(since.requests, then != NULL ? s : 0, text));
-        double failed_s = then != NULL && r->tells_failed && then->tells_failed ? s : 0;
-        table_cell(&t, "%s", rate(survey_failed(since.results), failed_s, text));
-        if (failed_s > 0)
-            table_colour(&t, show_colour(&g->show, survey_failed(since.results) == 0));
-        table_cell(&t, "%.0f", r->in_flight);
-        table_cell(&t, "%.0f", r->queue_length);
-        table_cell(&t, "%s", percent(survey_share(&since), text));
-        table_cell(&t, "%s", seconds(mean(&since), text));
+        json_t *since = survey_since(r->total, then);
+        table_cell(&t, "%s", rate(fields_number(since, "requests"), over_s, text));
+        table_cell(&t, "%s", rate(survey_failed(since), over_s, text));
+        if (over_s > 0)
+            table_colour(&t, show_colour(&g->show, survey_failed(since) == 0));
+        table_cell(&t, "%.0f", fields_number(r->total, "in_flight"));
+        table_cell(&t, "%.0f", fields_number(r->total, "queued"));
+        table_cell(&t, "%s", percent(survey_share(since), text));
+        table_cell(&t, "%s", seconds(mean(since), text));
+        json_decref(since);
     }
     table_print(&t, to);
     (void)fputc('\n', to);
 }
 
-/* What all that were reached counted of a replica; `s` may be NULL. */
-static double answered(const struct survey *s, const char *replica, enum survey_answered which)
+/* What those that were reached counted of a replica since `before`. */
+static double since_of(const json_t *now, const json_t *before, const char *replica,
+                       const char *key)
 {
-    const json_t *sums = s != NULL ? json_object_get(s->answered, replica) : NULL;
-    return json_number_value(json_array_get(sums, which));
-}
-
-/* The share of a replica's prompts that came from its cache since `before`. */
-static double hit_rate(const struct survey *now, const struct survey *before, const char *replica)
-{
-    double prompt =
-        answered(now, replica, SURVEY_PROMPT) - answered(before, replica, SURVEY_PROMPT);
-    double cached =
-        answered(now, replica, SURVEY_CACHED) - answered(before, replica, SURVEY_CACHED);
-    return prompt > 0 ? cached / prompt : -1;
+    const json_t *then = json_object_get(json_object_get(before, "by_replica"), replica);
+    return fields_number(json_object_get(json_object_get(now, "by_replica"), replica), key) -
+           fields_number(then, key);
 }
 
 /* How full its cache is believed to be. */
@@ -224,15 +211,12 @@ static const char *bar(const json_t *replica, char out[BAR_WIDTH + 1])
 /* Whether the same routers were counted both times: sums of others say no rate. */
 static bool same_routers(const struct survey *now, const struct survey *before)
 {
-    unsigned here = 0, both = 0, then = 0;
+    unsigned both = 0;
     for (unsigned i = 0; i < now->router_count; i++) {
         const struct survey_router *r = &now->routers[i];
-        here += r->reached ? 1 : 0;
-        both += r->reached && router_before(before, r->name) != NULL ? 1 : 0;
+        both += r->total != NULL && total_before(before, r->name) != NULL ? 1 : 0;
     }
-    for (unsigned i = 0; before != NULL && i < before->router_count; i++)
-        then += before->routers[i].reached ? 1 : 0;
-    return both == here && both == then;
+    return before != NULL && both == survey_counted(now) && both == survey_counted(before);
 }
 
 static void replicas(const struct given *g, const struct survey *now, const struct survey *before,
@@ -252,6 +236,7 @@ static void replicas(const struct given *g, const struct survey *now, const stru
         {"STEP ms", TABLE_RIGHT | TABLE_WIDE},
     };
     double s = same_routers(now, before) ? seconds_between(now, before) : 0;
+    json_t *sum = survey_sum(now), *then = before != NULL ? survey_sum(before) : NULL;
     struct table t;
     size_t i;
     const json_t *r;
@@ -260,8 +245,10 @@ static void replicas(const struct given *g, const struct survey *now, const stru
     {
         const json_t *learned = json_object_get(r, "learned");
         const char *name = fields_text(r, "name"), *health = show_replica_health(r);
-        double chosen = answered(now, name, SURVEY_CHOSEN) - answered(before, name, SURVEY_CHOSEN);
-        double errors = answered(now, name, SURVEY_ERRORS) - answered(before, name, SURVEY_ERRORS);
+        double chosen = since_of(sum, then, name, "chosen"),
+               errors = since_of(sum, then, name, "errors");
+        double prompt = since_of(sum, then, name, "prompt_tokens"),
+               cached = since_of(sum, then, name, "cached_tokens");
         char text[16], marks[BAR_WIDTH + 1], why[SHOW_WHY_BYTES];
         table_row(&t, ' ');
         table_cell(&t, "%s", name);
@@ -272,11 +259,13 @@ static void replicas(const struct given *g, const struct survey *now, const stru
         table_cell(&t, "%.3f", fields_number(json_object_get(r, "load"), "queue_s"));
         table_cell(&t, "%s", rate(chosen > 0 ? chosen : 0, s, text));
         table_cell(&t, "%s", rate(errors > 0 ? errors : 0, s, text));
-        table_cell(&t, "%s", percent(hit_rate(now, before, name), text));
+        table_cell(&t, "%s", percent(prompt > 0 ? cached / prompt : -1, text));
         table_cell(&t, "%s", bar(r, marks));
         table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
         table_cell(&t, "%.1f", fields_number(learned, "decode_step_ms"));
     }
+    json_decref(sum);
+    json_decref(then);
     table_print(&t, to);
     if (g->show.verbose)
         (void)fputs(

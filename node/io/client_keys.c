@@ -108,6 +108,11 @@ int client_keys_open(struct client_keys **out, const char *path, struct log *log
     return 0;
 }
 
+bool client_keys_refused(const struct client_keys *k)
+{
+    return k != NULL && k->complained[0] != '\0';
+}
+
 struct access *client_keys_access(const struct client_keys *k)
 {
     return k->access;

@@ -21,6 +21,8 @@ MUST_USE int client_keys_open(struct client_keys **out, const char *path, struct
                               char *message);
 /* Owned by `k`. */
 struct access *client_keys_access(const struct client_keys *k);
+/* Whether the file cannot be used as it is now; NULL: there is none. */
+bool client_keys_refused(const struct client_keys *k);
 /* Begins to read it again when it is time. */
 void client_keys_tick(struct client_keys *k, uv_loop_t *loop, uint64_t now_ms);
 /* No more reading; one under way ends with the loop. */

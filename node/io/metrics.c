@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/prometheus.h"
 #include "base/version.h"
+#include "node/io/client_keys.h"
 #include "node/io/gossip.h"
 #include "node/io/log_sink.h"
 #include "node/io/reload.h"
@@ -39,6 +40,18 @@ static void write_process(const struct shell *shell, struct prometheus *p)
     prometheus_family(p, "build_info", PROMETHEUS_GAUGE, "Version.");
     prometheus_label(p, "version", SLICE(GRAPEVINE_VERSION));
     prometheus_value(p, 1);
+}
+
+void metrics_files_write(void *context, struct json_writer *w)
+{
+    const struct shell *shell = context;
+    json_key(w, "config_refused");
+    json_bool(w, reload_refused(shell->reload));
+    json_key(w, "client_keys_refused");
+    json_bool(w, client_keys_refused(shell->client_keys));
+    json_key(w, "tls_files_refused");
+    json_bool(w, tls_files_refused(shell->tls) > 0);
+    json_put_u64(w, "config_waits", reload_waiting(shell->reload));
 }
 
 int metrics_write(void *context, struct buf *out)

@@ -332,6 +332,7 @@ void shell_config(struct shell *shell, struct node_config *config)
     config->admin.read_token = shell->admin_read_token != NULL ? admin_read_token : NULL;
     config->admin.token_context = shell;
     config->admin.metrics = metrics_write;
+    config->admin.files = metrics_files_write;
     config->admin.metrics_context = shell;
 }
 

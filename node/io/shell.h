@@ -115,5 +115,7 @@ void shell_close(struct shell *shell);
 
 /* Prometheus text of the whole node (metrics.c). */
 MUST_USE int metrics_write(void *shell, struct buf *out);
+/* For admin_config.files. */
+void metrics_files_write(void *shell, struct json_writer *w);
 
 #endif

@@ -259,6 +259,14 @@ static void write_expiries(const struct tls *t, struct prometheus *p)
         write_expiry(p, &f->at[f->count - 2], t->client, &any);
 }
 
+unsigned tls_files_refused(const struct tls *t)
+{
+    unsigned refused = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
+        refused += t->files[i].told[0] != '\0';
+    return refused;
+}
+
 void tls_metrics(const struct tls *t, struct prometheus *p)
 {
     write_counts(t, p, "tls_handshakes_total", "TLS handshakes that succeeded.",
@@ -276,12 +284,10 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
             prometheus_value(p, (double)t->counts[i].failures[k]);
         }
     }
-    unsigned refused = 0;
-    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
-        refused += t->files[i].told[0] != '\0';
     const struct prometheus_figure figures[] = {
         {"tls_files_refused", PROMETHEUS_GAUGE,
-         "Sets of TLS files that cannot be used as they are now: those of before hold.", refused},
+         "Sets of TLS files that cannot be used as they are now: those of before hold.",
+         tls_files_refused(t)},
         {"tls_streams", PROMETHEUS_GAUGE, "TLS streams that are open.", (double)t->streams},
         {"tls_handshake_cpu_seconds_total", PROMETHEUS_COUNTER, "Time spent on handshakes.",
          (double)t->handshake_ns / 1e9},

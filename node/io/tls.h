@@ -55,6 +55,8 @@ void tls_tick(struct tls *t, uint64_t now_ms);
 void tls_stop(struct tls *t);
 /* The loop has ended, or never ran. NULL is fine. */
 void tls_free(struct tls *t);
+/* Sets of files that cannot be used as they are now. */
+unsigned tls_files_refused(const struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
 
 /* --- replicas -------------------------------------------------------------------------------- */

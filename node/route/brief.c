@@ -42,6 +42,33 @@ void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_
     *cached = sum.cached;
 }
 
+void node_router_counts_write(const struct node_router *r, struct json_writer *w)
+{
+    struct tokens sums[NODE_REPLICAS_MAX] = {0};
+    struct node_answered_row row;
+    for (unsigned at = 0; node_answered_next(r->answered, &at, &row);) {
+        sums[row.replica].prompt += row.prompt_tokens;
+        sums[row.replica].cached += row.cached_tokens;
+    }
+    json_object_begin(w);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *k = &r->replicas[i];
+        uint64_t errors = 0;
+        if (k->absent)
+            continue;
+        for (unsigned e = 0; e < NODE_ERRORS; e++)
+            errors += k->failed[e];
+        json_key_slice(w, node_replica_name(k));
+        json_object_begin(w);
+        json_put_u64(w, "chosen", k->chosen);
+        json_put_u64(w, "errors", errors);
+        json_put_u64(w, "prompt_tokens", sums[i].prompt);
+        json_put_u64(w, "cached_tokens", sums[i].cached);
+        json_object_end(w);
+    }
+    json_object_end(w);
+}
+
 static void put_name(void *context, struct slice name)
 {
     json_slice(context, name);

@@ -11,6 +11,10 @@
  * that came from their caches. Of answers that told both. */
 void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_t *cached);
 
+/* An object: for each replica in use, what was counted since the start. Requests that it was chosen
+ * for, attempts that went wrong there, and tokens as above. */
+void node_router_counts_write(const struct node_router *r, struct json_writer *w);
+
 struct node_router_brief {
     unsigned count; /* replicas that may be chosen */
     unsigned well;  /* of these: up, or not probed yet, and neither avoided nor asleep */

@@ -12,7 +12,7 @@ from lib_cluster import Clustered
 from lib_deploy import text
 
 PAGE = "docs/admin-api.md"
-NAMED = {"nodes", "vector", "frames_in", "frames_out", "not_asked", "hears"}  # objects whose keys are names, not fields
+NAMED = {"nodes", "vector", "frames_in", "frames_out", "not_asked", "hears", "by_replica"}  # objects whose keys are names, not fields
 PROMPT = {"model": "sim", "prompt": "some words " * 400, "max_tokens": 400, "ignore_eos": True}
 CHAT = {"model": "sim", "messages": [{"role": "user", "content": "some words " * 400}], "max_tokens": 4}
 POISON = {"model": "sim", "prompt": [4000000000], "max_tokens": 4}  # kills a simulated SGLang

@@ -71,7 +71,8 @@ class Told(Case):
             history = v.next()[1]["history"]
             v.close()
             by = {"figures": summed(r.admin("GET", "/figures").json["figures"]), "live": summed(history),
-                  "status": dict(told["failed_by_reason"], client_errors=told["client_errors"], hidden=told["hidden"])}
+                  "status": dict(told["failed_by_reason"], client_errors=told["client_errors"], hidden=told["hidden"]),
+                  "total": summed([r.admin("GET", "/figures").json["total"]])}
             return all(x == by_metrics for x in by.values()) and told["failed"] == sum(by_metrics[n] for n in REASONS)
         wait_for(all_say_so, "the same everywhere: %r" % by_metrics, step=0.3)
         return {n: x for n, x in by_metrics.items() if x}
@@ -131,6 +132,36 @@ class Told(Case):
         last = [d for d in made if d["attempt"] > 1][-1]
         both = [d["outcome"]["result"] for d in made if d["request"] == last["request"]]
         self.assertEqual(both, ["retried", "ok"])
+
+    def test_the_totals_of_figures_are_those_of_metrics(self):
+        """gvctl status and top add them up over routers."""
+        usage = {"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 64}}
+        other = self.engine()
+        other.handler = lambda asked: asked.send(answer_json({"choices": [{"message": {"content": "a"}}], "usage": usage}))
+        r = self.router([self.e])
+        for what, times in (("whole", 3), ("500", 2), ("404", 1), ("cut", 1)):
+            self.do(r, what, times)
+        self.client(r).ask("GET", "/nowhere")  # its client's own mistake, and no refusal
+        self.assertEqual(gvctl("drain", self.e.name, admin=r.admin_port)[0], 0)
+        self.do(r, "whole", 2)
+        self.assertEqual(gvctl("add", other.name, admin=r.admin_port)[0], 0)
+        r.wait_up(1)
+        self.do(r, "a" * 400)
+        wait_for(lambda: r.metric("requests_in_flight") == 0, "their ends")
+        m, told = r.metrics(), r.admin("GET", "/figures").json
+        total, ttft = told["total"], "grapevine_time_to_first_token_seconds_"
+        buckets = [v for n, v in m.items() if n.startswith(ttft + "bucket")]
+        self.assertEqual(
+            [total[n] for n in ("requests", "refused", "first_tokens", "ttft_sum_s", "connections_refused", "prompt_tokens",
+                                "cached_tokens", "in_flight", "queued")],
+            [m["grapevine_requests_total"], r.metric("requests_refused_total"), m[ttft + "count"], m[ttft + "sum"],
+             m["grapevine_connections_refused_total"], 100, 64, 0, 0])
+        self.assertEqual((total["refused"], total["first_tokens"]), (2, 3))
+        self.assertEqual([sum(total["ttft_counts"][:i + 1]) for i in range(len(buckets))], buckets)
+        self.assertEqual(total["by_replica"], {
+            e.name: {"chosen": m['grapevine_replica_chosen_total{replica="%s"}' % e.name], "errors": errors,
+                     "prompt_tokens": prompt, "cached_tokens": cached}
+            for e, errors, prompt, cached in ((self.e, 3, 0, 0), (other, 0, 100, 64))})
 
     def test_a_full_queue_failed_whatever_its_status(self):
         r = self.router([self.e], "--replica-requests-max", "1", "--queue-max", "1")

@@ -169,8 +169,23 @@ class Completion(Shells):
         self.assertEqual(self.in_fish("gvctl key new --mod"), ["--models"])
         self.assertEqual(self.in_fish("grapevine --log-level d", "grapevine"), ["debug"])
 
+    def test_each_script_is_whole(self):
+        """Here no shell is needed: all commands and options, each line with even quotes, and nothing left of a template."""
+        helps = {"gvctl": "".join(gvctl("help", c)[1] for c in self.commands()),
+                 "grapevine": subprocess.run([binary("grapevine"), "--help"], capture_output=True, text=True).stdout}
+        for program, text in helps.items():
+            names = re.findall(r"(?m)^(?:usage: gvctl |  (?:-., |    )?--)([a-z-]+)", text)
+            for shell in ("bash", "zsh", "fish"):
+                script = self.script(shell, program)
+                self.assertEqual(sorted(n for n in set(names) if not re.search(r"(?<![a-z-])(-l |--)?%s(?![a-z-])" % n, script)), [])
+                self.assertNotIn("{{", script)
+                self.assertTrue(script.endswith("\n") and not re.search(r"(?m)^\n", script), "an empty line")
+                for line in script.splitlines()[1:]:
+                    quotes = re.sub(r"'\\''|\\'", "", line.partition(" # ")[0]).count("'")
+                    self.assertEqual(quotes % 2, 0, line)
+
     def test_what_is_no_shell(self):
-        for args in (("csh",), ("bash", "--for", "nginx")):
+        for args in (("csh",), ("bash", "--for", "nginx"), ("zsh", "--for", "option"), ("x" * 200,)):
             status, out, err = gvctl("completion", *args)
             self.assertEqual((status, out), (2, ""))
             self.assertIn("gvctl or grapevine, for bash, zsh or fish", err)

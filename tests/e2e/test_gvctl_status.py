@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from lib import Case, answer, answer_json
+from lib import Case, answer_json
 from lib_cluster import gvctl
 
 
@@ -11,13 +11,14 @@ def second(requests=0, cut=0, status_5xx=0, queue_full=0, **more):
     return dict({"requests": requests, "failed": {"cut": cut, "status_5xx": status_5xx, "queue_full": queue_full}}, **more)
 
 
-def admin_port(engine, name, metrics, members=None, sources=(), figures=None):
-    """The calls of that router's admin port that status asks; `figures`: None: an older one, without them."""
-    said = {"/readyz": answer_json({"ready": True, "router": name}), "/metrics": answer(200, metrics),
-            "/replicas": answer_json([]), "/members": answer_json({"self": name, "members": members}),
-            "/sources": answer_json(list(sources)), "/convergence": answer_json({"equal": True, "nodes": {}}),
+def admin_port(engine, name, members=None, sources=(), figures=(), **more):
+    """The calls of that router's admin port that status asks. `figures` is None: an older one, without them; `more` stands
+    beside them."""
+    said = {"/readyz": answer_json({"ready": True, "router": name}), "/replicas": answer_json([]),
+            "/members": answer_json({"self": name, "members": members}), "/sources": answer_json(list(sources)),
+            "/convergence": answer_json({"equal": True, "nodes": {}}),
             "/figures": answer_json({"error": {}}, 404) if figures is None else
-            answer_json({"router": name, "figures": figures})}
+            answer_json(dict({"router": name, "figures": list(figures)}, **more))}
 
     def handler(asked):
         asked.send(said[asked.path])
@@ -35,12 +36,6 @@ class Status(Case):
         self.assertEqual((code, err), (0, ""))
         return json.loads(out)
 
-    def test_all_reasons_of_refusals_add_up(self):
-        admin_port(self.port, "r1", b'grapevine_requests_refused_total{reason="memory"} 40\n'
-                                    b'grapevine_requests_invalid_total{reason="path"} 7\n'
-                                    b'grapevine_requests_refused_total{reason="queue_full"} 2\n')
-        self.assertEqual(self.status()["since_start"]["-"]["refused"], 42)
-
     def words(self):
         code, out, err = gvctl("status", admin=self.port.port)
         self.assertEqual((code, err), (0, ""))
@@ -48,7 +43,7 @@ class Status(Case):
 
     def test_what_failed_comes_first(self):
         """Streams that were cut counted as answers with status 200: nothing showed them."""
-        admin_port(self.port, "r1", b"x 1\n", figures=[second(requests=40, cut=9), second(requests=60, cut=1, status_5xx=2, queue_full=3,
+        admin_port(self.port, "r1", figures=[second(requests=40, cut=9), second(requests=60, cut=1, status_5xx=2, queue_full=3,
                                                                 client_errors=31, client_gone=4, hidden=7)])
         self.assertIn("\nlast minute  100 requests, 15 failed (10 cut, 2 with a 5xx, 3 for a full queue); 31 client errors, 4 left by their clients, 7 failures hidden by a retry\n", self.words())
         told = self.status()["last_minute"]
@@ -56,11 +51,11 @@ class Status(Case):
         self.assertEqual((told["client_errors"], told["client_gone"], told["hidden"]), (31, 4, 7))
 
     def test_one_is_not_many(self):
-        admin_port(self.port, "r1", b"x 1\n", figures=[second(requests=1, client_errors=1, client_gone=1, hidden=1)])
+        admin_port(self.port, "r1", figures=[second(requests=1, client_errors=1, client_gone=1, hidden=1)])
         self.assertIn("\nlast minute  1 request, 0 failed; 1 client error, 1 left by its client, 1 failure hidden by a retry\n", self.words())
 
     def test_what_was_never_checked_is_not_unknown_for_being_unknown(self):
-        admin_port(self.port, "r1", b"x 1\n")
+        admin_port(self.port, "r1")
         rest = self.port.handler
 
         def handler(asked):
@@ -72,20 +67,55 @@ class Status(Case):
         self.assertIn(": a:1 (no health check has answered yet)\n", self.words())
 
     def test_clients_own_errors_are_no_failures(self):
-        admin_port(self.port, "r1", b'grapevine_requests_total 9\ngrapevine_requests_failed_total{reason="cut"} 2\n'
-                                    b'grapevine_requests_failed_total{reason="status_5xx"} 1\n'
-                                    b"grapevine_requests_client_errors_total 5\n", figures=[second(requests=5, client_errors=5)])
+        admin_port(self.port, "r1", figures=[second(requests=5, client_errors=5)],
+                   total=second(requests=9, cut=2, status_5xx=1, client_errors=5, refused=42))
         self.assertIn("\nlast minute  5 requests, 0 failed; 5 client errors\n", self.words())
-        self.assertEqual(self.status()["since_start"], {"-": {"requests": 9, "refused": 0, "client_errors": 5, "failed": 3}})
+        self.assertEqual(self.status()["since_start"], {"-": {"requests": 9, "refused": 42, "client_errors": 5, "failed": 3}})
 
     def test_an_older_router_does_not_say_that_none_failed(self):
-        admin_port(self.port, "r1", b"grapevine_requests_total 9\n")
-        self.assertIn("\nlast minute  not known (an older router)\n", self.words())
+        unknown = dict.fromkeys(("requests", "refused", "client_errors", "failed"))
+        for figures, minute in ((None, "not known (an older router)"), ([second(requests=5, cut=2)], "5 requests, 2 failed (2 cut)")):
+            admin_port(self.port, "r1", figures=figures)
+            self.assertTrue(self.words().endswith(
+                "\nlast minute  %s\nfrom cache   not known (an older router)\n"
+                "(Counted at 0 of 1 router: an older router does not tell.)\n" % minute), self.words())
+            told = self.status()
+            self.assertEqual((told["since_start"], told["routers_counted"]), ({"-": unknown}, 0))
+            self.assertEqual(told["last_minute"]["routers_counted"], int(figures is not None))
+
+    def test_whatever_a_router_says_it_is_no_crash(self):
+        for odd in (None, 7, "x", [], [[]], {}, {"requests": "x", "failed": 3, "ttft_counts": {"a": []}, "by_replica": [1]}):
+            admin_port(self.port, "r1", figures=[odd], total=odd, local_shortages=odd, config_refused=odd, config_waits=odd,
+                       tcp_filtered=odd)
+            self.assertIn("\nrequests     0 in flight, 0 waiting\n", self.words())
+            self.status()
+            self.assertEqual(gvctl("top", "--once", admin=self.port.port)[0], 0)
+
+    def test_what_an_operator_has_to_mend(self):
+        other = self.engine()
+        members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
+                   {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
+        admin_port(self.port, "r1", members, total={}, tls_files_refused=True)
+        admin_port(other, "r2", members, total={"connections_refused": 3}, config_refused=True, client_keys_refused=True,
+                   tls_files_refused=True, config_waits=2, local_shortages=["ports", "odd"])
+        kept = ": the file cannot be used, the one before stays in force (gvctl "
+        self.assertTrue(self.words().endswith("".join(line + "\n" for line in (
+            "from cache   not known: no answer has reported it",
+            "shortage     no local port is left at r2 for connections to replicas: it needs a wider "
+            "net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse=1, or a longer upstream-keepalive",
+            "refused      3 connections since the start at r2: beyond connections-max (which a limit of open files lowers: "
+            "files_short), or at the admin and probe ports",
+            "settings     refused at r2%s--admin http://%s config)" % (kept, other.name),
+            "client keys  refused at r2%sevents)" % kept, "TLS files    refused at r1, r2%sevents)" % kept,
+            "settings     2 wait for a restart at r2 (gvctl --admin http://%s config)" % other.name))), self.words())
         told = self.status()
-        self.assertEqual((told["since_start"]["-"]["failed"], told["last_minute"]["routers_counted"]), (None, 0))
+        self.assertEqual([told[name] for name in ("config_refused", "client_keys_refused", "tls_files_refused")],
+                         [["r2"], ["r2"], ["r1", "r2"]])
+        self.assertEqual([told[name] for name in ("config_waits", "connections_refused", "local_shortages")],
+                         [{"r2": 2}, {"r2": 3}, {"r2": ["ports", "odd"]}])
 
     def test_a_replica_that_two_sources_list_is_removed_once(self):
-        admin_port(self.port, "r1", b"x 1\n", sources=[{"kind": "settings", "removed": ["a:1", "b:2"]},
+        admin_port(self.port, "r1", sources=[{"kind": "settings", "removed": ["a:1", "b:2"]},
                                                        {"kind": "file", "removed": ["a:1"]}])
         self.assertEqual(self.status()["replicas_removed"], ["a:1", "b:2"])
 
@@ -94,8 +124,8 @@ class Status(Case):
         other = self.engine()
         members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
                    {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
-        admin_port(self.port, "r1", b"grapevine_cluster_members_tcp_filtered 0\n", members)
-        admin_port(other, "r2", b"grapevine_cluster_members_tcp_filtered 1\n", members)
+        admin_port(self.port, "r1", members, tcp_filtered=0)
+        admin_port(other, "r2", members, tcp_filtered=1)
         self.assertIn("\nnetwork      TCP from r2 to 1 other router is filtered and UDP is not: open the gossip port for both "
                       "(gvctl --admin http://%s members)\n" % other.name, self.words())
 
@@ -104,8 +134,8 @@ class Status(Case):
         other = self.engine()
         members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
                    {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
-        admin_port(self.port, "r1", b"grapevine_cluster_other_asks 0\n", members)
-        admin_port(other, "r2", b"grapevine_cluster_other_asks 1\n", members)
+        admin_port(self.port, "r1", members, other_cluster_asks=0)
+        admin_port(other, "r2", members, other_cluster_asks=1)
         self.assertIn("\nnetwork      a router with this key file and another cluster-name asks r2 to join "
                       "(gvctl --admin http://%s events)\n" % other.name, self.words())
 
@@ -116,7 +146,7 @@ class Status(Case):
         members = [{"name": name, "state": states[name], "self": name == "r1", "admin": port.name}
                    for name, port in ports.items()]
         for name, port in ports.items():
-            admin_port(port, name, b"grapevine_requests_total 5\n", members)
+            admin_port(port, name, members, total={"requests": 5})
         told = self.status()
         self.assertEqual(({n: c["requests"] for n, c in told["since_start"].items()}, told["routers_counted"]),
                          ({"r1": 5, "r2": 5}, 2))
@@ -127,14 +157,14 @@ class Top(Case):
     def top(self, before, after):
         """One frame of top, which looks twice."""
         port, looks = self.engine(), []
-        admin_port(port, "r1", b"")
+        admin_port(port, "r1")
         rest = port.handler
 
         def handler(asked):
-            if asked.path != "/metrics":
+            if asked.path != "/figures":
                 return rest(asked)
             looks.append(asked)
-            asked.send(answer(200, before if len(looks) == 1 else after))
+            asked.send(answer_json(dict({"router": "r1", "figures": []}, **(before if len(looks) == 1 else after))))
             asked.close()
         port.handler = handler
         code, out, err = gvctl("top", "--once", admin=port.port)
@@ -142,21 +172,25 @@ class Top(Case):
         return out
 
     def test_what_failed_is_a_rate_of_its_own(self):
-        metrics = """grapevine_requests_total %d
-grapevine_requests_failed_total{reason="cut"} %d
-grapevine_requests_failed_total{reason="status_5xx"} 7
-grapevine_requests_failed_total{reason="queue_full"} 0
-grapevine_requests_client_errors_total %d
-"""
-        out = self.top((metrics % (100, 10, 0)).encode(), (metrics % (1000, 500, 9)).encode())
+        out = self.top({"total": second(requests=100, cut=10, status_5xx=7)},
+                       {"total": second(requests=1000, cut=500, status_5xx=7, client_errors=9)})
         self.assertRegex(out, r"\nfailed [1-9]\d+/s: cut [1-9]\d+/s, 5xx 0\.0/s, queue full 0\.0/s; clients' own errors [1-9][\d.]*/s\n")
         self.assertRegex(out, r"(?m)^  ROUTER +STATE +LAG ms +REQ/s +FAILED/s ")
         self.assertRegex(out, r"(?m)^\* - +alone +- +[1-9]\d+ +[1-9]\d+ ")
 
+    def test_times_are_of_the_last_frame(self):
+        """The 99th of a hundred streams in the bucket from 0.1 to 0.25 s."""
+        total = {"requests": 1, "prompt_tokens": 1000, "cached_tokens": 0}
+        out = self.top({"total": dict(total, first_tokens=7, ttft_sum_s=700, ttft_counts=[0] * 16 + [7] + [0] * 3)},
+                       {"total": dict(total, prompt_tokens=3000, cached_tokens=500, first_tokens=107, ttft_sum_s=720,
+                                      ttft_counts=[0] * 7 + [100] + [0] * 8 + [7] + [0] * 3)})
+        self.assertIn("\nfrom cache 25.0 %, first token 0.200 s on average, 0.248 s for 99 %\n", out)
+
     def test_an_older_router_does_not_say_that_none_fails(self):
-        out = self.top(b"grapevine_requests_total 1\n", b"grapevine_requests_total 9\n")
-        self.assertRegex(out, r"(?m)^\* - +alone +- +[1-9][\d.]* +- ")
-        self.assertIn("\nfailed -/s: cut -/s, 5xx -/s, queue full -/s; clients' own errors -/s (1 older router does not tell)\n", out)
+        out = self.top({}, {})
+        self.assertRegex(out, r"(?m)^\* - +alone( +-){7}$")
+        self.assertIn("\nrequests -/s, 0 in flight, 0 waiting (counted at 0 of 1 router)\n"
+                      "failed -/s: cut -/s, 5xx -/s, queue full -/s; clients' own errors -/s (1 older router does not tell)\n", out)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import unittest
 from lib import HOST, Case, answer, answer_json, wait_for
 from lib_cluster import Clustered, gvctl
 
-METRICS = b"grapevine_requests_total %d\ngrapevine_requests_in_flight 0\n"
+def figures(name, requests):
+    return {"router": name, "figures": [], "total": {"requests": requests}}
 
 
 class Token(Case):
@@ -30,39 +31,39 @@ class Token(Case):
             asked.close()
         port.handler = handler
 
-    def status(self, ready, members=(404, {})):
+    def status(self, said):
         """What `gvctl status` counts where the other router's admin port answers so."""
         rows = [{"name": "r1", "self": True, "state": "alive", "ready": True},
                 {"name": "r2", "state": "alive", "ready": True, "session": True,
                  "admin": "%s:%d" % (HOST, self.named.port)}]
         self.serves(self.asked, {
-            "/replicas": (200, [{"name": "a:1", "health": "up"}]), "/metrics": METRICS % 1,
+            "/replicas": (200, [{"name": "a:1", "health": "up"}]), "/figures?n=60": (200, figures("r1", 1)),
             "/readyz?format=json": (200, {"ready": True, "router": "r1"}), "/members": (200, {"members": rows}),
             "/convergence": (200, {"equal": True, "nodes": {}})})
-        self.serves(self.named, {"/readyz?format=json": ready, "/members": members, "/metrics": METRICS % 40})
+        self.serves(self.named, {"/figures?n=60": said})
         for port in (self.asked, self.named):
             port.clear()
         code, out, err = gvctl("status", "-o", "json", "--token-file", self.path, admin=self.asked.port)
         self.assertEqual((code, err), (0, ""), out)
         shown = {a.target: a.get("authorization") for a in self.asked.requests}
-        self.assertEqual((shown["/replicas"], shown["/metrics"]), ("Bearer sesame", None))
+        self.assertEqual((shown["/replicas"], shown["/figures?n=60"]), ("Bearer sesame", None))
         self.assertGreater(len(self.named.requests), 0)
         self.assertEqual([a.get("authorization") for a in self.named.requests],
                          [None] * len(self.named.requests), "it was shown to an address that was told")
         counted = json.loads(out)["since_start"]
-        return sum(router["requests"] for router in counted.values()), [a.target for a in self.named.requests]
+        return {name: router["requests"] for name, router in counted.items()}, [a.target for a in self.named.requests]
 
     def test_nobody_at_an_address_that_was_told_gets_it(self):
-        self.assertEqual(self.status((200, {"ready": True, "router": "r2"})),
-                         (41, ["/readyz?format=json", "/metrics", "/figures?n=60"]))
-        self.assertEqual(self.status((503, {"ready": False, "router": "r2"}))[0], 41, "not ready, and it")
-        self.assertEqual(self.status((200, {"ready": True, "router": "r9"})), (1, ["/readyz?format=json"]))
-        self.assertEqual(self.status((200, [])), (1, ["/readyz?format=json"]))
+        asked = ["/figures?n=60"]
+        self.assertEqual(self.status((200, figures("r2", 40))), ({"r1": 1, "r2": 40}, asked))
+        self.assertEqual(self.status((200, figures("r9", 40))), ({"r1": 1}, asked), "another router")
+        for said in ([], {}, "r2", {"router": 2, "total": {"requests": 40}}):
+            self.assertEqual(self.status((200, said)), ({"r1": 1}, asked), "none")
 
     def test_one_that_is_older(self):
-        self.assertEqual(self.status((200, {"ready": True}), (200, {"self": "r2"}))[0], 41)
-        self.assertEqual(self.status((200, {"ready": True}), (401, {}))[0], 1)
-        self.assertEqual(self.status((200, {"ready": True}), (200, {"self": "r1"}))[0], 1)
+        for total in ({}, {"total": None}, {"total": [40]}):
+            self.assertEqual(self.status((200, dict({"router": "r2", "figures": []}, **total)))[0], {"r1": 1, "r2": None})
+        self.assertEqual(self.status((404, {"error": {}}))[0], {"r1": 1})
 
     def test_what_needs_none_is_asked_without(self):
         for command, says in (("metrics", answer(200, b"x 1\n")), ("ready", answer(200, b"ready\n")),

@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "node/admin/figures.h"
 #include "node/cluster/digests.h"
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"
@@ -153,20 +152,6 @@ static void the_limit_has_words(void **state)
     proxy_world_close(&world);
 }
 
-static void quantiles_lie_between_bounds(void **state)
-{
-    (void)state;
-    uint64_t counts[HISTOGRAM_BOUNDS + 1] = {0};
-    assert_true(admin_figures_quantile(counts, 0.5) < 0);
-    counts[1] = 10; /* above the first bound, up to the second */
-    double half = (histogram_bounds_s[0] + histogram_bounds_s[1]) / 2;
-    assert_true(admin_figures_quantile(counts, 0.5) > half - 1e-9);
-    assert_true(admin_figures_quantile(counts, 0.5) < half + 1e-9);
-    assert_true(admin_figures_quantile(counts, 1) <= histogram_bounds_s[1]);
-    counts[HISTOGRAM_BOUNDS] = 100; /* beyond all bounds: the last one is what is known */
-    assert_true(admin_figures_quantile(counts, 0.5) == histogram_bounds_s[HISTOGRAM_BOUNDS - 1]);
-}
-
 static void digests_in_few_words(void **state)
 {
     (void)state;
@@ -237,7 +222,6 @@ int main(void)
         cmocka_unit_test(who_reads_again_goes_on_with_whole_events),
         cmocka_unit_test(the_limit_has_words),
         cmocka_unit_test(a_fifth_of_the_port_is_left_to_others),
-        cmocka_unit_test(quantiles_lie_between_bounds),
         cmocka_unit_test(digests_in_few_words),
         cmocka_unit_test(digests_of_routers_with_long_names),
     };

@@ -56,11 +56,26 @@ static void buckets_count_all_below_them(void **state)
     buf_free(&out);
 }
 
+static void quantiles_lie_between_bounds(void **state)
+{
+    (void)state;
+    uint64_t counts[HISTOGRAM_BOUNDS + 1] = {0};
+    assert_true(histogram_quantile(counts, 0.5) < 0);
+    counts[1] = 10; /* above the first bound, up to the second */
+    double half = (histogram_bounds_s[0] + histogram_bounds_s[1]) / 2;
+    assert_true(histogram_quantile(counts, 0.5) > half - 1e-9);
+    assert_true(histogram_quantile(counts, 0.5) < half + 1e-9);
+    assert_true(histogram_quantile(counts, 1) <= histogram_bounds_s[1]);
+    counts[HISTOGRAM_BOUNDS] = 100; /* beyond all bounds: the last one is what is known */
+    assert_true(histogram_quantile(counts, 0.5) == histogram_bounds_s[HISTOGRAM_BOUNDS - 1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_fall_below_their_bounds),
         cmocka_unit_test(buckets_count_all_below_them),
+        cmocka_unit_test(quantiles_lie_between_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,1 @@
+{{#nothing}}:{{/nothing}}{{#file}}COMPREPLY=($(compgen -f -- "$cur")){{/file}}{{#words}}COMPREPLY=($(compgen -W '{{words}}' -- "$cur")){{/words}}{{#asked}}COMPREPLY=($(compgen -W "$(_gvctl_ask {{asked}})" -- "$cur")){{/asked}}{{#any_command}}COMPREPLY=($(compgen -W "$commands" -- "$cur")){{/any_command}}

@@ -1,0 +1,1 @@
+{{#nothing}} -x{{/nothing}}{{#file}} -rF{{/file}}{{#words}} -xa '{{words}}'{{/words}}{{#asked}} -xa '(gvctl (__gvctl_way) --timeout 2 -o name {{asked}} 2>/dev/null)'{{/asked}}{{#any_command}} -xa '{{#commands}}{{name}} {{/commands}}'{{/any_command}}

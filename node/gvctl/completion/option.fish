@@ -1,0 +1,1 @@
+ -l {{name}}{{#short}} -s {{short}}{{/short}} -d '{{help}}'{{#argument}}{{>kind}}{{/argument}}

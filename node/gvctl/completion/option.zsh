@@ -1,0 +1,3 @@
+ \
+        '{{#argument}}*{{/argument}}--{{name}}{{#argument}}={{/argument}}[{{help}}]{{#argument}}:{{argument}}:{{>kind}}{{/argument}}'{{#short}} \
+        '{{#argument}}*{{/argument}}-{{short}}[{{help}}]{{#argument}}:{{argument}}:{{>kind}}{{/argument}}'{{/short}}
