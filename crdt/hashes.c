@@ -6,13 +6,13 @@
 #include "crdt/record.h"
 #include "crdt/state_internal.h"
 
-enum { REPLICA_BYTES = 12, REPORT_BYTES = 32, LOG_BYTES = 20 };
+enum { REPLICA_BYTES = 12, REPORT_BYTES = 32 };
 enum { FLAG_LAST = 1, FLAG_LOADS = 2, HEAD_BYTES = 2, FLOOR_BYTES = 4 };
-_Static_assert(3 * (5 + HEAD_BYTES) + FLOOR_BYTES + CRDT_ROWS_MAX * (REPLICA_BYTES + LOG_BYTES) +
-                       CRDT_ROUTERS_MAX * REPORT_BYTES + CRDT_SUMMARY_MAX + 5 + HEAD_BYTES +
+_Static_assert(3 * (5 + HEAD_BYTES) + FLOOR_BYTES + CRDT_ROWS_MAX * REPLICA_BYTES +
+                       CRDT_ROUTERS_MAX * REPORT_BYTES + CRDT_SUMMARY_MAX +
                        CRDT_POISON_MAX * CRDT_POISON_ROW_BYTES <=
                    CRDT_MESSAGE_MAX,
-               "a message has room for all four vectors");
+               "a message has room for all three vectors");
 
 static const uint64_t mask48 = 0xffffffffffff;
 
@@ -49,20 +49,6 @@ void crdt_hashes_reports(const struct crdt_state *s, bool last, bool loads,
     crdt_section_end(out);
 }
 
-void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section_writer *out)
-{
-    crdt_section_begin(out, CRDT_SECTION_LOGS);
-    wire_write_u8(&out->w, last ? FLAG_LAST : 0);
-    wire_write_u8(&out->w, LOG_BYTES);
-    for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
-        struct crdt_events_head head = crdt_events_at(s->log, i);
-        wire_write_u32(&out->w, head.rkey);
-        wire_write_u64(&out->w, head.version);
-        wire_write_u64(&out->w, head.fold);
-    }
-    crdt_section_end(out);
-}
-
 void crdt_hashes_poison(const struct crdt_state *s, bool last, struct crdt_section_writer *out)
 {
     crdt_section_begin(out, CRDT_SECTION_POISON);
@@ -77,8 +63,7 @@ bool crdt_hashes_valid(const struct crdt_section *part)
 {
     size_t known = part->kind == CRDT_SECTION_REPLICAS  ? REPLICA_BYTES
                    : part->kind == CRDT_SECTION_REPORTS ? REPORT_BYTES
-                   : part->kind == CRDT_SECTION_POISON  ? CRDT_POISON_ROW_BYTES
-                                                        : LOG_BYTES;
+                                                        : CRDT_POISON_ROW_BYTES;
     struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
     (void)wire_read_u8(&r);
     size_t each = wire_read_u8(&r);
@@ -203,43 +188,6 @@ static bool answer_reports(struct crdt_state *s, struct wire_reader *rows, size_
     return lacking;
 }
 
-/* --- logs ----------------------------------------------------------------------------------- */
-
-static bool answer_logs(const struct crdt_state *s, struct wire_reader *rows, size_t each,
-                        struct crdt_section_writer *out)
-{
-    bool lacking = false;
-    bool as_great[CRDT_REPLICAS_MAX] = {false}; /* is as great as ours */
-    while (wire_left(rows) > 0) {
-        struct wire_reader r = next_row(rows, each);
-        uint32_t rkey = wire_read_u32(&r);
-        struct crdt_events_head theirs = {.version = wire_read_u64(&r)};
-        theirs.fold = wire_read_u64(&r);
-        int slot = crdt_registry_by_rkey(s->registry, rkey);
-        if (slot < 0)
-            continue;
-        struct crdt_events_head own = {0};
-        (void)crdt_events_find(s->log, rkey, &own);
-        bool greater =
-            theirs.version != own.version ? theirs.version > own.version : theirs.fold >= own.fold;
-        as_great[slot] = greater;
-        lacking =
-            lacking || (greater && (theirs.version != own.version || theirs.fold != own.fold));
-    }
-    for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
-        struct crdt_events_head own = crdt_events_at(s->log, i);
-        int slot = crdt_registry_by_rkey(s->registry, own.rkey);
-        if (slot < 0 || as_great[slot])
-            continue;
-        uint64_t ids[CRDT_EVENTS_IDS_MAX];
-        crdt_events_ids(s->log, i, ids);
-        struct wire_writer before = out->w;
-        crdt_record_write_log(&out->w, &own, ids);
-        settle_record(out, &before);
-    }
-    return lacking;
-}
-
 /* --- poison --------------------------------------------------------------------------------- */
 
 static uint64_t digest_of_rows(struct wire_reader rows, size_t each, uint32_t now_s)
@@ -287,10 +235,8 @@ void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
     const uint8_t *empty = out->w.at;
     if (part->kind == CRDT_SECTION_REPLICAS)
         lacking = answer_replicas(s, &r, each, out);
-    else if (part->kind == CRDT_SECTION_REPORTS)
-        lacking = answer_reports(s, &r, each, loads, out);
     else
-        lacking = answer_logs(s, &r, each, out);
+        lacking = answer_reports(s, &r, each, loads, out);
     if (out->w.at != empty)
         crdt_section_end(out);
     else
@@ -299,8 +245,6 @@ void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
         return;
     if (part->kind == CRDT_SECTION_REPLICAS)
         crdt_hashes_replicas(s, true, out);
-    else if (part->kind == CRDT_SECTION_REPORTS)
-        crdt_hashes_reports(s, true, loads, out);
     else
-        crdt_hashes_logs(s, true, out);
+        crdt_hashes_reports(s, true, loads, out);
 }

@@ -1,11 +1,10 @@
-/* Which rows of the registry, the reports and engines' events differ between two routers. One sends
- * the hashes of all its rows. The other answers with the rows that the first lacks and, if it lacks
+/* Which rows of the registry and the reports differ between two routers. One sends the hashes of
+ * all its rows. The other answers with the rows that the first lacks and, if it lacks
  * some itself, with its own hashes, marked as the last. These classes are small, so no sketch is
  * needed.
  *
  *   REPLICAS   flags 1, each 1, floor 4, { key 6, hash 6 }              for each replica
  *   REPORTS    flags 1, each 1, { router 8, epoch 8, loads 8, others 8 }  for each router
- *   LOGS       flags 1, each 1, { rkey 4, version 8, fold 8 }           for each cache with a log
  *   POISON     flags 1, each 1, { hash 8, until 4, level 1, last 6, before 6 }    for each request
  *
  * Rows of poison are as small as their hashes would be, so the vector has them whole: its receiver
@@ -25,7 +24,6 @@
 void crdt_hashes_replicas(const struct crdt_state *s, bool last, struct crdt_section_writer *out);
 void crdt_hashes_reports(const struct crdt_state *s, bool last, bool loads,
                          struct crdt_section_writer *out);
-void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section_writer *out);
 
 void crdt_hashes_poison(const struct crdt_state *s, bool last, struct crdt_section_writer *out);
 

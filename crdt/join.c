@@ -109,20 +109,6 @@ static void join_report(struct crdt_state *s, const struct crdt_origin *origin,
         s->stats.full++;
 }
 
-static void join_log(struct crdt_state *s, const struct crdt_record *record)
-{
-    if (crdt_registry_by_rkey(s->registry, record->log.rkey) < 0) {
-        s->stats.unknown_replica++;
-        return;
-    }
-    uint64_t ids[CRDT_EVENTS_IDS_MAX];
-    struct wire_reader r = wire_reader_of(record->log.ids.at, record->log.ids.len);
-    for (unsigned i = 0; i < record->log.count; i++)
-        ids[i] = wire_read_u48(&r);
-    if (crdt_events_join(s->log, record->log.rkey, record->log.version, ids, record->log.count) < 0)
-        s->stats.full++;
-}
-
 void crdt_state_join_poison(struct crdt_state *s, const struct crdt_poison_row *row)
 {
     int result = crdt_poison_join(&s->poison, row);
@@ -154,8 +140,6 @@ uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
             join_run(s, &record.run, &news);
         else if (record.kind == CRDT_RECORD_BATCH)
             join_block(s, &record.block, &news);
-        else if (record.kind == CRDT_RECORD_EVENTS)
-            join_log(s, &record);
         else if (record.kind == CRDT_RECORD_POISON)
             crdt_state_join_poison(s, &record.poison);
         else if (record.kind != CRDT_RECORD_REPLICA)

@@ -17,23 +17,17 @@ enum {
     REPLICA_BODY_MAX = 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1 + 5 + 5 + 5 + CRDT_LATER_MAX,
     REPORT_BODY_MAX = ID_BYTES + 9 + CRDT_VALUE_BYTES_MAX,
     ORIGIN_BODY_MAX = 8 + 9,
-    LOG_BODY_MAX = 4 + 9 + 2 + ID_BYTES * CRDT_EVENTS_IDS_MAX,
     SMALL_BODY_MAX = 384,
     REPLICA_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPLICA_BODY_MAX,
     REPORT_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPORT_BODY_MAX,
-    LOG_BYTES_MAX = CRDT_RECORD_HEAD_MAX + LOG_BODY_MAX,
 };
 _Static_assert((int)REPLICA_BODY_MAX <= (int)SMALL_BODY_MAX, "a row is made on the stack");
 _Static_assert((int)REPORT_BODY_MAX <= (int)SMALL_BODY_MAX, "so is a report");
 _Static_assert((int)ORIGIN_BODY_MAX <= (int)SMALL_BODY_MAX, "and an origin");
 _Static_assert((int)REPLICA_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a row");
 _Static_assert((int)REPORT_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a report");
-_Static_assert((int)LOG_BYTES_MAX <= (int)CRDT_CHUNK_MAX, "a chunk has room for a log");
-_Static_assert((int)LOG_BYTES_MAX + 64 <= (int)CRDT_MESSAGE_MAX, "a message has room for a log");
 
 _Static_assert(CRDT_RECORD_KINDS <= 256, "a kind has one byte");
-
-static const uint32_t rkey_max = 0x7fffffff;
 
 /* --- writing -------------------------------------------------------------------------------- */
 
@@ -89,19 +83,6 @@ void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t e
     wire_write_u64(&b, router);
     wire_write_varint(&b, epoch);
     write_small(w, CRDT_RECORD_ORIGIN, &b);
-}
-
-void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head *head,
-                           const uint64_t *ids)
-{
-    size_t body = 4 + wire_varint_bytes(head->version) + wire_varint_bytes(head->count) +
-                  (size_t)head->count * ID_BYTES;
-    write_head(w, CRDT_RECORD_EVENTS, body);
-    wire_write_u32(w, head->rkey);
-    wire_write_varint(w, head->version);
-    wire_write_varint(w, head->count);
-    for (unsigned i = 0; i < head->count; i++)
-        wire_write_u48(w, ids[i]);
 }
 
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row)
@@ -216,16 +197,6 @@ static void read_report(const struct crdt_records *records, struct wire_reader *
     crdt_value_read(r, row->kind, &row->value, &row->later);
 }
 
-static void read_log(struct wire_reader *r, struct crdt_record *out)
-{
-    out->log.rkey = wire_read_u32(r);
-    out->log.version = wire_read_varint_max(r, CRDT_NUMBER_MAX);
-    out->log.count = (unsigned)wire_read_varint_max(r, CRDT_EVENTS_IDS_MAX);
-    out->log.ids = wire_read_bytes(r, (size_t)out->log.count * ID_BYTES);
-    if (out->log.version == 0 || out->log.rkey == 0 || out->log.rkey > rkey_max)
-        r->bad = true;
-}
-
 static void read_origin(struct crdt_records *records, struct wire_reader *r)
 {
     records->router = wire_read_u64(r);
@@ -246,8 +217,6 @@ static bool read_body(const struct crdt_records *records, unsigned kind, struct 
         crdt_run_read(r, &out->run);
     else if (kind == CRDT_RECORD_POISON)
         crdt_poison_row_read(r, &out->poison);
-    else if (kind == CRDT_RECORD_EVENTS && records->dump)
-        read_log(r, out);
     else if (kind == CRDT_RECORD_BATCH && records->dump)
         crdt_batch_read(r, &out->block);
     else

@@ -18,7 +18,7 @@ _Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX
                    CRDT_CHUNK_MAX,
                "a chunk has room for one more bucket than its target, and for its caches");
 
-enum stage { STAGE_REGISTRY, STAGE_POISON, STAGE_REPORTS, STAGE_LOG, STAGE_INDEX, STAGE_END };
+enum stage { STAGE_REGISTRY, STAGE_POISON, STAGE_REPORTS, STAGE_INDEX, STAGE_END };
 
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 {
@@ -88,24 +88,6 @@ static bool next_reports(const struct crdt_state *s, struct crdt_snapshot *c, st
     return true;
 }
 
-static bool next_logs(const struct crdt_state *s, struct crdt_snapshot *c, struct wire_writer *w)
-{
-    uint64_t ids[CRDT_EVENTS_IDS_MAX];
-    /* The position is the last rkey that was written: the log may change meanwhile. */
-    for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
-        struct crdt_events_head head = crdt_events_at(s->log, i);
-        if (head.rkey <= c->position)
-            continue;
-        struct wire_writer before = *w;
-        crdt_events_ids(s->log, i, ids);
-        crdt_record_write_log(w, &head, ids);
-        if (!fits(w, &before))
-            return false;
-        c->position = head.rkey;
-    }
-    return true;
-}
-
 /* --- the index ------------------------------------------------------------------------------ */
 
 struct gathering {
@@ -162,10 +144,9 @@ static int next_rows(const struct crdt_state *s, struct crdt_snapshot *c, struct
     if (err != 0)
         return err;
     struct wire_writer w = wire_writer_of(out->at + out->len, CRDT_CHUNK_MAX);
-    bool done = c->stage == STAGE_REGISTRY  ? next_replicas(s, c, &w)
-                : c->stage == STAGE_POISON  ? next_poison(s, &w)
-                : c->stage == STAGE_REPORTS ? next_reports(s, c, &w)
-                                            : next_logs(s, c, &w);
+    bool done = c->stage == STAGE_REGISTRY ? next_replicas(s, c, &w)
+                : c->stage == STAGE_POISON ? next_poison(s, &w)
+                                           : next_reports(s, c, &w);
     out->len += wire_written(&w);
     if (done) {
         c->stage++;

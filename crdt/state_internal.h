@@ -18,7 +18,6 @@ struct crdt_state {
     struct crdt_index *index;
     struct crdt_registry *registry;
     struct crdt_reports *reports;
-    struct crdt_events *log;
     struct crdt_poison poison;
     bool replicated;
     uint32_t generation_ms;
@@ -34,8 +33,8 @@ struct crdt_state {
     struct crdt_state_stats stats;
 };
 
-/* The registry may have changed: new caches become known to the index and to engines' events, and
- * what hangs on slots of forgotten names goes. */
+/* The registry may have changed: new caches become known to the index, and what hangs on slots of
+ * forgotten names goes. */
 void crdt_state_follow_registry(struct crdt_state *s);
 
 /* Observations of an older generation are of an earlier life of the slot's name. */
