@@ -6,22 +6,11 @@
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-/* A record goes in whole or not at all. */
-static bool fits(struct wire_writer *w, const struct wire_writer *before)
-{
-    if (!w->bad)
-        return true;
-    *w = *before;
-    return false;
-}
-
 static bool produce_replicas(struct crdt_state *s, struct wire_writer *w)
 {
     for (int place; (place = crdt_registry_news(s->registry)) >= 0;) {
         struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)place);
-        struct wire_writer before = *w;
-        crdt_record_write_replica(w, &row);
-        if (!fits(w, &before))
+        if (!crdt_record_write_replica(w, &row))
             return false;
         crdt_registry_sent(s->registry, (unsigned)place);
     }
@@ -31,9 +20,7 @@ static bool produce_replicas(struct crdt_state *s, struct wire_writer *w)
 static bool produce_poison(struct crdt_state *s, struct wire_writer *w)
 {
     for (int at; (at = crdt_poison_news(&s->poison)) >= 0;) {
-        struct wire_writer before = *w;
-        crdt_record_write_poison(w, &s->poison.row[at]);
-        if (!fits(w, &before))
+        if (!crdt_record_write_poison(w, &s->poison.row[at]))
             return false;
         crdt_poison_sent(&s->poison, (unsigned)at);
     }
@@ -47,10 +34,8 @@ static bool produce_reports(struct crdt_state *s, uint64_t seq, enum crdt_report
          slot = crdt_reports_waiting(s->reports, kind, (unsigned)slot)) {
         struct crdt_report row;
         crdt_reports_own(s->reports, kind, (unsigned)slot, &row);
-        struct wire_writer before = *w;
-        crdt_record_write_report(w, crdt_registry_at(s->registry, (unsigned)slot)->key, &row,
-                                 false);
-        if (!fits(w, &before))
+        if (!crdt_record_write_report(w, crdt_registry_at(s->registry, (unsigned)slot)->key, &row,
+                                      false))
             return false;
         crdt_reports_heard(s->reports, kind, (unsigned)slot, seq);
     }

@@ -81,20 +81,12 @@ static struct wire_reader next_row(struct wire_reader *rows, size_t each)
 
 /* --- replicas ------------------------------------------------------------------------------- */
 
-/* Takes a record back that did not fit. */
-static void settle_record(struct crdt_section_writer *out, const struct wire_writer *before)
-{
-    if (out->w.bad)
-        out->w = *before;
-}
-
 static void send_replica(const struct crdt_state *s, unsigned place,
                          struct crdt_section_writer *out)
 {
     struct crdt_registry_row row = crdt_registry_row(s->registry, place);
-    struct wire_writer before = out->w;
-    crdt_record_write_replica(&out->w, &row);
-    settle_record(out, &before);
+    (void)crdt_record_write_replica(&out->w,
+                                    &row); /* what does not fit is left to the next round */
 }
 
 /* Returns whether the sender has something that we lack. */
@@ -138,11 +130,10 @@ static int send_reports(const struct crdt_state *s, unsigned router, enum crdt_r
         struct crdt_report row;
         if (!crdt_reports_row(s->reports, router, kind, slot, &row))
             continue;
-        struct wire_writer before = out->w;
-        crdt_record_write_report(&out->w, crdt_registry_at(s->registry, slot)->key, &row, true);
-        if (out->w.bad && full < 0)
+        if (!crdt_record_write_report(&out->w, crdt_registry_at(s->registry, slot)->key, &row,
+                                      true) &&
+            full < 0)
             full = (int)slot;
-        settle_record(out, &before);
     }
     return full;
 }
@@ -173,9 +164,7 @@ static bool answer_reports(struct crdt_state *s, struct wire_reader *rows, size_
         bool others_differ = own.others != theirs.others;
         if (own.epoch != theirs.epoch || (!loads_differ && !others_differ))
             continue;
-        struct wire_writer before = out->w;
-        crdt_record_write_origin(&out->w, own.router, own.epoch);
-        settle_record(out, &before);
+        (void)crdt_record_write_origin(&out->w, own.router, own.epoch);
         if (loads_differ)
             (void)send_reports(s, router, CRDT_REPORT_LOAD, 0, out);
         if (others_differ) {

@@ -38,15 +38,20 @@ static void write_head(struct wire_writer *w, enum crdt_record_kind kind, size_t
 }
 
 /* A record whose body was made first. */
-static void write_small(struct wire_writer *w, enum crdt_record_kind kind,
+static bool write_small(struct wire_writer *w, enum crdt_record_kind kind,
                         const struct wire_writer *body)
 {
     CHECK(!body->bad);
+    struct wire_writer before = *w;
     write_head(w, kind, wire_written(body));
     wire_write_bytes(w, body->start, wire_written(body));
+    bool fits = !w->bad;
+    if (!fits)
+        *w = before;
+    return fits;
 }
 
-void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row)
+bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row)
 {
     uint8_t body[SMALL_BODY_MAX];
     struct wire_writer b = wire_writer_of(body, sizeof body);
@@ -61,10 +66,10 @@ void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry
     wire_write_varint(&b, row->named);
     wire_write_varint(&b, row->named - row->born);
     wire_write_bytes(&b, row->later.at, row->later.len);
-    write_small(w, CRDT_RECORD_REPLICA, &b);
+    return write_small(w, CRDT_RECORD_REPLICA, &b);
 }
 
-void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
+bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump)
 {
     uint8_t body[SMALL_BODY_MAX];
@@ -73,16 +78,16 @@ void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct 
     if (dump)
         wire_write_varint(&b, row->seq);
     crdt_value_write(&b, row->kind, &row->value, row->later);
-    write_small(w, (enum crdt_record_kind)(CRDT_RECORD_LOAD + (unsigned)row->kind), &b);
+    return write_small(w, (enum crdt_record_kind)(CRDT_RECORD_LOAD + (unsigned)row->kind), &b);
 }
 
-void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch)
+bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch)
 {
     uint8_t body[SMALL_BODY_MAX];
     struct wire_writer b = wire_writer_of(body, sizeof body);
     wire_write_u64(&b, router);
     wire_write_varint(&b, epoch);
-    write_small(w, CRDT_RECORD_ORIGIN, &b);
+    return write_small(w, CRDT_RECORD_ORIGIN, &b);
 }
 
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row)
@@ -103,10 +108,12 @@ void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out)
     out->before = wire_read_u48(r);
 }
 
-void crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row)
+bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row)
 {
-    write_head(w, CRDT_RECORD_POISON, CRDT_POISON_ROW_BYTES);
-    crdt_poison_row_write(w, row);
+    uint8_t body[CRDT_POISON_ROW_BYTES];
+    struct wire_writer b = wire_writer_of(body, sizeof body);
+    crdt_poison_row_write(&b, row);
+    return write_small(w, CRDT_RECORD_POISON, &b);
 }
 
 void crdt_record_write_future(struct wire_writer *w)

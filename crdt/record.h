@@ -75,13 +75,13 @@ bool crdt_records_next(struct crdt_records *records, struct crdt_record *out);
 /* Whether all of it is well-formed. */
 bool crdt_records_valid(struct slice bytes, bool dump);
 
-/* Each writes the record or makes `w` bad. */
-void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row);
-void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
+/* Each writes the record, or leaves `w` as it was if it does not fit: false. */
+bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row);
+bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump);
-void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
+bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
 /* The same bytes are a row of the section POISON (crdt/hashes.h). */
-void crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
+bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out);
 /* As crdt_run_write(). */

@@ -28,15 +28,6 @@ void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 _Static_assert(CRDT_POISON_MAX *(CRDT_RECORD_HEAD_MAX + CRDT_POISON_ROW_BYTES) <= CRDT_CHUNK_MAX,
                "a chunk has room for all poison");
 
-/* Writes the record or leaves `w` as it was. */
-static bool fits(struct wire_writer *w, const struct wire_writer *before)
-{
-    if (!w->bad)
-        return true;
-    *w = *before;
-    return false;
-}
-
 /* Each of these goes on at c->position and returns whether its stage is done. */
 
 static bool next_replicas(const struct crdt_state *s, struct crdt_snapshot *c,
@@ -46,9 +37,7 @@ static bool next_replicas(const struct crdt_state *s, struct crdt_snapshot *c,
     for (int place; (place = crdt_registry_next(s->registry, (unsigned)c->position)) >= 0;
          c->position = (uint64_t)place + 1) {
         struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)place);
-        struct wire_writer before = *w;
-        crdt_record_write_replica(w, &row);
-        if (!fits(w, &before))
+        if (!crdt_record_write_replica(w, &row))
             return false;
     }
     return true;
@@ -58,8 +47,7 @@ static bool next_replicas(const struct crdt_state *s, struct crdt_snapshot *c,
 static bool next_poison(const struct crdt_state *s, struct wire_writer *w)
 {
     for (unsigned i = 0; i < s->poison.count; i++)
-        crdt_record_write_poison(w, &s->poison.row[i]);
-    CHECK(!w->bad);
+        CHECK(crdt_record_write_poison(w, &s->poison.row[i]));
     return true;
 }
 
@@ -77,13 +65,14 @@ static bool next_reports(const struct crdt_state *s, struct crdt_snapshot *c, st
             struct crdt_report row;
             if (!crdt_reports_row(s->reports, router, (enum crdt_report_kind)kind, slot, &row))
                 continue;
-            if (router != last)
-                crdt_record_write_origin(w, row.router, row.epoch);
+            bool fits = router == last || crdt_record_write_origin(w, row.router, row.epoch);
             last = router;
-            crdt_record_write_report(w, crdt_registry_at(s->registry, slot)->key, &row, true);
+            if (!fits || !crdt_record_write_report(w, crdt_registry_at(s->registry, slot)->key,
+                                                   &row, true)) {
+                *w = before;
+                return false;
+            }
         }
-        if (!fits(w, &before))
-            return false;
     }
     return true;
 }
