@@ -164,10 +164,10 @@ static bool answer_reports(struct crdt_state *s, struct wire_reader *rows, size_
         bool others_differ = own.others != theirs.others;
         if (own.epoch != theirs.epoch || (!loads_differ && !others_differ))
             continue;
-        (void)crdt_record_write_origin(&out->w, own.router, own.epoch);
-        if (loads_differ)
+        bool fits = crdt_record_write_origin(&out->w, own.router, own.epoch);
+        if (fits && loads_differ)
             (void)send_reports(s, router, CRDT_REPORT_LOAD, 0, out);
-        if (others_differ) {
+        if (fits && others_differ) {
             (void)send_reports(s, router, CRDT_REPORT_SIGHT, 0, out);
             int full = send_reports(s, router, CRDT_REPORT_LEARNED, s->reports_from, out);
             s->reports_from = full >= 0 ? (unsigned)full : 0;
