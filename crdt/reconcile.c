@@ -3,13 +3,13 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/future.h"
-#include "crdt/hashes.h"
+#include "crdt/classes.h"
 #include "crdt/record.h"
 #include "crdt/section.h"
 #include "crdt/sketch.h"
 #include "crdt/state_internal.h"
 
-/* Anti-entropy. The registry and the reports are compared by vectors (crdt/hashes.h), the
+/* Anti-entropy. The registry and the reports are compared by vectors (crdt/classes.h), the
  * index by its sketches, from the higher of both floors on. A summary has its sender's; if the
  * receiver's floor is higher it answers with a summary of its own (`hops`: the other classes are
  * being looked after already).
@@ -466,11 +466,11 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     bool poison_equal = s->poison.digest == p.poison;
     if (p.hops == 0) {
         if (names_comparable && !registry_equal)
-            crdt_hashes_replicas(s, false, out);
+            crdt_hashes_write(s, CRDT_SECTION_REPLICAS, 0, out);
         if (!poison_equal)
-            crdt_hashes_poison(s, false, out);
+            crdt_hashes_write(s, CRDT_SECTION_POISON, 0, out);
         if (others != p.others || (settled && loads != p.loads))
-            crdt_hashes_reports(s, false, settled, out);
+            crdt_hashes_write(s, CRDT_SECTION_REPORTS, settled ? CRDT_HASHES_LOADS : 0, out);
     }
     struct common index = compare_index(s, &p);
     result->incomparable = !index.any;
@@ -509,14 +509,10 @@ static bool part_is_valid(const struct crdt_section *part)
     }
     case CRDT_SECTION_TOO_MANY:
         return true;
-    case CRDT_SECTION_REPLICAS:
-    case CRDT_SECTION_REPORTS:
-    case CRDT_SECTION_POISON:
-        return crdt_hashes_valid(part);
     case CRDT_SECTION_RECORDS:
         return crdt_records_valid(part->body, true);
     default:
-        return false;
+        return crdt_hashes_valid(part);
     }
 }
 

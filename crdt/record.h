@@ -80,7 +80,7 @@ bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry
 bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump);
 bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
-/* The same bytes are a row of the section POISON (crdt/hashes.h). */
+/* The same bytes are a row of the section POISON (crdt/classes.h). */
 bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out);

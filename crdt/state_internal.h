@@ -1,5 +1,5 @@
 /* What the files of the state share: state.c (life, what this router does), delta.c (deltas made
- * and applied), join.c, reconcile.c, hashes.c and snapshot.c. */
+ * and applied), join.c, reconcile.c, classes.c and snapshot.c. */
 #ifndef CRDT_STATE_INTERNAL_H
 #define CRDT_STATE_INTERNAL_H
 
@@ -39,9 +39,6 @@ void crdt_state_follow_registry(struct crdt_state *s);
 
 /* Observations of an older generation are of an earlier life of the slot's name. */
 uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot);
-
-/* Joins a row, and counts what cannot be. */
-void crdt_state_join_poison(struct crdt_state *s, const struct crdt_poison_row *row);
 
 /* Joins checked records. `origin` is that of a delta, NULL for a dump. Returns how many
  * observations were news. */

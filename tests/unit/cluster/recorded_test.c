@@ -3,7 +3,7 @@
 #include "tests/lib/test.h"
 
 #include "base/err.h"
-#include "crdt/hashes.h"
+#include "crdt/classes.h"
 #include "crdt/record.h"
 #include "tests/lib/fuzz_state.h"
 #include "tests/lib/recorded.h"

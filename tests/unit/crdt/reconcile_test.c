@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/prng.h"
-#include "crdt/hashes.h"
+#include "crdt/classes.h"
 #include "crdt/record.h"
 #include "crdt/section.h"
 #include "crdt/sketch.h"
@@ -421,7 +421,7 @@ static void test_reports_keep_their_router_where_a_message_is_full(void **state)
     }
     uint8_t hashes[1024], reply[1024];
     struct crdt_section_writer theirs = {.w = wire_writer_of(hashes, sizeof hashes)};
-    crdt_hashes_reports(b, true, true, &theirs);
+    crdt_hashes_write(b, CRDT_SECTION_REPORTS, CRDT_HASHES_LAST | CRDT_HASHES_LOADS, &theirs);
     struct crdt_section part;
     struct wire_reader r = wire_reader_of(hashes, wire_written(&theirs.w));
     assert_true(crdt_section_next(&r, &part));
