@@ -35,7 +35,6 @@
       "no agreement, equal vectors, report regressed", 80)                                         \
     X(FLOOR_UNANNOUNCED, "entries are dropped under pressure without raising the floor", PRESSURE, \
       "lost observation", 50)                                                                      \
-    X(LOG_GAP_APPLIED, "a precise log is applied over a gap", STORM, "log", 80)                    \
     X(RELAY_NOT_FORWARDED, "a relay keeps a delta for itself now and then", CALM, "calm", 50)      \
     X(SNAPSHOT_VECTOR_LATE, "a snapshot claims the vector of its end, not of its start", JOIN,     \
       "equal vectors", 30)                                                                         \

@@ -1,61 +1,11 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/future.h"
+#include "crdt/classes.h"
 #include "crdt/record.h"
 #include "crdt/state_internal.h"
 
 /* --- telling -------------------------------------------------------------------------------- */
-
-/* A record goes in whole or not at all. */
-static bool fits(struct wire_writer *w, const struct wire_writer *before)
-{
-    if (!w->bad)
-        return true;
-    *w = *before;
-    return false;
-}
-
-static bool produce_replicas(struct crdt_state *s, struct wire_writer *w)
-{
-    for (int place; (place = crdt_registry_news(s->registry)) >= 0;) {
-        struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)place);
-        struct wire_writer before = *w;
-        crdt_record_write_replica(w, &row);
-        if (!fits(w, &before))
-            return false;
-        crdt_registry_sent(s->registry, (unsigned)place);
-    }
-    return true;
-}
-
-static bool produce_poison(struct crdt_state *s, struct wire_writer *w)
-{
-    for (int at; (at = crdt_poison_news(&s->poison)) >= 0;) {
-        struct wire_writer before = *w;
-        crdt_record_write_poison(w, &s->poison.row[at]);
-        if (!fits(w, &before))
-            return false;
-        crdt_poison_sent(&s->poison, (unsigned)at);
-    }
-    return true;
-}
-
-static bool produce_reports(struct crdt_state *s, uint64_t seq, enum crdt_report_kind kind,
-                            struct wire_writer *w)
-{
-    for (int slot = crdt_reports_waiting(s->reports, kind, 0); slot >= 0;
-         slot = crdt_reports_waiting(s->reports, kind, (unsigned)slot)) {
-        struct crdt_report row;
-        crdt_reports_own(s->reports, kind, (unsigned)slot, &row);
-        struct wire_writer before = *w;
-        crdt_record_write_report(w, crdt_registry_at(s->registry, (unsigned)slot)->key, &row,
-                                 false);
-        if (!fits(w, &before))
-            return false;
-        crdt_reports_heard(s->reports, kind, (unsigned)slot, seq);
-    }
-    return true;
-}
 
 static void produce_observations(struct crdt_state *s, struct wire_writer *w)
 {
@@ -80,10 +30,10 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
     struct wire_writer w = wire_writer_of(out, max);
     if (FUTURE && crdt_state_has_news(s))
         crdt_record_write_future(&w);
-    if (produce_replicas(s, &w) && produce_poison(s, &w) &&
-        produce_reports(s, seq, CRDT_REPORT_LOAD, &w) &&
-        produce_reports(s, seq, CRDT_REPORT_SIGHT, &w) &&
-        produce_reports(s, seq, CRDT_REPORT_LEARNED, &w))
+    unsigned done = 0;
+    while (done < CRDT_CLASSES && crdt_classes[done].produce(s, seq, &w))
+        done++;
+    if (done == CRDT_CLASSES)
         produce_observations(s, &w);
     CHECK(!w.bad);
     CHECK_SLOW(crdt_records_valid(slice_of((const char *)out, wire_written(&w)), false));

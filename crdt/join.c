@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "crdt/classes.h"
 #include "crdt/record.h"
 #include "crdt/state_internal.h"
 
@@ -72,94 +73,32 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
     }
 }
 
-static void join_replica(struct crdt_state *s, const struct crdt_origin *origin,
-                         const struct crdt_registry_row *in)
+static void join_row(struct crdt_state *s, const struct crdt_origin *origin,
+                     const struct crdt_record *record)
 {
-    bool news = false;
-    struct crdt_registry_row row = *in;
-    row.told_by = origin != NULL ? origin->router : 0;
-    int slot = crdt_registry_join(s->registry, &row, &news);
-    s->stats.full += slot == ERR_FULL;
-    s->stats.stale += slot == ERR_STALE;
-    s->stats.future += slot == ERR_RANGE;
-    crdt_state_follow_registry(s);
-}
-
-static void join_report(struct crdt_state *s, const struct crdt_origin *origin,
-                        const struct crdt_record *record)
-{
-    struct crdt_report row = record->report.row;
-    int slot = crdt_registry_by_key(s->registry, record->report.key);
-    if (slot < 0) {
-        s->stats.unknown_replica++;
-        return;
-    }
-    row.slot = (unsigned)slot;
-    if (origin != NULL) {
-        row.router = origin->router;
-        row.epoch = origin->epoch;
-        row.seq = origin->seq;
-    }
-    int result = crdt_reports_join(s->reports, &row);
-    if (result == ERR_NOT_FOUND)
-        s->stats.unknown_router++;
-    else if (result == ERR_STALE)
-        s->stats.stale++;
-    else if (result == ERR_NOMEM)
-        s->stats.full++;
-}
-
-static void join_log(struct crdt_state *s, const struct crdt_record *record)
-{
-    if (crdt_registry_by_rkey(s->registry, record->log.rkey) < 0) {
-        s->stats.unknown_replica++;
-        return;
-    }
-    uint64_t ids[CRDT_EVENTS_IDS_MAX];
-    struct wire_reader r = wire_reader_of(record->log.ids.at, record->log.ids.len);
-    for (unsigned i = 0; i < record->log.count; i++)
-        ids[i] = wire_read_u48(&r);
-    if (crdt_events_join(s->log, record->log.rkey, record->log.version, ids, record->log.count) < 0)
-        s->stats.full++;
-}
-
-void crdt_state_join_poison(struct crdt_state *s, const struct crdt_poison_row *row)
-{
-    int result = crdt_poison_join(&s->poison, row);
-    s->stats.full += result == ERR_FULL;
-    s->stats.stale += result == ERR_STALE;
-    s->stats.future += result == ERR_RANGE;
-}
-
-/* Replicas go first: the others name them. */
-static void join_replicas(struct crdt_state *s, const struct crdt_origin *origin,
-                          struct slice bytes)
-{
-    struct crdt_records records = crdt_records_of(bytes, origin == NULL);
-    struct crdt_record record;
-    while (crdt_records_next(&records, &record))
-        if (record.kind == CRDT_RECORD_REPLICA)
-            join_replica(s, origin, &record.replica);
+    for (unsigned i = 0; i < CRDT_CLASSES; i++)
+        if ((crdt_classes[i].records & 1u << record->kind) != 0)
+            crdt_classes[i].join(s, origin, record);
 }
 
 uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin, struct slice bytes)
 {
     uint64_t news = 0;
-    bool dump = origin == NULL;
-    join_replicas(s, origin, bytes);
-    struct crdt_records records = crdt_records_of(bytes, dump);
-    struct crdt_record record;
-    while (crdt_records_next(&records, &record)) {
-        if (record.kind == CRDT_RECORD_RUN)
-            join_run(s, &record.run, &news);
-        else if (record.kind == CRDT_RECORD_BATCH)
-            join_block(s, &record.block, &news);
-        else if (record.kind == CRDT_RECORD_EVENTS)
-            join_log(s, &record);
-        else if (record.kind == CRDT_RECORD_POISON)
-            crdt_state_join_poison(s, &record.poison);
-        else if (record.kind != CRDT_RECORD_REPLICA)
-            join_report(s, origin, &record);
+    struct crdt_records records;
+    /* Replicas go first: the others name them. */
+    for (unsigned others = 0; others < 2; others++) {
+        records = crdt_records_of(bytes, origin == NULL);
+        struct crdt_record record;
+        while (crdt_records_next(&records, &record)) {
+            if (others != (record.kind != CRDT_RECORD_REPLICA))
+                continue;
+            if (record.kind == CRDT_RECORD_RUN)
+                join_run(s, &record.run, &news);
+            else if (record.kind == CRDT_RECORD_BATCH)
+                join_block(s, &record.block, &news);
+            else
+                join_row(s, origin, &record);
+        }
     }
     CHECK(!records.in.bad);
     s->stats.records_skipped += records.skipped;

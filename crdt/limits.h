@@ -14,7 +14,6 @@ enum {
     CRDT_NAME_MAX = 256,             /* bytes of a replica's name */
     CRDT_RAISES_MAX = 1 << 30,       /* losses of one cache: raising never wraps */
     CRDT_TTL_MAX = 3840,             /* generations: the sweeper has 255 before stamps would wrap */
-    CRDT_EVENTS_IDS_MAX = 8192,      /* of one cache: its row fits a chunk and a message */
     CRDT_RUN_MAX = 512,              /* observations of one run */
     CRDT_EARLY_SKEW_MS = 5000,       /* by which the cluster's time may be ahead of an engine's */
     CRDT_EARLY_MAX = 8192,           /* own observations while a start time is not known */

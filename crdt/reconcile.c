@@ -3,13 +3,13 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/future.h"
-#include "crdt/hashes.h"
+#include "crdt/classes.h"
 #include "crdt/record.h"
 #include "crdt/section.h"
 #include "crdt/sketch.h"
 #include "crdt/state_internal.h"
 
-/* Anti-entropy. The registry, the reports and the logs are compared by vectors (crdt/hashes.h), the
+/* Anti-entropy. The registry and the reports are compared by vectors (crdt/classes.h), the
  * index by its sketches, from the higher of both floors on. A summary has its sender's; if the
  * receiver's floor is higher it answers with a summary of its own (`hops`: the other classes are
  * being looked after already).
@@ -42,7 +42,7 @@ struct summary {
     uint32_t now, floor;
     uint32_t from;  /* the first whole span */
     uint32_t names; /* the floor of the registry */
-    uint64_t registry, log, loads, others;
+    uint64_t registry, loads, others;
     uint64_t index;            /* from there on */
     uint64_t cut, cut_entries; /* from the floor up to there */
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
@@ -63,7 +63,6 @@ static void summarise(const struct crdt_state *s, uint8_t hops, struct summary *
                             .from = from,
                             .names = crdt_registry_floor_s(s->registry),
                             .registry = crdt_registry_digest(s->registry, 0),
-                            .log = crdt_events_digest(s->log),
                             .index = crdt_index_digest(x, from),
                             .cut = crdt_index_digest_between(x, floor, from),
                             .cut_entries = crdt_index_entries_between(x, floor, from),
@@ -83,7 +82,7 @@ static void write_summary(const struct crdt_state *s, uint8_t hops, struct crdt_
     wire_write_u32(&out->w, own.from);
     wire_write_u32(&out->w, own.names);
     wire_write_u64(&out->w, own.registry);
-    wire_write_u64(&out->w, own.log);
+    wire_write_u64(&out->w, 0); /* older routers compare engines' events, which none has */
     wire_write_u64(&out->w, own.loads);
     wire_write_u64(&out->w, own.others);
     wire_write_u64(&out->w, own.index);
@@ -106,7 +105,7 @@ static struct summary read_summary(const struct crdt_state *s, struct slice body
     p.from = wire_read_u32(&r);
     p.names = wire_read_u32(&r);
     p.registry = wire_read_u64(&r);
-    p.log = wire_read_u64(&r);
+    (void)wire_read_u64(&r);
     p.loads = wire_read_u64(&r);
     p.others = wire_read_u64(&r);
     p.index = wire_read_u64(&r);
@@ -464,15 +463,14 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     bool names_comparable = p.names >= crdt_registry_floor_s(s->registry);
     bool registry_equal =
         names_comparable && crdt_registry_digest(s->registry, p.names) == p.registry;
-    bool log_equal = crdt_events_digest(s->log) == p.log;
     bool poison_equal = s->poison.digest == p.poison;
     if (p.hops == 0) {
         if (names_comparable && !registry_equal)
-            crdt_hashes_replicas(s, false, out);
+            crdt_hashes_write(s, CRDT_SECTION_REPLICAS, 0, out);
         if (!poison_equal)
-            crdt_hashes_poison(s, false, out);
+            crdt_hashes_write(s, CRDT_SECTION_POISON, 0, out);
         if (others != p.others || (settled && loads != p.loads))
-            crdt_hashes_reports(s, false, settled, out);
+            crdt_hashes_write(s, CRDT_SECTION_REPORTS, settled ? CRDT_HASHES_LOADS : 0, out);
     }
     struct common index = compare_index(s, &p);
     result->incomparable = !index.any;
@@ -480,12 +478,10 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
         write_summary(s, (uint8_t)(p.hops + 1), out);
     else if (index.here && index.any)
         answer_spans(s, &p, registry_equal, shop, out, result);
-    if (p.hops == 0 && !log_equal)
-        crdt_hashes_logs(s, false, out);
     if (index.cuts_differ && settled && registry_equal)
         answer_cut(s, &p, shop, out, result);
     bool reports_equal = others == p.others && loads == p.loads;
-    result->equal = registry_equal && log_equal && index.equal && reports_equal && poison_equal;
+    result->equal = registry_equal && index.equal && reports_equal && poison_equal;
 }
 
 static void take_wider(struct crdt_state *s, struct slice body, struct workshop *shop,
@@ -513,15 +509,10 @@ static bool part_is_valid(const struct crdt_section *part)
     }
     case CRDT_SECTION_TOO_MANY:
         return true;
-    case CRDT_SECTION_REPLICAS:
-    case CRDT_SECTION_REPORTS:
-    case CRDT_SECTION_LOGS:
-    case CRDT_SECTION_POISON:
-        return crdt_hashes_valid(part);
     case CRDT_SECTION_RECORDS:
         return crdt_records_valid(part->body, true);
     default:
-        return false;
+        return crdt_hashes_valid(part);
     }
 }
 
@@ -554,7 +545,7 @@ static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX],
         struct crdt_section next;
         if (!crdt_section_next(&r, &next))
             return ERR_SYNTAX;
-        if (next.kind == 0 || next.kind >= CRDT_SECTION_KINDS) {
+        if (next.kind == 0 || next.kind == CRDT_SECTION_EVENTS || next.kind >= CRDT_SECTION_KINDS) {
             ++*skipped;
             continue;
         }

@@ -17,23 +17,17 @@ enum {
     REPLICA_BODY_MAX = 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1 + 5 + 5 + 5 + CRDT_LATER_MAX,
     REPORT_BODY_MAX = ID_BYTES + 9 + CRDT_VALUE_BYTES_MAX,
     ORIGIN_BODY_MAX = 8 + 9,
-    LOG_BODY_MAX = 4 + 9 + 2 + ID_BYTES * CRDT_EVENTS_IDS_MAX,
     SMALL_BODY_MAX = 384,
     REPLICA_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPLICA_BODY_MAX,
     REPORT_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPORT_BODY_MAX,
-    LOG_BYTES_MAX = CRDT_RECORD_HEAD_MAX + LOG_BODY_MAX,
 };
 _Static_assert((int)REPLICA_BODY_MAX <= (int)SMALL_BODY_MAX, "a row is made on the stack");
 _Static_assert((int)REPORT_BODY_MAX <= (int)SMALL_BODY_MAX, "so is a report");
 _Static_assert((int)ORIGIN_BODY_MAX <= (int)SMALL_BODY_MAX, "and an origin");
 _Static_assert((int)REPLICA_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a row");
 _Static_assert((int)REPORT_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a report");
-_Static_assert((int)LOG_BYTES_MAX <= (int)CRDT_CHUNK_MAX, "a chunk has room for a log");
-_Static_assert((int)LOG_BYTES_MAX + 64 <= (int)CRDT_MESSAGE_MAX, "a message has room for a log");
 
 _Static_assert(CRDT_RECORD_KINDS <= 256, "a kind has one byte");
-
-static const uint32_t rkey_max = 0x7fffffff;
 
 /* --- writing -------------------------------------------------------------------------------- */
 
@@ -44,15 +38,20 @@ static void write_head(struct wire_writer *w, enum crdt_record_kind kind, size_t
 }
 
 /* A record whose body was made first. */
-static void write_small(struct wire_writer *w, enum crdt_record_kind kind,
+static bool write_small(struct wire_writer *w, enum crdt_record_kind kind,
                         const struct wire_writer *body)
 {
     CHECK(!body->bad);
+    struct wire_writer before = *w;
     write_head(w, kind, wire_written(body));
     wire_write_bytes(w, body->start, wire_written(body));
+    bool fits = !w->bad;
+    if (!fits)
+        *w = before;
+    return fits;
 }
 
-void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row)
+bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row)
 {
     uint8_t body[SMALL_BODY_MAX];
     struct wire_writer b = wire_writer_of(body, sizeof body);
@@ -67,10 +66,10 @@ void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry
     wire_write_varint(&b, row->named);
     wire_write_varint(&b, row->named - row->born);
     wire_write_bytes(&b, row->later.at, row->later.len);
-    write_small(w, CRDT_RECORD_REPLICA, &b);
+    return write_small(w, CRDT_RECORD_REPLICA, &b);
 }
 
-void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
+bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump)
 {
     uint8_t body[SMALL_BODY_MAX];
@@ -79,29 +78,16 @@ void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct 
     if (dump)
         wire_write_varint(&b, row->seq);
     crdt_value_write(&b, row->kind, &row->value, row->later);
-    write_small(w, (enum crdt_record_kind)(CRDT_RECORD_LOAD + (unsigned)row->kind), &b);
+    return write_small(w, (enum crdt_record_kind)(CRDT_RECORD_LOAD + (unsigned)row->kind), &b);
 }
 
-void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch)
+bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch)
 {
     uint8_t body[SMALL_BODY_MAX];
     struct wire_writer b = wire_writer_of(body, sizeof body);
     wire_write_u64(&b, router);
     wire_write_varint(&b, epoch);
-    write_small(w, CRDT_RECORD_ORIGIN, &b);
-}
-
-void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head *head,
-                           const uint64_t *ids)
-{
-    size_t body = 4 + wire_varint_bytes(head->version) + wire_varint_bytes(head->count) +
-                  (size_t)head->count * ID_BYTES;
-    write_head(w, CRDT_RECORD_EVENTS, body);
-    wire_write_u32(w, head->rkey);
-    wire_write_varint(w, head->version);
-    wire_write_varint(w, head->count);
-    for (unsigned i = 0; i < head->count; i++)
-        wire_write_u48(w, ids[i]);
+    return write_small(w, CRDT_RECORD_ORIGIN, &b);
 }
 
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row)
@@ -122,10 +108,12 @@ void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out)
     out->before = wire_read_u48(r);
 }
 
-void crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row)
+bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row)
 {
-    write_head(w, CRDT_RECORD_POISON, CRDT_POISON_ROW_BYTES);
-    crdt_poison_row_write(w, row);
+    uint8_t body[CRDT_POISON_ROW_BYTES];
+    struct wire_writer b = wire_writer_of(body, sizeof body);
+    crdt_poison_row_write(&b, row);
+    return write_small(w, CRDT_RECORD_POISON, &b);
 }
 
 void crdt_record_write_future(struct wire_writer *w)
@@ -216,16 +204,6 @@ static void read_report(const struct crdt_records *records, struct wire_reader *
     crdt_value_read(r, row->kind, &row->value, &row->later);
 }
 
-static void read_log(struct wire_reader *r, struct crdt_record *out)
-{
-    out->log.rkey = wire_read_u32(r);
-    out->log.version = wire_read_varint_max(r, CRDT_NUMBER_MAX);
-    out->log.count = (unsigned)wire_read_varint_max(r, CRDT_EVENTS_IDS_MAX);
-    out->log.ids = wire_read_bytes(r, (size_t)out->log.count * ID_BYTES);
-    if (out->log.version == 0 || out->log.rkey == 0 || out->log.rkey > rkey_max)
-        r->bad = true;
-}
-
 static void read_origin(struct crdt_records *records, struct wire_reader *r)
 {
     records->router = wire_read_u64(r);
@@ -246,8 +224,6 @@ static bool read_body(const struct crdt_records *records, unsigned kind, struct 
         crdt_run_read(r, &out->run);
     else if (kind == CRDT_RECORD_POISON)
         crdt_poison_row_read(r, &out->poison);
-    else if (kind == CRDT_RECORD_EVENTS && records->dump)
-        read_log(r, out);
     else if (kind == CRDT_RECORD_BATCH && records->dump)
         crdt_batch_read(r, &out->block);
     else

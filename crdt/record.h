@@ -16,7 +16,6 @@
  *   RUN      observations of one cache and generation       crdt/run.h
  *   ORIGIN   router and its life                            dumps only
  *   POISON   what is held of a request                      crdt/poison.h; closed
- *   EVENTS   the events of one cache, as one state          dumps only; crdt/events.h
  *   BATCH    observations of any cache and generation       dumps only; crdt/batch.h
  *
  * A decoded record borrows from what it was decoded from, and everything in it is in bounds.
@@ -26,7 +25,6 @@
 
 #include "base/wire.h"
 #include "crdt/batch.h"
-#include "crdt/events.h"
 #include "crdt/poison.h"
 #include "crdt/registry.h"
 #include "crdt/reports.h"
@@ -39,8 +37,7 @@ enum crdt_record_kind {
     CRDT_RECORD_LEARNED,
     CRDT_RECORD_RUN,
     CRDT_RECORD_ORIGIN,
-    CRDT_RECORD_EVENTS,
-    CRDT_RECORD_BATCH,
+    CRDT_RECORD_BATCH = 8, /* 7 is not given out again: older routers read engines' events there */
     CRDT_RECORD_POISON,
     CRDT_RECORD_KINDS,
 };
@@ -54,12 +51,6 @@ struct crdt_record {
             struct crdt_report row; /* slot not filled in; in a delta origin and number neither */
         } report;
         struct crdt_run run;
-        struct {
-            uint32_t rkey;
-            uint64_t version;
-            unsigned count;
-            struct slice ids; /* 6 bytes each */
-        } log;
         struct crdt_batch block;
         struct crdt_poison_row poison;
     };
@@ -84,15 +75,13 @@ bool crdt_records_next(struct crdt_records *records, struct crdt_record *out);
 /* Whether all of it is well-formed. */
 bool crdt_records_valid(struct slice bytes, bool dump);
 
-/* Each writes the record or makes `w` bad. */
-void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row);
-void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
+/* Each writes the record, or leaves `w` as it was if it does not fit: false. */
+bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row);
+bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump);
-void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
-void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head *head,
-                           const uint64_t *ids);
-/* The same bytes are a row of the section POISON (crdt/hashes.h). */
-void crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
+bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
+/* The same bytes are a row of the section POISON (crdt/classes.h). */
+bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out);
 /* As crdt_run_write(). */

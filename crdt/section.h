@@ -11,9 +11,9 @@ enum crdt_section_kind {
     CRDT_SECTION_CELLS,    /* folded cells of the sender's sketch */
     CRDT_SECTION_WIDER,    /* they did not come apart: asks for more of them */
     CRDT_SECTION_TOO_MANY, /* the receiver should take a snapshot */
-    CRDT_SECTION_REPLICAS, /* hashes of the rows of the registry      crdt/hashes.h */
+    CRDT_SECTION_REPLICAS, /* hashes of the rows of the registry      crdt/classes.h */
     CRDT_SECTION_REPORTS,  /* digests of each router's reports */
-    CRDT_SECTION_LOGS,     /* versions of engines' events */
+    CRDT_SECTION_EVENTS,   /* of older routers: skipped, and not given out again (ADR 0067) */
     CRDT_SECTION_RECORDS,  /* a dump: crdt/record.h */
     CRDT_SECTION_POISON,   /* the rows of poison, whole: they are as small as their hashes */
     CRDT_SECTION_KINDS,

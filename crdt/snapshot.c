@@ -3,6 +3,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
+#include "crdt/classes.h"
 #include "crdt/record.h"
 #include "crdt/state_internal.h"
 
@@ -18,92 +19,11 @@ _Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX
                    CRDT_CHUNK_MAX,
                "a chunk has room for one more bucket than its target, and for its caches");
 
-enum stage { STAGE_REGISTRY, STAGE_POISON, STAGE_REPORTS, STAGE_LOG, STAGE_INDEX, STAGE_END };
+enum { STAGE_INDEX = CRDT_CLASSES, STAGE_END }; /* after one stage for each of crdt_classes */
 
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 {
     *c = (struct crdt_snapshot){.from = from};
-}
-
-_Static_assert(CRDT_POISON_MAX *(CRDT_RECORD_HEAD_MAX + CRDT_POISON_ROW_BYTES) <= CRDT_CHUNK_MAX,
-               "a chunk has room for all poison");
-
-/* Writes the record or leaves `w` as it was. */
-static bool fits(struct wire_writer *w, const struct wire_writer *before)
-{
-    if (!w->bad)
-        return true;
-    *w = *before;
-    return false;
-}
-
-/* Each of these goes on at c->position and returns whether its stage is done. */
-
-static bool next_replicas(const struct crdt_state *s, struct crdt_snapshot *c,
-                          struct wire_writer *w)
-{
-    /* The position is a place: a row that moves meanwhile is brought by anti-entropy. */
-    for (int place; (place = crdt_registry_next(s->registry, (unsigned)c->position)) >= 0;
-         c->position = (uint64_t)place + 1) {
-        struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)place);
-        struct wire_writer before = *w;
-        crdt_record_write_replica(w, &row);
-        if (!fits(w, &before))
-            return false;
-    }
-    return true;
-}
-
-/* In one chunk, so that a row that comes or goes meanwhile shifts no other. */
-static bool next_poison(const struct crdt_state *s, struct wire_writer *w)
-{
-    for (unsigned i = 0; i < s->poison.count; i++)
-        crdt_record_write_poison(w, &s->poison.row[i]);
-    CHECK(!w->bad);
-    return true;
-}
-
-static bool next_reports(const struct crdt_state *s, struct crdt_snapshot *c, struct wire_writer *w)
-{
-    /* The position counts (router, replica): a router that comes or goes meanwhile shifts some
-     * rows, which its own deltas and anti-entropy bring. */
-    uint64_t end = (uint64_t)crdt_reports_routers(s->reports) * CRDT_REPLICAS_MAX;
-    unsigned last = UINT32_MAX;
-    for (; c->position < end; c->position++) {
-        unsigned router = (unsigned)(c->position / CRDT_REPLICAS_MAX);
-        unsigned slot = (unsigned)(c->position % CRDT_REPLICAS_MAX);
-        struct wire_writer before = *w;
-        for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
-            struct crdt_report row;
-            if (!crdt_reports_row(s->reports, router, (enum crdt_report_kind)kind, slot, &row))
-                continue;
-            if (router != last)
-                crdt_record_write_origin(w, row.router, row.epoch);
-            last = router;
-            crdt_record_write_report(w, crdt_registry_at(s->registry, slot)->key, &row, true);
-        }
-        if (!fits(w, &before))
-            return false;
-    }
-    return true;
-}
-
-static bool next_logs(const struct crdt_state *s, struct crdt_snapshot *c, struct wire_writer *w)
-{
-    uint64_t ids[CRDT_EVENTS_IDS_MAX];
-    /* The position is the last rkey that was written: the log may change meanwhile. */
-    for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
-        struct crdt_events_head head = crdt_events_at(s->log, i);
-        if (head.rkey <= c->position)
-            continue;
-        struct wire_writer before = *w;
-        crdt_events_ids(s->log, i, ids);
-        crdt_record_write_log(w, &head, ids);
-        if (!fits(w, &before))
-            return false;
-        c->position = head.rkey;
-    }
-    return true;
 }
 
 /* --- the index ------------------------------------------------------------------------------ */
@@ -162,10 +82,7 @@ static int next_rows(const struct crdt_state *s, struct crdt_snapshot *c, struct
     if (err != 0)
         return err;
     struct wire_writer w = wire_writer_of(out->at + out->len, CRDT_CHUNK_MAX);
-    bool done = c->stage == STAGE_REGISTRY  ? next_replicas(s, c, &w)
-                : c->stage == STAGE_POISON  ? next_poison(s, &w)
-                : c->stage == STAGE_REPORTS ? next_reports(s, c, &w)
-                                            : next_logs(s, c, &w);
+    bool done = crdt_classes[c->stage].dump(s, &c->position, &w);
     out->len += wire_written(&w);
     if (done) {
         c->stage++;

@@ -9,7 +9,6 @@
 
 enum {
     OUTBOX_BYTES = 1 << 20,
-    LOG_BYTES = 16 << 20,
     GENERATION_MS = 15000,
     SKEW_GENERATIONS = 9, /* clocks that differ by more are set at once (node/cluster/clock.c) */
 };
@@ -38,9 +37,6 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
                                                  .is_name = config->is_name});
     if (err == 0)
         err = crdt_reports_create(&s->reports, s->registry, config->self, CRDT_ROUTERS_MAX);
-    if (err == 0)
-        err = crdt_events_create(&s->log, replicas,
-                                 config->log_bytes != 0 ? config->log_bytes : LOG_BYTES);
     crdt_poison_init(&s->poison, second_of(s, config->index.generation),
                      second_of(s, SKEW_GENERATIONS));
     if (err == 0 && s->replicated)
@@ -74,7 +70,6 @@ void crdt_state_destroy(struct crdt_state *s)
     crdt_outbox_free(&s->outbox);
     crdt_early_free(&s->early);
     free(s->cut.sketch);
-    crdt_events_destroy(s->log);
     crdt_reports_destroy(s->reports);
     crdt_registry_destroy(s->registry);
     crdt_index_destroy(s->index);
@@ -85,7 +80,6 @@ void crdt_state_check(const struct crdt_state *s)
 {
     crdt_registry_check(s->registry);
     crdt_reports_check(s->reports);
-    crdt_events_check(s->log);
     crdt_index_check(s->index);
     crdt_outbox_check(&s->outbox);
     for (unsigned i = 0; i < s->early.used; i++)
@@ -97,8 +91,6 @@ void crdt_state_check(const struct crdt_state *s)
         CHECK(s->rkey_known[slot] == (known ? row->rkey : 0));
         CHECK(s->key_known[slot] == (known ? row->key : 0));
     }
-    for (unsigned i = 0; i < crdt_events_count(s->log); i++)
-        CHECK(crdt_registry_by_rkey(s->registry, crdt_events_at(s->log, i).rkey) >= 0);
 }
 
 struct crdt_index *crdt_state_index(struct crdt_state *s)
@@ -114,11 +106,6 @@ const struct crdt_registry *crdt_state_registry(const struct crdt_state *s)
 const struct crdt_reports *crdt_state_reports(const struct crdt_state *s)
 {
     return s->reports;
-}
-
-const struct crdt_events *crdt_state_log(const struct crdt_state *s)
-{
-    return s->log;
 }
 
 const struct crdt_poison *crdt_state_poison(const struct crdt_state *s)
@@ -154,7 +141,6 @@ static void follow_slot(struct crdt_state *s, unsigned slot)
     uint32_t rkey = has ? row->rkey : 0;
     uint64_t key = has ? row->key : 0;
     if (rkey != s->rkey_known[slot]) {
-        crdt_events_retire(s->log, s->rkey_known[slot]);
         crdt_index_forget(s->index, slot, rkey);
         s->rkey_known[slot] = rkey;
         if (key != s->key_known[slot] || is_lost(row))
@@ -427,15 +413,6 @@ void crdt_state_observe_again(struct crdt_state *s)
     }
 }
 
-int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_event *event)
-{
-    if (!crdt_registry_has(s->registry, slot))
-        return ERR_NOT_FOUND;
-    struct crdt_event e = *event;
-    e.rkey = s->rkey_known[slot];
-    return crdt_events_append(s->log, &e);
-}
-
 /* --- reports -------------------------------------------------------------------------------- */
 
 static void report(struct crdt_state *s, const struct crdt_report *own)
@@ -501,7 +478,6 @@ void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_di
     crdt_reports_digest(s->reports, &loads, &others);
     *out = (struct crdt_digest){.registry = crdt_registry_digest(s->registry, 0),
                                 .index = crdt_index_digest(s->index, from),
-                                .log = crdt_events_digest(s->log),
                                 .reports = loads + others,
                                 .poison = s->poison.digest};
 }

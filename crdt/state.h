@@ -3,7 +3,6 @@
  *
  *   registry     replica name -> when it was named, its cache, operators' wishes crdt/registry.h
  *   index        (prefix, replica incarnation) -> time slice of last use              crdt/index.h
- *   log          replica incarnation -> the engine's events up to a number            crdt/events.h
  *   reports      (router, replica) -> load, what it sees of it, what it learned crdt/reports.h
  *   poison       hash of a request -> how many engines died after it                 crdt/poison.h
  *
@@ -27,7 +26,6 @@
 #include "base/chain.h"
 #include "base/err.h"
 #include "base/slice.h"
-#include "crdt/events.h"
 #include "crdt/index.h"
 #include "crdt/poison.h"
 #include "crdt/registry.h"
@@ -37,7 +35,6 @@ struct crdt_state_config {
     struct crdt_index_config index; /* `replicated` decides whether anything is queued at all */
     uint64_t self;                  /* this router */
     uint64_t outbox_bytes;          /* 0: 1 MiB; what exceeds it is left to anti-entropy */
-    uint64_t log_bytes;             /* 0: 16 MiB; taken as the logs grow */
     uint32_t generation_ms;         /* of the index; 0: 15 s */
     unsigned names_max;             /* as in struct crdt_registry_config, and so are */
     unsigned rows_max;
@@ -77,7 +74,6 @@ void crdt_state_copy_future(struct crdt_state *s, const struct crdt_state *from)
 struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking and memory */
 const struct crdt_registry *crdt_state_registry(const struct crdt_state *s);
 const struct crdt_reports *crdt_state_reports(const struct crdt_state *s);
-const struct crdt_events *crdt_state_log(const struct crdt_state *s);
 const struct crdt_poison *crdt_state_poison(const struct crdt_state *s);
 
 /* --- what this router does and sees --------------------------------------------------------- */
@@ -122,10 +118,6 @@ void crdt_state_observe_again(struct crdt_state *s);
 /* The replica that it is bound to, by the newest observation, or -1. */
 MUST_USE int crdt_state_bound(const struct crdt_state *s, uint64_t id);
 
-/* An engine's event (crdt/events.h): 1 applied, 0 known, ERR_AGAIN over a gap, ERR_FULL. Not
- * pushed: anti-entropy and snapshots carry events. `event->rkey` is filled in. */
-MUST_USE int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_event *event);
-
 /* This router's reports; each queues itself if it changed. */
 void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load *load);
 void crdt_state_sight(struct crdt_state *s, unsigned slot, const struct crdt_sight *sight);
@@ -166,7 +158,6 @@ MUST_USE int crdt_state_apply(struct crdt_state *s, const struct crdt_origin *or
 struct crdt_digest {
     uint64_t registry;
     uint64_t index;
-    uint64_t log;
     uint64_t reports;
     uint64_t poison;
 };

@@ -1,5 +1,5 @@
 /* What the files of the state share: state.c (life, what this router does), delta.c (deltas made
- * and applied), join.c, reconcile.c, hashes.c and snapshot.c. */
+ * and applied), join.c, reconcile.c, classes.c and snapshot.c. */
 #ifndef CRDT_STATE_INTERNAL_H
 #define CRDT_STATE_INTERNAL_H
 
@@ -18,7 +18,6 @@ struct crdt_state {
     struct crdt_index *index;
     struct crdt_registry *registry;
     struct crdt_reports *reports;
-    struct crdt_events *log;
     struct crdt_poison poison;
     bool replicated;
     uint32_t generation_ms;
@@ -34,15 +33,12 @@ struct crdt_state {
     struct crdt_state_stats stats;
 };
 
-/* The registry may have changed: new caches become known to the index and to engines' events, and
- * what hangs on slots of forgotten names goes. */
+/* The registry may have changed: new caches become known to the index, and what hangs on slots of
+ * forgotten names goes. */
 void crdt_state_follow_registry(struct crdt_state *s);
 
 /* Observations of an older generation are of an earlier life of the slot's name. */
 uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot);
-
-/* Joins a row, and counts what cannot be. */
-void crdt_state_join_poison(struct crdt_state *s, const struct crdt_poison_row *row);
 
 /* Joins checked records. `origin` is that of a delta, NULL for a dump. Returns how many
  * observations were news. */

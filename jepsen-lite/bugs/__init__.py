@@ -97,7 +97,6 @@ REASONS = {
                                                                                "NAME_RETURNS"),
     "nobody here has the key and makes no sense; all builds here have a version in common": ("QUARANTINE_ENDLESS",
                                                                                             "VERSION_SKIPPED"),
-    "no engine here publishes a log of its cache": ("LOG_GAP_APPLIED",),
     "routers here have all others as seeds, and are found there": ("STALE_ADDRESS",),
     "more clients than one machine plays": ("CLIENTS_UNLIMITED",),
     "engines of a control are near, keep their addresses, say nothing unasked, and the machine has ports and files":

@@ -12,8 +12,9 @@ enum { ALL_BITS = (1 << NODE_DIGEST_CLASSES) - 1 };
 static const char *class_text(enum node_digest_class class)
 {
     static const char *const texts[] = {
-        [NODE_DIGEST_REGISTRY] = "registry", [NODE_DIGEST_LOG] = "log",
-        [NODE_DIGEST_REPORTS] = "reports",   [NODE_DIGEST_POISON] = "poison",
+        [NODE_DIGEST_REGISTRY] = "registry",
+        [NODE_DIGEST_REPORTS] = "reports",
+        [NODE_DIGEST_POISON] = "poison",
         [NODE_DIGEST_INDEX] = "index",
     };
     CHECK(class < ARRAY_LEN(texts));
@@ -260,9 +261,8 @@ static bool copy_node(struct reader *r, enum http_json_token token, bool with_he
                       struct json_writer *w)
 {
     bool failed = false;
-    static const struct slice keys[] = {SLICE("ready"),  SLICE("registry"), SLICE("log"),
-                                        SLICE("poison"), SLICE("reports"),  SLICE("whole_index"),
-                                        SLICE("error")};
+    static const struct slice keys[] = {SLICE("ready"),   SLICE("registry"),    SLICE("poison"),
+                                        SLICE("reports"), SLICE("whole_index"), SLICE("error")};
     json_object_begin(w);
     if (token != HTTP_JSON_OBJECT_BEGIN)
         skip(r, token);

@@ -1,13 +1,13 @@
 /* Whether routers hold the same, by the digests that each of them publishes
  * (node_replication_digests_json, which writes this format):
  *
- *   {"registry": "16 hex digits", "log": "...", "reports": "...", "poison": "...", "floor": 117,
- *    "now": 240, "index": [{"generation": 118, "digest": "..."}, ...]}
+ *   {"registry": "16 hex digits", "reports": "...", "poison": "...", "floor": 117, "now": 240,
+ *    "index": [{"generation": 118, "digest": "..."}, ...]}
  *
  * `hears` (name -> milliseconds since that one was heard, or null) says whom the router hears; it
  * is for people, as `whole_index` is. `"ready": false` says that the router has not taken over the
- * state yet, so it does not hold all of it. Members of other names are passed over. A generation
- * that is not listed is empty.
+ * state yet, so it does not hold all of it. Members of other names are passed over, as `log` is,
+ * which older routers compare. A generation that is not listed is empty.
  * Generations below the greatest floor of all are not compared: some router has forgotten already
  * what others still hold, which is no disagreement (crdt/index.h). Where one's floor is above all
  * that another keeps (its `now` + 1), nothing is compared, which is no agreement either.
@@ -22,7 +22,6 @@
 
 enum node_digest_class {
     NODE_DIGEST_REGISTRY,
-    NODE_DIGEST_LOG,
     NODE_DIGEST_REPORTS,
     NODE_DIGEST_POISON, /* where it is left out, there is none */
     NODE_DIGEST_INDEX,

@@ -151,14 +151,13 @@ static void show_digests(const struct show *how, json_t *nodes)
         {"ROUTER", 0},
         {"REGISTRY", 0},
         {"INDEX", 0},
-        {"LOG", 0},
         {"POISON", 0},
         {"REPORTS", 0},
         {"GENERATIONS", TABLE_RIGHT | TABLE_WIDE},
         {"OBSERVATIONS", TABLE_RIGHT | TABLE_WIDE},
         {"", 0},
     };
-    static const char *const digests[] = {"registry", "whole_index", "log", "poison", "reports"};
+    static const char *const digests[] = {"registry", "whole_index", "poison", "reports"};
     const int digits = how->wide || how->verbose ? 16 : 8;
     struct table t;
     const char *name;
@@ -197,7 +196,7 @@ int show_convergence(const struct show *how, const json_t *answer, unsigned memb
         printf(
             "\n"
             "Digests of what each router holds. REGISTRY: names of replicas, operators' wishes.\n"
-            "INDEX: which replica holds which prefix. LOG: engines' events. POISON: requests that\n"
-            "killed replicas. REPORTS: load and learned rates.\n");
+            "INDEX: which replica holds which prefix. POISON: requests that killed replicas.\n"
+            "REPORTS: load and learned rates.\n");
     return 0;
 }

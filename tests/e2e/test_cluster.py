@@ -157,7 +157,7 @@ class Members(Clustered):
 
     def test_convergence_in_words(self):
         """What lasts for moments in a cluster, by a router that says so for as long as it is asked."""
-        fine = {"ready": True, "registry": "1", "whole_index": "2", "log": "3", "reports": "4", "index": []}
+        fine = {"ready": True, "registry": "1", "whole_index": "2", "reports": "4", "index": []}
         other = dict(fine, index=[{"generation": 7, "digest": "5", "entries": 1}])
         joins = dict(fine, ready=False)
         gone = {"error": "connection refused"}

@@ -273,7 +273,8 @@ class Before(Mixed):
             fresh, old = nodes[number - 1], nodes[number % 3]
             self.assertEqual(self.quarantines(fresh), 0)
             if understood:
-                self.converge(nodes[0], 3)
+                self.converge(fresh, 3)
+                self.converge(old, 3)
             elif number < 3:
                 said = [m for m in self.members(fresh).values()
                         if m["address"].endswith(":%d" % old.gossip_port)]

@@ -18,8 +18,7 @@ static inline struct crdt_state *fuzz_state(uint64_t self)
                                                  .generation = 1000,
                                                  .replicated = true},
                                        .self = self,
-                                       .outbox_bytes = 4096,
-                                       .log_bytes = 1 << 18};
+                                       .outbox_bytes = 4096};
     struct crdt_state *s = NULL;
     CHECK(crdt_state_create(&s, &config) == 0);
     crdt_state_epoch(s, 1);
@@ -37,9 +36,6 @@ static inline struct crdt_state *fuzz_state(uint64_t self)
     crdt_state_load(s, 0, &(struct crdt_load){.requests = 3, .prefill_tokens = 5000});
     crdt_state_sight(s, 1, &(struct crdt_sight){.configured = true, .health = 1});
     crdt_state_learned(s, 2, &(struct crdt_learned){.rate = 9000, .cache_tokens = 1 << 20});
-    uint64_t id = 5;
-    CHECK(crdt_state_event(
-              s, 0, &(struct crdt_event){.version = 1, .added = &id, .added_count = 1}) == 1);
     return s;
 }
 

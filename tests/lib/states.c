@@ -138,19 +138,6 @@ static void walk_reports(struct walk *w)
     }
 }
 
-static void walk_logs(struct walk *w)
-{
-    const struct crdt_events *l = crdt_state_log(w->state);
-    static uint64_t ids[CRDT_EVENTS_IDS_MAX];
-    for (unsigned i = 0; i < crdt_events_count(l); i++) {
-        struct crdt_events_head head = crdt_events_at(l, i);
-        add_line(w, 4, head.rkey)->word[2] = head.version;
-        crdt_events_ids(l, i, ids);
-        for (unsigned n = 0; n < head.count; n++)
-            add_line(w, 5, head.rkey)->word[2] = ids[n];
-    }
-}
-
 static void walk_poison(struct walk *w)
 {
     const struct crdt_poison *p = crdt_state_poison(w->state);
@@ -173,7 +160,6 @@ static void walk_all(struct walk *w, struct crdt_state *s, uint32_t from)
     crdt_index_each(crdt_state_index(s), walk_entry, w);
     walk_registry(w);
     walk_reports(w);
-    walk_logs(w);
     walk_poison(w);
     if (w->count > 0)
         qsort(w->line, w->count, sizeof *w->line, compare_lines);
@@ -193,8 +179,8 @@ bool states_equal(struct crdt_state *a, struct crdt_state *b, uint32_t from)
     struct crdt_digest db;
     crdt_state_digest(a, from, &da);
     crdt_state_digest(b, from, &db);
-    CHECK(same == (da.registry == db.registry && da.index == db.index && da.log == db.log &&
-                   da.reports == db.reports && da.poison == db.poison));
+    CHECK(same == (da.registry == db.registry && da.index == db.index && da.reports == db.reports &&
+                   da.poison == db.poison));
     return same;
 }
 

@@ -39,7 +39,6 @@ STATED = [
     ("crdt/README.md", r"([\d,]+) rows at most", "CRDT_ROWS_MAX"),
     ("crdt/README.md", r"- ([\d,]+) routers, ", "CRDT_ROUTERS_MAX"),
     ("crdt/README.md", r"routers, ([\d,]+ bytes) a name", "CRDT_NAME_MAX"),
-    ("crdt/README.md", r"([\d,]+) ids a cache", "CRDT_EVENTS_IDS_MAX"),
 ]
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
 

@@ -140,7 +140,7 @@ export const second = (more) => ({
 
 // `hears`: [a, b] -> milliseconds, or undefined where it is not told.
 export function snapshot(names, hears = () => 50, more = {}) {
-  const digests = { registry: 'a', log: 'b', poison: 'c', reports: 'd', whole_index: 'e' };
+  const digests = { registry: 'a', poison: 'c', reports: 'd', whole_index: 'e' };
   const nodes = Object.fromEntries(names.map((a) => [a, {
     ...digests, hears: Object.fromEntries(names.filter((b) => a !== b && hears(a, b) !== undefined).map((b) => [b, hears(a, b)])),
   }]));

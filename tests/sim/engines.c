@@ -20,7 +20,6 @@ void sim_engines_open(struct sim_world *w)
         e->listed = i < 2 || i + 2 < w->config.engines;
         e->started_ms = sim_wall_ms(w) - 1000 * (1 + prng_below(&w->world.prng, 100000));
         sim_book_started(w, i);
-        sim_events_reset(e, true);
     }
 }
 
@@ -193,11 +192,4 @@ void sim_engine_restart(struct sim_world *w, unsigned engine)
     e->up = true;
     e->started_ms = sim_wall_ms(w);
     sim_book_started(w, engine);
-    sim_events_reset(e, true);
-}
-
-void sim_engines_close(struct sim_world *w)
-{
-    for (unsigned i = 0; i < w->config.engines; i++)
-        sim_events_reset(&w->engines[i], false);
 }

@@ -271,7 +271,6 @@ void sim_oracle_visible(struct sim_world *w, struct world_node *n)
         l.engines[slot] = sim_engine_of_slot(w, n, slot);
     crdt_index_each(index, look, &l);
     sim_book_kept(w, n);
-    sim_events_check(w, n);
 }
 
 void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, uint32_t generation)

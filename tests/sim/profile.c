@@ -176,9 +176,7 @@ const char *sim_profile_text(enum sim_profile p)
 
 uint64_t sim_patience_us(const struct sim_world *w)
 {
-    /* An event of an engine that comes before one that was lost waits for comparisons: of four logs
-     * at up to seven routers, one a second each, of which one in three is forced. */
-    uint64_t quiet_s = 15;
+    uint64_t quiet_s = 5;
     return (w->config.quiet ? quiet_s : profiles[w->config.profile].patience_s) * SIM_S;
 }
 

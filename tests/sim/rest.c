@@ -144,7 +144,6 @@ static bool digests_agree(struct sim_world *w, char *why, size_t why_size)
             d.reports == first.reports || sim_pure_stream(w) || w->config.profile == SIM_WAN;
         const char *what = d.registry != first.registry ? "registry"
                            : d.index != first.index     ? "index"
-                           : d.log != first.log         ? "log"
                            : d.poison != first.poison   ? "poison"
                            : !reports                   ? "reports"
                                                         : NULL;
@@ -254,12 +253,6 @@ void sim_beliefs_say(struct sim_world *w)
                 k, row->name, row->named, row->born, (unsigned long long)row->incarnation.started,
                 row->incarnation.raises, row->wish_version, row->wish, row->drain_version,
                 row->draining, row->ours ? ", ours" : "");
-        }
-        const struct crdt_events *log = crdt_state_log(world_state(n));
-        for (unsigned k = 0; k < crdt_events_count(log); k++) {
-            struct crdt_events_head h = crdt_events_at(log, k);
-            sim_say(w, "    log of %08x: version %llu, %u ids, %016llx", h.rkey,
-                    (unsigned long long)h.version, h.count, (unsigned long long)h.fold);
         }
         for (unsigned k = 0; k < gossip_member_count(g); k++) {
             struct gossip_member m;

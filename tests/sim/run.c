@@ -159,7 +159,6 @@ void sim_world_close(struct sim_world *w)
         sim_reported_close(&w->world.nodes[i]);
     }
     world_close(&w->world);
-    sim_engines_close(w);
     sim_net_close(w);
     sim_book_free(w->book);
     free(w);
@@ -203,7 +202,6 @@ void sim_run(struct sim_world *w)
     sim_start(w);
     sim_work_begin(w);
     sim_trouble_begin(w);
-    sim_events_begin(w);
     uint64_t until = w->world.now_us + w->config.seconds * SIM_S;
     while (w->world.now_us < until) {
         world_run_until(&w->world,

@@ -137,7 +137,6 @@ struct sim_engine {
     bool draining;
     uint64_t started_ms; /* wall clock */
     unsigned running;
-    struct sim_log *log; /* what its process has told of its cache so far */
 };
 
 struct sim_book;
@@ -237,16 +236,6 @@ bool sim_engine_retired(const struct sim_world *w, struct slice name);
 /* What nobody names any more is forgotten in time. */
 void sim_engines_names_check(struct sim_world *w, struct world_node *n);
 void sim_engines_look(struct sim_world *w);
-void sim_engines_close(struct sim_world *w);
-
-/* --- events.c ------------------------------------------------------------------------------- */
-
-/* Each engine tells events of its cache, which two routers follow, over connections with gaps. */
-void sim_events_begin(struct sim_world *w);
-/* The process ends, and another begins if `again`. */
-void sim_events_reset(struct sim_engine *e, bool again);
-/* What a node holds of the engines' own logs is a state that they went through. */
-void sim_events_check(struct sim_world *w, struct world_node *n);
 
 /* --- work.c --------------------------------------------------------------------------------- */
 

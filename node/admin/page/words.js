@@ -6,7 +6,6 @@ const FAILED_SHARE = 0.01; // of requests, from which on the page warns: as the 
 
 const CLASSES = {
   registry: 'which replicas there are',
-  log: 'what engines told of their caches',
   reports: 'how loaded and how well replicas are',
   poison: 'which requests killed engines',
   index: 'which beginnings of prompts were sent where',
@@ -67,7 +66,7 @@ function untold(snap) {
   return !told && snap.agreement.state !== 'unknown' && snap.members.filter(lives).length > 2;
 }
 
-const digestOf = (n) => [n.registry, n.log, n.poison, n.reports, n.whole_index].join();
+const digestOf = (n) => [n.registry, n.poison, n.reports, n.whole_index].join();
 
 // Six hex digits that are the same where all digests are.
 export function digestCode(node) {

@@ -122,6 +122,23 @@ static double hears(struct world *c, unsigned node, unsigned of)
     return ms;
 }
 
+/* A router of before ADR 0067 compares the class that was, and takes a digest that is missing for
+ * one that differs. */
+static void older_routers_are_given_the_digest_of_what_is_gone(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 1, 1);
+    struct buf text = {0};
+    assert_int_equal(node_replication_digests_json(c.nodes[0].node->replication, c.now_us, &text),
+                     ERR_OK);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(root, "log")), "0000000000000000");
+    json_decref(root);
+    buf_free(&text);
+    world_close(&c);
+}
+
 static void who_is_heard_is_told_in_milliseconds(void **state)
 {
     (void)state;
@@ -168,6 +185,7 @@ int main(void)
         cmocka_unit_test(what_is_known_and_missing_is_counted),
         cmocka_unit_test(the_index_has_its_sizes),
         cmocka_unit_test(what_others_send_travels_so_long),
+        cmocka_unit_test(older_routers_are_given_the_digest_of_what_is_gone),
         cmocka_unit_test(who_is_heard_is_told_in_milliseconds),
         cmocka_unit_test(another_cluster_that_asks_is_shown),
     };

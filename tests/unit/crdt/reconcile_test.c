@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/prng.h"
+#include "crdt/classes.h"
+#include "crdt/record.h"
 #include "crdt/section.h"
 #include "crdt/sketch.h"
 #include "tests/lib/states.h"
@@ -375,7 +377,7 @@ static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
 
 /* --- other classes -------------------------------------------------------------------------- */
 
-static void test_registry_reports_and_logs_are_repaired(void **state)
+static void test_registry_and_reports_are_repaired(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 12, 0);
@@ -389,14 +391,6 @@ static void test_registry_reports_and_logs_are_repaired(void **state)
     (void)states_replica(b, 20);
     DISCARD(crdt_state_wish(b, 5, CRDT_WISH_REMOVED));
     DISCARD(crdt_state_drain(b, 5, true));
-    uint64_t ids[] = {1, 2, 3};
-    for (unsigned v = 1; v <= 3; v++) {
-        struct crdt_event e = {.version = v, .added = &ids[v - 1], .added_count = 1};
-        assert_int_equal(crdt_state_event(a, 6, &e), 1);
-        if (v < 3)
-            assert_int_equal(crdt_state_event(b, 6, &e), 1); /* one event behind */
-        assert_int_equal(crdt_state_event(b, 7, &e), 1);
-    }
     (void)states_reconcile(a, b, false);
     struct crdt_load sum;
     crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
@@ -405,6 +399,50 @@ static void test_registry_reports_and_logs_are_repaired(void **state)
     crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
     assert_int_equal(sum.requests, 4);
     assert_true(states_equal(a, b, 0));
+    destroy(a, b);
+}
+
+/* A message ends anywhere. A report can be shorter than the ORIGIN in front of it: it was written
+ * where that did not fit, and counted as that of the router before. */
+static void test_reports_keep_their_router_where_a_message_is_full(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 12, 0);
+    struct crdt_state *b = make(4, 12, 0);
+    for (uint64_t router = 1; router <= 3; router++) {
+        struct crdt_state *from = make(router, 12, 0);
+        crdt_state_load(from, 1, &(struct crdt_load){.requests = (uint32_t)router});
+        uint8_t delta[1160];
+        size_t len = crdt_state_produce(from, 1, delta, sizeof delta);
+        const struct crdt_origin origin = {.router = router, .epoch = 1, .seq = 1};
+        if (router > 1)
+            assert_int_equal(crdt_state_apply(a, &origin, slice_of((char *)delta, len)), 0);
+        crdt_state_destroy(from);
+    }
+    uint8_t hashes[1024], reply[1024];
+    struct crdt_section_writer theirs = {.w = wire_writer_of(hashes, sizeof hashes)};
+    crdt_hashes_write(b, CRDT_SECTION_REPORTS, CRDT_HASHES_LAST | CRDT_HASHES_LOADS, &theirs);
+    struct crdt_section part;
+    struct wire_reader r = wire_reader_of(hashes, wire_written(&theirs.w));
+    assert_true(crdt_section_next(&r, &part));
+    unsigned reports = 0;
+    for (size_t room = 0; room <= 256; room++) {
+        struct crdt_section_writer w = {.w = wire_writer_of(reply, room)};
+        crdt_hashes_answer(a, &part, &w);
+        r = wire_reader_of(reply, wire_written(&w.w));
+        struct crdt_section rows;
+        reports = 0;
+        if (!crdt_section_next(&r, &rows))
+            continue;
+        struct crdt_records records = crdt_records_of(rows.body, true);
+        struct crdt_record record;
+        while (crdt_records_next(&records, &record)) {
+            assert_int_equal(record.report.row.value.load.requests, record.report.row.router);
+            reports++;
+        }
+        assert_false(records.in.bad);
+    }
+    assert_int_equal(reports, 2);
     destroy(a, b);
 }
 
@@ -493,7 +531,8 @@ int main(void)
         cmocka_unit_test(test_where_nothing_is_kept_by_both_they_are_not_equal),
         cmocka_unit_test(test_where_nothing_is_kept_by_both_nothing_is_sought),
         cmocka_unit_test(test_a_lost_cache_costs_no_snapshot_while_it_is_swept),
-        cmocka_unit_test(test_registry_reports_and_logs_are_repaired),
+        cmocka_unit_test(test_registry_and_reports_are_repaired),
+        cmocka_unit_test(test_reports_keep_their_router_where_a_message_is_full),
         cmocka_unit_test(test_broken_messages_change_nothing_and_forged_ones_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

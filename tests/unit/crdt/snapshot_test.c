@@ -98,11 +98,6 @@ static void test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything(vo
             states_prompt(&chain, i, 100);
             assert_int_equal(crdt_state_observe(a, &chain, slot), 100);
         }
-        uint64_t id = 1;
-        assert_int_equal(
-            crdt_state_event(a, 0,
-                             &(struct crdt_event){.version = 1, .added = &id, .added_count = 1}),
-            1);
         uint64_t seq = states_tell_nobody(a, 0);
         struct crdt_snapshot c;
         crdt_snapshot_begin(&c, 0);

@@ -35,7 +35,6 @@ static struct crdt_state *small(unsigned n)
     if (n == 0)
         return s;
     unsigned slot = states_replica(s, n % 2);
-    uint64_t one = 7;
     if (n == 3 || n == 4)
         (void)crdt_state_restarted(s, slot, 0);
     if (n == 5)
@@ -56,11 +55,6 @@ static struct crdt_state *small(unsigned n)
         crdt_state_load(s, slot, &(struct crdt_load){.requests = n});
     if (n >= 11)
         crdt_state_sight(s, slot, &(struct crdt_sight){.health = (uint8_t)n});
-    for (unsigned v = 1; n % 5 == 0 && v <= n / 5; v++, one++)
-        assert_int_equal(
-            crdt_state_event(s, slot,
-                             &(struct crdt_event){.version = v, .added = &one, .added_count = 1}),
-            1);
     (void)states_tell_nobody(s, n); /* the numbers of two with the same self differ */
     return s;
 }
