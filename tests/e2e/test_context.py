@@ -15,6 +15,11 @@ def chat(seed, n, **more):
     return dict({"model": "sim", "max_tokens": 4, "messages": [message("user", words(seed, n))]}, **more)
 
 
+def known(router):
+    wait_for(lambda: all(k["context_tokens"] and k["health"] == "up" for k in router.admin("GET", "/replicas").json),
+             "the contexts")
+
+
 class Lengths(Clustered):
     """Engines as they are, one of them with a short context."""
 
@@ -79,7 +84,7 @@ class Lengths(Clustered):
     def test_what_fits_none_gets_the_engines_own_words(self):
         engines = [self.sim(*FAST, "--max-model-len", str(n)) for n in (1000, 2000)]
         r = self.router([e.url for e in engines], "--policy", "round_robin")
-        wait_for(lambda: all(k["context_tokens"] for k in r.admin("GET", "/replicas").json), "the contexts")
+        known(r)
         c = self.client(r)
         for i in range(6):
             got = c.post(CHAT, chat(i, 4000))
@@ -140,7 +145,7 @@ class Refused(Clustered):
             with self.subTest(path=path, said=said):
                 short, long = self.engines(said)
                 r = self.router([short, long], "--policy", "round_robin")
-                wait_for(lambda: all(k["context_tokens"] for k in r.admin("GET", "/replicas").json), "the contexts")
+                known(r)
                 self.asked([r], path, body)
                 self.assertGreater(len(short.requests), 0)
                 self.assertEqual(len(long.requests), 6)
@@ -151,7 +156,7 @@ class Refused(Clustered):
         short, long = self.engines(VLLM)
         nodes = self.cluster(3, [short, long], "--policy", "round_robin")
         for r in nodes:
-            wait_for(lambda: all(k["context_tokens"] for k in r.admin("GET", "/replicas").json), "the contexts")
+            known(r)
         self.asked(nodes, CHAT, {"model": "m", "messages": [message("user", "x")]}, 12)
         self.assertGreater(len(short.requests), 0)
 
@@ -165,7 +170,7 @@ class Refused(Clustered):
         short.replies(answer_json({"choices": [], "usage": {"prompt_tokens": 5000, "completion_tokens": 1}}))
         long.replies(answer_json(VLLM, 400))
         r = self.router([short, long], "--policy", "round_robin")
-        wait_for(lambda: all(k["context_tokens"] for k in r.admin("GET", "/replicas").json), "the contexts")
+        known(r)
         body = {"model": "m", "messages": [message("user", words(1, 20))], "max_tokens": 9000}
         got = self.client(r).post(CHAT, body)
         self.assertEqual((got.status, got.json), (400, VLLM), got)
