@@ -372,6 +372,24 @@ backend e
         self.says(out, "server: one set of replicas was made of those of large, small, site: take out what is no engine. "
                   "Which models each serves is asked of it", "bind: *:80: clients connect at one address, *:443")
 
+    def test_http_2_is_named(self):
+        """alpn h2 of a bind line was passed over, and of a server it was not needed."""
+        two = "it is not spoken: a proxy in front has to take HTTP/1.1 to the router"
+        both = "bind: alpn: HTTP/2 is not spoken: clients that offer http/1.1 too take that"
+        server = "it is not spoken: the engine has to take HTTP/1.1, as vLLM and SGLang do"
+        for bind, at, line, hand, none in (
+                ("alpn h2,http/1.1", "", both, 0, 1), ("alpn h3,h2,http/1.1", "", both, 0, 1),
+                ("alpn h2", "", "bind: alpn h2: " + two, 1, 0), ("proto h2", "", "bind: proto h2: " + two, 1, 0),
+                ("alpn http/1.1", "", "bind: alpn http/1.1: it is what is offered", 0, 0),
+                ("", "alpn h2", "server: alpn h2: " + server, 1, 0), ("", "proto h2", "server: proto h2: " + server, 1, 0),
+                ("", "alpn h2,http/1.1", "server: alpn: HTTP/1.1 is spoken", 0, 0)):
+            _, out, err = self.of("listen l\n  bind :443 %s\n  server a h:1 %s\n" % (bind, at))
+            self.says(out, line)
+            self.assertIn("%d by hand, %d without" % (hand, none), err)
+        got, out, _ = self.of("listen l\n  bind quic4@:443 ssl alpn h3\n  bind :443 ssl\n  server a h:1\n")
+        self.assertEqual(got["listen"], "0.0.0.0:443")
+        self.says(out, "bind: quic4@:443: clients connect at one address, :443")
+
     def test_variables_and_odd_times(self):
         got, out, _ = self.of(VARIABLES)
         self.assertEqual(got, {

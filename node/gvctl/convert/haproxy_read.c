@@ -378,7 +378,9 @@ static const json_t *find_bind(const json_t *all, bool by_default)
                 continue;
             if (!read_address(slice_of_cstr(at), "*", address, sizeof address))
                 first = line;
-            for (size_t w = 2; w < json_array_size(line); w++) {
+            bool tcp =
+                read_address(slice_of_cstr(convert_word(line, 1)), "*", address, sizeof address);
+            for (size_t w = 2; w < json_array_size(line) && tcp; w++) {
                 if (is(line, w, "ssl"))
                     return line;
             }
