@@ -287,7 +287,8 @@ class HAProxy(Converts):
             "replica": ["http://10.0.1.1:8000#weight=100", "http://10.0.1.2:8000#weight=100",
                         "http://[2001:db8::3]:8000#weight=50"],
             "listen": "10.0.0.5:443", "tls-cert": ["/etc/ssl/private/llm.pem"], "policy": "least_request",
-            "connections-max": "4000", "client-body-timeout": "50s", "upstream-connect-timeout": "5s",
+            "connections-max": "4000", "client-body-timeout": "50s", "client-write-timeout": "50s",
+            "client-idle-timeout": "50s", "upstream-connect-timeout": "5s",
             "upstream-idle-timeout": "50s", "replica-requests-max": "128", "health-interval": "3s", "health-failures": "4",
             "health-path": "/health", "access-log": "all"})
         self.says(out, "frontend stats: no engines are behind it: left out",
@@ -309,7 +310,7 @@ class HAProxy(Converts):
         self.assertEqual(got, {
             "replica-dns": ["https://engines.internal:8443"],
             "dns-server": ["10.0.0.2:53"], "replica-tls-name": "llm.internal", "policy": "cache_aware",
-            "client-body-timeout": "300s", "upstream-connect-timeout": "2s", "upstream-idle-timeout": "900s",
+            "client-body-timeout": "300s", "client-write-timeout": "300s", "client-idle-timeout": "300s", "upstream-connect-timeout": "2s", "upstream-idle-timeout": "900s",
             "health-path": "/ping", "listen": "0.0.0.0:8080"})
         self.says(out, "listen postgres: it is disabled", "server: https://engines-old.internal:8443: weight 0 there: gvctl add brings it in",
                   "bind: unix@/run/haproxy/llm.sock: clients connect at one address, *:8080,[::]:8080",
@@ -389,6 +390,14 @@ backend e
         got, out, _ = self.of("listen l\n  bind quic4@:443 ssl alpn h3\n  bind :443 ssl\n  server a h:1\n")
         self.assertEqual(got["listen"], "0.0.0.0:443")
         self.says(out, "bind: quic4@:443: clients connect at one address, :443")
+
+    def test_timeout_client_is_of_all_that_a_client_does(self):
+        """It was that of bodies alone. HAProxy takes it for connections that are kept, too, after http-request's."""
+        for lines, idle in (("", "50s"), ("timeout http-request 5s", "5s"), ("timeout http-request 0", "50s"),
+                            ("timeout http-request 5s\n  timeout http-keep-alive 1s", "1s")):
+            got, out, _ = self.of("defaults\n  timeout client 50s\n  %s\nlisten l\n  server a h:1\n" % lines)
+            self.assertEqual([got["client-%s-timeout" % k] for k in ("body", "write", "idle")], ["50s", "50s", idle])
+            self.assertIn("#   timeout client: the head of a request has client-head-timeout", out)
 
     def test_variables_and_odd_times(self):
         got, out, _ = self.of(VARIABLES)

@@ -63,8 +63,9 @@ static const struct convert_row directives[] = {
     ROW("timeout connect", DURATION, "upstream-connect-timeout", NULL),
     ROW("timeout server", DURATION, "upstream-idle-timeout",
         "between two pieces of an answer; the first token has upstream-first-token-timeout"),
-    ROW("timeout client", DURATION, "client-body-timeout",
-        "clients that do not read have client-write-timeout"),
+    ROW("timeout client", DURATION, "client-body-timeout client-write-timeout",
+        "the head of a request has client-head-timeout; without a timeout of http-keep-alive it "
+        "becomes client-idle-timeout, too"),
     ROW("timeout http-request", DURATION, "client-head-timeout", NULL),
     ROW("timeout http-keep-alive", DURATION, "client-idle-timeout", NULL),
     ROW("timeout queue", DURATION, "queue-timeout", NULL),

@@ -453,6 +453,20 @@ static void note_backends(struct convert_state *c, const json_t *all, bool by_de
         convert_note(c, CONVERT_HAND, "server", note);
 }
 
+/* Connections that are kept have the next of these that is there. */
+static void set_idle(struct convert_state *c)
+{
+    static const char *const others[] = {"client-head-timeout", "client-body-timeout"};
+    const char *time = "0ms";
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        const json_t *values = json_object_get(c->settings, others[i]);
+        if (strcmp(time, "0ms") == 0 && values != NULL)
+            time = convert_word(values, 0);
+    }
+    if (json_object_get(c->settings, "client-idle-timeout") == NULL && strcmp(time, "0ms") != 0)
+        convert_set(c, "client-idle-timeout", time, "no timeout http-keep-alive");
+}
+
 void convert_haproxy_text(struct convert_state *c, struct slice text)
 {
     json_t *all = read_sections(text);
@@ -475,5 +489,6 @@ void convert_haproxy_text(struct convert_state *c, struct slice text)
             leave_out(c, section);
     }
     note_backends(c, all, by_default);
+    set_idle(c);
     json_decref(all);
 }
