@@ -141,10 +141,16 @@ static int of_haproxy_words(const struct convert_input *input, const json_t *wor
     const char *unread = NULL;
     buf_init(&text, 0);
     convert_begin(&c, &convert_haproxy);
-    for (size_t i = 0; i + 1 < json_array_size(words) && unread == NULL; i++) {
-        const char *path = convert_word(words, i + 1);
-        if (strcmp(convert_word(words, i), "-f") == 0 && !convert_file(path, &text))
-            unread = path;
+    for (size_t i = 1; i < json_array_size(words) && unread == NULL; i++) {
+        const char *word = convert_word(words, i), *next = convert_word(words, i + 1);
+        struct convert_found found = convert_find(c.router, slice_of_cstr(word));
+        if (strcmp(word, "-f") == 0)
+            unread = convert_file(next, &text) ? NULL : next;
+        else if (found.row != NULL && word[0] == '-')
+            convert_take(&c, found, word, NULL);
+        else
+            convert_note(&c, CONVERT_NONE, word, "this flag is not known here");
+        i += found.value ? 1 : 0;
     }
     if (unread == NULL) {
         convert_haproxy_text(&c, buf_slice(&text));

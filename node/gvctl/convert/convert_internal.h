@@ -86,6 +86,7 @@ struct convert_state {
     json_t *notes;                  /* [{kind, flag, note}, ...], none twice */
     json_t *kept[CONVERT_AS_COUNT]; /* values, or NULL */
     json_t *servers;                /* of HAProxy: what default-server says, word -> value */
+    json_t *limits;                 /* of HAProxy: acls that limit clients, name -> its row */
     json_t *beside; /* of llm-d: documents that its command line stands among; NULL: none */
 };
 

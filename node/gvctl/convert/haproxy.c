@@ -109,6 +109,13 @@ static const struct convert_row directives[] = {
     NEEDLESS("default_backend", "there is one set of replicas"),
     MISSING("use_backend, use-server, acl, http-request, tcp-request, tcp-response, redirect",
             NOTE_RULES),
+    ROW("a limit by rate", BY_HAND, "client-keys-file",
+        "client-keys-file: a key may have requests-per-minute=N (gvctl key new); no address is "
+        "limited so"),
+    ROW("a limit by conn_cur", BY_HAND, "connections-per-client-max",
+        "connections-per-client-max limits those of an address at once"),
+    MISSING("filter bwlim-in, filter bwlim-out, http-request set-bandwidth-limit",
+            "no bandwidth is limited"),
     MISSING("http-response, http-after-response, filter, compression", NOTE_EDIT),
     MISSING("errorfile, errorloc, http-error", NOTE_ERRORS),
     NEEDLESS("unique-id-format, unique-id-header", "each request has an x-request-id"),
@@ -128,7 +135,7 @@ static const struct convert_row directives[] = {
     MISSING("capture", "the log has no headers"),
     MISSING("email-alert", NOTE_ALERTS),
     ROW("rate-limit", BY_HAND, "client-keys-file", "a key may have requests-per-minute"),
-    MISSING("maxconnrate", "connections-per-client-max limits clients"),
+    MISSING("maxconnrate, maxsessrate, maxsslrate", "connections-per-client-max limits clients"),
     NEEDLESS("maxsslconn", "connections-max counts them too"),
     ROW("hard-stop-after", DURATION, "drain-timeout", NULL),
     ROW("grace", DURATION, "drain-delay", NULL),
@@ -146,6 +153,11 @@ static const struct convert_row directives[] = {
     ROW("ssl-server-verify", BY_HAND, "replica-ca-file",
         "certificates of replicas are always checked: replica-ca-file names their CA"),
     NEEDLESS("tune.*", "nothing of it needs tuning"),
+    /* Of its command line. */
+    NEEDLESS("-f=, -W, -Ws, -D, -d, -db, -q, -V, -c, -p=, -x=, -S=, -sf=, -st=", NOTE_SYSTEMD),
+    ROW("-n=, -N=, -m=", BY_HAND, "connections-max", "maxconn in its file, or connections-max"),
+    ROW("-L=", BY_HAND, "node-name", "node-name"),
+    ROW("-C=", BY_HAND, NULL, "files are named by their whole paths"),
     {0},
 };
 

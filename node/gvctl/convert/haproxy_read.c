@@ -258,6 +258,38 @@ static void special(struct convert_state *c, const char *name, const json_t *wor
     take_check(c, name, words);
 }
 
+/* Whether a line limits clients, by counters of a stick table: also by an acl of such. */
+static bool take_limit(struct convert_state *c, const json_t *line)
+{
+    const char *first = convert_word(line, 0), *by = NULL;
+    char text[600], note[900];
+    size_t len = 0;
+    bool acl = strcmp(first, "acl") == 0, table = strcmp(first, "stick-table") == 0;
+    if (!acl && !table && strcmp(first, "http-request") != 0 && strcmp(first, "tcp-request") != 0)
+        return false;
+    for (size_t i = 1; i < json_array_size(line) && len < sizeof text; i++) {
+        const char *word = convert_word(line, i);
+        const char *other = json_string_value(
+            acl ? NULL : json_object_get(c->limits, word[0] == '!' ? word + 1 : word));
+        bool rate = strstr(word, "_rate") != NULL || strstr(word, "_cnt") != NULL ||
+                    strstr(word, "gpc") != NULL || strncmp(word, "track-sc", 8) == 0 ||
+                    (table && strcmp(word, "store") == 0);
+        by = strstr(word, "conn_cur") != NULL ? "a limit by conn_cur"
+             : other != NULL                  ? other
+             : rate && by == NULL             ? "a limit by rate"
+                                              : by;
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", i > 1 ? " " : "", word);
+    }
+    if (by == NULL)
+        return false;
+    if (acl)
+        (void)json_object_set_new(c->limits, convert_word(line, 1), json_string(by));
+    struct convert_found found = convert_find(c->router, slice_of_cstr(by));
+    (void)snprintf(note, sizeof note, "%s: %s", text, found.row->note);
+    convert_note(c, CONVERT_HAND, first, note);
+    return true;
+}
+
 static void take_line(struct convert_state *c, const json_t *line)
 {
     char two[160], name[400];
@@ -403,7 +435,8 @@ static void take_section(struct convert_state *c, const json_t *section, const j
                            convert_word(line, 1), convert_word(bind, 1));
             convert_note(c, CONVERT_NONE, "bind", note);
         } else if (only == NULL || is(line, 0, only)) {
-            take_line(c, line);
+            if (!take_limit(c, line))
+                take_line(c, line);
         } else {
             convert_note(c, CONVERT_NOT_NEEDED, convert_word(json_array_get(section, 0), 0),
                          section_row(convert_word(json_array_get(section, 0), 0)).row->note);

@@ -18,6 +18,7 @@ void convert_begin(struct convert_state *c, const struct convert_router *router)
                                 .origins = json_object(),
                                 .left = json_object(),
                                 .servers = json_object(),
+                                .limits = json_object(),
                                 .notes = json_array()};
 }
 
@@ -27,6 +28,7 @@ void convert_free(struct convert_state *c)
     json_decref(c->origins);
     json_decref(c->left);
     json_decref(c->servers);
+    json_decref(c->limits);
     json_decref(c->notes);
     for (size_t i = 0; i < CONVERT_AS_COUNT; i++)
         json_decref(c->kept[i]);
