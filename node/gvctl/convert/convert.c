@@ -55,20 +55,23 @@ static void print_setting(const struct convert_state *c, const struct node_optio
     (void)fputs("\n", to);
 }
 
-static void print_notes(const struct convert_state *c, enum convert_kind kind, const char *title,
-                        FILE *to)
+/* How many there are, printed with `title` once and `before` each; nowhere: counted. */
+static unsigned print_notes(const struct convert_state *c, enum convert_kind kind,
+                            const char *title, const char *before, FILE *to)
 {
     size_t i;
     const json_t *note;
-    bool any = false;
+    unsigned n = 0;
     json_array_foreach(c->notes, i, note)
     {
         if ((int)fields_number(note, "kind") != (int)kind)
             continue;
-        (void)fprintf(to, "%s#   %s: %s\n", any ? "" : title, fields_text(note, "flag"),
-                      fields_text(note, "note"));
-        any = true;
+        if (to != NULL)
+            (void)fprintf(to, "%s%s%s: %s\n", n == 0 ? title : "", before,
+                          fields_text(note, "flag"), fields_text(note, "note"));
+        n++;
     }
+    return n;
 }
 
 static void print_result(const struct convert_state *c, FILE *to)
@@ -81,44 +84,27 @@ static void print_result(const struct convert_state *c, FILE *to)
                   c->router->title);
     for (unsigned i = 0; i < count; i++)
         print_setting(c, &rows[i], to);
-    print_notes(c, CONVERT_DID, "\n# What is a little different:\n", to);
-    print_notes(c, CONVERT_HAND, "\n# To be done by hand:\n", to);
-    print_notes(c, CONVERT_NONE, "\n# Without a counterpart:\n", to);
-    print_notes(c, CONVERT_NOT_NEEDED, "\n# Not needed:\n", to);
-}
-
-/* How many there are; with `what`, also on standard error. */
-static unsigned tell_notes(const struct convert_state *c, enum convert_kind kind, const char *what)
-{
-    size_t i;
-    const json_t *note;
-    unsigned n = 0;
-    json_array_foreach(c->notes, i, note)
-    {
-        if ((int)fields_number(note, "kind") != (int)kind)
-            continue;
-        n++;
-        if (what != NULL)
-            (void)fprintf(stderr, "gvctl: %s%s: %s\n", what, fields_text(note, "flag"),
-                          fields_text(note, "note"));
-    }
-    return n;
+    (void)print_notes(c, CONVERT_DID, "\n# What is a little different:\n", "#   ", to);
+    (void)print_notes(c, CONVERT_HAND, "\n# To be done by hand:\n", "#   ", to);
+    (void)print_notes(c, CONVERT_NONE, "\n# Without a counterpart:\n", "#   ", to);
+    (void)print_notes(c, CONVERT_NOT_NEEDED, "\n# Not needed:\n", "#   ", to);
 }
 
 static int finish(struct convert_state *c, const struct convert_input *input, FILE *to)
 {
     convert_finish(c);
     print_result(c, to);
+    unsigned hand = print_notes(c, CONVERT_HAND, "", "", NULL);
+    unsigned none = print_notes(c, CONVERT_NONE, "", "", NULL);
     (void)fprintf(stderr,
                   "gvctl: of %s: %zu written, %u not needed, %u by hand, "
                   "%u without a counterpart\n",
                   c->router->name, json_object_size(c->settings),
-                  tell_notes(c, CONVERT_NOT_NEEDED, NULL), tell_notes(c, CONVERT_HAND, NULL),
-                  tell_notes(c, CONVERT_NONE, NULL));
-    unsigned left = tell_notes(c, CONVERT_HAND, "by hand: ");
-    left += tell_notes(c, CONVERT_NONE, "");
+                  print_notes(c, CONVERT_NOT_NEEDED, "", "", NULL), hand, none);
+    (void)print_notes(c, CONVERT_HAND, "", "gvctl: by hand: ", stderr);
+    (void)print_notes(c, CONVERT_NONE, "", "gvctl: ", stderr);
     convert_free(c);
-    return input->strict && left > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return input->strict && hand + none > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* --- what goes in ---------------------------------------------------------------------------- */

@@ -95,7 +95,7 @@ void convert_free(struct convert_state *c);
 /* A value of ours; a second one is added to a list and replaces any other. */
 void convert_set(struct convert_state *c, const char *setting, const char *value,
                  const char *origin);
-/* A value of a list which is not to be in use: written as a comment, with the reason. */
+/* A value of a list which is not to be in use: written as a comment, with the reason; "": it is. */
 void convert_leave(struct convert_state *c, const char *setting, const char *value,
                    const char *origin, const char *why);
 /* NULL as its note: there is nothing to say. */

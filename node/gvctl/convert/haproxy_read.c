@@ -94,77 +94,64 @@ static void take_name(struct convert_state *c, const json_t *said)
 {
     const char *host = json_string_value(json_object_get(said, "verifyhost"));
     const char *sni = json_string_value(json_object_get(said, "sni"));
-    char name[256];
-    if (host == NULL && sni != NULL && strncmp(sni, "str(", 4) == 0) {
+    char name[256] = "";
+    if (host != NULL)
+        (void)snprintf(name, sizeof name, "%s", host);
+    else if (sni != NULL && strncmp(sni, "str(", 4) == 0)
         (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(sni + 4, ")"), sni + 4);
-        host = name;
-    } else if (host == NULL && sni != NULL) {
+    if (name[0] != '\0')
+        convert_set(c, "replica-tls-name", name, "server: sni, verifyhost");
+    else if (sni != NULL)
         convert_note(c, CONVERT_HAND, "server: sni",
                      "replica-tls-name: one name, which no request changes");
-    }
-    if (host != NULL)
-        convert_set(c, "replica-tls-name", host, "server: sni, verifyhost");
 }
 
-/* What a line says of a server, on top of default-server. Why no requests go to it is in `why`, or
- * else that is "". The caller has what returns. */
-static json_t *take_server_words(struct convert_state *c, const json_t *words, size_t from,
-                                 const char *how, char *why, size_t size)
+/* A replica, or a name that DNS has many under; with what default-server says. */
+static void take_servers(struct convert_state *c, const json_t *words, bool template)
 {
+    char address[300], text[400], why[200];
+    const char *at = convert_word(words, template ? 2 : 1);
+    if (!template && !read_address(slice_of_cstr(at), "127.0.0.1", address, sizeof address)) {
+        (void)snprintf(text, sizeof text, "%s: want HOST:PORT of an engine", at);
+        convert_note(c, CONVERT_HAND, "server", text);
+        return;
+    }
     json_t *said = json_deep_copy(c->servers);
-    take_words(c, "server", words, from, said);
+    take_words(c, "server", words, template ? 3 : 2, said);
     take_name(c, said);
     const char *weight = json_string_value(json_object_get(said, "weight"));
-    bool none = weight != NULL && strtod(weight, NULL) == 0;
-    const char *what = json_object_get(said, "disabled") != NULL ? "disabled there"
-                       : none                                    ? "weight 0 there"
+    double share = weight != NULL ? strtod(weight, NULL) : 1;
+    bool tls = json_object_get(said, "ssl") != NULL, label = share > 0 && share != 1 && !template;
+    const char *what = json_object_get(said, "disabled") != NULL ? "disabled there: "
+                       : weight != NULL && share == 0            ? "weight 0 there: "
                        : json_object_get(said, "backup") != NULL
-                           ? "a backup there, and here are none"
-                           : NULL;
-    (void)snprintf(why, size, "%s%s%s", what != NULL ? what : "", what != NULL ? ": " : "",
-                   what != NULL ? how : "");
-    return said;
-}
-
-static void set_or_leave(struct convert_state *c, const char *setting, const char *value,
-                         const char *origin, const char *why)
-{
-    if (why[0] == '\0')
-        convert_set(c, setting, value, origin);
-    else
-        convert_leave(c, setting, value, origin, why);
+                           ? "a backup there, and here are none: "
+                           : "";
+    (void)snprintf(why, sizeof why, "%s%s", what,
+                   what[0] == '\0' ? ""
+                   : template      ? "uncomment it to use it"
+                                   : "gvctl add brings it in");
+    if (template) /* a service's records give the ports */
+        (void)snprintf(address, sizeof address, "%.*s",
+                       (int)(at[0] == '_' ? strcspn(at, ":") : strlen(at)), at);
+    (void)snprintf(text, sizeof text, "%s%s%s%s",
+                   tls        ? "https://"
+                   : template ? ""
+                              : "http://",
+                   address, label ? "#weight=" : "", label ? weight : "");
+    convert_leave(c, template ? "replica-dns" : "replica", text,
+                  template ? "server-template" : "server", why);
+    json_decref(said);
 }
 
 static void take_server(struct convert_state *c, const json_t *words)
 {
-    char address[300], url[400], note[400], why[200];
-    const char *at = convert_word(words, 1);
-    if (!read_address(slice_of_cstr(at), "127.0.0.1", address, sizeof address)) {
-        (void)snprintf(note, sizeof note, "%s: want HOST:PORT of an engine", at);
-        convert_note(c, CONVERT_HAND, "server", note);
-        return;
-    }
-    json_t *said = take_server_words(c, words, 2, "gvctl add brings it in", why, sizeof why);
-    const char *weight = json_string_value(json_object_get(said, "weight"));
-    double share = weight != NULL ? strtod(weight, NULL) : 1;
-    bool label = share > 0 && share != 1;
-    (void)snprintf(url, sizeof url, "%s://%s%s%s",
-                   json_object_get(said, "ssl") != NULL ? "https" : "http", address,
-                   label ? "#weight=" : "", label ? weight : "");
-    set_or_leave(c, "replica", url, "server", why);
-    json_decref(said);
+    take_servers(c, words, false);
 }
 
 static void take_server_template(struct convert_state *c, const json_t *words)
 {
-    char name[400], why[200];
-    const char *at = convert_word(words, 2);
-    size_t len = at[0] == '_' ? strcspn(at, ":") : strlen(at); /* a service's records give ports */
-    json_t *said = take_server_words(c, words, 3, "uncomment it to use it", why, sizeof why);
-    (void)snprintf(name, sizeof name, "%s%.*s",
-                   json_object_get(said, "ssl") != NULL ? "https://" : "", (int)len, at);
-    set_or_leave(c, "replica-dns", name, "server-template", why);
-    json_decref(said);
+    take_servers(c, words, true);
 }
 
 static void take_default_server(struct convert_state *c, const json_t *words)
@@ -211,16 +198,10 @@ static void take_expect(struct convert_state *c, const json_t *words)
 {
     char text[64];
     size_t n = 0, last = json_array_size(words) - 1;
-    bool status = last > 0 && is(words, last - 1, "status");
-    bool negated = last > 1 && is(words, last - 2, "!");
-    const char *from = status && !negated ? convert_word(words, last) : "";
-    for (; *from != '\0' && n + 3 < sizeof text; from++) {
-        text[n++] = *from == '-' ? '.' : *from;
-        if (*from == '-')
-            text[n++] = '.';
-    }
-    text[n] = '\0';
-    if (n > 0)
+    bool status = last > 0 && is(words, last - 1, "status") && !is(words, last - 2, "!");
+    for (const char *from = convert_word(words, last); *from != '\0' && n + 3 < sizeof text; from++)
+        n += (size_t)snprintf(text + n, sizeof text - n, *from == '-' ? ".." : "%c", *from);
+    if (status && n > 0)
         convert_set(c, "health-statuses", text, "http-check expect");
     else
         convert_note(

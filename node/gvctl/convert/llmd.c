@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "node/gvctl/convert/table_internal.h"
 #include "node/gvctl/fields.h"
 
@@ -165,11 +166,6 @@ const struct convert_router convert_llmd = {
 
 /* --- an EndpointPickerConfig ----------------------------------------------------------------- */
 
-static const char *name_of(const json_t *plugin)
-{
-    return fields_text(plugin, fields_has_text(plugin, "name") ? "name" : "type");
-}
-
 /* A plugin or a section, as `name`. */
 static void take(struct convert_state *c, const char *name, const char *value, const char *unknown)
 {
@@ -182,28 +178,6 @@ static void take(struct convert_state *c, const char *name, const char *value, c
     json_decref(values);
 }
 
-enum use { USE_UNKNOWN /* there are no profiles */, USE_NONE, USE_WITHOUT_WEIGHT, USE_FULL };
-
-/* How profiles use the plugin of that name: those that choose count only where a profile refers to
- * them, and scorers only with a weight. */
-static enum use use_of(const json_t *config, const char *name)
-{
-    const json_t *profiles = json_object_get(config, "schedulingProfiles"), *profile, *ref;
-    enum use use = json_array_size(profiles) > 0 ? USE_NONE : USE_UNKNOWN;
-    size_t i, k;
-    json_array_foreach(profiles, i, profile)
-    {
-        json_array_foreach(json_object_get(profile, "plugins"), k, ref)
-        {
-            const char *weight = json_string_value(json_object_get(ref, "weight"));
-            bool weighs = weight == NULL || strtod(weight, NULL) != 0;
-            if (fields_equal(ref, "pluginRef", name) && use != USE_FULL)
-                use = weighs ? USE_FULL : USE_WITHOUT_WEIGHT;
-        }
-    }
-    return use;
-}
-
 static bool chooses(const char *type)
 {
     struct slice text = slice_of_cstr(type);
@@ -211,48 +185,56 @@ static bool chooses(const char *type)
            slice_ends_with(text, SLICE("-picker"));
 }
 
-/* True: it chooses by prefix caches. */
-static bool take_plugin(struct convert_state *c, const json_t *config, const json_t *plugin)
+/* How profiles use plugins: name -> whether one does with a weight. NULL: there are no profiles. */
+static json_t *read_uses(const json_t *config)
 {
-    const char *type = fields_text(plugin, "type");
-    enum use use = use_of(config, name_of(plugin));
-    if (chooses(type) && use == USE_NONE)
-        convert_note(c, CONVERT_NOT_NEEDED, name_of(plugin),
-                     "no profile refers to it: it is unused");
-    else if (chooses(type) && use == USE_WITHOUT_WEIGHT)
-        convert_note(c, CONVERT_NOT_NEEDED, name_of(plugin), "its weight is 0: it is unused");
-    else
-        take(c, type, "", "this plugin is not known here");
-    return strstr(type, "prefix") != NULL && (use == USE_UNKNOWN || use == USE_FULL);
-}
-
-static bool has_plugin(const json_t *config, const char *name)
-{
-    size_t i;
-    const json_t *plugin;
-    json_array_foreach(json_object_get(config, "plugins"), i, plugin)
-    {
-        if (strcmp(name_of(plugin), name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* References to what is not there: the endpoint picker does not start with them. */
-static void check_references(struct convert_state *c, const json_t *config)
-{
+    const json_t *profiles = json_object_get(config, "schedulingProfiles"), *profile, *ref;
+    json_t *uses = json_array_size(profiles) > 0 ? json_object() : NULL;
     size_t i, k;
-    const json_t *profile, *ref;
-    json_array_foreach(json_object_get(config, "schedulingProfiles"), i, profile)
+    json_array_foreach(profiles, i, profile)
     {
         json_array_foreach(json_object_get(profile, "plugins"), k, ref)
         {
+            const char *weight = json_string_value(json_object_get(ref, "weight"));
             const char *name = fields_text(ref, "pluginRef");
-            if (!has_plugin(config, name))
-                convert_note(c, CONVERT_HAND, name,
-                             "a profile refers to it, and no plugin is called so");
+            bool weighs = weight == NULL || strtod(weight, NULL) != 0;
+            (void)json_object_set_new(uses, name, json_boolean(weighs || fields_is(uses, name)));
         }
     }
+    return uses;
+}
+
+/* Those that choose count only where a profile refers to them, and scorers only with a weight.
+ * True: one chooses by prefix caches. */
+static bool take_plugins(struct convert_state *c, const json_t *config)
+{
+    json_t *uses = read_uses(config), *missing = json_copy(uses), *use;
+    size_t i;
+    const char *ref;
+    const json_t *plugin;
+    bool cache = false;
+    json_array_foreach(json_object_get(config, "plugins"), i, plugin)
+    {
+        const char *type = fields_text(plugin, "type");
+        const char *name = fields_text(plugin, fields_has_text(plugin, "name") ? "name" : "type");
+        bool used = uses == NULL || fields_is(uses, name);
+        (void)json_object_del(missing, name);
+        if (!chooses(type) || used)
+            take(c, type, "", "this plugin is not known here");
+        else
+            convert_note(c, CONVERT_NOT_NEEDED, name,
+                         json_object_get(uses, name) == NULL
+                             ? "no profile refers to it: it is unused"
+                             : "its weight is 0: it is unused");
+        cache = cache || (used && strstr(type, "prefix") != NULL);
+    }
+    json_object_foreach(missing, ref, use) /* the endpoint picker does not start with them */
+    {
+        convert_note(c, CONVERT_HAND, ref, "a profile refers to it, and no plugin is called so");
+    }
+    json_decref(missing);
+    json_decref(uses);
+    return cache;
 }
 
 /* What is beside the plugins; of flowControl also what is in it. */
@@ -274,16 +256,9 @@ static void take_section(struct convert_state *c, const char *key, const json_t 
 
 void convert_llmd_config(struct convert_state *c, const json_t *config)
 {
-    size_t i;
-    const json_t *plugin;
     const char *key;
     json_t *section;
-    bool cache = false;
-    json_array_foreach(json_object_get(config, "plugins"), i, plugin)
-    {
-        cache |= take_plugin(c, config, plugin);
-    }
-    check_references(c, config);
+    bool cache = take_plugins(c, config);
     json_object_foreach((json_t *)config, key, section)
     {
         take_section(c, key, section);
@@ -302,23 +277,18 @@ static void keep_if_none(struct convert_state *c, enum convert_as as, const char
 }
 
 /* v1 has targetPorts and matchLabels; before, targetPortNumber and the labels themselves. */
-static void take_pool(struct convert_state *c, const json_t *pool)
+static void take_pool(struct convert_state *c, json_t *pool)
 {
-    const json_t *spec = json_object_get(pool, "spec");
-    const json_t *labels = json_object_get(spec, "selector");
-    const json_t *inner = json_object_get(labels, "matchLabels");
-    const json_t *port =
-        json_object_get(json_array_get(json_object_get(spec, "targetPorts"), 0), "number");
+    const char *port = NULL, *older = NULL, *ns = NULL, *key;
+    json_t *labels = NULL, *inner = NULL, *value;
     bool none = c->kept[CONVERT_SELECTOR] == NULL;
-    const char *key;
-    json_t *value;
-    if (port == NULL)
-        port = json_object_get(spec, "targetPortNumber");
-    keep_if_none(c, CONVERT_KUBERNETES_PORT, json_string_value(port));
-    keep_if_none(
-        c, CONVERT_NAMESPACE,
-        json_string_value(json_object_get(json_object_get(pool, "metadata"), "namespace")));
-    json_object_foreach((json_t *)(inner != NULL ? inner : labels), key, value)
+    DISCARD(json_unpack(pool, "{s?{s?s},s?{s?s,s?o}}", "metadata", "namespace", &ns, "spec",
+                        "targetPortNumber", &older, "selector", &labels));
+    DISCARD(json_unpack(pool, "{s?{s?[{s?s}]}}", "spec", "targetPorts", "number", &port));
+    DISCARD(json_unpack(labels, "{s?o}", "matchLabels", &inner));
+    keep_if_none(c, CONVERT_KUBERNETES_PORT, port != NULL ? port : older);
+    keep_if_none(c, CONVERT_NAMESPACE, ns);
+    json_object_foreach(inner != NULL ? inner : labels, key, value)
     {
         char pair[256];
         (void)snprintf(pair, sizeof pair, "%s=%s", key, json_string_value(value));
@@ -329,13 +299,9 @@ static void take_pool(struct convert_state *c, const json_t *pool)
 
 void convert_llmd_pool(struct convert_state *c, json_t *docs)
 {
-    size_t i;
-    const json_t *doc;
-    json_array_foreach(docs, i, doc)
-    {
-        if (fields_equal(doc, "kind", "InferencePool")) {
-            take_pool(c, doc);
-            return;
-        }
+    for (size_t i = 0, found = 0; i < json_array_size(docs) && found == 0; i++) {
+        found = fields_equal(json_array_get(docs, i), "kind", "InferencePool") ? 1 : 0;
+        if (found != 0)
+            take_pool(c, json_array_get(docs, i));
     }
 }

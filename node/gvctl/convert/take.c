@@ -143,7 +143,9 @@ void convert_leave(struct convert_state *c, const char *setting, const char *val
                    const char *origin, const char *why)
 {
     char note[600];
-    if (!check(c, setting, value, origin))
+    if (why[0] == '\0')
+        convert_set(c, setting, value, origin);
+    if (why[0] == '\0' || !check(c, setting, value, origin))
         return;
     append(c->left, setting, json_pack("{s:s,s:s}", "value", value, "why", why));
     (void)snprintf(note, sizeof note, "%s: %s", value, why);
@@ -189,47 +191,38 @@ const char *convert_kept(const struct convert_state *c, enum convert_as as, cons
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-/* A number and its unit from the front of `at`, in milliseconds; NULL: they are none. */
-static const char *take_part(const char *at, double *ms)
+/* "5000", "5s", "1d", "1m30s" as a time of ours. */
+static void take_time(struct convert_state *c, const char *setting, const char *flag,
+                      const char *value, const char *unit)
 {
     static const struct {
         const char *unit;
         double ms;
     } units[] = {{"", 1},     {"us", 0.001}, {"ms", 1},     {"s", 1000},
                  {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
-    char *end;
-    if (at[0] < '0' || at[0] > '9')
-        return NULL;
-    double value = strtod(at, &end);
-    size_t len = strcspn(end, "0123456789");
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        if (strlen(units[i].unit) == len && strncmp(end, units[i].unit, len) == 0) {
-            *ms += value * units[i].ms;
-            return end + len;
-        }
-    }
-    return NULL;
-}
-
-/* "5000", "5s", "1d", "1m30s" as a time of ours. */
-static void take_time(struct convert_state *c, const char *setting, const char *flag,
-                      const char *value, const char *unit)
-{
-    char text[64];
+    char text[64], *at = text;
     double ms = 0;
+    bool good = true;
     (void)snprintf(text, sizeof text, "%s%s", value, unit);
-    const char *at = text;
     do {
-        at = take_part(at, &ms);
-    } while (at != NULL && at[0] != '\0');
-    if (at == NULL) {
-        convert_note(c, CONVERT_HAND, flag, "its value is no time");
-        return;
-    }
+        size_t i = 0;
+        bool digit = at[0] >= '0' && at[0] <= '9';
+        double part = strtod(at, &at);
+        size_t len = strcspn(at, "0123456789");
+        while (i < ARRAY_LEN(units) &&
+               !slice_equal(slice_of_cstr(units[i].unit), slice_of(at, len)))
+            i++;
+        good = digit && i < ARRAY_LEN(units);
+        ms += good ? part * units[i].ms : 0;
+        at += len;
+    } while (good && at[0] != '\0');
     ms = ms > 0 && ms < 1 ? 1 : ms;
     bool whole = ms >= 1000 && ms == 1000 * (double)(long long)(ms / 1000);
     (void)snprintf(text, sizeof text, whole ? "%.0fs" : "%.0fms", whole ? ms / 1000 : ms);
-    convert_set(c, setting, text, flag);
+    if (good)
+        convert_set(c, setting, text, flag);
+    else
+        convert_note(c, CONVERT_HAND, flag, "its value is no time");
 }
 
 static void take_urls(struct convert_state *c, const char *setting, const char *flag,
