@@ -248,7 +248,7 @@ static void take_urls(struct convert_state *c, const char *setting, const char *
 static void take_file(struct convert_state *c, const char *setting, const char *flag,
                       const char *path)
 {
-    char whole[600], note[700];
+    char whole[600], note[800];
     struct stat status;
     bool ca = strcmp(setting, "replica-ca-file") == 0;
     const char *base = convert_kept(c, ca ? CONVERT_CA_BASE : CONVERT_CRT_BASE, "");
