@@ -14,7 +14,7 @@ static const char head[] =
     "comments. What is\n"
     "to be done by hand and what has no counterpart it names, also on standard error, and why; "
     "with `--strict` it\n"
-    "exits with 1 then.\n"
+    "exits with 1 then. A flag or a directive that no table knows ends in a line that says so.\n"
     "\n"
     "```text\n"
     "gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 http://10.0.0.2:8000 --policy "
