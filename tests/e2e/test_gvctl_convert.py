@@ -379,6 +379,7 @@ backend engines
         had = {"replica": ["http://10.0.0.1:8000#weight=3"],
                "replica-dns": ["_vllm._tcp.engines.svc"], "policy": "session", "session-header": "x-session-id",
                "connections-max": "20000", "upstream-connect-timeout": "5s", "client-body-timeout": "60s",
+               "client-write-timeout": "60s", "client-idle-timeout": "10s",
                "upstream-idle-timeout": "600s", "client-head-timeout": "10s", "queue-timeout": "30s", "retries-max": "2",
                "access-log": "all", "listen": "0.0.0.0:443", "proxy-protocol": "on", "health-path": "/health",
                "health-statuses": "200..299", "health-interval": "2s", "health-failures": "3",

@@ -287,7 +287,8 @@ class HAProxy(Converts):
             "replica": ["http://10.0.1.1:8000#weight=100", "http://10.0.1.2:8000#weight=100",
                         "http://[2001:db8::3]:8000#weight=50"],
             "listen": "10.0.0.5:443", "tls-cert": ["/etc/ssl/private/llm.pem"], "policy": "least_request",
-            "connections-max": "4000", "client-body-timeout": "50s", "upstream-connect-timeout": "5s",
+            "connections-max": "4000", "client-body-timeout": "50s", "client-write-timeout": "50s",
+            "client-idle-timeout": "50s", "upstream-connect-timeout": "5s",
             "upstream-idle-timeout": "50s", "replica-requests-max": "128", "health-interval": "3s", "health-failures": "4",
             "health-path": "/health", "access-log": "all"})
         self.says(out, "frontend stats: no engines are behind it: left out",
@@ -309,7 +310,7 @@ class HAProxy(Converts):
         self.assertEqual(got, {
             "replica-dns": ["https://engines.internal:8443"],
             "dns-server": ["10.0.0.2:53"], "replica-tls-name": "llm.internal", "policy": "cache_aware",
-            "client-body-timeout": "300s", "upstream-connect-timeout": "2s", "upstream-idle-timeout": "900s",
+            "client-body-timeout": "300s", "client-write-timeout": "300s", "client-idle-timeout": "300s", "upstream-connect-timeout": "2s", "upstream-idle-timeout": "900s",
             "health-path": "/ping", "listen": "0.0.0.0:8080"})
         self.says(out, "listen postgres: it is disabled", "server: https://engines-old.internal:8443: weight 0 there: gvctl add brings it in",
                   "bind: unix@/run/haproxy/llm.sock: clients connect at one address, *:8080,[::]:8080",
@@ -371,6 +372,88 @@ backend e
             "upstream-idle-timeout": "300s", "drain-timeout": "600s"})
         self.says(out, "server: one set of replicas was made of those of large, small, site: take out what is no engine. "
                   "Which models each serves is asked of it", "bind: *:80: clients connect at one address, *:443")
+
+    def test_http_2_is_named(self):
+        """alpn h2 of a bind line was passed over, and of a server it was not needed."""
+        two = "it is not spoken: a proxy in front has to take HTTP/1.1 to the router"
+        both = "bind: alpn: HTTP/2 is not spoken: clients that offer http/1.1 too take that"
+        server = "it is not spoken: the engine has to take HTTP/1.1, as vLLM and SGLang do"
+        for bind, at, line, hand, none in (
+                ("alpn h2,http/1.1", "", both, 0, 1), ("alpn h3,h2,http/1.1", "", both, 0, 1),
+                ("alpn h2", "", "bind: alpn h2: " + two, 1, 0), ("proto h2", "", "bind: proto h2: " + two, 1, 0),
+                ("alpn http/1.1", "", "bind: alpn http/1.1: it is what is offered", 0, 0),
+                ("", "alpn h2", "server: alpn h2: " + server, 1, 0), ("", "proto h2", "server: proto h2: " + server, 1, 0),
+                ("", "alpn h2,http/1.1", "server: alpn: HTTP/1.1 is spoken", 0, 0)):
+            _, out, err = self.of("listen l\n  bind :443 %s\n  server a h:1 %s\n" % (bind, at))
+            self.says(out, line)
+            self.assertIn("%d by hand, %d without" % (hand, none), err)
+        got, out, _ = self.of("listen l\n  bind quic4@:443 ssl alpn h3\n  bind :443 ssl\n  server a h:1\n")
+        self.assertEqual(got["listen"], "0.0.0.0:443")
+        self.says(out, "bind: quic4@:443: clients connect at one address, :443")
+
+    def test_limits_by_rate_are_named(self):
+        """They were called stickiness and rules."""
+        lines = ("stick-table type ip size 100k expire 30s store http_req_rate(10s)", "http-request track-sc0 src",
+                 "http-request deny deny_status 429 if { sc_http_req_rate(0) gt 100 }",
+                 "tcp-request connection reject if { src_conn_rate ge 20 }", "acl busy sc0_gpc0_rate gt 5",
+                 "http-request tarpit if busy", "http-request deny unless !busy || { path /x }")
+        calls = ("acl many src_conn_cur gt 30", "tcp-request connection reject if many")
+        text = "listen l\n  bind :80\n  %s\n  server a h:1\n"
+        _, out, err = self.of(text % "\n  ".join(lines + calls))
+        for line in lines + calls:
+            first, rest = line.split(" ", 1)
+            what = "connections-per-client-max limits those of an address at once" if line in calls else (
+                "client-keys-file: a key may have requests-per-minute=N")
+            self.assertIn("gvctl: by hand: %s: %s: %s" % (first, rest, what), err)
+        self.assertIn("9 by hand, 0 without", err)
+        for line in ("stick-table type string size 1m", "acl x path /x", "http-request deny if x"):  # these are none
+            self.assertIn("0 by hand, 1 without", self.of(text % line)[2])
+        self.says(self.of(text % "filter bwlim-in x default-limit 1m default-period 1s")[1],
+                  "filter bwlim-in: no bandwidth is limited")
+
+    def test_timeout_client_is_of_all_that_a_client_does(self):
+        """It was that of bodies alone. HAProxy takes it for connections that are kept, too, after http-request's."""
+        for lines, idle in (("", "50s"), ("timeout http-request 5s", "5s"), ("timeout http-request 0", "50s"),
+                            ("timeout http-request 5s\n  timeout http-keep-alive 1s", "1s")):
+            got, out, _ = self.of("defaults\n  timeout client 50s\n  %s\nlisten l\n  server a h:1\n" % lines)
+            self.assertEqual([got["client-%s-timeout" % k] for k in ("body", "write", "idle")], ["50s", "50s", idle])
+            self.assertIn("#   timeout client: the head of a request has client-head-timeout", out)
+
+    def test_nothing_is_passed_over(self):
+        """What no table knew of a bind line, behind an unknown word of a server, of resolvers, peers and balance."""
+        _, out, err = self.of("""foo bar
+listen l
+  bind :80 new-word 3 v4v6
+  balance new-balance
+  no option httpclose
+  server a h:1 newer-word 3 rise 2
+  server b h:2 sni req.hdr(host)
+resolvers d
+  hold valid 10s
+peers p
+  server q 1.1.1.1:1
+traces
+  trace h1
+""")
+        self.says(out, "foo: this directive is not known here", "bind: new-word: what it says of a bind is not known here",
+                  "bind: v4v6: the system says whether [::] takes IPv4 too", "no option httpclose: it is off",
+                  "balance: no such policy is known here: cache_aware is used",
+                  "server: newer-word: what it says of a server is not known here",
+                  "server: rise: a replica is back with its first good answer",
+                  "server: sni: replica-tls-name: one name, which no request changes",
+                  "resolvers: only its nameservers count", "traces: the log goes to standard error")
+        self.assertRegex(out, "#   peers: only its lines with peer count: ")
+        err = self.convert("--", "haproxy", "-W", "-f", self.file("h.cfg", "listen l\n server a h:1\n"), "-n", "5", "-new")[2]
+        for word in ("-n: maxconn in its file, or connections-max", "-new: this flag is not known here"):
+            self.assertIn("gvctl: by hand: " + word if word[1] == "n" and word[2] == ":" else "gvctl: " + word, err)
+        self.assertIn("1 by hand, 1 without", err)
+        _, out, _ = self.convert(self.file("epp.yaml", BARE + "newSection: {a: b}\n"))
+        self.says(out, "newSection: this section is not known here")
+
+    def test_default_server_is_of_all_behind_it(self):
+        got, _, _ = self.of("backend b\n  default-server ssl weight 5\n  server a h:1\n  server c h:2 no-ssl weight 2\n"
+                            "backend d\n  server e h:3\n")
+        self.assertEqual(got["replica"], ["https://h:1#weight=5", "http://h:2#weight=2", "http://h:3"])
 
     def test_variables_and_odd_times(self):
         got, out, _ = self.of(VARIABLES)

@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/version.h"
 #include "node/gvctl/convert/convert_internal.h"
-#include "node/gvctl/convert/detect_internal.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/print.h"
 #include "node/settings/options.h"
@@ -56,20 +55,23 @@ static void print_setting(const struct convert_state *c, const struct node_optio
     (void)fputs("\n", to);
 }
 
-static void print_notes(const struct convert_state *c, enum convert_kind kind, const char *title,
-                        FILE *to)
+/* How many there are, printed with `title` once and `before` each; nowhere: counted. */
+static unsigned print_notes(const struct convert_state *c, enum convert_kind kind,
+                            const char *title, const char *before, FILE *to)
 {
     size_t i;
     const json_t *note;
-    bool any = false;
+    unsigned n = 0;
     json_array_foreach(c->notes, i, note)
     {
         if ((int)fields_number(note, "kind") != (int)kind)
             continue;
-        (void)fprintf(to, "%s#   %s: %s\n", any ? "" : title, fields_text(note, "flag"),
-                      fields_text(note, "note"));
-        any = true;
+        if (to != NULL)
+            (void)fprintf(to, "%s%s%s: %s\n", n == 0 ? title : "", before,
+                          fields_text(note, "flag"), fields_text(note, "note"));
+        n++;
     }
+    return n;
 }
 
 static void print_result(const struct convert_state *c, FILE *to)
@@ -82,48 +84,25 @@ static void print_result(const struct convert_state *c, FILE *to)
                   c->router->title);
     for (unsigned i = 0; i < count; i++)
         print_setting(c, &rows[i], to);
-    print_notes(c, CONVERT_DID, "\n# What is a little different:\n", to);
-    print_notes(c, CONVERT_HAND, "\n# To be done by hand:\n", to);
-    print_notes(c, CONVERT_NONE, "\n# Without a counterpart:\n", to);
-    print_notes(c, CONVERT_NOT_NEEDED, "\n# Not needed:\n", to);
-}
-
-static unsigned count_notes(const struct convert_state *c, enum convert_kind kind)
-{
-    size_t i;
-    const json_t *note;
-    unsigned n = 0;
-    json_array_foreach(c->notes, i, note)
-    {
-        n += (int)fields_number(note, "kind") == (int)kind ? 1 : 0;
-    }
-    return n;
-}
-
-static void tell_notes(const struct convert_state *c, enum convert_kind kind, const char *what)
-{
-    size_t i;
-    const json_t *note;
-    json_array_foreach(c->notes, i, note)
-    {
-        if ((int)fields_number(note, "kind") == (int)kind)
-            (void)fprintf(stderr, "gvctl: %s%s: %s\n", what, fields_text(note, "flag"),
-                          fields_text(note, "note"));
-    }
+    (void)print_notes(c, CONVERT_DID, "\n# What is a little different:\n", "#   ", to);
+    (void)print_notes(c, CONVERT_HAND, "\n# To be done by hand:\n", "#   ", to);
+    (void)print_notes(c, CONVERT_NONE, "\n# Without a counterpart:\n", "#   ", to);
+    (void)print_notes(c, CONVERT_NOT_NEEDED, "\n# Not needed:\n", "#   ", to);
 }
 
 static int finish(struct convert_state *c, const struct convert_input *input, FILE *to)
 {
     convert_finish(c);
     print_result(c, to);
-    unsigned hand = count_notes(c, CONVERT_HAND), none = count_notes(c, CONVERT_NONE);
+    unsigned hand = print_notes(c, CONVERT_HAND, "", "", NULL);
+    unsigned none = print_notes(c, CONVERT_NONE, "", "", NULL);
     (void)fprintf(stderr,
                   "gvctl: of %s: %zu written, %u not needed, %u by hand, "
                   "%u without a counterpart\n",
                   c->router->name, json_object_size(c->settings),
-                  count_notes(c, CONVERT_NOT_NEEDED), hand, none);
-    tell_notes(c, CONVERT_HAND, "by hand: ");
-    tell_notes(c, CONVERT_NONE, "");
+                  print_notes(c, CONVERT_NOT_NEEDED, "", "", NULL), hand, none);
+    (void)print_notes(c, CONVERT_HAND, "", "gvctl: by hand: ", stderr);
+    (void)print_notes(c, CONVERT_NONE, "", "gvctl: ", stderr);
     convert_free(c);
     return input->strict && hand + none > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -144,21 +123,30 @@ static int of_haproxy_words(const struct convert_input *input, const json_t *wor
 {
     struct convert_state c;
     struct buf text;
+    int status = EXIT_FAILURE;
+    const char *unread = NULL;
     buf_init(&text, 0);
     convert_begin(&c, &convert_haproxy);
-    for (size_t i = 0; i + 1 < json_array_size(words); i++) {
-        const char *word = json_string_value(json_array_get(words, i));
-        const char *path = json_string_value(json_array_get(words, i + 1));
-        if (strcmp(word, "-f") == 0 && !convert_file(path, &text)) {
-            (void)fprintf(stderr, "gvctl: cannot read \"%s\", or it is above 1 MiB\n", path);
-            buf_free(&text);
-            convert_free(&c);
-            return EXIT_FAILURE;
-        }
+    for (size_t i = 1; i < json_array_size(words) && unread == NULL; i++) {
+        const char *word = convert_word(words, i), *next = convert_word(words, i + 1);
+        struct convert_found found = convert_find(c.router, slice_of_cstr(word));
+        if (strcmp(word, "-f") == 0)
+            unread = convert_file(next, &text) ? NULL : next;
+        else if (found.row != NULL && word[0] == '-')
+            convert_take(&c, found, word, NULL);
+        else
+            convert_note(&c, CONVERT_NONE, word, "this flag is not known here");
+        i += found.value ? 1 : 0;
     }
-    convert_haproxy_text(&c, buf_slice(&text));
+    if (unread == NULL) {
+        convert_haproxy_text(&c, buf_slice(&text));
+        status = finish(&c, input, to);
+    } else {
+        (void)fprintf(stderr, "gvctl: cannot read \"%s\", or it is above 1 MiB\n", unread);
+        convert_free(&c);
+    }
     buf_free(&text);
-    return finish(&c, input, to);
+    return status;
 }
 
 /* `beside`: the documents that it stands among, or NULL. */
@@ -168,23 +156,22 @@ static int of_words(const struct convert_input *input, json_t *words, const char
     struct convert_state c;
     const struct convert_router *router =
         input->from != NULL ? convert_router_find(input->from) : convert_router_of(words);
-    const char *first = json_string_value(json_array_get(words, 0));
-    size_t len = first != NULL ? strlen(first) : 0;
-    if (len >= 7 && strcmp(first + len - 7, "haproxy") == 0)
+    if (slice_ends_with(slice_of_cstr(convert_word(words, 0)), SLICE("haproxy")))
         return of_haproxy_words(input, words, to);
     if (router == NULL || router->is_config)
         return unknown(what);
     convert_begin(&c, router);
     while (json_array_size(words) > 0) { /* the program, its interpreter, a subcommand */
-        const char *word = json_string_value(json_array_get(words, 0));
+        const char *word = convert_word(words, 0);
         if (word[0] == '-' && strcmp(word, "-m") != 0 && strcmp(word, "-u") != 0)
             break;
         (void)json_array_remove(words, 0);
     }
     c.beside = beside;
+    c.special = convert_llmd_special; /* the only one of flags */
     c.router_at = convert_router_at;
     convert_words(&c, words);
-    if (router == &convert_llmd && beside != NULL)
+    if (router == &convert_llmd)
         convert_llmd_pool(&c, beside);
     return finish(&c, input, to);
 }
@@ -192,15 +179,15 @@ static int of_words(const struct convert_input *input, json_t *words, const char
 static int of_yaml(const struct convert_input *input, json_t *docs, FILE *to)
 {
     struct convert_state c;
-    json_t *words = convert_manifest_words(docs, 0);
-    if (words != NULL) {
+    json_t *words = convert_manifest_words(docs);
+    const json_t *config = words == NULL ? convert_find_config(docs) : NULL;
+    if (words == NULL && config == NULL)
+        return unknown(input->file);
+    if (config == NULL) {
         int status = of_words(input, words, input->file, docs, to);
         json_decref(words);
         return status;
     }
-    const json_t *config = convert_find_config(docs, 0);
-    if (config == NULL)
-        return unknown(input->file);
     convert_begin(&c, &convert_llmd);
     convert_llmd_config(&c, config);
     convert_llmd_pool(&c, docs);
@@ -210,22 +197,18 @@ static int of_yaml(const struct convert_input *input, json_t *docs, FILE *to)
 static int of_text(const struct convert_input *input, FILE *to)
 {
     struct convert_state c;
-    bool told = input->from != NULL && strcmp(input->from, "haproxy") == 0;
-    if (told || (input->from == NULL && convert_is_haproxy(input->text))) {
+    if (input->from != NULL ? strcmp(input->from, convert_haproxy.name) == 0
+                            : convert_is_haproxy(input->text)) {
         convert_begin(&c, &convert_haproxy);
         convert_haproxy_text(&c, input->text);
         return finish(&c, input, to);
     }
-    json_t *docs = convert_yaml(input->text);
+    json_t *docs = convert_yaml(input->text), *words = convert_split(input->text);
     const json_t *first = json_array_get(docs, 0);
-    int status;
-    if (json_is_object(first) || json_is_array(first)) {
-        status = of_yaml(input, docs, to);
-    } else {
-        json_t *words = convert_split(input->text);
-        status = of_words(input, words, input->file, NULL, to);
-        json_decref(words);
-    }
+    int status = json_is_object(first) || json_is_array(first)
+                     ? of_yaml(input, docs, to)
+                     : of_words(input, words, input->file, NULL, to);
+    json_decref(words);
     json_decref(docs);
     return status;
 }

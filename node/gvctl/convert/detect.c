@@ -3,13 +3,16 @@
 
 #include "base/check.h"
 #include "node/gvctl/convert/convert_internal.h"
-#include "node/gvctl/convert/detect_internal.h"
 
 enum { TELLS = 10 };
 
 static const struct convert_router *const routers[] = {&convert_vllm, &convert_production_stack,
                                                        &convert_smg,  &convert_sglang,
                                                        &convert_llmd, &convert_haproxy};
+
+/* Flags that engines have too: they tell nothing of a router. */
+static const char engines_have[] = " model model-path tokenizer-path chat-template "
+                                   "reasoning-parser tool-call-parser served-model-name ";
 
 const struct convert_router *convert_router_at(unsigned i)
 {
@@ -25,34 +28,6 @@ const struct convert_router *convert_router_find(const char *name)
     return NULL;
 }
 
-/* How a program is named on a command line, as a whole word or the end of a path. */
-static const struct {
-    const char *word;
-    const struct convert_router *router;
-} programs[] = {{"vllm_router.launch_router", &convert_vllm},
-                {"vllm_router.app", &convert_production_stack},
-                {"sglang_router.launch_router", &convert_sglang},
-                {"sglang_router.launch_server", &convert_sglang},
-                {"sglang-router", &convert_sglang},
-                {"sgl-router", &convert_sglang},
-                {"sglang_router", &convert_sglang},
-                {"sgl-model-gateway", &convert_smg},
-                {"smg.launch_router", &convert_smg},
-                {"smg", &convert_smg},
-                {"amg", &convert_smg},
-                {"epp", &convert_llmd},
-                {"llm-d-inference-scheduler", &convert_llmd},
-                {"llm-d-router", &convert_llmd}};
-
-/* Flags that engines have too: they tell nothing of a router. */
-static const char *const engines_have[] = {"model",
-                                           "model-path",
-                                           "tokenizer-path",
-                                           "chat-template",
-                                           "reasoning-parser",
-                                           "tool-call-parser",
-                                           "served-model-name"};
-
 /* Whether a word, or the end of a path, is this. */
 static bool is_program(struct slice word, struct slice name)
 {
@@ -62,54 +37,50 @@ static bool is_program(struct slice word, struct slice name)
 }
 
 /* Whether one router alone has the flag, or several by one table, or it says where workers are. */
-static bool tells(struct slice name)
+static bool tells(const char *name)
 {
     unsigned tables = 0;
-    for (size_t i = 0; i < ARRAY_LEN(engines_have); i++) {
-        if (slice_equal(name, slice_of_cstr(engines_have[i])))
-            return false;
-    }
+    char spaced[160];
+    (void)snprintf(spaced, sizeof spaced, " %s ", name);
     for (size_t k = 0; k < ARRAY_LEN(routers); k++) {
-        bool again = k > 0 && routers[k]->rows == routers[k - 1]->rows;
-        tables += !again && convert_find(routers[k], name) != NULL ? 1 : 0;
+        if (routers[k] != &convert_sglang) /* which has those of SMG */
+            tables += convert_find(routers[k], slice_of_cstr(name)).row != NULL ? 1 : 0;
     }
-    return tables == 1 || slice_equal(name, SLICE("worker-urls"));
+    return strstr(engines_have, spaced) == NULL &&
+           (tables == 1 || strcmp(name, "worker-urls") == 0);
 }
 
 /* How many of the words are flags of the router; those that tell count most. */
 static unsigned likeness(const struct convert_router *router, const json_t *words)
 {
     unsigned n = 0;
-    size_t i;
-    const json_t *word;
-    json_array_foreach(words, i, word)
-    {
-        struct slice text = slice_of_cstr(json_string_value(word));
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        struct slice text = slice_of_cstr(convert_word(words, i));
+        char name[128];
         if (!slice_starts_with(text, SLICE("--")))
             continue;
-        text = slice_skip(text, 2);
-        struct slice name = slice_cut(&text, '=');
-        if (slice_starts_with(name, SLICE("router-")))
-            name = slice_skip(name, 7);
-        n += convert_find(router, name) == NULL ? 0 : tells(name) ? TELLS : 1;
+        text = slice_skip(text, slice_starts_with(text, SLICE("--router-")) ? 9 : 2);
+        (void)slice_to_cstr(slice_cut(&text, '='), name, sizeof name);
+        if (convert_find(router, slice_of_cstr(name)).row != NULL)
+            n += tells(name) ? TELLS : 1;
     }
     return n;
 }
 
 const struct convert_router *convert_router_of(const json_t *words)
 {
-    size_t i;
-    const json_t *word;
     bool either = false; /* "vllm-router" is the name of two */
-    json_array_foreach(words, i, word)
-    {
-        struct slice text = slice_of_cstr(json_string_value(word));
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        struct slice text = slice_of_cstr(convert_word(words, i));
         either = either || is_program(text, SLICE("vllm-router"));
         if (slice_starts_with(text, SLICE("-")) && i > 0 && !slice_equal(text, SLICE("-m")))
             break;
-        for (size_t k = 0; k < ARRAY_LEN(programs); k++) {
-            if (is_program(text, slice_of_cstr(programs[k].word)))
-                return programs[k].router;
+        for (size_t k = 0; k < ARRAY_LEN(routers); k++) {
+            struct slice names = slice_of_cstr(routers[k]->programs);
+            while (names.len > 0) {
+                if (is_program(text, slice_cut(&names, ' ')))
+                    return routers[k];
+            }
         }
     }
     const struct convert_router *best = either ? &convert_vllm : NULL;
@@ -127,68 +98,38 @@ const struct convert_router *convert_router_of(const json_t *words)
 
 static void append_words(json_t *words, json_t *value)
 {
-    size_t i;
-    json_t *word;
-    if (json_is_string(value)) {
-        json_t *split = convert_split(slice_of_cstr(json_string_value(value)));
-        (void)json_array_extend(words, split);
-        json_decref(split);
+    json_t *split = json_is_string(value)  ? convert_split(slice_of_cstr(json_string_value(value)))
+                    : json_is_array(value) ? json_incref(value)
+                                           : NULL;
+    for (size_t i = 0; i < json_array_size(split); i++) {
+        if (json_is_string(json_array_get(split, i)))
+            (void)json_array_append(words, json_array_get(split, i));
     }
-    json_array_foreach(json_is_array(value) ? value : NULL, i, word)
-    {
-        if (json_is_string(word))
-            (void)json_array_append(words, word);
-    }
-}
-
-static bool is_shell(const json_t *words)
-{
-    const char *first = json_string_value(json_array_get(words, 0));
-    const char *second = json_string_value(json_array_get(words, 1));
-    return first != NULL && second != NULL && strstr(first, "sh") != NULL && second[0] == '-' &&
-           strchr(second, 'c') != NULL && json_array_size(words) > 2;
+    json_decref(split);
 }
 
 /* The command line of a container: command and args (Kubernetes), entrypoint and command
- * (Compose). */
+ * (Compose), or what a shell runs. NULL: it is no router's. */
 static json_t *container_words(json_t *container)
 {
     json_t *words = json_array();
     append_words(words, json_object_get(container, "entrypoint"));
     append_words(words, json_object_get(container, "command"));
     append_words(words, json_object_get(container, "args"));
-    if (is_shell(words)) {
-        json_t *inner = convert_split(slice_of_cstr(json_string_value(json_array_get(words, 2))));
+    const char *second = convert_word(words, 1);
+    if (strstr(convert_word(words, 0), "sh") != NULL && second[0] == '-' &&
+        strchr(second, 'c') != NULL && json_array_size(words) > 2) {
+        json_t *inner = convert_split(slice_of_cstr(convert_word(words, 2)));
         json_decref(words);
-        return inner;
+        words = inner;
     }
-    return words;
+    if (convert_router_of(words) != NULL)
+        return words;
+    json_decref(words);
+    return NULL;
 }
 
-json_t *convert_manifest_words(json_t *value, unsigned depth)
+json_t *convert_manifest_words(json_t *docs)
 {
-    const char *key;
-    json_t *member;
-    size_t i;
-    if (depth > 32)
-        return NULL;
-    if (json_is_object(value)) {
-        json_t *words = container_words(value);
-        if (convert_router_of(words) != NULL)
-            return words;
-        json_decref(words);
-        json_object_foreach(value, key, member)
-        {
-            json_t *found = convert_manifest_words(member, depth + 1);
-            if (found != NULL)
-                return found;
-        }
-    }
-    json_array_foreach(json_is_array(value) ? value : NULL, i, member)
-    {
-        json_t *found = convert_manifest_words(member, depth + 1);
-        if (found != NULL)
-            return found;
-    }
-    return NULL;
+    return convert_walk(docs, 0, container_words);
 }

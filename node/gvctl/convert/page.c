@@ -4,7 +4,6 @@
 #include "base/check.h"
 #include "node/gvctl/convert/convert.h"
 #include "node/gvctl/convert/convert_internal.h"
-#include "node/gvctl/convert/detect_internal.h"
 
 static const char head[] =
     "# From other routers\n"
@@ -15,7 +14,7 @@ static const char head[] =
     "comments. What is\n"
     "to be done by hand and what has no counterpart it names, also on standard error, and why; "
     "with `--strict` it\n"
-    "exits with 1 then.\n"
+    "exits with 1 then. A flag or a directive that no table knows ends in a line that says so.\n"
     "\n"
     "```text\n"
     "gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 http://10.0.0.2:8000 --policy "
@@ -45,63 +44,47 @@ static const char head[] =
     "([operations.md](operations.md#several-routers)).\n"
     "And clients' API keys pass through to the engines, unless `client-keys-file` is set.\n";
 
-static void print_text(const char *text, FILE *to)
+/* One of its names. */
+static void print_name(const struct convert_router *r, const struct convert_row *row,
+                       struct slice name, FILE *to)
 {
-    for (; *text != '\0'; text++)
+    bool several = slice_ends_with(name, SLICE("=...")), value = slice_ends_with(name, SLICE("="));
+    bool hand =
+        row->as == CONVERT_BY_HAND || row->as == CONVERT_MESH || row->as == CONVERT_MESH_PODS;
+    name.len -= several ? 4 : value ? 1 : 0;
+    (void)fprintf(to, "| `%s%.*s%s` | ",
+                  r->is_config    ? ""
+                  : name.len == 1 ? "-"
+                                  : "--",
+                  SLICE_ARG(name),
+                  several ? " VALUE..."
+                  : value ? " VALUE"
+                          : "");
+    if (row->settings != NULL) {
+        struct slice rest = slice_of_cstr(row->settings);
+        for (char by = row->as == CONVERT_FIXED ? '\0' : ' '; rest.len > 0;) {
+            struct slice one = slice_cut(&rest, by);
+            (void)fprintf(to, "`%.*s`%s", SLICE_ARG(one), rest.len > 0 ? " " : "");
+        }
+    }
+    (void)fprintf(to, "%s%s%s | ",
+                  row->as == CONVERT_NEEDLESS                           ? "not needed"
+                  : row->as == CONVERT_MISSING && row->settings == NULL ? "no counterpart"
+                                                                        : "",
+                  hand && row->settings != NULL ? ", " : "", hand ? "by hand" : "");
+    for (const char *text = row->note != NULL ? row->note : ""; *text != '\0'; text++)
         (void)fprintf(to, "%s%c", *text == '|' ? "\\" : "", *text);
-}
-
-static void print_row(const struct convert_router *r, const struct convert_row *row, FILE *to)
-{
-    static const char *const ours[] = {
-        [CONVERT_HOST] = "listen",
-        [CONVERT_PORT] = "listen",
-        [CONVERT_ADMIN_HOST] = "admin-listen",
-        [CONVERT_ADMIN_PORT] = "admin-listen",
-        [CONVERT_KUBERNETES] = "replica-kubernetes",
-        [CONVERT_KUBERNETES_NAMESPACE] = "replica-kubernetes",
-        [CONVERT_KUBERNETES_PORT] = "replica-kubernetes",
-        [CONVERT_KUBERNETES_SELECTOR] = "replica-kubernetes",
-        [CONVERT_SPECIAL] = NULL,
-    };
-    const char *setting = row->setting != NULL ? row->setting : ours[row->as];
-    (void)fprintf(to, "| `%s%s%s` | ",
-                  r->is_config           ? ""
-                  : row->flag[1] == '\0' ? "-"
-                                         : "--",
-                  row->flag,
-                  r->is_config || row->arity == CONVERT_SWITCH ? ""
-                  : row->arity == CONVERT_ONE                  ? " VALUE"
-                                                               : " VALUE...");
-    if (row->as == CONVERT_NEEDLESS)
-        (void)fputs("not needed", to);
-    else if (row->as == CONVERT_MISSING)
-        (void)fputs("no counterpart", to);
-    else if (setting != NULL)
-        (void)fprintf(to, "`%s%s%s`%s", setting, row->fixed != NULL ? ": " : "",
-                      row->fixed != NULL ? row->fixed : "",
-                      row->as == CONVERT_BY_HAND || row->as == CONVERT_MESH_BY_HAND ? ", by hand"
-                                                                                    : "");
-    (void)fputs(" | ", to);
-    print_text(row->note != NULL ? row->note : "", to);
     (void)fputs(" |\n", to);
 }
 
-static void print_router(const struct convert_router *r, FILE *to)
+static void print_tables(const struct convert_router *r, FILE *to)
 {
-    (void)fprintf(
-        to, "\n## %s\n\n`--from %s`; its %ss are those of %s.\n\n| %s | here | |\n|---|---|---|\n",
-        r->title, r->name, r->is_config ? "directive" : "flag", r->source,
-        r->is_config ? "directive" : "flag");
-    for (unsigned i = 0; i < r->row_count; i++)
-        print_row(r, &r->rows[i], to);
-    for (const struct convert_policy *p = r->policies; p->theirs != NULL; p++) {
-        if (p == r->policies)
-            (void)fputs("\n| its policy | here | |\n|---|---|---|\n", to);
-        (void)fprintf(to, "| `%s` | %s%s%s | ", p->theirs, p->ours != NULL ? "`policy: " : "",
-                      p->ours != NULL ? p->ours : "no counterpart", p->ours != NULL ? "`" : "");
-        print_text(p->note != NULL ? p->note : "", to);
-        (void)fputs(" |\n", to);
+    for (size_t i = 0; i < ARRAY_LEN(r->tables) && r->tables[i] != NULL; i++) {
+        for (const struct convert_row *row = r->tables[i]; row->names != NULL; row++) {
+            struct slice names = slice_of_cstr(row->names);
+            while (names.len > 0)
+                print_name(r, row, slice_trim(slice_cut(&names, ',')), to);
+        }
     }
 }
 
@@ -110,13 +93,17 @@ void convert_page(FILE *to)
     const struct convert_router *r;
     (void)fputs(head, to);
     for (unsigned i = 0; (r = convert_router_at(i)) != NULL; i++) {
-        print_router(r, to);
+        const char *what = r->is_config ? "directive" : "flag";
+        (void)fprintf(to,
+                      "\n## %s\n\n`--from %s`; its %ss are those of %s.\n\n| %s | here | |\n"
+                      "|---|---|---|\n",
+                      r->title, r->name, what, r->source, what);
+        print_tables(r, to);
         if (r != &convert_llmd)
             continue;
-        (void)fprintf(
-            to, "\nIts EndpointPickerConfig, by the types of its plugins and by its sections "
-                "(`*-scorer`: all others that\nend so):\n\n| plugin | here | |\n|---|---|---|\n");
-        for (unsigned k = 0; k < convert_llmd_plugins.row_count; k++)
-            print_row(&convert_llmd_plugins, &convert_llmd_plugins.rows[k], to);
+        (void)fprintf(to, "\nIts EndpointPickerConfig, by the types of its plugins and by its "
+                          "sections (`*-scorer`: all others that\nend so):\n\n"
+                          "| plugin | here | |\n|---|---|---|\n");
+        print_tables(&convert_llmd_plugins, to);
     }
 }
