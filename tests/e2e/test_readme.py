@@ -20,7 +20,7 @@ from lib import BUILD, wait_for
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PORTS = [8001, 8002, 8080, 8081, 8082, 8083, 9090, 9091, 9092, 9093, 7491, 7492, 7493]
-SECONDS = 120
+SECONDS = 180
 LEFT_OUT = re.compile(r"make (demo|test)\b")
 LANGUAGES = {"sh", "text", "yaml", ""}
 
