@@ -71,20 +71,34 @@ static unsigned kind_rank(const struct gossip_place *place)
     return 5;
 }
 
-/* What is of the life that is known comes before what is of an earlier one; then what has answered,
- * or was not tried since, before what has not. */
+/* A place of an earlier life counts as tried so often: it has its turn too, as a clock that goes
+ * back makes the life that came last the earlier one. */
+static unsigned tries_of(const struct gossip_peer *p, const struct gossip_candidate *c)
+{
+    return c->tries + (c->epoch >= p->incarnation >> 16 ? 0 : TRIES_STALE);
+}
+
+/* What has answered, or was not tried since, comes before what has not. */
 static bool likelier(const struct gossip_peer *p, const struct gossip_candidate *a,
+                     const struct gossip_candidate *b)
+{
+    unsigned a_tries = tries_of(p, a), b_tries = tries_of(p, b);
+    if (a_tries != b_tries)
+        return a_tries < b_tries;
+    unsigned a_rank = kind_rank(&a->place), b_rank = kind_rank(&b->place);
+    if (a_rank != b_rank)
+        return a_rank < b_rank;
+    return a->place.answered_us > b->place.answered_us;
+}
+
+/* Of which to keep: what is of the life that is known comes before what is of an earlier one. */
+static bool worthier(const struct gossip_peer *p, const struct gossip_candidate *a,
                      const struct gossip_candidate *b)
 {
     uint64_t epoch = p->incarnation >> 16;
     if ((a->epoch >= epoch) != (b->epoch >= epoch))
         return a->epoch >= epoch;
-    if (a->tries != b->tries)
-        return a->tries < b->tries;
-    unsigned a_rank = kind_rank(&a->place), b_rank = kind_rank(&b->place);
-    if (a_rank != b_rank)
-        return a_rank < b_rank;
-    return a->place.answered_us > b->place.answered_us;
+    return likelier(p, a, b);
 }
 
 static bool reachable(const struct gossip *g, const struct gossip_address *at)
@@ -141,10 +155,10 @@ static struct gossip_candidate *put(struct gossip_peer *p, const struct gossip_p
         struct gossip_candidate *last = NULL;
         for (unsigned i = 0; i < p->places_count; i++) {
             bool in_use = gossip_address_equal(&p->places[i].place.at, &p->source);
-            if (!in_use && (last == NULL || likelier(p, last, &p->places[i])))
+            if (!in_use && (last == NULL || worthier(p, last, &p->places[i])))
                 last = &p->places[i];
         }
-        if (last == NULL || likelier(p, last, &made))
+        if (last == NULL || worthier(p, last, &made))
             return NULL;
         drop(p, last);
     }

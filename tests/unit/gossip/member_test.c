@@ -219,9 +219,33 @@ static void the_address_in_use_stays(void **state)
     memset(&p->source, 0, sizeof p->source);
 }
 
+/* Its clock went back between two lives, and the later one is at another address: that looks
+ * earlier, and was never dialled while the other one did not answer. */
+static void an_address_that_looks_earlier_has_its_turn(void **state)
+{
+    (void)state;
+    assert_int_equal(join(1), 1);
+    struct gossip_peer *p = find(1);
+    struct gossip_frame_place known = place(1, GOSSIP_PLACE_ADVERTISED);
+    struct gossip_frame_place earlier = place(2, GOSSIP_PLACE_ADVERTISED);
+    assert_true(gossip_place_hint(p, &known, EPOCH));
+    assert_true(gossip_place_hint(p, &earlier, EPOCH - 1));
+    unsigned dialled[2] = {0};
+    for (unsigned i = 0; i < 20; i++) {
+        const struct gossip_candidate *at = gossip_place_best(g, p);
+        unsigned n = at->place.at.ip[3];
+        assert_true(i > 0 || n == 1);
+        dialled[n - 1]++;
+        gossip_place_dialled(p, &at->place.at);
+    }
+    assert_true(dialled[0] > dialled[1] && dialled[1] > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_address_that_looks_earlier_has_its_turn, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(who_is_dead_longest_makes_room, setup, teardown),
         cmocka_unit_test_setup_teardown(who_was_heard_of_late_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(who_left_is_called_seldom_and_delays_no_call_to_the_dead,
