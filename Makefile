@@ -44,8 +44,8 @@ OPT_release := -O3 -flto=auto -ffat-lto-objects $(TUNE_$(shell uname -m)) -fno-m
                -g -fdebug-prefix-map=$(CURDIR)=.
 WHOLE_release := -flto=auto -Wno-stringop-overread -Wno-maybe-uninitialized
 LINK_release := -fno-lto
-# Which branches are taken, as `make profile` counted (docs/adr/0066). A function that was changed since then is compiled
-# without its counts, and so is everything by another compiler.
+# The branch profile that `make profile` took (docs/adr/0066). A function that has changed since then is compiled
+# without it, and another compiler finds none.
 PROFILE_FILE := $(wildcard deploy/profile/$(shell uname -m)-gcc$(shell $(CC) -dumpversion | cut -d. -f1).tar.xz)
 ifeq ($(VARIANT)$(words $(PROFILE_FILE)),release1)
 OPT_release += -fprofile-use -fprofile-correction -fprofile-partial-training -Wno-coverage-mismatch -Wno-missing-profile
@@ -367,7 +367,7 @@ check: deps-check ## lints, the tests under ASan and UBSan, each fuzz target for
 
 # In a copy of the sources, as the compiler knows a function by the name of its object too.
 .PHONY: profile
-profile: ## counts which branches the daemon takes under load, for the compiler: deploy/profile (3 minutes)
+profile: ## takes a branch profile of the daemon under load, for the release build: deploy/profile (2 minutes)
 	@$(MAKE) --no-print-directory -j$(JOBS) -s $(addprefix $(BUILD)/,tests/replay tests/bench/backend tests/engine-sim gvctl)
 	@rm -rf $(BUILD)/trained && mkdir -p $(BUILD)/trained && cp -r Makefile base crdt gossip http node tests $(BUILD)/trained
 	@$(MAKE) --no-print-directory -C $(BUILD)/trained -j$(JOBS) -s VARIANT=trained build/grapevine

@@ -4,6 +4,7 @@
 # processes of its own: one keeps the luck of its addresses, which is worth 2 %.
 #   tests/bench/pairs.sh OTHER_GRAPEVINE       e.g. the build of the commit before, in a clone
 #   PAIRS=9 ROWS="1024:off:8000" ...           bytes of a body : streamed : requests
+#   ROWS="miniswe=build/traces/miniswe:on:400" ...   a trace that tests/bench/traces.sh unpacked, 1,000 times as fast
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/lib.sh
@@ -31,10 +32,11 @@ start() { # NAME PROGRAM
     until_true 30 curl -fsS -o "$WORK/ready" "http://127.0.0.1:$admin/readyz" || die "$2 is not ready"
 }
 run() { # NAME BYTES STREAMED REQUESTS
-    local before after
+    local before after what=(--fixed "$2" --connections 8)
+    [[ $2 =~ ^[0-9]+$ ]] || what=(--trace "${2/=/:}" --speed-up 1000)
     before=$(cut -d' ' -f1 "/proc/${pid[$1]}/schedstat")
-    "$BUILD/tests/replay" --target "http://127.0.0.1:${port[$1]}" --quiet --fixed "$2" --stream "$3" \
-        --requests "$4" --connections 8 >"$WORK/replay.txt" 2>&1
+    "$BUILD/tests/replay" --target "http://127.0.0.1:${port[$1]}" --quiet "${what[@]}" --stream "$3" \
+        --requests "$4" >"$WORK/replay.txt" 2>&1
     after=$(cut -d' ' -f1 "/proc/${pid[$1]}/schedstat")
     echo "$2 $3 $1 $(((after - before) / $4))" >>"$WORK/results"
 }
@@ -64,11 +66,11 @@ import collections, statistics, sys
 found = collections.defaultdict(list)
 for line in open(sys.argv[1]):
     bytes_, streamed, name, ns = line.split()
-    found[int(bytes_), streamed, name].append(int(ns))
-print("  body      streamed   other us   this us   median of the pairs' ratios (least .. greatest)")
-for size, streamed in sorted({key[:2] for key in found}):
+    found[bytes_, streamed, name].append(int(ns))
+print("  body           streamed   other us   this us   median of the pairs' ratios (least .. greatest)")
+for size, streamed in dict.fromkeys(key[:2] for key in found):
     other, this = found[size, streamed, "other"], found[size, streamed, "this"]
     ratios = sorted(b / a for a, b in zip(other, this))
-    print(f"  {size:7}   {streamed:8} {statistics.median(other) / 1000:9.1f} {statistics.median(this) / 1000:9.1f}"
+    print(f"  {size.split('=')[0]:>12}   {streamed:8} {statistics.median(other) / 1000:9.1f} {statistics.median(this) / 1000:9.1f}"
           f"   {statistics.median(ratios):.3f} ({ratios[0]:.3f} .. {ratios[-1]:.3f})")
 PY

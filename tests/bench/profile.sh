@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Counts which branches a router takes, for the compiler (make profile): bodies of three sizes, streamed or not, through a lone
-# router; then conversations through two, with engines that are measured.
+# Takes a branch profile of the daemon (make profile): bodies of three sizes, streamed and not, through one router, then
+# conversations through two in front of simulated engines.
 #   tests/bench/profile.sh TRAINED_BUILD TAR_TO_WRITE
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,7 +26,7 @@ for row in 1024:off:20000 1024:on:10000 32768:off:4000 32768:on:4000 409600:off:
 done
 stop "$ROUTER_PID" # it writes its counts at its end
 
-step "conversations through two routers, engines that are measured"
+step "conversations through two routers and simulated engines"
 start_engines 4 --speed-up 10
 compressed 10
 start_routers shared 2 cache_aware "${COMPRESSED[@]}"
