@@ -91,10 +91,14 @@ class Status(Case):
             self.status()
             self.assertEqual(gvctl("top", "--once", admin=self.port.port)[0], 0)
 
-    def test_what_an_operator_has_to_mend(self):
+    def second(self):
+        """The admin port of r2, and what r1 says of both."""
         other = self.engine()
-        members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
-                   {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
+        return other, [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
+                       {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
+
+    def test_what_an_operator_has_to_mend(self):
+        other, members = self.second()
         admin_port(self.port, "r1", members, total={}, tls_files_refused=True)
         admin_port(other, "r2", members, total={"connections_refused": 3}, config_refused=True, client_keys_refused=True,
                    tls_files_refused=True, config_waits=2, local_shortages=["ports", "odd"])
@@ -121,9 +125,7 @@ class Status(Case):
 
     def test_who_is_called_hears_that_tcp_is_filtered(self):
         """The one that joins calls, and it alone knew: status at the other showed nothing."""
-        other = self.engine()
-        members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
-                   {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
+        other, members = self.second()
         admin_port(self.port, "r1", members, tcp_filtered=0)
         admin_port(other, "r2", members, tcp_filtered=1)
         self.assertIn("\nnetwork      TCP from r2 to 1 other router is filtered and UDP is not: open the gossip port for both "
@@ -131,9 +133,7 @@ class Status(Case):
 
     def test_who_is_asked_by_another_cluster_says_so(self):
         """Only its log did, while status at the one that asks had a guess."""
-        other = self.engine()
-        members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
-                   {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
+        other, members = self.second()
         admin_port(self.port, "r1", members, other_cluster_asks=0)
         admin_port(other, "r2", members, other_cluster_asks=1)
         self.assertIn("\nnetwork      a router with this key file and another cluster-name asks r2 to join "
