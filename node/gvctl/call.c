@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +76,36 @@ bool call_address_good(const char *admin)
     return good;
 }
 
-/* A look-up that glibc's thread does. */
+/* A look-up in a thread of its own, which ends by returning: pthread_exit(), which the helpers of
+ * getaddrinfo_a() call when they have been idle for a second, loads libgcc_s, and aborts where a
+ * container has none. */
 struct names {
-    struct gaicb ask;
-    struct addrinfo hints;
+    sem_t done;
+    int err;
+    struct addrinfo *found;
     char host[NODE_HOST_BYTES], port[8];
 };
+
+static void *on_thread(void *argument)
+{
+    struct names *n = argument;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    n->err = getaddrinfo(n->host, n->port, &hints, &n->found);
+    (void)sem_post(&n->done);
+    return NULL;
+}
+
+static int thread_start(struct names *n)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    if (sem_init(&n->done, 0, 0) != 0 || pthread_attr_init(&attributes) != 0)
+        return ERR_NOMEM;
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int err = pthread_create(&thread, &attributes, on_thread, n);
+    (void)pthread_attr_destroy(&attributes);
+    return err == 0 ? ERR_OK : ERR_NOMEM;
+}
 
 /* Until `end_s` at most; then ERR_TIMEOUT, and the look-up is left behind with its memory: it
  * cannot be stopped. 0: `out` is for freeaddrinfo(). ERR_NOT_FOUND: `why` says why. */
@@ -91,22 +117,21 @@ static int look_up(const struct node_address *address, double end_s, struct addr
         return ERR_NOMEM;
     (void)snprintf(n->port, sizeof n->port, "%u", address->port);
     (void)slice_to_cstr(slice_of_cstr(address->host), n->host, sizeof n->host);
-    n->hints.ai_socktype = SOCK_STREAM;
-    n->ask = (struct gaicb){.ar_name = n->host, .ar_service = n->port, .ar_request = &n->hints};
-    struct gaicb *list[] = {&n->ask};
-    int err = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
-    while (err == 0 && gai_error(&n->ask) == EAI_INPROGRESS) {
-        double left = end_s - call_seconds();
-        if (left <= 0)
-            return ERR_TIMEOUT;
-        struct timespec wait = {.tv_sec = (time_t)left,
-                                .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
-        (void)gai_suspend((const struct gaicb *const *)list, 1, &wait);
+    int err = thread_start(n);
+    if (err != ERR_OK) {
+        free(n);
+        return err;
     }
-    if (err == 0)
-        err = gai_error(&n->ask);
-    *out = n->ask.ar_result;
+    struct timespec end = {.tv_sec = (time_t)end_s,
+                           .tv_nsec = (long)((end_s - (double)(time_t)end_s) * 1e9)};
+    while (sem_clockwait(&n->done, CLOCK_MONOTONIC, &end) != 0) {
+        if (errno != EINTR)
+            return ERR_TIMEOUT;
+    }
+    err = n->err;
+    *out = n->found;
     *why = gai_strerror(err);
+    (void)sem_destroy(&n->done);
     free(n);
     return err == 0 ? ERR_OK : ERR_NOT_FOUND;
 }
