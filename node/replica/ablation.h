@@ -29,7 +29,6 @@
     X(CROWD, "steps get longer with what runs beside")                                             \
     X(STEP_MORE, "steps that are clearly longer than at the fastest")                              \
     X(DISPLACED, "what a prompt pushes out of the cache")                                          \
-    X(HORIZON, "how long what is held is wanted, learned")                                         \
     X(FOLLOWERS, "a copy is no loss where others follow")                                          \
     X(ADAPTER, "what it costs to load an adapter")                                                 \
     X(DUE, "a slow replica gets its due")                                                          \
@@ -53,7 +52,6 @@
     X(REST, "what is used behind the last checkpoint of a prompt that is held whole")              \
     X(REUSE_BEYOND, "what matches behind the last checkpoint, by answers")                         \
     X(READ_BEYOND, "the same by the metrics")                                                      \
-    X(RECENT, "the order of requests, where a router is alone")                                    \
     X(VOIDS, "what was recorded and never computed")                                               \
     X(FLOOR_SHARE, "the oldest generation that is held is held in part")                           \
     X(TIER, "bringing back from a tier takes time")                                                \

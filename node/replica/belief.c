@@ -8,11 +8,6 @@
 /* Of the way there, in logarithms: a quarter at once, a fifth of the size at most. */
 static const double approach_share = 0.25, approach_max = 0.2, approach_near = 0.01;
 
-/* Of the cache, used within the present generation and the one before (the ring's newest is the
- * next one, which routers whose clocks are ahead use). */
-static const double quick_share = 0.5;
-enum { quick_generations = 3 };
-
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s)
 {
     const double least = 1e-6; /* of a chance: none */
@@ -123,10 +118,6 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
     b->size_blocks = size_blocks * b->factor;
     b->present_blocks =
         newest_that_fit(b, ring, b->size_blocks, &b->floor, &b->floor_share, &b->first);
-    double newest = 0;
-    for (uint32_t g = ring->newest; g > ring->oldest && g + quick_generations > ring->newest; g--)
-        newest += count_at(b, ring, g);
-    b->quick = newest > quick_share * b->size_blocks;
     b->near_floor = 0;
     b->near_share = 1;
     uint32_t ignored;

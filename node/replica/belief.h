@@ -43,7 +43,6 @@ struct node_belief {
     double near_blocks;    /* of the engine's own memory, where tiers are behind it; 0: none are */
     uint32_t near_floor;   /* as the floor and its share, of that memory; 0 and 1 without tiers */
     double near_share;
-    bool quick; /* it turns over within a generation or two: their grain is too coarse for it */
     bool stale; /* the counters have changed since */
     unsigned void_count;
     struct node_void voids[NODE_VOIDS_MAX];

@@ -86,7 +86,6 @@ struct node_work {
     struct chain_content content;
     bool held_all;           /* up to the last checkpoint of the prompt */
     uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
-    uint32_t use;            /* node/replica/recent.h; 0: none */
     uint32_t fresh_blocks;   /* of the index, that it brought */
     uint64_t prompt_id;      /* of its last checkpoint; 0: none */
     struct node_rendered rendered;

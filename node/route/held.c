@@ -11,8 +11,6 @@
 
 /* A generation that is wider than this share of the believed cache says nothing of its size. */
 static const double width_share = 0.5;
-static const double small_blocks = 512; /* about 32,000 tokens */
-static const double share_doubtful = 0.8;
 
 enum { PREFIX_KEY_BLOCKS = 16 }; /* what prefix_hash hashes: about 1,000 tokens */
 
@@ -128,29 +126,27 @@ static unsigned part_begin(const struct node_router *r, const struct chain *chai
 }
 
 /* A part of the prompt's start: the points before `end`, and the depth of its blocks. */
-static struct node_recent_part part_by_generation(const struct node_router *r, unsigned k,
-                                                  uint32_t generation, unsigned end)
+struct part {
+    unsigned end;
+    double from, to;
+};
+
+/* The parts of what was ever recorded there of the prompt's start, the newest first. */
+static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
+                         struct part *out)
 {
     struct crdt_index_ring ring = crdt_index_ring(r->index, k);
-    double newer, among;
-    node_belief_depth(&r->replicas[k].belief, &ring, generation, &newer, &among);
-    return (struct node_recent_part){.end = end, .from = newer, .to = newer + among};
-}
-
-/* The points from `begin` on, by the index alone: their parts, the newest first. */
-static unsigned parts_by_generation(const struct node_router *r, unsigned k,
-                                    const struct chain *chain, unsigned begin,
-                                    struct node_recent_part *out, unsigned max)
-{
-    struct node_recent_part parts[NODE_PARTS_MAX];
-    unsigned end = recorded_length(r, chain, k, r->lengths[k] > begin ? r->lengths[k] : begin);
+    struct part parts[NODE_PARTS_MAX];
+    unsigned end = recorded_length(r, chain, k, r->lengths[k]);
     unsigned count = 0;
-    while (end > begin && count < max) {
+    while (end > 0 && count < NODE_PARTS_MAX) {
         uint32_t generation;
         unsigned first = part_begin(r, chain, k, end, &generation);
         if (first == end)
             break;
-        parts[count++] = part_by_generation(r, k, generation, end);
+        double newer, among;
+        node_belief_depth(&r->replicas[k].belief, &ring, generation, &newer, &among);
+        parts[count++] = (struct part){.end = end, .from = newer, .to = newer + among};
         end = first;
     }
     for (unsigned i = 0; i < count; i++)
@@ -158,28 +154,7 @@ static unsigned parts_by_generation(const struct node_router *r, unsigned k,
     return count;
 }
 
-/* By the order of the last requests, where the router keeps it, and then by the index. What is not
- * among those is deeper than all of them. */
-static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
-                         struct node_recent_part *parts)
-{
-    const struct node_recent *recent = r->recent[k];
-    unsigned known = 0;
-    if (recent != NULL)
-        known = node_recent_parts(recent, chain, parts, NODE_PARTS_MAX);
-    unsigned begin = known > 0 ? parts[known - 1].end : 0;
-    unsigned count =
-        known + parts_by_generation(r, k, chain, begin, parts + known, NODE_PARTS_MAX - known);
-    double all = recent != NULL ? node_recent_blocks(recent) : 0;
-    for (unsigned i = known; i < count; i++) {
-        parts[i].from = number_max(parts[i].from, all);
-        parts[i].to = number_max(parts[i].to, all);
-    }
-    return count;
-}
-
-static double blocks_of(const struct chain *chain, const struct node_recent_part *parts,
-                        unsigned part)
+static double blocks_of(const struct chain *chain, const struct part *parts, unsigned part)
 {
     unsigned begin = part > 0 ? parts[part - 1].end : 0;
     uint32_t before = begin > 0 ? chain->points[begin - 1].blocks : 0;
@@ -194,7 +169,7 @@ void node_router_reach(const struct node_router *r, unsigned k, const struct cha
 {
     double unit = reported_blocks(r, &r->replicas[k]);
     double width_max = width_share * r->replicas[k].belief.factor;
-    struct node_recent_part parts[NODE_PARTS_MAX];
+    struct part parts[NODE_PARTS_MAX];
     *out = (struct node_reach){.count = parts_of(r, k, chain, parts)};
     for (unsigned i = 0; i < out->count; i++) {
         out->parts[i] = (struct node_part){
@@ -202,37 +177,13 @@ void node_router_reach(const struct node_router *r, unsigned k, const struct cha
             .from = (float)(parts[i].from / unit),
             .to = (float)(parts[i].to / unit),
         };
-        if (r->recent[k] == NULL && (parts[i].to - parts[i].from) / unit > width_max)
+        if ((parts[i].to - parts[i].from) / unit > width_max)
             *out = (struct node_reach){0};
     }
 }
 
-/* It holds so few prompts that it matters which, and loses them within a generation. Of larger ones
- * that do, an expected value serves as well (docs/adr/0029). */
-static bool is_small(const struct node_replica *replica)
-{
-    return replica->belief.quick && replica->belief.size_blocks < small_blocks;
-}
-
 /* --- what is there still -------------------------------------------------------------------------
  */
-
-/* By the order of requests: how much of each part the cache holds. */
-static struct node_grip grip_by_order(const struct node_router *r, unsigned k,
-                                      const struct chain *chain)
-{
-    double size = r->replicas[k].belief.size_blocks;
-    struct node_recent_part parts[NODE_PARTS_MAX];
-    unsigned count = parts_of(r, k, chain, parts);
-    struct node_grip grip = {.present = 1};
-    for (unsigned i = 0; i < count && parts[i].from < size; i++) {
-        double share =
-            number_min(1, (size - parts[i].from) / number_max(parts[i].to - parts[i].from, 1));
-        grip.blocks += share * blocks_of(chain, parts, i);
-        grip.all = parts[i].end == chain->length && share >= 1;
-    }
-    return grip;
-}
 
 /* This very prompt was recorded, and never computed: what it brought is not there. */
 static void void_leave(const struct node_router *r, unsigned k, const struct chain *chain,
@@ -245,23 +196,6 @@ static void void_leave(const struct node_router *r, unsigned k, const struct cha
     unsigned begin = part_begin(r, chain, k, end, &generation);
     grip->blocks = begin > 0 ? chain->points[begin - 1].blocks : 0;
     grip->all = false;
-}
-
-static struct node_grip grip_by_generation(const struct node_router *r, unsigned k,
-                                           const struct chain *chain)
-{
-    const struct node_belief *b = &r->replicas[k].belief;
-    struct node_grip grip = {.present = r->generations[k] == b->floor ? b->floor_share : 1};
-    if (LEFT_OUT(FLOOR_SHARE))
-        grip.present = 1;
-    if (chain->chunks)
-        grip.blocks = r->covered[k];
-    else if (r->lengths[k] > 0)
-        grip.blocks = chain->points[r->lengths[k] - 1].blocks;
-    grip.all = !chain->chunks && r->lengths[k] > 0 && r->lengths[k] == chain->length;
-    if (b->void_count > 0 && !chain->chunks && r->lengths[k] > 0)
-        void_leave(r, k, chain, &grip);
-    return grip;
 }
 
 /* Images and the like in the first blocks of a prompt; of chunks, in so many of them. */
@@ -288,8 +222,17 @@ struct node_grip node_router_grip(const struct node_router *r, unsigned k,
 {
     if (chain == NULL || chain->length == 0)
         return (struct node_grip){0};
-    bool by_order = r->recent[k] != NULL && is_small(&r->replicas[k]) && !chain->chunks;
-    struct node_grip grip = by_order ? grip_by_order(r, k, chain) : grip_by_generation(r, k, chain);
+    const struct node_belief *b = &r->replicas[k].belief;
+    struct node_grip grip = {.present = r->generations[k] == b->floor ? b->floor_share : 1};
+    if (LEFT_OUT(FLOOR_SHARE))
+        grip.present = 1;
+    if (chain->chunks)
+        grip.blocks = r->covered[k];
+    else if (r->lengths[k] > 0)
+        grip.blocks = chain->points[r->lengths[k] - 1].blocks;
+    grip.all = !chain->chunks && r->lengths[k] > 0 && r->lengths[k] == chain->length;
+    if (b->void_count > 0 && !chain->chunks && r->lengths[k] > 0)
+        void_leave(r, k, chain, &grip);
     grip.media = media_within(chain, grip.blocks);
     return grip;
 }
@@ -333,35 +276,6 @@ double node_router_displaced(const struct node_router *r, unsigned k, const stru
 /* --- recording -----------------------------------------------------------------------------------
  */
 
-/* The order of requests is kept where all of them are this router's own, and the cache is a small
- * one, or may be: its size is not reported, and it holds less than it should. */
-static bool wants_order(const struct node_router *r, unsigned k)
-{
-    const struct node_replica *replica = &r->replicas[k];
-    bool unknown = replica->cache_tokens == 0 && replica->cache_tokens_heard == 0;
-    bool doubtful = unknown && replica->evidence.share < share_doubtful;
-    return !LEFT_OUT(RECENT) && replica->others.count == 0 &&
-           (doubtful || is_small(replica) || r->recent[k] != NULL);
-}
-
-static uint32_t order_record(struct node_router *r, unsigned k, const struct chain *chain)
-{
-    if (!wants_order(r, k) || chain->chunks) {
-        node_recent_destroy(r->recent[k]);
-        r->recent[k] = NULL;
-        return 0;
-    }
-    if (r->recent[k] == NULL)
-        r->recent[k] = node_recent_create();
-    if (r->recent[k] == NULL)
-        return 0;
-    uint64_t known = (uint64_t)chain->points[chain->length - 1].blocks * CHECKPOINT_BLOCK_BYTES;
-    double rest = chain->bytes > known ? (double)(chain->bytes - known) : 0;
-    double lost =
-        node_replica_block_tokens(&r->replicas[k]) / 2 / node_router_block_tokens(&r->replicas[k]);
-    return node_recent_begin(r->recent[k], chain, rest / CHECKPOINT_BLOCK_BYTES + lost);
-}
-
 void node_router_record(struct node_router *r, const struct chain *chain, struct node_work *work)
 {
     unsigned k = work->replica;
@@ -372,16 +286,13 @@ void node_router_record(struct node_router *r, const struct chain *chain, struct
     r->replicas[k].belief.stale = true;
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;
     work->prompt_id = chain->points[chain->length - 1].id;
-    work->use = order_record(r, k, chain);
     node_router_late_sent(r, &work->rendered, k);
     node_renderings_sent(r->renderings, &work->rendered, k);
 }
 
-void node_router_recorded_end(struct node_router *r, const struct node_work *work,
-                              int64_t answer_tokens, bool computed)
+void node_router_recorded_end(struct node_router *r, const struct node_work *work, bool computed)
 {
     struct node_replica *replica = &r->replicas[work->replica];
-    struct node_recent *recent = r->recent[work->replica];
     if (work->prompt_id == 0)
         return;
     if (!computed && !LEFT_OUT(VOIDS)) {
@@ -392,13 +303,6 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
     } else {
         node_belief_void_end(&replica->belief, work->prompt_id);
     }
-    if (recent == NULL || work->use == 0)
-        return;
-    double tokens = answer_tokens > 0 ? (double)answer_tokens : 0;
-    if (computed)
-        node_recent_end(recent, work->use, tokens / node_router_block_tokens(replica));
-    else
-        node_recent_refuse(recent, work->use);
 }
 
 /* Where a cache turns over within a generation the index is too coarse to say what was used since.
@@ -417,25 +321,4 @@ void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_
     double blocks = node_belief_within(&replica->belief, &ring, generations, begun);
     if (blocks > 0)
         node_replica_size_shown(replica, blocks / reported_blocks(r, replica));
-}
-
-void node_router_cache_forget(struct node_router *r, unsigned k)
-{
-    if (r->recent[k] != NULL)
-        node_recent_clear(r->recent[k]);
-    node_renderings_forget(r->renderings, k);
-}
-
-void node_router_held_destroy(struct node_router *r)
-{
-    for (unsigned k = 0; k < NODE_REPLICAS_MAX; k++)
-        node_recent_destroy(r->recent[k]);
-}
-
-void node_router_held_check(const struct node_router *r)
-{
-    for (unsigned k = 0; k < NODE_REPLICAS_MAX; k++) {
-        if (r->recent[k] != NULL)
-            node_recent_check(r->recent[k]);
-    }
 }

@@ -438,7 +438,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     bool sane = true;
     if (reported)
         usage = usage_read(replica, e, reported, &sane);
-    node_router_recorded_end(r, &e->work, usage.completion_tokens,
+    node_router_recorded_end(r, &e->work,
                              !in_line && (reported || outcome == NODE_OUTCOME_CLIENT_GONE));
     if (reported) {
         count_answered(r, &e->work, &usage);

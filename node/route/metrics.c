@@ -392,8 +392,6 @@ static void put_index(const struct node_router *r, struct prometheus *p)
          "Clients whose rejected requests (4xx) are remembered.", r->clients.count},
         {"unroutable_total", PROMETHEUS_COUNTER,
          "Requests that found no replica at their first attempt.", (double)r->unroutable},
-        {"reuse_horizon_seconds", PROMETHEUS_GAUGE,
-         "Age at which reuse becomes unlikely, as learned.", r->horizon_s},
         {"index_entries", PROMETHEUS_GAUGE, "Observations in the prefix index.", (double)s.entries},
         {"index_bytes", PROMETHEUS_GAUGE, "Memory that the index has allocated.", (double)s.bytes},
         {"index_bytes_used", PROMETHEUS_GAUGE, "Memory of it that is in use.",

@@ -14,7 +14,7 @@ void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t
     k->rkey = rkey;
     k->life++;
     node_replica_cache_forget(k);
-    node_router_cache_forget(r, replica);
+    node_renderings_forget(r->renderings, replica);
 }
 
 /* Nobody's slot: to all that walk the table a replica that is absent. */
@@ -25,7 +25,7 @@ static void slot_clear(struct node_router *r, unsigned slot)
     uint16_t era = k->era;
     uint32_t life = k->life;
     node_replica_init(k, slice_of("", 0), NODE_ENGINE_AUTO, 0, &prior);
-    node_router_cache_forget(r, slot);
+    node_renderings_forget(r->renderings, slot);
     k->absent = k->announced_absent = true;
     k->server = (uint16_t)slot;
     k->era = era;

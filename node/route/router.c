@@ -60,7 +60,7 @@ int node_router_create(struct node_router **out, const struct node_router_config
     node_router_state_take(r);
     prng_seed(&r->prng, config->seed);
     r->restore = node_ratio_of(restore_believed, restore_weight, restore_horizon);
-    node_router_horizon_begin(r, config->reuse_horizon_ms / 1000.0);
+    node_decay_fill(&r->decay, r->common->generation_ms, config->reuse_horizon_ms / 1000.0);
     r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
     int err = r->replicas ? ERR_OK : ERR_NOMEM;
     if (err == ERR_OK)
@@ -92,7 +92,6 @@ void node_router_destroy(struct node_router *r)
     node_adapters_destroy(r->adapters);
     node_models_destroy(r->models);
     free(r->replicas);
-    node_router_held_destroy(r);
     free(r);
 }
 
@@ -129,7 +128,6 @@ void node_router_check(const struct node_router *r)
     node_router_reject_check(r);
     node_adapters_check(r->adapters);
     node_renderings_check(r->renderings);
-    node_router_held_check(r);
     node_state_check(r->state);
     CHECK(r->crdt == node_state_crdt(r->state) && r->index == node_state_index(r->state));
 }
@@ -518,7 +516,6 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     }
     node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
     if (request->chain && request->chain->length > 0) {
-        node_router_horizon_learn(r, c->replica);
         node_router_record(r, request->chain, &node_bookings_get(r->bookings, out->booking)->work);
     }
     return ERR_OK;
@@ -576,7 +573,6 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     }
     node_router_adapters_tick(r, now_ms);
     node_router_renderings_tick(r, now_ms);
-    node_router_horizon_follow(r);
     node_router_models_believe(r);
     node_router_fleet_believe(r, now_ms);
 }

@@ -10,7 +10,6 @@
  *   ranks.c     which data-parallel ranks an address has
  *   held.c      what replicas hold of a prompt
  *   rendering.c  what engines make of a client's prompts
- *   horizon.c   how long what caches hold is wanted
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
  *   ties.c      what several routers choose at the same moment
@@ -36,7 +35,6 @@
 #include "node/replica/fleet.h"
 #include "node/replica/local.h"
 #include "node/replica/model.h"
-#include "node/replica/recent.h"
 #include "node/replica/replica.h"
 #include "node/route/discovered.h"
 #include "node/route/followers.h"
@@ -65,8 +63,6 @@ struct node_router {
     struct node_answered *answered;
     struct node_renderings *renderings;
     struct node_decay decay;
-    struct node_ratio reuse_age; /* seconds, of what prompts found: since its last use */
-    double horizon_s;            /* R, as `decay` has it */
     uint64_t ticked_ms;
     uint64_t decisions[NODE_REASONS];
     uint64_t unroutable;   /* first attempts without a replica */
@@ -98,10 +94,8 @@ struct node_router {
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */
-    /* The order of last uses, for those that need it; else NULL. */
-    struct node_recent *recent[NODE_REPLICAS_MAX];
-    bool fleet_stale;  /* something was learned since the beliefs were set */
-    uint64_t fleet_ms; /* when that was */
+    bool fleet_stale;              /* something was learned since the beliefs were set */
+    uint64_t fleet_ms;             /* when that was */
 
     struct node_decisions *decisions_kept; /* NULL: none are */
 
@@ -275,17 +269,12 @@ struct node_held node_router_held(const struct node_router *r, unsigned k,
 void node_router_record(struct node_router *r, const struct chain *chain, struct node_work *work);
 /* It ended. `computed`: its prompt was, as far as is known; else it was refused or given up, and
  * what it brought does not count. */
-void node_router_recorded_end(struct node_router *r, const struct node_work *work,
-                              int64_t answer_tokens, bool computed);
+void node_router_recorded_end(struct node_router *r, const struct node_work *work, bool computed);
 /* Tokens of others that somebody may still want and that the prompt would push out. */
 double node_router_displaced(const struct node_router *r, unsigned k, const struct node_size *size,
                              double held_blocks, double cached_tokens);
-void node_router_held_destroy(struct node_router *r);
-void node_router_held_check(const struct node_router *r);
 /* Its metrics were read: what they say of evictions. */
 void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms);
-/* The replica lost its cache. */
-void node_router_cache_forget(struct node_router *r, unsigned k);
 /* All that was recorded there of the prompt, and how deep. `token_scale`: for a block. */
 void node_router_reach(const struct node_router *r, unsigned k, const struct chain *chain,
                        double token_scale, struct node_reach *out);
@@ -346,14 +335,6 @@ void node_router_reject_hear(struct node_router *r, unsigned replica,
 void node_router_reject_check(const struct node_router *r);
 /* Its engine may be another one: what speaks against it may be other than before. */
 void node_router_reject_note(struct node_router *r, unsigned replica);
-
-/* --- horizon.c ------------------------------------------------------------------------------- */
-
-void node_router_horizon_begin(struct node_router *r, double believed_s);
-/* A prompt is placed there: what it found was last used so long ago. */
-void node_router_horizon_learn(struct node_router *r, unsigned replica);
-/* Once a second. */
-void node_router_horizon_follow(struct node_router *r);
 
 /* --- ties.c --- */
 

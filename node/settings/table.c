@@ -315,7 +315,7 @@ static const struct node_option table[] = {
      .min = 1000,
      .max = DAY_MS,
      .group = "Routing",
-     .help = "age of unlikely reuse, until it is known"},
+     .help = "age at which reuse is unlikely (R)"},
     {.name = "near-tie",
      .type = NODE_TYPE_FLOAT,
      LIVE(near_tie),

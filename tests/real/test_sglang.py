@@ -4,7 +4,6 @@ import signal
 import threading
 import time
 
-import small_cache
 from lib import wait_for
 from lib_real import HOME, Asked, Load, RealCase, SGLang, run
 
@@ -157,37 +156,3 @@ class Deaths(SGLangCase):
         run(router.port, again)
         self.assertEqual(again.status, 502, again)
         self.assertEqual(sum(e.ask("GET", "/health")[0] == 200 for e in (a, b)), 1)
-
-
-class SmallCache(SGLangCase):
-    """A cache of 1,024 tokens, which holds a few prompts."""
-
-    def test_pages_of_one(self):
-        self.check(1)
-
-    def test_pages_of_sixteen(self):
-        self.check(16)
-
-    def test_ranks(self):
-        """One server with two data-parallel ranks, each of which has such a cache."""
-        self.check(16, ranks=2)
-
-    def test_ranks_untold(self):
-        self.check(16, ranks=2, told=False)
-
-    def check(self, page, ranks=1, told=True):
-        more = ("--max-total-tokens", "1024", "--context-length", "1000", "--page-size", str(page),
-                "--dp-size", str(ranks))
-        engines = [SGLang(*more) for _ in range(2 // ranks)]
-        try:
-            for engine in engines:
-                if not told:
-                    engine.args = [a for a in engine.args if a != "--enable-cache-report"]
-                engine.start()
-            for engine in engines:
-                engine.wait()
-            small_cache.check(self, engines, 1024, told, ranks=ranks,
-                              names=("sglang:prompt_tokens_total", "sglang:cached_tokens_total"))
-        finally:
-            for engine in engines:
-                engine.stop()

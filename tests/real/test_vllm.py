@@ -4,7 +4,6 @@ import json
 import os
 import signal
 
-import small_cache
 from lib import HOST, wait_for
 from lib_real import HOME, VLLM, RealCase
 
@@ -158,39 +157,6 @@ class Deaths(RealCase):
             router = self.front(engines, "--replica-api-key-file", key)
             wait_for(lambda: [m["id"] for m in router.get("/v1/models").json.get("data", [])] == ["tiny"], "models")
             self.trouble(router, lambda: engines[0].process.send_signal(signal.SIGTERM), key="sesame")
-        finally:
-            for engine in engines:
-                engine.stop()
-
-
-class SmallCache(RealCase):
-    """40 blocks of 32 tokens, one of which is never used."""
-    kind = VLLM
-
-    def test_told(self):
-        self.check(True)
-
-    def test_untold(self):
-        self.check(False)
-
-    def test_ranks(self):
-        """One server with two data-parallel ranks, each of which has such a cache."""
-        self.check(True, ranks=2)
-
-    def test_ranks_untold(self):
-        self.check(False, ranks=2)
-
-    def check(self, told, ranks=1):
-        more = ["--block-size", "32", "--num-gpu-blocks-override", "40", "--max-model-len", "1024",
-                "--data-parallel-size", str(ranks)]
-        if not told:
-            more.append("--no-enable-prompt-tokens-details")
-        engines = [VLLM(*more).start() for _ in range(2 // ranks)]
-        try:
-            for engine in engines:
-                engine.wait()
-            small_cache.check(self, engines, 39 * 32, told, ranks=ranks,
-                              names=("vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"))
         finally:
             for engine in engines:
                 engine.stop()

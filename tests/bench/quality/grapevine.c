@@ -156,6 +156,10 @@ static void open_routers(struct play *p)
         config.router.displaced_weight = c->displaced_weight;
     if (c->decode_weight > 0)
         config.router.decode_weight = c->decode_weight;
+    if (c->generation_s > 0)
+        config.state.generation_ms = (uint32_t)(c->generation_s * 1000);
+    if (c->generation_s > 0) /* as many as by default */
+        config.state.ttl_ms = 450 * config.state.generation_ms;
     p->mind = calloc(1, sizeof(struct mind));
     CHECK(p->mind != NULL);
     struct world *w = world_of(p);

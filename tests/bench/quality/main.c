@@ -74,6 +74,7 @@ static void closed_loop(const char *name, const struct workload *work, unsigned 
         c.answers_return = set.answers > 0;
         c.displaced_weight = set.displaced_weight;
         c.decode_weight = set.decode_weight;
+        c.generation_s = set.generation_s;
         struct compared got;
         (void)snprintf(c.name, sizeof c.name, "%s, engines x %g, %g router%s", name, speed, count,
                        count == 1 ? "" : "s");

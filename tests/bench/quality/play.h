@@ -37,6 +37,7 @@ struct quality_case {
     bool answers_return;
     enum leading leading;
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
+    double generation_s;                    /* 0: the default */
     uint64_t seed;
     uint64_t router_seed; /* is added to it for the routers alone */
     /* So many engines leave then, and as many new, empty ones come. 0: never. */

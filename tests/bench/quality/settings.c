@@ -30,6 +30,7 @@ static const struct {
     {"--delay", offsetof(struct settings, delay_ms), 0, 10000},
     {"--displaced-weight", offsetof(struct settings, displaced_weight), 0, 1000},
     {"--decode-weight", offsetof(struct settings, decode_weight), 0, 1000},
+    {"--generation", offsetof(struct settings, generation_s), 0, 600},
 };
 
 static const struct {

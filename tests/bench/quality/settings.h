@@ -19,7 +19,7 @@ struct settings {
     double draw;  /* 1 ...: only that one, with its table; 0: all */
     double engines, clients, cache, block;
     double answers; /* 1: they come back in the next prompt; coding and miniswe alone */
-    double delay_ms, displaced_weight, decode_weight; /* coding and miniswe alone */
+    double delay_ms, displaced_weight, decode_weight, generation_s; /* coding and miniswe alone */
 };
 
 /* Exits with a usage if it cannot read them. */
