@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/version.h"
 #include "crdt/index.h"
-#include "crdt/registry.h"
 #include "node/io/client_keys.h"
 #include "node/io/config.h"
 #include "node/io/files.h"
@@ -93,20 +92,14 @@ static int create_node(struct shell *shell, struct node **out)
         (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
         return EXIT_FAILURE;
     }
-    /* The index counts per replica and generation; to compare itself with others it keeps a digest
-     * beside each count, and sketches. */
-    uint64_t slices = options->ttl_ms / options->generation_ms, ring = 1;
-    while (ring < slices + 2)
-        ring *= 2;
-    uint64_t count_bytes = gossip != NULL ? 16 : 8, fixed_mib = gossip != NULL ? 6 : 3;
+    uint64_t slices = options->ttl_ms / options->generation_ms;
     (void)fprintf(stderr,
                   "grapevine: bad setting index-bytes = \"%" PRIu64
                   "\": too small for ttl / generation = %" PRIu64
                   " time slices, want at least %" PRIu64 "MiB\n",
                   options->index_bytes, slices,
-                  ring * count_bytes * crdt_registry_slots((unsigned)options->replicas_max) /
-                          1048576 +
-                      fixed_mib);
+                  crdt_index_bytes_ample(config.state.replicas_max, slices, gossip != NULL) /
+                      1048576);
     return EXIT_CONFIG;
 }
 

@@ -450,6 +450,7 @@ void io_gossip_free(struct shell *shell)
     if (g == NULL)
         return;
     io_secret_watch_free(&g->key_watch);
+    buf_free(&g->call_chunk);
     free(g->datagrams);
     free(g->seeds);
     free(g);

@@ -75,6 +75,7 @@ struct io_gossip {
 
     uv_tcp_t tcp;
     struct io_call *calls; /* all, both sides */
+    struct buf call_chunk; /* scratch for the duration of one callback */
     unsigned served;
     struct deadline_queue call_connect, call_handshake, call_idle;
 

@@ -9,8 +9,6 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "crdt/registry.h"
-#include "crdt/state.h"
 #include "node/io/client_keys.h"
 #include "node/io/dns.h"
 #include "node/io/gossip.h"
@@ -23,8 +21,7 @@
 #include "node/io/tls.h"
 
 enum {
-    NAMES_FULL_MS = 60000,
-    ROUTER_TICK_MS = 1000,
+    NODE_TICK_MS = 1000,
     LOG_FLUSH_MS = 60000,
 };
 
@@ -33,38 +30,23 @@ static void leave_if_drained(struct shell *shell);
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* Of a router that runs alone; the replication of several reports it itself. */
-static void check_names_limit(struct shell *shell, uint64_t now)
+static void tick_node(struct shell *shell, uint64_t now)
 {
-    const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(shell->node->state));
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(registry, &stats);
-    if (stats.waiting == 0 || shell->node->replication != NULL || now < shell->names_full_again_ms)
+    if (now - shell->node_ticked_ms < NODE_TICK_MS)
         return;
-    shell->names_full_again_ms = now + NAMES_FULL_MS;
-    log_event(shell->log, LOG_ERROR, "replicas_full", LOG_UINT("limit", stats.names_max),
-              LOG_STR("waits", crdt_registry_waiting(registry)));
-}
-
-static void tick_router(struct shell *shell, uint64_t now)
-{
-    if (now - shell->router_ticked_ms < ROUTER_TICK_MS)
-        return;
-    shell->router_ticked_ms = now;
+    shell->node_ticked_ms = now;
     struct timespec wall;
     if (clock_gettime(CLOCK_REALTIME, &wall) == 0)
         node_state_wall(shell->node->state,
                         (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
-    node_router_tick(shell->router, now);
-    discover_tick(shell->node->discover, now);
-    check_names_limit(shell, now);
+    node_tick(shell->node, now);
 }
 
 static void on_tick(uv_timer_t *timer)
 {
     struct shell *shell = timer->data;
     uint64_t now = shell_now_ms(shell);
-    tick_router(shell, now);
+    tick_node(shell, now);
     if (now - shell->log_flushed_ms >= LOG_FLUSH_MS) {
         shell->log_flushed_ms = now;
         log_flush(shell->log);

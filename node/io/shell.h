@@ -68,8 +68,7 @@ struct shell {
     uint64_t drain_delay_at_ms; /* when it closes */
     uint64_t drain_timeout_at_ms; /* when what is open then is cut */
     uint64_t started_ms;
-    uint64_t router_ticked_ms;
-    uint64_t names_full_again_ms; /* not before then is it logged again that names wait */
+    uint64_t node_ticked_ms;
     uint64_t log_flushed_ms;
     int exit_code;
     /* Borrowed, all four; NULL: none is asked for, and probes carry no API key. */
