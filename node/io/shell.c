@@ -51,20 +51,16 @@ static void on_tick(uv_timer_t *timer)
         shell->log_flushed_ms = now;
         log_flush(shell->log);
     }
-    struct key_file *const keys[] = {shell->replica_key, shell->admin_token,
-                                     shell->admin_read_token};
-    for (unsigned i = 0; i < ARRAY_LEN(keys); i++) {
-        if (keys[i] != NULL)
-            key_file_tick(keys[i], shell->loop, now);
-    }
-    if (shell->client_keys != NULL)
-        client_keys_tick(shell->client_keys, shell->loop, now);
+    io_watches_tick(&shell->watches, shell->loop, now);
     sources_tick(shell);
     tls_tick(shell->tls, now);
-    reload_tick(shell, now);
     proxy_tick(shell->proxy, now);
     admin_tick(shell->admin);
     io_gossip_tick(shell);
+    if (shell->reads_again && !reload_is_asked(shell->reload) && !io_gossip_is_asked(shell)) {
+        shell->reads_again = false;
+        service_reloaded(shell);
+    }
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
         listener_tick(&shell->listeners[i], now);
     drain_tick(shell, now);
@@ -182,6 +178,18 @@ void shell_drain(struct shell *shell, bool delayed)
 
 static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
+/* By SIGHUP; on_tick() sees when it is done. */
+static void read_again(struct shell *shell)
+{
+    service_reloads(shell);
+    shell->reads_again = true;
+    bool config = reload_ask(shell->reload), keys = io_gossip_ask(shell);
+    if (!config && !keys)
+        log_event(shell->log, LOG_INFO, "nothing_to_read",
+                  LOG_CSTR("why", "SIGHUP reads the file of --config and the cluster key file "
+                                  "again, and there is neither"));
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct shell *shell = handle->data;
@@ -190,11 +198,7 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (number == SIGHUP) {
-        service_reloads(shell);
-        bool reads = reload_ask(shell);
-        io_gossip_reload(shell, reads);
-        if (!reads)
-            service_reloaded(shell);
+        read_again(shell);
         return;
     }
     shell_drain(shell, number == SIGTERM); /* who presses Ctrl-C wants it to end */
@@ -216,18 +220,8 @@ void shell_close(struct shell *shell)
         (void)sigaddset(&late, signals[i]);
     (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
     io_gossip_stop(shell);
-    struct key_file *const keys[] = {shell->replica_key, shell->admin_token,
-                                     shell->admin_read_token};
-    for (unsigned i = 0; i < ARRAY_LEN(keys); i++) {
-        if (keys[i] != NULL)
-            key_file_stop(keys[i]);
-    }
-    if (shell->client_keys != NULL)
-        client_keys_stop(shell->client_keys);
+    io_watches_stop(&shell->watches);
     sources_stop(shell);
-    tls_stop(shell->tls);
-    if (shell->reload != NULL)
-        reload_stop(shell->reload);
     if (shell->admin != NULL)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)
@@ -348,6 +342,7 @@ int shell_start(struct shell *shell, struct node *node)
         return err;
     }
     node_router_watch(shell->router, on_replica, on_forgotten, shell);
+    shell->watches.now_ms = shell_now_ms(shell);
     err = sources_start(shell);
     if (err == 0)
         err = listener_open(&shell->listeners[PROXY_PORT_CLIENT], shell, PROXY_PORT_CLIENT,
