@@ -45,6 +45,14 @@ uint64_t crdt_index_fixed_bytes(const struct crdt_index *x)
     return bytes;
 }
 
+uint64_t crdt_index_bytes_ample(unsigned replicas, uint64_t generations, bool replicated)
+{
+    uint64_t ring = 1;
+    while (ring < generations + 2)
+        ring *= 2;
+    return (ring * 8 * replicas + (3 << 20)) * (replicated ? 2 : 1);
+}
+
 static int create_parts(struct crdt_index *x, uint64_t bytes_max)
 {
     uint64_t fixed = crdt_index_fixed_bytes(x);

@@ -53,12 +53,14 @@ struct crdt_index_config {
 struct crdt_index;
 
 /* ERR_RANGE: a setting is out of its bounds. ERR_LIMIT: the budget is too small for the counters
- * and a first few buckets (16 bytes per replica and generation are ample); a replicated index needs
- * as much again, and 93 KB for each of its 34 sketches (3.2 MB; fewer if the TTL is below 32).
- * ERR_NOMEM.
+ * and a first few buckets (crdt_index_bytes_ample()). ERR_NOMEM.
  *
  * Routers compare ids, so crdt_index_id_ranges() of all must be equal. */
 MUST_USE int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
+/* A budget that is never too small: 8 bytes per replica and generation, whose number is rounded up
+ * to a power of two, and 3 MiB. A replicated index keeps a digest beside each count, and 93 KB for
+ * each of its 34 sketches: twice as much. */
+uint64_t crdt_index_bytes_ample(unsigned replicas, uint64_t generations, bool replicated);
 /* Ids are kept exactly in 65,536 ranges of buckets or more: then this is 65,536. A table with fewer
  * buckets (it is smaller than 4 MiB) has so many, and ids that no table of another size has. */
 uint32_t crdt_index_id_ranges(const struct crdt_index *x);

@@ -6,9 +6,12 @@
 #include "base/bug.h"
 #include "base/err.h"
 #include "crdt/registry.h"
+#include "crdt/state.h"
 #include "gossip/gossip.h"
 #include "node/route/discovered.h"
 #include "node/route/share.h"
+
+enum { NAMES_FULL_MS = 60000 };
 
 /* Without a connection for it a request can only wait. */
 static uint32_t replica_requests_max(const struct node_options *o)
@@ -150,7 +153,8 @@ static int front_create(struct node *n, const struct node_config *config,
 {
     const char *name = config->keyring ? config->replication.gossip.name : NULL;
     struct discover_host host = node_router_discover_host(n->router);
-    int err = discover_create(&n->discover, &host, config->proxy.log);
+    n->log = config->proxy.log;
+    int err = discover_create(&n->discover, &host, n->log);
     if (err != ERR_OK)
         return err;
     node_router_sources(n->router, n->discover);
@@ -206,6 +210,26 @@ int node_create(struct node **out, const struct node_config *config,
     }
     *out = n;
     return ERR_OK;
+}
+
+/* Of a router that runs alone; the replication of several reports it itself. */
+static void check_names_limit(struct node *n, uint64_t now_ms)
+{
+    const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(registry, &stats);
+    if (stats.waiting == 0 || n->replication || now_ms < n->names_again_ms)
+        return;
+    n->names_again_ms = now_ms + NAMES_FULL_MS;
+    log_event(n->log, LOG_ERROR, "replicas_full", LOG_UINT("limit", stats.names_max),
+              LOG_STR("waits", crdt_registry_waiting(registry)));
+}
+
+void node_tick(struct node *n, uint64_t now_ms)
+{
+    node_router_tick(n->router, now_ms);
+    discover_tick(n->discover, now_ms);
+    check_names_limit(n, now_ms);
 }
 
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms)

@@ -10,7 +10,7 @@
  *   proxy         requests on their way (node/proxy), and
  *   admin         what operators ask (node/admin); NULL: it serves no clients
  *
- * These are used directly; struct node owns them, and nothing else.
+ * These are used directly; struct node owns them.
  *
  *   node_config_of(&config, &options);     what the options say
  *   config.keyring = ...                   what only the place where it runs can say
@@ -57,6 +57,8 @@ struct node {
     struct node_replication *replication;
     struct proxy *proxy;
     struct admin *admin;
+    struct log *log;         /* borrowed; NULL: it serves no clients */
+    uint64_t names_again_ms; /* not before then is it logged again that names wait */
 };
 
 /* The configuration is borrowed for the call. Of `io` a router alone needs only random(): for the
@@ -64,6 +66,8 @@ struct node {
  * routers derives the secret from the keyring. Errors are those of what it creates. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
+/* Every second, of a node that serves clients. */
+void node_tick(struct node *n, uint64_t now_ms);
 /* The options that it borrows have changed, of a node that serves clients: what was made of them at
  * the start is made anew, as far as they are live (node/settings/change.h). */
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms);

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/version.h"
 #include "crdt/index.h"
-#include "crdt/registry.h"
 #include "node/io/client_keys.h"
 #include "node/io/config.h"
 #include "node/io/files.h"
@@ -93,32 +92,28 @@ static int create_node(struct shell *shell, struct node **out)
         (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
         return EXIT_FAILURE;
     }
-    /* The index counts per replica and generation; to compare itself with others it keeps a digest
-     * beside each count, and sketches. */
-    uint64_t slices = options->ttl_ms / options->generation_ms, ring = 1;
-    while (ring < slices + 2)
-        ring *= 2;
-    uint64_t count_bytes = gossip != NULL ? 16 : 8, fixed_mib = gossip != NULL ? 6 : 3;
+    uint64_t slices = options->ttl_ms / options->generation_ms;
     (void)fprintf(stderr,
                   "grapevine: bad setting index-bytes = \"%" PRIu64
                   "\": too small for ttl / generation = %" PRIu64
                   " time slices, want at least %" PRIu64 "MiB\n",
                   options->index_bytes, slices,
-                  ring * count_bytes * crdt_registry_slots((unsigned)options->replicas_max) /
-                          1048576 +
-                      fixed_mib);
+                  crdt_index_bytes_ample(config.state.replicas_max, slices, gossip != NULL) /
+                      1048576);
     return EXIT_CONFIG;
 }
 
-/* What the files of secrets say. */
-struct secrets {
+/* All of this process. The shell has what the files of secrets say. */
+struct process {
+    struct node_options options;
+    struct io_files files;
+    struct io_log_sink sink;
     struct gossip_keyring keyring;
-    struct key_file *admin_token, *admin_read_token, *replica_key;
-    struct client_keys *client_keys;
-    struct tls *tls;
+    uv_loop_t loop;
+    struct shell shell;
 };
 
-static void free_secrets(struct secrets *s)
+static void free_secrets(struct shell *s)
 {
     key_file_free(s->admin_token);
     key_file_free(s->admin_read_token);
@@ -129,29 +124,31 @@ static void free_secrets(struct secrets *s)
 
 /* Opens the file that a setting names, if it names one. */
 static bool open_key(struct key_file **out, const struct key_file_kind *kind, const char *path,
-                     struct log *log, char *message)
+                     struct io_watches *all, char *message)
 {
-    return path[0] == '\0' || key_file_open(out, kind, path, log, message) == 0;
+    return path[0] == '\0' || key_file_open(out, kind, path, all, message) == 0;
 }
 
 /* 0, or the exit status after telling why not. */
-static int read_secrets(const struct node_options *o, struct secrets *out, struct log *log)
+static int read_secrets(struct process *p)
 {
+    const struct node_options *o = &p->options;
+    struct shell *out = &p->shell;
+    struct io_watches *all = &out->watches;
     struct node_address listen;
-    char message[IO_KEYS_MESSAGE];
+    char message[IO_FILE_MESSAGE];
     bool good = true;
     if (node_options_gossip(o, &listen))
-        good = io_gossip_keys_load(&out->keyring, o, log, message) == 0;
+        good = io_gossip_keys_load(&p->keyring, o, all->log, message) == 0;
     good = good &&
-           open_key(&out->replica_key, &key_file_replicas, o->replica_api_key_file, log, message) &&
-           open_key(&out->admin_token, &key_file_admin, o->admin_token_file, log, message) &&
-           open_key(&out->admin_read_token, &key_file_admin_read, o->admin_read_token_file, log,
+           open_key(&out->replica_key, &key_file_replicas, o->replica_api_key_file, all, message) &&
+           open_key(&out->admin_token, &key_file_admin, o->admin_token_file, all, message) &&
+           open_key(&out->admin_read_token, &key_file_admin_read, o->admin_read_token_file, all,
                     message);
     if (good && o->client_keys_file[0] != '\0')
-        good = client_keys_open(&out->client_keys, o->client_keys_file, log, message) == 0;
-    _Static_assert((int)TLS_MESSAGE <= (int)IO_KEYS_MESSAGE, "it fits");
+        good = client_keys_open(&out->client_keys, o->client_keys_file, all, message) == 0;
     if (good)
-        good = tls_open(&out->tls, o, log, message) == 0;
+        good = tls_open(&out->tls, o, all, message) == 0;
     if (good)
         return 0;
     (void)fprintf(stderr, "grapevine: %s\n", message);
@@ -173,7 +170,7 @@ static bool account_good(const struct node_options *options)
 
 static bool files_good(const struct node_options *options)
 {
-    char message[REPLICA_FILE_MESSAGE];
+    char message[IO_FILE_MESSAGE];
     for (unsigned i = 0; i < options->replica_file.count; i++) {
         if (replica_file_check(options->replica_file.at[i], message) != 0) {
             (void)fprintf(stderr, "grapevine: %s\n", message);
@@ -184,24 +181,20 @@ static bool files_good(const struct node_options *options)
 }
 
 /* --check-config: the files that settings name must be there too. */
-static int check_config(const struct node_options *options, const struct io_files *files)
+static int check_config(struct process *p)
 {
-    static struct io_log_sink sink;
-    static struct secrets secrets;
-    io_log_sink_init(&sink, (enum log_level)options->log_level,
-                     (enum node_log_format)options->log_format);
-    int status = read_secrets(options, &secrets, &sink.log);
-    log_flush(&sink.log);
-    io_log_sink_close(&sink.log);
-    free_secrets(&secrets);
-    if (status == 0 && !files_good(options))
+    int status = read_secrets(p);
+    log_flush(&p->sink.log);
+    io_log_sink_close(&p->sink.log);
+    free_secrets(&p->shell);
+    if (status == 0 && !files_good(&p->options))
         status = EXIT_CONFIG;
     if (status == 0)
-        status = io_config_command(options);
-    if (status == 0 && files->is_short)
+        status = io_config_command(&p->options);
+    if (status == 0 && p->files.is_short)
         (void)printf("# connections-max: lowered from %" PRIu64
                      ", for open files are limited to %" PRIu64 " (ulimit -n)\n",
-                     files->connections_asked, files->max);
+                     p->files.connections_asked, p->files.max);
     return status;
 }
 
@@ -214,63 +207,50 @@ static int run_shell(struct shell *shell, struct node *node)
     return err;
 }
 
-static int run(struct node_options *options, const struct io_files *files, int argc,
-               char *const *argv)
+static int run(struct process *p, int argc, char *const *argv)
 {
-    static struct io_log_sink sink;
-    static struct shell shell;
-    static struct secrets secrets;
-    io_log_sink_init(&sink, (enum log_level)options->log_level,
-                     (enum node_log_format)options->log_format);
-    int status = read_secrets(options, &secrets, &sink.log);
+    struct shell *shell = &p->shell;
+    struct log *log = &p->sink.log;
+    int status = read_secrets(p);
     if (status != 0) {
-        free_secrets(&secrets);
+        free_secrets(shell);
         return status;
     }
-    uv_loop_t loop;
-    if (uv_loop_init(&loop) != 0) {
+    if (uv_loop_init(&p->loop) != 0) {
         (void)fprintf(stderr, "grapevine: cannot start: no event loop\n");
         return EXIT_FAILURE;
     }
-    io_log_sink_start(&sink.log);
-    shell.loop = &loop;
-    shell.options = options;
-    shell.files = files;
-    shell.log = &sink.log;
-    shell.admin_token = secrets.admin_token;
-    shell.admin_read_token = secrets.admin_read_token;
-    shell.replica_key = secrets.replica_key;
-    shell.client_keys = secrets.client_keys;
-    shell.tls = secrets.tls;
+    io_log_sink_start(log);
+    shell->loop = &p->loop;
+    shell->options = &p->options;
+    shell->files = &p->files;
+    shell->log = log;
     struct node *node = NULL;
-    status = reload_open(&shell.reload, options, argc, argv, environ) != 0;
+    status = reload_open(shell, &p->options, argc, argv, environ) != 0;
     if (status == 0)
-        status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
+        status = io_gossip_open(&shell->gossip, &p->loop, &p->options, &p->keyring, log) != 0;
     if (status == 0)
-        status = create_node(&shell, &node);
+        status = create_node(shell, &node);
     if (status != 0) {
-        shell_close(&shell);
-        log_flush(&sink.log);
-        io_log_sink_close(&sink.log);
-        (void)uv_loop_close(&loop);
-        free_secrets(&secrets);
-        reload_free(shell.reload);
-        return status;
+        shell_close(shell);
+    } else {
+        log_event(log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
+                  LOG_CSTR("policy", node_policy_names()[p->options.policy]),
+                  LOG_UINT("replicas", p->options.replica.count),
+                  LOG_CSTR("cluster", shell->gossip != NULL ? io_gossip_name(shell->gossip) : ""));
+        status = run_shell(shell, node) != 0 ? EXIT_FAILURE : 0;
+        if (status == 0)
+            log_event(log, LOG_INFO, "exit", LOG_INT("status", shell->exit_code));
+        if (status == 0)
+            status = shell->exit_code;
     }
-    log_event(&sink.log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
-              LOG_CSTR("policy", node_policy_names()[options->policy]),
-              LOG_UINT("replicas", options->replica.count),
-              LOG_CSTR("cluster", shell.gossip != NULL ? io_gossip_name(shell.gossip) : ""));
-    int err = run_shell(&shell, node);
-    if (err == 0)
-        log_event(&sink.log, LOG_INFO, "exit", LOG_INT("status", shell.exit_code));
-    log_flush(&sink.log);
-    io_log_sink_close(&sink.log);
-    (void)uv_loop_close(&loop);
+    log_flush(log);
+    io_log_sink_close(log);
+    (void)uv_loop_close(&p->loop);
     node_destroy(node);
-    reload_free(shell.reload);
-    free_secrets(&secrets);
-    return err != 0 ? EXIT_FAILURE : shell.exit_code;
+    reload_free(shell->reload);
+    free_secrets(shell);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -286,23 +266,25 @@ int main(int argc, char **argv)
         return EXIT_CONFIG;
     }
 #endif
-    struct node_options options;
+    struct process p = {0};
     struct node_options_error error;
-    struct io_files files;
     int status;
-    if (io_config_load(&options, argc, argv, environ, &error) != 0) {
+    if (io_config_load(&p.options, argc, argv, environ, &error) != 0) {
         (void)fprintf(stderr, "grapevine: %s\n", error.text);
         status = EXIT_CONFIG;
-    } else if (options.command == NODE_COMMAND_CHECK_CONFIG) {
-        io_files_fit(&options, &files);
-        status = check_config(&options, &files);
-    } else if (options.command != NODE_COMMAND_RUN) {
-        status = io_config_command(&options);
+    } else if (p.options.command == NODE_COMMAND_RUN ||
+               p.options.command == NODE_COMMAND_CHECK_CONFIG) {
+        io_files_fit(&p.options, &p.files);
+        io_log_sink_init(&p.sink, (enum log_level)p.options.log_level,
+                         (enum node_log_format)p.options.log_format);
+        p.shell.watches.log = &p.sink.log;
+        bool runs = p.options.command == NODE_COMMAND_RUN;
+        if (runs)
+            allow_core_dumps(p.options.core_dumps);
+        status = runs ? run(&p, argc, argv) : check_config(&p);
     } else {
-        io_files_fit(&options, &files);
-        allow_core_dumps(options.core_dumps);
-        status = run(&options, &files, argc, argv);
+        status = io_config_command(&p.options);
     }
-    node_options_free(&options);
+    node_options_free(&p.options);
     return status;
 }

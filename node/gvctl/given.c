@@ -9,21 +9,21 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/gvctl/command.h"
+#include "node/gvctl/plain.h"
+#include "node/io/read_file.h"
 
 int given_file(const char *path, struct buf *out)
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (f == NULL) {
-        (void)fprintf(stderr, "gvctl: cannot read \"%s\"\n", path);
-        return ERR_NOT_FOUND;
-    }
-    int err = 0;
-    char chunk[65536];
-    size_t n;
-    while (err == 0 && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        err = buf_append(out, chunk, n);
-    if (f != stdin)
-        (void)fclose(f);
+    const struct io_file file = {.setting = "gvctl: cannot read",
+                                 .path = path,
+                                 .bytes_max = GIVEN_FILE_BYTES_MAX,
+                                 .long_advice = "want at most 256 MiB",
+                                 .pipes = true};
+    char message[IO_FILE_MESSAGE];
+    int err = strcmp(path, "-") == 0 ? io_file_read_fd(&file, dup(STDIN_FILENO), out, NULL, message)
+                                     : io_file_read(&file, out, NULL, message);
+    if (err != 0)
+        plain_printf(stderr, "%s\n", message);
     return err;
 }
 

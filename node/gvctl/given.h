@@ -11,7 +11,7 @@
 
 struct command;
 
-enum { GIVEN_OPTIONS_MAX = 48 };
+enum { GIVEN_OPTIONS_MAX = 48, GIVEN_FILE_BYTES_MAX = 256 << 20 };
 
 struct given {
     const char *admin;                  /* NULL until local_find() */

@@ -12,7 +12,7 @@
 #include "node/gvctl/new_secret.h"
 #include "node/gvctl/print.h"
 #include "node/io/random.h"
-#include "node/io/secret_file.h"
+#include "node/io/read_file.h"
 
 enum {
     EXIT_USAGE = 2,
@@ -45,27 +45,25 @@ static void make_key(char out[KEY_CHARS + 1])
 /* Whether the router would take the file with that line, and why not. */
 static int check(const char *path, struct slice line, bool *ends_open)
 {
-    struct io_secret file = {.setting = "the file of keys",
-                             .path = path,
-                             .bytes_max = ACCESS_FILE_BYTES_MAX,
-                             .long_advice = "is too long, a router takes at most 16 MiB",
-                             .regular = true};
+    struct io_file file = {.setting = "the file of keys",
+                           .path = path,
+                           .bytes_max = ACCESS_FILE_BYTES_MAX,
+                           .long_advice = "is too long, a router takes at most 16 MiB"};
     struct buf text = {0};
-    bool others_read;
-    char message[IO_SECRET_MESSAGE], wrong[ACCESS_MESSAGE_BYTES];
+    char message[IO_FILE_MESSAGE], wrong[ACCESS_MESSAGE_BYTES];
     struct access_table *table = NULL;
     int err = 0;
     if (access(path, F_OK) == 0)
-        err = io_secret_read(&file, &text, &others_read, message);
+        err = io_file_read(&file, &text, NULL, message);
     *ends_open = text.len > 0 && text.at[text.len - 1] != '\n';
     if (err == 0 && *ends_open && buf_append_char(&text, '\n') != 0)
-        err = io_secret_fail(&file, message, "out of memory");
+        err = io_file_fail(&file, message, "out of memory");
     if (err == 0 && buf_append_slice(&text, line) != 0)
-        err = io_secret_fail(&file, message, "out of memory");
+        err = io_file_fail(&file, message, "out of memory");
     if (err == 0 && access_table_create(&table, buf_slice(&text), wrong) != 0)
-        err = io_secret_fail(&file, message, wrong);
+        err = io_file_fail(&file, message, wrong);
     access_table_destroy(table);
-    io_secret_free(&text);
+    buf_free_wiped(&text);
     if (err == 0)
         return EXIT_SUCCESS;
     (void)fprintf(stderr, "gvctl: %s\n", message);

@@ -12,6 +12,7 @@
 #include "node/gvctl/plain.h"
 #include "node/io/kubernetes_secret.h"
 #include "node/io/random.h"
+#include "node/io/read_file.h"
 
 enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536 };
 
@@ -41,17 +42,16 @@ static void print_ids(struct slice text)
 
 static int read_file(const char *path, struct buf *out)
 {
-    FILE *f = fopen(path, "rb");
-    if (f == NULL || buf_reserve(out, FILE_BYTES_MAX) != 0) {
-        int why = errno;
-        if (f != NULL)
-            (void)fclose(f);
-        return complain(path, strerror(why));
-    }
-    out->len = fread(out->at, 1, FILE_BYTES_MAX, f);
-    (void)fclose(f);
+    const struct io_file file = {.setting = "gvctl:",
+                                 .path = path,
+                                 .bytes_max = FILE_BYTES_MAX,
+                                 .long_advice = "far too long for a key file"};
+    char message[IO_FILE_MESSAGE];
     struct gossip_keyring ring;
-    char message[160];
+    if (io_file_read(&file, out, NULL, message) != 0) {
+        plain_printf(stderr, "%s\n", message);
+        return EXIT_FAILURE;
+    }
     if (gossip_keyring_parse(&ring, buf_slice(out), message) != 0)
         return complain(path, message);
     return EXIT_SUCCESS;
@@ -226,13 +226,6 @@ static int edit(enum keygen_step step, struct slice text, struct buf *out)
     return err == 0 && step == KEYGEN_NEXT ? append_next(out) : err;
 }
 
-static void forget(struct buf *text)
-{
-    if (text->at != NULL)
-        explicit_bzero(text->at, text->cap);
-    buf_free(text);
-}
-
 int keygen(enum keygen_step step, const char *path)
 {
     static const char *const then[] = {
@@ -265,7 +258,7 @@ int keygen(enum keygen_step step, const char *path)
         print_ids(buf_slice(&edited));
         (void)puts(then[step]);
     }
-    forget(&text);
-    forget(&edited);
+    buf_free_wiped(&text);
+    buf_free_wiped(&edited);
     return status;
 }

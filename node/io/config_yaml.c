@@ -1,6 +1,5 @@
 #include "node/io/config_yaml.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <yaml.h>
 
@@ -180,27 +179,24 @@ int io_config_yaml_parse(struct node_options *o, struct slice text, const char *
     return err;
 }
 
+struct io_file io_config_file(const char *path)
+{
+    return (struct io_file){
+        .setting = "bad setting config =",
+        .path = path,
+        .bytes_max = IO_CONFIG_FILE_BYTES_MAX,
+        .long_advice = "want at most 1048576 bytes",
+    };
+}
+_Static_assert((int)IO_CONFIG_FILE_BYTES_MAX == 1048576, "as the message says");
+_Static_assert((int)IO_FILE_MESSAGE <= (int)NODE_ERROR_BYTES, "its messages must fit");
+
 int io_config_yaml_load(struct node_options *o, const char *path, struct node_options_error *error)
 {
-    struct buf text;
-    buf_init(&text, IO_CONFIG_FILE_BYTES_MAX);
-    FILE *f = fopen(path, "rb");
-    int err = f != NULL ? 0 : ERR_NOT_FOUND;
-    char chunk[4096];
-    size_t n;
-    while (err == 0 && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        err = buf_append(&text, chunk, n);
-    if (f != NULL && ferror(f) != 0)
-        err = ERR_NOT_FOUND;
-    if (err == ERR_NOT_FOUND)
-        (void)snprintf(error->text, sizeof error->text, "bad setting config = \"%.200s\": %s", path,
-                       strerror(errno));
-    else if (err != 0)
-        (void)snprintf(error->text, sizeof error->text,
-                       "bad setting config = \"%.200s\": want at most %d bytes", path,
-                       IO_CONFIG_FILE_BYTES_MAX);
-    if (f != NULL)
-        (void)fclose(f);
+    struct io_file file = io_config_file(path);
+    struct buf text = {0};
+    file.pipes = true;
+    int err = io_file_read(&file, &text, NULL, error->text);
     if (err == 0)
         err = io_config_yaml_parse(o, buf_slice(&text), path, error);
     buf_free(&text);

@@ -10,6 +10,7 @@
 #define NODE_IO_CONFIG_YAML_H
 
 #include "base/err.h"
+#include "node/io/read_file.h"
 #include "node/settings/options.h"
 
 enum { IO_CONFIG_FILE_BYTES_MAX = 1 << 20 };
@@ -18,6 +19,8 @@ enum { IO_CONFIG_FILE_BYTES_MAX = 1 << 20 };
 MUST_USE int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
                                   struct node_options_error *error);
 
+/* The file of --config as it is read again; what a pipe says is read once, by the next. */
+struct io_file io_config_file(const char *path);
 /* Reads the file and parses it. */
 MUST_USE int io_config_yaml_load(struct node_options *o, const char *path,
                                  struct node_options_error *error);

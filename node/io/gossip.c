@@ -79,7 +79,6 @@ void io_gossip_tick(struct shell *shell)
     uint64_t now = shell_now_ms(shell);
     io_calls_tick(g, now);
     io_seeds_tick(g, now);
-    io_keys_tick(g, now);
 }
 
 /* --- what the replication asks for ---------------------------------------------------------- */
@@ -439,7 +438,6 @@ void io_gossip_stop(struct shell *shell)
     g->stopped = true;
     io_calls_close(g);
     io_seeds_stop(g);
-    io_secret_watch_stop(&g->key_watch);
     if (g->prepare.data != NULL)
         (void)uv_prepare_stop(&g->prepare);
 }
@@ -449,7 +447,9 @@ void io_gossip_free(struct shell *shell)
     struct io_gossip *g = shell->gossip;
     if (g == NULL)
         return;
-    io_secret_watch_free(&g->key_watch);
+    io_watch_free(&g->key_watch);
+    explicit_bzero(&g->fresh_keys, sizeof g->fresh_keys);
+    buf_free(&g->call_chunk);
     free(g->datagrams);
     free(g->seeds);
     free(g);

@@ -18,13 +18,13 @@
 #include "base/deadline.h"
 #include "base/err.h"
 #include "gossip/keyring.h"
+#include "node/io/read_file.h"
 #include "node/io/shell.h"
 
 struct io_gossip;
 
 /* Reads the key file that the options name, or takes the keys of --insecure-gossip. On an error
- * `message` (IO_KEYS_MESSAGE bytes) says what is wrong. Warns of a file that others may read. */
-enum { IO_KEYS_MESSAGE = 512 };
+ * `message` (IO_FILE_MESSAGE bytes) says what is wrong. Warns of a file that others may read. */
 MUST_USE int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
                                  struct log *log, char *message);
 
@@ -45,8 +45,10 @@ MUST_USE int io_gossip_start(struct shell *shell);
 
 /* Called by the shell's tick. */
 void io_gossip_tick(struct shell *shell);
-/* Reads the key file again. Where there is none that is logged, unless `more` is read. */
-void io_gossip_reload(struct shell *shell, bool more);
+/* Reads the key file again. False: there is none. */
+bool io_gossip_ask(struct shell *shell);
+/* Whether that is still to come. */
+bool io_gossip_is_asked(const struct shell *shell);
 /* Tells the others that it drains; nobody where it runs alone. */
 void io_gossip_draining(struct shell *shell);
 /* Announces that this router leaves; `done` is called when all members have that, or after a moment

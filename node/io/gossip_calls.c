@@ -133,24 +133,24 @@ static int flush(struct io_call *c)
 /* Makes more of the answer while little waits to be sent, then sends. */
 static int pump(struct io_call *c)
 {
-    static struct buf chunk;
+    struct buf *chunk = &c->gossip->call_chunk;
     int err = 0;
     for (unsigned i = 0;
          err == 0 && i < IO_CALL_ROUND_CHUNKS && c->serve != NULL && !c->ended && !c->writing &&
          gossip_call_out(c->call)->len < IO_CALL_ROUND_BYTES && gossip_call_wants(c->call);
          i++) {
-        buf_clear(&chunk);
-        int more = node_replication_serve_next(c->gossip->replication, c->serve, &chunk);
+        buf_clear(chunk);
+        int more = node_replication_serve_next(c->gossip->replication, c->serve, chunk);
         if (more < 0)
             err = more;
         else if (more > 0)
-            err = gossip_call_answer(c->call, buf_slice(&chunk));
+            err = gossip_call_answer(c->call, buf_slice(chunk));
         else
             err = gossip_call_end(c->call);
         c->ended = more == 0;
     }
     if (c->ended)
-        buf_free(&chunk);
+        buf_free(chunk);
     return err == 0 ? flush(c) : err;
 }
 

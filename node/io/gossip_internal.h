@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "node/io/gossip.h"
 #include "node/io/lookup.h"
-#include "node/io/secret_watch.h"
+#include "node/io/watch_file.h"
 
 enum {
     IO_GOSSIP_LATE_US = 50000,        /* the loop was late by this or more: gossip_late() */
@@ -57,8 +57,8 @@ struct io_gossip {
     struct shell *shell;                  /* NULL until it is started */
     struct node_replication *replication; /* borrowed; NULL until it is started */
     struct gossip_keyring *keyring;
-    struct io_secret_watch key_watch;
-    bool keys_refused; /* the file cannot be used now, and the log has said so */
+    struct io_watch key_watch;
+    struct gossip_keyring fresh_keys; /* made of the file, and not taken yet */
     struct io_gossip_stats stats;
     struct node_address bound; /* with the port that the kernel chose */
     char name[GOSSIP_NAME_MAX + 1];
@@ -75,6 +75,7 @@ struct io_gossip {
 
     uv_tcp_t tcp;
     struct io_call *calls; /* all, both sides */
+    struct buf call_chunk; /* scratch for the duration of one callback */
     unsigned served;
     struct deadline_queue call_connect, call_handshake, call_idle;
 
@@ -125,7 +126,6 @@ void io_calls_close(struct io_gossip *g);
 /* --- the key file ---------------------------------------------------------------------------- */
 
 void io_keys_start(struct io_gossip *g);
-void io_keys_tick(struct io_gossip *g, uint64_t now_ms);
 
 /* --- names to join -------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ static bool same(const struct gossip_address *a, const struct gossip_address *b)
 /* All addresses of all names, each once. */
 static void tell(struct io_gossip *g)
 {
-    static struct gossip_address all[GOSSIP_SEEDS_MAX]; /* one loop, one callback at a time */
+    struct gossip_address all[GOSSIP_SEEDS_MAX];
     unsigned count = 0;
     for (unsigned i = 0; i < g->seed_count; i++) {
         const struct io_seed *s = &g->seeds[i];

@@ -1,19 +1,17 @@
 /* Files that hold one secret each: the API key of the replicas (replica-api-key-file), the tokens
  * of the admin port.
  *
- * The file is read at the start and then every second (node/io/secret_watch.h). A file that cannot
- * be used any more leaves the key as it was, and the log says so once.
+ * The file is read at the start and then every second (node/io/watch_file.h). A file that cannot
+ * be used any more leaves the key as it was.
  *
  * The key is one line of visible ASCII. It is in no message and in no log.
  */
 #ifndef NODE_IO_KEY_FILE_H
 #define NODE_IO_KEY_FILE_H
 
-#include <uv.h>
-
 #include "base/err.h"
-#include "base/log.h"
 #include "base/slice.h"
+#include "node/io/watch_file.h"
 
 enum {
     KEY_FILE_BYTES_MAX = 4096, /* of the key */
@@ -30,18 +28,14 @@ struct key_file;
 /* The key in the text of a file: without the white space at its end. NULL, or what is wrong. */
 const char *key_file_parse(struct slice text, struct slice *key);
 
-/* Reads it for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_SECRET_MESSAGE
- * bytes. Warns of a file that everybody may read. `path` is borrowed. */
+/* Reads it for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_FILE_MESSAGE
+ * bytes. Warns of a file that everybody may read. `path` and `all` are borrowed. */
 MUST_USE int key_file_open(struct key_file **out, const struct key_file_kind *kind,
-                           const char *path, struct log *log, char *message);
-/* The key; good until the next key_file_tick() or the next turn of the loop. */
+                           const char *path, struct io_watches *all, char *message);
+/* The key; good until the next turn of the loop. */
 struct slice key_file_key(const struct key_file *k);
 /* Rises with every new key. */
 unsigned key_file_version(const struct key_file *k);
-/* Begins to read it again when it is time. */
-void key_file_tick(struct key_file *k, uv_loop_t *loop, uint64_t now_ms);
-/* No more reading; one under way ends with the loop. */
-void key_file_stop(struct key_file *k);
 /* Wipes and frees; the loop has ended, or never ran. NULL is fine. */
 void key_file_free(struct key_file *k);
 

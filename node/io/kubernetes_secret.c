@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/json_write.h"
 #include "base/version.h"
-#include "node/io/secret_file.h"
+#include "node/io/read_file.h"
 
 enum { PATH_BYTES = 4096, TOKEN_BYTES_MAX = 65536, ANSWER_BYTES_MAX = 65536 };
 
@@ -29,16 +29,14 @@ static int fail(struct creation *c, int err, const char *what, const char *why)
 static int read_line(struct creation *c, const char *name, struct buf *out)
 {
     char path[PATH_BYTES];
-    char why[IO_SECRET_MESSAGE];
-    bool others_read;
+    char why[IO_FILE_MESSAGE];
     size_t start = out->len;
     (void)snprintf(path, sizeof path, "%s/%s", c->folder, name);
-    struct io_secret file = {.setting = "kubernetes-credentials",
-                             .path = path,
-                             .bytes_max = TOKEN_BYTES_MAX,
-                             .long_advice = "is too long",
-                             .regular = true};
-    int err = io_secret_read(&file, out, &others_read, why);
+    struct io_file file = {.setting = "kubernetes-credentials",
+                           .path = path,
+                           .bytes_max = TOKEN_BYTES_MAX,
+                           .long_advice = "is too long"};
+    int err = io_file_read(&file, out, NULL, why);
     if (err != 0)
         return fail(c, err, why, "");
     while (out->len > start && (unsigned char)out->at[out->len - 1] <= ' ')

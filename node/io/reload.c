@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <uv.h>
 
-#include "base/buf.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "node/io/config.h"
@@ -13,105 +11,37 @@
 #include "node/io/files.h"
 #include "node/io/shell.h"
 #include "node/io/sources.h"
+#include "node/io/watch_file.h"
 #include "node/settings/change.h"
-
-/* What the last reading found. */
-enum found {
-    FOUND_NOTHING, /* there was none yet */
-    FOUND_TEXT,
-    FOUND_NO_FILE, /* or none that can be read */
-};
-
-struct seen {
-    enum found found;
-    struct buf text;
-};
 
 struct reload {
     struct node_options *in_force;
     int argc;
     char *const *argv;
     char *const *environment;
-    /* Of the thread while it is busy. */
-    uv_work_t work;
-    struct seen seen, taken; /* by the last reading; what the settings were made of */
-    struct node_options fresh;
-    struct node_options_error error;
-    int err;
-    bool at_once; /* it need not be read twice */
-    bool loaded;  /* `fresh` and `err` are of this reading */
-    /* Of the loop. */
+    struct io_watch watch;
+    struct node_options fresh; /* made, and not taken yet, */
+    bool has_fresh;            /* if so */
     struct shell *shell;
-    bool busy, stopped;
-    bool asked;                     /* SIGHUP came, and was not followed yet */
-    bool answers;                   /* the reading under way follows it */
-    bool began;                     /* the first reading is over */
-    struct node_options *wanted;    /* what was loaded last; NULL: nothing since the start */
-    char refused[NODE_ERROR_BYTES]; /* what is wrong with the file as it is; empty: nothing */
-    unsigned waiting;               /* settings that wait for a restart */
-    uint64_t due_ms;
+    bool began;                  /* the first reading is over */
+    struct node_options *wanted; /* what was loaded last; NULL: nothing since the start */
+    unsigned waiting;            /* settings that wait for a restart */
 };
 
-/* --- the thread ------------------------------------------------------------------------------- */
-
-/* A pipe has been read at the start, and would have somebody wait now. */
-static bool is_file(const char *path)
+/* In the thread. Settings are made of what the file is by now: if that is not what was read, the
+ * next reading finds it changed. */
+static int make(void *context)
 {
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    struct reload *r = context;
+    struct node_options_error error;
+    int err = io_config_load(&r->fresh, r->argc, r->argv, r->environment, &error);
+    r->has_fresh = err == 0;
+    if (err == 0)
+        return 0;
+    (void)snprintf(r->watch.message, IO_FILE_MESSAGE, "%s", error.text);
+    node_options_free(&r->fresh);
+    return err;
 }
-
-static struct seen read_file(const char *path)
-{
-    struct seen s = {.found = FOUND_NO_FILE};
-    buf_init(&s.text, IO_CONFIG_FILE_BYTES_MAX);
-    FILE *f = is_file(path) ? fopen(path, "rb") : NULL;
-    if (f == NULL)
-        return s;
-    char chunk[4096];
-    size_t n;
-    int err = 0;
-    while (err == 0 && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        err = buf_append(&s.text, chunk, n);
-    if (err == 0 && ferror(f) == 0)
-        s.found = FOUND_TEXT;
-    else
-        buf_clear(&s.text);
-    (void)fclose(f);
-    return s;
-}
-
-static bool same(const struct seen *a, const struct seen *b)
-{
-    return a->found == b->found && slice_equal(buf_slice(&a->text), buf_slice(&b->text));
-}
-
-static void keep(struct seen *old, struct seen *now)
-{
-    buf_free(&old->text);
-    *old = *now;
-    *now = (struct seen){0};
-}
-
-static void on_work(uv_work_t *work)
-{
-    struct reload *r = work->data;
-    struct seen now = read_file(r->in_force->config);
-    bool settled = r->at_once || same(&now, &r->seen);
-    keep(&r->seen, &now);
-    if (!settled || (!r->at_once && same(&r->seen, &r->taken)))
-        return;
-    /* Settings are made of what the file is by now: if that is not what was seen, the next reading
-     * finds it changed. */
-    r->err = io_config_load(&r->fresh, r->argc, r->argv, r->environment, &r->error);
-    r->loaded = true;
-    buf_clear(&r->taken.text);
-    r->taken.found = buf_append_slice(&r->taken.text, buf_slice(&r->seen.text)) == 0
-                         ? r->seen.found
-                         : FOUND_NOTHING;
-}
-
-/* --- the loop --------------------------------------------------------------------------------- */
 
 static void on_differs(void *context, const struct node_option *row, struct slice before,
                        struct slice now)
@@ -164,6 +94,7 @@ static int follow(struct reload *r, struct node_options_changes *changes)
 static void keep_wanted(struct reload *r)
 {
     struct node_options *wanted = malloc(sizeof *wanted);
+    r->has_fresh = false;
     if (wanted == NULL) {
         node_options_free(&r->fresh);
         return;
@@ -176,16 +107,9 @@ static void keep_wanted(struct reload *r)
     r->wanted = wanted;
 }
 
-/* Shown until the file can be used again: by the admin port, in metrics. */
-static void keep_refused(struct reload *r, const char *why)
-{
-    (void)snprintf(r->refused, sizeof r->refused, "%s", why);
-    admin_options_refused(r->shell->admin, why[0] != '\0' ? r->refused : NULL);
-}
-
 bool reload_refused(const struct reload *r)
 {
-    return r != NULL && r->refused[0] != '\0';
+    return r != NULL && r->watch.told[0] != '\0';
 }
 
 unsigned reload_waiting(const struct reload *r)
@@ -193,110 +117,75 @@ unsigned reload_waiting(const struct reload *r)
     return r != NULL ? r->waiting : 0;
 }
 
-static void take(struct reload *r)
+static void take(void *context)
 {
-    struct log *log = r->shell->log;
-    struct node_options_changes changes = {0};
-    bool refused = r->err != 0;
-    bool tells = r->began || r->answers; /* the first reading is what the start has read */
-    if (!refused)
-        r->err = follow(r, &changes);
-    if (refused)
-        log_event(log, LOG_ERROR, "config_refused", LOG_CSTR("error", r->error.text),
-                  LOG_CSTR("effect", "nothing has changed; what was in force goes on"));
-    else if (r->err != 0)
-        log_event(log, LOG_ERROR, "config_refused", LOG_CSTR("error", err_text(r->err)));
-    else if (tells || changes.changed + changes.waiting > 0)
-        log_event(log, LOG_INFO, "config_reloaded", LOG_CSTR("file", r->in_force->config),
-                  LOG_CSTR("by", r->answers ? "signal" : "change"),
+    struct reload *r = context;
+    struct io_watch *w = &r->watch;
+    struct node_options_changes changes = {.waiting = w->made ? 0 : r->waiting};
+    bool tells = r->began || w->answers; /* the first reading is what the start has read */
+    if (w->made && (w->err = follow(r, &changes)) != 0)
+        (void)snprintf(w->message, IO_FILE_MESSAGE, "%s", err_text(w->err));
+    if (r->has_fresh)
+        keep_wanted(r);
+    r->began = true;
+    /* Shown until the file can be used again. */
+    admin_options_refused(r->shell->admin, w->err != 0 ? w->told : NULL);
+    if (w->err != 0)
+        return;
+    r->waiting = changes.waiting;
+    if (w->mended || (w->made && (tells || changes.changed + changes.waiting > 0)))
+        log_event(w->all->log, LOG_INFO, "config_reloaded", LOG_CSTR("file", r->in_force->config),
+                  LOG_CSTR("by", w->answers ? "signal" : "change"),
                   LOG_UINT("changed", changes.changed),
                   LOG_UINT("restart_needed", changes.waiting));
-    keep_refused(r, refused ? r->error.text : r->err != 0 ? err_text(r->err) : "");
-    if (r->err == 0)
-        r->waiting = changes.waiting;
-    if (refused)
-        node_options_free(&r->fresh);
-    else
-        keep_wanted(r);
 }
 
-static void on_worked(uv_work_t *work, int status)
+bool reload_ask(struct reload *r)
 {
-    struct reload *r = work->data;
-    r->busy = false;
-    if (!r->loaded)
-        return;
-    r->loaded = false;
-    if (status == 0 && !r->stopped)
-        take(r);
-    else
-        node_options_free(&r->fresh);
-    r->began = true;
-    if (r->answers && !r->asked) /* another SIGHUP may have come meanwhile */
-        service_reloaded(r->shell);
+    return r != NULL && io_watch_ask(&r->watch);
 }
 
-static void begin(struct reload *r)
+bool reload_is_asked(const struct reload *r)
 {
-    r->due_ms = shell_now_ms(r->shell) + RELOAD_INTERVAL_MS;
-    r->answers = r->asked;
-    r->at_once = r->asked || !r->began;
-    r->busy = uv_queue_work(r->shell->loop, &r->work, on_work, on_worked) == 0;
-    if (r->busy)
-        r->asked = false;
+    return r != NULL && io_watch_is_asked(&r->watch);
 }
 
-void reload_tick(struct shell *shell, uint64_t now_ms)
-{
-    struct reload *r = shell->reload;
-    if (r == NULL || r->busy || r->stopped || (!r->asked && now_ms < r->due_ms))
-        return;
-    r->shell = shell;
-    begin(r);
-}
-
-bool reload_ask(struct shell *shell)
-{
-    struct reload *r = shell->reload;
-    if (r == NULL)
-        return false;
-    r->asked = true;
-    reload_tick(shell, shell_now_ms(shell));
-    return true;
-}
-
-int reload_open(struct reload **out, struct node_options *in_force, int argc, char *const *argv,
+int reload_open(struct shell *shell, struct node_options *in_force, int argc, char *const *argv,
                 char *const *environment)
 {
-    *out = NULL;
-    if (in_force->config[0] == '\0' || !is_file(in_force->config))
+    struct stat status;
+    if (in_force->config[0] == '\0' || stat(in_force->config, &status) != 0 ||
+        !S_ISREG(status.st_mode))
         return ERR_OK;
     struct reload *r = calloc(1, sizeof *r);
     if (r == NULL)
         return ERR_NOMEM;
+    r->shell = shell;
     r->in_force = in_force;
     r->argc = argc;
     r->argv = argv;
     r->environment = environment;
-    r->work.data = r;
-    *out = r;
+    r->watch = (struct io_watch){
+        .all = &shell->watches,
+        .refused = "config_refused",
+        .make = make,
+        .taken = take,
+        .context = r,
+        .count = 1,
+        .files[0] = io_config_file(in_force->config),
+    };
+    io_watch_start(&r->watch);
+    shell->reload = r;
     return ERR_OK;
-}
-
-void reload_stop(struct reload *r)
-{
-    r->stopped = true;
-    if (r->busy)
-        (void)uv_cancel((uv_req_t *)&r->work);
 }
 
 void reload_free(struct reload *r)
 {
     if (r == NULL)
         return;
-    CHECK(!r->busy);
-    buf_free(&r->seen.text);
-    buf_free(&r->taken.text);
+    io_watch_free(&r->watch);
+    if (r->has_fresh)
+        node_options_free(&r->fresh);
     if (r->wanted != NULL)
         node_options_free(r->wanted);
     free(r->wanted);

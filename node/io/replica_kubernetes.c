@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "node/discover/kubernetes.h"
 #include "node/io/random.h"
-#include "node/io/secret_file.h"
+#include "node/io/read_file.h"
 
 enum { FOLDER_BYTES = 4096, PATH_BYTES = FOLDER_BYTES + 16, HOST_BYTES = 300 };
 
@@ -59,27 +59,25 @@ static void path_of(const struct replica_kubernetes *r, const char *name, char *
 }
 
 /* A file of one line, without the white space at its end. Appended; `message` has
- * IO_SECRET_MESSAGE bytes. */
+ * IO_FILE_MESSAGE bytes. */
 static int read_line(const struct replica_kubernetes *r, const char *name, struct buf *out,
                      char *message)
 {
     char path[PATH_BYTES];
     path_of(r, name, path);
-    struct io_secret file = {.setting = "kubernetes-credentials",
-                             .path = path,
-                             .bytes_max = REPLICA_KUBERNETES_TOKEN_MAX,
-                             .long_advice = "is too long",
-                             .regular = true};
-    bool others_read;
+    struct io_file file = {.setting = "kubernetes-credentials",
+                           .path = path,
+                           .bytes_max = REPLICA_KUBERNETES_TOKEN_MAX,
+                           .long_advice = "is too long"};
     size_t start = out->len;
-    int err = io_secret_read(&file, out, &others_read, message);
+    int err = io_file_read(&file, out, NULL, message);
     while (err == 0 && out->len > start && (unsigned char)out->at[out->len - 1] <= ' ')
         out->len--;
     if (err == 0 && out->len == start)
-        err = io_secret_fail(&file, message, "is empty");
+        err = io_file_fail(&file, message, "is empty");
     for (size_t i = start; i < out->len && err == 0; i++) {
         if ((unsigned char)out->at[i] <= ' ' || (unsigned char)out->at[i] >= 0x7f)
-            err = io_secret_fail(&file, message, "is no single line of visible ASCII");
+            err = io_file_fail(&file, message, "is no single line of visible ASCII");
     }
     return err;
 }
@@ -89,18 +87,16 @@ int replica_kubernetes_check(const char *folder, char *message)
     struct replica_kubernetes r = {.folder = folder};
     struct buf text = {0};
     char path[PATH_BYTES];
-    bool others_read;
-    _Static_assert((int)IO_SECRET_MESSAGE <= (int)REPLICA_KUBERNETES_MESSAGE, "it takes them");
+    _Static_assert((int)IO_FILE_MESSAGE <= (int)REPLICA_KUBERNETES_MESSAGE, "it takes them");
     int err = read_line(&r, "token", &text, message);
     buf_free_wiped(&text);
     path_of(&r, "ca.crt", path);
-    struct io_secret ca = {.setting = "kubernetes-credentials",
-                           .path = path,
-                           .bytes_max = REPLICA_KUBERNETES_CA_MAX,
-                           .long_advice = "is too long",
-                           .regular = true};
+    struct io_file ca = {.setting = "kubernetes-credentials",
+                         .path = path,
+                         .bytes_max = REPLICA_KUBERNETES_CA_MAX,
+                         .long_advice = "is too long"};
     if (err == 0)
-        err = io_secret_read(&ca, &text, &others_read, message);
+        err = io_file_read(&ca, &text, NULL, message);
     buf_free(&text);
     return err;
 }
@@ -149,7 +145,7 @@ static void drop_request(struct source *s)
 /* The token as a header, read anew: it is changed about once an hour. */
 static int read_token(struct source *s)
 {
-    char message[IO_SECRET_MESSAGE];
+    char message[IO_FILE_MESSAGE];
     struct buf header = {0};
     int err = buf_append_cstr(&header, "Authorization: Bearer ");
     if (err == 0) {
@@ -412,7 +408,7 @@ static int find_server(struct replica_kubernetes *r)
 
 static int own_namespace(const struct replica_kubernetes *r, struct discover_service *service)
 {
-    char message[IO_SECRET_MESSAGE];
+    char message[IO_FILE_MESSAGE];
     struct buf text = {0};
     int err = read_line(r, "namespace", &text, message);
     if (err == 0 && !slice_to_cstr(buf_slice(&text), service->namespace, sizeof service->namespace))

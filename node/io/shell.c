@@ -9,8 +9,6 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "crdt/registry.h"
-#include "crdt/state.h"
 #include "node/io/client_keys.h"
 #include "node/io/dns.h"
 #include "node/io/gossip.h"
@@ -23,8 +21,7 @@
 #include "node/io/tls.h"
 
 enum {
-    NAMES_FULL_MS = 60000,
-    ROUTER_TICK_MS = 1000,
+    NODE_TICK_MS = 1000,
     LOG_FLUSH_MS = 60000,
 };
 
@@ -33,56 +30,37 @@ static void leave_if_drained(struct shell *shell);
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* Of a router that runs alone; the replication of several reports it itself. */
-static void check_names_limit(struct shell *shell, uint64_t now)
+static void tick_node(struct shell *shell, uint64_t now)
 {
-    const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(shell->node->state));
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(registry, &stats);
-    if (stats.waiting == 0 || shell->node->replication != NULL || now < shell->names_full_again_ms)
+    if (now - shell->node_ticked_ms < NODE_TICK_MS)
         return;
-    shell->names_full_again_ms = now + NAMES_FULL_MS;
-    log_event(shell->log, LOG_ERROR, "replicas_full", LOG_UINT("limit", stats.names_max),
-              LOG_STR("waits", crdt_registry_waiting(registry)));
-}
-
-static void tick_router(struct shell *shell, uint64_t now)
-{
-    if (now - shell->router_ticked_ms < ROUTER_TICK_MS)
-        return;
-    shell->router_ticked_ms = now;
+    shell->node_ticked_ms = now;
     struct timespec wall;
     if (clock_gettime(CLOCK_REALTIME, &wall) == 0)
         node_state_wall(shell->node->state,
                         (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
-    node_router_tick(shell->router, now);
-    discover_tick(shell->node->discover, now);
-    check_names_limit(shell, now);
+    node_tick(shell->node, now);
 }
 
 static void on_tick(uv_timer_t *timer)
 {
     struct shell *shell = timer->data;
     uint64_t now = shell_now_ms(shell);
-    tick_router(shell, now);
+    tick_node(shell, now);
     if (now - shell->log_flushed_ms >= LOG_FLUSH_MS) {
         shell->log_flushed_ms = now;
         log_flush(shell->log);
     }
-    struct key_file *const keys[] = {shell->replica_key, shell->admin_token,
-                                     shell->admin_read_token};
-    for (unsigned i = 0; i < ARRAY_LEN(keys); i++) {
-        if (keys[i] != NULL)
-            key_file_tick(keys[i], shell->loop, now);
-    }
-    if (shell->client_keys != NULL)
-        client_keys_tick(shell->client_keys, shell->loop, now);
+    io_watches_tick(&shell->watches, shell->loop, now);
     sources_tick(shell);
     tls_tick(shell->tls, now);
-    reload_tick(shell, now);
     proxy_tick(shell->proxy, now);
     admin_tick(shell->admin);
     io_gossip_tick(shell);
+    if (shell->reads_again && !reload_is_asked(shell->reload) && !io_gossip_is_asked(shell)) {
+        shell->reads_again = false;
+        service_reloaded(shell);
+    }
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
         listener_tick(&shell->listeners[i], now);
     drain_tick(shell, now);
@@ -200,6 +178,18 @@ void shell_drain(struct shell *shell, bool delayed)
 
 static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
+/* By SIGHUP; on_tick() sees when it is done. */
+static void read_again(struct shell *shell)
+{
+    service_reloads(shell);
+    shell->reads_again = true;
+    bool config = reload_ask(shell->reload), keys = io_gossip_ask(shell);
+    if (!config && !keys)
+        log_event(shell->log, LOG_INFO, "nothing_to_read",
+                  LOG_CSTR("why", "SIGHUP reads the file of --config and the cluster key file "
+                                  "again, and there is neither"));
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct shell *shell = handle->data;
@@ -208,11 +198,7 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (number == SIGHUP) {
-        service_reloads(shell);
-        bool reads = reload_ask(shell);
-        io_gossip_reload(shell, reads);
-        if (!reads)
-            service_reloaded(shell);
+        read_again(shell);
         return;
     }
     shell_drain(shell, number == SIGTERM); /* who presses Ctrl-C wants it to end */
@@ -234,18 +220,8 @@ void shell_close(struct shell *shell)
         (void)sigaddset(&late, signals[i]);
     (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
     io_gossip_stop(shell);
-    struct key_file *const keys[] = {shell->replica_key, shell->admin_token,
-                                     shell->admin_read_token};
-    for (unsigned i = 0; i < ARRAY_LEN(keys); i++) {
-        if (keys[i] != NULL)
-            key_file_stop(keys[i]);
-    }
-    if (shell->client_keys != NULL)
-        client_keys_stop(shell->client_keys);
+    io_watches_stop(&shell->watches);
     sources_stop(shell);
-    tls_stop(shell->tls);
-    if (shell->reload != NULL)
-        reload_stop(shell->reload);
     if (shell->admin != NULL)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)
@@ -366,6 +342,7 @@ int shell_start(struct shell *shell, struct node *node)
         return err;
     }
     node_router_watch(shell->router, on_replica, on_forgotten, shell);
+    shell->watches.now_ms = shell_now_ms(shell);
     err = sources_start(shell);
     if (err == 0)
         err = listener_open(&shell->listeners[PROXY_PORT_CLIENT], shell, PROXY_PORT_CLIENT,

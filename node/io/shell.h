@@ -9,6 +9,7 @@
  *   tls.c        TLS on them (tls.h lists its files)
  *   names.c      names of replicas, looked up, for the proxy
  *   gossip.c     the other routers (gossip.h lists its files)
+ *   watch_file.c  files that are read again and again; read_file.c reads one
  *   key_file.c   the API key that probes show to replicas
  *   client_keys.c  the keys of clients
  *   metrics.c    what /metrics says
@@ -35,6 +36,7 @@
 #include "node/io/listener.h"
 #include "node/io/service.h"
 #include "node/io/tcp.h"
+#include "node/io/watch_file.h"
 #include "node/node.h"
 #include "node/proxy/proxy.h"
 
@@ -52,6 +54,7 @@ struct shell {
     const struct io_files *files; /* how many may be open */
     struct node *node;
     struct log *log;
+    struct io_watches watches;  /* files; its log is set */
     struct node_router *router; /* of the node, as all three */
     struct proxy *proxy;
     struct admin *admin;
@@ -68,9 +71,9 @@ struct shell {
     uint64_t drain_delay_at_ms; /* when it closes */
     uint64_t drain_timeout_at_ms; /* when what is open then is cut */
     uint64_t started_ms;
-    uint64_t router_ticked_ms;
-    uint64_t names_full_again_ms; /* not before then is it logged again that names wait */
+    uint64_t node_ticked_ms;
     uint64_t log_flushed_ms;
+    bool reads_again; /* for SIGHUP */
     int exit_code;
     /* Borrowed, all four; NULL: none is asked for, and probes carry no API key. */
     struct key_file *admin_token, *admin_read_token, *replica_key;

@@ -54,8 +54,8 @@ static int start_files(struct shell *shell)
     struct sources *s = shell->sources;
     const struct node_strings *list = &shell->options->replica_file;
     for (unsigned i = 0; i < list->count; i++) {
-        int err = replica_file_open(&s->files[i], list->at[i], shell->node->discover,
-                                    shell_now_ms(shell));
+        int err =
+            replica_file_open(&s->files[i], list->at[i], shell->node->discover, &shell->watches);
         if (err != ERR_OK)
             return err;
         s->file_count++;
@@ -97,11 +97,8 @@ void sources_renew(struct shell *shell)
 void sources_tick(struct shell *shell)
 {
     struct sources *s = shell->sources;
-    uint64_t now = shell_now_ms(shell);
-    for (unsigned i = 0; i < s->file_count; i++)
-        replica_file_tick(s->files[i], shell->loop, now);
     if (s->dns != NULL)
-        replica_dns_tick(s->dns, now);
+        replica_dns_tick(s->dns, shell_now_ms(shell));
 }
 
 void sources_stop(struct shell *shell)
@@ -109,8 +106,6 @@ void sources_stop(struct shell *shell)
     struct sources *s = shell->sources;
     if (s == NULL)
         return;
-    for (unsigned i = 0; i < s->file_count; i++)
-        replica_file_stop(s->files[i]);
     if (s->dns != NULL)
         replica_dns_stop(s->dns);
     if (s->kubernetes != NULL)

@@ -25,7 +25,7 @@ static void take_server(struct tls *t, enum proxy_port port, struct tls_server *
         int64_t left_s = tls_context_expires_s(server->ctx[i]) - (int64_t)time(NULL);
         if (left_s <= 0)
             log_event(t->log, LOG_WARN, "tls_certificate_expired",
-                      LOG_CSTR("file", t->files[port].at[2 * i].path),
+                      LOG_CSTR("file", t->files[port].watch.files[2 * i].path),
                       LOG_INT("expired_s", -left_s), LOG_CSTR("want", "a new one in that file"));
     }
 }
@@ -58,47 +58,83 @@ static void drop_replicas(void *made)
     SSL_CTX_free(made);
 }
 
-static void add(struct tls_files *f, const char *setting, const char *path, bool secret, bool cas)
+static int make_of_files(void *context)
 {
-    f->at[f->count++] =
-        (struct tls_file){.setting = setting, .path = path, .secret = secret, .cas = cas};
+    struct tls_files *f = context;
+    f->made = f->make(&f->watch);
+    return f->made != NULL ? 0 : ERR_SYNTAX;
 }
 
-static void name_files(struct tls *t)
+static void take_made(void *context)
+{
+    struct tls_files *f = context;
+    const struct io_watch *w = &f->watch;
+    if (f->made != NULL)
+        f->take(f->context, f->made);
+    f->made = NULL;
+    if (w->made || w->mended)
+        log_event(w->all->log, LOG_INFO, "tls_files_read", LOG_CSTR("setting", w->files[0].setting),
+                  LOG_CSTR("file", w->files[0].path), LOG_BOOL("changed", w->made));
+}
+
+static void add(struct tls_files *f, const char *setting, const char *path, bool secret)
+{
+    f->watch.files[f->watch.count++] = (struct io_file){
+        .setting = setting,
+        .path = path,
+        .secret = secret,
+        .bytes_max = TLS_FILE_BYTES_MAX,
+        .long_advice = "is too long, want at most 1 MiB of PEM",
+    };
+}
+
+static void add_cas(struct tls_files *f, const char *setting, const char *path)
+{
+    struct io_file *file = &f->watch.files[f->watch.count];
+    add(f, setting, path, false);
+    file->bytes_max = TLS_CA_BYTES_MAX;
+    file->long_advice = "is too long, want at most 4 MiB of PEM";
+}
+
+static void name_files(struct tls *t, struct io_watches *all)
 {
     const struct node_options *o = t->options;
-    struct tls_files *f = &t->files[FILES_CLIENTS];
-    *f = (struct tls_files){.make = tls_server_make, .take = take_clients, .drop = drop_server};
-    for (unsigned i = 0; i < o->tls_cert.count; i++) {
-        add(f, "tls-cert", o->tls_cert.at[i], false, false);
-        if (o->tls_key.count > 0)
-            add(f, "tls-key", o->tls_key.at[i], true, false);
-        else /* both in one file */
-            add(f, "tls-cert", o->tls_cert.at[i], true, false);
-    }
-    f = &t->files[FILES_ADMIN];
-    *f = (struct tls_files){.make = tls_server_make, .take = take_admin, .drop = drop_server};
-    if (o->admin_tls_cert[0] != '\0') {
-        add(f, "admin-tls-cert", o->admin_tls_cert, false, false);
-        add(f, "admin-tls-key", o->admin_tls_key, true, false);
-    }
-    f = &t->files[FILES_REPLICAS];
-    *f = (struct tls_files){.make = tls_client_make, .take = take_replicas, .drop = drop_replicas};
-    if (o->replica_ca_file[0] != '\0')
-        add(f, "replica-ca-file", o->replica_ca_file, false, true);
-    if (o->replica_cert[0] != '\0') {
-        add(f, "replica-cert", o->replica_cert, false, false);
-        add(f, "replica-key", o->replica_key, true, false);
-    }
-    f = &t->files[FILES_TICKETS];
-    *f = (struct tls_files){
+    struct tls_files *f = t->files;
+    f[FILES_CLIENTS] =
+        (struct tls_files){.make = tls_server_make, .take = take_clients, .drop = drop_server};
+    f[FILES_ADMIN] =
+        (struct tls_files){.make = tls_server_make, .take = take_admin, .drop = drop_server};
+    f[FILES_REPLICAS] =
+        (struct tls_files){.make = tls_client_make, .take = take_replicas, .drop = drop_replicas};
+    f[FILES_TICKETS] = (struct tls_files){
         .make = tls_tickets_make, .take = tls_tickets_take, .drop = tls_tickets_drop};
-    if (o->tls_ticket_key_file[0] != '\0')
-        add(f, "tls-ticket-key-file", o->tls_ticket_key_file, true, false);
     for (unsigned i = 0; i < ARRAY_LEN(t->files); i++) {
-        t->files[i].context = i == FILES_TICKETS ? (void *)&t->tickets : t;
-        t->files[i].log = t->log;
+        f[i].context = i == FILES_TICKETS ? (void *)&t->tickets : t;
+        f[i].watch.all = all;
+        f[i].watch.readable = "tls_key_readable";
+        f[i].watch.refused = "tls_files_refused";
+        f[i].watch.make = make_of_files;
+        f[i].watch.taken = take_made;
+        f[i].watch.context = &f[i];
     }
+    for (unsigned i = 0; i < o->tls_cert.count; i++) {
+        bool apart = o->tls_key.count > 0; /* else both are in one file */
+        add(&f[FILES_CLIENTS], "tls-cert", o->tls_cert.at[i], false);
+        add(&f[FILES_CLIENTS], apart ? "tls-key" : "tls-cert",
+            apart ? o->tls_key.at[i] : o->tls_cert.at[i], true);
+    }
+    if (o->admin_tls_cert[0] != '\0') {
+        add(&f[FILES_ADMIN], "admin-tls-cert", o->admin_tls_cert, false);
+        add(&f[FILES_ADMIN], "admin-tls-key", o->admin_tls_key, true);
+    }
+    if (o->replica_ca_file[0] != '\0')
+        add_cas(&f[FILES_REPLICAS], "replica-ca-file", o->replica_ca_file);
+    if (o->replica_cert[0] != '\0') {
+        add(&f[FILES_REPLICAS], "replica-cert", o->replica_cert, false);
+        add(&f[FILES_REPLICAS], "replica-key", o->replica_key, true);
+    }
+    if (o->tls_ticket_key_file[0] != '\0')
+        add(&f[FILES_TICKETS], "tls-ticket-key-file", o->tls_ticket_key_file, true);
 }
 
 /* --- OpenSSL reads from and writes to memory ------------------------------------------------- */
@@ -152,25 +188,32 @@ static BIO_METHOD *make_bio(void)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-int tls_open(struct tls **out, const struct node_options *options, struct log *log, char *message)
+int tls_open(struct tls **out, const struct node_options *options, struct io_watches *all,
+             char *message)
 {
     struct tls *t = calloc(1, sizeof *t);
     int err = t != NULL ? 0 : ERR_NOMEM;
     if (err == 0) {
         t->options = options;
-        t->log = log;
+        t->log = all->log;
         t->bio = make_bio();
         t->tickets.aes = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
-        name_files(t);
+        name_files(t, all);
         err = t->bio == NULL || t->tickets.aes == NULL ? ERR_NOMEM : tls_tickets_own(&t->tickets);
     }
     if (err != 0)
-        (void)snprintf(message, TLS_MESSAGE, "TLS: %s", err_text(err));
+        (void)snprintf(message, IO_FILE_MESSAGE, "TLS: %s", err_text(err));
     for (unsigned i = 0; err == 0 && i < ARRAY_LEN(t->files); i++) {
-        if (t->files[i].count > 0)
-            err = tls_files_open(&t->files[i], message);
+        struct io_watch *w = &t->files[i].watch;
+        if (w->count == 0)
+            continue;
+        err = io_watch_read(w);
+        if (err == 0)
+            io_watch_start(w);
+        else
+            memcpy(message, w->message, IO_FILE_MESSAGE);
     }
-    if (err == 0 && t->files[FILES_TICKETS].count > 0)
+    if (err == 0 && t->files[FILES_TICKETS].watch.count > 0)
         t->tickets.own = false;
     if (err != 0) {
         tls_free(t);
@@ -185,20 +228,18 @@ void tls_free(struct tls *t)
     if (t == NULL)
         return;
     CHECK(t->streams == 0);
-    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
-        tls_files_free(&t->files[i]);
+    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++) {
+        struct tls_files *f = &t->files[i];
+        io_watch_free(&f->watch);
+        if (f->made != NULL)
+            f->drop(f->made);
+    }
     tls_server_unref(t->server[PROXY_PORT_CLIENT]);
     tls_server_unref(t->server[PROXY_PORT_ADMIN]);
     SSL_CTX_free(t->client);
     tls_tickets_free(&t->tickets);
     BIO_meth_free(t->bio);
     free(t);
-}
-
-void tls_stop(struct tls *t)
-{
-    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
-        tls_files_stop(&t->files[i]);
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -211,8 +252,6 @@ void tls_start(struct tls *t, struct shell *shell)
 
 void tls_tick(struct tls *t, uint64_t now_ms)
 {
-    for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
-        tls_files_tick(&t->files[i], t->shell->loop, now_ms);
     tls_tickets_tick(&t->tickets, now_ms);
     uint64_t limit_ms = t->options->tls_handshake_timeout_ms;
     struct tls_stream *s;
@@ -235,7 +274,7 @@ static void write_counts(const struct tls *t, struct prometheus *p, const char *
 }
 
 /* A family has a head only where it has a series. */
-static void write_expiry(struct prometheus *p, const struct tls_file *file, const SSL_CTX *ctx,
+static void write_expiry(struct prometheus *p, const struct io_file *file, const SSL_CTX *ctx,
                          bool *any)
 {
     if (!*any)
@@ -252,18 +291,18 @@ static void write_expiries(const struct tls *t, struct prometheus *p)
     bool any = false;
     for (unsigned port = 0; port < ARRAY_LEN(t->server); port++) {
         for (unsigned i = 0; t->server[port] != NULL && i < t->server[port]->count; i++)
-            write_expiry(p, &t->files[port].at[2 * i], t->server[port]->ctx[i], &any);
+            write_expiry(p, &t->files[port].watch.files[2 * i], t->server[port]->ctx[i], &any);
     }
     const struct tls_files *f = &t->files[FILES_REPLICAS];
     if (t->options->replica_cert[0] != '\0')
-        write_expiry(p, &f->at[f->count - 2], t->client, &any);
+        write_expiry(p, &f->watch.files[f->watch.count - 2], t->client, &any);
 }
 
 unsigned tls_files_refused(const struct tls *t)
 {
     unsigned refused = 0;
     for (unsigned i = 0; i < ARRAY_LEN(t->files); i++)
-        refused += t->files[i].told[0] != '\0';
+        refused += t->files[i].watch.told[0] != '\0';
     return refused;
 }
 

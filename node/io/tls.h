@@ -1,13 +1,12 @@
 /* TLS 1.2 and 1.3, by OpenSSL, between the proxy and TCP streams: the proxy sees a net_stream whose
  * bytes are plain (node/proxy/net.h), and does not know.
  *
- *   tls.c           the whole: opened, ticked, watched, measured
+ *   tls.c           the whole: opened, ticked, watched, measured; which files it is made of
  *   tls_stream.c    one stream: handshake, bytes in, bytes out, the end
  *   tls_seal.c      what goes out of it: records, and what the kernel did not take
  *   tls_due.c       what is to be done though nothing came
  *   tls_context.c   contexts of OpenSSL: what is accepted, certificates by name
  *   tls_pem.c       certificates and keys out of the text of files
- *   tls_files.c     files that are read again and again, and what is made of them
  *   tls_tickets.c   keys of session tickets
  *   tls_host.c      a replica: its session, and what was last wrong with it
  *   tls_failures.c  why handshakes fail: counted, and said once a minute each
@@ -22,8 +21,8 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "base/prometheus.h"
+#include "node/io/watch_file.h"
 #include "node/proxy/net.h"
 #include "node/proxy/proxy.h"
 #include "node/settings/options.h"
@@ -32,27 +31,23 @@ enum {
     TLS_TURN_NS = 200000, /* of handshakes in one turn of the loop, and then no more begins */
     TLS_FILE_BYTES_MAX = 1 << 20, /* of one file; that of CAs may be TLS_CA_BYTES_MAX */
     TLS_CA_BYTES_MAX = 4 << 20,
-    TLS_MESSAGE = 512,
-    TLS_TICKET_KEYS_MAX = 16,     /* in the file of ticket keys */
-    TLS_SESSION_S = 7200,         /* a session may be taken up again for so long */
-    TLS_FILES_INTERVAL_MS = 1000, /* between two readings of files */
-    TLS_REPLICA_SLOW_MS = 1000,   /* a handshake that is given up after so long was too slow */
-    TLS_FAILURES_LOG_MS = 60000,  /* between two lines of the log on one kind of failure */
+    TLS_TICKET_KEYS_MAX = 16,    /* in the file of ticket keys */
+    TLS_SESSION_S = 7200,        /* a session may be taken up again for so long */
+    TLS_REPLICA_SLOW_MS = 1000,  /* a handshake that is given up after so long was too slow */
+    TLS_FAILURES_LOG_MS = 60000, /* between two lines of the log on one kind of failure */
 };
 
 struct shell;
 struct tcp_stream;
 struct tls;
 
-/* Reads what the settings name. ERR_NOT_FOUND or ERR_NOMEM with a message of TLS_MESSAGE bytes.
- * `options` and `log` are borrowed until tls_free(). */
-MUST_USE int tls_open(struct tls **out, const struct node_options *options, struct log *log,
+/* Reads what the settings name. ERR_NOT_FOUND or ERR_NOMEM with a message of IO_FILE_MESSAGE bytes.
+ * `options` and `all` are borrowed until tls_free(). */
+MUST_USE int tls_open(struct tls **out, const struct node_options *options, struct io_watches *all,
                       char *message);
 /* The shell's loop is there; the shell is borrowed until tls_free(). */
 void tls_start(struct tls *t, struct shell *shell);
 void tls_tick(struct tls *t, uint64_t now_ms);
-/* No more reading of files. */
-void tls_stop(struct tls *t);
 /* The loop has ended, or never ran. NULL is fine. */
 void tls_free(struct tls *t);
 /* Sets of files that cannot be used as they are now. */

@@ -84,19 +84,22 @@ static SSL_CTX *server_context(void)
     return ctx;
 }
 
-void *tls_server_make(const struct tls_files *f, const struct buf *texts, char *message)
+void *tls_server_make(struct io_watch *w)
 {
+    const struct io_file *at = w->files;
+    const struct buf *texts = w->texts;
+    char *message = w->message;
     struct tls_server *server = calloc(1, sizeof *server);
     if (server == NULL)
-        return tls_pem_fail(&f->at[0], message, "out of memory");
+        return tls_pem_fail(&at[0], message, "out of memory");
     server->refs = 1;
-    for (unsigned i = 0; i + 1 < f->count; i += 2) {
+    for (unsigned i = 0; i + 1 < w->count; i += 2) {
         SSL_CTX *ctx = server_context();
         if (ctx == NULL)
-            (void)tls_pem_fail(&f->at[i], message, "OpenSSL cannot make a context for it");
+            (void)tls_pem_fail(&at[i], message, "OpenSSL cannot make a context for it");
         else
             server->ctx[server->count++] = ctx;
-        if (ctx == NULL || !tls_pem_pair(ctx, &f->at[i], buf_slice(&texts[i]), &f->at[i + 1],
+        if (ctx == NULL || !tls_pem_pair(ctx, &at[i], buf_slice(&texts[i]), &at[i + 1],
                                          buf_slice(&texts[i + 1]), message)) {
             tls_server_unref(server);
             ERR_clear_error(); /* what is freed half made complains, too */
@@ -160,25 +163,28 @@ SSL_CTX *tls_client_of_system(char *message)
         return ctx;
     SSL_CTX_free(ctx);
     ERR_clear_error();
-    (void)snprintf(message, TLS_MESSAGE,
+    (void)snprintf(message, IO_FILE_MESSAGE,
                    "the CAs of this system cannot be read, want "
                    "replica-ca-file");
     return NULL;
 }
 
-void *tls_client_make(const struct tls_files *f, const struct buf *texts, char *message)
+void *tls_client_make(struct io_watch *w)
 {
+    const struct io_file *at = w->files;
+    const struct buf *texts = w->texts;
+    char *message = w->message;
     SSL_CTX *ctx = client_context();
     if (ctx == NULL)
-        return tls_pem_fail(&f->at[0], message, "OpenSSL cannot make a context for it");
-    bool cas = f->at[0].cas;
-    bool good = cas ? tls_pem_cas(ctx, &f->at[0], buf_slice(&texts[0]), message)
+        return tls_pem_fail(&at[0], message, "OpenSSL cannot make a context for it");
+    bool cas = w->count % 2 == 1; /* they come before the pair, if there is one */
+    bool good = cas ? tls_pem_cas(ctx, &at[0], buf_slice(&texts[0]), message)
                     : SSL_CTX_set_default_verify_paths(ctx) == 1;
     unsigned pair = cas ? 1 : 0;
     if (!cas && !good)
-        (void)tls_pem_fail(&f->at[0], message, "the CAs of this system cannot be read beside it");
-    if (good && f->count > pair)
-        good = tls_pem_pair(ctx, &f->at[pair], buf_slice(&texts[pair]), &f->at[pair + 1],
+        (void)tls_pem_fail(&at[0], message, "the CAs of this system cannot be read beside it");
+    if (good && w->count > pair)
+        good = tls_pem_pair(ctx, &at[pair], buf_slice(&texts[pair]), &at[pair + 1],
                             buf_slice(&texts[pair + 1]), message);
     if (!good)
         SSL_CTX_free(ctx);

@@ -12,7 +12,7 @@ int tls_host_open(struct tls *t, const struct node_address *address, struct tls_
     if (host == NULL)
         return ERR_NOMEM;
     if (t->client == NULL) {
-        char message[TLS_MESSAGE] = "";
+        char message[IO_FILE_MESSAGE] = "";
         t->client = tls_client_of_system(message);
         if (t->client == NULL) {
             log_event(t->log, LOG_ERROR, "tls_files_refused", LOG_CSTR("error", message),

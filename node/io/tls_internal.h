@@ -8,7 +8,7 @@
 #include "node/io/shell.h"
 #include "node/io/tcp_internal.h"
 #include "node/io/tls.h"
-#include "node/io/tls_files.h"
+#include "node/io/watch_file.h"
 
 enum tls_side { TLS_CLIENTS, TLS_ADMIN, TLS_REPLICAS, TLS_SIDES };
 _Static_assert((int)TLS_CLIENTS == (int)PROXY_PORT_CLIENT &&
@@ -47,8 +47,8 @@ struct tls_server {
 
 /* Both in any thread; NULL with a message. Their files are in the order in which tls.c sets them:
  * a certificate and its key, again and again; CAs, certificate and key (or without one of both). */
-void *tls_server_make(const struct tls_files *f, const struct buf *texts, char *message);
-void *tls_client_make(const struct tls_files *f, const struct buf *texts, char *message);
+void *tls_server_make(struct io_watch *w);
+void *tls_client_make(struct io_watch *w);
 /* For replicas, with the CAs of the system. */
 SSL_CTX *tls_client_of_system(char *message);
 /* Counted in the loop. */
@@ -57,11 +57,11 @@ void tls_server_unref(struct tls_server *server);
 int64_t tls_context_expires_s(const SSL_CTX *ctx);
 
 /* Puts certificate (with what stands behind it) and key into `ctx`. False with a message. */
-bool tls_pem_pair(SSL_CTX *ctx, const struct tls_file *cert, struct slice cert_text,
-                  const struct tls_file *key, struct slice key_text, char *message);
-bool tls_pem_cas(SSL_CTX *ctx, const struct tls_file *file, struct slice text, char *message);
+bool tls_pem_pair(SSL_CTX *ctx, const struct io_file *cert, struct slice cert_text,
+                  const struct io_file *key, struct slice key_text, char *message);
+bool tls_pem_cas(SSL_CTX *ctx, const struct io_file *file, struct slice text, char *message);
 /* "SETTING "PATH": WHAT" into `message`. Returns NULL. */
-void *tls_pem_fail(const struct tls_file *file, char *message, const char *what);
+void *tls_pem_fail(const struct io_file *file, char *message, const char *what);
 
 /* --- keys of session tickets (tls_tickets.c) ------------------------------------------------- */
 
@@ -77,7 +77,7 @@ struct tls_tickets {
     EVP_CIPHER *aes;
 };
 
-void *tls_tickets_make(const struct tls_files *f, const struct buf *texts, char *message);
+void *tls_tickets_make(struct io_watch *w);
 void tls_tickets_take(void *tickets, void *made);
 void tls_tickets_drop(void *made);
 MUST_USE int tls_tickets_own(struct tls_tickets *tickets);
@@ -88,6 +88,16 @@ MUST_USE int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv,
                              EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal);
 
 /* --- all of it ------------------------------------------------------------------------------- */
+
+/* What is made of a set of files. */
+struct tls_files {
+    struct io_watch watch;
+    void *(*make)(struct io_watch *w);       /* in any thread; NULL with a message */
+    void (*take)(void *context, void *made); /* in the loop: owns it from now on */
+    void (*drop)(void *made);                /* what nobody took */
+    void *context;
+    void *made; /* and not taken yet */
+};
 
 struct tls_list {
     struct tls_stream *first, *last;
@@ -112,7 +122,7 @@ struct tls {
     SSL_CTX *client;                        /* towards replicas; NULL: not needed yet */
     unsigned client_version;                /* rises with each */
     struct tls_tickets tickets;
-    struct tls_files files[4]; /* of the ports, of replicas, of tickets; count 0: none */
+    struct tls_files files[4]; /* of the ports, of replicas, of tickets */
     BIO_METHOD *bio;
 
     void (*run)(struct tls_stream *s); /* what is due */

@@ -12,17 +12,17 @@ static bool is_out_of_memory(void)
            ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
 }
 
-void *tls_pem_fail(const struct tls_file *file, char *message, const char *what)
+void *tls_pem_fail(const struct io_file *file, char *message, const char *what)
 {
     if (is_out_of_memory())
         what = "out of memory";
-    (void)snprintf(message, TLS_MESSAGE, "%s \"%.160s\": %.300s", file->setting, file->path, what);
+    DISCARD(io_file_fail(file, message, what));
     ERR_clear_error();
     return NULL;
 }
 
 /* The same with what OpenSSL says. */
-static void fail_openssl(const struct tls_file *file, char *message, const char *what)
+static void fail_openssl(const struct io_file *file, char *message, const char *what)
 {
     char text[256];
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -46,7 +46,7 @@ static bool is_end_of_pem(void)
 }
 
 /* The certificate that is shown, and those between it and the CA. */
-static bool use_chain(SSL_CTX *ctx, const struct tls_file *file, struct slice text, char *message)
+static bool use_chain(SSL_CTX *ctx, const struct io_file *file, struct slice text, char *message)
 {
     BIO *in = BIO_new_mem_buf(text.at, (int)text.len);
     X509 *leaf = in != NULL ? PEM_read_bio_X509_AUX(in, NULL, NULL, NULL) : NULL;
@@ -81,7 +81,7 @@ static bool use_chain(SSL_CTX *ctx, const struct tls_file *file, struct slice te
     return good;
 }
 
-static bool use_key(SSL_CTX *ctx, const struct tls_file *cert, const struct tls_file *file,
+static bool use_key(SSL_CTX *ctx, const struct io_file *cert, const struct io_file *file,
                     struct slice text, char *message)
 {
     bool encrypted = false;
@@ -109,13 +109,13 @@ static bool use_key(SSL_CTX *ctx, const struct tls_file *cert, const struct tls_
     return good;
 }
 
-bool tls_pem_pair(SSL_CTX *ctx, const struct tls_file *cert, struct slice cert_text,
-                  const struct tls_file *key, struct slice key_text, char *message)
+bool tls_pem_pair(SSL_CTX *ctx, const struct io_file *cert, struct slice cert_text,
+                  const struct io_file *key, struct slice key_text, char *message)
 {
     return use_chain(ctx, cert, cert_text, message) && use_key(ctx, cert, key, key_text, message);
 }
 
-bool tls_pem_cas(SSL_CTX *ctx, const struct tls_file *file, struct slice text, char *message)
+bool tls_pem_cas(SSL_CTX *ctx, const struct io_file *file, struct slice text, char *message)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);
     BIO *in = BIO_new_mem_buf(text.at, (int)text.len);

@@ -25,15 +25,15 @@ static bool read_key(struct slice line, struct tls_ticket_key *out)
     return true;
 }
 
-void *tls_tickets_make(const struct tls_files *f, const struct buf *texts, char *message)
+void *tls_tickets_make(struct io_watch *w)
 {
     static const char want[] = "want one key a line, each 80 bytes in base64: "
                                "openssl rand -base64 80 | tr -d '\\n'";
     struct tls_tickets *tickets = calloc(1, sizeof *tickets);
     if (tickets == NULL)
-        return tls_pem_fail(&f->at[0], message, "out of memory");
+        return tls_pem_fail(&w->files[0], w->message, "out of memory");
     const char *wrong = NULL;
-    struct slice rest = buf_slice(&texts[0]);
+    struct slice rest = buf_slice(&w->texts[0]);
     while (rest.len > 0 && wrong == NULL) {
         struct slice line = slice_trim(slice_cut(&rest, '\n'));
         if (line.len == 0 || line.at[0] == '#')
@@ -48,7 +48,7 @@ void *tls_tickets_make(const struct tls_files *f, const struct buf *texts, char 
     if (wrong == NULL)
         return tickets;
     tls_tickets_drop(tickets);
-    return tls_pem_fail(&f->at[0], message, wrong);
+    return tls_pem_fail(&w->files[0], w->message, wrong);
 }
 
 void tls_tickets_drop(void *made)

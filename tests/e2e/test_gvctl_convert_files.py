@@ -303,7 +303,7 @@ class HAProxy(Converts):
             f.flush()
             status, out, err = gvctl("convert", "--from", "haproxy", "--", "haproxy", "-f", f.name)
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("or it is above 1 MiB", err)
+        self.assertIn(": it is above 1 MiB", err)
 
     def test_names_of_dns_with_tls_and_a_service_that_is_off(self):
         got, out, _ = self.of(DNS)

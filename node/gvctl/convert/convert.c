@@ -9,6 +9,7 @@
 #include "node/gvctl/convert/convert_internal.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/print.h"
+#include "node/io/read_file.h"
 #include "node/settings/options.h"
 
 enum { EXIT_USAGE = 2 };
@@ -124,25 +125,25 @@ static int of_haproxy_words(const struct convert_input *input, const json_t *wor
     struct convert_state c;
     struct buf text;
     int status = EXIT_FAILURE;
-    const char *unread = NULL;
+    char unread[IO_FILE_MESSAGE] = "";
     buf_init(&text, 0);
     convert_begin(&c, &convert_haproxy);
-    for (size_t i = 1; i < json_array_size(words) && unread == NULL; i++) {
+    for (size_t i = 1; i < json_array_size(words) && unread[0] == '\0'; i++) {
         const char *word = convert_word(words, i), *next = convert_word(words, i + 1);
         struct convert_found found = convert_find(c.router, slice_of_cstr(word));
         if (strcmp(word, "-f") == 0)
-            unread = convert_file(next, &text) ? NULL : next;
+            (void)convert_file(next, &text, unread);
         else if (found.row != NULL && word[0] == '-')
             convert_take(&c, found, word, NULL);
         else
             convert_note(&c, CONVERT_NONE, word, "this flag is not known here");
         i += found.value ? 1 : 0;
     }
-    if (unread == NULL) {
+    if (unread[0] == '\0') {
         convert_haproxy_text(&c, buf_slice(&text));
         status = finish(&c, input, to);
     } else {
-        (void)fprintf(stderr, "gvctl: cannot read \"%s\", or it is above 1 MiB\n", unread);
+        (void)fprintf(stderr, "%s\n", unread);
         convert_free(&c);
     }
     buf_free(&text);

@@ -138,8 +138,8 @@ void convert_llmd_pool(struct convert_state *c, json_t *docs);
 
 /* YAML as JSON: scalars are text. NULL: it is none. Several documents are in an array. */
 json_t *convert_yaml(struct slice text);
-/* Appends a file; false: it cannot be read. */
-bool convert_file(const char *path, struct buf *text);
+/* Appends a file; false: it cannot be read, and a message of IO_FILE_MESSAGE bytes says why. */
+bool convert_file(const char *path, struct buf *text, char *message);
 /* The first that `look` finds in an object, from the top down; it is the caller's. */
 json_t *convert_walk(json_t *value, unsigned depth, json_t *(*look)(json_t *object));
 /* As a shell splits it; lines that begin with # are none. */

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "node/gvctl/convert/table_internal.h"
 #include "node/gvctl/fields.h"
+#include "node/io/read_file.h"
 
 #define NOTE_ENVOY   "the router carries requests itself: there is no Envoy to talk to"
 #define NOTE_METRICS "/metrics is at the admin port, readable by whoever reaches it"
@@ -135,9 +136,10 @@ void convert_llmd_special(struct convert_state *c, const char *name, const json_
 {
     const char *value = convert_word(values, 0);
     struct buf text;
+    char message[IO_FILE_MESSAGE];
     buf_init(&text, 0);
     bool good = strcmp(name, "config-text") == 0 ? buf_append_cstr(&text, value) == 0
-                                                 : convert_file(value, &text);
+                                                 : convert_file(value, &text, message);
     json_t *docs = good && text.len > 0 ? convert_yaml(buf_slice(&text)) : NULL;
     const json_t *config = convert_find_config(docs);
     if (config == NULL) /* a ConfigMap that is mounted there */

@@ -4,20 +4,18 @@
 
 #include "base/err.h"
 #include "node/gvctl/convert/convert_internal.h"
+#include "node/io/read_file.h"
 
 enum { FILE_MAX = 1 << 20, DEPTH_MAX = 64 };
 
-bool convert_file(const char *path, struct buf *text)
+bool convert_file(const char *path, struct buf *text, char *message)
 {
-    FILE *f = fopen(path, "rb");
-    char chunk[4096];
-    size_t n;
-    int err = f != NULL ? 0 : ERR_NOT_FOUND;
-    while (err == 0 && text->len < FILE_MAX && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        err = buf_append(text, chunk, n);
-    if (f != NULL)
-        (void)fclose(f);
-    return err == 0 && text->len < FILE_MAX; /* half of a file is not what it says */
+    const struct io_file file = {.setting = "gvctl: cannot read",
+                                 .path = path,
+                                 .bytes_max = FILE_MAX,
+                                 .long_advice = "it is above 1 MiB",
+                                 .pipes = true};
+    return io_file_read(&file, text, NULL, message) == 0;
 }
 
 /* --- words ----------------------------------------------------------------------------------- */

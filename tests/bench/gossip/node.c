@@ -85,7 +85,7 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     static struct shell shell;
     static struct node_options options;
     static struct gossip_keyring keyring;
-    char message[IO_KEYS_MESSAGE];
+    char message[IO_FILE_MESSAGE];
     options_of(&options, setup);
     io_random_init();
     io_log_sink_init(&sink, (enum log_level)options.log_level,
@@ -102,10 +102,10 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     io_files_fit(&options, &files);
     shell.options = &options;
     shell.files = &files;
-    shell.log = &sink.log;
+    shell.log = shell.watches.log = &sink.log;
     node_config_of(&config, &options);
     shell_config(&shell, &config);
-    if (tls_open(&shell.tls, &options, &sink.log, message) != 0)
+    if (tls_open(&shell.tls, &options, &shell.watches, message) != 0)
         fail("tls", message);
     if (io_gossip_config(shell.gossip, &config, &io) != 0)
         exit(1);

@@ -526,6 +526,16 @@ static void test_bad_settings_are_refused(void **state)
     c.bytes_max = 1000;
     assert_int_equal(crdt_index_create(&x, &c), ERR_LIMIT);
     assert_null(x);
+    static const uint32_t sizes[][2] = {
+        {1, 1}, {8, 40}, {256, 1}, {256, 1022}, {256, CRDT_TTL_MAX}};
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+        c.replicas_max = sizes[i / 2][0];
+        c.ttl_generations = sizes[i / 2][1];
+        c.replicated = i % 2 == 1;
+        c.bytes_max = crdt_index_bytes_ample(c.replicas_max, c.ttl_generations, c.replicated);
+        assert_int_equal(crdt_index_create(&x, &c), 0);
+        crdt_index_destroy(x);
+    }
     crdt_index_destroy(NULL);
     x = make(1 << 20, 10, 10, 0);
     assert_int_equal(crdt_index_observe(x, 1, 1, 1, 0), 1); /* generation 0 is one like others */

@@ -110,13 +110,11 @@ static uint64_t on_clock(void *context)
 
 /* --- the scenarios --------------------------------------------------------------------------- */
 
-static void name_pair(struct tls_files *f, bool cas)
+static void add(struct io_watch *w, const char *setting, const char *path, const char *text)
 {
-    if (cas)
-        f->at[f->count++] =
-            (struct tls_file){.setting = "replica-ca-file", .path = cert_path, .cas = true};
-    f->at[f->count++] = (struct tls_file){.setting = "tls-cert", .path = cert_path};
-    f->at[f->count++] = (struct tls_file){.setting = "tls-key", .path = key_path, .secret = true};
+    w->texts[w->count] = (struct buf){.at = (char *)text, .len = strlen(text)};
+    w->files[w->count++] = (struct io_file){
+        .setting = setting, .path = path, .bytes_max = PEM_BYTES, .long_advice = "is too long"};
 }
 
 /* Made, or not and said why. */
@@ -129,39 +127,40 @@ static void judge(const void *made, const char *message, bool may_fail)
 
 static void contexts(bool may_fail)
 {
-    char message[TLS_MESSAGE] = "";
-    const struct buf texts[] = {{.at = pairs[0].cert, .len = strlen(pairs[0].cert)},
-                                {.at = pairs[0].cert, .len = strlen(pairs[0].cert)},
-                                {.at = pairs[0].key, .len = strlen(pairs[0].key)}};
-    struct tls_files clients = {.count = 0}, replicas = {.count = 0}, none = {.count = 0};
-    name_pair(&clients, false);
-    struct tls_server *server = tls_server_make(&clients, texts + 1, message);
-    judge(server, message, may_fail);
+    struct io_watch clients = {.count = 0}, replicas = {.count = 0};
+    add(&clients, "tls-cert", cert_path, pairs[0].cert);
+    add(&clients, "tls-key", key_path, pairs[0].key);
+    struct tls_server *server = tls_server_make(&clients);
+    judge(server, clients.message, may_fail);
     tls_server_unref(server);
-    message[0] = '\0';
-    name_pair(&replicas, true);
-    SSL_CTX *client = tls_client_make(&replicas, texts, message);
-    judge(client, message, may_fail);
+    add(&replicas, "replica-ca-file", cert_path, pairs[0].cert);
+    add(&replicas, "replica-cert", cert_path, pairs[0].cert);
+    add(&replicas, "replica-key", key_path, pairs[0].key);
+    SSL_CTX *client = tls_client_make(&replicas);
+    judge(client, replicas.message, may_fail);
     SSL_CTX_free(client);
-    message[0] = '\0';
-    name_pair(&none, false); /* the CAs of the system */
-    client = tls_client_make(&none, texts + 1, message);
-    judge(client, message, may_fail);
+    clients.message[0] = '\0'; /* the CAs of the system */
+    client = tls_client_make(&clients);
+    judge(client, clients.message, may_fail);
     SSL_CTX_free(client);
 }
 
-static struct tls_server *current;
+static struct tls_server *current, *made;
 
-static void on_take(void *context, void *made)
+static int on_make(void *context)
+{
+    made = tls_server_make(context);
+    return made != NULL ? 0 : ERR_NOMEM;
+}
+
+static void on_taken(void *context)
 {
     (void)context;
+    if (made == NULL)
+        return;
     tls_server_unref(current);
     current = made;
-}
-
-static void on_drop(void *made)
-{
-    tls_server_unref(made);
+    made = NULL;
 }
 
 static long serial_now(void)
@@ -170,10 +169,10 @@ static long serial_now(void)
     return ASN1_INTEGER_get(X509_get0_serialNumber(cert));
 }
 
-static void read_again(struct tls_files *f, uv_loop_t *loop)
+static void read_again(struct io_watch *w, uv_loop_t *loop)
 {
     for (unsigned i = 0; i < READINGS; i++) {
-        tls_files_tick(f, loop, f->due_ms);
+        io_watches_tick(w->all, loop, w->due_ms);
         assert_int_equal(uv_run(loop, UV_RUN_DEFAULT), 0);
     }
 }
@@ -182,28 +181,33 @@ static void reload(bool may_fail)
 {
     static struct log log;
     log_init(&log, on_log, on_clock, NULL);
-    struct tls_files f = {.make = tls_server_make, .take = on_take, .drop = on_drop, .log = &log};
-    char message[TLS_MESSAGE] = "";
+    struct io_watches all = {.log = &log};
+    struct io_watch w = {.all = &all, .make = on_make, .taken = on_taken, .context = &w};
     uv_loop_t loop;
     assert_int_equal(uv_loop_init(&loop), 0);
-    name_pair(&f, false);
+    add(&w, "tls-cert", cert_path, "");
+    add(&w, "tls-key", key_path, "");
+    memset(w.texts, 0, sizeof w.texts);
     current = NULL;
     write_pair(&pairs[0]);
-    int err = tls_files_open(&f, message);
+    int err = io_watch_read(&w);
     assert_true(err == 0 || may_fail);
     if (err == 0) {
+        io_watch_start(&w);
         assert_int_equal(serial_now(), 1);
         write_pair(&pairs[1]);
-        read_again(&f, &loop);
-        assert_true(serial_now() == 2 || (serial_now() == 1 && may_fail && f.told[0] != '\0'));
+        read_again(&w, &loop);
+        assert_true(serial_now() == 2 ||
+                    (serial_now() == 1 && may_fail && (w.told[0] != '\0' || !w.settled)));
         failmalloc_enough();
-        read_again(&f, &loop); /* the files have not changed since: that must not matter */
+        read_again(&w, &loop); /* the files have not changed since: that must not matter */
         assert_int_equal(serial_now(), 2);
-        assert_string_equal(f.told, "");
+        assert_string_equal(w.told, "");
     } else {
-        assert_true(message[0] != '\0');
+        assert_true(w.message[0] != '\0');
     }
-    tls_files_free(&f);
+    io_watches_stop(&all);
+    io_watch_free(&w);
     tls_server_unref(current);
     assert_int_equal(uv_loop_close(&loop), 0);
     ERR_clear_error();
