@@ -45,6 +45,8 @@ MUST_USE int io_gossip_start(struct shell *shell);
 
 /* Called by the shell's tick. */
 void io_gossip_tick(struct shell *shell);
+/* Calls are open, whose time is limited: the tick is needed soon. */
+bool io_gossip_waits(const struct shell *shell);
 /* Reads the key file again. Where there is none that is logged, unless `more` is read. */
 void io_gossip_reload(struct shell *shell, bool more);
 /* Tells the others that it drains; nobody where it runs alone. */
