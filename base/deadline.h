@@ -2,8 +2,9 @@
  * queue is in order of expiry by itself. Arming, re-arming and clearing are O(1).
  *
  * Each time limit of the daemon (client head, client idle, upstream first byte, ...) is one queue;
- * the shell's tick runs them, so a limit is kept to the tick's 50 ms. Being in order of arming, a
- * queue is also a list of those that wait, the longest first.
+ * the shell's tick runs them, so a limit is kept to the tick's 50 ms. The first entry of each queue
+ * says when a tick is needed. Being in order of arming, a queue is also a list of those that wait,
+ * the longest first.
  */
 #ifndef BASE_DEADLINE_H
 #define BASE_DEADLINE_H

@@ -53,8 +53,8 @@ static void on_prepare(uv_prepare_t *handle)
     uint64_t due = node_replication_due_us(g->replication);
     if (g->left != NULL && due > g->leave_until_us)
         due = g->leave_until_us;
-    /* The shell's tick wakes the loop anyhow. */
-    uint64_t tick = now + PROXY_TICK_MS * 1000;
+    /* The shell's tick wakes the loop anyhow, then or sooner. */
+    uint64_t tick = g->shell->tick_at_ms * 1000;
     g->armed_us = due < tick ? due : tick;
     if (g->armed_us < now)
         g->armed_us = now;
@@ -79,6 +79,11 @@ void io_gossip_tick(struct shell *shell)
     uint64_t now = shell_now_ms(shell);
     io_calls_tick(g, now);
     io_seeds_tick(g, now);
+}
+
+bool io_gossip_waits(const struct shell *shell)
+{
+    return shell->gossip != NULL && shell->gossip->calls != NULL;
 }
 
 /* --- what the replication asks for ---------------------------------------------------------- */

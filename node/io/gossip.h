@@ -45,6 +45,8 @@ MUST_USE int io_gossip_start(struct shell *shell);
 
 /* Called by the shell's tick. */
 void io_gossip_tick(struct shell *shell);
+/* Calls are open, whose time is limited: the tick is needed soon. */
+bool io_gossip_waits(const struct shell *shell);
 /* Reads the key file again. False: there is none. */
 bool io_gossip_ask(struct shell *shell);
 /* Whether that is still to come. */

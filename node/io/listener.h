@@ -40,7 +40,11 @@ void listener_accept_waiting(struct listener *l);
 void listener_close(struct listener *l);
 /* client-write-timeout is another one: it counts for connections that come from now on. */
 void listener_renew(struct listener *l);
-/* Every PROXY_TICK_MS. */
 void listener_tick(struct listener *l, uint64_t now_ms);
+/* It does not accept for now: the tick is needed soon. */
+static inline bool listener_waits(const struct listener *l)
+{
+    return l->resume_ms != 0;
+}
 
 #endif

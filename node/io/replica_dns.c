@@ -340,6 +340,16 @@ void replica_dns_tick(struct replica_dns *r, uint64_t now_ms)
     }
 }
 
+uint64_t replica_dns_due_ms(const struct replica_dns *r)
+{
+    uint64_t due = UINT64_MAX;
+    for (unsigned i = 0; i < r->count; i++) {
+        if (!r->names[i].busy && r->names[i].due_ms < due)
+            due = r->names[i].due_ms;
+    }
+    return due;
+}
+
 void replica_dns_stop(struct replica_dns *r)
 {
     dns_stop(r->dns);

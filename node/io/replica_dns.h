@@ -29,6 +29,8 @@ MUST_USE int replica_dns_open(struct replica_dns **out, uv_loop_t *loop,
                               const struct node_options *options, struct discover *d);
 /* Begins what is due. */
 void replica_dns_tick(struct replica_dns *r, uint64_t now_ms);
+/* When the next look-up begins; UINT64_MAX: when one that is under way has ended. */
+uint64_t replica_dns_due_ms(const struct replica_dns *r);
 /* No more asking. */
 void replica_dns_stop(struct replica_dns *r);
 /* The loop has ended, or never ran. NULL is fine. */

@@ -140,6 +140,13 @@ void service_reloaded(struct shell *shell)
     tell_reload(shell);
 }
 
+bool service_waits(const struct service *s)
+{
+    bool often = s->watchdog_ms > 0 && s->watchdog_ms < PROXY_TICK_IDLE_MS;
+    bool unsaid = !s->ready || s->reload == SERVICE_RELOAD_DUE || s->reload == SERVICE_RELOADED;
+    return s->asked && (often || unsaid);
+}
+
 void service_tick(struct shell *shell, uint64_t now_ms)
 {
     struct service *s = &shell->service;

@@ -64,8 +64,10 @@ struct service {
 
 /* Reads the environment: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID. */
 void service_open(struct service *s);
-/* Every PROXY_TICK_MS, from the loop that it vouches for. */
+/* From the loop that it vouches for. */
 void service_tick(struct shell *shell, uint64_t now_ms);
+/* Something could not be sent yet, or signs of life are wanted often: the tick is needed soon. */
+bool service_waits(const struct service *s);
 /* SIGHUP came, and is followed now. Each is followed by service_reloaded(). */
 void service_reloads(struct shell *shell);
 void service_reloaded(struct shell *shell);

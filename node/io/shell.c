@@ -42,10 +42,48 @@ static void tick_node(struct shell *shell, uint64_t now)
     node_tick(shell->node, now);
 }
 
+static void on_tick(uv_timer_t *timer);
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Something of the shell's own waits for a time that each tick looks at. */
+static bool waits(const struct shell *shell)
+{
+    bool any = shell->draining || shell->reads_again || tls_waits(shell->tls) ||
+               io_gossip_waits(shell) || service_waits(&shell->service);
+    for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
+        any |= listener_waits(&shell->listeners[i]);
+    return any;
+}
+
+/* The timer is moved forward only, never back: where there are replicas or requests it is set once
+ * for each tick. */
+static void arm_tick(struct shell *shell)
+{
+    uint64_t soonest = shell->ticked_ms + PROXY_TICK_MS;
+    if (shell->tick_at_ms <= soonest)
+        return;
+    uint64_t now = shell_now_ms(shell), loop_ms = uv_now(shell->loop);
+    uint64_t due = sooner(proxy_due_ms(shell->proxy), sources_due_ms(shell));
+    due = sooner(due, shell->node_ticked_ms + NODE_TICK_MS);
+    uint64_t at = loop_ms + (due > now ? sooner(due - now, PROXY_TICK_IDLE_MS) : 0);
+    if (at < soonest || waits(shell))
+        at = soonest;
+    if (shell->tick_at_ms <= at)
+        return;
+    shell->tick_at_ms = at;
+    CHECK(uv_timer_start(&shell->tick, on_tick, at > loop_ms ? at - loop_ms : 0, 0) == 0);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct shell *shell = timer->data;
     uint64_t now = shell_now_ms(shell);
+    shell->ticked_ms = uv_now(shell->loop);
+    shell->tick_at_ms = UINT64_MAX;
     tick_node(shell, now);
     if (now - shell->log_flushed_ms >= LOG_FLUSH_MS) {
         shell->log_flushed_ms = now;
@@ -65,15 +103,17 @@ static void on_tick(uv_timer_t *timer)
         listener_tick(&shell->listeners[i], now);
     drain_tick(shell, now);
     service_tick(shell, now);
+    arm_tick(shell);
 }
 
-/* Once in each turn of the loop, before it sleeps. */
+/* Once in each turn of the loop, before it sleeps; behind that of the gossip, which began later. */
 static void on_prepare(uv_prepare_t *handle)
 {
     struct shell *shell = handle->data;
     proxy_run(shell->proxy, shell_now_ms(shell));
     leave_if_drained(shell);
     io_log_sink_flush(shell->log);
+    arm_tick(shell);
 }
 
 /* --- listening ------------------------------------------------------------------------------ */
@@ -321,7 +361,9 @@ static void start_loop(struct shell *shell)
     }
     CHECK(uv_timer_init(shell->loop, &shell->tick) == 0);
     shell->tick.data = shell;
-    CHECK(uv_timer_start(&shell->tick, on_tick, PROXY_TICK_MS, PROXY_TICK_MS) == 0);
+    shell->ticked_ms = uv_now(shell->loop);
+    shell->tick_at_ms = shell->ticked_ms + PROXY_TICK_MS;
+    CHECK(uv_timer_start(&shell->tick, on_tick, PROXY_TICK_MS, 0) == 0);
     CHECK(uv_prepare_init(shell->loop, &shell->prepare) == 0);
     shell->prepare.data = shell;
     CHECK(uv_prepare_start(&shell->prepare, on_prepare) == 0);

@@ -62,6 +62,7 @@ struct shell {
 
     struct listener listeners[PROXY_PORTS];
     uv_timer_t tick;
+    uint64_t ticked_ms, tick_at_ms; /* the last one and the next, by the loop's clock */
     uv_prepare_t prepare;
     uv_signal_t signals[4]; /* TERM, INT, USR1, HUP */
     /* The end, step by step; each stays true. */

@@ -101,6 +101,12 @@ void sources_tick(struct shell *shell)
         replica_dns_tick(s->dns, shell_now_ms(shell));
 }
 
+uint64_t sources_due_ms(const struct shell *shell)
+{
+    const struct replica_dns *dns = shell->sources->dns;
+    return dns != NULL ? replica_dns_due_ms(dns) : UINT64_MAX;
+}
+
 void sources_stop(struct shell *shell)
 {
     struct sources *s = shell->sources;

@@ -259,6 +259,11 @@ void tls_tick(struct tls *t, uint64_t now_ms)
         tls_stream_fail(s, TLS_FAILURE_TIMEOUT, "the handshake has not ended");
 }
 
+bool tls_waits(const struct tls *t)
+{
+    return t->shaking.first != NULL;
+}
+
 /* --- metrics --------------------------------------------------------------------------------- */
 
 static const char *const sides[TLS_SIDES] = {"clients", "admin", "replicas"};

@@ -48,6 +48,8 @@ MUST_USE int tls_open(struct tls **out, const struct node_options *options, stru
 /* The shell's loop is there; the shell is borrowed until tls_free(). */
 void tls_start(struct tls *t, struct shell *shell);
 void tls_tick(struct tls *t, uint64_t now_ms);
+/* Clients' handshakes are under way: the tick is needed soon. */
+bool tls_waits(const struct tls *t);
 /* The loop has ended, or never ran. NULL is fine. */
 void tls_free(struct tls *t);
 /* Sets of files that cannot be used as they are now. */

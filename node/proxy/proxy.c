@@ -435,13 +435,13 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     begin_missing(p);
     shortage_tick(p);
     budget_part(&p->exchanges.budget, node_router_others(p->config.router) + 1);
-    if (p->paused)
+    if (p->paused) {
         slow_shift(p, late);
-    for (unsigned i = 0; i < PROXY_LIMITS; i++) {
-        if (p->paused)
+        for (unsigned i = 0; i < PROXY_LIMITS; i++)
             deadline_shift(&p->limit[i], late);
-        deadline_run(&p->limit[i], now_ms);
     }
+    if (now_ms >= p->due_ms)
+        proxy_limits_run(p);
     if (!p->paused) {
         prober_tick(p);
         watch_tick(p);
@@ -463,6 +463,7 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     }
     p->config = *config;
     p->now_ms = p->started_ms = p->ticked_ms = now_ms;
+    p->due_ms = UINT64_MAX;
     p->engines.events = &upstream_events;
     p->engines.expired = upstream_expired;
     p->exchanges.expired = request_expired;

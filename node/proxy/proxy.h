@@ -9,7 +9,7 @@
  *   proxy_start()        probing begins
  *   proxy_accept()       a client has connected; from now on its stream brings the events
  *   proxy_run()          before the loop sleeps: works off what the events have left
- *   proxy_tick()         every PROXY_TICK_MS: time limits, probes
+ *   proxy_tick()         when proxy_due_ms() says so: time limits, probes
  *   proxy_drain()        the node ends: twice, see there
  *   proxy_stop()         everything is closed; after the last `closed` event:
  *   proxy_destroy()
@@ -39,7 +39,8 @@ struct proxy;
 struct proxy_timing;
 
 enum {
-    PROXY_TICK_MS = 50,
+    PROXY_TICK_MS = 50,         /* between two ticks, at least */
+    PROXY_TICK_IDLE_MS = 500,   /* and at most: a longer gap shows that the process stood still */
     PROXY_READ_BYTES = 65536,   /* what the network reads at once, at most */
     PROXY_IDENTITY_BYTES = 192, /* how a router names itself to the probes of another, with NUL */
     PROXY_ADMIN_CONNECTIONS_MAX = 160, /* on the admin port and the probe port together */
@@ -102,6 +103,9 @@ const char *proxy_peer(const struct net_stream *stream);
 
 void proxy_run(struct proxy *p, uint64_t now_ms);
 void proxy_tick(struct proxy *p, uint64_t now_ms);
+/* When the next tick is needed: PROXY_TICK_MS after the last one where a request is open or there
+ * are replicas to watch, else when a time limit ends. Each event may bring it forward. O(1). */
+uint64_t proxy_due_ms(const struct proxy *p);
 
 /* First (`closed` false): the node is not ready, and each answer closes its connection. Then
  * (`closed`): nothing is accepted any more, and what is idle is closed. Each stays so. */

@@ -21,10 +21,23 @@ static void upstream_check(const struct upstream *u)
     CHECK(u->request_sent || held - u->segment_sent == b->bytes - u->body_sent);
 }
 
+static void deadlines_check(const struct proxy *p)
+{
+    for (unsigned i = 0; i < PROXY_LIMITS; i++) {
+        const struct deadline_queue *q = &p->limit[i];
+        uint64_t before_ms = p->due_ms;
+        for (const struct deadline *d = deadline_first(q); d; d = deadline_behind(q, d)) {
+            CHECK(before_ms <= d->at_ms);
+            before_ms = d->at_ms;
+        }
+    }
+}
+
 void proxy_check(const struct proxy *p)
 {
     uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, kept = 0,
              standing[CLIENT_STANDINGS] = {0};
+    deadlines_check(p);
     queue_check(&p->exchanges.queue);
     if (p->config.access != NULL)
         access_check(p->config.access);

@@ -18,6 +18,8 @@ enum {
     PROXY_JOIN_BYTES = 16384,  /* up to here copying is cheaper than a list of pieces */
 };
 
+_Static_assert(PROXY_TICK_IDLE_MS + PROXY_TICK_MS < PROXY_PAUSE_MS, "an idle router is no pause");
+
 /* Time limits; each is one queue. */
 enum proxy_limit {
     PROXY_CLIENT_HEAD,
@@ -59,6 +61,7 @@ enum proxy_limit {
 struct proxy {
     struct proxy_config config;
     uint64_t now_ms; /* of the present event */
+    uint64_t due_ms; /* no time limit ends sooner */
     uint64_t started_ms;
     uint64_t ticked_ms;
     uint64_t resumed_ms; /* after the last pause; 0: there was none */
@@ -90,12 +93,21 @@ struct proxy {
     char joined[PROXY_JOIN_BYTES];
 };
 
-/* proxy_limits.c: reads them from the settings. */
+/* proxy_limits.c: reads them from the settings; ends what is due, and finds what is due next. */
 void proxy_limits_begin(struct proxy *p);
+void proxy_limits_run(struct proxy *p);
+
+/* For each deadline that is armed: else the tick comes too late for it. */
+static inline void proxy_armed(struct proxy *p, const struct deadline *d)
+{
+    if (d->next != NULL && d->at_ms < p->due_ms)
+        p->due_ms = d->at_ms;
+}
 
 static inline void proxy_arm(struct proxy *p, enum proxy_limit limit, struct deadline *d)
 {
     deadline_set(&p->limit[limit], d, p->now_ms);
+    proxy_armed(p, d);
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* The limits of time and size, as the settings say them: at the start, and when settings change. */
+/* The limits of time and size, as the settings say them: at the start, and when settings change.
+ * And when those of time end. */
 #include <string.h>
 
 #include "node/proxy/engine/prober.h"
@@ -80,10 +81,31 @@ void proxy_renew(struct proxy *p, uint64_t now_ms)
     read_waits(o, wait_ms);
     for (unsigned i = 0; i < PROXY_LIMITS; i++)
         deadline_queue_limit(&p->limit[i], wait_ms[i]);
+    p->due_ms = 0;
     p->limits.fields_max = (unsigned)o->headers_max;
     queue_limit(&p->exchanges.queue, o->queue_max);
     p->segments.bytes_max = o->buffered_bytes_max;
     budget_share(&p->exchanges.budget, o->retry_budget);
     prober_renew(p);
     p->exchanges.queue_due = true; /* there may be room now */
+}
+
+void proxy_limits_run(struct proxy *p)
+{
+    p->due_ms = UINT64_MAX;
+    for (unsigned i = 0; i < PROXY_LIMITS; i++) {
+        deadline_run(&p->limit[i], p->now_ms);
+        const struct deadline *first = deadline_first(&p->limit[i]);
+        if (first != NULL)
+            proxy_armed(p, first);
+    }
+}
+
+uint64_t proxy_due_ms(const struct proxy *p)
+{
+    uint64_t soon = p->ticked_ms + PROXY_TICK_MS;
+    uint64_t due = p->ticked_ms + PROXY_TICK_IDLE_MS;
+    if (p->due_ms < due)
+        due = p->due_ms;
+    return p->stats.requests_open > 0 || p->engines.pool_count > 0 || due < soon ? soon : due;
 }

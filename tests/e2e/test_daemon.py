@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from lib import (HOST, LIMIT, SSE_HEAD, Case, Client, Cut, answer, answer_json, binary, chunk,
@@ -330,6 +331,35 @@ class Logs(Case):
             p.send_signal(signal.SIGTERM)
             self.assertIn(p.wait(LIMIT), (0, 1))
             p.stderr.close()
+
+
+class Idle(Case):
+    SECONDS = 2
+
+    @staticmethod
+    def wake_ups(r):
+        """Each time that the loop's thread has slept, the kernel counts one."""
+        with open("/proc/%d/status" % r.pid) as f:
+            return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M).group(1))
+
+    def counted(self, *args):
+        r = self.router([], *args)
+        c = self.client(r)  # an idle connection has a time limit, and costs nothing
+        self.assertEqual(c.ask("GET", "/health").status, 503)
+        time.sleep(0.5)
+        before = self.wake_ups(r)
+        time.sleep(self.SECONDS)
+        return self.wake_ups(r) - before
+
+    def test_a_router_without_replicas_wakes_a_few_times_a_second(self):
+        with tempfile.TemporaryDirectory() as folder:
+            replicas = os.path.join(folder, "replicas.yaml")
+            with open(replicas, "w") as f:
+                f.write("replicas: []\n")
+            alone = ("--replica-file", replicas)
+            gossip = ("--gossip-listen", HOST + ":0", "--insecure-gossip", "on")
+            for args in (alone, alone + gossip):
+                self.assertLess(self.counted(*args), 10 * self.SECONDS, args)
 
 
 class Streams(Case):

@@ -355,7 +355,8 @@ static void tick(struct proxy_world *w, uint64_t ms)
     w->now_ms += ms;
     if (due)
         node_router_tick(w->node->router, w->now_ms);
-    proxy_tick(w->proxy, w->now_ms);
+    if (w->now_ms >= proxy_due_ms(w->proxy) || ms < PROXY_TICK_MS)
+        proxy_tick(w->proxy, w->now_ms);
     admin_tick(w->node->admin);
     proxy_world_settle(w);
 }

@@ -76,6 +76,7 @@ void exchange_queue(struct exchange *x, const struct node_request *request)
     }
     x->queue_deadline.expired = expired;
     deadline_resume(&p->limit[PROXY_QUEUE], &x->queue_deadline, x->waited_ms, p->now_ms);
+    proxy_armed(p, &x->queue_deadline);
 }
 
 void exchange_queue_served(struct exchange *x)

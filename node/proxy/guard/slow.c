@@ -88,6 +88,7 @@ void slow_follow(struct client *c, size_t bytes)
         return;
     if (!upload_listed(&c->upload)) {
         upload_begin(&c->upload, &p->limit[PROXY_CLIENT_BODY_TOTAL], p->now_ms);
+        proxy_armed(p, &c->upload.total);
         upload_hold(&c->upload, !c->reading, p->now_ms);
     }
     if (!upload_add(&c->upload, bytes, p->config.options->client_body_rate_min, p->now_ms))
