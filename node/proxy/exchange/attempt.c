@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "node/proxy/exchange/suspect.h"
-#include "node/proxy/exchange/suspect_wait.h"
 #include "node/route/poison.h"
 
 /* --- sending -------------------------------------------------------------------------------- */
@@ -191,22 +190,31 @@ int exchange_rebook(struct exchange *x, enum node_outcome outcome)
     return exchange_choose_again(x, outcome);
 }
 
-/* None was chosen, but one may be soon: it waits in the queue for room, or for other company than
- * there is (node/proxy/exchange/suspect_wait.h). */
+/* The wait for other company than there is has lasted long enough: what is no suspect is placed
+ * beside one, and a suspect is refused, unless it can be alone just now. */
+static void company_late(struct deadline *d)
+{
+    struct exchange *x = CONTAINER_OF(d, struct exchange, queue_deadline);
+    exchange_queue_served(x);
+    exchange_route(x);
+}
+
+/* None was chosen, but one may be soon. */
 static void wait_for_replica(struct exchange *x)
 {
     struct node_request request;
-    exchange_describe(x, &request);
-    if (x->choice == ERR_AGAIN)
-        exchange_queue(x, &request);
-    else if (!suspect_wait(x, &request, exchange_queue_key(x, &request), x->choice == ERR_EXISTS))
-        (void)exchange_refuse_suspect(x);
+    if (suspect_may_wait(x)) {
+        exchange_describe(x, &request);
+        exchange_queue(x, &request, company_late);
+        return;
+    }
+    suspect_give_up(x);
+    (void)exchange_refuse_suspect(x);
 }
 
 bool exchange_will_wait(const struct exchange *x)
 {
-    return x->choice == ERR_AGAIN ? suspect_has_place(x)
-                                  : suspect_may_wait(x, x->choice == ERR_EXISTS);
+    return suspect_may_wait(x) && queue_has_place(&x->proxy->exchanges.queue, &x->waiter);
 }
 
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
@@ -434,7 +442,8 @@ void exchange_queue_run(struct proxy *p)
         if (exchange_refuse_suspect(x)) /* since it came here */
             continue;
         int err = exchange_choose(x);
-        if (err == ERR_AGAIN) {
+        bool waits = err == ERR_AGAIN || err == ERR_EXISTS;
+        if (waits && exchange_queue_class(x) == x->waiter.class) {
             queue_pass(&look, &x->waiter);
             continue;
         }

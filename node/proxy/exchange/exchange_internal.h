@@ -9,7 +9,7 @@
  *   answer.c     answers of the router's own, refusals
  *   preflight.c  whether they may send requests
  *   ending.c     answers that end badly: counted, and said to the client
- *   overload.c   the wait for room at a replica
+ *   overload.c   the wait for a replica
  *   ask_usage.c  usage that the client did not ask for
  *   pin.c        the data-parallel rank that was chosen, put into the request
  *   host.c       the name that the replica is asked under
@@ -180,13 +180,15 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
 
 /* --- overload.c ------------------------------------------------------------------------------ */
 
-/* Who can serve it: the same for those that one replica may serve as well as another. */
-uint64_t exchange_queue_key(const struct exchange *x, const struct node_request *request);
 /* Whether it may not be booked now: all that may be in flight are, or others wait for the same. */
 bool exchange_must_queue(const struct exchange *x, const struct node_request *request);
-/* It is not booked, and waits until a replica has room: the next look at the queue may be at once.
- * Or it is answered: 429 where the queue is full, 504 when its time there is up. */
-void exchange_queue(struct exchange *x, const struct node_request *request);
+/* What it is to wait for, by the last choice, which found none. */
+enum queue_class exchange_queue_class(const struct exchange *x);
+/* It is not booked, and waits until it may be: the next look at the queue may be at once. Or it is
+ * answered: 429 where the queue is full, 504 when its time there is up; `over` is called instead
+ * if it waits for other company than there is. */
+void exchange_queue(struct exchange *x, const struct node_request *request,
+                    void (*over)(struct deadline *d));
 /* The one to look at next; NULL: none. It stays in the queue until it is served, or has ended. */
 struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_look *look);
 /* It waits no longer: it is booked, or will be answered why not. */
