@@ -253,9 +253,8 @@ static int start_upstream(struct exchange *x, bool fresh)
                           &x->upstream);
 }
 
-/* This machine has no place for another connection to the replica that is booked. That was no
- * attempt: the best one is booked that has a place, or the request waits for one. False: it waits,
- * or is answered. */
+/* Nothing can be sent to the replica that is booked. That was no attempt: the best one that there
+ * is now is booked, or the request waits for one. False: it waits, or is answered. */
 static bool place_anew(struct exchange *x)
 {
     struct node_decision before = x->decision;
@@ -320,23 +319,10 @@ static void send_now(struct exchange *x)
     exchange_push(x);
 }
 
-/* What was booked is given up for the best that there is now. */
-static void choose_anew(struct exchange *x)
+void exchange_place_anew(struct exchange *x)
 {
-    struct node_decision before = x->decision;
-    exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
-    x->attempts--;
-    int err = exchange_choose(x);
-    if (err == 0) {
+    if (place_anew(x))
         send_now(x);
-        return;
-    }
-    x->attempts++;
-    x->decision = before;
-    if (may_wait(err))
-        wait_for_replica(x);
-    else
-        exchange_no_replica(x, err);
 }
 
 /* Since it was chosen the replica may have gone down, or away, and the request may have become
@@ -355,7 +341,7 @@ static void send_later(struct deadline *d)
                                x->proxy->now_ms))
         send_now(x);
     else
-        choose_anew(x);
+        exchange_place_anew(x);
 }
 
 /* The first retry goes out at once. The next ones wait, each for another time: requests that failed
@@ -485,10 +471,12 @@ void exchange_begin_anew(struct exchange *x, enum verdict_reason why)
         wait_for_replica(x);
 }
 
-void exchange_no_place(struct exchange *x)
+int exchange_move(struct exchange *x, enum node_outcome outcome, enum verdict_reason why)
 {
-    if (place_anew(x))
-        send_now(x);
+    int err = exchange_rebook(x, outcome);
+    if (err == 0)
+        exchange_begin_anew(x, why);
+    return err;
 }
 
 int exchange_same_again(struct exchange *x)

@@ -308,11 +308,14 @@ bool exchange_will_wait(const struct exchange *x);
 /* The next attempt, at the replica that exchange_rebook() booked, or in the queue: what came of an
  * answer is forgotten and its connection let go. */
 void exchange_begin_anew(struct exchange *x, enum verdict_reason why);
+/* Both. ERR_* of exchange_rebook(). */
+MUST_USE int exchange_move(struct exchange *x, enum node_outcome outcome, enum verdict_reason why);
 /* The same attempt on a fresh connection. ERR_* of upstream_start(). */
 MUST_USE int exchange_same_again(struct exchange *x);
-/* Nothing of it was sent, for want of a place for the connection (node/proxy/engine/shortage.h):
- * another replica is booked and it is sent there, or it waits. */
-void exchange_no_place(struct exchange *x);
+/* Nothing of it was sent, for want of a place for the connection (node/proxy/engine/shortage.h), or
+ * because the replica is not fit any more: another one is booked and it is sent there, or it waits.
+ */
+void exchange_place_anew(struct exchange *x);
 /* The replicas were asked for a stored response: now the request itself is sent. */
 void exchange_asked(struct exchange *x);
 /* Whether an error of upstream_start() is our own: a limit, or memory. */

@@ -14,9 +14,7 @@
 /* It failed to say whether it has the stored response: the next one is asked. */
 static void ask_next(struct exchange *x, enum node_outcome outcome)
 {
-    if (exchange_rebook(x, outcome) == 0)
-        exchange_begin_anew(x, RETRY_STORED);
-    else
+    if (exchange_move(x, outcome, RETRY_STORED) != 0)
         exchange_asked(x);
 }
 
@@ -183,12 +181,8 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
 /* Each replica may be asked once, as the question has no body. */
 static bool is_asked_around(struct exchange *x, unsigned status)
 {
-    if (!x->asking_around || status != 404 || x->answering)
-        return false;
-    if (exchange_rebook(x, NODE_OUTCOME_OK) != 0)
-        return false;
-    exchange_begin_anew(x, RETRY_STORED);
-    return true;
+    return x->asking_around && status == 404 && !x->answering &&
+           exchange_move(x, NODE_OUTCOME_OK, RETRY_STORED) == 0;
 }
 
 bool exchange_judge_status(struct exchange *x, unsigned status)
@@ -338,7 +332,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     struct pool *pool = &x->proxy->engines.pools[x->decision.server];
     if (failure == UPSTREAM_NO_PLACE) {
         x->upstream = NULL;
-        exchange_no_place(x);
+        exchange_place_anew(x);
         return;
     }
     note_death(x, failure);
@@ -349,7 +343,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     x->timed_out = failure == UPSTREAM_TIMEOUT;
     int err = again(x, pool, failure);
     if (err == ERR_FULL)
-        exchange_no_place(x);
+        exchange_place_anew(x);
     if (err == 0 || err == ERR_FULL)
         return;
     enum node_outcome outcome = note_failure(x, failure);
