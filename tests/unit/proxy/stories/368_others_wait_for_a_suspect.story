@@ -54,6 +54,8 @@ E posts /v1/completions {"model":"m","prompt":"e"}
 F connects
 F posts /v1/completions {"model":"m","prompt":"f"}
 wait 1000
+the queue
+    {"requests_in_flight":3,"requests_max":65536,"replica_requests_max":2,"queue_length":0,"queue_max":1000,"queue_timeout_ms":30000,"queue_served":0,"queue_full":0,"queue_timeouts":0,"waiting":[{"model":"m","for":"a replica without a suspect","requests":2,"longest_ms":1000}]}
 2b streams
 2b says "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\n\r\n"

@@ -57,6 +57,8 @@ wait 2900
 wait 100
     connect 2c
     book E at 2
+the queue
+    {"requests_in_flight":4,"requests_max":65536,"replica_requests_max":2,"queue_length":1,"queue_max":1000,"queue_timeout_ms":30000,"queue_served":0,"queue_full":0,"queue_timeouts":0,"waiting":[{"model":"m","for":"room","requests":1,"longest_ms":0}]}
 the node stops
     to F: HTTP/1.1 503 Service Unavailable; Content-Length: 183; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica had room until now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
