@@ -135,11 +135,8 @@ void exchange_answer_upgrade(struct exchange *x);
 enum http_error_form exchange_error_form(const struct exchange *x);
 /* Bytes: the longest message, of 512, with what is added. */
 enum { EXCHANGE_WORDS = 640, EXCHANGE_WORDS_ADDED = 100 };
-/* What programs decide by, where the same request may be answered if it is sent again: a type, and
- * words behind the message, in `out`. Programs read the message alone (docs/agents.md). */
-void exchange_error_say(const struct exchange *x, struct http_error *error,
-                        char out[EXCHANGE_WORDS]);
-/* The same of an event, whose readers see no status. */
+/* Adds to an event what programs decide by, where the same request may be answered if it is sent
+ * again: a type, and words behind the message, in `out`. */
 void exchange_event_say(const struct exchange *x, struct http_error *error,
                         char out[EXCHANGE_WORDS]);
 /* Whether the error of an engine goes to the client because the budget for retries is empty. */
@@ -155,6 +152,15 @@ bool exchange_answer_kept(struct exchange *x);
 bool exchange_preflight(struct exchange *x, const struct http_head *head);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
+
+/* What a failed attempt is called and counted as. */
+struct exchange_failure {
+    const char *what;  /* in the log */
+    const char *cause; /* of an answer that is cut: in the words of the metrics */
+    enum node_error error;
+    enum verdict_reason why; /* it is sent again */
+};
+extern const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE]; /* by upstream_failure */
 
 enum { EXCHANGE_LATE_TEXT = 128 };
 /* The error of a limit of time that has passed: it names the setting (`limit`), where one is the
@@ -356,11 +362,6 @@ void exchange_accepted(struct exchange *x);
 
 /* The replica said whether it has the stored response. */
 void exchange_answered(struct exchange *x, unsigned status);
-/* An adapter of SGLang: beside the model, or behind it ("base:adapter"). */
-static inline bool exchange_names_adapter(const struct node_request *request)
-{
-    return request->lora.len > 0 || slice_find(request->model, ':') < request->model.len;
-}
 /* Whether a 400 may say that its context is too short, or of SGLang that an adapter is not there,
  * and another replica may serve the request. */
 bool exchange_may_fit_elsewhere(const struct exchange *x);

@@ -23,7 +23,7 @@ enum {
 };
 
 /* Replicas that are kept for requests that may be poison (node/proxy/exchange/suspect_keep.c). */
-struct suspects {
+struct suspect_kept {
     unsigned kept;            /* the replica that is kept for those that wait, + 1; 0: none */
     uint64_t pause_until_ms;  /* until then none is */
     unsigned placed;          /* requests that have one to themselves, and no token yet */
@@ -36,7 +36,7 @@ struct proxy_exchanges {
     struct queue queue; /* those that wait for a replica */
     bool lists_due;     /* all lists of models have come that requests wait for */
     bool queue_due;     /* one of the queue may go now */
-    struct suspects suspects;
+    struct suspect_kept suspects;
     struct budget budget;                /* of retries */
     uint64_t back_offs;                  /* so far */
     uint64_t id_key[2];                  /* secret: ids are the counter, hashed with it */

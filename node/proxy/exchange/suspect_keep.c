@@ -13,7 +13,7 @@ static bool wants_one(const struct exchange *x)
 void suspect_keep(struct exchange *x, const struct node_request *request)
 {
     struct proxy *p = x->proxy;
-    struct suspects *s = &p->exchanges.suspects;
+    struct suspect_kept *s = &p->exchanges.suspects;
     if (!wants_one(x) || s->kept != 0 || p->now_ms < s->pause_until_ms)
         return;
     int quietest = node_router_quietest(p->config.router, request, x->excluded, p->now_ms);
@@ -25,7 +25,7 @@ void suspect_keep(struct exchange *x, const struct node_request *request)
 
 void suspect_settle(struct proxy *p)
 {
-    struct suspects *s = &p->exchanges.suspects;
+    struct suspect_kept *s = &p->exchanges.suspects;
     if (s->kept == 0 || p->exchanges.queue.lines[QUEUE_ALONE].length > 0)
         return;
     node_router_keep(p->config.router, s->kept - 1, false);
@@ -61,7 +61,7 @@ void suspect_left(struct exchange *x)
 
 void suspect_describe(const struct exchange *x, struct node_request *out)
 {
-    const struct suspects *s = &x->proxy->exchanges.suspects;
+    const struct suspect_kept *s = &x->proxy->exchanges.suspects;
     bool kept = s->kept != 0 || (s->placed > 0 && x->proxy->now_ms < s->placed_until_ms);
     bool patient = x->waited_ms[QUEUE_APART] < SUSPECT_OTHERS_MS &&
                    queue_has_place(&x->proxy->exchanges.queue, &x->waiter);
@@ -102,7 +102,7 @@ bool suspect_may_wait(const struct exchange *x)
 
 void suspect_give_up(struct exchange *x)
 {
-    struct suspects *s = &x->proxy->exchanges.suspects;
+    struct suspect_kept *s = &x->proxy->exchanges.suspects;
     suspect_refuse(x, why_not_wait(x));
     if (s->kept != 0)
         s->pause_until_ms = x->proxy->now_ms + SUSPECT_PAUSE_MS;
