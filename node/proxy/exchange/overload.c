@@ -13,7 +13,7 @@
 static const struct {
     enum proxy_limit limit; /* of their time */
     const char *what;       /* as operators see it */
-    const char *stopping;   /* what clients are told where the router stops */
+    const char *stopping;   /* of the answer where the router stops */
 } classes[QUEUE_CLASSES] = {
     [QUEUE_ALONE] = {PROXY_QUEUE_ALONE, "a replica to itself",
                      "The router stops, and no replica could be used until now."},

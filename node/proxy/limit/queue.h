@@ -1,10 +1,10 @@
 /* Requests that wait for a replica: bounded all together, first come first served in each class.
  *
- * A class is what they wait for (enum queue_class). It has lanes. Those that wait in one lane can be
- * served by the same replicas, so where the first of them may not go the others may not either, and
- * are not looked at; those of another lane may. `key` names the lane: the caller makes it of all
- * that decides which replicas can serve. There are QUEUE_LANES lanes, so that a look at the queue
- * stays short; where more keys wait at once, some share a lane, and then one may wait behind
+ * A class is what they wait for (enum queue_class). It has lanes. Those that wait in one lane can
+ * be served by the same replicas, so where the first of them may not go the others may not either,
+ * and are not looked at; those of another lane may. `key` names the lane: the caller makes it of
+ * all that decides which replicas can serve. There are QUEUE_LANES lanes, so that a look at the
+ * queue stays short; where more keys wait at once, some share a lane, and then one may wait behind
  * another that needs another replica.
  *
  *   queue_push()    at the end of its lane, or where it was if it waited before; ERR_FULL beyond
