@@ -81,7 +81,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
         {"requests_in_flight", PROMETHEUS_GAUGE, "Requests that are booked at a replica.",
          (double)node_router_booked(proxy->config.router)},
         {"queue_length", PROMETHEUS_GAUGE, "Requests that wait for room at a replica.",
-         (double)proxy->exchanges.queue.length},
+         (double)proxy->exchanges.queue.lines[QUEUE_ROOM].length},
         {"not_understood_total", PROMETHEUS_COUNTER,
          "Prompt bodies routed by load, being no JSON request.", (double)s->not_understood},
         {"backpressure_total", PROMETHEUS_COUNTER,
@@ -208,5 +208,6 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     proxy_timing_metrics(&proxy->timing, p);
     prometheus_family(p, "queue_wait_seconds", PROMETHEUS_HISTOGRAM,
                       "Time in the queue of requests that found room at a replica.");
-    prometheus_histogram(p, NULL, slice_of("", 0), &proxy->exchanges.queue.waited);
+    prometheus_histogram(p, NULL, slice_of("", 0),
+                         &proxy->exchanges.queue.lines[QUEUE_ROOM].waited);
 }

@@ -11,7 +11,7 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/engine/shortage.h"
 #include "node/proxy/exchange/drive.h"
-#include "node/proxy/exchange/suspect_wait.h"
+#include "node/proxy/exchange/suspect.h"
 #include "node/proxy/guard/door.h"
 #include "node/proxy/guard/slow.h"
 #include "node/proxy/guard/watch.h"
@@ -391,20 +391,9 @@ bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* Those that wait for a replica to themselves, or for those that do. */
-static void route_waiting(struct proxy *p)
-{
-    struct exchange *x;
-    if (!suspect_due(p))
-        return;
-    while ((x = suspect_next(p)) != NULL)
-        exchange_route(x);
-}
-
 void proxy_run(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
-    route_waiting(p);
     while (p->clients.waiting != NULL) {
         struct client *c = p->clients.waiting;
         client_stop_waiting(c);
@@ -414,6 +403,7 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
     if (p->exchanges.lists_due)
         deadline_run(&p->limit[PROXY_LISTS], UINT64_MAX);
     p->exchanges.lists_due = false;
+    suspect_settle(p);
     bool look = p->exchanges.queue_due && p->exchanges.queue.length > 0;
     p->exchanges.queue_due = false;
     if (look)
@@ -572,7 +562,7 @@ const struct proxy_timing *proxy_timing(const struct proxy *p)
 
 uint64_t proxy_waiting(const struct proxy *p)
 {
-    return p->exchanges.queue.length;
+    return p->exchanges.queue.lines[QUEUE_ROOM].length;
 }
 
 uint64_t proxy_body_bytes(const struct proxy *p)

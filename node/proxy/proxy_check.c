@@ -35,8 +35,7 @@ static void deadlines_check(const struct proxy *p)
 
 void proxy_check(const struct proxy *p)
 {
-    uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, kept = 0,
-             standing[CLIENT_STANDINGS] = {0};
+    uint64_t clients = 0, exchanges = 0, waiting = 0, kept = 0, standing[CLIENT_STANDINGS] = {0};
     deadlines_check(p);
     queue_check(&p->exchanges.queue);
     if (p->config.access != NULL)
@@ -58,19 +57,16 @@ void proxy_check(const struct proxy *p)
         standing[c->standing]++;
         CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->booked && x->upstream == NULL));
         waiting += x != NULL && queue_waits(&x->waiter);
-        CHECK(x == NULL || !x->suspect.waiting || (!x->booked && x->upstream == NULL));
-        CHECK(x == NULL || !x->suspect.kept || x->booked);
+        bool is_kept = x != NULL && x->suspect.kept != NODE_COMPANY_ANY;
+        CHECK(!is_kept || x->booked);
         clients++;
         exchanges += x != NULL;
-        alone += x != NULL && x->suspect.waiting;
-        kept += x != NULL && x->suspect.kept;
+        kept += is_kept;
     }
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
         CHECK(standing[i] == p->clients.door.standing[i]);
-    CHECK(waiting == p->exchanges.queue.length &&
-          waiting + alone <= p->exchanges.queue.length_most);
-    CHECK(alone == p->exchanges.suspects.waiting && alone >= p->exchanges.suspects.waiting_alone);
+    CHECK(waiting == p->exchanges.queue.length);
     kept += p->exchanges.suspects.kept != 0;
     CHECK(kept == node_router_kept(p->config.router));
     CHECK(p->clients.gathered.owner == NULL);

@@ -49,6 +49,8 @@ enum proxy_limit {
     PROXY_RETRY_LAST = PROXY_RETRY_FIRST + 3,
     PROXY_REQUEST, /* in all */
     PROXY_QUEUE,
+    PROXY_QUEUE_ALONE, /* of what waits because of one that may be poison */
+    PROXY_QUEUE_APART,
     PROXY_LISTS,         /* a request for a model that nobody is known to serve */
     PROXY_FETCH,         /* probes of replicas */
     PROXY_FETCH_SGLANG,  /* whose health check costs a token */

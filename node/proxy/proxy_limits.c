@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "node/proxy/engine/prober.h"
+#include "node/proxy/exchange/suspect.h"
 #include "node/proxy/proxy_internal.h"
 
 /* Of a queue that is kept even where the limit is off: for its order, or because the limit counts
@@ -45,6 +46,8 @@ static void read_waits(const struct node_options *o, uint64_t *out)
         [PROXY_RETRY_LAST] = 150,
         [PROXY_REQUEST] = or_never(o->request_timeout_ms),
         [PROXY_QUEUE] = or_never(o->queue_timeout_ms),
+        [PROXY_QUEUE_ALONE] = SUSPECT_WAIT_MS,
+        [PROXY_QUEUE_APART] = SUSPECT_OTHERS_MS,
         [PROXY_LISTS] = PROXY_LISTS_MS,
         [PROXY_FETCH] = o->health_timeout_ms,
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,

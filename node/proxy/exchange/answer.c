@@ -74,7 +74,9 @@ static bool is_transient(const struct exchange *x, unsigned status)
     return status == 408 || status == 429 || status >= 500;
 }
 
-void exchange_error_say(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
+/* What programs decide by, where the same request may be answered if it is sent again: a type, and
+ * words behind the message, in `out`. Programs read the message alone (docs/agents.md). */
+static void say_error(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
 {
     e->transient = is_transient(x, e->status);
     if (!e->transient)
@@ -99,7 +101,7 @@ void exchange_event_say(const struct exchange *x, struct http_error *e, char out
      * overloaded. */
     if (e->status >= 500 && is_transient(x, e->status))
         e->status = 503;
-    exchange_error_say(x, e, out);
+    say_error(x, e, out);
 }
 
 enum http_error_form exchange_error_form(const struct exchange *x)
@@ -195,7 +197,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
     n += say_why(x, lines + n);
     if (error != NULL) {
         e = *error;
-        exchange_error_say(x, &e, words);
+        say_error(x, &e, words);
         if (status >= 500 && !e.transient && x->refusal != PROXY_REFUSED_BY_ENGINE &&
             x->client->port == PROXY_PORT_CLIENT && x->route.kind != HTTP_PATH_HEALTH)
             lines[n++] = (struct http_line){SLICE("x-should-retry"), SLICE("false")};

@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "node/proxy/exchange/suspect.h"
-#include "node/proxy/exchange/suspect_wait.h"
 #include "node/route/poison.h"
 
 /* --- sending -------------------------------------------------------------------------------- */
@@ -191,22 +190,31 @@ int exchange_rebook(struct exchange *x, enum node_outcome outcome)
     return exchange_choose_again(x, outcome);
 }
 
-/* None was chosen, but one may be soon: it waits in the queue for room, or for other company than
- * there is (node/proxy/exchange/suspect_wait.h). */
+/* The wait for other company than there is has lasted long enough: what is no suspect is placed
+ * beside one, and a suspect is refused, unless it can be alone just now. */
+static void company_late(struct deadline *d)
+{
+    struct exchange *x = CONTAINER_OF(d, struct exchange, queue_deadline);
+    exchange_queue_served(x);
+    exchange_route(x);
+}
+
+/* None was chosen, but one may be soon. */
 static void wait_for_replica(struct exchange *x)
 {
     struct node_request request;
-    exchange_describe(x, &request);
-    if (x->choice == ERR_AGAIN)
-        exchange_queue(x, &request);
-    else if (!suspect_wait(x, &request, exchange_queue_key(x, &request), x->choice == ERR_EXISTS))
-        (void)exchange_refuse_suspect(x);
+    if (suspect_may_wait(x)) {
+        exchange_describe(x, &request);
+        exchange_queue(x, &request, company_late);
+        return;
+    }
+    suspect_give_up(x);
+    (void)exchange_refuse_suspect(x);
 }
 
 bool exchange_will_wait(const struct exchange *x)
 {
-    return x->choice == ERR_AGAIN ? suspect_has_place(x)
-                                  : suspect_may_wait(x, x->choice == ERR_EXISTS);
+    return suspect_may_wait(x) && queue_has_place(&x->proxy->exchanges.queue, &x->waiter);
 }
 
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
@@ -245,9 +253,8 @@ static int start_upstream(struct exchange *x, bool fresh)
                           &x->upstream);
 }
 
-/* This machine has no place for another connection to the replica that is booked. That was no
- * attempt: the best one is booked that has a place, or the request waits for one. False: it waits,
- * or is answered. */
+/* Nothing can be sent to the replica that is booked. That was no attempt: the best one that there
+ * is now is booked, or the request waits for one. False: it waits, or is answered. */
 static bool place_anew(struct exchange *x)
 {
     struct node_decision before = x->decision;
@@ -312,23 +319,10 @@ static void send_now(struct exchange *x)
     exchange_push(x);
 }
 
-/* What was booked is given up for the best that there is now. */
-static void choose_anew(struct exchange *x)
+void exchange_place_anew(struct exchange *x)
 {
-    struct node_decision before = x->decision;
-    exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
-    x->attempts--;
-    int err = exchange_choose(x);
-    if (err == 0) {
+    if (place_anew(x))
         send_now(x);
-        return;
-    }
-    x->attempts++;
-    x->decision = before;
-    if (may_wait(err))
-        wait_for_replica(x);
-    else
-        exchange_no_replica(x, err);
 }
 
 /* Since it was chosen the replica may have gone down, or away, and the request may have become
@@ -347,7 +341,7 @@ static void send_later(struct deadline *d)
                                x->proxy->now_ms))
         send_now(x);
     else
-        choose_anew(x);
+        exchange_place_anew(x);
 }
 
 /* The first retry goes out at once. The next ones wait, each for another time: requests that failed
@@ -434,7 +428,8 @@ void exchange_queue_run(struct proxy *p)
         if (exchange_refuse_suspect(x)) /* since it came here */
             continue;
         int err = exchange_choose(x);
-        if (err == ERR_AGAIN) {
+        bool waits = err == ERR_AGAIN || err == ERR_EXISTS;
+        if (waits && exchange_queue_class(x) == x->waiter.class) {
             queue_pass(&look, &x->waiter);
             continue;
         }
@@ -476,10 +471,12 @@ void exchange_begin_anew(struct exchange *x, enum verdict_reason why)
         wait_for_replica(x);
 }
 
-void exchange_no_place(struct exchange *x)
+int exchange_move(struct exchange *x, enum node_outcome outcome, enum verdict_reason why)
 {
-    if (place_anew(x))
-        send_now(x);
+    int err = exchange_rebook(x, outcome);
+    if (err == 0)
+        exchange_begin_anew(x, why);
+    return err;
 }
 
 int exchange_same_again(struct exchange *x)

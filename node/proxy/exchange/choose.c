@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "http/multipart.h"
 #include "node/proxy/engine/prober.h"
-#include "node/proxy/exchange/suspect_wait.h"
+#include "node/proxy/exchange/suspect.h"
 
 /* "claude-cli/2.1.197 (external, cli)": the product, for versions come and go. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head)
@@ -242,5 +242,8 @@ int exchange_choose(struct exchange *x)
         x->limit = NULL;
         suspect_placed(x);
     }
-    return x->choice = err;
+    x->choice = err;
+    if (err == ERR_EXISTS && suspect_may_wait(x))
+        suspect_keep(x, &request);
+    return err;
 }

@@ -11,22 +11,16 @@
 
 /* --- what is counted ------------------------------------------------------------------------- */
 
-static enum node_error error_of(enum upstream_failure failure)
-{
-    switch (failure) {
-    case UPSTREAM_CONNECT_FAILED:
-        return NODE_ERROR_CONNECT;
-    case UPSTREAM_TIMEOUT:
-    case UPSTREAM_STALLED:
-        return NODE_ERROR_TIMEOUT;
-    case UPSTREAM_MALFORMED:
-        return NODE_ERROR_MALFORMED;
-    case UPSTREAM_UNFINISHED:
-        return NODE_ERROR_NO_TERMINAL;
-    default:
-        return NODE_ERROR_BROKEN;
-    }
-}
+const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE] = {
+    [UPSTREAM_CONNECT_FAILED] = {"connect", "broken", NODE_ERROR_CONNECT, RETRY_CONNECT},
+    [UPSTREAM_STALE] = {"connection broke", "broken", NODE_ERROR_BROKEN, RETRY_BROKEN},
+    [UPSTREAM_BROKEN] = {"connection broke", "broken", NODE_ERROR_BROKEN, RETRY_BROKEN},
+    [UPSTREAM_TIMEOUT] = {"timeout", "timeout", NODE_ERROR_TIMEOUT, RETRY_TIMEOUT},
+    [UPSTREAM_MALFORMED] = {"malformed answer", "malformed", NODE_ERROR_MALFORMED, RETRY_MALFORMED},
+    [UPSTREAM_UNFINISHED] = {"answer ended without its terminal event", "no_terminal",
+                             NODE_ERROR_NO_TERMINAL, RETRY_BROKEN},
+    [UPSTREAM_STALLED] = {"stands still", "stalled", NODE_ERROR_TIMEOUT, RETRY_TIMEOUT},
+};
 
 static void count(const struct exchange *x, enum node_error error)
 {
@@ -36,7 +30,7 @@ static void count(const struct exchange *x, enum node_error error)
 void exchange_count_failure(const struct exchange *x, enum upstream_failure failure)
 {
     if (failure != UPSTREAM_STALE)
-        count(x, error_of(failure));
+        count(x, exchange_failures[failure].error);
 }
 
 void exchange_count_status(const struct exchange *x, unsigned status)
@@ -145,23 +139,6 @@ const char *exchange_error_word(const struct exchange *x)
     return exchange_is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
 }
 
-/* In the words of the metrics: grapevine_upstream_errors_total, and the outcome of what hangs. */
-static const char *cause_of(enum upstream_failure failure)
-{
-    switch (failure) {
-    case UPSTREAM_TIMEOUT:
-        return "timeout";
-    case UPSTREAM_STALLED:
-        return "stalled";
-    case UPSTREAM_MALFORMED:
-        return "malformed";
-    case UPSTREAM_UNFINISHED:
-        return "no_terminal";
-    default:
-        return "broken";
-    }
-}
-
 void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT])
 {
     static const struct {
@@ -190,7 +167,7 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
         exchange_finish(x);
         return;
     }
-    x->cause = cause_of(failure);
+    x->cause = exchange_failures[failure].cause;
     bool late = failure == UPSTREAM_TIMEOUT || failure == UPSTREAM_STALLED;
     char text[EXCHANGE_LATE_TEXT] = "The replica failed: its answer is cut.";
     if (late)

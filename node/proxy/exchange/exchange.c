@@ -5,7 +5,7 @@
 
 #include "base/bug.h"
 #include "base/check.h"
-#include "node/proxy/exchange/suspect_wait.h"
+#include "node/proxy/exchange/suspect.h"
 #include "node/replica/usage.h"
 
 enum { EXCHANGES_KEPT = 256 };
@@ -327,7 +327,6 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     exchange_kept_drop(x);
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
         exchange_blame(x);
-    suspect_gone(x);
     log_access(x, why);
     exchange_spent(x);
     exchange_free(x);

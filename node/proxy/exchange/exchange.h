@@ -57,15 +57,8 @@ struct suspect {
     enum node_company company;  /* that it may have */
     enum proxy_refusal refused; /* it is not sent (again), */
     const char *refused_text;   /* and why, for its client; NULL: as for poison */
-
-    /* node/proxy/exchange/suspect_wait.h */
-    bool kept, kept_alone; /* a replica is kept for it, where it is now */
-    unsigned kept_replica;
-    bool waiting;
-    uint64_t since_ms;      /* it waits; */
-    uint64_t wait_until_ms; /* 0: it did not wait yet */
-    uint64_t key;           /* the same for those that the same replicas can serve */
-    struct exchange *before, *next;
+    enum node_company
+        kept; /* for which the replica where it is now is kept for it; ANY: it is not */
 };
 
 /* A replica answered an error that may be the request's own: what comes next decides. */
@@ -167,8 +160,8 @@ struct exchange {
     struct upstream *upstream;
     struct suspect suspect;
 
-    struct queue_waiter waiter; /* no replica has room (overload.c) */
-    uint64_t waited_ms;         /* there, before */
+    struct queue_waiter waiter;        /* there is no replica for it now (overload.c) */
+    uint64_t waited_ms[QUEUE_CLASSES]; /* there, before */
     struct deadline queue_deadline;
     struct deadline request_deadline; /* request-timeout */
 

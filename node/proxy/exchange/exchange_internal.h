@@ -9,7 +9,7 @@
  *   answer.c     answers of the router's own, refusals
  *   preflight.c  whether they may send requests
  *   ending.c     answers that end badly: counted, and said to the client
- *   overload.c   the wait for room at a replica
+ *   overload.c   the wait for a replica
  *   ask_usage.c  usage that the client did not ask for
  *   pin.c        the data-parallel rank that was chosen, put into the request
  *   host.c       the name that the replica is asked under
@@ -135,11 +135,8 @@ void exchange_answer_upgrade(struct exchange *x);
 enum http_error_form exchange_error_form(const struct exchange *x);
 /* Bytes: the longest message, of 512, with what is added. */
 enum { EXCHANGE_WORDS = 640, EXCHANGE_WORDS_ADDED = 100 };
-/* What programs decide by, where the same request may be answered if it is sent again: a type, and
- * words behind the message, in `out`. Programs read the message alone (docs/agents.md). */
-void exchange_error_say(const struct exchange *x, struct http_error *error,
-                        char out[EXCHANGE_WORDS]);
-/* The same of an event, whose readers see no status. */
+/* Adds to an event what programs decide by, where the same request may be answered if it is sent
+ * again: a type, and words behind the message, in `out`. */
 void exchange_event_say(const struct exchange *x, struct http_error *error,
                         char out[EXCHANGE_WORDS]);
 /* Whether the error of an engine goes to the client because the budget for retries is empty. */
@@ -155,6 +152,15 @@ bool exchange_answer_kept(struct exchange *x);
 bool exchange_preflight(struct exchange *x, const struct http_head *head);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
+
+/* What a failed attempt is called and counted as. */
+struct exchange_failure {
+    const char *what;  /* in the log */
+    const char *cause; /* of an answer that is cut: in the words of the metrics */
+    enum node_error error;
+    enum verdict_reason why; /* it is sent again */
+};
+extern const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE]; /* by upstream_failure */
 
 enum { EXCHANGE_LATE_TEXT = 128 };
 /* The error of a limit of time that has passed: it names the setting (`limit`), where one is the
@@ -180,13 +186,15 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
 
 /* --- overload.c ------------------------------------------------------------------------------ */
 
-/* Who can serve it: the same for those that one replica may serve as well as another. */
-uint64_t exchange_queue_key(const struct exchange *x, const struct node_request *request);
 /* Whether it may not be booked now: all that may be in flight are, or others wait for the same. */
 bool exchange_must_queue(const struct exchange *x, const struct node_request *request);
-/* It is not booked, and waits until a replica has room: the next look at the queue may be at once.
- * Or it is answered: 429 where the queue is full, 504 when its time there is up. */
-void exchange_queue(struct exchange *x, const struct node_request *request);
+/* What it is to wait for, by the last choice, which found none. */
+enum queue_class exchange_queue_class(const struct exchange *x);
+/* It is not booked, and waits until it may be: the next look at the queue may be at once. Or it is
+ * answered: 429 where the queue is full, 504 when its time there is up; `over` is called instead
+ * if it waits for other company than there is. */
+void exchange_queue(struct exchange *x, const struct node_request *request,
+                    void (*over)(struct deadline *d));
 /* The one to look at next; NULL: none. It stays in the queue until it is served, or has ended. */
 struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_look *look);
 /* It waits no longer: it is booked, or will be answered why not. */
@@ -306,11 +314,14 @@ bool exchange_will_wait(const struct exchange *x);
 /* The next attempt, at the replica that exchange_rebook() booked, or in the queue: what came of an
  * answer is forgotten and its connection let go. */
 void exchange_begin_anew(struct exchange *x, enum verdict_reason why);
+/* Both. ERR_* of exchange_rebook(). */
+MUST_USE int exchange_move(struct exchange *x, enum node_outcome outcome, enum verdict_reason why);
 /* The same attempt on a fresh connection. ERR_* of upstream_start(). */
 MUST_USE int exchange_same_again(struct exchange *x);
-/* Nothing of it was sent, for want of a place for the connection (node/proxy/engine/shortage.h):
- * another replica is booked and it is sent there, or it waits. */
-void exchange_no_place(struct exchange *x);
+/* Nothing of it was sent, for want of a place for the connection (node/proxy/engine/shortage.h), or
+ * because the replica is not fit any more: another one is booked and it is sent there, or it waits.
+ */
+void exchange_place_anew(struct exchange *x);
 /* The replicas were asked for a stored response: now the request itself is sent. */
 void exchange_asked(struct exchange *x);
 /* Whether an error of upstream_start() is our own: a limit, or memory. */
@@ -351,11 +362,6 @@ void exchange_accepted(struct exchange *x);
 
 /* The replica said whether it has the stored response. */
 void exchange_answered(struct exchange *x, unsigned status);
-/* An adapter of SGLang: beside the model, or behind it ("base:adapter"). */
-static inline bool exchange_names_adapter(const struct node_request *request)
-{
-    return request->lora.len > 0 || slice_find(request->model, ':') < request->model.len;
-}
 /* Whether a 400 may say that its context is too short, or of SGLang that an adapter is not there,
  * and another replica may serve the request. */
 bool exchange_may_fit_elsewhere(const struct exchange *x);

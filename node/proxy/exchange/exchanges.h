@@ -20,31 +20,23 @@ enum {
      * from a disk in minutes; of its body each replica gets a copy. */
     PROXY_CONTROL_MS = 600000,
     PROXY_CONTROL_BODY_BYTES_MAX = 64 * 1024,
-    SUSPECT_STUCK_KEYS = 8, /* kinds of requests that are looked at once, of those that wait */
 };
 
-/* Requests that wait because of one that may be poison (node/proxy/exchange/suspect_wait.h). */
-struct suspect_queue {
-    struct exchange *first, *last;
-    unsigned waiting;
-    unsigned waiting_alone;   /* of them, for a replica to itself */
-    unsigned kept;            /* the replica that is kept for those, + 1; 0: none */
+/* Replicas that are kept for requests that may be poison (node/proxy/exchange/suspect_keep.c). */
+struct suspect_kept {
+    unsigned kept;            /* the replica that is kept for those that wait, + 1; 0: none */
     uint64_t pause_until_ms;  /* until then none is */
-    unsigned placed;          /* have one to themselves, and no token yet */
+    unsigned placed;          /* requests that have one to themselves, and no token yet */
     uint64_t placed_until_ms; /* others wait until then */
-    bool moved;               /* something ended since they were looked at */
-    unsigned look;            /* so many are still to be looked at, */
-    unsigned stuck_count;     /* but those for which there is none now */
-    uint64_t stuck[SUSPECT_STUCK_KEYS];
 };
 
 struct proxy_exchanges {
     struct exchange *free; /* for the next requests */
     unsigned free_count;
-    struct queue queue; /* those that wait for room at a replica */
+    struct queue queue; /* those that wait for a replica */
     bool lists_due;     /* all lists of models have come that requests wait for */
-    bool queue_due;     /* there may be some now */
-    struct suspect_queue suspects;
+    bool queue_due;     /* one of the queue may go now */
+    struct suspect_kept suspects;
     struct budget budget;                /* of retries */
     uint64_t back_offs;                  /* so far */
     uint64_t id_key[2];                  /* secret: ids are the counter, hashed with it */

@@ -14,9 +14,7 @@
 /* It failed to say whether it has the stored response: the next one is asked. */
 static void ask_next(struct exchange *x, enum node_outcome outcome)
 {
-    if (exchange_rebook(x, outcome) == 0)
-        exchange_begin_anew(x, RETRY_STORED);
-    else
+    if (exchange_move(x, outcome, RETRY_STORED) != 0)
         exchange_asked(x);
 }
 
@@ -45,6 +43,12 @@ static bool may_deny_the_model(const struct exchange *x)
     return request.model.len > 0;
 }
 
+/* An adapter of SGLang: beside the model, or behind it ("base:adapter"). */
+static bool names_adapter(const struct node_request *request)
+{
+    return request->lora.len > 0 || slice_find(request->model, ':') < request->model.len;
+}
+
 bool exchange_may_fit_elsewhere(const struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
@@ -53,7 +57,7 @@ bool exchange_may_fit_elsewhere(const struct exchange *x)
         return false;
     exchange_describe(x, &request);
     bool adapter = node_router_replica_engine(router, x->decision.replica) == NODE_ENGINE_SGLANG &&
-                   exchange_names_adapter(&request);
+                   names_adapter(&request);
     return adapter || exchange_longer(x, &request) != NODE_LONGER_NONE;
 }
 
@@ -183,12 +187,8 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
 /* Each replica may be asked once, as the question has no body. */
 static bool is_asked_around(struct exchange *x, unsigned status)
 {
-    if (!x->asking_around || status != 404 || x->answering)
-        return false;
-    if (exchange_rebook(x, NODE_OUTCOME_OK) != 0)
-        return false;
-    exchange_begin_anew(x, RETRY_STORED);
-    return true;
+    return x->asking_around && status == 404 && !x->answering &&
+           exchange_move(x, NODE_OUTCOME_OK, RETRY_STORED) == 0;
 }
 
 bool exchange_judge_status(struct exchange *x, unsigned status)
@@ -204,39 +204,6 @@ bool exchange_judge_status(struct exchange *x, unsigned status)
 }
 
 /* --- it said nothing, or broke off ---------------------------------------------------------- */
-
-static const char *failure_text(enum upstream_failure failure)
-{
-    switch (failure) {
-    case UPSTREAM_CONNECT_FAILED:
-        return "connect";
-    case UPSTREAM_TIMEOUT:
-        return "timeout";
-    case UPSTREAM_MALFORMED:
-        return "malformed answer";
-    case UPSTREAM_UNFINISHED:
-        return "answer ended without its terminal event";
-    case UPSTREAM_STALLED:
-        return "stands still";
-    default:
-        return "connection broke";
-    }
-}
-
-static enum verdict_reason reason_of(enum upstream_failure failure)
-{
-    switch (failure) {
-    case UPSTREAM_CONNECT_FAILED:
-        return RETRY_CONNECT;
-    case UPSTREAM_TIMEOUT:
-    case UPSTREAM_STALLED:
-        return RETRY_TIMEOUT;
-    case UPSTREAM_MALFORMED:
-        return RETRY_MALFORMED;
-    default:
-        return RETRY_BROKEN;
-    }
-}
 
 /* The same replica once more, under the same booking: nothing says that it failed. ERR_AGAIN: that
  * is not the case; else what upstream_start() says. */
@@ -302,11 +269,11 @@ static void ask_another(struct exchange *x, enum upstream_failure failure,
     x->silent_left |= x->timed_out;
     int err = exchange_rebook(x, outcome);
     if (err == 0) {
-        log_moved(x, from, failure_text(failure));
-        exchange_begin_anew(x, reason_of(failure));
+        log_moved(x, from, exchange_failures[failure].what);
+        exchange_begin_anew(x, exchange_failures[failure].why);
         return;
     }
-    log_failure(x, from, failure_text(failure), exchange_error_word(x), -1);
+    log_failure(x, from, exchange_failures[failure].what, exchange_error_word(x), -1);
     exchange_forget_answer(x);
     x->outcome = outcome;
     exchange_no_replica(x, err);
@@ -338,7 +305,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     struct pool *pool = &x->proxy->engines.pools[x->decision.server];
     if (failure == UPSTREAM_NO_PLACE) {
         x->upstream = NULL;
-        exchange_no_place(x);
+        exchange_place_anew(x);
         return;
     }
     note_death(x, failure);
@@ -349,7 +316,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     x->timed_out = failure == UPSTREAM_TIMEOUT;
     int err = again(x, pool, failure);
     if (err == ERR_FULL)
-        exchange_no_place(x);
+        exchange_place_anew(x);
     if (err == 0 || err == ERR_FULL)
         return;
     enum node_outcome outcome = note_failure(x, failure);
@@ -357,16 +324,16 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     if (failure == UPSTREAM_STALE && exchange_is_ours(err))
         outcome = NODE_OUTCOME_NOT_SENT;
     if (x->asking) {
-        log_failure(x, replica, failure_text(failure), "asks_next", -1);
+        log_failure(x, replica, exchange_failures[failure].what, "asks_next", -1);
         ask_next(x, outcome);
     } else if (!x->answering && suspect_refused(x)) {
-        log_failure(x, replica, failure_text(failure), "refused", -1);
+        log_failure(x, replica, exchange_failures[failure].what, "refused", -1);
         exchange_release_booking(x, outcome);
         (void)exchange_refuse_suspect(x);
-    } else if (exchange_may_retry(x, reason_of(failure))) {
+    } else if (exchange_may_retry(x, exchange_failures[failure].why)) {
         ask_another(x, failure, outcome);
     } else {
-        log_failure(x, replica, failure_text(failure), exchange_error_word(x), -1);
+        log_failure(x, replica, exchange_failures[failure].what, exchange_error_word(x), -1);
         give_up(x, failure, outcome);
     }
 }

@@ -135,12 +135,8 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
     x->model_likely = true;
     int err = ERR_NOT_FOUND;
     if (may_ask_another(x, node_router_model_known(router, request->model)))
-        err = exchange_rebook(x, NODE_OUTCOME_REJECTED);
-    if (err == 0) {
-        exchange_begin_anew(x, RETRY_MODEL);
-        return true;
-    }
-    if (err == ERR_NOT_FOUND && exchange_look_after(x))
+        err = exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL);
+    if (err == 0 || (err == ERR_NOT_FOUND && exchange_look_after(x)))
         return true;
     /* One that may serve it is down, or failed before: the model may well exist. */
     if (err == ERR_UNREACHABLE && request->replica_wanted < 0) {
@@ -172,10 +168,7 @@ static bool judge_adapter(struct exchange *x)
     if (request.lora.len == 0)
         return is_denied(x, &request);
     prober_ask_models(x->proxy, x->decision.server);
-    if (exchange_rebook(x, NODE_OUTCOME_REJECTED) != 0)
-        return false;
-    exchange_begin_anew(x, RETRY_MODEL);
-    return true;
+    return exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL) == 0;
 }
 
 /* One with a longer context is asked, once; and once more if one has listed it since. */
@@ -194,11 +187,9 @@ static bool judge_context(struct exchange *x, const struct node_engine_error *sa
     x->context_over = here > x->context_over ? here : x->context_over;
     if (longer == NODE_LONGER_IF_ANEW)
         return exchange_too_long(x, said);
-    int err = exchange_rebook(x, NODE_OUTCOME_REJECTED);
-    if (err == 0) {
-        exchange_begin_anew(x, RETRY_CONTEXT);
+    int err = exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_CONTEXT);
+    if (err == 0)
         return true;
-    }
     if (err != ERR_UNREACHABLE || longer != NODE_LONGER_SURELY)
         return false;
     exchange_forget_answer(x);

@@ -228,11 +228,8 @@ bool exchange_doubted(struct exchange *x)
     bool guess = node_router_is_guess(router, &request, server) && !x->looked;
     if ((!known && !guess) || exchange_kept_keep(x, &what, NULL) != 0)
         return false;
-    if (exchange_rebook(x, NODE_OUTCOME_REJECTED) == 0) {
-        exchange_begin_anew(x, RETRY_MODEL);
-        return true;
-    }
-    if (!known && exchange_look_after(x))
+    if (exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL) == 0 ||
+        (!known && exchange_look_after(x)))
         return true;
     exchange_hang_up(x);
     if (!known)
@@ -249,11 +246,7 @@ bool exchange_too_long(struct exchange *x, const struct node_engine_error *said)
     if (x->kept.open || !can_be_kept(x, said) || exchange_kept_keep(x, &what, said) != 0)
         return false;
     exchange_kept_says_why(x);
-    if (exchange_rebook(x, NODE_OUTCOME_REJECTED) == 0) {
-        exchange_begin_anew(x, RETRY_CONTEXT);
-        return true;
-    }
-    if (exchange_look_after(x))
+    if (exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_CONTEXT) == 0 || exchange_look_after(x))
         return true;
     exchange_hang_up(x);
     return exchange_answer_kept(x);

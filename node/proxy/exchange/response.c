@@ -3,7 +3,6 @@
 
 #include "base/check.h"
 #include "node/proxy/exchange/suspect.h"
-#include "node/proxy/exchange/suspect_wait.h"
 
 /* What it is read as: -1: nothing that tells tokens. */
 static int form_of(const struct http_head *head)

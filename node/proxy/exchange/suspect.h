@@ -30,10 +30,12 @@
  *
  *   - A suspect of a dead core whose prompt is token ids, which go to the engine unread, is sent
  *     on once, alone: where nothing is under way, of any router, as far as is known. If there is no
- *     such replica, the quietest is kept for it until what runs there has ended
- *     (node/proxy/exchange/suspect_wait.h). If that takes too long it is answered 502 `suspect`:
- *     one request is not worth the answers of all others on an engine. All routers know of it, so
- *     that it is alone wherever it is repeated.
+ *     such replica, it waits (QUEUE_ALONE), and the quietest is kept for it until what runs there
+ *     has ended: others are placed elsewhere, and wait too where there is nothing else
+ *     (QUEUE_APART). Both waits are short. If there is no place in the queue, or it takes too long,
+ *     others share the replica that is kept, and the suspect is answered 502 `suspect`: one request
+ *     is not worth the answers of all others on an engine. While it has no token, its replica is
+ *     kept for it. All routers know of it, so that it is alone wherever it is repeated.
  *
  *   - What broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
  *     One that was among several at two abrupt deaths, or whose two deaths came within a second
@@ -42,7 +44,8 @@
  *
  *   - The first token clears it.
  *
- * Nothing here answers, sends or chooses: node/proxy/exchange/attempt.c asks, and does. */
+ * Nothing here answers, sends or chooses: node/proxy/exchange/attempt.c asks, and does. What is of
+ * replicas that are kept stands in suspect_keep.c. */
 #ifndef NODE_PROXY_EXCHANGE_SUSPECT_H
 #define NODE_PROXY_EXCHANGE_SUSPECT_H
 
@@ -60,6 +63,11 @@ enum {
     SUSPECT_CLOSED_MS = 100, /* a port that refused so long before the end was closed on purpose */
     SUSPECT_ALIVE_MS = 500,  /* bytes that come later are of a living process */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */
+    SUSPECT_WAIT_MS = 4000,        /* of a suspect, for a replica to itself */
+    SUSPECT_OPEN_MS = 9500,   /* since it came, at most: its client has waited for the death too */
+    SUSPECT_OTHERS_MS = 3000, /* of what finds only replicas that are kept */
+    SUSPECT_KEEP_MS = 5000,   /* others wait for a suspect that is placed and has no token */
+    SUSPECT_PAUSE_MS = 30000, /* after one was kept in vain, none is kept where others would wait */
 };
 
 /* How an attempt ended that had no token. */
@@ -93,5 +101,24 @@ const char *suspect_refusal_text(const struct exchange *x);
 
 /* Its first token came, or an answer that is as good. */
 void suspect_answered(struct exchange *x);
+
+/* --- suspect_keep.c -------------------------------------------------------------------------- */
+
+/* What the choice has to know of it. */
+void suspect_describe(const struct exchange *x, struct node_request *out);
+/* It will wait for a replica to itself: one is kept for those that do, if none is yet. */
+void suspect_keep(struct exchange *x, const struct node_request *request);
+/* None is kept any longer if nothing waits for it. */
+void suspect_settle(struct proxy *p);
+/* It was placed: its replica is kept for it, */
+void suspect_placed(struct exchange *x);
+/* until its booking ends, or its first token came. */
+void suspect_left(struct exchange *x);
+/* How much of SUSPECT_WAIT_MS is over. */
+uint64_t suspect_waited_ms(const struct exchange *x);
+/* The choice found none for now. False: it is a suspect that may not wait (any longer), and is to
+ * be given up, which refuses it. */
+bool suspect_may_wait(const struct exchange *x);
+void suspect_give_up(struct exchange *x);
 
 #endif

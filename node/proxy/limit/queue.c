@@ -13,32 +13,32 @@ void queue_init(struct queue *q, uint64_t length_max)
     *q = (struct queue){.length_max = length_max, .length_most = length_max};
 }
 
-static bool is_used(const struct queue *q, unsigned class, unsigned lane)
+static bool is_used(const struct queue_line *line, unsigned lane)
 {
-    return (q->used[class] >> lane & 1) != 0;
+    return (line->used >> lane & 1) != 0;
 }
 
 /* The lane of that key; else a free one; else one that is shared. */
-static unsigned lane_of(const struct queue *q, unsigned class, uint64_t key)
+static unsigned lane_of(const struct queue_line *line, uint64_t key)
 {
     unsigned free = QUEUE_LANES;
     for (unsigned i = 0; i < QUEUE_LANES; i++) {
-        if (!is_used(q, class, i))
+        if (!is_used(line, i))
             free = free < QUEUE_LANES ? free : i;
-        else if (q->lanes[class][i].key == key)
+        else if (line->lanes[i].key == key)
             return i;
     }
     return free < QUEUE_LANES ? free : (unsigned)(key % QUEUE_LANES);
 }
 
-bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, unsigned class,
+bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, enum queue_class class,
                        uint64_t key)
 {
-    if (q->length == 0)
+    const struct queue_line *line = &q->lines[class];
+    if (line->length == 0)
         return false;
-    unsigned lane = lane_of(q, class, key);
-    return is_used(q, class, lane) &&
-           (w->number == 0 || q->lanes[class][lane].first->number < w->number);
+    unsigned lane = lane_of(line, key);
+    return is_used(line, lane) && (w->number == 0 || line->lanes[lane].first->number < w->number);
 }
 
 /* Who came before it in its lane; NULL: nobody. Few are before one that was served already. */
@@ -52,18 +52,19 @@ static struct queue_waiter *place_of(const struct queue_lane *lane, uint64_t num
     return before;
 }
 
-int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t key,
+int queue_push(struct queue *q, struct queue_waiter *w, enum queue_class class, uint64_t key,
                uint64_t now_ms)
 {
-    CHECK(!queue_waits(w) && class < QUEUE_CLASSES);
-    if (q->length >= q->length_max)
+    struct queue_line *line = &q->lines[class];
+    CHECK(!queue_waits(w));
+    if (!queue_has_place(q, w))
         return ERR_FULL;
-    if (q->length == 0) { /* how fast it emptied another time says nothing of now */
-        q->served_lately = 0;
-        q->served_at_ms = q->served_since_ms = now_ms;
+    if (line->length == 0) { /* how fast it emptied another time says nothing of now */
+        line->served_lately = 0;
+        line->served_at_ms = line->served_since_ms = now_ms;
     }
-    unsigned i = lane_of(q, class, key);
-    struct queue_lane *lane = &q->lanes[class][i];
+    unsigned i = lane_of(line, key);
+    struct queue_lane *lane = &line->lanes[i];
     uint64_t number = w->number != 0 ? w->number : ++q->arrivals;
     if (lane->first == NULL)
         lane->key = key;
@@ -79,7 +80,8 @@ int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t
                                .lane = (uint8_t)i};
     *(before != NULL ? &before->next : &lane->first) = w;
     *(behind != NULL ? &behind->prev : &lane->last) = w;
-    q->used[class] |= UINT64_C(1) << i;
+    line->used |= UINT64_C(1) << i;
+    line->length++;
     q->length++;
     return ERR_OK;
 }
@@ -88,30 +90,33 @@ void queue_remove(struct queue *q, struct queue_waiter *w)
 {
     if (!queue_waits(w))
         return;
-    struct queue_lane *lane = &q->lanes[w->class][w->lane];
+    struct queue_line *line = &q->lines[w->class];
+    struct queue_lane *lane = &line->lanes[w->lane];
     *(w->prev != NULL ? &w->prev->next : &lane->first) = w->next;
     *(w->next != NULL ? &w->next->prev : &lane->last) = w->prev;
     if (lane->first == NULL)
-        q->used[w->class] &= ~(UINT64_C(1) << w->lane);
-    CHECK(q->length > 0);
+        line->used &= ~(UINT64_C(1) << w->lane);
+    CHECK(line->length > 0);
+    line->length--;
     q->length--;
     *w = (struct queue_waiter){.number = w->number};
 }
 
-static void fade(struct queue *q, uint64_t now_ms)
+static void fade(struct queue_line *line, uint64_t now_ms)
 {
-    q->served_lately *= exp(-(double)(now_ms - q->served_at_ms) / fade_ms);
-    q->served_at_ms = now_ms;
+    line->served_lately *= exp(-(double)(now_ms - line->served_at_ms) / fade_ms);
+    line->served_at_ms = now_ms;
 }
 
 void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms)
 {
+    struct queue_line *line = &q->lines[w->class];
     CHECK(queue_waits(w));
-    histogram_add(&q->waited, (double)(now_ms - w->since_ms) / 1000);
+    histogram_add(&line->waited, (double)(now_ms - w->since_ms) / 1000);
     queue_remove(q, w);
-    q->served++;
-    fade(q, now_ms);
-    q->served_lately++;
+    line->served++;
+    fade(line, now_ms);
+    line->served_lately++;
 }
 
 struct queue_look queue_look_begin(void)
@@ -126,9 +131,9 @@ struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_l
 {
     for (unsigned class = 0; class < QUEUE_CLASSES; class ++) {
         struct queue_waiter *oldest = NULL;
-        uint64_t lanes = q->used[class] & look->left[class];
+        uint64_t lanes = q->lines[class].used & look->left[class];
         for (; lanes != 0; lanes &= lanes - 1) {
-            struct queue_waiter *w = q->lanes[class][__builtin_ctzll(lanes)].first;
+            struct queue_waiter *w = q->lines[class].lanes[__builtin_ctzll(lanes)].first;
             if (oldest == NULL || w->number < oldest->number)
                 oldest = w;
         }
@@ -138,28 +143,31 @@ struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_l
     return NULL;
 }
 
-unsigned queue_retry_after_s(struct queue *q, uint64_t now_ms)
+unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t now_ms)
 {
-    fade(q, now_ms);
-    double age_ms = (double)(now_ms - q->served_since_ms);
+    struct queue_line *line = &q->lines[class];
+    fade(line, now_ms);
+    double age_ms = (double)(now_ms - line->served_since_ms);
     double seconds = age_ms / 1000; /* nobody was served in all that time */
-    if (q->length == 0)
+    if (line->length == 0)
         return 1;
-    if (q->served_lately > 0) {
+    if (line->served_lately > 0) {
         double counted_ms = number_max(fade_ms * (1 - exp(-age_ms / fade_ms)), 1);
-        seconds = (double)q->length / (q->served_lately / counted_ms) / 1000;
+        seconds = (double)line->length / (line->served_lately / counted_ms) / 1000;
     }
     return (unsigned)ceil(number_min(number_max(seconds, 1), QUEUE_RETRY_AFTER_MAX_S));
 }
 
 void queue_check(const struct queue *q)
 {
-    uint64_t length = 0;
+    uint64_t all = 0;
     for (unsigned class = 0; class < QUEUE_CLASSES; class ++) {
+        const struct queue_line *line = &q->lines[class];
+        uint64_t length = 0;
         for (unsigned i = 0; i < QUEUE_LANES; i++) {
-            const struct queue_lane *lane = &q->lanes[class][i];
+            const struct queue_lane *lane = &line->lanes[i];
             const struct queue_waiter *before = NULL;
-            CHECK(is_used(q, class, i) == (lane->first != NULL));
+            CHECK(is_used(line, i) == (lane->first != NULL));
             for (const struct queue_waiter *w = lane->first; w != NULL; w = w->next) {
                 CHECK(w->prev == before && w->class == class && w->lane == i);
                 CHECK(before == NULL || before->number < w->number);
@@ -168,6 +176,8 @@ void queue_check(const struct queue *q)
             }
             CHECK(lane->last == before);
         }
+        CHECK(length == line->length);
+        all += length;
     }
-    CHECK(length == q->length && length <= q->length_most);
+    CHECK(all == q->length && all <= q->length_most);
 }

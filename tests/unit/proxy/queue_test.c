@@ -8,7 +8,7 @@ static struct queue q;
 
 static void push(struct queue_waiter *w, uint64_t key, uint64_t now_ms)
 {
-    assert_int_equal(queue_push(&q, w, 0, key, now_ms), ERR_OK);
+    assert_int_equal(queue_push(&q, w, QUEUE_ROOM, key, now_ms), ERR_OK);
     queue_check(&q);
 }
 
@@ -27,8 +27,8 @@ static void first_come_first_served(void **state)
         assert_false(queue_waits(&w[i]));
     }
     assert_null(queue_look_next(&q, &look));
-    assert_int_equal(q.served, 4);
-    assert_int_equal(q.waited.count, 4);
+    assert_int_equal(q.lines[QUEUE_ROOM].served, 4);
+    assert_int_equal(q.lines[QUEUE_ROOM].waited.count, 4);
 }
 
 /* The one whose model has no room is passed over, with all that wait for the same; those behind are
@@ -60,7 +60,7 @@ static void a_full_queue_takes_nobody(void **state)
     queue_init(&q, 2);
     push(&w[0], 1, 0);
     push(&w[1], 2, 0);
-    assert_int_equal(queue_push(&q, &w[2], 0, 1, 0), ERR_FULL);
+    assert_int_equal(queue_push(&q, &w[2], QUEUE_ROOM, 1, 0), ERR_FULL);
     assert_false(queue_waits(&w[2]));
     queue_remove(&q, &w[2]); /* does nothing */
     queue_remove(&q, &w[0]);
@@ -68,7 +68,7 @@ static void a_full_queue_takes_nobody(void **state)
     push(&w[2], 3, 0);
     queue_init(&q, 0); /* there is no queue */
     w[0] = (struct queue_waiter){0};
-    assert_int_equal(queue_push(&q, &w[0], 0, 1, 0), ERR_FULL);
+    assert_int_equal(queue_push(&q, &w[0], QUEUE_ROOM, 1, 0), ERR_FULL);
 }
 
 /* An operator lowers queue-max while more wait: they keep their places, and no other one comes. */
@@ -83,7 +83,7 @@ static void a_lower_limit_ends_no_wait(void **state)
     queue_check(&q);
     assert_int_equal(q.length, 3);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(queue_push(&q, &w[3], 0, 1, 0), ERR_FULL);
+        assert_int_equal(queue_push(&q, &w[3], QUEUE_ROOM, 1, 0), ERR_FULL);
         queue_take(&q, &w[i], 10);
         queue_check(&q);
     }
@@ -95,12 +95,12 @@ static void one_that_comes_knows_of_those_before_it(void **state)
     (void)state;
     struct queue_waiter w[2] = {0};
     queue_init(&q, 2);
-    assert_false(queue_has_waiters(&q, &w[1], 0, 7));
+    assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
     push(&w[0], 7, 0);
-    assert_true(queue_has_waiters(&q, &w[1], 0, 7));
-    assert_false(queue_has_waiters(&q, &w[1], 0, 8));
+    assert_true(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
+    assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 8));
     queue_remove(&q, &w[0]);
-    assert_false(queue_has_waiters(&q, &w[1], 0, 7));
+    assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
 }
 
 /* Its attempt failed, and there is no room elsewhere: it is before all that came later. */
@@ -113,13 +113,13 @@ static void one_that_comes_again_has_its_place(void **state)
         push(&w[i], 7, 0);
     queue_take(&q, &w[1], 10);
     push(&w[3], 7, 10);
-    assert_true(queue_has_waiters(&q, &w[1], 0, 7)); /* w[0] */
+    assert_true(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7)); /* w[0] */
     push(&w[1], 7, 20);
     queue_take(&q, &w[0], 20);
     struct queue_look look = queue_look_begin();
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     queue_take(&q, &w[1], 30);
-    assert_false(queue_has_waiters(&q, &w[1], 0, 7));
+    assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
     push(&w[1], 8, 40); /* other replicas serve it now: still the first to be looked at */
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     assert_ptr_equal(w[2].next, &w[3]);
@@ -150,23 +150,53 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
     enum { COUNT = 250 };
     static struct queue_waiter w[COUNT];
     queue_init(&q, COUNT);
-    assert_int_equal(queue_retry_after_s(&q, 0), 1); /* nobody waits */
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 0), 1); /* nobody waits */
     for (unsigned i = 0; i < COUNT; i++)
         push(&w[i], 1, 0);
-    assert_int_equal(queue_retry_after_s(&q, 100), 1);
-    assert_int_equal(queue_retry_after_s(&q, 7000), 7); /* nobody was served in 7 s */
-    assert_int_equal(queue_retry_after_s(&q, 1000000), QUEUE_RETRY_AFTER_MAX_S);
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 100), 1);
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 7000), 7); /* nobody was served in 7 s */
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 1000000), QUEUE_RETRY_AFTER_MAX_S);
     queue_init(&q, COUNT);
     memset(w, 0, sizeof w);
     for (unsigned i = 0; i < COUNT; i++)
         push(&w[i], 1, 0);
     for (unsigned i = 0; i < 200; i++)
         queue_take(&q, &w[i], 100 * (i + 1));
-    assert_in_range(queue_retry_after_s(&q, 20000), 5, 6);
+    assert_in_range(queue_retry_after_s(&q, QUEUE_ROOM, 20000), 5, 6);
     for (unsigned i = 200; i < COUNT; i++)
         queue_remove(&q, &w[i]);
     push(&w[0], 1, 3600000); /* what was an hour ago says nothing */
-    assert_int_equal(queue_retry_after_s(&q, 3600000), 1);
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 3600000), 1);
+}
+
+/* One limit bounds all classes together. Each has lanes of its own, and a rate at which it empties;
+ * one that comes to another class keeps its number. */
+static void classes_are_served_in_their_order(void **state)
+{
+    (void)state;
+    struct queue_waiter w[4] = {0};
+    queue_init(&q, 3);
+    push(&w[0], 7, 0);
+    assert_int_equal(queue_push(&q, &w[1], QUEUE_APART, 7, 1), ERR_OK);
+    assert_false(queue_has_waiters(&q, &w[2], QUEUE_ALONE, 7));
+    assert_int_equal(queue_push(&q, &w[2], QUEUE_ALONE, 7, 2), ERR_OK);
+    assert_int_equal(queue_push(&q, &w[3], QUEUE_ALONE, 7, 2), ERR_FULL);
+    assert_false(queue_has_place(&q, &w[3]));
+    assert_true(queue_has_place(&q, &w[0])); /* it has one */
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 9000), 9);
+    struct queue_look look = queue_look_begin();
+    assert_ptr_equal(queue_look_next(&q, &look), &w[2]);
+    queue_pass(&look, &w[2]);
+    assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
+    queue_take(&q, &w[1], 9000);
+    assert_int_equal(q.lines[QUEUE_APART].served, 1);
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 9000), 9);
+    assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
+    queue_take(&q, &w[0], 9000);
+    assert_null(queue_look_next(&q, &look));
+    push(&w[1], 7, 9000);
+    push(&w[0], 7, 9001);
+    assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
 }
 
 /* Against a list that is searched from its front. */
@@ -184,19 +214,21 @@ static void any_order_of_events(void **state)
         uint64_t full = prng_below(&prng, 100); /* the key for which there is no room */
         if (prng_below(&prng, 3) > 0) {
             if (!queue_waits(&w[i]))
-                DISCARD(queue_push(&q, &w[i], 0, prng_below(&prng, 50), step));
+                DISCARD(queue_push(&q, &w[i], (enum queue_class)prng_below(&prng, QUEUE_CLASSES),
+                                   prng_below(&prng, 50), step));
         } else if (prng_below(&prng, 2) == 0) {
             queue_remove(&q, &w[i]);
         } else {
             const struct queue_waiter *oldest = NULL;
             for (unsigned j = 0; j < COUNT; j++) {
-                if (queue_waits(&w[j]) && w[j].key != full &&
-                    (oldest == NULL || w[j].number < oldest->number))
+                bool before = oldest == NULL || w[j].class < oldest->class ||
+                              (w[j].class == oldest->class && w[j].number < oldest->number);
+                if (queue_waits(&w[j]) && w[j].key != full && before)
                     oldest = &w[j];
             }
             struct queue_look look = queue_look_begin();
             struct queue_waiter *got = queue_look_next(&q, &look);
-            if (got != NULL && got->key == full) {
+            while (got != NULL && got->key == full) {
                 queue_pass(&look, got);
                 got = queue_look_next(&q, &look);
             }
@@ -219,6 +251,7 @@ int main(void)
         cmocka_unit_test(one_that_comes_again_has_its_place),
         cmocka_unit_test(more_keys_than_lanes),
         cmocka_unit_test(retry_after_is_how_long_those_that_wait_take),
+        cmocka_unit_test(classes_are_served_in_their_order),
         cmocka_unit_test(any_order_of_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

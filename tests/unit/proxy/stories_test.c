@@ -23,6 +23,7 @@
  *   counters                                     those that are not 0
  *   outcomes                                     the same, of the work at each replica
  *   tokens                                       the same, of each client's key
+ *   the queue                                    as operators see it
  *
  * "BYTES"*1000 is a thousand times the bytes; a BODY may be written so too.
  *
@@ -36,6 +37,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/json_write.h"
 #include "http/chunked.h"
 #include "node/access/access_internal.h"
 #include "node/proxy/proxy_internal.h"
@@ -303,6 +305,16 @@ static void show_tokens(struct proxy_world *w)
     }
 }
 
+static void show_queue(struct proxy_world *w)
+{
+    struct buf json = {0};
+    struct json_writer writer = json_writer_of(&json);
+    proxy_queue_write(w->proxy, &writer);
+    CHECK(json_writer_finish(&writer) == 0);
+    CHECK(buf_printf(&w->trace, "%.*s\n", SLICE_ARG(buf_slice(&json))) == 0);
+    buf_free(&json);
+}
+
 /* "has 2 addresses" (1 and 2), or "has the addresses 2 3", with "and more" if the look-up goes on.
  */
 static void find_addresses(struct story *s, unsigned replica, struct slice rest)
@@ -363,6 +375,8 @@ static bool world_event(struct story *s, struct slice line)
         show_outcomes(w);
     else if (slice_equal(line, SLICE("tokens")))
         show_tokens(w);
+    else if (slice_equal(line, SLICE("the queue")))
+        show_queue(w);
     else if (slice_equal(line, SLICE("no retry is left")))
         w->proxy->exchanges.budget.level = 0;
     else if (slice_equal(line, SLICE("the next connect fails")))
