@@ -271,10 +271,6 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/l
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
 
-$(BUILD)/tests/bench/crowd_bench: $(BUILD)/obj/tests/bench/crowd_bench.o $(BUILD)/libtest.a $(BUILD)/libengine-sim.a $(BUILD)/libcore.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
-
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
