@@ -41,5 +41,8 @@ wait 1000
     connect 1b
     connect 2b
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
+A posts /v1/embeddings {"model":"a\"b\\c\u00e9\n","input":"x"}
+wait 1000
+    to A: HTTP/1.1 404 Not Found; Content-Length: 113 "{\"error\":{\"message\":\"The model `a\x5c\"b\x5c\x5cc\xc3\xa9\x5cn` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
 counters
-    requests 8, 2xx 3, 4xx 3, 5xx 2, refused no replica 2, invalid: model 3
+    requests 9, 2xx 3, 4xx 4, 5xx 2, refused no replica 2, invalid: model 4
