@@ -89,8 +89,17 @@ class Readme(unittest.TestCase):
                 self.copy_file(path, os.path.relpath(path, TOP))
         tools = ["tests/" + t for t in ("engine-sim", "replay", "sim", "maelstrom",
                                         "bench/backend", "bench/gossip-bench")]
-        for name in ["grapevine", "gvctl"] + tools:
-            self.copy_file(os.path.join(BUILD, name), os.path.join("build", name))
+        for name in ["grapevine", "gvctl", "flags", "profiled"] + tools:
+            if os.path.exists(os.path.join(BUILD, name)):
+                self.copy_file(os.path.join(BUILD, name), os.path.join("build", name))
+        # The flags name the folder. Other ones, or none, would have make compile all of it.
+        flags = os.path.join(self.folder, "build", "flags")
+        with open(flags) as f:
+            text = f.read()
+        times = os.stat(flags)
+        with open(flags, "w") as f:
+            f.write(text.replace(TOP + "=.", os.path.realpath(self.folder) + "=."))
+        os.utime(flags, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def copy_file(self, path, name):
         to = os.path.join(self.folder, name)
