@@ -55,7 +55,7 @@ OPT_trained := $(filter-out -flto% -ffat% -g -fdebug%,$(OPT_release)) -fprofile-
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
 OPT_ablation := -O2 -g -DGRAPEVINE_ABLATION -fno-math-errno -fno-trapping-math
-OPT_future  := -O1 -DGRAPEVINE_FUTURE
+OPT_future  := -O1 -Wno-maybe-uninitialized -DGRAPEVINE_FUTURE
 OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
