@@ -131,15 +131,12 @@ class Cuts(Case):
 TOKEN = b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'
 
 
-def said(code):
-    return ('data: {"error":{"message":"m","code":%d}}\n\n' % code).encode()
-
-
 class Streams(Case):
     """A stream that does not end as its API says, and what client, breaker and metrics hear of it."""
 
     def start(self, *chunks, end=b"0\r\n\r\n", probed=slow_ms(3000)):
-        """With end=None the engine resets its connection when the client has all chunks: a reset overtakes them."""
+        """The engine ends, or resets its connection with end=None, when the client has all chunks: a reset overtakes them,
+        and what the client has none of is tried again."""
         self.e = self.engine()
         self.length, self.seen = sum(map(len, chunks)), threading.Event()
 
@@ -148,23 +145,22 @@ class Streams(Case):
             asked.send(SSE_HEAD)
             for x in chunks:
                 asked.send(chunk(x))
+            self.seen.wait(LIMIT)
             if end is not None:
                 asked.send(end)
             else:
-                self.seen.wait(LIMIT)
                 asked.reset()
         self.e.handler = handler
         # A probe that succeeds between two failures makes them none in a row, on a slow machine. Where usage is
         # asked for, half an event waits for its other half: that depends on whether the list of models came before.
         return self.router([self.e], "--health-interval", probed, "--ask-usage", "off")
 
-    def read(self, r, path=CHAT, whole=False):
+    def read(self, r):
         c = self.client(r)
-        c.send(request("POST", path, chat(stream=True)))
+        self.seen.clear()
+        c.send(request("POST", CHAT, chat(stream=True)))
         self.assertEqual(c.head().status, 200)
         got = bytearray()
-        if whole:
-            return c.reader.chunked()[0]
 
         def take(data):
             got.extend(data)
