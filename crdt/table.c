@@ -225,10 +225,8 @@ void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint3
     CHECK(overflow != NULL);
     for (uint32_t i = 0; i < t->buckets; i++) {
         const struct crdt_bucket *b = &t->bucket[i];
-        for (unsigned s = 0; s < CRDT_SLOTS; s++) {
-            if ((b->used >> s & 1) == 0)
-                continue;
-            uint64_t entry = b->slot[s];
+        for (unsigned left = b->used; left != 0; left &= left - 1) {
+            uint64_t entry = b->slot[__builtin_ctz(left)];
             used++;
             if (entry & CRDT_ENTRY_SECOND)
                 overflow[first_of(t, i, entry)]++;

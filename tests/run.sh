@@ -40,8 +40,10 @@ export PYTHONDONTWRITEBYTECODE=1
 # End-to-end tests mostly wait, and several run at once. Those that take longest begin first, so that
 # none of them is left over at the end. Unit tests compute, and have the processor while these wait;
 # but those of io/ see real time, and come first.
+# These compute as well, for longest, and see no real time:
+computing=" test_simulation_bugs test_simulation "
 # These take a core or two for themselves, alone, after the rest:
-alone=" test_maelstrom test_readme test_replay test_simulation "
+alone=" test_maelstrom test_readme test_replay "
 # What these try is charts, rules, pages, packages and scripts: sanitizers would find nothing there. By FILTER they run.
 without=
 case $build in
@@ -50,8 +52,8 @@ case $build in
     without+=" test_package test_readme test_runner "
     ;;
 esac
-long="test_poison test_cluster_faults test_cluster_told test_cluster test_discovery test_watchdog
-      test_replica_kubernetes test_versions test_drain_delay test_demo test_api_keys test_daemon test_upstream"
+long="test_cluster_faults test_versions test_poison test_cluster_told test_cluster test_discovery
+      test_replica_kubernetes test_ranks test_drain_delay test_demo test_api_keys test_daemon"
 
 # --- one program -------------------------------------------------------------------------------
 
@@ -174,7 +176,7 @@ one() {
     local out=$1 kind=$2 start end status p=0 f=0 s=0 title command log running failed=
     log=$(mktemp "$out/log.XXXXXX")
     command_of "$kind" "$3"
-    [[ $kind =~ unit|fuzz && $3 != io/* ]] && command=(nice -n 15 "${command[@]}")
+    [[ $kind =~ unit|fuzz && $3 != io/* || $computing == *" $3 "* ]] && command=(nice -n 15 "${command[@]}")
     start=$(date +%s%N)
     timeout -k 5 "$limit" "${command[@]}" >"$log" 2>&1 </dev/null &
     running=$!
@@ -248,7 +250,7 @@ lane() { # lane JOBS FILE: runs what the file lists, so many at a time
     wait
 }
 
-touch "$out/counts" "$out/failed" "$out/first" "$out/next" "$out/last"
+touch "$out/counts" "$out/failed" "$out/first" "$out/next" "$out/heavy" "$out/last"
 {
     list unit tests/unit/*/*_test.c
     list fuzz tests/fuzz/*_fuzz.c
@@ -264,16 +266,19 @@ for name in $long; do
     grep -x "e2e $name" "$out/e2e" >>"$out/first"
 done
 while read -r test; do
-    if [[ $alone == *" ${test#* } "* ]]; then
+    if [[ $computing == *" ${test#* } "* ]]; then
+        echo "$test" >>"$out/heavy"
+    elif [[ $alone == *" ${test#* } "* ]]; then
         echo "$test" >>"$out/last"
     else
         grep -qx "$test" "$out/first" || echo "$test" >>"$out/next"
     fi
 done <"$out/e2e"
 cat "$out/next" >>"$out/first"
+cat "$out/computing" >>"$out/heavy"
 lane "$jobs" "$out/timed" &
 wait
-lane "$jobs" "$out/computing" &
+lane "$jobs" "$out/heavy" &
 lane "$lanes" "$out/first" &
 wait
 lane 1 "$out/last" &

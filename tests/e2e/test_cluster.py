@@ -243,7 +243,6 @@ class Members(Clustered):
         nodes[2].signal(signal.SIGSTOP)
         for r in nodes[:2]:
             wait_for(lambda: self.members(r)["r3"]["state"] != "alive", "r3 missed")
-        time.sleep(2)
         nodes[2].signal(signal.SIGCONT)
         for r in nodes:
             self.wait_alive(r, ["r1", "r2", "r3"])

@@ -188,8 +188,7 @@ class Deaths(Faulty):
             try:
                 for r in others:
                     self.wait_gone(r, "r1")
-                before = load.done
-                time.sleep(1)  # it is dead to them, and they go on
+                before = load.done  # it is dead to them, and they go on
                 wait_for(lambda: load.done > before + 20, "requests meanwhile", HEALED)
             finally:
                 namer.signal(signal.SIGCONT)
@@ -255,7 +254,7 @@ class Load:
     it has to answer."""
 
     def __init__(self, nodes):
-        self.nodes, self.done, self.failed, self.ending = nodes, 0, [], False
+        self.nodes, self.done, self.failed, self.ending = nodes, 0, [], threading.Event()
         self.threads = [threading.Thread(target=self.run, args=(i,), daemon=True)
                         for i in range(3)]
         for t in self.threads:
@@ -263,12 +262,11 @@ class Load:
 
     def run(self, number):
         turn = number
-        while not self.ending:
+        while not self.ending.wait(0.02):
             turn += 1
             try:
                 c = Client(self.nodes[turn % len(self.nodes)].port)
             except OSError:
-                time.sleep(0.002)
                 continue
             try:
                 got = c.post(CHAT, {"model": "sim", "max_tokens": 4, "messages": [
@@ -282,7 +280,7 @@ class Load:
             self.done += 1
 
     def stop(self):
-        self.ending = True
+        self.ending.set()
         for t in self.threads:
             t.join()
 
@@ -502,8 +500,9 @@ class Sniffer(Faulty):
         self.assertGreater(len(ids), 30)
         # An index keeps a part of a prompt's ids; each router has the last prompts whole besides.
         memories = [memory_of(n.pid) for n in nodes]
-        held = [i for i in ids if any(i in m or i[::-1] in m for m in memories)]
-        self.assertGreater(len(held), len(ids) // 2)
+        some = ids[::4]  # to look for all of them takes long
+        held = [i for i in some if any(i in m or i[::-1] in m for m in memories)]
+        self.assertGreater(len(held), len(some) // 2)
         secret = ids + [i[::-1] for i in ids]
         for sim in sims:
             secret += [sim.name.encode(), b"http://", socket_bytes(sim.port),

@@ -8,7 +8,6 @@ import signal
 import socket
 import stat
 import struct
-import time
 import unittest
 
 from lib import HOST, LIMIT, wait_for
@@ -66,7 +65,7 @@ class Keys(Clustered):
         first = self.node("r1", [e])
         other = self.node("r2", [e], join=first, key=self.new_key("other.key"), ready=False)
         wait_for(lambda: other.admin("GET", "/readyz").status == 200, "r2 alone")
-        time.sleep(1)
+        first.wait_event("gossip_refused_key")
         self.assertEqual((self.alive(first), self.alive(other)), (["r1"], ["r2"]))
 
     def test_garbage_gets_no_answer(self):

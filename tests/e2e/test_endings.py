@@ -43,20 +43,6 @@ class Held(Case):
         self.assertEqual(c.ask("POST", CHAT, chat()).status, 200)
         r.quiet()
 
-    def test_a_prompt_is_held_until_then(self):
-        e = self.engine()
-        go = []
-        e.handler = lambda asked: (asked.read_body(), wait_for(lambda: go, "the test"),
-                                   asked.send(answer(200, b"ok")))
-        r = self.router([e])
-        c = self.client(r)
-        c.send(request("POST", CHAT, chat("x" * 400000)))
-        e.wait_request()
-        wait_for(lambda: r.metric("body_bytes_held") >= 400000, "held")
-        go.append(1)
-        self.assertEqual(c.read().status, 200)
-        r.quiet()
-
     def test_an_answer_that_begins_before_the_request_is_sent_lets_go_at_its_end(self):
         e = self.engine(receive_buffer=4096)
         go = []
@@ -103,48 +89,11 @@ class Cuts(Case):
         self.assertEqual(c.head().status, 200)
         return e, r, c
 
-    def test_an_engine_that_breaks_is_no_client_that_went(self):
-        def handler(asked):
-            asked.read_body()
-            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
-            time.sleep(0.05)
-            asked.reset()
-        _, r, c = self.stream(handler)
-        with self.assertRaises((Cut, ConnectionResetError)):
-            c.reader.chunked()
-        self.assertEqual(self.ended(r, "engine_failed")["status"], 200)
-        self.cut(r, "engine_failed")
-        self.assertEqual(r.metric("client_gone_total"), 0)
-        self.assertEqual(r.metric("upstream_broken_total"), 1)
-
-    def test_cut_answers_are_answers(self):
-        def handler(asked):
-            asked.read_body()
-            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
-            asked.wait_gone()
-        _, r, c = self.stream(handler)
-        before = r.metric('responses_total{class="2xx"}')
-        c.reader.until(b'data: {"text":"1"}\n\n')
-        c.reset()
-        self.ended(r, "client_gone")
-        self.cut(r, "client_gone")
-        self.assertEqual(r.metric("client_gone_total"), 1)
-        self.assertGreater(r.metric('responses_total{class="2xx"}'), before)
-        self.assertEqual([x["end"] for x in r.events("request") if x["path"] == "/metrics"
-                          and x["end"] != "whole"], [])
-
     def flood(self, asked):
         asked.read_body()
         asked.send(SSE_HEAD)
         for _ in range(4000):
             asked.send(chunk(b"y" * 16384))
-
-    def test_a_client_that_reads_too_slowly_is_named_so(self):
-        _, r, c = self.stream(self.flood, "--client-write-timeout", "300ms", receive_buffer=4096)
-        self.ended(r, "client_slow")
-        self.cut(r, "client_slow")
-        self.assertEqual(r.metric("client_gone_total"), 0)
-        r.quiet()
 
     def test_a_client_for_whom_there_is_no_memory_is_cut_at_once(self):
         """Part of an answer is with the kernel and the rest has no room: the connection is of no
@@ -160,17 +109,6 @@ class Cuts(Case):
         r.quiet()
         wait_for(lambda: r.metric("connections_open") == 1, "closed")
 
-    def test_a_daemon_that_stops_says_so(self):
-        def handler(asked):
-            asked.read_body()
-            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
-            asked.wait_gone()
-        _, r, c = self.stream(handler, "--drain-timeout", "200ms")
-        r.expected = None
-        r.stop()
-        self.assertEqual([(x["end"], x["reason"]) for x in r.events("request")
-                          if x["path"] == CHAT], [("stopped", "stopping")])
-
     def test_what_came_before_an_engine_broke_reaches_a_slow_client(self):
         """It has paid for these tokens; only then it hears that there will be no more."""
         parts = 12
@@ -180,8 +118,7 @@ class Cuts(Case):
             asked.send(SSE_HEAD)
             for i in range(parts):
                 asked.send(chunk(b"%02d" % i + b"y" * 16382))
-            time.sleep(0.3)
-            asked.reset()
+            asked.close()
         _, r, c = self.stream(handler, receive_buffer=4096)
         self.cut(r, "engine_failed")
         got = bytearray()
@@ -194,15 +131,12 @@ class Cuts(Case):
 TOKEN = b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'
 
 
-def said(code):
-    return ('data: {"error":{"message":"m","code":%d}}\n\n' % code).encode()
-
-
 class Streams(Case):
     """A stream that does not end as its API says, and what client, breaker and metrics hear of it."""
 
     def start(self, *chunks, end=b"0\r\n\r\n", probed=slow_ms(3000)):
-        """With end=None the engine resets its connection when the client has all chunks: a reset overtakes them."""
+        """The engine ends, or resets its connection with end=None, when the client has all chunks: a reset overtakes them,
+        and what the client has none of is tried again."""
         self.e = self.engine()
         self.length, self.seen = sum(map(len, chunks)), threading.Event()
 
@@ -211,24 +145,22 @@ class Streams(Case):
             asked.send(SSE_HEAD)
             for x in chunks:
                 asked.send(chunk(x))
-                time.sleep(0.02)
+            self.seen.wait(LIMIT)
             if end is not None:
                 asked.send(end)
             else:
-                self.seen.wait(LIMIT)
                 asked.reset()
         self.e.handler = handler
         # A probe that succeeds between two failures makes them none in a row, on a slow machine. Where usage is
         # asked for, half an event waits for its other half: that depends on whether the list of models came before.
         return self.router([self.e], "--health-interval", probed, "--ask-usage", "off")
 
-    def read(self, r, path=CHAT, whole=False):
+    def read(self, r):
         c = self.client(r)
-        c.send(request("POST", path, chat(stream=True)))
+        self.seen.clear()
+        c.send(request("POST", CHAT, chat(stream=True)))
         self.assertEqual(c.head().status, 200)
         got = bytearray()
-        if whole:
-            return c.reader.chunked()[0]
 
         def take(data):
             got.extend(data)
@@ -257,20 +189,6 @@ class Streams(Case):
             self.assertEqual(json.loads(events[1][6:])["error"]["code"], 503)
             self.assertEqual(self.errors(r, "no_terminal"), n)
         r.wait_event("replica_down")
-
-    def test_error_events_of_an_engine_pass_and_make_it_avoided(self):
-        r = self.start(TOKEN, said(500), DONE)
-        for n in range(1, 4):
-            self.assertEqual(self.read(r, whole=True), TOKEN + said(500) + DONE)
-            self.assertEqual(self.errors(r, "error_event"), n)
-        self.assertEqual(r.metric('replica_backing_off{replica="%s"}' % self.e.name), 1)
-
-    def test_an_error_that_belongs_to_the_request_is_not_the_replicas(self):
-        r = self.start(TOKEN, said(400), DONE)
-        for _ in range(4):
-            self.read(r, whole=True)
-        self.assertEqual(self.errors(r, "error_event"), 4)
-        self.assertEqual(r.metric('replica_backing_off{replica="%s"}' % self.e.name), 0)
 
 
 class Aborted(Case):
@@ -332,16 +250,6 @@ class Aborted(Case):
                 errors = 'upstream_errors_total{replica="%s",kind="%s"}'
                 self.assertEqual([self.r.metric(errors % (s.name, kind)) for s in (one, two)], [2, 0])
 
-    def test_all_that_it_gives_up_is_spared_the_budget(self):
-        one, two = self.sim(), self.sim()
-        self.r = self.router([one.url, two.url], "--policy", "round_robin", "--retry-budget", "0.01")
-        wait_for(lambda: len(self.r.events("replica_up")) == 2, "replicas up")
-        asked = [self.asks(False) for _ in range(70)]
-        wait_for(lambda: self.run_at(one) == self.run_at(two) == 35, "all to run")
-        one.call("POST", "/sim/fail", {"mode": "abort"})
-        ends = [c.read().json["choices"][0]["finish_reason"] for c in asked]
-        self.assertEqual(ends, ["length"] * 70)
-
 
 class Counted(Case):
     def test_each_answer_of_its_own_has_a_reason(self):
@@ -381,26 +289,6 @@ class Counted(Case):
         self.assertEqual(r.admin("GET", "/none").status, 404)  # no request of a client
         self.assertEqual(invalid("path"), 1)
 
-    def test_connections_too_many_are_no_requests(self):
-        e, go = self.engine(), threading.Event()
-        self.addCleanup(go.set)
-        e.handler = lambda asked: (asked.read_body(), go.wait(20))
-        r = self.router([e], "--connections-max", "2")
-        wait_for(lambda: r.metric("connections_open") == 1, "alone")
-        admins = [self.client(r.admin_port) for _ in range(3)]  # these do not count
-        held = [self.client(r) for _ in range(2)]
-        for c in held:
-            c.send(request("POST", "/v1/completions", b'{"model":"m","prompt":"x"}'))
-        wait_for(lambda: r.metric("connections_open") == 6, "both, and this one")
-        for _ in held:
-            e.wait_request()
-        before = r.metrics()
-        self.assertEqual(self.client(r).read().status, 503)
-        after = r.metrics()
-        self.assertEqual(after["grapevine_connections_refused_total"], 1)
-        self.assertEqual(after["grapevine_requests_total"], before["grapevine_requests_total"])
-        del admins
-
 
 class StoredResponses(Case):
     """An id that this router does not know is asked of the replicas, with little effort."""
@@ -416,35 +304,10 @@ class StoredResponses(Case):
         r.quiet()
         return sorted(q.method + " " + q.path for e in engines for q in e.requests), r
 
-    def test_all_are_asked_by_get_and_one_gets_the_body(self):
-        for size in (2, 2000000):
-            asked, r = self.none_has_it(json.dumps(
-                {"model": "m", "input": "x" * size, "previous_response_id": "resp_1"}).encode())
-            self.assertEqual(asked, ["GET /v1/responses/resp_1"] * 4 + ["POST /v1/responses"])
-            self.assertEqual(r.metric('retries_total{reason="stored_response"}'), 3)
-
     def test_no_prompt_is_believed_where_it_was_only_asked_for(self):
         _, r = self.none_has_it(json.dumps(
             {"model": "m", "input": "x" * 100000, "previous_response_id": "resp_1"}).encode())
         self.assertEqual(r.metric("index_entries"), 0)
-
-
-class NotUnderstood(Case):
-    def test_a_body_that_is_no_request_goes_by_load(self):
-        """Whatever the policy: by session, all of these would go to one replica."""
-        engines = [self.engine(), self.engine()]
-        for e in engines:
-            e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
-        r = self.router(engines, "--policy", "session")
-        clients = [self.client(r) for _ in range(6)]
-        for c in clients:
-            c.send(request("POST", CHAT, b"no JSON", [("X-Session-Id", "one")]))
-        wait_for(lambda: sum(len(e.requests) for e in engines) == 6, "all sent")
-        self.assertEqual([len(e.requests) for e in engines], [3, 3])
-        for c in clients:
-            c.reset()
-        self.assertEqual(r.metric("not_understood_total"), 6)
-        r.quiet()
 
 
 if __name__ == "__main__":

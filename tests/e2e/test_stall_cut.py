@@ -208,14 +208,15 @@ class Pause(Clustered):
                 threads[-1].start()
         pacer = threading.Thread(target=load, daemon=True)
         pacer.start()
-        time.sleep(1)
+        wait_for(lambda: len(results) > 20, "answers")
         sims[0].signal(signal.SIGSTOP)
         try:
             routers[0].wait_event("replica_stalled")
             time.sleep(5)
         finally:
             sims[0].signal(signal.SIGCONT)
-        time.sleep(1)
+        before = len(results)
+        wait_for(lambda: len(results) > before + 20, "answers after it")
         stopping.set()
         pacer.join()
         for t in threads:

@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from lib import LIMIT, Case, Client, answer, chunk, wait_for
+from lib import LIMIT, Case, Client, answer, wait_for
 from lib_cluster import gvctl
 
 CHAT = "/v1/chat/completions"
@@ -71,14 +71,18 @@ class Watchdog(Case):
         self.assertEqual([x for x in results if x[0] != 200], [])
         self.assertLess(max(x[1] for x in results), LIMIT)
 
+    def more(self, load, n=30):
+        before = len(load.results)
+        wait_for(lambda: len(load.results) >= before + n, "more answers")
+
     def hang(self, start, end):
         sims, r = self.fleet(4)
         load = Load(r, 30)
-        time.sleep(1.5)
+        self.more(load)
         start(sims[0])
         stalled = r.wait_event("replica_stalled")
         self.assertEqual(stalled["replica"], sims[0].name)
-        time.sleep(3)
+        self.more(load)
         end(sims[0])
         results = load.stop()
         self.judge(results)
@@ -112,11 +116,6 @@ class Watchdog(Case):
         r.wait_event("replica_stalled")
         self.judge(load.stop())
 
-    def test_requests_that_hang_alone(self):
-        """New requests get no answer and are not even in the engine's count."""
-        self.hang(lambda s: s.call("POST", "/sim/fail", {"mode": "hang"}),
-                  lambda s: s.call("POST", "/sim/fail", {"mode": "none"}))
-
 
 METRICS = """vllm:num_requests_running{engine="0",model_name="m"} %d
 vllm:num_requests_waiting{engine="0",model_name="m"} 0
@@ -149,66 +148,6 @@ class Scripted(Case):
                 answer(200, (METRICS % metrics(e is sick)).encode()))
         r = self.router([sick, well], "--policy", "round_robin", "--scrape-interval", "200ms", *args)
         return sick, well, r
-
-    def test_what_waits_at_a_vllm_that_falls_asleep_moves_at_once(self):
-        asleep = [0]
-        sick, well, r = self.pair("--watchdog", "0", metrics=lambda is_sick: (
-            0, 1 - (asleep[0] and is_sick), asleep[0] and is_sick))
-        sick.handler = lambda asked: asked.wait_gone()
-        results = []
-        threads = [self.ask(r, results, i) for i in range(2)]
-        sick.wait_request()
-        asleep[0] = 1
-        for t in threads:
-            t.join(10)
-        self.assertEqual([s for s, _ in results], [200, 200])
-        self.assertEqual(len(well.requests), 2)
-        self.assertEqual(r.metric("watchdog_moved_total"), 1)
-
-    def test_a_long_honest_prefill_is_left_alone(self):
-        """Metrics are answered and count nothing, as vLLM's do until a prompt is computed."""
-        engines = self.pair("--watchdog", "2s", "--prefill-rate", "1000", metrics=lambda _: (1, 1, 0))
-        for e in engines[:2]:
-            def slow(asked):
-                if len(asked.read_body()) > 1000:
-                    time.sleep(5)
-                asked.send(answer(200, b"ok"))
-            e.handler = slow
-        r = engines[2]
-        c = self.client(r)
-        for i in range(2):  # both have given a token before
-            self.assertEqual(c.ask("POST", CHAT, b"{}").status, 200)
-        time.sleep(0.5)
-        words = " ".join("word%d" % i for i in range(2000))  # some 4,000 tokens
-        got = c.ask("POST", CHAT, json.dumps(
-            {"model": "m", "messages": [{"role": "user", "content": words}]}).encode(),
-            [("Content-Type", "application/json")])
-        self.assertEqual(got.status, 200)
-        self.assertEqual(r.events("replica_stalled"), [])
-
-    def test_a_slow_health_check_takes_out_nobody_that_answers(self):
-        """Streams flow, /health hangs: it is slow, not dead."""
-        slow, _, r = self.pair("--health-timeout", "300ms", "--health-failures", "2")
-
-        def trickle(asked):
-            asked.read_body()
-            asked.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-                       b"Transfer-Encoding: chunked\r\n\r\n")
-            for i in range(30):
-                asked.send(chunk(b'data: {"choices":[{"delta":{"content":"w"}}]}\n\n'))
-                time.sleep(0.1)
-            asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
-        slow.handler = trickle
-        slow.probes["/metrics"] = slow.probes["/v1/models"] = lambda a: a.wait_gone()
-        slow.probes["/health"] = lambda a: a.wait_gone()
-        results = []
-        threads = [self.ask(r, results, i) for i in range(2)]
-        wait_for(lambda: r.metric("probes_vetoed_total") >= 3, "vetoes")
-        self.assertEqual(r.events("replica_down"), [])
-        for t in threads:
-            t.join(10)
-        self.assertEqual([s for s, _ in results], [200, 200])
-        r.wait_event("replica_down")  # now nothing comes from it any more
 
     def test_a_health_check_that_says_no_takes_it_out_at_once(self):
         sick, well, r = self.pair("--health-failures", "100")
@@ -247,13 +186,15 @@ class Scripted(Case):
         results = []
         threads = [self.ask(r, results, i) for i in range(2)]
         sick.wait_request()
-        sick.probes["/ping"] = sick.probes["/health"] = lambda a: a.send(answer(503, b""))
+        asked = []
+        sick.probes["/ping"] = sick.probes["/health"] = lambda a: (asked.append(a), a.send(answer(503, b"")))
         r.wait_event("replica_leaving")
         for i in range(4):
             self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 200)
         self.assertEqual(len(sick.requests), 1)
         r.wait_event("replica_down")  # its health check says no as well; it still has a request
-        time.sleep(2)
+        before = len(asked)
+        wait_for(lambda: len(asked) > before + 2, "further probes")
         release.set()
         for t in threads:
             t.join(10)
@@ -272,43 +213,6 @@ class Scripted(Case):
 
 
 class AllDown(Case):
-    def test_they_are_tried_all_the_same_and_the_first_that_answers_is_back(self):
-        e = self.engine()
-        r = self.router([e], "--health-failures", "1")
-        e.probes["/health"] = lambda a: a.reset()
-        r.wait_event("replica_down")
-
-        def is_back():  # until its next probe
-            self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 200)
-            return r.admin("GET", "/readyz").status == 200
-
-        wait_for(is_back, "ready again")
-
-    def test_no_storm(self):
-        """Each request goes to one of them, once."""
-        engines = [self.engine() for _ in range(4)]
-        r = self.router(engines, "--health-failures", "1")
-        for e in engines:
-            e.probes["/health"] = lambda a: a.reset()
-            e.handler = lambda asked: (asked.read_body(), asked.close())
-        wait_for(lambda: len(r.events("replica_down")) == 4, "all down")
-        for i in range(40):
-            self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 502)
-        counts = [len(e.requests) for e in engines]
-        self.assertEqual(sum(counts), 40)
-        self.assertGreater(min(counts), 5)  # they take turns
-        self.assertEqual(r.admin("GET", "/readyz").status, 503)
-
-    def test_they_can_be_refused(self):
-        e = self.engine()
-        r = self.router([e], "--health-failures", "1", "--when-all-down", "refuse")
-        e.probes["/health"] = lambda a: a.reset()
-        r.wait_event("replica_down")
-        got = self.client(r).ask("POST", CHAT, b"{}")
-        self.assertEqual(got.status, 503)
-        self.assertEqual(got.get("retry-after"), "1")
-        self.assertEqual(e.requests, [])
-
     def test_an_outage_ends_within_a_second(self):
         """Refusing, so that only probes can tell; however rare they are of what is up."""
         e = self.engine()
@@ -318,7 +222,6 @@ class AllDown(Case):
             self.client(r).ask("POST", CHAT, b"{}")
         r.wait_event("replica_down")
         wait_for(lambda: self.client(r).ask("POST", CHAT, b"{}").status == 503, "known to be down")
-        time.sleep(1)
         back = self.engine(port=e.port)
         wait_for(lambda: self.client(r).ask("POST", CHAT, b"{}").status == 200, "an answer")
         self.assertGreater(len(back.requests), 0)

@@ -31,9 +31,10 @@ static bool is_own_id(struct slice field)
 void proxy_trace_message(struct buf *out, struct slice bytes)
 {
     static const char *const shown[] = {
-        "content-length",   "transfer-encoding", "connection",           "retry-after", "allow",
-        "authorization",    "x-request-id",      "x-data-parallel-rank", "x-api-key",   "api-key",
-        "www-authenticate", "upgrade",           "x-should-retry"};
+        "content-length", "transfer-encoding", "connection",       "retry-after",
+        "allow",          "authorization",     "x-request-id",     "x-data-parallel-rank",
+        "x-api-key",      "api-key",           "www-authenticate", "upgrade",
+        "x-should-retry", "x-grapevine-limit"};
     struct slice line = slice_of(bytes.at, slice_find(bytes, '\r'));
     const char *end = memmem(bytes.at, bytes.len, "\r\n\r\n", 4);
     bool head = end != NULL && (slice_starts_with(line, SLICE("HTTP/1.1 ")) ||

@@ -286,7 +286,7 @@ void proxy_world_settle(struct proxy_world *w)
         proxy_world_spare(true);
     note_bookings(w);
     proxy_check(w->proxy);
-    enum { EVERY = 8 }; /* it looks at the whole index */
+    enum { EVERY = 32 }; /* it looks at the whole index */
     if ((w->stopped && !w->strangers) || (w->traced && w->settled++ % EVERY == 0))
         node_router_check(w->node->router);
     if (proxy_world_spare != NULL)

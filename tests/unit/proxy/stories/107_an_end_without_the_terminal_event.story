@@ -26,3 +26,6 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     release A at 2
 counters
     requests 1, retries 1, 2xx 1, cut: engine 1, upstream broken 2
+outcomes
+    1: broken 1
+    2: broken 1

@@ -48,3 +48,5 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     log request end=engine_failed reason=broken
     close A
     release A at 1
+outcomes
+    1: error 1 broken 1 rejected 1

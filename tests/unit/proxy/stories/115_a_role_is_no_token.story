@@ -35,7 +35,7 @@ wait 1950
 wait 50
     close 1b
     log upstream_failed then=error
-    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 191 "{\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 191; x-grapevine-limit: upstream-first-token-timeout "{\"error\":{\"message\":\"No replica answered (1 tried; upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     release B at 1
 counters

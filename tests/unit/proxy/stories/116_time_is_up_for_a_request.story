@@ -22,14 +22,14 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 100\r\n\r\n{"
 wait 4950
 wait 50
-    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 202 "{\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 202; x-grapevine-limit: request-timeout "{\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     close 1a
     log request
     to B: "e5\r\ndata: {\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout): its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     close 1b
     log request end=request_timeout reason=request_timeout limit=request-timeout
     close B
-    to C: HTTP/1.1 504 Gateway Timeout; Content-Length: 202; Connection: close "{\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to C: HTTP/1.1 504 Gateway Timeout; Content-Length: 202; x-grapevine-limit: request-timeout; Connection: close "{\"error\":{\"message\":\"The request was not answered in the time that it has (request-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     finish C
     release A at 1

@@ -15,7 +15,7 @@ wait 2000
 wait 2000
     close 2a
     log upstream_failed then=error
-    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 187 "{\"error\":{\"message\":\"No replica answered (2 tried; upstream-connect-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 187; x-grapevine-limit: upstream-connect-timeout "{\"error\":{\"message\":\"No replica answered (2 tried; upstream-connect-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     release A at 2
 counters

@@ -54,23 +54,23 @@ wait 1000
     to 1a: GET /metrics HTTP/1.1
     close 1b
     log upstream_failed then=error
-    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 197 "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 197; x-grapevine-limit: upstream-first-token-timeout "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     close 1c
     log upstream_failed then=error
-    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 197 "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 197; x-grapevine-limit: upstream-first-token-timeout "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     close 1d
     log upstream_failed then=error
-    to C: HTTP/1.1 504 Gateway Timeout; Content-Length: 197 "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to C: HTTP/1.1 504 Gateway Timeout; Content-Length: 197; x-grapevine-limit: upstream-first-token-timeout "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     close 1e
     log upstream_failed then=error
-    to D: HTTP/1.1 504 Gateway Timeout; Content-Length: 197 "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to D: HTTP/1.1 504 Gateway Timeout; Content-Length: 197; x-grapevine-limit: upstream-first-token-timeout "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     close 1f
     log upstream_failed then=error
-    to E: HTTP/1.1 504 Gateway Timeout; Content-Length: 197 "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to E: HTTP/1.1 504 Gateway Timeout; Content-Length: 197; x-grapevine-limit: upstream-first-token-timeout "{\"error\":{\"message\":\"The replica did not answer in time (upstream-first-token-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     release A at 1
     release B at 1

@@ -14,7 +14,7 @@ A posts /v1/completions {"model":"m","prompt":"a"}
 B posts /v1/completions {"model":"m","prompt":"b"}
 wait 7000
 C posts /v1/completions {"model":"m","prompt":"c"}
-    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 188; retry-after: 7 "{\"error\":{\"message\":\"Every replica is busy and too many requests wait. Provider returned error 429 (too many requests): try again in 7 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 188; retry-after: 7; x-grapevine-limit: queue-max "{\"error\":{\"message\":\"Every replica is busy and too many requests wait. Provider returned error 429 (too many requests): try again in 7 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 1a answers 200 {}
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"

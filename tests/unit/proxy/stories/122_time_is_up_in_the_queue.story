@@ -16,7 +16,7 @@ wait 1000
 C posts /v1/completions {"model":"m","prompt":"c"}
 wait 950
 wait 50
-    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 191 "{\"error\":{\"message\":\"No replica had room for the request in time (queue-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 191; x-grapevine-limit: queue-timeout "{\"error\":{\"message\":\"No replica had room for the request in time (queue-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
 1a answers 200 {}
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"

@@ -11,7 +11,7 @@ A posts /v1/completions {"model":"m","prompt":"a"}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"a\"}"
 B posts /v1/completions {"model":"m","prompt":"b"}
-    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 188; retry-after: 1 "{\"error\":{\"message\":\"Every replica is busy and too many requests wait. Provider returned error 429 (too many requests): try again in 1 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 188; retry-after: 1; x-grapevine-limit: requests-max "{\"error\":{\"message\":\"Every replica is busy and too many requests wait. Provider returned error 429 (too many requests): try again in 1 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 1a answers 200 {}
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"

@@ -7,7 +7,7 @@ set connections-max 3
 A connects from 192.0.2.1
 B connects from 192.0.2.1
 C connects from 192.0.2.1
-    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; x-grapevine-limit: connections-per-client-max; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
     finish C
 C ends
@@ -23,7 +23,7 @@ wait 100
 G connects from 2001:db8:0:1:ffff::2
     close D
 H connects from 2001:db8:0:1::3
-    to H: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to H: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; x-grapevine-limit: connections-per-client-max; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
     finish H
 counters

@@ -19,7 +19,7 @@ A sends "PROXY TCP4 198.51.100.9 192.0.2.7 56324 80\r\nPOST /v1/completions HTTP
 B connects
 B sends "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc6\x33\x64\x09"
 B sends "\xc0\x00\x02\x07\xdc\x04\x00\x50GET /nowhere HTTP/1.1\r\nHost: g\r\n\r\n"
-    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; x-grapevine-limit: connections-per-client-max; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
     finish B
 A ends

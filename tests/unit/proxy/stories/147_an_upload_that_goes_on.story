@@ -5,7 +5,7 @@ set body-bytes-max 1KiB
 
 A connects
 A sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 2000000\r\n\r\n"
-    to A: HTTP/1.1 413 Content Too Large; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
+    to A: HTTP/1.1 413 Content Too Large; Content-Length: 114; x-grapevine-limit: body-bytes-max; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
     log request
     finish A
 A sends "x"*1000000
@@ -16,7 +16,7 @@ A ends
     close A
 B connects
 B sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 2000000\r\n\r\n"
-    to B: HTTP/1.1 413 Content Too Large; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
+    to B: HTTP/1.1 413 Content Too Large; Content-Length: 114; x-grapevine-limit: body-bytes-max; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
     log request
     finish B
 drain

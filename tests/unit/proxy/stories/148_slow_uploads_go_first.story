@@ -32,7 +32,7 @@ D posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1200
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 46800 "{\"model\":\"m\",\"prompt\":\"x... 46800 bytes"
 E connects
 E gets /nowhere
-    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 181; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 181; retry-after: 1; x-grapevine-limit: buffered-bytes-max; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish B
     to E: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
@@ -45,7 +45,7 @@ F posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
     book F at 1
 G connects
 G gets /nowhere
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 181; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 181; retry-after: 1; x-grapevine-limit: buffered-bytes-max; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish A
     to G: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"

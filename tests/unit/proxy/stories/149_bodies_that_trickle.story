@@ -16,7 +16,7 @@ wait 15000
 A sends "x"
 wait 15000
 A sends "x"
-    to A: HTTP/1.1 408 Request Timeout; Content-Length: 200; Connection: close "{\"error\":{\"message\":\"The request body arrived too slowly (client-body-rate-min). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
+    to A: HTTP/1.1 408 Request Timeout; Content-Length: 200; x-grapevine-limit: client-body-rate-min; Connection: close "{\"error\":{\"message\":\"The request body arrived too slowly (client-body-rate-min). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
     log request
     finish A
 B connects
@@ -38,7 +38,7 @@ wait 15000
 B sends "x"*3000
 wait 14000
 wait 1000
-    to B: HTTP/1.1 408 Request Timeout; Content-Length: 205; Connection: close "{\"error\":{\"message\":\"The request body arrived too slowly (client-body-total-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
+    to B: HTTP/1.1 408 Request Timeout; Content-Length: 205; x-grapevine-limit: client-body-total-timeout; Connection: close "{\"error\":{\"message\":\"The request body arrived too slowly (client-body-total-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
     log request
     finish B
 counters

@@ -38,7 +38,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
 wait 1100
     close 2b
     log upstream_failed then=error
-    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 191 "{\"error\":{\"message\":\"No replica answered (2 tried; upstream-first-token-timeout). Provider returned error 500 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":500}}"
+    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 191; x-grapevine-limit: upstream-first-token-timeout "{\"error\":{\"message\":\"No replica answered (2 tried; upstream-first-token-timeout). Provider returned error 500 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":500}}"
     log request
     release A at 2
 outcomes

@@ -30,7 +30,7 @@ wait 5000
     release B at 1
 wait 400
 wait 100
-    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 191 "{\"error\":{\"message\":\"No replica had room for the request in time (queue-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 191; x-grapevine-limit: queue-timeout "{\"error\":{\"message\":\"No replica had room for the request in time (queue-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
 2a answers 200 {}
     to C: HTTP/1.1 200 X; Content-Length: 2 "{}"

@@ -1,6 +1,6 @@
 # An engine that ends what it has with the finish reason "abort" (vLLM, when another of its ranks has died)
-# failed: another replica answers what has no token, streamed or not; the rest goes on as the engine made
-# it. Where there is no other replica its own words are the answer.
+# failed: another replica answers what has no token, streamed or not, whatever is left of the retry budget;
+# the rest goes on as the engine made it. Where there is no other replica its own words are the answer.
 replicas 2
 A connects
 A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
@@ -27,6 +27,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     to A: "0\r\n\r\n"
     log request end=whole reason=aborted
     release A at 2
+no retry is left
 B connects
 B posts /v1/completions {"model":"m","prompt":"x"}
     connect 1b

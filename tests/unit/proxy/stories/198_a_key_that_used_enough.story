@@ -27,10 +27,10 @@ A sends "GET /version HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\n\
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
     release A at 1
 A sends "GET /version HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\n\r\n"
-    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 209; retry-after: 41 "{\"error\":{\"message\":\"Rate limit reached for the API key `alice`: requests-per-minute is 3. Provider returned error 429 (too many requests): try again in 41 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 209; retry-after: 41; x-grapevine-limit: requests-per-minute "{\"error\":{\"message\":\"Rate limit reached for the API key `alice`: requests-per-minute is 3. Provider returned error 429 (too many requests): try again in 41 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 A sends "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: gv-alice\r\nContent-Length: 0\r\n\r\n"
-    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 250; retry-after: 41 "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"Rate limit reached for the API key `alice`: requests-per-minute is 3. Provider returned error 429 (too many requests): try again in 41 s.\"},\"request_id\":\"5f75cc2171fd810b35d3b2339aeb5c57\"}"
+    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 250; retry-after: 41; x-grapevine-limit: requests-per-minute "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"Rate limit reached for the API key `alice`: requests-per-minute is 3. Provider returned error 429 (too many requests): try again in 41 s.\"},\"request_id\":\"5f75cc2171fd810b35d3b2339aeb5c57\"}"
     log request
 wait 60000
     close 1a
@@ -50,7 +50,7 @@ A sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bo
     to A: HTTP/1.1 200 X; Content-Length: 65 "{\"choices\":[],\"usage\":{\"prompt_tokens\":90,\"completion_tokens\":9}}"
     release A at 1
 A sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
-    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 207; retry-after: 51 "{\"error\":{\"message\":\"Rate limit reached for the API key `bob`: tokens-per-minute is 100. Provider returned error 429 (too many requests): try again in 51 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to A: HTTP/1.1 429 Too Many Requests; Content-Length: 207; retry-after: 51; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"Rate limit reached for the API key `bob`: tokens-per-minute is 100. Provider returned error 429 (too many requests): try again in 51 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 B connects
 B sends "GET /version HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\r\n"
@@ -58,7 +58,7 @@ B sends "GET /version HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\
     book B at 1
 C connects
 C sends "GET /version HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\n\r\n"
-    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 198; retry-after: 1 "{\"error\":{\"message\":\"Rate limit reached for the API key `carol`: in-flight is 1. Provider returned error 429 (too many requests): try again in 1 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 198; retry-after: 1; x-grapevine-limit: in-flight "{\"error\":{\"message\":\"Rate limit reached for the API key `carol`: in-flight is 1. Provider returned error 429 (too many requests): try again in 1 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 B breaks
     close B

@@ -16,7 +16,7 @@ A breaks
     release A at 1
 B connects
 B sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
-    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 205; retry-after: 66 "{\"error\":{\"message\":\"Rate limit reached for the API key `bob`: tokens-per-minute is 5. Provider returned error 429 (too many requests): try again in 66 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 205; retry-after: 66; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"Rate limit reached for the API key `bob`: tokens-per-minute is 5. Provider returned error 429 (too many requests): try again in 66 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 counters
     requests 2, 4xx 1, refused key's limit 1, clients gone 1

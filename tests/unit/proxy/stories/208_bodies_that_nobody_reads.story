@@ -56,7 +56,7 @@ C sends "\"}"
     to C: HTTP/1.1 200 OK; Content-Length: 641 "{\"policy\":\"cache_aware\",... 641 bytes"
 A sends "POST /ping HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n1d4c0\r\n"
 A sends "x"*110000
-    to A: HTTP/1.1 413 Content Too Large; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
+    to A: HTTP/1.1 413 Content Too Large; Content-Length: 114; x-grapevine-limit: body-bytes-max; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"
     finish A
 1b answers 200 {}
     to F: HTTP/1.1 200 X; Content-Length: 2 "{}"

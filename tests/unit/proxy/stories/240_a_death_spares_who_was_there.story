@@ -27,7 +27,7 @@ B posts /v1/completions {"model":"m","prompt":"b"}
 1b breaks
     close 1b
     log upstream_failed then=error
-    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 169 "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 169; x-grapevine-limit: retry-budget "{\"error\":{\"message\":\"The replica failed before it answered. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release B at 1
 counters

@@ -16,7 +16,7 @@ wait 9900
 A sends "x"*2000
 wait 100
 wait 100
-    to A: HTTP/1.1 408 Request Timeout; Content-Length: 205; Connection: close "{\"error\":{\"message\":\"The request body arrived too slowly (client-body-total-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
+    to A: HTTP/1.1 408 Request Timeout; Content-Length: 205; x-grapevine-limit: client-body-total-timeout; Connection: close "{\"error\":{\"message\":\"The request body arrived too slowly (client-body-total-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
     log request
     finish A
 counters

@@ -1,6 +1,8 @@
 # A client that closes its connection is gone, even if only its sending half: the engine is let go
-# at once, so that it stops computing, and the booking with it.
+# at once, so that it stops computing, and the booking with it. What is
+# pipelined behind is not begun. So it is in the middle of an upload.
 replicas 1
+set other-paths pass
 
 A connects
 A posts /v1/completions {"model":"m","prompt":"x"}
@@ -22,5 +24,27 @@ B ends
     close 1b
     log request end=client_gone
     release B at 1
+C connects
+C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}GET /never HTTP/1.1\r\nHost: g\r\n\r\n"
+    connect 1c
+    book C at 1
+1c accepts
+    to 1c: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+C ends
+    close C
+    close 1c
+    log request end=client_gone
+    release C at 1
+D connects
+D sends "PUT /upload HTTP/1.1\r\nHost: g\r\nContent-Length: 100\r\n\r\nhello"
+    connect 1d
+    book D at 1
+1d accepts
+    to 1d: PUT /upload HTTP/1.1; Content-Length: 100 "hello"
+D breaks
+    close D
+    close 1d
+    log request end=client_gone
+    release D at 1
 counters
-    requests 2, clients gone 2
+    requests 4, clients gone 4

@@ -12,7 +12,7 @@ wait 1500
 A sends "Host: g\r\n"
 wait 450
 wait 50
-    to A: HTTP/1.1 408 Request Timeout; Content-Length: 198; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time (client-head-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
+    to A: HTTP/1.1 408 Request Timeout; Content-Length: 198; x-grapevine-limit: client-head-timeout; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time (client-head-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
     log request
     finish A
 B connects
@@ -22,7 +22,7 @@ A ends
 wait 2900
 B sends "a"
 wait 3000
-    to B: HTTP/1.1 408 Request Timeout; Content-Length: 198; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time (client-body-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
+    to B: HTTP/1.1 408 Request Timeout; Content-Length: 198; x-grapevine-limit: client-body-timeout; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time (client-body-timeout). Provider returned error 408 (request timeout): try again later.\",\"type\":\"RequestTimeoutError\",\"param\":null,\"code\":408}}"
     log request
     finish B
 B ends

@@ -12,7 +12,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a sends "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: zstd\r\nTransfer-Encoding: chunked\r\n\r\n"
 1a says "(\xb5/\xfd\x00h"
     close 1a
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 160; retry-after: 1 "{\"error\":{\"message\":\"Too many bodies are held now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 160; retry-after: 1; x-grapevine-limit: buffered-bytes-max "{\"error\":{\"message\":\"Too many bodies are held now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     release A at 1
 1a says "\x0a\x00\x00x"

@@ -38,7 +38,7 @@ I posts /v1/completions {"model":"m","prompt":"i"}
 1c accepts
     to 1c: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"i\"}"
 J connects
-    to J: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to J: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; x-grapevine-limit: connections-max; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish J
 wait 900

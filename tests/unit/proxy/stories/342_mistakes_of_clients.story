@@ -17,5 +17,11 @@ C connects
 C sends "GET /\r\n\r\n"
     to C: HTTP/1.1 400 Bad Request; Content-Length: 89; Connection: close "{\"error\":{\"message\":\"malformed target\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}"
     finish C
+D connects
+D sends "POST /v1/models HTTP/1.1\r\nHost: g\r\n\r\n"
+    to D: HTTP/1.1 405 Method Not Allowed; Content-Length: 31; allow: GET, HEAD "{\"detail\":\"Method Not Allowed\"}"
+E connects
+E sends "PUT /v1/completions HTTP/1.1\r\nHost: g\r\n\r\n"
+    to E: HTTP/1.1 405 Method Not Allowed; Content-Length: 31; allow: POST "{\"detail\":\"Method Not Allowed\"}"
 counters
-    requests 5, 4xx 3, 5xx 2, invalid: malformed 3, invalid: path 2
+    requests 7, 4xx 5, 5xx 2, invalid: malformed 3, invalid: path 4

@@ -11,14 +11,14 @@ A posts /v1/completions {"model":"m","prompt":"a"}
     cannot connect to 1
     log local_shortage
 B posts /v1/messages {"model":"m","max_tokens":1,"messages":[{"role":"user","content":"b"}]}
-    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 270; retry-after: 1 "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"This router has no local port left for connections to replicas and too many requests wait. Provider returned error 429 (too many requests): try again in 1 s.\"},\"request_id\":\"6a604477f0713a2517889798c4e59b5d\"}"
+    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 270; retry-after: 1; x-grapevine-limit: queue-max "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"This router has no local port left for connections to replicas and too many requests wait. Provider returned error 429 (too many requests): try again in 1 s.\"},\"request_id\":\"6a604477f0713a2517889798c4e59b5d\"}"
     log request
 wait 2100
     cannot connect to 1
     cannot connect to 1
     cannot connect to 1
     cannot connect to 1
-    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 210 "{\"error\":{\"message\":\"This router has no local port left for connections to replicas (queue-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 210; x-grapevine-limit: queue-timeout "{\"error\":{\"message\":\"This router has no local port left for connections to replicas (queue-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
 ports 1
 A posts /v1/completions {"model":"m","prompt":"a"}

@@ -33,7 +33,7 @@ C connects
 C sends "POST /api/v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 57\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"previous_response_id\":\"resp_1\"}"
     to C: HTTP/1.1 404 Not Found; Content-Length: 125 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"previous_response_id\",\"code\":404}}"
 C sends "POST /api/v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 43\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"background\":true}"
-    to C: HTTP/1.1 403 Forbidden; Content-Length: 211 "{\"error\":{\"message\":\"This API key has a limit (tokens-per-minute), so it may not ask for answers in the background: what they use is not counted.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
+    to C: HTTP/1.1 403 Forbidden; Content-Length: 211; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"This API key has a limit (tokens-per-minute), so it may not ask for answers in the background: what they use is not counted.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
     log request
 C sends "GET /api/v1/videos HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to C: HTTP/1.1 403 Forbidden; Content-Length: 149 "{\"error\":{\"message\":\"The list of videos holds those of other API keys: ask for yours by id.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
@@ -45,11 +45,11 @@ C sends "POST /api/v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bea
     to C: HTTP/1.1 200 X; Content-Length: 67 "{\"choices\":[],\"usage\":{\"prompt_tokens\":150,\"completion_tokens\":10}}"
     release C at 1
 C sends "POST /api/v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 27\r\n\r\n{\"model\":\"m\",\"messages\":[]}"
-    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 207; retry-after: 43 "{\"error\":{\"message\":\"Rate limit reached for the API key `bob`: tokens-per-minute is 100. Provider returned error 429 (too many requests): try again in 43 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 207; retry-after: 43; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"Rate limit reached for the API key `bob`: tokens-per-minute is 100. Provider returned error 429 (too many requests): try again in 43 s.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
 # Which model an engine will use there cannot be told for sure.
 C sends "POST /api/v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carl\r\nContent-Length: 27\r\n\r\n{\"model\":\"m\",\"messages\":[]}"
-    to C: HTTP/1.1 403 Forbidden; Content-Length: 179; Connection: close "{\"error\":{\"message\":\"This API key is for certain models only, and which one a request to this path is for cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to C: HTTP/1.1 403 Forbidden; Content-Length: 179; x-grapevine-limit: models; Connection: close "{\"error\":{\"message\":\"This API key is for certain models only, and which one a request to this path is for cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     finish C
 D connects
 D sends "POST /x/v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice\r\nContent-Length: 57\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"previous_response_id\":\"resp_2\"}"

@@ -4,7 +4,7 @@ set connections-per-client-max 1
 
 A connects from 192.0.2.1
 B connects from ::ffff:192.0.2.1
-    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
+    to B: HTTP/1.1 429 Too Many Requests; Content-Length: 173; retry-after: 1; x-grapevine-limit: connections-per-client-max; Connection: close "{\"error\":{\"message\":\"Too many connections of one client. Provider returned error 429 (too many requests): try again later.\",\"type\":\"RateLimitError\",\"param\":null,\"code\":429}}"
     log request
     finish B
 B posts /v1/completions {"model":"m","prompt":"b"}

@@ -23,7 +23,7 @@ C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nVia: 1.1 grapevine-5a5a5a5a
     log request
     finish C
 D connects
-D sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nVia: 1.1 nginx, 1.1 grapevine-000000000000000a\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+D sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nVia: 1.1 nginx, 1.0 x (a comment), 1.1 grapevine-000000000000000a, 1.1 grapevine-000000000000000b, 1.1 grapevine-000000000000000c\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
     connect 1a
     book D at 1
 counters

@@ -4,7 +4,7 @@ replicas 1
 
 A connects
 A gets /flush_cache
-    to A: HTTP/1.1 403 Forbidden; Content-Length: 135 "{\"error\":{\"message\":\"This path controls an engine and is not open to clients.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 135; x-grapevine-limit: engine-control-paths "{\"error\":{\"message\":\"This path controls an engine and is not open to clients.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     log request
 A gets /nowhere
     to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
@@ -13,7 +13,7 @@ A gets /v1/chat/completions
 A sends "OPTIONS * HTTP/1.1\r\nHost: g\r\n\r\n"
     to A: HTTP/1.1 204 No Content; allow: GET, HEAD, POST, OPTIONS
 A posts /flush_cache {}
-    to A: HTTP/1.1 403 Forbidden; Content-Length: 135; Connection: close "{\"error\":{\"message\":\"This path controls an engine and is not open to clients.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 135; x-grapevine-limit: engine-control-paths; Connection: close "{\"error\":{\"message\":\"This path controls an engine and is not open to clients.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     log request
     finish A
 counters

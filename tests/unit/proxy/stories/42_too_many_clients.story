@@ -18,7 +18,7 @@ C posts /v1/completions {"model":"m","prompt":"x"}
     connect 1a
     book C at 1
 D connects
-    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; x-grapevine-limit: connections-max; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish D
 D ends
@@ -36,7 +36,7 @@ F posts /v1/completions {"model":"m","prompt":"x"}
     connect 1b
     book F at 1
 G connects
-    to G: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to G: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; x-grapevine-limit: connections-max; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish G
 H connects
@@ -44,7 +44,7 @@ H connects
 G ends
     close G
 I connects
-    to I: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to I: HTTP/1.1 503 Service Unavailable; Content-Length: 152; retry-after: 1; x-grapevine-limit: connections-max; Connection: close "{\"error\":{\"message\":\"Too many connections. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish I
 F ends

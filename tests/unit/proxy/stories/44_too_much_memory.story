@@ -9,7 +9,7 @@ A posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
     book A at 1
 B connects
 B posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
-    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 168; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many request bodies are held now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 168; retry-after: 1; x-grapevine-limit: buffered-bytes-max; Connection: close "{\"error\":{\"message\":\"Too many request bodies are held now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     finish B
 1a accepts

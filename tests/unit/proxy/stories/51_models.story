@@ -28,6 +28,8 @@ A gets /health
     to A: HTTP/1.1 200 OK; Content-Length: 0
 A gets /v1/models
     to A: HTTP/1.1 200 OK; Content-Length: 70 "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"owned_by\":\"vllm\"},{\"id\":\"org/n\"}]}"
+A sends "HEAD /v1/models HTTP/1.1\r\nHost: g\r\n\r\n"
+    to A: HTTP/1.1 200 OK; Content-Length: 70
 A gets /v1/models/org%2Fn
     to A: HTTP/1.1 200 OK; Content-Length: 14 "{\"id\":\"org/n\"}"
 A gets /v1/models/absent
@@ -41,5 +43,8 @@ wait 1000
     connect 1b
     connect 2b
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
+A posts /v1/embeddings {"model":"a\"b\\c\u00e9\n","input":"x"}
+wait 1000
+    to A: HTTP/1.1 404 Not Found; Content-Length: 113 "{\"error\":{\"message\":\"The model `a\x5c\"b\x5c\x5cc\xc3\xa9\x5cn` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
 counters
-    requests 8, 2xx 3, 4xx 3, 5xx 2, refused no replica 2, invalid: model 3
+    requests 10, 2xx 4, 4xx 4, 5xx 2, refused no replica 2, invalid: model 4

@@ -13,6 +13,6 @@ wait 29950
 wait 50
     close 1a
     log upstream_failed then=error
-    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 198 "{\"error\":{\"message\":\"The replica did not answer in time (upstream-whole-answer-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 198; x-grapevine-limit: upstream-whole-answer-timeout "{\"error\":{\"message\":\"The replica did not answer in time (upstream-whole-answer-timeout). Provider returned error 504 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":504}}"
     log request
     release A at 1
