@@ -75,8 +75,9 @@ struct node_work {
     uint32_t tier_tokens;   /* of these, to be brought back from a tier */
     uint32_t context_tokens;
     uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
-    double ttft_s;         /* predicted, */
-    double tokens_per_s;   /* by this rate */
+    double ttft_s;         /* until its first token, predicted; and of what it finds in line, */
+    double line_tokens;    /* itself included, */
+    double tokens_per_s;   /* which are computed at this rate */
     uint32_t beside;       /* requests that were in flight there then, of all routers, */
     double context_beside; /* and tokens of context of them */
     uint32_t generation;   /* of the index in which it was recorded */

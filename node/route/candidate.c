@@ -190,6 +190,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     struct node_adapter_cost adapter = node_router_adapter_cost(r, k, size, now_ms);
     c->load_s = adapter.load_s;
     c->is_due = false;
+    c->tokens_per_s = node_router_rate(replica);
     if (!typical)
         return;
     struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
@@ -198,7 +199,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
     rate /= slower;
     double residence_s = size->output_tokens * step_s(replica, all.context_tokens) * slower;
-    double queue_s = node_router_queue_s(r, replica, rate, now_ms) + late_s(&head, rate);
+    c->tokens_per_s = rate;
+    c->line_s = node_router_queue_s(r, replica, rate, now_ms);
+    double queue_s = c->line_s + late_s(&head, rate) + foreign_queue_s(replica, &all, rate);
     double room_s = node_foreign_wait_s(&replica->foreign, &replica->load, &all,
                                         size->prompt_tokens - cached_tokens, residence_s,
                                         node_replica_near_tokens(replica));
@@ -209,16 +212,19 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     if (node_foreign_says_memory(&replica->foreign))
         more.tokens = booked.tokens = 0;
     room_s = number_max(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
-    queue_s += foreign_queue_s(replica, &all, rate);
     c->beyond_s = beyond_s;
     c->times_slower = slower;
     double copied_tokens = copied_of(r, held_blocks, size, size->prompt_tokens - cached_tokens);
     c->followers = followers_of(r, copied_tokens / rate, now_ms);
+    double restored_tokens = tier_tokens * node_ratio_value(&r->restore);
+    double wait_s = number_max(queue_s, room_s);
+    double computed_tokens = size->prompt_tokens - cached_tokens + restored_tokens;
+    c->ttft_s = wait_s + computed_tokens / rate + adapter.load_s;
     struct node_cost_input in = {
-        .queue_s = number_max(queue_s, room_s) + beyond_s,
+        .queue_s = wait_s + beyond_s,
         .prompt_tokens = size->prompt_tokens,
         .cached_tokens = cached_tokens,
-        .restored_tokens = tier_tokens * node_ratio_value(&r->restore),
+        .restored_tokens = restored_tokens,
         .output_tokens = size->output_tokens,
         .displaced_tokens = node_router_displaced(r, k, size, held_blocks, cached_tokens),
         .requests = all.requests,

@@ -124,7 +124,8 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     double most = replica->room.most.tokens;
     double context = most > 0 ? number_min(there.tokens, most) : there.tokens;
     double step_s = replica->step_base_s + replica->step_context_s * context;
-    double takes_s = work->ttft_s + (double)usage->completion_tokens * step_s;
+    double takes_s =
+        work->line_tokens / work->tokens_per_s + (double)usage->completion_tokens * step_s;
     double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = number_min(takes_s / took_s, 1);
     struct node_room_amount ran = {there.requests * share, there.tokens * share};
     bool waited = node_room_waited(took_s, takes_s, step_s); /* it waited and ran */
@@ -173,7 +174,7 @@ static void learn_whole(struct node_router *r, struct node_replica *replica,
     if (LEFT_OUT(WHOLE) || !e->work.answer_whole || usage->completion_tokens <= 0 ||
         e->work.tokens_per_s <= 0 || e->work.tier_tokens > 0 || e->work.adapter_loads)
         return;
-    double tokens = e->work.ttft_s * e->work.tokens_per_s;
+    double tokens = e->work.line_tokens;
     if (e->work.beside > whole_beside_max || tokens > whole_queued_max * e->work.prefill_tokens)
         return;
     if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)

@@ -22,7 +22,10 @@ struct node_candidate {
     unsigned owner;         /* the place of the router that prefers it among equals */
     double weight;          /* its share of the work, against the others'; > 0 */
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */
+    double tokens_per_s;    /* at which it is believed to compute this prompt, and */
+    double line_s;          /* what is ahead of it in the line of prompts; the rest */
     struct node_cost cost;  /* only if the policy wants costs, */
+    double ttft_s;          /* until its first token, */
     double beyond_s;        /* of its queue, what is for running more than ever ran, */
     double times_slower;    /* than its own samples say, by answers that should have ended, */
     double followers;       /* that share what a copy of the prefix there costs others, */

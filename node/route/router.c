@@ -402,8 +402,10 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
                                 const struct node_request *request, const struct node_size *size,
                                 uint64_t now_ms)
 {
+    bool costs = r->policy->wants_costs;
     struct node_replica *replica = &r->replicas[c->replica];
-    double rate = node_router_rate(replica);
+    double rate = c->tokens_per_s;
+    double line_s = costs ? c->line_s : node_router_queue_s(r, replica, rate, now_ms);
     double uncached = size->prompt_tokens - (double)c->cached_tokens;
     uncached += (double)c->tier_tokens * node_ratio_value(&r->restore);
     struct node_grip grip = node_router_grip(r, c->replica, request->chain);
@@ -420,7 +422,8 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .token_ids = request->chain && request->chain->token_ids,
         .continues = request->continues,
         .content = request->chain ? request->chain->content : (struct chain_content){0},
-        .ttft_s = node_router_queue_s(r, replica, rate, now_ms) + uncached / rate,
+        .ttft_s = costs ? c->ttft_s : line_s + uncached / rate,
+        .line_tokens = line_s * rate + uncached,
         .tokens_per_s = rate,
         .beside = replica->load.requests + (uint32_t)replica->load.remote.requests,
         .context_beside =
