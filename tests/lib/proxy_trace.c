@@ -181,6 +181,9 @@ void proxy_trace_counters(struct buf *out, const struct proxy_stats *t)
         {"upstream stale", t->upstream_stale},
         {"upstream full", t->upstream_full},
         {"probes too large", t->probes_too_large},
+        {"probes vetoed", t->probes_vetoed},
+        {"moved by the watchdog", t->watchdog_moved},
+        {"not understood", t->not_understood},
         {"backpressure", t->backpressure},
         {"decode waits", t->unpack_waits},
     };

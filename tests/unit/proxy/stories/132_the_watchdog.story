@@ -63,4 +63,4 @@ wait 250
     to 1a: GET /metrics HTTP/1.1
     log replica_stall_over
 counters
-    requests 2, retries 1, 2xx 2, upstream reused 1
+    requests 2, retries 1, 2xx 2, upstream reused 1, moved by the watchdog 1

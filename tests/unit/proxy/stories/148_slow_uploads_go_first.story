@@ -57,4 +57,4 @@ D ends
     log request end=client_gone
     release D at 1
 counters
-    requests 6, 4xx 2, 5xx 2, invalid: path 2, refused slow upload 2, clients gone 1
+    requests 6, 4xx 2, 5xx 2, invalid: path 2, refused slow upload 2, clients gone 1, not understood 2

@@ -60,4 +60,4 @@ wait 2500
     close 1e
     connect 1g
 counters
-    requests 1, retries 1
+    requests 1, retries 1, moved by the watchdog 1

@@ -45,4 +45,4 @@ D sends "POST /invocations HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-alice
     to D: HTTP/1.1 403 Forbidden; Content-Length: 179; x-grapevine-limit: models; Connection: close "{\"error\":{\"message\":\"This API key is for certain models only, and which one a request to this path is for cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     finish D
 counters
-    requests 12, 2xx 2, 4xx 10, invalid: key's model 10, upstream reused 1
+    requests 12, 2xx 2, 4xx 10, invalid: key's model 10, upstream reused 1, not understood 1

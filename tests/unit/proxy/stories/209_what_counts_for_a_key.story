@@ -163,4 +163,4 @@ tokens
     l: prompt 0, completion 0
     f: prompt 3, completion 4
 counters
-    requests 13, 2xx 7, 4xx 3, refused key's limit 2, invalid: key's response 1, clients gone 5, cut: gone 2, upstream reused 4
+    requests 13, 2xx 7, 4xx 3, refused key's limit 2, invalid: key's response 1, clients gone 5, cut: gone 2, upstream reused 4, not understood 1

@@ -92,4 +92,4 @@ A breaks
     log request end=client_gone
     release A at 1
 counters
-    requests 24, 2xx 7, 4xx 17, invalid: key's response 17, clients gone 1, upstream reused 5
+    requests 24, 2xx 7, 4xx 17, invalid: key's response 17, clients gone 1, upstream reused 5, not understood 1

@@ -39,4 +39,4 @@ outcomes
     1: rejected 1
     2: ok 1
 counters
-    requests 1, retries 1, 2xx 1
+    requests 1, retries 1, 2xx 1, not understood 1

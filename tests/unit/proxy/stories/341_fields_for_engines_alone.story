@@ -53,4 +53,4 @@ B posts /v1/chat/completions {"model":"m","messages":[],"kv_transfer_params":nul
     to B: HTTP/1.1 200 X; Content-Length: 2 "{}"
     release B at 1
 counters
-    requests 13, 2xx 1, 4xx 12, refused engine field 11, upstream reused 1
+    requests 13, 2xx 1, 4xx 12, refused engine field 11, upstream reused 1, not understood 2

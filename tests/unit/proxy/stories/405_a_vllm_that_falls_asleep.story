@@ -51,7 +51,7 @@ wait 300
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
     release A at 2
 counters
-    requests 1, retries 1, 2xx 1
+    requests 1, retries 1, 2xx 1, moved by the watchdog 1
 outcomes
     1: stalled 1
     2: ok 1

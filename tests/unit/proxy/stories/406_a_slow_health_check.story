@@ -54,6 +54,8 @@ wait 1000
 1b is done
     to A: "0\r\n\r\n"
     release A at 1
+counters
+    requests 1, 2xx 1, probes vetoed 3
 wait 5000
     close 1e
     connect 1f

@@ -18,4 +18,4 @@ B posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
     release A at 1
 counters
-    requests 2, 2xx 1, 5xx 1, refused memory 1
+    requests 2, 2xx 1, 5xx 1, refused memory 1, not understood 1
