@@ -19,7 +19,6 @@
     X(TRIED_PACE, "an idle one is tried as if its steps were like the best")                       \
     X(WHOLE_LATE, "whole answers that are due show a slow replica")                                \
     X(ROOM, "what whole answers waited teaches how much runs at once")                             \
-    X(ROOM_FLEET, "what one replica's waits teach is believed of its fleet")                       \
     X(RAN_ANYWHERE, "more than ever ran anywhere costs")                                           \
     X(BEYOND, "the same, and twice what runs on average while load rises")                         \
     X(PACE_FORGET, "short steps say nothing for a replica without room")                           \

@@ -209,68 +209,14 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-/* How much is believed to fit there, in tokens or in requests. */
-static double *most_of(struct node_replica *k, bool tokens)
-{
-    return tokens ? &k->room.most.tokens : &k->room.most.requests;
-}
-
-static bool has_limit(struct node_replica *k, uint64_t fleet, bool tokens)
-{
-    return counts(k, fleet) && *most_of(k, tokens) > 0;
-}
-
-/* Limits of engines of one model are alike. What else makes prompts wait, others' that are not
- * heard of yet, is not: then only those count that rest on many samples. */
-static const double rooms_alike = 0.25;
-static const unsigned room_samples_sure = 5;
-
-static bool rooms_agree(const struct node_vote *sorted, unsigned count, double median)
-{
-    return fabs(sorted[count / 4].value - sorted[count * 3 / 4].value) <= rooms_alike * median;
-}
-
-/* The upper median of those that have seen a limit, for those at which something waited: of
- * requests or of tokens, whichever more of them have seen. */
-static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_t fleet,
-                          struct node_vote *votes, uint64_t now_ms)
-{
-    unsigned by_requests = 0, by_tokens = 0, used = 0;
-    for (unsigned i = 0; i < count; i++) {
-        struct node_replica *k = &replicas[i];
-        if (k->fleet == fleet)
-            k->room.most = node_room_own(&k->room, now_ms);
-        by_requests += has_limit(k, fleet, false);
-        by_tokens += has_limit(k, fleet, true);
-    }
-    if (by_requests + by_tokens == 0 || LEFT_OUT(ROOM_FLEET))
-        return;
-    bool tokens = by_tokens > by_requests;
-    for (unsigned i = 0; i < count; i++) {
-        if (has_limit(&replicas[i], fleet, tokens))
-            votes[used++] = (struct node_vote){*most_of(&replicas[i], tokens), 1};
-    }
-    double median = node_votes_median(votes, used);
-    bool agree = rooms_agree(votes, used, median);
-    for (unsigned i = 0; i < count; i++) {
-        struct node_room *room = &replicas[i].room;
-        if (replicas[i].fleet != fleet)
-            continue;
-        if (!agree && node_speed_fresh(&room->requests, now_ms) < room_samples_sure)
-            room->most = (struct node_room_amount){0};
-        else if (agree && room->most.requests == 0 && room->most.tokens == 0 &&
-                 node_room_may_be(room, median, tokens, now_ms))
-            *most_of(&replicas[i], tokens) = median;
-    }
-}
-
 /* While load rises for the first time the most that ran is no limit: until so many answers have
  * ended, as a share of the most that ran at each, added up. */
 static const double turned_over = 0.25;
 /* So many requests run at once at any engine, with contexts like those that ran. */
 static const double few = 8;
 
-static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
+static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet,
+                              uint64_t now_ms)
 {
     struct node_room_amount most = {0};
     uint32_t ended = 0;
@@ -289,8 +235,10 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
     else if (most.requests < few)
         most = (struct node_room_amount){few, most.tokens * few / most.requests};
     for (unsigned i = 0; i < count; i++) {
-        if (replicas[i].fleet == fleet)
-            replicas[i].room.ran_anywhere = most;
+        if (replicas[i].fleet != fleet)
+            continue;
+        replicas[i].room.most = node_room_own(&replicas[i].room, now_ms);
+        replicas[i].room.ran_anywhere = most;
     }
     return ended;
 }
@@ -302,8 +250,7 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
 {
     uint64_t fleet = replicas[first].fleet;
     explain_whole(replicas, count, fleet);
-    rooms_believe(replicas, count, fleet, scratch, now_ms);
-    uint32_t ended = rooms_compare(replicas, count, fleet);
+    uint32_t ended = rooms_compare(replicas, count, fleet, now_ms);
     struct fleet_figure rate = fleet_figure(replicas, count, fleet, rate_of,
                                             config->prefill_tokens_per_s, INFINITY, scratch);
     struct fleet_figure pace = fleet_figure(replicas, count, fleet, pace_of,

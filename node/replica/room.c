@@ -77,12 +77,6 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
     return (struct node_room_amount){.requests = requests};
 }
 
-bool node_room_may_be(const struct node_room *r, double limit, bool tokens, uint64_t now_ms)
-{
-    return node_speed_fresh(&r->requests, now_ms) > 0 &&
-           (tokens || !is_disproved(limit, r->ran_surely));
-}
-
 bool node_room_told(struct node_room *r, double running, double waiting, double booked,
                     bool restarted)
 {

@@ -45,10 +45,6 @@ void node_room_add(struct node_room *r, struct node_room_amount ran, uint64_t no
 /* The limit by own samples, of the two the one that they agree on; 0: the other, or too few. */
 struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms);
 
-/* Whether the limit of its fellows, of tokens or else of requests, may be its own: something waited
- * here, and no more ran. */
-bool node_room_may_be(const struct node_room *r, double limit, bool tokens, uint64_t now_ms);
-
 /* So many own streams ran at once. */
 void node_room_streamed(struct node_room *r, double requests);
 /* So much was seen to run at once, as far as is known of other routers'. Returns whether it is more

@@ -23,7 +23,7 @@ import sys
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 BENCH = os.path.join(TOP, "build", "ablation", "tests", "bench", "quality-bench")
 # Parts that may do each other's work.
-PAIRS = ("ROOM+SLOTS_READ", "ROOM+BEYOND", "ROOM_FLEET+RAN_ANYWHERE", "QUEUE_FOREIGN+FOREIGN", "SIZE+SIZE_READ", "SHARE+REUSE_SHARE",
+PAIRS = ("ROOM+SLOTS_READ", "ROOM+BEYOND", "QUEUE_FOREIGN+FOREIGN", "SIZE+SIZE_READ", "SHARE+REUSE_SHARE",
          "REUSE_BEYOND+READ_BEYOND", "HOPED+TRIED_RATE", "RATE_SHOWN+LATE", "SHRUNK+APART", "WHOLE+WHOLE_LATE",
          "UNSEEN+SHARES", "UNSEEN+SHARES+LOOKS", "CROWD+STEP_MORE", "PACE+GROWTH")
 WORSE = 0.05  # of a case, that counts as worse

@@ -122,48 +122,6 @@ static void samples_that_disagree_are_no_limit(void **state)
     assert_true(own.requests == 0 && own.tokens == 0);
 }
 
-/* Of four equal replicas these have so many samples of such a limit. */
-static void limits_seen(struct node_replica *replicas, const double *limits,
-                        const unsigned *samples)
-{
-    struct node_vote votes[5];
-    struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
-    memset(replicas, 0, 4 * sizeof *replicas);
-    for (unsigned k = 0; k < 4; k++) {
-        for (unsigned i = 0; i < samples[k]; i++)
-            node_room_add(&replicas[k].room, amount(limits[k], 10000 + 20000 * i), NOW_MS);
-    }
-    node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
-}
-
-static void fleet_is_believed_until_a_replica_has_seen_its_own(void **state)
-{
-    (void)state;
-    static struct node_replica replicas[4];
-    limits_seen(replicas, (double[]){16, 14, 15, 0}, (unsigned[]){5, 3, 1, 0});
-    assert_true(replicas[0].room.most.requests == 16);
-    assert_true(replicas[1].room.most.requests == 14);
-    assert_true(replicas[2].room.most.requests == 16); /* something waited there, too */
-    assert_true(replicas[2].room.most.tokens == 0);
-    assert_true(replicas[3].room.most.requests == 0);
-    struct node_vote votes[5];
-    struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
-    node_fleet_believe(replicas, 4, &config, votes, NOW_MS + 300000);
-    assert_true(replicas[0].room.most.requests == 0 && replicas[2].room.most.requests == 0);
-}
-
-/* Prompts of other routers that were not heard of make prompts wait as well, now here, now there.
- */
-static void limits_that_differ_are_none(void **state)
-{
-    (void)state;
-    static struct node_replica replicas[4];
-    limits_seen(replicas, (double[]){16, 12, 11, 0}, (unsigned[]){6, 4, 4, 0});
-    assert_true(replicas[0].room.most.requests == 16); /* many samples */
-    for (unsigned k = 1; k < 4; k++)
-        assert_true(replicas[k].room.most.requests == 0);
-}
-
 /* Half as much again as ever ran at once costs a third of a residence, twice as much all of it. */
 static void what_never_ran_at_once_may_not_fit(void **state)
 {
@@ -234,10 +192,8 @@ int main(void)
         cmocka_unit_test(limit_is_what_samples_agree_on),
         cmocka_unit_test(stall_is_no_limit),
         cmocka_unit_test(samples_that_disagree_are_no_limit),
-        cmocka_unit_test(limits_that_differ_are_none),
         cmocka_unit_test(what_never_ran_at_once_may_not_fit),
         cmocka_unit_test(what_ran_at_one_ran_anywhere_of_its_model),
-        cmocka_unit_test(fleet_is_believed_until_a_replica_has_seen_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
