@@ -76,9 +76,9 @@ bool call_address_good(const char *admin)
     return good;
 }
 
-/* A look-up in a thread of its own, which ends by returning: pthread_exit(), which the helpers of
- * getaddrinfo_a() call when they have been idle for a second, loads libgcc_s, and aborts where a
- * container has none. */
+/* A look-up in a thread of its own, which ends by returning. The helpers of glibc's asynchronous
+ * look-ups end otherwise when they have been idle for a second: that loads libgcc_s, and aborts
+ * where a container has none. */
 struct names {
     sem_t done;
     int err;

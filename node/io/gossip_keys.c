@@ -128,7 +128,8 @@ void io_keys_start(struct io_gossip *g)
         .context = g,
     };
     /* What comes through a pipe can be read once. */
-    if (!g->options->insecure_gossip && stat(w->files[0].path, &status) == 0 &&
+    const char *path = w->files[0].path;
+    if (!g->options->insecure_gossip && path != NULL && stat(path, &status) == 0 &&
         S_ISREG(status.st_mode))
         io_watch_start(w);
 }

@@ -165,6 +165,19 @@ static struct node_cost cost_of(struct node_cost_input *in)
     return cost;
 }
 
+/* Until it has room there: by the gauges, and by what waited there before. Where gauges say how much
+ * memory is left, they alone do. */
+static double room_s(const struct node_replica *k, const struct node_under_way *all,
+                     double new_tokens, struct node_room_amount more, double residence_s)
+{
+    struct node_room_amount booked = node_load_booked(&k->load);
+    if (node_foreign_says_memory(&k->foreign))
+        more.tokens = booked.tokens = 0;
+    return number_max(node_foreign_wait_s(&k->foreign, &k->load, all, new_tokens, residence_s,
+                                          node_replica_near_tokens(k)),
+                      node_room_wait_s(&k->room, booked, more, residence_s));
+}
+
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
                            const struct node_request *request, const struct node_size *size,
                            const struct typical *typical, uint64_t now_ms)
@@ -202,26 +215,17 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->tokens_per_s = rate;
     c->line_s = node_router_queue_s(r, replica, rate, now_ms);
     double queue_s = c->line_s + late_s(&head, rate) + foreign_queue_s(replica, &all, rate);
-    double room_s = node_foreign_wait_s(&replica->foreign, &replica->load, &all,
-                                        size->prompt_tokens - cached_tokens, residence_s,
-                                        node_replica_near_tokens(replica));
-    struct node_room_amount more = {1,
-                                    size->prompt_tokens - cached_tokens + size->output_tokens / 2};
-    double beyond_s =
-        node_room_beyond_s(&replica->room, booked, more, typical->requests, residence_s);
-    if (node_foreign_says_memory(&replica->foreign))
-        more.tokens = booked.tokens = 0;
-    room_s = number_max(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
-    c->beyond_s = beyond_s;
+    double new_tokens = size->prompt_tokens - cached_tokens;
+    struct node_room_amount more = {1, new_tokens + size->output_tokens / 2};
+    double wait_s = number_max(queue_s, room_s(replica, &all, new_tokens, more, residence_s));
+    c->beyond_s = node_room_beyond_s(&replica->room, booked, more, typical->requests, residence_s);
     c->times_slower = slower;
-    double copied_tokens = copied_of(r, held_blocks, size, size->prompt_tokens - cached_tokens);
+    double copied_tokens = copied_of(r, held_blocks, size, new_tokens);
     c->followers = followers_of(r, copied_tokens / rate, now_ms);
     double restored_tokens = tier_tokens * node_ratio_value(&r->restore);
-    double wait_s = number_max(queue_s, room_s);
-    double computed_tokens = size->prompt_tokens - cached_tokens + restored_tokens;
-    c->ttft_s = wait_s + computed_tokens / rate + adapter.load_s;
+    c->ttft_s = wait_s + (new_tokens + restored_tokens) / rate + adapter.load_s;
     struct node_cost_input in = {
-        .queue_s = wait_s + beyond_s,
+        .queue_s = wait_s + c->beyond_s,
         .prompt_tokens = size->prompt_tokens,
         .cached_tokens = cached_tokens,
         .restored_tokens = restored_tokens,
