@@ -13,7 +13,7 @@
 #   VERBOSE=1        show the output of passing tests too
 #   SLOW=3           a machine on which all takes so many times longer than on an idle one: limits grow
 #                    (default: 1, of a build with sanitizers or coverage 2)
-#   TEST_SECONDS=N   time limit of one test program (default 300, times SLOW)
+#   TEST_SECONDS=N   time limit of one test program (default 300, times SLOW; three times that for what computes)
 #
 # One line a program when it has ended, with the names of its tests that failed; what those said
 # stands below it. All that failed is named again at the end. The last line is
@@ -176,9 +176,14 @@ one() {
     local out=$1 kind=$2 start end status p=0 f=0 s=0 title command log running failed=
     log=$(mktemp "$out/log.XXXXXX")
     command_of "$kind" "$3"
-    [[ $kind =~ unit|fuzz && $3 != io/* || $computing == *" $3 "* ]] && command=(nice -n 15 "${command[@]}")
+    # What computes at a low priority waits for all others.
+    local most=$limit
+    if [[ $kind =~ unit|fuzz && $3 != io/* || $computing == *" $3 "* ]]; then
+        command=(nice -n 15 "${command[@]}")
+        most=$((3 * limit))
+    fi
     start=$(date +%s%N)
-    timeout -k 5 "$limit" "${command[@]}" >"$log" 2>&1 </dev/null &
+    timeout -k 5 "$most" "${command[@]}" >"$log" 2>&1 </dev/null &
     running=$!
     trap 'kill "$running"; exit 130' TERM
     wait "$running"
@@ -198,7 +203,7 @@ one() {
         done
     fi
     [ "$f" -ne 0 ] && failed=$(failed_in "$kind" "$log")
-    [ "$status" -eq 124 ] && echo "(stopped after $limit s)" >>"$log"
+    [ "$status" -eq 124 ] && echo "(stopped after $most s)" >>"$log"
     {
         flock 9
         report "$kind" "$log"
