@@ -266,7 +266,7 @@ int main(int argc, char **argv)
         return EXIT_CONFIG;
     }
 #endif
-    struct process p = {0};
+    static struct process p; /* a thread that hangs in a write uses it until the process ends */
     struct node_options_error error;
     int status;
     if (io_config_load(&p.options, argc, argv, environ, &error) != 0) {

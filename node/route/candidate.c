@@ -165,8 +165,8 @@ static struct node_cost cost_of(struct node_cost_input *in)
     return cost;
 }
 
-/* Until it has room there: by the gauges, and by what waited there before. Where gauges say how much
- * memory is left, they alone do. */
+/* Until it has room there: by the gauges, and by what waited there before. Where gauges say how
+ * much memory is left, they alone do. */
 static double room_s(const struct node_replica *k, const struct node_under_way *all,
                      double new_tokens, struct node_room_amount more, double residence_s)
 {
