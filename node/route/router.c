@@ -518,9 +518,8 @@ int node_router_choose(struct node_router *r, const struct node_request *request
         node_router_due_placed(&r->replicas[c->replica], size.prompt_tokens, now_ms);
     }
     node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
-    if (request->chain && request->chain->length > 0) {
+    if (request->chain && request->chain->length > 0)
         node_router_record(r, request->chain, &node_bookings_get(r->bookings, out->booking)->work);
-    }
     return ERR_OK;
 }
 

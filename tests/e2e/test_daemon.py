@@ -353,9 +353,9 @@ class Idle(Case):
 
     def test_a_router_without_replicas_wakes_a_few_times_a_second(self):
         with tempfile.TemporaryDirectory() as folder:
-            replicas = os.path.join(folder, "replicas.yaml")
+            replicas = os.path.join(folder, "replicas")
             with open(replicas, "w") as f:
-                f.write("replicas: []\n")
+                f.write("# none yet\n")
             alone = ("--replica-file", replicas)
             gossip = ("--gossip-listen", HOST + ":0", "--insecure-gossip", "on")
             for args in (alone, alone + gossip):

@@ -57,7 +57,7 @@ THIRD_PARTY = {
     "openssl/core_names.h": ["node/io/tls_tickets.c"],
     "openssl/err.h": ["node/io/tls.c", "node/io/tls_context.c", "node/io/tls_failures.c", "node/io/tls_pem.c",
                       "node/io/tls_seal.c", "node/io/tls_stream.c", "node/io/tls_tickets.c", "node/gvctl/secure.c"],
-    "openssl/evp.h": ["node/io/tls_files.c", "node/io/tls_tickets.c"],
+    "openssl/evp.h": ["node/io/tls_tickets.c"],
     "openssl/pem.h": ["node/io/tls_pem.c", "node/gvctl/secure.c"],
     "openssl/rand.h": ["node/io/tls_tickets.c"],
     "openssl/ssl.h": ["node/io/tls_internal.h", "node/gvctl/secure.c"],

@@ -378,7 +378,7 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
         if (err == ERR_AGAIN)
             return false;
         u->head_bytes += err == 0 ? head->bytes : 0;
-        if (err != 0 || head->status == 101 || u->head_bytes > PROXY_ENGINE_HEAD_BYTES_MAX) {
+        if (err != 0 || u->head_bytes > PROXY_ENGINE_HEAD_BYTES_MAX) {
             out->malformed = true;
             return false;
         }
