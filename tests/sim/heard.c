@@ -70,6 +70,8 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
     bool took = taken(&after) != taken(&before), answered = after.packets_out > before.packets_out;
     replay_check(w, n, d, took, answered);
     messages_check(w, n, d, after.messages_in - before.messages_in);
+    if (after.messages_in != before.messages_in)
+        sim_of(n)->message_us = w->world.now_us;
     struct sim_seen *seen = &sim_of(n)->seen[d->from];
     if (took && !world_address_equal(&seen->at, &d->source)) {
         seen->at = d->source;

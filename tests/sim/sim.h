@@ -105,6 +105,7 @@ struct sim_record {
     unsigned turn_of_engine[SIM_ENGINES_MAX]; /* and that is the name it knows */
     uint64_t started_us;                      /* this life */
     uint64_t ready_us;    /* when it was first seen to be, in this life; 0: not yet */
+    uint64_t message_us;  /* when a message of anti-entropy last came in; 0: never */
     uint64_t gone_us;     /* when its process went; 0: it is up */
     uint64_t resumed_us;  /* when its last pause ends */
     uint64_t nonsense_us; /* when it last spoke nonsense; 0: never */
