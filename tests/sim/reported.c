@@ -67,12 +67,26 @@ static void row_check(struct sim_world *w, struct world_node *n, unsigned at, un
     }
 }
 
-/* Where nobody is held for dead and no engine removed: who dropped a row may later be given an
- * older one, by a peer that lags. */
+/* Who dropped the rows of a router, which it held for dead, may be given older ones by a peer that
+ * lags (seed 63, join). */
+static void dropped_forget(struct sim_world *w, struct world_node *n)
+{
+    const struct crdt_reports *reports = crdt_state_reports(world_state(n));
+    for (unsigned of = 0; of < w->config.nodes; of++) {
+        uint64_t *last = last_of(w, n, of, 0, 0);
+        if (crdt_reports_knows(reports, w->world.nodes[of].id))
+            continue;
+        for (unsigned i = 0; i < w->config.engines * CRDT_REPORTS; i++)
+            last[i] = 0;
+    }
+}
+
+/* Where no engine is removed: with it go rows. */
 void sim_reported_check(struct sim_world *w, struct world_node *n)
 {
     if (!sim_of(n)->reported || w->config.profile >= SIM_STORM)
         return;
+    dropped_forget(w, n);
     struct crdt_state *s = world_state(n);
     const struct crdt_reports *reports = crdt_state_reports(s);
     unsigned slots = crdt_registry_count(crdt_state_registry(s));
