@@ -3,8 +3,8 @@
 #   build/           the ordinary build: grapevine, gvctl, tests
 #   build/asan/      the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   build/fuzz/      libFuzzer targets (clang)
-#   build/future/    with what a later version might add (base/future.h), for tests of mixed builds
-#   build/bugs/      with known bugs compiled in (base/bug.h), for the controls of tests/sim and jepsen-lite
+#   build/lab/       with known bugs (base/bug.h) and what a later version might add (base/future.h), chosen at run time,
+#                    for the controls of tests/sim and jepsen-lite and for tests of mixed versions
 #   build/cov/       which lines the tests run (tests/cover.py)
 #
 # A new .c file in a known folder is picked up by itself; a new unit test is any
@@ -19,9 +19,8 @@ JOBS ?= $(shell nproc)
 BUILD_release := build
 BUILD_asan    := build/asan
 BUILD_fuzz    := build/fuzz
-BUILD_bugs    := build/bugs
+BUILD_lab     := build/lab
 BUILD_ablation := build/ablation
-BUILD_future  := build/future
 BUILD_cov     := build/cov
 BUILD_trained := build
 BUILD := $(BUILD_$(VARIANT))
@@ -29,9 +28,8 @@ BUILD := $(BUILD_$(VARIANT))
 CC_release := gcc
 CC_asan    := gcc
 CC_fuzz    := clang-14
-CC_bugs    := gcc
+CC_lab     := gcc
 CC_ablation := gcc
-CC_future  := gcc
 CC_cov     := gcc
 CC_trained := gcc
 CC := $(CC_$(VARIANT))
@@ -53,9 +51,8 @@ PROFILED := $(BUILD)/profiled
 endif
 OPT_trained := $(filter-out -flto% -ffat% -g -fdebug%,$(OPT_release)) -fprofile-generate
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
+OPT_lab     := -O1 -g1 -Wno-maybe-uninitialized -DGRAPEVINE_LAB
 OPT_ablation := -O2 -g -DGRAPEVINE_ABLATION -fno-math-errno -fno-trapping-math
-OPT_future  := -O1 -Wno-maybe-uninitialized -DGRAPEVINE_FUTURE
 OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
@@ -330,7 +327,7 @@ tools: $(TOOLS) ## engine simulator, replay, backend, cluster simulator, Maelstr
 test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
 	@echo "building $(BUILD)"
 	@$(MAKE) --no-print-directory -j$(JOBS) -s everything
-	@$(MAKE) --no-print-directory -s build-bugs build-future
+	@$(MAKE) --no-print-directory -s build-lab
 	@./tests/run.sh $(BUILD)
 
 .PHONY: test-one
@@ -342,7 +339,7 @@ test-one: ## what TEST names, and no more is built: test_cluster.Members.test_ip
 	@test -n '$(ONE_UNIT)$(ONE_OTHER)' || { echo "there is no tests/unit/$(ONE).c, tests/e2e/$(ONE).py or jepsen-lite/tests/$(ONE).py"; exit 1; }
 	@$(MAKE) --no-print-directory -s deps
 	@$(MAKE) --no-print-directory -j$(JOBS) -s $(or $(ONE_UNIT:tests/unit/%.c=$(BUILD)/tests/unit/%),all tools)
-	@$(if $(ONE_UNIT),,$(MAKE) --no-print-directory -s build-bugs build-future)
+	@$(if $(ONE_UNIT),,$(MAKE) --no-print-directory -s build-lab)
 	@FILTER='$(TEST)' ONLY='unit e2e jepsen' ./tests/run.sh $(BUILD)
 
 .PHONY: test-fast
@@ -373,20 +370,16 @@ profile: ## takes a branch profile of the daemon under load, for the release bui
 	@$(MAKE) --no-print-directory -C $(BUILD)/trained -j$(JOBS) -s VARIANT=trained build/grapevine
 	@tests/bench/profile.sh $(BUILD)/trained/build deploy/profile/$(shell uname -m)-gcc$(shell $(CC) -dumpversion | cut -d. -f1).tar.xz
 
-.PHONY: build-future
-build-future:
-	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=future $(BUILD_future)/grapevine
-
-.PHONY: sim sim-controls sim-latency build-bugs
-build-bugs:
-	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=bugs $(BUILD_bugs)/tests/sim $(BUILD_bugs)/grapevine
-sim: build-bugs ## one simulated run, SEED=n [NODES=n] [PROFILE=calm] [STEPS=seconds] [BUG=name] [VERBOSE=1]
-	@$(BUILD_bugs)/tests/sim run $(or $(SEED),1) $(if $(NODES),nodes=$(NODES)) $(if $(PROFILE),profile=$(PROFILE)) \
+.PHONY: sim sim-controls sim-latency build-lab
+build-lab:
+	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=lab $(BUILD_lab)/tests/sim $(BUILD_lab)/grapevine
+sim: build-lab ## one simulated run, SEED=n [NODES=n] [PROFILE=calm] [STEPS=seconds] [BUG=name] [VERBOSE=1]
+	@$(BUILD_lab)/tests/sim run $(or $(SEED),1) $(if $(NODES),nodes=$(NODES)) $(if $(PROFILE),profile=$(PROFILE)) \
 	    $(if $(STEPS),seconds=$(STEPS)) $(if $(BUG),bug=$(BUG)) $(if $(VERBOSE),verbose)
-sim-controls: build-bugs ## each known bug compiled in: is it caught? [SEEDS=n]
-	@$(BUILD_bugs)/tests/sim controls $(or $(SEEDS),20)
-sim-latency: build-bugs ## simulated time until all of 3, 16, 64, 256 nodes know; bytes on the wire
-	@$(BUILD_bugs)/tests/sim latency && $(BUILD_bugs)/tests/sim bytes
+sim-controls: build-lab ## each known bug compiled in: is it caught? [SEEDS=n]
+	@$(BUILD_lab)/tests/sim controls $(or $(SEEDS),20)
+sim-latency: build-lab ## simulated time until all of 3, 16, 64, 256 nodes know; bytes on the wire
+	@$(BUILD_lab)/tests/sim latency && $(BUILD_lab)/tests/sim bytes
 
 .PHONY: bench
 bench: deps-bench ## against nginx and HAProxy, parts, routing, gossip (SECTION=name for one)
@@ -409,11 +402,11 @@ soak: deps ## an hour of mixed faults at three routers, memory and connections w
 # A machine that lacks something (exit status 77) has said so; where CI=true it must not (tests/run.sh has the same rule).
 .PHONY: jepsen jepsen-controls
 JEPSEN_TOOLS := $(BUILD)/tests/engine-sim $(BUILD)/tests/wire $(BUILD)/tests/prompt-ids
-jepsen-controls: deps build-bugs ## known bugs compiled in: does jepsen-lite catch them? three of them [BUGS=names] [BUGS=all]
+jepsen-controls: deps build-lab ## known bugs compiled in: does jepsen-lite catch them? three of them [BUGS=names] [BUGS=all]
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/bugs/run --build $(BUILD) --jobs 3 --bugs-only $(filter-out all,$(or $(BUGS),UNSEALED DEAD_LOAD SKIP_FENCE)) \
 	    || [ $$? -eq 77 -a "$$CI" != true ]
-jepsen: deps build-future build-bugs ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
+jepsen: deps build-lab ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/run --build $(BUILD) --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
 	    --workload $(or $(WORKLOAD),all) --nemesis $(or $(NEMESIS),all) \

@@ -1,6 +1,6 @@
 #include "base/bug.h"
 
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Known bugs, one active at a time, that show whether those who should catch them do: the
  * simulation (docs/simulation.md), and jepsen-lite with real processes (docs/jepsen-lite.md). Only
- * VARIANT=bugs sets GRAPEVINE_BUGS, and then BUG=NAME in the environment of a router chooses one.
+ * VARIANT=lab sets GRAPEVINE_LAB, and then BUG=NAME in the environment of a router chooses one.
  * Without it BUG() is the constant false, and the compiler removes what it guards. BUG_RARE() is
  * true once in a thousand times that it is asked.
  */
@@ -135,7 +135,7 @@ enum bug {
         BUG_COUNT,
 };
 
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
 extern enum bug bug_active;
 extern unsigned bug_chances; /* of a bug that is rare */
 /* False: there is none of that name. NULL: none is active. */

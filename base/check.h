@@ -15,7 +15,7 @@ _Noreturn void check_failed(const char *file, int line, const char *condition);
 
 /* For what costs more than it guards, such as to decode what was just encoded: checked where tests
  * run (under ASan and in the simulator), only compiled elsewhere. */
-#if defined(__SANITIZE_ADDRESS__) || defined(GRAPEVINE_BUGS) || defined(__clang_analyzer__)
+#if defined(__SANITIZE_ADDRESS__) || defined(GRAPEVINE_LAB) || defined(__clang_analyzer__)
 #define CHECK_SLOW(condition) CHECK(condition)
 #else
 #define CHECK_SLOW(condition)                                                                      \

@@ -1,13 +1,16 @@
-/* What a later version of this program might add, for tests of mixed builds (`make build-future`,
- * tests/e2e/test_versions.py): kinds, fields and frames that the ordinary build does not know, and
- * a greater version. Only GRAPEVINE_FUTURE, which only that build sets, brings any of it; FUTURE is
- * 0 otherwise, and the compiler removes what it guards.
+/* What a later version of this program might add, for tests of mixed builds
+ * (tests/e2e/test_versions.py): kinds, fields and frames that this version does not know, and a
+ * greater version. Only VARIANT=lab sets GRAPEVINE_LAB, and then FUTURE=1 in the environment of a
+ * router brings all of it. Without it FUTURE is the constant false, and the compiler removes what
+ * it guards.
  *
- * Such a build speaks the versions that FUTURE_SPEAKS in the environment names ("3-3"), if it is
+ * Such a router speaks the versions that FUTURE_SPEAKS in the environment names ("3-3"), if it is
  * set: one that shares none with the others is not understood.
  */
 #ifndef BASE_FUTURE_H
 #define BASE_FUTURE_H
+
+#include <stdbool.h>
 
 #include "base/slice.h"
 
@@ -18,12 +21,14 @@ enum { FUTURE_KIND = 200 }; /* of a record, section, frame or chunk */
 /* Behind the head of a delta or part, where there is little. */
 #define FUTURE_HEAD_BYTES SLICE("\x2a!")
 
-#ifdef GRAPEVINE_FUTURE
-#define FUTURE                   1
-#define FUTURE_LEARNED_FIELDS(X) X(u32, future, CHANGED) /* crdt/learned.h */
-#define FUTURE_LEARN(learned)    ((learned)->future = 4711)
+/* The last fields of crdt/learned.h: always there where GRAPEVINE_LAB is set, used if FUTURE. */
+#ifdef GRAPEVINE_LAB
+extern bool future_active;
+#define FUTURE                   future_active
+#define FUTURE_LEARNED_FIELDS(X) X(u32, future, CHANGED)
+#define FUTURE_LEARN(learned)    ((learned)->future = FUTURE ? 4711 : 0)
 #else
-#define FUTURE 0
+#define FUTURE false
 #define FUTURE_LEARNED_FIELDS(X)
 #define FUTURE_LEARN(learned) ((void)(learned))
 #endif

@@ -11,6 +11,9 @@ void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l)
 {
 #define WRITE(width, name, when) wire_write_varint(w, l->name);
     CRDT_LEARNED_FIELDS(WRITE)
+    if (FUTURE) {
+        FUTURE_LEARNED_FIELDS(WRITE)
+    }
 #undef WRITE
 }
 
@@ -28,6 +31,9 @@ void crdt_learned_read(struct wire_reader *r, struct crdt_learned *out)
 {
 #define READ(width, name, when) out->name = read_##width(r);
     CRDT_LEARNED_FIELDS(READ)
+    if (FUTURE) {
+        FUTURE_LEARNED_FIELDS(READ)
+    }
 #undef READ
 }
 
@@ -35,6 +41,7 @@ void crdt_learned_copy(struct crdt_learned *out, const struct crdt_learned *in)
 {
 #define COPY(width, name, when) out->name = in->name;
     CRDT_LEARNED_FIELDS(COPY)
+    FUTURE_LEARNED_FIELDS(COPY)
 #undef COPY
 }
 
@@ -63,6 +70,6 @@ static bool moved_ALONG(uint64_t before, uint64_t now)
 bool crdt_learned_moved(const struct crdt_learned *reported, const struct crdt_learned *now)
 {
 #define MOVED(width, name, when) || moved_##when(reported->name, now->name)
-    return false CRDT_LEARNED_FIELDS(MOVED);
+    return false CRDT_LEARNED_FIELDS(MOVED) FUTURE_LEARNED_FIELDS(MOVED);
 #undef MOVED
 }

@@ -50,8 +50,7 @@
     X(u32, size_weight_milli, DOUBLED) /* which is by so many prompts better */                    \
     X(u32, adapter_slots, CHANGED) /* LoRA adapters that the engine holds at a time; 0: unknown */ \
     X(u64, void_blocks, CHANGED)   /* sum, recorded and never computed: refused, given up */       \
-    X(u32, engine_work, CHANGED)   /* how often this router saw it work: node/replica/scraped.h */ \
-    FUTURE_LEARNED_FIELDS(X)
+    X(u32, engine_work, CHANGED)   /* how often this router saw it work: node/replica/scraped.h */
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
 #define CRDT_LEARNED_IN_u64_OF_u32(name)
@@ -64,13 +63,17 @@
 struct crdt_learned {
     CRDT_LEARNED_FIELDS(CRDT_LEARNED_WIDE)
     CRDT_LEARNED_FIELDS(CRDT_LEARNED_NARROW)
+    FUTURE_LEARNED_FIELDS(CRDT_LEARNED_NARROW)
 };
 
 #define CRDT_LEARNED_BYTES_u64 9
 #define CRDT_LEARNED_BYTES_u32 5
 /* A term of a sum. NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define CRDT_LEARNED_BYTES(width, name, when) +CRDT_LEARNED_BYTES_##width
-enum { CRDT_LEARNED_BYTES_MAX = 0 CRDT_LEARNED_FIELDS(CRDT_LEARNED_BYTES) }; /* on the wire */
+enum { /* on the wire */
+       CRDT_LEARNED_BYTES_MAX =
+           0 CRDT_LEARNED_FIELDS(CRDT_LEARNED_BYTES) FUTURE_LEARNED_FIELDS(CRDT_LEARNED_BYTES)
+};
 
 void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l);
 /* The rows that are there; the others are 0. */

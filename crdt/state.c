@@ -241,7 +241,7 @@ int crdt_state_add(struct crdt_state *s, struct slice name)
     return slot >= 0 ? slot : ERR_AGAIN;
 }
 
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
 void crdt_state_lie(struct crdt_state *s, struct slice name, uint32_t ago_s)
 {
     uint32_t then = (uint32_t)(s->cluster_ms / 1000) - ago_s;

@@ -93,7 +93,7 @@ MUST_USE int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining
 /* The slot of a replica that an operator adds, no longer drained; errors as crdt_state_replica():
  * what waits comes into use by itself. */
 MUST_USE int crdt_state_add(struct crdt_state *s, struct slice name);
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
 /* For BUG(LIES): as if operators had added it, and a router named it last so long ago. */
 void crdt_state_lie(struct crdt_state *s, struct slice name, uint32_t ago_s);
 #endif

@@ -1,4 +1,5 @@
 /* What a node says of itself and of other members, and what it asks of them: one packet each. */
+#include "base/future.h"
 #include "gossip/gossip_internal.h"
 
 enum { AGAIN_US = 100000 }; /* what a peer causes is sent to it no more often */

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "base/wire.h"
 #include "gossip/noise.h"
 

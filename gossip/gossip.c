@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "gossip/gossip_internal.h"
 
 enum {
@@ -31,7 +32,8 @@ static uint32_t or_default(uint32_t value, uint32_t fallback)
 static void take_defaults(struct gossip_config *c)
 {
     if (c->speaks.greatest == 0)
-        c->speaks = (struct gossip_versions){GOSSIP_VERSION_LEAST, GOSSIP_VERSION_GREATEST};
+        c->speaks =
+            (struct gossip_versions){GOSSIP_VERSION_LEAST, GOSSIP_VERSION_GREATEST + FUTURE};
     c->alive_us = or_default(c->alive_us, ALIVE_US);
     c->suspect_us = or_default(c->suspect_us, SUSPECT_US);
     c->dead_us = or_default(c->dead_us, DEAD_US);

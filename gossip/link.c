@@ -4,6 +4,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "gossip/gossip_internal.h"
 
 enum {

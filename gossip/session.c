@@ -5,6 +5,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "base/wire.h"
 #include "gossip/frame.h"
 

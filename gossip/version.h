@@ -22,11 +22,10 @@
 #include <stdint.h>
 
 #include "base/bug.h"
-#include "base/future.h"
 
 enum {
     GOSSIP_VERSION_LEAST = 1,
-    GOSSIP_VERSION_GREATEST = 1 + FUTURE,
+    GOSSIP_VERSION_GREATEST = 1,
 };
 
 /* least 0, greatest 0: a build from before there were versions. */

@@ -48,7 +48,7 @@ def arguments(argv):
     p.add_argument("--keep", action="store_true", help="a folder of its own, that no later run removes")
     p.add_argument("--capture", action="store_true", help="record the packets between routers")
     p.add_argument("--build", default="build", metavar="DIR", help="whose binaries (%(default)s)")
-    p.add_argument("--bug", default="", metavar="NAME", help="a known bug that the routers have: of base/bug.h, in DIR/bugs of --build")
+    p.add_argument("--bug", default="", metavar="NAME", help="a known bug that the routers have: of base/bug.h, in DIR/lab of --build")
     p.add_argument("--router-option", action="append", default=[], metavar="NAME=VALUE", help="of all routers: ttl=30s")
     p.add_argument("--engine-option", action="append", default=[], metavar="NAME=VALUE", help="of all engines: speed-up=9")
     p.add_argument("--habits", choices=("drawn", "none"), default="drawn", help="what engines are like all the time: drawn from "
@@ -90,8 +90,8 @@ def lacking(o):
     for name in ("grapevine", "gvctl", "tests/engine-sim", "tests/wire", "tests/prompt-ids"):
         if not os.access(os.path.join(o.build, name), os.X_OK):
             return "%s is not built: make jepsen builds it" % os.path.join(o.build, name)
-    if o.bug and not os.access(os.path.join(o.build, "bugs/grapevine"), os.X_OK):
-        return "%s/bugs/grapevine is not built: make build-bugs builds it" % o.build
+    if o.bug and not os.access(os.path.join(o.build, "lab/grapevine"), os.X_OK):
+        return "%s/lab/grapevine is not built: make build-lab builds it" % o.build
     return None
 
 

@@ -47,12 +47,11 @@ class Router(Process):
     def about(self):
         return dict(super().about(), build=self.build, bug=self.service.options.bug)
 
-    def start(self, build=None):
+    def start(self):
         if self.service.options.bug:
             self.env.setdefault("BUG", self.service.options.bug)
-            build = build or self.build
-            build = os.path.join(build, "bugs") if build == self.service.build else build
-        super().start(build)
+            self.build = os.path.join(self.service.build, "lab")
+        super().start()
 
     def holds(self):
         """How many descriptors it has open, and how many TCP sockets its machine has; {}: it does not run."""

@@ -8,7 +8,7 @@ ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SI
 
 
 class Process:
-    """`args`, `env` and `wrap` (what stands before the command) count from the next start."""
+    """`build` (a folder), `args`, `env` and `wrap` (what stands before the command) count from the next start."""
 
     program = ""  # its path in a build folder
 
@@ -46,12 +46,11 @@ class Process:
         """What the history has to say of its start."""
         return {"life": self.life, "address": "%s:%d" % (self.address, self.port)}
 
-    def start(self, build=None):
-        """It is started when this returns, but may not listen yet. `build`: a folder; it stays with it."""
+    def start(self):
+        """It is started when this returns, but may not listen yet."""
         with self.lock:
             if self.alive:
                 return
-            self.build = build or self.build
             self.life += 1
             self.began = self.service.recorder.now()
             self.asked, self.told = "", None
@@ -92,8 +91,8 @@ class Process:
         self.signal(signal.SIGKILL)
         self.ended.wait()
 
-    def restart(self, build=None):
+    def restart(self):
         """kill -9, and start."""
         with self.lock:
             self.kill()
-            self.start(build)
+            self.start()

@@ -20,7 +20,7 @@ class Liar(Router):
 def liar(service):
     out = Liar(service, service.spare(LIAR))
     out.env["BUG"] = "LIES"
-    out.build = built("bugs")
+    out.build = built("lab")
     return out
 
 
@@ -35,7 +35,7 @@ class Lies(Nemesis):
 
     @staticmethod
     def missing():
-        return None if built("bugs") else "build/bugs/grapevine (make build-bugs)"
+        return None if built("lab") else "build/lab/grapevine (make build-lab)"
 
     def start(self, service, rng):
         member = shared(service, liar, service)

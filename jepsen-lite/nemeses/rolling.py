@@ -21,7 +21,7 @@ class _Rolling(Nemesis):
     """Goes on to the next when the one before is ready. One that another fault holds is left out."""
     seconds = (8, 30)
 
-    def roll(self, service, kind, build=None, pause_s=0):
+    def roll(self, service, kind, change=None, pause_s=0):
         held, everybody = shared(service, Held), getattr(service, kind)
         self.later(held.drop, self)
         for p in everybody:
@@ -30,17 +30,20 @@ class _Rolling(Nemesis):
             if not held.take_this(self, p.name, names(everybody)):
                 continue
             try:
-                self.again(p, kind, build)
+                self.again(p, kind, change)
             finally:
                 held.drop(self, p.name)
             self.over.wait(pause_s)
 
-    def again(self, p, kind, build):
+    def again(self, p, kind, change):
+        """`change`: what is done to it between its end and its start."""
         p.signal(signal.SIGTERM)
         p.wait(60)
         if p.alive:
             return
-        p.start(build=build)
+        if change is not None:
+            change(p)
+        p.start()
         limit = time.monotonic() + 20
         while kind == "routers" and not ready(p) and p.alive and time.monotonic() < limit:
             time.sleep(0.05)
@@ -67,30 +70,39 @@ class RollingRestart(_Rolling):
 
 
 class Upgrade(_Rolling):
-    """One router after the other is replaced by one of a later build (make build-future), and back."""
+    """One router after the other is replaced by one of a later version (build/lab with FUTURE=1), and back."""
     name = "upgrade"
     seconds = (20, 40)
 
     @staticmethod
     def missing():
-        return None if built("future") else "build/future/grapevine (make build-future)"
+        return None if built("lab") else "build/lab/grapevine (make build-lab)"
+
+    @staticmethod
+    def later_version(r):
+        r.build, r.env["FUTURE"] = built("lab"), "1"
+
+    @staticmethod
+    def this_version(r):
+        r.build = r.service.build
+        r.env.pop("FUTURE", None)
 
     def start(self, service, rng):
         self.later(self.back, service)
-        self.background(self.roll, service, "routers", built("future"))
+        self.background(self.roll, service, "routers", self.later_version)
         return {"hosts": names(service.routers), "excuses": False,
-                "text": "one router after the other is replaced by one of a later build; back again at the end"}
+                "text": "one router after the other is replaced by one of a later version; back again at the end"}
 
     def back(self, service):
         held, routers = shared(service, Held), names(service.routers)
         for r in service.routers:
-            if r.build != built("future"):
+            if "FUTURE" not in r.env:
                 continue
             if held.take_this(self, r.name, routers):
-                self.again(r, "routers", service.build)
+                self.again(r, "routers", self.this_version)
                 held.drop(self, r.name)
             else:
-                r.build = service.build  # its next start, by the fault that holds it
+                self.this_version(r)  # its next start, by the fault that holds it
 
 
 class RestartBalancer(Nemesis):

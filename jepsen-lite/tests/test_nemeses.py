@@ -151,7 +151,7 @@ class Process:
     def __init__(self, world, name, number):
         self.world, self.name, self.host = world, name, Host(world, name, "10.0.0.%d" % number)
         self.alive, self.stopped, self.failing, self.build, self.args, self.wrap = True, False, False, "build", [], []
-        self.wishes = []
+        self.env, self.wishes = {}, []
 
     @property
     def address(self):
@@ -167,8 +167,8 @@ class Process:
         else:
             self.alive = False
 
-    def start(self, build=None):
-        self.alive, self.build = True, build or self.build
+    def start(self):
+        self.alive = True
 
     def wait(self, timeout=None):
         return None if self.alive else 0
@@ -232,6 +232,8 @@ class Service:
         self.engines = [Process(self.world, "e%d" % i, 20 + i) for i in range(1, 5)]
         self.balancer = Process(self.world, "lb", 30)
         self.clients = [Host(self.world, "c1", "10.0.0.40")]
+        for r in self.routers:
+            r.service = self
 
     def state(self):
         return [p.state() for p in self.routers + self.engines + [self.balancer]], self.whole_wire.links, \
@@ -317,18 +319,19 @@ class Stopped(unittest.TestCase):
                     self.assertRegex(text, r"(?m)^ *%s%s dport 7490 (drop|reject with )" % (of, protocol))
 
     @mock.patch("nemeses.rolling.built", lambda variant: variant)
-    def test_who_is_held_at_the_end_of_an_upgrade_comes_back_with_the_old_build(self):
+    def test_who_is_held_at_the_end_of_an_upgrade_comes_back_with_this_version(self):
         service, nemesis = Service(), found.nemeses()["upgrade"]()
         one, held = service.routers[:2]
-        one.build = held.build = "future"
+        nemesis.later_version(one)
+        nemesis.later_version(held)
         shared(service, Held).take_this("kill", held.name, NAMES)
         held.alive = False
         nemesis.back(service)
-        self.assertEqual([(r.build, r.alive) for r in service.routers], [("build", r is not held) for r in service.routers])
+        self.assertEqual([(r.build, r.env, r.alive) for r in service.routers], [("build", {}, r is not held) for r in service.routers])
         self.assertEqual(service.world.harms, 1)  # one was restarted
         self.assertEqual(shared(service, Held).all(), {held.name})
         held.start()
-        self.assertEqual(held.build, "build")
+        self.assertEqual((held.build, held.env), ("build", {}))
 
     def test_the_log_on_the_small_disk_is_kept(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch("nemeses.disk.subprocess.run"):

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "node/cluster/replication_internal.h"
 
-#ifndef GRAPEVINE_BUGS
+#ifndef GRAPEVINE_LAB
 void node_lie(struct node_replication *n, uint64_t now_us)
 {
     (void)n, (void)now_us;

@@ -260,7 +260,8 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     allow_core_dumps(false);
     io_random_init();
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
+    future_active = getenv("FUTURE") != NULL;
     if (!bug_choose(getenv("BUG"))) {
         (void)fprintf(stderr, "grapevine: BUG: no such bug\n");
         return EXIT_CONFIG;

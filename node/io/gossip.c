@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "node/io/gossip_internal.h"
 #include "node/io/random.h"
 

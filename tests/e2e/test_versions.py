@@ -1,6 +1,6 @@
-"""Routers of several builds in one cluster: this one, the commit before, one that a later version
-might be (build/future, base/future.h), and one that shares no version with the others. What is
-compared is counted in tokens and not in time."""
+"""Routers of several versions in one cluster: this one, the commit before, one that a later version
+might be (build/lab with FUTURE=1, base/future.h), and one that shares no version with the others.
+What is compared is counted in tokens and not in time."""
 
 import io
 import os
@@ -17,7 +17,7 @@ from lib_cluster import Clustered, Talk, gvctl
 from test_engines import CHAT, FAST, chat, message, words
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-FUTURE = os.path.join(TOP, "build", "future", "grapevine")
+LATER = os.path.join(TOP, "build", "lab", "grapevine")  # with FUTURE=1
 BEFORE = os.environ.get("BEFORE", "HEAD~1")
 TALKS, TURNS = 6, 8
 
@@ -81,6 +81,7 @@ class Load:
 
 class Mixed(Clustered):
     def build(self, name, engines, program, join=None, env=None, ready=True):
+        env = dict(env or {}, FUTURE="1") if program == LATER else env
         return self.node(name, engines, join=join, program=program, env=env, ready=ready)
 
     def others_load(self, r, engine):
@@ -150,20 +151,20 @@ class Later(Mixed):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        if os.path.abspath(lib.BUILD) != os.path.join(TOP, "build") or not os.path.exists(FUTURE):
-            raise unittest.SkipTest("skipped: build/future is not built for this variant")
+        if os.path.abspath(lib.BUILD) != os.path.join(TOP, "build") or not os.path.exists(LATER):
+            raise unittest.SkipTest("skipped: build/lab is not built for this variant")
 
     def test_an_upgrade_to_a_later_version_and_back(self):
         def equal(nodes, number):
             self.converge(nodes[0], 3)
             return True
 
-        for old, new in ((None, FUTURE), (FUTURE, None)):
+        for old, new in ((None, LATER), (LATER, None)):
             self.upgrade(old, new, equal)
 
     def test_what_is_not_known_is_skipped_and_counted(self):
         sim = self.sim("--decode-base-ms", "50")
-        later = self.build("r2", [sim], FUTURE)
+        later = self.build("r2", [sim], LATER)
         now = self.build("r1", [sim], None, join=later)
         self.wait_alive(now, ["r1", "r2"])
         for r in (now, later):
@@ -180,7 +181,7 @@ class Later(Mixed):
         self.assertEqual(self.members(later)["r1"]["speaks"], [1, 1])
         self.assertEqual(now.metric("cluster_members_not_understood"), 0)
         # Fields that r1 does not know pass through it to r3: all three hold the same bytes.
-        third = self.build("r3", [sim], FUTURE, join=now)
+        third = self.build("r3", [sim], LATER, join=now)
         self.wait_alive(third, ["r1", "r2", "r3"])
         self.converge(now, 3)
         for r in (now, later, third):
@@ -191,7 +192,7 @@ class Later(Mixed):
         sim = self.sim("--decode-base-ms", "50")
         one = self.build("r1", [sim], None)
         two = self.build("r2", [sim], None, join=one)
-        foreign = self.build("r3", [sim], FUTURE, join=one, env={"FUTURE_SPEAKS": "3-3"})
+        foreign = self.build("r3", [sim], LATER, join=one, env={"FUTURE_SPEAKS": "3-3"})
         for r in (one, two, foreign):
             self.wait_alive(r, ["r1", "r2", "r3"])
             r.wait_up(1)
@@ -233,7 +234,7 @@ class Later(Mixed):
 
     def test_alone_among_those_that_are_not_understood(self):
         sim = self.sim(*FAST)
-        foreign = self.build("r1", [sim], FUTURE, env={"FUTURE_SPEAKS": "3-3"})
+        foreign = self.build("r1", [sim], LATER, env={"FUTURE_SPEAKS": "3-3"})
         r = self.build("r2", [sim], None, join=foreign)
         ready = r.wait_event("cluster_ready")
         self.assertNotIn("from", ready)

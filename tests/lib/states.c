@@ -9,7 +9,7 @@
 #include "base/checkpoint.h"
 #include "base/hash.h"
 
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
 /* By hand: BUG=<name> in the environment shows whether a test notices (docs/simulation.md). */
 __attribute__((constructor)) static void choose_bug(void)
 {

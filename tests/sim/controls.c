@@ -32,12 +32,12 @@ enum bug sim_bug_of(const char *name)
 
 static void bug_set(enum bug bug)
 {
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
     bug_active = bug;
     bug_chances = 0;
 #else
     if (bug != BUG_NONE) {
-        (void)fprintf(stderr, "bugs are compiled in with VARIANT=bugs only\n");
+        (void)fprintf(stderr, "bugs are compiled in with VARIANT=lab only\n");
         exit(2);
     }
 #endif

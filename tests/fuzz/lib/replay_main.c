@@ -1,5 +1,5 @@
 /* Replays corpus files through a fuzz target, so that the ordinary test run needs no libFuzzer.
- * VARIANT=bugs: with the known bug (base/bug.h) that BUG=NAME in the environment names. */
+ * VARIANT=lab: with the known bug (base/bug.h) that BUG=NAME in the environment names. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static int replay_file(const char *path)
 int main(int argc, char **argv)
 {
     unsigned count = 0;
-#ifdef GRAPEVINE_BUGS
+#ifdef GRAPEVINE_LAB
     CHECK(bug_choose(getenv("BUG")));
 #endif
     for (int i = 1; i < argc; i++) {

@@ -1,0 +1,5 @@
+#include "base/future.h"
+
+#ifdef GRAPEVINE_LAB
+bool future_active;
+#endif
