@@ -3,227 +3,266 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/check.h"
 #include "base/version.h"
 #include "node/gvctl/convert/convert_internal.h"
-#include "node/gvctl/fields.h"
 #include "node/gvctl/print.h"
-#include "node/io/read_file.h"
-#include "node/settings/options.h"
 
-enum { EXIT_USAGE = 2 };
+enum {
+    EXIT_USAGE = 2,
+    NAMED = 1000, /* whose it is, against one for each flag that a router has */
+    MARKED = 100,
+};
+
+/* In the order of the page; of those that fit as well the first counts. */
+const struct convert_router *const convert_routers[] = {
+    &convert_vllm, &convert_production_stack, &convert_smg, &convert_sglang,
+    &convert_llmd, &convert_haproxy,          NULL};
 
 /* --- what comes out -------------------------------------------------------------------------- */
 
 static void print_value(const char *text, FILE *to)
 {
-    bool plain = text[0] != '\0' && text[0] != '-' && strchr(text, ' ') == NULL;
-    for (const char *c = text; *c != '\0' && plain; c++)
-        plain = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                strchr("._:/-@", *c) != NULL;
-    if (plain && text[strlen(text) - 1] != ':')
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789._:/-@";
+    size_t n = strlen(text);
+    if (n > 0 && text[0] != '-' && text[n - 1] != ':' && strspn(text, plain) == n)
         (void)fputs(text, to);
     else
         print_yaml_text(text, to);
 }
 
+/* Its values, with where they come from; as a comment those that are not to be in use. */
 static void print_setting(const struct convert_state *c, const struct node_option *row, FILE *to)
 {
-    const json_t *values = json_object_get(c->settings, row->name);
-    const json_t *left = json_object_get(c->left, row->name);
-    size_t i;
-    const json_t *value;
+    json_t *values = json_object_get(c->settings, row->name);
+    json_t *left = json_object_get(c->left, row->name), *why;
+    const char *text, *between = "";
     if (values == NULL && left == NULL)
         return;
     (void)fputs(values != NULL ? "# " : "# nothing is in use", to);
-    json_array_foreach(json_object_get(c->origins, row->name), i, value)
+    json_object_foreach(json_object_get(c->origins, row->name), text, why)
     {
-        (void)fprintf(to, "%s%s", i > 0 ? ", " : "", json_string_value(value));
+        (void)fprintf(to, "%s%s", between, text);
+        between = ", ";
     }
     (void)fprintf(to, "\n%s%s:", values != NULL ? "" : "# ", row->name);
-    json_array_foreach(values, i, value)
+    json_object_foreach(values, text, why)
     {
         (void)fputs(row->type == NODE_TYPE_LIST ? "\n  - " : " ", to);
-        print_value(json_string_value(value), to);
+        print_value(text, to);
     }
-    json_array_foreach(left, i, value)
+    json_object_foreach(left, text, why)
     {
         (void)fputs("\n  # - ", to);
-        print_value(fields_text(value, "value"), to);
-        (void)fprintf(to, "   # %s", fields_text(value, "why"));
+        print_value(text, to);
+        (void)fprintf(to, "   # %s", json_string_value(why));
     }
     (void)fputs("\n", to);
 }
 
-/* How many there are, printed with `title` once and `before` each; nowhere: counted. */
-static unsigned print_notes(const struct convert_state *c, enum convert_kind kind,
-                            const char *title, const char *before, FILE *to)
+static void print_notes(json_t *notes, const char *title, const char *before, FILE *to)
 {
-    size_t i;
-    const json_t *note;
-    unsigned n = 0;
-    json_array_foreach(c->notes, i, note)
+    const char *text;
+    json_t *none;
+    (void)fputs(json_object_size(notes) > 0 ? title : "", to);
+    json_object_foreach(notes, text, none)
     {
-        if ((int)fields_number(note, "kind") != (int)kind)
-            continue;
-        if (to != NULL)
-            (void)fprintf(to, "%s%s%s: %s\n", n == 0 ? title : "", before,
-                          fields_text(note, "flag"), fields_text(note, "note"));
-        n++;
+        (void)fprintf(to, "%s%s\n", before, text);
     }
-    return n;
 }
 
-static void print_result(const struct convert_state *c, FILE *to)
+/* The exit status. */
+static int print_result(const struct convert_state *c, bool strict, FILE *to)
 {
     unsigned count;
     const struct node_option *rows = node_option_table(&count);
+    json_t *hand = c->notes[CONVERT_HAND], *none = c->notes[CONVERT_NONE];
     (void)fprintf(to,
                   "# Made by gvctl convert " GRAPEVINE_VERSION " from what starts %s.\n"
                   "# Try it: grapevine --config FILE --check-config\n\n",
                   c->router->title);
     for (unsigned i = 0; i < count; i++)
         print_setting(c, &rows[i], to);
-    (void)print_notes(c, CONVERT_DID, "\n# What is a little different:\n", "#   ", to);
-    (void)print_notes(c, CONVERT_HAND, "\n# To be done by hand:\n", "#   ", to);
-    (void)print_notes(c, CONVERT_NONE, "\n# Without a counterpart:\n", "#   ", to);
-    (void)print_notes(c, CONVERT_NOT_NEEDED, "\n# Not needed:\n", "#   ", to);
+    print_notes(c->notes[CONVERT_DID], "\n# What is a little different:\n", "#   ", to);
+    print_notes(hand, "\n# To be done by hand:\n", "#   ", to);
+    print_notes(none, "\n# Without a counterpart:\n", "#   ", to);
+    print_notes(c->notes[CONVERT_NOT_NEEDED], "\n# Not needed:\n", "#   ", to);
+    (void)fprintf(stderr,
+                  "gvctl: of %s: %zu written, %zu not needed, %zu by hand, "
+                  "%zu without a counterpart\n",
+                  c->router->name, json_object_size(c->settings),
+                  json_object_size(c->notes[CONVERT_NOT_NEEDED]), json_object_size(hand),
+                  json_object_size(none));
+    print_notes(hand, "", "gvctl: by hand: ", stderr);
+    print_notes(none, "", "gvctl: ", stderr);
+    return strict && json_object_size(hand) + json_object_size(none) > 0 ? EXIT_FAILURE
+                                                                         : EXIT_SUCCESS;
 }
 
-static int finish(struct convert_state *c, const struct convert_input *input, FILE *to)
+/* --- whose it is ----------------------------------------------------------------------------- */
+
+static bool is_haproxy(struct slice text)
 {
-    convert_finish(c);
-    print_result(c, to);
-    unsigned hand = print_notes(c, CONVERT_HAND, "", "", NULL);
-    unsigned none = print_notes(c, CONVERT_NONE, "", "", NULL);
-    (void)fprintf(stderr,
-                  "gvctl: of %s: %zu written, %u not needed, %u by hand, "
-                  "%u without a counterpart\n",
-                  c->router->name, json_object_size(c->settings),
-                  print_notes(c, CONVERT_NOT_NEEDED, "", "", NULL), hand, none);
-    (void)print_notes(c, CONVERT_HAND, "", "gvctl: by hand: ", stderr);
-    (void)print_notes(c, CONVERT_NONE, "", "gvctl: ", stderr);
-    convert_free(c);
-    return input->strict && hand + none > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    bool found = false;
+    while (text.len > 0 && !found) {
+        json_t *words = convert_split(slice_cut(&text, '\n'));
+        found = convert_is_one("global defaults frontend listen backend", convert_word(words, 0));
+        json_decref(words);
+    }
+    return found;
+}
+
+/* Where flags begin: behind the program, its interpreter, a subcommand. */
+static size_t first_flag(const json_t *words)
+{
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = convert_word(words, i);
+        if (convert_is_flag(word) && strcmp(word, "-m") != 0 && strcmp(word, "-u") != 0)
+            return i;
+    }
+    return json_array_size(words);
+}
+
+static unsigned likeness(const struct convert_router *router, const json_t *words)
+{
+    size_t first = first_flag(words);
+    unsigned flags = 0, shown = 0;
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = convert_word(words, i), *slash = strrchr(word, '/');
+        struct slice rest = slice_skip(slice_of_cstr(word), 2), name = slice_cut(&rest, '=');
+        char text[128];
+        if (i < first && convert_is_one(router->programs, slash != NULL ? slash + 1 : word))
+            shown = NAMED;
+        if (strncmp(word, "--", 2) != 0 || !slice_to_cstr(name, text, sizeof text))
+            continue;
+        if (shown == 0 && convert_is_one(router->marks, text))
+            shown = MARKED;
+        flags += convert_find(router, CONVERT_FLAG, name).row != NULL ? 1 : 0;
+    }
+    return shown > 0 ? shown + flags : 0;
+}
+
+/* By the program's name or the flags; NULL: it is none. */
+static const struct convert_router *router_of(const json_t *words)
+{
+    const struct convert_router *best = NULL;
+    unsigned most = 0;
+    for (size_t i = 0; convert_routers[i] != NULL; i++) {
+        unsigned n = likeness(convert_routers[i], words);
+        best = n > most ? convert_routers[i] : best;
+        most = n > most ? n : most;
+    }
+    return best;
+}
+
+/* The command line of a container: command and args (Kubernetes), entrypoint and command
+ * (Compose), or what a shell runs. NULL: it is no router's. */
+static const json_t *container_words(struct convert_state *c, json_t *container)
+{
+    static const char *const keys[] = {"entrypoint", "command", "args"};
+    json_t *words = convert_own(c, json_array());
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        json_t *value = json_object_get(container, keys[i]);
+        if (json_is_string(value))
+            value = convert_own(c, convert_split(slice_of_cstr(json_string_value(value))));
+        (void)json_array_extend(words, value);
+    }
+    const char *second = convert_word(words, 1);
+    if (strstr(convert_word(words, 0), "sh") != NULL && second[0] == '-' &&
+        strchr(second, 'c') != NULL && json_array_size(words) > 2)
+        words = convert_own(c, convert_split(slice_of_cstr(convert_word(words, 2))));
+    return router_of(words) != NULL ? words : NULL;
 }
 
 /* --- what goes in ---------------------------------------------------------------------------- */
 
-static int unknown(const char *what)
+static const struct convert_router *find_router(const char *name)
 {
-    (void)fprintf(stderr,
-                  "gvctl: %s is not known to be a router's: --from names it (vllm-router, "
-                  "production-stack, sglang-router, smg, llm-d or haproxy)\n",
-                  what);
-    return EXIT_USAGE;
+    const struct convert_router *const *r = convert_routers;
+    while (*r != NULL && (name == NULL || strcmp((*r)->name, name) != 0))
+        r++;
+    return *r;
 }
 
-/* haproxy -f FILE */
-static int of_haproxy_words(const struct convert_input *input, const json_t *words, FILE *to)
+/* From the first flag on. "--flag=value" is two words; --enable-mesh says what others mean. */
+static void take_flags(struct convert_state *c, const json_t *words)
 {
-    struct convert_state c;
-    struct buf text;
-    int status = EXIT_FAILURE;
-    char unread[IO_FILE_MESSAGE] = "";
-    buf_init(&text, 0);
-    convert_begin(&c, &convert_haproxy);
-    for (size_t i = 1; i < json_array_size(words) && unread[0] == '\0'; i++) {
-        const char *word = convert_word(words, i), *next = convert_word(words, i + 1);
-        struct convert_found found = convert_find(c.router, slice_of_cstr(word));
-        if (strcmp(word, "-f") == 0)
-            (void)convert_file(next, &text, unread);
-        else if (found.row != NULL && word[0] == '-')
-            convert_take(&c, found, word, NULL);
-        else
-            convert_note(&c, CONVERT_NONE, word, "this flag is not known here");
-        i += found.value ? 1 : 0;
+    json_t *flags = convert_own(c, json_array());
+    for (size_t i = first_flag(words); i < json_array_size(words); i++) {
+        const char *word = convert_word(words, i);
+        struct slice value = slice_of_cstr(word), name = value;
+        if (convert_is_flag(word))
+            name = slice_cut(&value, '=');
+        bool mesh = convert_is_one("--enable-mesh --router-enable-mesh", word);
+        (void)json_array_insert_new(flags, mesh ? 0 : json_array_size(flags),
+                                    json_stringn(name.at, name.len));
+        if (name.len < strlen(word))
+            (void)json_array_append_new(flags, json_stringn(value.at, value.len));
     }
-    if (unread[0] == '\0') {
-        convert_haproxy_text(&c, buf_slice(&text));
-        status = finish(&c, input, to);
+    convert_words(c, CONVERT_FLAG, flags, 0);
+}
+
+/* Sets whose it is; NULL: that is not known. Returns the command line, if there is one. */
+static const json_t *read_input(struct convert_state *c, const struct convert_input *input)
+{
+    const struct convert_router *from = find_router(input->from);
+    const json_t *words = NULL;
+    json_t *line = convert_own(c, json_array());
+    for (unsigned i = 0; i < input->word_count; i++)
+        (void)json_array_append_new(line, json_string(input->words[i]));
+    if (input->word_count > 0) {
+        words = line;
+    } else if (input->from != NULL ? from == &convert_haproxy : is_haproxy(input->text)) {
+        c->router = &convert_haproxy;
+        if (buf_append(&c->text, input->text.at, input->text.len) != 0)
+            abort();
+        return NULL;
     } else {
-        (void)fprintf(stderr, "%s\n", unread);
-        convert_free(&c);
+        json_t *docs = convert_own(c, convert_yaml(input->text));
+        const json_t *first = json_array_get(docs, 0);
+        c->docs = json_is_object(first) || json_is_array(first) ? docs : NULL;
+        words = c->docs != NULL ? convert_search(c, c->docs, container_words)
+                                : convert_own(c, convert_split(input->text));
+        c->config = words == NULL ? convert_find_config(c, c->docs) : NULL;
     }
-    buf_free(&text);
-    return status;
-}
-
-/* `beside`: the documents that it stands among, or NULL. */
-static int of_words(const struct convert_input *input, json_t *words, const char *what,
-                    json_t *beside, FILE *to)
-{
-    struct convert_state c;
-    const struct convert_router *router =
-        input->from != NULL ? convert_router_find(input->from) : convert_router_of(words);
-    if (slice_ends_with(slice_of_cstr(convert_word(words, 0)), SLICE("haproxy")))
-        return of_haproxy_words(input, words, to);
-    if (router == NULL || router->is_config)
-        return unknown(what);
-    convert_begin(&c, router);
-    while (json_array_size(words) > 0) { /* the program, its interpreter, a subcommand */
-        const char *word = convert_word(words, 0);
-        if (word[0] == '-' && strcmp(word, "-m") != 0 && strcmp(word, "-u") != 0)
-            break;
-        (void)json_array_remove(words, 0);
-    }
-    c.beside = beside;
-    c.special = convert_llmd_special; /* the only one of flags */
-    c.router_at = convert_router_at;
-    convert_words(&c, words);
-    if (router == &convert_llmd)
-        convert_llmd_pool(&c, beside);
-    return finish(&c, input, to);
-}
-
-static int of_yaml(const struct convert_input *input, json_t *docs, FILE *to)
-{
-    struct convert_state c;
-    json_t *words = convert_manifest_words(docs);
-    const json_t *config = words == NULL ? convert_find_config(docs) : NULL;
-    if (words == NULL && config == NULL)
-        return unknown(input->file);
-    if (config == NULL) {
-        int status = of_words(input, words, input->file, docs, to);
-        json_decref(words);
-        return status;
-    }
-    convert_begin(&c, &convert_llmd);
-    convert_llmd_config(&c, config);
-    convert_llmd_pool(&c, docs);
-    return finish(&c, input, to);
-}
-
-static int of_text(const struct convert_input *input, FILE *to)
-{
-    struct convert_state c;
-    if (input->from != NULL ? strcmp(input->from, convert_haproxy.name) == 0
-                            : convert_is_haproxy(input->text)) {
-        convert_begin(&c, &convert_haproxy);
-        convert_haproxy_text(&c, input->text);
-        return finish(&c, input, to);
-    }
-    json_t *docs = convert_yaml(input->text), *words = convert_split(input->text);
-    const json_t *first = json_array_get(docs, 0);
-    int status = json_is_object(first) || json_is_array(first)
-                     ? of_yaml(input, docs, to)
-                     : of_words(input, words, input->file, NULL, to);
-    json_decref(words);
-    json_decref(docs);
-    return status;
+    c->router = words == NULL         ? c->config != NULL ? &convert_llmd : NULL
+                : input->from != NULL ? from
+                                      : router_of(words);
+    return words;
 }
 
 int convert(const struct convert_input *input, FILE *to)
 {
-    if (input->from != NULL && convert_router_find(input->from) == NULL)
-        return unknown(input->from);
-    if (input->word_count == 0)
-        return of_text(input, to);
-    json_t *words = json_array();
-    for (unsigned i = 0; i < input->word_count; i++)
-        (void)json_array_append_new(words, json_string(input->words[i]));
-    int status = of_words(input, words, "that command line", NULL, to);
-    json_decref(words);
+    struct convert_state c = {.routers = convert_routers, .owned = json_array()};
+    json_t **const objects[] = {&c.settings, &c.origins,  &c.left,     &c.parts,   &c.limits,
+                                &c.notes[0], &c.notes[1], &c.notes[2], &c.notes[3]};
+    int status = EXIT_USAGE;
+    for (size_t i = 0; i < ARRAY_LEN(objects); i++)
+        *objects[i] = convert_own(&c, json_object());
+    buf_init(&c.text, 0);
+    if (node_options_init(&c.options) != 0)
+        abort();
+    const json_t *words = read_input(&c, input);
+    if (c.router == NULL) {
+        bool named = input->from != NULL && find_router(input->from) == NULL;
+        (void)fprintf(stderr,
+                      "gvctl: %s is not known to be a router's: --from names it (vllm-router, "
+                      "production-stack, sglang-router, smg, llm-d or haproxy)\n",
+                      named                   ? input->from
+                      : input->word_count > 0 ? "that command line"
+                                              : input->file);
+    } else {
+        take_flags(&c, words);
+        if (c.router->finish != NULL)
+            c.router->finish(&c);
+        convert_finish(&c);
+        if (c.unread[0] != '\0')
+            (void)fprintf(stderr, "%s\n", c.unread);
+        status = c.unread[0] != '\0' ? EXIT_FAILURE : print_result(&c, input->strict, to);
+    }
+    node_options_free(&c.options);
+    buf_free(&c.text);
+    json_decref(c.owned);
     return status;
 }

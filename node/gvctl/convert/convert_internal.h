@@ -7,144 +7,176 @@
 
 #include "base/buf.h"
 #include "base/slice.h"
+#include "node/io/read_file.h"
+#include "node/settings/options.h"
 
-/* How a value becomes a setting's. */
-enum convert_as {
-    CONVERT_NEEDLESS, /* the router does so by itself, or without */
-    CONVERT_MISSING,  /* it cannot do that */
-    CONVERT_BY_HAND,  /* it can, and an operator has to say how */
-    CONVERT_TEXT,
-    CONVERT_NUMBER,
-    CONVERT_SECONDS,
-    CONVERT_DURATION, /* 5000 (ms), 5s, 1d */
-    CONVERT_URLS,     /* words, or by commas */
-    CONVERT_FILE,     /* of HAProxy: a path, or one in crt-base or ca-base */
-    CONVERT_FIXED,    /* the setting has its value: "log-format: json" */
-    CONVERT_SPECIAL,  /* the router's own code */
-    CONVERT_READ,     /* its reader has done it */
-    /* Kept until convert_finish(): several say it together. */
-    CONVERT_HOST,
-    CONVERT_PORT,
-    CONVERT_ADMIN_HOST,
-    CONVERT_ADMIN_PORT,
-    CONVERT_KUBERNETES,
-    CONVERT_NAMESPACE,
-    CONVERT_KUBERNETES_PORT,
-    CONVERT_SELECTOR,
-    CONVERT_CRT_BASE,
-    CONVERT_CA_BASE,
-    CONVERT_MESH,
-    CONVERT_MESH_NAME,
-    CONVERT_MESH_HOST,
-    CONVERT_MESH_PORT,
-    CONVERT_MESH_ADVERTISE,
-    CONVERT_MESH_PEERS,
-    CONVERT_MESH_PODS,
-    CONVERT_AS_COUNT
+/* --- tables ---------------------------------------------------------------------------------- */
+
+enum convert_kind {
+    CONVERT_DID,        /* a setting says it */
+    CONVERT_NOT_NEEDED, /* the router does so by itself, or without */
+    CONVERT_HAND,       /* it can, and an operator has to say how */
+    CONVERT_NONE,       /* it cannot do that */
+    CONVERT_READ,       /* others say it together, or code: the note is for the page alone */
 };
 
-struct convert_row {
-    /* Names by commas. Behind one "=" stands for a value, "=..." for several. A name and a value,
-     * "policy random", goes before the name alone. "*" at an end stands for anything. */
-    const char *names;
-    enum convert_as as;
-    const char *settings; /* ours, by spaces, or NULL */
-    const char *note;     /* why there is none, or what is different; NULL: nothing to say */
+/* Where words stand. From CONVERT_DIRECTIVE on they are HAProxy's. */
+enum convert_place {
+    CONVERT_FLAG,
+    CONVERT_MESH, /* a flag that counts with --enable-mesh */
+    CONVERT_PLUGIN,
+    CONVERT_SECTION,
+    CONVERT_DIRECTIVE,
+    CONVERT_BIND, /* words of such a line */
+    CONVERT_SERVER,
+    CONVERT_PLACES
 };
 
 struct convert_state;
 
+struct convert_row {
+    /* Names by commas. Behind one "=" stands for a value, "=..." for several. Those of several
+     * words, "policy random", are asked first. "*" stands for anything: behind other rows. */
+    const char *names;
+    enum convert_kind kind;
+    /* "SETTING", by spaces: its type says how a value is read. "SETTING: VALUE", which it has then.
+     * "SETTING.PART" is kept: other words say the rest. NULL: none. */
+    const char *ours;
+    const char *note; /* why there is none, or what is different; NULL: nothing to say */
+    /* What no row can say; NULL: it says all. */
+    void (*take)(struct convert_state *c, const char *label, const json_t *values);
+};
+
+#define ROW(names, kind, ours, note, take)                                                         \
+    {                                                                                              \
+        names, CONVERT_##kind, ours, note, take                                                    \
+    }
+#define SAME(names, ours)             ROW(names, DID, ours, NULL, NULL)
+#define NEARLY(names, ours, note)     ROW(names, DID, ours, note, NULL)
+#define NEEDLESS(names, note)         ROW(names, NOT_NEEDED, NULL, note, NULL)
+#define BY_HAND(names, ours, note)    ROW(names, HAND, ours, note, NULL)
+#define MISSING(names, note)          ROW(names, NONE, NULL, note, NULL)
+#define OTHERWISE(names, ours, note)  ROW(names, NONE, ours, note, NULL)
+#define READ(names, ours, note)       ROW(names, READ, ours, note, NULL)
+#define CALL(names, ours, take, note) ROW(names, READ, ours, note, take)
+
+/* Levels of logs in the words of Python, Rust and Go. */
+#define LEVELS(flag)                                                                               \
+    SAME(flag "=", "log-level"), SAME(flag " INFO", "log-level: info"),                            \
+        SAME(flag " warning, " flag " WARNING", "log-level: warn"),                                \
+        SAME(flag " critical, " flag " fatal, " flag " ERROR", "log-level: error"),                \
+        SAME(flag " trace, " flag " DEBUG", "log-level: debug")
+
+#define NOTE_PD                                                                                    \
+    "prefill and decode on engines of their own are not supported: each engine does both"
+#define NOTE_CODE "the router runs no code of others"
+#define NOTE_COST "what is cached, what waits and what would be pushed out are weighed in seconds"
+
 struct convert_router {
     const char *name, *title, *source;
-    const char *programs;                /* names of it on a command line, by spaces */
-    const struct convert_row *tables[3]; /* each ends with a row of zeros */
-    const char *host, *port;             /* where it listens if nothing is said; NULL: nowhere */
-    const char *body_bytes;              /* the greatest body then; NULL: not written */
-    bool is_config;                      /* names are no flags: they do not begin with -- */
+    const char *programs; /* names of it on a command line, by spaces */
+    const char *marks;    /* flags that show it without such */
+    struct {
+        enum convert_place place;
+        const struct convert_row *rows; /* the last one is of zeros */
+    } tables[6];
+    const char *time;        /* the unit of times without one */
+    const char *host, *port; /* where it listens if nothing is said; NULL: nowhere */
+    const char *body_bytes;  /* the greatest body then; NULL: not written */
+    void (*finish)(struct convert_state *c); /* behind its flags; NULL: nothing is */
 };
 
 extern const struct convert_router convert_vllm, convert_production_stack, convert_sglang,
-    convert_smg, convert_llmd, convert_llmd_plugins, convert_haproxy;
+    convert_smg, convert_llmd, convert_haproxy;
+/* In the order of the page; of those that fit as well the first counts. NULL behind the last. */
+extern const struct convert_router *const convert_routers[];
+
+/* --- what is gathered ------------------------------------------------------------------------ */
+
+struct convert_state {
+    const struct convert_router *router;
+    const struct convert_router *const *routers;
+    struct node_options options;       /* the settings, checked */
+    json_t *settings, *origins, *left; /* ours -> its values, origins, or comments -> why */
+    json_t *parts;                     /* "SETTING.PART" -> what was said last */
+    json_t *notes[CONVERT_READ];       /* "label: note" -> null */
+    json_t *limits;                    /* of HAProxy: acls that limit clients -> their row */
+    struct buf text;                   /* of files */
+    char unread[IO_FILE_MESSAGE];      /* why a file of it could not be read, or "" */
+    json_t *docs;                      /* of llm-d: what it stands among, or NULL */
+    const json_t *config;              /* its EndpointPickerConfig, or NULL */
+    json_t *owned;                     /* what convert_own() and convert_text() gave out */
+};
+
+/* Freed with the state. */
+json_t *convert_own(struct convert_state *c, json_t *value);
+/* So is this text. */
+__attribute__((format(printf, 2, 3))) const char *convert_text(struct convert_state *c,
+                                                               const char *format, ...);
+/* Words from one on, with `by` between them. */
+const char *convert_join(struct convert_state *c, const json_t *words, size_t from, const char *by);
+/* The word at `i`, or "". */
+const char *convert_word(const json_t *words, size_t i);
+/* Whether one of the names, by spaces, is the word. */
+bool convert_is_one(const char *names, const char *word);
+/* None twice. */
+__attribute__((format(printf, 4, 5))) void convert_note(struct convert_state *c,
+                                                        enum convert_kind kind, const char *label,
+                                                        const char *format, ...);
+/* A value of ours; a second one is added to a list and replaces any other. False: it is refused,
+ * which is noted. */
+bool convert_set(struct convert_state *c, const char *setting, const char *value,
+                 const char *origin);
+/* The first value of a setting, or NULL. */
+const char *convert_setting(const struct convert_state *c, const char *setting);
+/* Adds a pair to what `map` has of a name. */
+void convert_add(json_t *map, const char *name, const char *key, const char *value);
+const char *convert_part(const struct convert_state *c, const char *part, const char *otherwise);
+
+/* --- rows ------------------------------------------------------------------------------------ */
 
 /* A row, and the one of its names that fitted. */
 struct convert_found {
     const struct convert_row *row; /* NULL: there is none */
     struct slice name;             /* without what stands for values */
-    bool value, several;           /* it takes a value; several */
+    size_t values;                 /* that it takes at most */
+    unsigned words;                /* that it is; convert_find() leaves that out */
 };
 
-enum convert_kind { CONVERT_DID, CONVERT_NOT_NEEDED, CONVERT_HAND, CONVERT_NONE };
+/* What stands before names of a place, and what is noted of those without a row. */
+extern const struct convert_place_words {
+    const char *prefix, *unknown;
+} convert_places[CONVERT_PLACES];
 
-struct convert_state {
-    const struct convert_router *router;
-    void (*special)(struct convert_state *c, const char *name, const json_t *values);
-    /* Flags that another router has are known of that. */
-    const struct convert_router *(*router_at)(unsigned i);
-    json_t *settings;               /* ours -> [value, ...] */
-    json_t *origins;                /* ours -> [what it comes from, ...] */
-    json_t *left;                   /* ours -> [{value, why}, ...], written as comments */
-    json_t *notes;                  /* [{kind, flag, note}, ...], none twice */
-    json_t *kept[CONVERT_AS_COUNT]; /* values, or NULL */
-    json_t *servers;                /* of HAProxy: what default-server says, word -> value */
-    json_t *limits;                 /* of HAProxy: acls that limit clients, name -> its row */
-    json_t *beside; /* of llm-d: documents that its command line stands among; NULL: none */
-};
-
-void convert_begin(struct convert_state *c, const struct convert_router *router);
-void convert_free(struct convert_state *c);
-/* A value of ours; a second one is added to a list and replaces any other. */
-void convert_set(struct convert_state *c, const char *setting, const char *value,
-                 const char *origin);
-/* A value of a list which is not to be in use: written as a comment, with the reason; "": it is. */
-void convert_leave(struct convert_state *c, const char *setting, const char *value,
-                   const char *origin, const char *why);
-/* NULL as its note: there is nothing to say. */
-void convert_note(struct convert_state *c, enum convert_kind kind, const char *flag,
-                  const char *note);
-void convert_keep(struct convert_state *c, enum convert_as as, const char *value);
-/* The last one that was kept, or the other. */
-const char *convert_kept(const struct convert_state *c, enum convert_as as, const char *otherwise);
-/* By its row, as `flag`. */
-void convert_take(struct convert_state *c, struct convert_found found, const char *flag,
-                  const json_t *values);
-struct convert_found convert_find(const struct convert_router *router, struct slice name);
-/* "NAME VALUE", else NAME. */
-struct convert_found convert_find_value(const struct convert_router *router, struct slice name,
-                                        const char *value);
-/* A command line, from its first flag on. */
-void convert_words(struct convert_state *c, const json_t *words);
-/* What several flags say together. */
+struct convert_found convert_find(const struct convert_router *router, enum convert_place place,
+                                  struct slice name);
+/* Whether it begins with dashes and is no number. */
+bool convert_is_flag(const char *word);
+/* Words from one on, each by its row; what no row knows is noted. */
+void convert_words(struct convert_state *c, enum convert_place place, const json_t *words,
+                   size_t from);
+/* What several words say together. */
 void convert_finish(struct convert_state *c);
 
-/* In the order of the page; NULL: there are no more. */
-const struct convert_router *convert_router_at(unsigned i);
-const struct convert_router *convert_router_find(const char *name);
-/* By the program's name or the flags; NULL: it is none. */
-const struct convert_router *convert_router_of(const json_t *words);
-/* The command line of the first container of a manifest that is a router's; NULL: there is none.
- * The caller has it. */
-json_t *convert_manifest_words(json_t *docs);
-/* An EndpointPickerConfig in a document, also one in a ConfigMap. NULL: there is none. */
-const json_t *convert_find_config(json_t *docs);
+/* --- the routers', and texts ----------------------------------------------------------------- */
 
-/* A text of HAProxy's, and whether one is. */
-bool convert_is_haproxy(struct slice text);
-void convert_haproxy_text(struct convert_state *c, struct slice text);
-/* A row of llm-d's, CONVERT_SPECIAL; plugins and sections. */
-void convert_llmd_special(struct convert_state *c, const char *name, const json_t *values);
-void convert_llmd_config(struct convert_state *c, const json_t *config);
-/* Of documents beside it: which pods are in its InferencePool. */
-void convert_llmd_pool(struct convert_state *c, json_t *docs);
+/* An EndpointPickerConfig in a document, also one in a ConfigMap; NULL: there is none. */
+const json_t *convert_find_config(struct convert_state *c, json_t *docs);
 
-/* YAML as JSON: scalars are text. NULL: it is none. Several documents are in an array. */
-json_t *convert_yaml(struct slice text);
+/* All of its sections and lines. */
+void convert_haproxy_text(struct convert_state *c);
+/* "HOST:PORT" as a setting writes it; NULL: it is no address of TCP. A host that is left out, or
+ * "*", is `any`. */
+const char *convert_haproxy_address(struct convert_state *c, const char *text, const char *any);
+
 /* Appends a file; false: it cannot be read, and a message of IO_FILE_MESSAGE bytes says why. */
 bool convert_file(const char *path, struct buf *text, char *message);
-/* The first that `look` finds in an object, from the top down; it is the caller's. */
-json_t *convert_walk(json_t *value, unsigned depth, json_t *(*look)(json_t *object));
 /* As a shell splits it; lines that begin with # are none. */
 json_t *convert_split(struct slice text);
-/* The word at `i`, or "". */
-const char *convert_word(const json_t *words, size_t i);
+/* YAML as JSON: scalars are text. NULL: it is none. Several documents are in an array. */
+json_t *convert_yaml(struct slice text);
+/* The first that `look` finds in an object, from the top down. */
+const json_t *convert_search(struct convert_state *c, json_t *value,
+                             const json_t *(*look)(struct convert_state *c, json_t *object));
 
 #endif

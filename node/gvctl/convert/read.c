@@ -110,20 +110,20 @@ json_t *convert_yaml(struct slice text)
     return NULL;
 }
 
-json_t *convert_walk(json_t *value, unsigned depth, json_t *(*look)(json_t *object))
+const json_t *convert_search(struct convert_state *c, json_t *value,
+                             const json_t *(*look)(struct convert_state *c, json_t *object))
 {
     const char *key;
-    json_t *member, *found = json_is_object(value) ? look(value) : NULL;
+    json_t *member;
     size_t i;
-    if (depth > DEPTH_MAX || found != NULL)
-        return found;
-    json_object_foreach(json_is_object(value) ? value : NULL, key, member)
+    const json_t *found = json_is_object(value) ? look(c, value) : NULL;
+    json_object_foreach(value, key, member)
     {
-        found = found != NULL ? found : convert_walk(member, depth + 1, look);
+        found = found != NULL ? found : convert_search(c, member, look);
     }
-    json_array_foreach(json_is_array(value) ? value : NULL, i, member)
+    json_array_foreach(value, i, member)
     {
-        found = found != NULL ? found : convert_walk(member, depth + 1, look);
+        found = found != NULL ? found : convert_search(c, member, look);
     }
     return found;
 }

@@ -1,37 +1,35 @@
-/* What is gathered from one input: rows, and what becomes of values by them. */
+/* Words by the rows of tables: settings, parts of settings, notes. */
+#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/check.h"
 #include "base/err.h"
-#include "base/version.h"
 #include "node/gvctl/convert/convert_internal.h"
-#include "node/settings/options.h"
 
-void convert_begin(struct convert_state *c, const struct convert_router *router)
+/* --- what is gathered ------------------------------------------------------------------------ */
+
+json_t *convert_own(struct convert_state *c, json_t *value)
 {
-    *c = (struct convert_state){.router = router,
-                                .settings = json_object(),
-                                .origins = json_object(),
-                                .left = json_object(),
-                                .servers = json_object(),
-                                .limits = json_object(),
-                                .notes = json_array()};
+    (void)json_array_append_new(c->owned, value);
+    return value;
 }
 
-void convert_free(struct convert_state *c)
+static const char *text_of(struct convert_state *c, const char *format, va_list args)
 {
-    json_decref(c->settings);
-    json_decref(c->origins);
-    json_decref(c->left);
-    json_decref(c->servers);
-    json_decref(c->limits);
-    json_decref(c->notes);
-    for (size_t i = 0; i < CONVERT_AS_COUNT; i++)
-        json_decref(c->kept[i]);
+    const char *text = json_string_value(convert_own(c, json_vsprintf(format, args)));
+    return text != NULL ? text : ""; /* it was no UTF-8 */
+}
+
+const char *convert_text(struct convert_state *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = text_of(c, format, args);
+    va_end(args);
+    return text;
 }
 
 const char *convert_word(const json_t *words, size_t i)
@@ -40,492 +38,436 @@ const char *convert_word(const json_t *words, size_t i)
     return text != NULL ? text : "";
 }
 
+const char *convert_join(struct convert_state *c, const json_t *words, size_t from, const char *by)
+{
+    struct buf all;
+    buf_init(&all, 0);
+    for (size_t i = from; i < json_array_size(words); i++)
+        DISCARD(buf_printf(&all, "%s%s", i > from ? by : "", convert_word(words, i)));
+    const char *text = convert_text(c, "%.*s", SLICE_ARG(buf_slice(&all)));
+    buf_free(&all);
+    return text;
+}
+
+bool convert_is_one(const char *names, const char *word)
+{
+    for (struct slice rest = slice_of_cstr(names); rest.len > 0;) {
+        if (slice_equal(slice_cut(&rest, ' '), slice_of_cstr(word)))
+            return true;
+    }
+    return false;
+}
+
+void convert_note(struct convert_state *c, enum convert_kind kind, const char *label,
+                  const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *note = text_of(c, format, args);
+    va_end(args);
+    (void)json_object_set_new(c->notes[kind], convert_text(c, "%s: %s", label, note), json_null());
+}
+
+void convert_add(json_t *map, const char *name, const char *key, const char *value)
+{
+    if (json_object_get(map, name) == NULL)
+        (void)json_object_set_new(map, name, json_object());
+    (void)json_object_set_new(json_object_get(map, name), key, json_string(value));
+}
+
+static enum node_option_type type_of(const char *setting)
+{
+    unsigned count;
+    int row = node_option_find(slice_of_cstr(setting));
+    CHECK(row >= 0);
+    return node_option_table(&count)[row].type;
+}
+
+bool convert_set(struct convert_state *c, const char *setting, const char *value,
+                 const char *origin)
+{
+    struct node_options_error error;
+    if (node_options_set(&c->options, slice_of_cstr(setting), slice_of_cstr(value),
+                         (struct node_option_origin){0}, &error) != 0) {
+        convert_note(c, CONVERT_HAND, origin, "would be %s: %s, which is refused: %s", setting,
+                     value, error.text);
+        return false;
+    }
+    if (type_of(setting) != NODE_TYPE_LIST) {
+        (void)json_object_del(c->settings, setting);
+        (void)json_object_del(c->origins, setting);
+    }
+    convert_add(c->settings, setting, value, "");
+    convert_add(c->origins, setting, origin, "");
+    return true;
+}
+
+const char *convert_setting(const struct convert_state *c, const char *setting)
+{
+    return json_object_iter_key(json_object_iter(json_object_get(c->settings, setting)));
+}
+
+const char *convert_part(const struct convert_state *c, const char *part, const char *otherwise)
+{
+    const char *text = json_string_value(json_object_get(c->parts, part));
+    return text != NULL ? text : otherwise;
+}
+
+/* --- values, by the type of the setting ------------------------------------------------------ */
+
+/* "5000", "5s", "1d", "1m30s" as a time of ours. */
+static bool set_time(struct convert_state *c, const char *setting, const char *value,
+                     const char *label)
+{
+    static const struct {
+        const char *unit;
+        double ms;
+    } units[] = {{"us", 0.001}, {"ms", 1}, {"s", 1000}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
+    double ms = 0;
+    bool good = value[0] != '\0';
+    while (good && value[0] != '\0') {
+        size_t digits = strspn(value, "0123456789."), i = 0;
+        const char *unit = value + digits;
+        size_t len = strcspn(unit, "0123456789");
+        struct slice name = len > 0 ? slice_of(unit, len) : slice_of_cstr(c->router->time);
+        while (i < ARRAY_LEN(units) && !slice_equal(slice_of_cstr(units[i].unit), name))
+            i++;
+        good = digits > 0 && i < ARRAY_LEN(units);
+        ms += good ? strtod(value, NULL) * units[i].ms : 0;
+        value = unit + len;
+    }
+    ms = ms > 0 && ms < 1 ? 1 : ms;
+    bool whole = ms >= 1000 && ms == 1000 * (double)(long long)(ms / 1000);
+    if (!good)
+        convert_note(c, CONVERT_HAND, label, "its value is no time");
+    return good &&
+           convert_set(c, setting,
+                       convert_text(c, whole ? "%.0fs" : "%.0fms", whole ? ms / 1000 : ms), label);
+}
+
+/* By the folder that HAProxy's global section names for those of its kind. */
+static bool set_path(struct convert_state *c, const char *setting, const char *path,
+                     const char *label)
+{
+    struct stat status;
+    const char *base = convert_part(c, convert_text(c, "%s.base", setting), "");
+    if (path[0] == '@') /* @system-ca is what is taken without a setting */
+        return false;
+    if (path[0] != '/' && base[0] != '\0')
+        path = convert_text(c, "%s/%s", base, path);
+    if (!slice_ends_with(slice_of_cstr(path), SLICE("/")) &&
+        (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)))
+        return convert_set(c, setting, path, label);
+    convert_note(c, CONVERT_HAND, label, "%s: the name of each file in %s, one an entry", setting,
+                 path);
+    return false;
+}
+
+/* By commas. An engine's scheme may be left out; some write one before a router's address. */
+static bool set_urls(struct convert_state *c, const char *setting, const char *value,
+                     const char *label)
+{
+    bool did = false, engine = strcmp(setting, "replica") == 0;
+    for (struct slice rest = slice_of_cstr(value); rest.len > 0;) {
+        struct slice one = slice_trim(slice_cut(&rest, ','));
+        one.len -= slice_ends_with(one, SLICE("/v1")) ? 3 : 0;
+        const char *url = convert_text(c, "%.*s", SLICE_ARG(one)), *scheme = strstr(url, "://");
+        if (engine && scheme == NULL)
+            url = convert_text(c, "http://%s", url);
+        else if (!engine && scheme != NULL)
+            url = scheme + 3;
+        did = (one.len > 0 && convert_set(c, setting, url, label)) || did;
+    }
+    return did;
+}
+
+static bool set_value(struct convert_state *c, const char *setting, const char *value,
+                      const char *label)
+{
+    enum node_option_type type = type_of(setting);
+    const char *dash;
+    while (strcmp(setting, "health-statuses") == 0 && (dash = strchr(value, '-')) != NULL)
+        value = convert_text(c, "%.*s..%s", (int)(dash - value), value, dash + 1);
+    if (type == NODE_TYPE_MS)
+        return set_time(c, setting, value, label);
+    if (type == NODE_TYPE_PATH || strcmp(setting, "tls-cert") == 0)
+        return set_path(c, setting, value, label);
+    if (type == NODE_TYPE_LIST)
+        return set_urls(c, setting, value, label);
+    if (value[0] != '-' || (type != NODE_TYPE_INTEGER && type != NODE_TYPE_BYTES))
+        return convert_set(c, setting, value, label);
+    convert_note(c, CONVERT_NOT_NEEDED, label, "no limit is said: the default holds");
+    return false;
+}
+
 /* --- rows ------------------------------------------------------------------------------------ */
+
+const struct convert_place_words convert_places[CONVERT_PLACES] = {
+    [CONVERT_FLAG] = {"--", "this flag is not known here"},
+    [CONVERT_MESH] = {"--", NULL},
+    [CONVERT_PLUGIN] = {"", "this plugin is not known here"},
+    [CONVERT_SECTION] = {"section ", "this section is not known here"},
+    [CONVERT_DIRECTIVE] = {"", "this directive is not known here"},
+    [CONVERT_BIND] = {"bind: ", "what it says of a bind is not known here"},
+    [CONVERT_SERVER] = {"server: ", "what it says of a server is not known here"},
+};
 
 /* The next of a row's names; false: there is none. */
 static bool next_name(struct slice *names, struct convert_found *found)
 {
     struct slice name = slice_trim(slice_cut(names, ','));
-    found->several = slice_ends_with(name, SLICE("=..."));
-    found->value = found->several || slice_ends_with(name, SLICE("="));
-    name.len -= found->several ? 4 : found->value ? 1 : 0;
+    bool several = slice_ends_with(name, SLICE("=..."));
+    bool one = slice_ends_with(name, SLICE("="));
+    name.len -= several ? 4 : one ? 1 : 0;
+    found->values = several ? SIZE_MAX : one ? 1 : 0;
     found->name = name;
     return name.len > 0;
 }
 
-static bool is_general(struct slice name, struct slice given)
+/* "*" stands for no two words. */
+static bool fits(struct slice name, struct slice given)
 {
-    if (name.at[0] == '*')
-        return slice_ends_with(given, slice_skip(name, 1));
-    return slice_ends_with(name, SLICE("*")) &&
-           slice_starts_with(given, slice_of(name.at, name.len - 1));
+    size_t star = slice_find(name, '*');
+    struct slice end = slice_skip(name, star + 1), rest = slice_skip(given, star);
+    if (star == name.len)
+        return slice_equal(name, given);
+    return slice_starts_with(given, slice_of(name.at, star)) && slice_ends_with(rest, end) &&
+           slice_find(rest, ' ') == rest.len;
 }
 
-struct convert_found convert_find(const struct convert_router *router, struct slice name)
+struct convert_found convert_find(const struct convert_router *router, enum convert_place place,
+                                  struct slice name)
 {
-    struct convert_found general = {0};
-    for (size_t i = 0; i < ARRAY_LEN(router->tables) && router->tables[i] != NULL; i++) {
-        for (const struct convert_row *row = router->tables[i]; row->names != NULL; row++) {
+    for (size_t i = 0; router->tables[i].rows != NULL; i++) {
+        const struct convert_row *row = router->tables[i].rows;
+        for (; row->names != NULL && router->tables[i].place == place; row++) {
             struct slice names = slice_of_cstr(row->names);
             struct convert_found found = {.row = row};
             while (next_name(&names, &found)) {
-                if (slice_equal(found.name, name))
+                if (fits(found.name, name))
                     return found;
-                if (general.row == NULL && is_general(found.name, name))
-                    general = found;
             }
         }
     }
-    return general;
+    return (struct convert_found){.values = SIZE_MAX};
 }
 
-struct convert_found convert_find_value(const struct convert_router *router, struct slice name,
-                                        const char *value)
+/* The name with two words behind it, with one, with one but for what is in brackets, and alone. */
+static struct convert_found find_words(struct convert_state *c, enum convert_place place,
+                                       const char *name, const json_t *words, size_t i)
 {
-    char two[256];
-    (void)snprintf(two, sizeof two, "%.*s %s", SLICE_ARG(name), value);
-    struct convert_found found = convert_find(router, slice_of_cstr(two));
-    return found.row != NULL && found.name.len > name.len ? found : convert_find(router, name);
-}
-
-/* --- what is gathered ------------------------------------------------------------------------ */
-
-void convert_note(struct convert_state *c, enum convert_kind kind, const char *flag,
-                  const char *note)
-{
-    size_t i;
-    const json_t *other;
-    if (note == NULL)
-        return;
-    json_t *one = json_pack("{s:i,s:s,s:s}", "kind", (int)kind, "flag", flag, "note", note);
-    bool again = false;
-    json_array_foreach(c->notes, i, other)
-    {
-        again = again || json_equal(other, one) != 0;
+    const char *second = convert_word(words, i + 1), *third = convert_word(words, i + 2);
+    const char *all = convert_text(c, "%s %s %s", name, second, third);
+    size_t one = strlen(name) + 1;
+    const struct {
+        size_t len;
+        unsigned words;
+    } tries[] = {
+        {strlen(all), 3}, {one + strlen(second), 2}, {one + strcspn(second, "("), 1}, {one - 1, 1}};
+    struct convert_found found = {0};
+    for (size_t k = 0; k < ARRAY_LEN(tries) && found.row == NULL; k++) {
+        struct slice given = slice_of(all, tries[k].len);
+        found = convert_find(c->router, place, given);
+        found.words = tries[k].words;
+        found.name = found.words > 1 ? given : found.name;
     }
-    if (!again)
-        (void)json_array_append(c->notes, one);
-    json_decref(one);
+    return found;
 }
 
-/* Appends to an array in `map`, which it makes. */
-static void append(json_t *map, const char *key, json_t *value)
+static void take(struct convert_state *c, const struct convert_row *row, const char *label,
+                 const json_t *values)
 {
-    if (json_object_get(map, key) == NULL)
-        (void)json_object_set_new(map, key, json_array());
-    (void)json_array_append_new(json_object_get(map, key), value);
-}
-
-/* Whether it can be written; else that is noted. */
-static bool check(struct convert_state *c, const char *setting, const char *value,
-                  const char *origin)
-{
-    char text[NODE_ERROR_BYTES + 512];
-    struct node_options options;
-    struct node_options_error error;
-    bool known = node_option_find(slice_of_cstr(setting)) >= 0;
-    if (node_options_init(&options) != 0)
-        abort();
-    int err = known ? node_options_set(&options, slice_of_cstr(setting), slice_of_cstr(value),
-                                       (struct node_option_origin){0}, &error)
-                    : ERR_NOT_FOUND;
-    if (err != 0)
-        (void)snprintf(text, sizeof text, "would be %s: %s, which %s%s", setting, value,
-                       known ? "is refused: " : "grapevine " GRAPEVINE_VERSION " does not have",
-                       known ? error.text : "");
-    if (err != 0)
-        convert_note(c, known ? CONVERT_HAND : CONVERT_NONE, origin, text);
-    node_options_free(&options);
-    return err == 0;
-}
-
-void convert_leave(struct convert_state *c, const char *setting, const char *value,
-                   const char *origin, const char *why)
-{
-    char note[600];
-    if (why[0] == '\0')
-        convert_set(c, setting, value, origin);
-    if (why[0] == '\0' || !check(c, setting, value, origin))
-        return;
-    append(c->left, setting, json_pack("{s:s,s:s}", "value", value, "why", why));
-    (void)snprintf(note, sizeof note, "%s: %s", value, why);
-    convert_note(c, CONVERT_HAND, origin, note);
-}
-
-void convert_set(struct convert_state *c, const char *setting, const char *value,
-                 const char *origin)
-{
-    unsigned count;
-    if (!check(c, setting, value, origin))
-        return;
-    int row = node_option_find(slice_of_cstr(setting));
-    if (node_option_table(&count)[row].type != NODE_TYPE_LIST) {
-        (void)json_object_del(c->settings, setting);
-        (void)json_object_del(c->origins, setting);
-    }
-    append(c->settings, setting, json_string(value));
-    const json_t *origins = json_object_get(c->origins, setting);
-    size_t n = json_array_size(origins);
-    if (n == 0 || strcmp(convert_word(origins, n - 1), origin) != 0)
-        append(c->origins, setting, json_string(origin));
-}
-
-void convert_keep(struct convert_state *c, enum convert_as as, const char *value)
-{
-    if (c->kept[as] == NULL)
-        c->kept[as] = json_array();
-    (void)json_array_append_new(c->kept[as], json_string(value));
-}
-
-static void keep_all(struct convert_state *c, enum convert_as as, const json_t *values)
-{
-    for (size_t i = 0; i < json_array_size(values); i++)
-        convert_keep(c, as, convert_word(values, i));
-}
-
-const char *convert_kept(const struct convert_state *c, enum convert_as as, const char *otherwise)
-{
-    size_t n = json_array_size(c->kept[as]);
-    return n > 0 ? convert_word(c->kept[as], n - 1) : otherwise;
-}
-
-/* --- values ---------------------------------------------------------------------------------- */
-
-/* "5000", "5s", "1d", "1m30s" as a time of ours. */
-static void take_time(struct convert_state *c, const char *setting, const char *flag,
-                      const char *value, const char *unit)
-{
-    static const struct {
-        const char *unit;
-        double ms;
-    } units[] = {{"", 1},     {"us", 0.001}, {"ms", 1},     {"s", 1000},
-                 {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
-    char text[64], *at = text;
-    double ms = 0;
-    bool good = true;
-    (void)snprintf(text, sizeof text, "%s%s", value, unit);
-    do {
-        size_t i = 0;
-        bool digit = at[0] >= '0' && at[0] <= '9';
-        double part = strtod(at, &at);
-        size_t len = strcspn(at, "0123456789");
-        while (i < ARRAY_LEN(units) &&
-               !slice_equal(slice_of_cstr(units[i].unit), slice_of(at, len)))
-            i++;
-        good = digit && i < ARRAY_LEN(units);
-        ms += good ? part * units[i].ms : 0;
-        at += len;
-    } while (good && at[0] != '\0');
-    ms = ms > 0 && ms < 1 ? 1 : ms;
-    bool whole = ms >= 1000 && ms == 1000 * (double)(long long)(ms / 1000);
-    (void)snprintf(text, sizeof text, whole ? "%.0fs" : "%.0fms", whole ? ms / 1000 : ms);
-    if (good)
-        convert_set(c, setting, text, flag);
-    else
-        convert_note(c, CONVERT_HAND, flag, "its value is no time");
-}
-
-static void take_urls(struct convert_state *c, const char *setting, const char *flag,
-                      const json_t *values)
-{
-    for (size_t i = 0; i < json_array_size(values); i++) {
-        struct slice rest = slice_of_cstr(convert_word(values, i));
-        while (rest.len > 0) {
-            char one[512], url[520];
-            struct slice text = slice_trim(slice_cut(&rest, ','));
-            if (slice_ends_with(text, SLICE("/v1")))
-                text.len -= 3;
-            (void)slice_to_cstr(text, one, sizeof one);
-            (void)snprintf(url, sizeof url, "%s%s", strstr(one, "://") == NULL ? "http://" : "",
-                           one);
-            if (text.len > 0)
-                convert_set(c, setting, url, flag);
+    struct slice rest = slice_of_cstr(row->ours != NULL ? row->ours : ""), fixed = rest;
+    rest = slice_cut(&fixed, ':');
+    const char *value = fixed.len > 0 ? fixed.at + 1 : NULL;
+    size_t n = json_array_size(values);
+    bool did = row->kind != CONVERT_DID;
+    while (rest.len > 0) {
+        struct slice one = slice_cut(&rest, ' ');
+        const char *ours = convert_text(c, "%.*s", SLICE_ARG(one));
+        if (slice_find(one, '.') < one.len) {
+            const char *all = n > 0 ? convert_join(c, values, 0, ",") : "on";
+            (void)json_object_set_new(c->parts, ours, json_string(value != NULL ? value : all));
+            did = true;
+            continue;
         }
+        for (size_t i = 0; i < n && row->kind == CONVERT_DID && value == NULL; i++)
+            did = set_value(c, ours, convert_word(values, i), label) || did;
+        if (row->kind == CONVERT_DID && value != NULL)
+            did = convert_set(c, ours, value, label) || did;
     }
+    if (did && row->note != NULL && row->kind != CONVERT_READ)
+        convert_note(c, row->kind, label, "%s", row->note);
 }
 
-/* By the folder that the global section names for those of its kind. */
-static void take_file(struct convert_state *c, const char *setting, const char *flag,
-                      const char *path)
-{
-    char whole[600], note[800];
-    struct stat status;
-    bool ca = strcmp(setting, "replica-ca-file") == 0;
-    const char *base = convert_kept(c, ca ? CONVERT_CA_BASE : CONVERT_CRT_BASE, "");
-    bool under = path[0] != '/' && base[0] != '\0';
-    (void)snprintf(whole, sizeof whole, "%s%s%s", under ? base : "", under ? "/" : "", path);
-    if (slice_ends_with(slice_of_cstr(whole), SLICE("/")) ||
-        (stat(whole, &status) == 0 && S_ISDIR(status.st_mode))) {
-        (void)snprintf(note, sizeof note, "%s: the name of each file in %s, one an entry", setting,
-                       whole);
-        convert_note(c, CONVERT_HAND, flag, note);
-    } else if (path[0] != '@') { /* @system-ca is what is taken without a setting */
-        convert_set(c, setting, whole, flag);
-    }
-}
+/* --- words ----------------------------------------------------------------------------------- */
 
-static void take_setting(struct convert_state *c, enum convert_as as, const char *setting,
-                         const char *flag, const json_t *values)
+bool convert_is_flag(const char *word)
 {
-    const char *value = convert_word(values, 0);
-    switch (as) {
-    case CONVERT_SECONDS:
-        take_time(c, setting, flag, value, "s");
-        break;
-    case CONVERT_DURATION:
-        take_time(c, setting, flag, value, "");
-        break;
-    case CONVERT_URLS:
-        take_urls(c, setting, flag, values);
-        break;
-    case CONVERT_FILE:
-        take_file(c, setting, flag, value);
-        break;
-    case CONVERT_NUMBER: /* -1 says that there is none */
-        if (value[0] == '-') {
-            convert_note(c, CONVERT_NOT_NEEDED, flag, "no limit is said: the default holds");
-            break;
-        }
-        convert_set(c, setting, value, flag);
-        break;
-    default:
-        convert_set(c, setting, value, flag);
-    }
-}
-
-void convert_take(struct convert_state *c, struct convert_found found, const char *flag,
-                  const json_t *values)
-{
-    const struct convert_row *row = found.row;
-    struct slice rest = slice_of_cstr(row->settings != NULL ? row->settings : "");
-    char name[128];
-    bool did = row->as >= CONVERT_HOST && row->as < CONVERT_MESH;
-    if (row->as <= CONVERT_BY_HAND) {
-        convert_note(c,
-                     row->as == CONVERT_NEEDLESS  ? CONVERT_NOT_NEEDED
-                     : row->as == CONVERT_MISSING ? CONVERT_NONE
-                                                  : CONVERT_HAND,
-                     flag, row->note);
-    } else if (row->as == CONVERT_SPECIAL) {
-        (void)slice_to_cstr(found.name, name, sizeof name);
-        c->special(c, name, values);
-    } else if (row->as >= CONVERT_HOST) {
-        keep_all(c, row->as, values);
-        if (json_array_size(values) == 0) /* a switch */
-            convert_keep(c, row->as, "");
-    } else if (row->as == CONVERT_FIXED) {
-        (void)slice_to_cstr(slice_cut(&rest, ':'), name, sizeof name);
-        convert_set(c, name, rest.at + 1, flag);
-        did = json_object_get(c->settings, name) != NULL;
-    }
-    while (rest.len > 0 && row->as >= CONVERT_TEXT && row->as < CONVERT_FIXED) {
-        (void)slice_to_cstr(slice_cut(&rest, ' '), name, sizeof name);
-        take_setting(c, row->as, name, flag, values);
-        did = did || json_object_get(c->settings, name) != NULL;
-    }
-    if (did)
-        convert_note(c, CONVERT_DID, flag, row->note);
-}
-
-/* --- command lines --------------------------------------------------------------------------- */
-
-static bool is_flag(const char *word)
-{
-    return word[0] == '-' && word[1] != '\0' && (word[1] < '0' || word[1] > '9');
+    size_t dashes = strspn(word, "-");
+    return dashes > 0 && dashes < 3 && strchr("0123456789", word[dashes]) == NULL;
 }
 
 /* Forks take flags over from each other before it is written down. */
-static void note_unknown(struct convert_state *c, const char *word, struct slice name)
+static void note_unknown(struct convert_state *c, enum convert_place place, const char *label,
+                         const char *name)
 {
-    const struct convert_router *other;
-    char note[200] = "this flag is not known here";
-    for (unsigned i = 0; (other = c->router_at(i)) != NULL; i++) {
-        struct convert_found found = convert_find(other, name);
-        if (other->is_config || found.row == NULL || found.row->settings == NULL)
-            continue;
-        (void)snprintf(note, sizeof note, "this flag is not known here; that of %s is %s",
-                       other->name, found.row->settings);
-        break;
+    const char *note = convert_places[place].unknown;
+    for (size_t i = 0; c->routers[i] != NULL && place == CONVERT_FLAG; i++) {
+        struct slice flag = slice_of_cstr(name);
+        const struct convert_row *row = convert_find(c->routers[i], CONVERT_MESH, flag).row;
+        if (row == NULL)
+            row = convert_find(c->routers[i], place, flag).row;
+        if (row != NULL && row->ours != NULL) {
+            struct slice rest = slice_of_cstr(row->ours), ours = slice_cut(&rest, '.');
+            convert_note(c, CONVERT_NONE, label, "%s; that of %s is %.*s", note,
+                         c->routers[i]->name, SLICE_ARG(ours));
+            return;
+        }
     }
-    convert_note(c, CONVERT_NONE, word, note);
+    convert_note(c, CONVERT_NONE, label, "%s", note);
 }
 
-/* One flag, with values[0] if it is joined; the words behind it are at words[i + 1]. Returns how
- * many of them are its values. */
-static size_t take_flag(struct convert_state *c, const json_t *words, size_t i, json_t *values)
+/* How notes name it: flags and balance without their values. */
+static const char *label_of(struct convert_state *c, enum convert_place place,
+                            struct convert_found found, const char *word)
 {
+    const char *prefix = place >= CONVERT_BIND ? convert_places[place].prefix : "";
+    if (found.row == NULL || place < CONVERT_DIRECTIVE || strcmp(word, "balance") == 0)
+        return convert_text(c, "%s%s", prefix, word);
+    return convert_text(c, "%s%.*s", prefix, SLICE_ARG(found.name));
+}
+
+static struct convert_found find_row(struct convert_state *c, enum convert_place place,
+                                     const char *name, const json_t *words, size_t i)
+{
+    struct convert_found found = {0};
+    if (place == CONVERT_FLAG && convert_part(c, "cluster-key-file.mesh", NULL) != NULL)
+        found = find_words(c, CONVERT_MESH, name, words, i);
+    return found.row != NULL ? found : find_words(c, place, name, words, i);
+}
+
+/* One by its row, with those behind it that are its values. Returns where the next one is. */
+static size_t take_word(struct convert_state *c, enum convert_place place, const json_t *words,
+                        size_t i)
+{
+    bool flag = place == CONVERT_FLAG, line = place >= CONVERT_BIND;
     const char *word = convert_word(words, i), *next = convert_word(words, i + 1);
-    struct slice rest = slice_skip(slice_of_cstr(word), word[1] == '-' ? 2 : 1);
-    bool joined = slice_find(rest, '=') < rest.len;
-    struct slice name = slice_cut(&rest, '=');
-    size_t taken = 0;
-    char flag[128];
-    if (joined)
-        (void)json_array_append_new(values, json_stringn(rest.at, rest.len));
-    const char *value = joined ? convert_word(values, 0) : next;
-    struct convert_found found = convert_find_value(c->router, name, value);
-    if (found.row == NULL && slice_starts_with(name, SLICE("router-"))) { /* by launch_server */
-        name = slice_skip(name, strlen("router-"));
-        found = convert_find_value(c->router, name, value);
+    const char *name = flag ? word + strspn(word, "-") : word;
+    struct convert_found found = find_row(c, place, name, words, i);
+    json_t *values = convert_own(c, json_array());
+    if (found.row == NULL && flag && strncmp(name, "router-", 7) == 0) { /* by launch_server */
+        name += 7;
+        word = convert_text(c, "--%s", name);
+        found = find_row(c, place, name, words, i);
     }
-    bool fixed = found.row != NULL && found.name.len > name.len; /* by that value */
-    size_t most = found.row == NULL || found.several ? SIZE_MAX : found.value || fixed ? 1 : 0;
-    while (json_array_size(values) < most && i + 1 + taken < json_array_size(words) &&
-           !is_flag(convert_word(words, i + 1 + taken)))
-        (void)json_array_append(values, json_array_get(words, i + 1 + taken++));
-    bool off = most == 0 && joined && (strcmp(value, "false") == 0 || strcmp(value, "0") == 0);
-    (void)snprintf(flag, sizeof flag, "%s%.*s", name.len == 1 ? "-" : "--", SLICE_ARG(name));
+    const char *label = label_of(c, place, found, word);
+    size_t most = flag || line ? found.values : SIZE_MAX; /* else all of a line */
+    for (i += found.words; i < json_array_size(words) && json_array_size(values) < most; i++) {
+        const char *value = convert_word(words, i);
+        struct slice text = slice_of_cstr(value);
+        if (flag ? convert_is_flag(value)
+                 : line && most > 1 && convert_find(c->router, place, text).row != NULL)
+            break;
+        (void)json_array_append_new(values, json_string(value));
+    }
+    bool is_switch = flag && most == 0 && found.words == 1;
+    bool off = is_switch && convert_is_one("false 0", next);
+    bool on = is_switch && convert_is_one("true 1", next);
     if (found.row == NULL)
-        note_unknown(c, word, name);
+        note_unknown(c, place, label, name);
     else if (off)
-        convert_note(c, CONVERT_NOT_NEEDED, word, "it is off");
-    else if (json_array_size(values) == 0 &&
-             (most == 1 || (found.several && found.row->as >= CONVERT_TEXT)))
-        convert_note(c, CONVERT_HAND, word, "its value is missing");
+        convert_note(c, CONVERT_NOT_NEEDED, label, "it is off");
+    else if (found.values > 0 && json_array_size(values) == 0 && found.row->kind == CONVERT_DID)
+        convert_note(c, CONVERT_HAND, label, "its value is missing");
+    else if (found.row->take != NULL)
+        found.row->take(c, label, values);
     else
-        convert_take(c, found, flag, values);
-    return taken;
+        take(c, found.row, label, values);
+    return i + (off || on ? 1 : 0);
 }
 
-void convert_words(struct convert_state *c, const json_t *words)
+void convert_words(struct convert_state *c, enum convert_place place, const json_t *words,
+                   size_t from)
 {
-    for (size_t i = 0; i < json_array_size(words); i++) {
-        json_t *values = json_array();
-        if (is_flag(convert_word(words, i)))
-            i += take_flag(c, words, i, values);
-        else
-            convert_note(c, CONVERT_NONE, convert_word(words, i),
-                         "no flag: what it says is not known here");
-        json_decref(values);
+    while (from < json_array_size(words)) {
+        const char *word = convert_word(words, from);
+        if (place != CONVERT_FLAG || convert_is_flag(word)) {
+            from = take_word(c, place, words, from);
+        } else {
+            convert_note(c, CONVERT_NONE, word, "no flag: what it says is not known here");
+            from++;
+        }
     }
 }
 
-/* --- what several flags say together --------------------------------------------------------- */
+/* --- what several words say together --------------------------------------------------------- */
 
 /* An IPv6 host gets its brackets. */
 static void set_address(struct convert_state *c, const char *setting, const char *host,
                         const char *port, const char *origin)
 {
-    char text[600];
-    bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
-    (void)snprintf(text, sizeof text, "%s%s%s:%s", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port);
-    convert_set(c, setting, text, origin);
+    bool bare = host != NULL && strchr(host, ':') != NULL && host[0] != '[';
+    if (host != NULL && port != NULL)
+        (void)convert_set(c, setting, convert_text(c, bare ? "[%s]:%s" : "%s:%s", host, port),
+                          origin);
 }
 
-/* What the row of that kind says, or `why`. */
-static void note_kept(struct convert_state *c, enum convert_kind kind, enum convert_as as,
-                      const char *why)
+static void set_listen(struct convert_state *c)
 {
-    char flag[64];
-    for (const struct convert_row *row = c->router->tables[1]; row->names != NULL; row++) {
-        if (row->as != as)
-            continue;
-        (void)snprintf(flag, sizeof flag, "--%.*s", (int)strcspn(row->names, "="), row->names);
-        convert_note(c, kind, flag, why != NULL ? why : row->note);
-    }
+    const char *host = convert_part(c, "admin-listen.host", NULL);
+    const char *port = convert_part(c, "admin-listen.port", host != NULL ? "9090" : NULL);
+    bool given = convert_part(c, "listen.host", convert_part(c, "listen.port", NULL)) != NULL;
+    set_address(c, "listen", convert_part(c, "listen.host", c->router->host),
+                convert_part(c, "listen.port", c->router->port),
+                given ? "--host, --port" : "where it listens by default");
+    set_address(c, "admin-listen", host != NULL ? host : "127.0.0.1", port,
+                "where its metrics are: /metrics is at the admin port");
+    const char *listen = convert_setting(c, "listen");
+    if (listen != NULL && slice_ends_with(slice_of_cstr(listen), SLICE(":9090")) &&
+        convert_setting(c, "admin-listen") == NULL)
+        (void)convert_set(c, "admin-listen", "127.0.0.1:9091",
+                          "9090, its default, is taken by listen");
 }
 
-/* The mesh of SMG and of the SGLang gateway, which is our cluster. */
+/* A mesh is our cluster. Its key is made by hand. */
 static void set_mesh(struct convert_state *c)
 {
-    const char *port = convert_kept(c, CONVERT_MESH_PORT, "39527");
-    const char *advertise = convert_kept(c, CONVERT_MESH_ADVERTISE, NULL);
-    const char *name = convert_kept(c, CONVERT_MESH_NAME, NULL);
-    const json_t *peers = c->kept[CONVERT_MESH_PEERS];
-    note_kept(c, CONVERT_HAND, CONVERT_MESH, NULL);
-    if (c->kept[CONVERT_MESH_PODS] != NULL)
-        note_kept(c, CONVERT_HAND, CONVERT_MESH_PODS, NULL);
-    note_kept(c, CONVERT_DID, CONVERT_MESH_PORT, NULL);
-    set_address(c, "gossip-listen", convert_kept(c, CONVERT_MESH_HOST, "0.0.0.0"), port,
+    struct node_options_error error;
+    const char *port = convert_part(c, "gossip-listen.port", "39527");
+    set_address(c, "gossip-listen", convert_part(c, "gossip-listen.host", "0.0.0.0"), port,
                 "--mesh-host, --mesh-port");
-    if (advertise != NULL)
-        set_address(c, "gossip-advertise", advertise, port, "--mesh-advertise-host, --mesh-port");
-    if (name != NULL)
-        convert_set(c, "node-name", name, "--mesh-server-name");
-    for (size_t i = 0; i < json_array_size(peers); i++) { /* some write "grpc://HOST:PORT" */
-        const char *text = convert_word(peers, i), *scheme = strstr(text, "://");
-        convert_set(c, "join", scheme != NULL ? scheme + 3 : text, "--mesh-peer-urls");
-    }
-    if (json_array_size(peers) > 1)
-        note_kept(c, CONVERT_DID, CONVERT_MESH_PEERS, NULL);
+    set_address(c, "gossip-advertise", convert_part(c, "gossip-advertise.host", NULL), port,
+                "--mesh-advertise-host, --mesh-port");
+    convert_note(c, CONVERT_DID, "--mesh-port", "of UDP and TCP: theirs is of TCP alone");
+    DISCARD(node_options_set(&c->options, SLICE("cluster-key-file"), SLICE("FILE"),
+                             (struct node_option_origin){0}, &error));
 }
 
 static void set_kubernetes(struct convert_state *c)
 {
-    char text[300], note[600], selector[256] = "";
-    const char *ns = convert_kept(c, CONVERT_NAMESPACE, "");
-    const char *port = convert_kept(c, CONVERT_KUBERNETES_PORT, "");
-    const json_t *labels = c->kept[CONVERT_SELECTOR];
-    for (size_t i = 0; i < json_array_size(labels); i++) {
-        size_t len = strlen(selector);
-        (void)snprintf(selector + len, sizeof selector - len, "%s%s", i > 0 ? "," : "",
-                       convert_word(labels, i));
-    }
-    (void)snprintf(text, sizeof text, "%s%sengines%s%s", ns, ns[0] != '\0' ? "/" : "",
-                   port[0] != '\0' ? ":" : "", port);
-    convert_set(c, "replica-kubernetes", text, "discovery by Kubernetes");
-    (void)snprintf(
-        note, sizeof note,
-        "pods are found by a Service: make one of the name \"engines\" whose selector is "
-        "\"%s\", or write the name of the one that is there",
-        selector[0] != '\0' ? selector : "that of the engines' pods");
-    convert_note(c, CONVERT_HAND, "replica-kubernetes", note);
-}
-
-/* What no setting shows alone: what a router would not start with is noted. */
-static void check_together(struct convert_state *c)
-{
-    struct node_options options;
-    struct node_options_error error;
-    struct node_option_origin origin = {0};
-    const char *name;
-    json_t *values;
-    if (node_options_init(&options) != 0)
-        abort();
-    json_object_foreach(c->settings, name, values)
-    {
-        for (size_t i = 0; i < json_array_size(values); i++)
-            DISCARD(node_options_set(&options, slice_of_cstr(name),
-                                     slice_of_cstr(convert_word(values, i)), origin, &error));
-    }
-    if (c->kept[CONVERT_MESH] != NULL) /* whose key is to be made by hand */
-        DISCARD(
-            node_options_set(&options, SLICE("cluster-key-file"), SLICE("FILE"), origin, &error));
-    if (node_options_finish(&options, &error) != 0)
-        convert_note(c, CONVERT_HAND, "all together", error.text);
-    node_options_free(&options);
+    const char *ns = convert_part(c, "replica-kubernetes.namespace", "");
+    const char *port = convert_part(c, "replica-kubernetes.port", "");
+    const char *name = convert_text(c, "%s%sengines%s%s", ns, ns[0] != '\0' ? "/" : "",
+                                    port[0] != '\0' ? ":" : "", port);
+    (void)convert_set(c, "replica-kubernetes", name, "discovery by Kubernetes");
+    convert_note(c, CONVERT_HAND, "replica-kubernetes",
+                 "pods are found by a Service: make one of the name \"engines\" whose selector is "
+                 "\"%s\", or write the name of the one that is there",
+                 convert_part(c, "replica-kubernetes.selector", "that of the engines' pods"));
 }
 
 void convert_finish(struct convert_state *c)
 {
-    const struct convert_router *r = c->router;
-    bool given = c->kept[CONVERT_HOST] != NULL || c->kept[CONVERT_PORT] != NULL;
-    const char *host = convert_kept(c, CONVERT_HOST, r->host);
-    const char *port = convert_kept(c, CONVERT_PORT, r->port);
-    if (host != NULL && port != NULL)
-        set_address(c, "listen", host, port,
-                    given ? "--host, --port" : "where it listens by default");
-    if (c->kept[CONVERT_ADMIN_HOST] != NULL || c->kept[CONVERT_ADMIN_PORT] != NULL)
-        set_address(c, "admin-listen", convert_kept(c, CONVERT_ADMIN_HOST, "127.0.0.1"),
-                    convert_kept(c, CONVERT_ADMIN_PORT, "9090"),
-                    "where its metrics are: /metrics is at the admin port");
-    if (c->kept[CONVERT_MESH] != NULL)
+    struct node_options_error error;
+    set_listen(c);
+    if (convert_part(c, "cluster-key-file.mesh", NULL) != NULL)
         set_mesh(c);
-    for (int as = CONVERT_MESH_NAME; as < CONVERT_MESH_PODS; as++) {
-        if (c->kept[as] != NULL && c->kept[CONVERT_MESH] == NULL)
-            note_kept(c, CONVERT_NOT_NEEDED, (enum convert_as)as,
-                      "without --enable-mesh it says nothing");
-    }
-    /* launch_server writes "--router-" before each flag: then these are the engines' pods. */
-    if (c->kept[CONVERT_MESH] == NULL)
-        keep_all(c, CONVERT_SELECTOR, c->kept[CONVERT_MESH_PODS]);
-    if (c->kept[CONVERT_KUBERNETES] != NULL)
+    if (convert_part(c, "replica-kubernetes.on", NULL) != NULL)
         set_kubernetes(c);
-    if (r->body_bytes != NULL && json_object_get(c->settings, "body-bytes-max") == NULL)
-        convert_set(c, "body-bytes-max", r->body_bytes, "the greatest body by default");
-    const char *listen = convert_word(json_object_get(c->settings, "listen"), 0);
-    if (slice_ends_with(slice_of_cstr(listen), SLICE(":9090")) &&
-        json_object_get(c->settings, "admin-listen") == NULL)
-        convert_set(c, "admin-listen", "127.0.0.1:9091", "9090, its default, is taken by listen");
-    check_together(c);
+    if (c->router->body_bytes != NULL && convert_setting(c, "body-bytes-max") == NULL)
+        (void)convert_set(c, "body-bytes-max", c->router->body_bytes,
+                          "the greatest body by default");
+    if (node_options_finish(&c->options, &error) != 0)
+        convert_note(c, CONVERT_HAND, "all together", "%s", error.text);
 }
