@@ -254,7 +254,7 @@ static const struct node_option table[] = {
      .unit = "NAME",
      .group = "Routing",
      .help = "how a replica is chosen",
-     .more = "`docs/routing.md` says what each does."},
+     .more = "`docs/policies.md` says what each does."},
     {.name = "session-header",
      .type = NODE_TYPE_STRING,
      LIVE(session_header),
@@ -266,7 +266,7 @@ static const struct node_option table[] = {
      .more = "The first that is there. Only policy `session` reads them. Without one it is "
              "`prompt_cache_key`, `session_id`, "
              "`metadata.user_id` (of JSON in it the `session_id`) or `user` of the body: "
-             "`docs/routing.md` says which agent sends which."},
+             "`docs/policies.md` says which agent sends which."},
     {.name = "index-bytes",
      .type = NODE_TYPE_BYTES,
      FIELD(index_bytes),

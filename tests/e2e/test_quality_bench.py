@@ -63,9 +63,9 @@ class Documented(unittest.TestCase):
         self.assertEqual(out, "bursts: 8 routers;no-reuse: load 0.30\n")
 
     def test_the_page_itself(self):
-        with open(f"{TOP}/docs/routing.md") as f:
+        with open(f"{TOP}/docs/quality.md") as f:
             page = f.read()
-        out = subprocess.run((PICTURE, "known", f"{TOP}/docs/routing.md"), capture_output=True, text=True,
+        out = subprocess.run((PICTURE, "known", f"{TOP}/docs/quality.md"), capture_output=True, text=True,
                              check=True).stdout.strip()
         self.assertEqual(len([x for x in out.split(";") if x]), len(re.findall(r"\*\*broken\*\* \|$", page, re.M)))
 

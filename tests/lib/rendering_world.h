@@ -19,7 +19,7 @@ enum {
     HELD_MAX = 400,
     TOKEN_BYTES = 4,
     BLOCK_TOKENS = 16,
-    LEARNED_WITHIN = 50, /* requests of a client that is not known: docs/routing.md */
+    LEARNED_WITHIN = 50, /* requests of a client that is not known: docs/prompts.md */
 };
 
 static struct hash_secret secret;

@@ -5,7 +5,7 @@
 #include "http/json.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
-/* Of clients that were looked at: docs/routing.md says whose each is. */
+/* Of clients that were looked at: docs/policies.md says whose each is. */
 static const char agents[] = "x-session-id, x-claude-code-session-id, session-id, session_id, "
                              "x-session-affinity, x-multi-turn-session-id";
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What quality-bench recorded (--json), for people: a picture, and tables for docs/routing.md.
+"""What quality-bench recorded (--json), for people: a picture, and tables for docs/quality.md.
 
     picture.py svg RESULTS             the regret of every policy over the draws, as SVG on stdout
     picture.py tables RESULTS          the tables, as Markdown on stdout
