@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "tests/lib/world/world.h"
 
-enum { TICK_US = 1000000 };
+enum { TICK_US = 1000000, CHECK_TICKS = 8 };
 
 /* --- the program ---------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ static void tick(void *context, struct world_event *e)
         uint64_t now_ms = world_mono_us(n) / 1000;
         node_state_wall(n->node->state, world_wall_ms(n), now_ms);
         node_router_tick(n->node->router, now_ms);
-        if (w->checks)
+        if (w->checks && ++n->ticks % CHECK_TICKS == 0)
             node_check(n->node);
         if (n->node->replication)
             seeds_resolve(n);

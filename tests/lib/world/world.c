@@ -51,6 +51,8 @@ void world_close(struct world *w)
 {
     w->closing = true;
     for (unsigned i = 0; i < w->count; i++) {
+        if (w->nodes[i].node && w->checks)
+            node_check(w->nodes[i].node);
         if (w->nodes[i].node)
             world_kill(w, i);
         else if (w->nodes[i].up)

@@ -63,6 +63,7 @@ struct world_node {
     bool up;
     bool leaving;
     uint32_t life;
+    unsigned ticks;           /* of a router, in all of its lives */
     uint64_t paused_until_us; /* 0: runs */
     struct gossip_address address;
     struct prng random; /* of this life */
@@ -165,7 +166,7 @@ struct world {
     struct world_hooks hooks;
     struct gossip_keyring keyring; /* of all, to begin with */
     unsigned seeds;                /* so many of the first nodes are everybody's; [1] */
-    bool checks;                   /* routers check themselves once a second; [true] */
+    bool checks;                   /* routers check themselves every 8 s and at the end; [true] */
     bool closing;                  /* it is over: events only free what they are about */
     struct world_call *calls;
     size_t call_bytes_max;  /* that a stream moves at a time, */

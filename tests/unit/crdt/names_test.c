@@ -179,10 +179,10 @@ static bool are_equal(const struct cluster *c, uint32_t from)
 
 /* 200 new names a day, each used for an hour or two and named by one or two of three routers, whose
  * packets are lost now and then. 1,024 names were gone in five days. */
-static void test_a_year_of_new_names_leaves_the_tables_flat(void **state)
+static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
 {
     (void)state;
-    enum { DAYS = TEST_ROUNDS(365), A_DAY = 200, STEP = 29, LIVES = 14 }; /* a generation is 15 s */
+    enum { DAYS = TEST_ROUNDS(60), A_DAY = 200, STEP = 29, LIVES = 14 }; /* a generation is 15 s */
     struct cluster c = {0};
     prng_seed(&c.prng, 3);
     for (unsigned i = 0; i < NODES; i++)
@@ -411,7 +411,7 @@ int main(void)
         cmocka_unit_test(test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it),
         cmocka_unit_test(test_what_was_observed_before_the_start_time_was_known),
         cmocka_unit_test(test_what_waits_for_a_start_time_is_bounded),
-        cmocka_unit_test(test_a_year_of_new_names_leaves_the_tables_flat),
+        cmocka_unit_test(test_two_months_of_new_names_leave_the_tables_flat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
