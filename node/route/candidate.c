@@ -184,11 +184,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 {
     unsigned k = c->replica;
     struct node_replica *replica = &r->replicas[k];
-    struct node_grip grip = node_router_grip(r, k, request->chain);
-    struct node_held held = node_router_held(r, k, &grip, size);
-    double held_blocks = grip.blocks * grip.present;
-    const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
-    double cached_tokens = number_min(node_reuse_predict(reuse, &held), size->prompt_tokens);
+    struct node_holding holds = node_router_holding(r, k, request, size);
     struct node_room_amount booked = node_load_booked(&replica->load);
     c->name_hash = replica->name_hash;
     c->owner = node_router_owner(r, k);
@@ -196,10 +192,10 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->requests = (uint64_t)booked.requests;
     c->tokens = (uint64_t)booked.tokens + replica->load.prefill_tokens +
                 replica->load.remote.prefill_tokens;
-    c->cached_tokens = (uint64_t)cached_tokens;
-    double tier_tokens =
-        cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
-    c->tier_tokens = (uint64_t)tier_tokens;
+    c->cached_tokens = (uint64_t)holds.cached_tokens;
+    c->tier_tokens = (uint64_t)holds.tier_tokens;
+    c->matched_tokens = holds.held.matched;
+    c->held_all = holds.held.all;
     struct node_adapter_cost adapter = node_router_adapter_cost(r, k, size, now_ms);
     c->load_s = adapter.load_s;
     c->is_due = false;
@@ -215,22 +211,22 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->tokens_per_s = rate;
     c->line_s = node_router_queue_s(r, replica, rate, now_ms);
     double queue_s = c->line_s + late_s(&head, rate) + foreign_queue_s(replica, &all, rate);
-    double new_tokens = size->prompt_tokens - cached_tokens;
+    double new_tokens = size->prompt_tokens - holds.cached_tokens;
     struct node_room_amount more = {1, new_tokens + size->output_tokens / 2};
     double wait_s = number_max(queue_s, room_s(replica, &all, new_tokens, more, residence_s));
     c->beyond_s = node_room_beyond_s(&replica->room, booked, more, typical->requests, residence_s);
     c->times_slower = slower;
-    double copied_tokens = copied_of(r, held_blocks, size, new_tokens);
+    double copied_tokens = copied_of(r, holds.blocks, size, new_tokens);
     c->followers = followers_of(r, copied_tokens / rate, now_ms);
-    double restored_tokens = tier_tokens * node_ratio_value(&r->restore);
+    double restored_tokens = holds.tier_tokens * node_ratio_value(&r->restore);
     c->ttft_s = wait_s + (new_tokens + restored_tokens) / rate + adapter.load_s;
     struct node_cost_input in = {
         .queue_s = wait_s + c->beyond_s,
         .prompt_tokens = size->prompt_tokens,
-        .cached_tokens = cached_tokens,
+        .cached_tokens = holds.cached_tokens,
         .restored_tokens = restored_tokens,
         .output_tokens = size->output_tokens,
-        .displaced_tokens = node_router_displaced(r, k, size, held_blocks, cached_tokens),
+        .displaced_tokens = holds.displaced_tokens,
         .requests = all.requests,
         .requests_typical = typical->requests,
         .context_tokens = all.context_tokens,

@@ -26,7 +26,7 @@ static double reported_blocks(const struct node_router *r, const struct node_rep
            node_router_block_tokens(k);
 }
 
-void node_router_beliefs_refresh(struct node_router *r)
+static void beliefs_refresh(struct node_router *r)
 {
     for (unsigned k = 0; k < r->replica_count; k++) {
         struct node_replica *replica = &r->replicas[k];
@@ -42,7 +42,7 @@ void node_router_beliefs_refresh(struct node_router *r)
 void node_router_beliefs_now(struct node_router *r, uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
-    node_router_beliefs_refresh(r);
+    beliefs_refresh(r);
 }
 
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain)
@@ -54,6 +54,7 @@ void node_router_match_ahead(const struct node_router *r, const struct chain *ch
 
 void node_router_match(struct node_router *r, const struct node_request *request)
 {
+    beliefs_refresh(r);
     if (!request->chain || request->chain->length == 0) {
         memset(r->lengths, 0, r->replica_count * sizeof r->lengths[0]);
         memset(r->covered, 0, r->replica_count * sizeof r->covered[0]);
@@ -164,7 +165,7 @@ static double blocks_of(const struct chain *chain, const struct part *parts, uns
 /* A prompt's parts were used last at a few times: the system prompt a moment ago, by all, its own
  * history when its last turn came. The oldest is the last. Where a generation is as wide as the
  * cache its answers say nothing of the cache's size. */
-void node_router_reach(const struct node_router *r, unsigned k, const struct chain *chain,
+static void reach_find(const struct node_router *r, unsigned k, const struct chain *chain,
                        double token_scale, struct node_reach *out)
 {
     double unit = reported_blocks(r, &r->replicas[k]);
@@ -185,19 +186,6 @@ void node_router_reach(const struct node_router *r, unsigned k, const struct cha
 /* --- what is there still -------------------------------------------------------------------------
  */
 
-/* This very prompt was recorded, and never computed: what it brought is not there. */
-static void void_leave(const struct node_router *r, unsigned k, const struct chain *chain,
-                       struct node_grip *grip)
-{
-    unsigned end = r->lengths[k];
-    if (!node_belief_is_void(&r->replicas[k].belief, chain->points[end - 1].id, r->generations[k]))
-        return;
-    uint32_t generation;
-    unsigned begin = part_begin(r, chain, k, end, &generation);
-    grip->blocks = begin > 0 ? chain->points[begin - 1].blocks : 0;
-    grip->all = false;
-}
-
 /* Images and the like in the first blocks of a prompt; of chunks, in so many of them. */
 static double media_within(const struct chain *chain, double blocks)
 {
@@ -217,13 +205,33 @@ static double media_within(const struct chain *chain, double blocks)
     return begin > 0 ? chain->points[begin - 1].media : 0;
 }
 
-struct node_grip node_router_grip(const struct node_router *r, unsigned k,
-                                  const struct chain *chain)
+/* Blocks of the prompt that are believed to be there. */
+struct grip {
+    double blocks;  /* that were recorded, and may be there */
+    double present; /* the chance that they are, 0..1 */
+    bool all;       /* up to the last checkpoint of the prompt */
+    double media;   /* images and the like in these blocks */
+};
+
+/* This very prompt was recorded, and never computed: what it brought is not there. */
+static void void_leave(const struct node_router *r, unsigned k, const struct chain *chain,
+                       struct grip *grip)
+{
+    unsigned end = r->lengths[k];
+    if (!node_belief_is_void(&r->replicas[k].belief, chain->points[end - 1].id, r->generations[k]))
+        return;
+    uint32_t generation;
+    unsigned begin = part_begin(r, chain, k, end, &generation);
+    grip->blocks = begin > 0 ? chain->points[begin - 1].blocks : 0;
+    grip->all = false;
+}
+
+static struct grip grip_of(const struct node_router *r, unsigned k, const struct chain *chain)
 {
     if (chain == NULL || chain->length == 0)
-        return (struct node_grip){0};
+        return (struct grip){0};
     const struct node_belief *b = &r->replicas[k].belief;
-    struct node_grip grip = {.present = r->generations[k] == b->floor ? b->floor_share : 1};
+    struct grip grip = {.present = r->generations[k] == b->floor ? b->floor_share : 1};
     if (LEFT_OUT(FLOOR_SHARE))
         grip.present = 1;
     if (chain->chunks)
@@ -237,35 +245,17 @@ struct node_grip node_router_grip(const struct node_router *r, unsigned k,
     return grip;
 }
 
-static double matched_tokens(const struct node_grip *grip, const struct node_size *size)
+static double matched_tokens(const struct grip *grip, const struct node_size *size)
 {
     double media_blocks = grip->media * CHAIN_MEDIUM_BYTES / CHECKPOINT_BLOCK_BYTES;
     double text = number_max(grip->blocks - media_blocks, 0) * size->block_tokens;
     return number_min(text + grip->media * size->medium_tokens, size->prompt_tokens);
 }
 
-struct node_held node_router_held(const struct node_router *r, unsigned k,
-                                  const struct node_grip *grip, const struct node_size *size)
+/* What goes is others' content: it is measured as theirs is, not as this prompt. */
+static double displaced_tokens(const struct node_router *r, unsigned k, double new_tokens,
+                               double held_blocks)
 {
-    const struct node_replica *replica = &r->replicas[k];
-    if (grip->blocks <= 0)
-        return (struct node_held){0};
-    return (struct node_held){
-        .prompt = size->prompt_tokens,
-        .matched = matched_tokens(grip, size),
-        .present = grip->present,
-        .all = grip->all,
-        .block = node_replica_block_tokens(replica),
-        .share = replica->evidence.share,
-        .beyond = LEFT_OUT(READ_BEYOND) ? 0 : replica->beyond,
-    };
-}
-
-double node_router_displaced(const struct node_router *r, unsigned k, const struct node_size *size,
-                             double held_blocks, double cached_tokens)
-{
-    double new_tokens = size->prompt_tokens - cached_tokens + size->output_tokens;
-    /* What goes is others' content: it is measured as theirs is, not as this prompt. */
     double block_tokens = node_router_block_tokens(&r->replicas[k]);
     struct crdt_index_ring ring = crdt_index_ring(r->index, k);
     return node_belief_displaced(&r->replicas[k].belief, &ring, &r->decay,
@@ -273,12 +263,41 @@ double node_router_displaced(const struct node_router *r, unsigned k, const stru
            block_tokens;
 }
 
+struct node_holding node_router_holding(const struct node_router *r, unsigned k,
+                                        const struct node_request *request,
+                                        const struct node_size *size)
+{
+    const struct node_replica *replica = &r->replicas[k];
+    struct grip grip = grip_of(r, k, request->chain);
+    struct node_holding h = {.blocks = grip.blocks * grip.present};
+    if (grip.blocks > 0)
+        h.held = (struct node_held){
+            .prompt = size->prompt_tokens,
+            .matched = matched_tokens(&grip, size),
+            .present = grip.present,
+            .all = grip.all,
+            .block = node_replica_block_tokens(replica),
+            .share = replica->evidence.share,
+            .beyond = LEFT_OUT(READ_BEYOND) ? 0 : replica->beyond,
+        };
+    const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
+    h.cached_tokens = number_min(node_reuse_predict(reuse, &h.held), size->prompt_tokens);
+    h.tier_tokens = h.cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
+    h.displaced_tokens = displaced_tokens(
+        r, k, size->prompt_tokens - h.cached_tokens + size->output_tokens, h.blocks);
+    return h;
+}
+
 /* --- recording -----------------------------------------------------------------------------------
  */
 
-void node_router_record(struct node_router *r, const struct chain *chain, struct node_work *work)
+void node_router_record(struct node_router *r, const struct chain *chain,
+                        const struct node_size *size, struct node_work *work)
 {
     unsigned k = work->replica;
+    const struct node_reuse *reuse = node_router_reuse(r, work->model, work->answer_whole);
+    if (work->prompt_tokens > 0 && !chain->chunks)
+        reach_find(r, k, chain, size->mean_block_tokens * node_reuse_share(reuse), &work->reach);
     uint64_t before = crdt_index_blocks_total(r->index, k);
     /* Without room the index knows less, which it counts itself; the request goes on. */
     DISCARD(crdt_state_observe(r->crdt, chain, k));

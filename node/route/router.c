@@ -352,7 +352,6 @@ static int evaluate(struct node_router *r, const struct node_request *request,
     *size = size_of(r, request);
     size->adapter = node_router_adapter_of(r, request);
     size->adapter_held = node_router_adapter_held(r, size->adapter);
-    node_router_beliefs_refresh(r);
     node_router_match(r, request);
     node_router_candidates_fill(r, request, size, costs, now_ms);
     if (costs)
@@ -382,7 +381,7 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
         .count = r->candidate_count,
         .weighted = weighted,
         .session_key = session,
-        .prefix_key = node_router_prefix_key(request->chain),
+        .prefix_key = r->policy->wants_costs ? 0 : node_router_prefix_key(request->chain),
         .near_tie = r->config.near_tie,
         .routers = r->routers,
         .place = r->place,
@@ -408,8 +407,6 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
     double line_s = costs ? c->line_s : node_router_queue_s(r, replica, rate, now_ms);
     double uncached = size->prompt_tokens - (double)c->cached_tokens;
     uncached += (double)c->tier_tokens * node_ratio_value(&r->restore);
-    struct node_grip grip = node_router_grip(r, c->replica, request->chain);
-    struct node_held held = node_router_held(r, c->replica, &grip, size);
     struct node_work work = {
         .replica = c->replica,
         .model = size->model,
@@ -430,16 +427,11 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
             (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens,
         .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,
-        .held_all = held.all,
-        .matched_tokens = to_u32(held.matched),
+        .held_all = c->held_all,
+        .matched_tokens = to_u32(c->matched_tokens),
         .adapter = size->adapter,
         .adapter_loads = c->load_s > 0,
     };
-    if (request->chain && request->chain->length > 0 && !request->chain->chunks) {
-        const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
-        node_router_reach(r, c->replica, request->chain,
-                          size->mean_block_tokens * node_reuse_share(reuse), &work.reach);
-    }
     return work;
 }
 
@@ -519,7 +511,8 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     }
     node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
     if (request->chain && request->chain->length > 0)
-        node_router_record(r, request->chain, &node_bookings_get(r->bookings, out->booking)->work);
+        node_router_record(r, request->chain, &size,
+                           &node_bookings_get(r->bookings, out->booking)->work);
     return ERR_OK;
 }
 

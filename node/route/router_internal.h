@@ -242,42 +242,36 @@ void node_router_ranks_tick(struct node_router *r, uint64_t now_ms);
 
 /* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
 double node_router_block_tokens(const struct node_replica *replica);
-/* Counts again where something has changed. Requests without a chain need it as much as others:
- * what they displace is reckoned from the same counters. */
-void node_router_beliefs_refresh(struct node_router *r);
-/* The same at that time: what is shown is what a request would find (node_router_evaluate()). */
+/* Counts what is believed to be held again where something has changed: what is shown is what a
+ * request would find (node_router_evaluate()). */
 void node_router_beliefs_now(struct node_router *r, uint64_t now_ms);
 /* Asks for the memory that node_router_match() reads first, while there is other work to do. */
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain);
 /* The prompts that share their first blocks share this key. */
 uint64_t node_router_prefix_key(const struct chain *chain);
-/* What every replica holds of the prompt: lengths and generations. */
+/* Looks the prompt up in the index, for all replicas: lengths and generations. Beliefs are counted
+ * again first: a request without a chain needs that, too. */
 void node_router_match(struct node_router *r, const struct node_request *request);
-/* After it: blocks of the prompt that are believed to be there. */
-struct node_grip {
-    double blocks;  /* that were recorded, and may be there */
-    double present; /* the chance that they are, 0..1 */
-    bool all;       /* up to the last checkpoint of the prompt */
-    double media;   /* images and the like in these blocks */
+/* After it: what one replica holds of the prompt, as far as is believed. */
+struct node_holding {
+    struct node_held held;   /* what was recorded, for those that learn */
+    double blocks;           /* of the index, that are believed to be there */
+    double cached_tokens;    /* that the engine will find, */
+    double tier_tokens;      /* of them in a tier behind its own memory */
+    double displaced_tokens; /* of others, still wanted, that the prompt would push out */
 };
-struct node_grip node_router_grip(const struct node_router *r, unsigned k,
-                                  const struct chain *chain);
-struct node_held node_router_held(const struct node_router *r, unsigned k,
-                                  const struct node_grip *grip, const struct node_size *size);
+struct node_holding node_router_holding(const struct node_router *r, unsigned k,
+                                        const struct node_request *request,
+                                        const struct node_size *size);
 /* The prompt is sent where the work is booked. It counts as held there from now on: the next router
  * that has the same prompt should know at once. */
-void node_router_record(struct node_router *r, const struct chain *chain, struct node_work *work);
+void node_router_record(struct node_router *r, const struct chain *chain,
+                        const struct node_size *size, struct node_work *work);
 /* It ended. `computed`: its prompt was, as far as is known; else it was refused or given up, and
  * what it brought does not count. */
 void node_router_recorded_end(struct node_router *r, const struct node_work *work, bool computed);
-/* Tokens of others that somebody may still want and that the prompt would push out. */
-double node_router_displaced(const struct node_router *r, unsigned k, const struct node_size *size,
-                             double held_blocks, double cached_tokens);
 /* Its metrics were read: what they say of evictions. */
 void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms);
-/* All that was recorded there of the prompt, and how deep. `token_scale`: for a block. */
-void node_router_reach(const struct node_router *r, unsigned k, const struct chain *chain,
-                       double token_scale, struct node_reach *out);
 /* What engines make of what they hold, for requests of this kind. */
 static inline struct node_reuse *node_router_reuse(const struct node_router *r, unsigned model,
                                                    bool answer_whole)

@@ -110,8 +110,6 @@ static void speed_rests_on_less_the_longer_nothing_comes(void **state)
     assert_true(node_speed_fresh(&s, later_ms + 3600000) == 0);
     node_speed_hear(&s, 700, 3, later_ms);
     assert_true(s.samples == 3 && node_speed_fresh(&s, later_ms) == 3);
-    node_speed_set(&s, 900, later_ms + NODE_SPEED_HALF_MS);
-    assert_true(s.value == 900 && s.samples == 4);
 }
 
 /* Routers that believe each other more than their own eyes would keep a wrong figure for ever. */
@@ -126,50 +124,6 @@ static void own_samples_outvote_what_was_heard(void **state)
         node_speed_hear(&s, 20000, 1000 + i, 1000);
     }
     assert_true(s.value == 10000);
-}
-
-static void line_starts_at_its_prior(void **state)
-{
-    (void)state;
-    struct node_line l = node_line_of(0.020, 30e-9, 100000, 200);
-    double a, b;
-    node_line_fit(&l, &a, &b);
-    assert_near(a, 0.020, 1e-6);
-    assert_near(b, 30e-9, 1e-6);
-}
-
-static void line_finds_the_pace_under_noise(void **state)
-{
-    (void)state;
-    struct prng prng;
-    prng_seed(&prng, 7);
-    struct node_line l = node_line_of(0.050, 5e-9, 100000, 200);
-    for (int i = 0; i < 2000; i++) {
-        double x = prng_unit(&prng) * 400000;
-        double noise = 1 + 0.2 * (prng_unit(&prng) - 0.5);
-        node_line_add(&l, x, (0.015 + 30e-9 * x) * noise);
-    }
-    double a, b;
-    node_line_fit(&l, &a, &b);
-    assert_near(a, 0.015, 0.1);
-    assert_near(b, 30e-9, 0.1);
-}
-
-static void one_place_is_no_slope(void **state)
-{
-    (void)state;
-    double a, b;
-    struct node_line flat = node_line_of(0.02, 30e-9, 100000, 50);
-    for (int i = 0; i < 500; i++)
-        node_line_add(&flat, 50000, 0.03); /* always the same context: no slope to be seen */
-    node_line_fit(&flat, &a, &b);
-    assert_near(a + b * 50000, 0.03, 0.01);
-    struct node_line same = {.horizon = 50};
-    for (int i = 0; i < 20; i++)
-        node_line_add(&same, 50000, 0.02 + 0.001 * (i % 2));
-    node_line_fit(&same, &a, &b);
-    assert_true(b == 0);
-    assert_near(a, 0.0205, 0.001);
 }
 
 static void what_fades_is_a_sum(void **state)
@@ -196,9 +150,6 @@ int main(void)
         cmocka_unit_test(speed_follows_a_lasting_change),
         cmocka_unit_test(speed_rests_on_less_the_longer_nothing_comes),
         cmocka_unit_test(own_samples_outvote_what_was_heard),
-        cmocka_unit_test(line_starts_at_its_prior),
-        cmocka_unit_test(line_finds_the_pace_under_noise),
-        cmocka_unit_test(one_place_is_no_slope),
         cmocka_unit_test(what_fades_is_a_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,7 +133,7 @@ static void timings_among_others_work_teach(void **state)
                 continue; /* it says nothing of its pace */
             assert_true(k->pace.samples > NODE_LEARNED_FEW);
             double context = JOBS * 4000.0; /* typical */
-            assert_near(k->step_base_s + k->step_context_s * context,
+            assert_near(node_replica_step_s(k, context),
                         step_base_s + step_context_s * context, 0.1);
         }
         world_close(&c);
@@ -360,7 +360,7 @@ static struct held held_at(struct world *c, unsigned router)
     const struct node_replica *k = replica_at(c, router);
     return (struct held){.rate = k->tokens_per_s,
                          .bytes = node_ratio_value(&k->bytes_per_token),
-                         .step_s = k->step_base_s + k->step_context_s * 8000,
+                         .step_s = node_replica_step_s(k, 8000),
                          .factor = k->belief.factor,
                          .rate_samples = k->rate.samples,
                          .bytes_samples = k->bytes_samples,
