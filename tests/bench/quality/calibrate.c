@@ -43,7 +43,7 @@ void calibrate(struct quality_case *c, double load)
     c->pace = load * last_s / prompt_s / c->speed;
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct outcome o;
-        play(c, &chooser_perfect, &o);
+        play(c, &chooser_load, &o);
         double factor = load / load_of(&o, c);
         outcome_free(&o);
         c->pace *= fmin(fmax(factor, 0.25), 4);

@@ -35,5 +35,6 @@ extern const struct chooser chooser_longest_match, chooser_blended, chooser_queu
 extern const struct chooser chooser_by_speed; /* no row of the table: it knows the speeds */
 /* --- perfect.c --- */
 extern const struct chooser chooser_perfect, chooser_perfect_queue;
+extern const struct chooser chooser_load; /* no row of the table: by which loads are found */
 
 #endif

@@ -1,12 +1,13 @@
-/* Perfect knowledge: rules that look into the engines. Nobody can know that much; what a router
- * loses against it is what it does not know. */
+/* Perfect knowledge: the rule of the router, which looks into the engines instead of learning: true
+ * caches, queues, speeds, slots, memory and adapters. Nobody can know that much; what a router loses
+ * against it is what it does not know. */
 #include <math.h>
 
 #include "node/route/cost.h"
 #include "tests/bench/quality/chooser.h"
 
 /* The defaults of node/settings/table.c. */
-static const double displaced_weight = 6, decode_weight = 0.25, horizon_s = 120, near_tie = 0.02;
+static const double displaced_weight = 6, decode_weight = 0.5, horizon_s = 120, near_tie = 0.02;
 
 static void nothing(struct play *p, struct flight *f)
 {
@@ -43,11 +44,48 @@ static double in_flight_mean(const struct play *p)
     return sum / p->engine_count;
 }
 
-static double rule(const struct play *p, const struct engine *e, const struct flight *f)
+static double step_s(const struct engine *e, double context_tokens)
+{
+    const struct sim_model_config *m = &e->spec->model;
+    return (m->decode_base_ns + m->decode_context_token_ns * context_tokens) / 1e9;
+}
+
+static double context_mean(const struct play *p)
+{
+    double sum = 0;
+    for (unsigned k = 0; k < p->engine_count; k++)
+        sum += p->engines[k].in_flight_context;
+    return sum / p->engine_count;
+}
+
+/* By how much a step takes longer than at the fastest, with what is at an engine on average. */
+static double step_more_s(const struct play *p, const struct engine *e)
+{
+    double context = context_mean(p), fastest = INFINITY;
+    for (unsigned k = 0; k < p->engine_count; k++)
+        fastest = fmin(fastest, step_s(&p->engines[k], context));
+    return step_s(e, context) - fastest;
+}
+
+/* Until it has a slot and memory there. */
+static double room_s(const struct play *p, const struct engine *e, double new_blocks)
+{
+    const struct sim_model_config *m = &e->spec->model;
+    double residence_s = p->output_mean * step_s(e, e->in_flight_context), slots_s = 0;
+    if (e->in_flight >= m->running_max)
+        slots_s = (e->in_flight - m->running_max + 1.0) / m->running_max * residence_s;
+    double used = sim_cache_used(sim_model_cache(e->model));
+    double lacking = used + new_blocks - m->cache_blocks;
+    double memory_s = lacking > 0 && used > 0 ? fmin(lacking / used, 1) * residence_s : 0;
+    return fmax(slots_s, memory_s);
+}
+
+static struct node_cost_input input(const struct play *p, const struct engine *e,
+                                    const struct flight *f)
 {
     const struct sim_model_config *m = &e->spec->model;
     size_t held = hits(e, f);
-    struct node_cost_input in = {
+    return (struct node_cost_input){
         .queue_s = queue_s(e, p->now_ns),
         .prompt_tokens = (double)f->sim.chain.tokens,
         .cached_tokens = (double)held * m->block_tokens,
@@ -62,6 +100,26 @@ static double rule(const struct play *p, const struct engine *e, const struct fl
         .decode_weight = decode_weight,
         .weight = 1,
     };
+}
+
+static double rule(const struct play *p, const struct engine *e, const struct flight *f)
+{
+    const struct sim_model_config *m = &e->spec->model;
+    struct node_cost_input in = input(p, e, f);
+    double new_tokens = in.prompt_tokens - in.cached_tokens;
+    in.queue_s = fmax(in.queue_s, room_s(p, e, new_tokens / m->block_tokens));
+    in.step_more_s = step_more_s(p, e);
+    if (f->sim.adapter != 0 && m->adapters_max > 0 &&
+        !sim_adapters_has(sim_model_adapters(e->model), f->sim.adapter))
+        in.load_s = (double)m->adapter_load_ns / 1e9;
+    return node_cost_of(&in).total_s;
+}
+
+/* What loads are found by, as it was at first: so a bench of today has the loads of earlier ones. */
+static double rule_of_loads(const struct play *p, const struct engine *e, const struct flight *f)
+{
+    struct node_cost_input in = input(p, e, f);
+    in.decode_weight = 0.25;
     return node_cost_of(&in).total_s;
 }
 
@@ -98,6 +156,11 @@ static unsigned choose_rule(struct play *p, struct flight *f)
     return least(p, f, rule);
 }
 
+static unsigned choose_for_load(struct play *p, struct flight *f)
+{
+    return least(p, f, rule_of_loads);
+}
+
 static unsigned choose_queue(struct play *p, struct flight *f)
 {
     return least(p, f, queue_and_uncached);
@@ -108,6 +171,11 @@ const struct chooser chooser_perfect = {.name = "perfect",
                                         .choose = choose_rule,
                                         .first = nothing,
                                         .done = nothing_done};
+const struct chooser chooser_load = {.name = "load",
+                                     .is_bound = true,
+                                     .choose = choose_for_load,
+                                     .first = nothing,
+                                     .done = nothing_done};
 const struct chooser chooser_perfect_queue = {.name = "perfect queue",
                                               .is_bound = true,
                                               .choose = choose_queue,
