@@ -14,9 +14,7 @@
     X(QUEUE_FOREIGN, "the queue of requests that no router of ours sent")                          \
     X(LATE, "a prompt that is late delays those behind it")                                        \
     X(RATE_SHOWN, "what is being computed shows the rate of a replica that showed little")         \
-    X(HOPED, "one that showed nothing is hoped to be as fast as the best")                         \
-    X(TRIED_RATE, "an idle one is tried as if its prefill were like the fleet's")                  \
-    X(TRIED_PACE, "an idle one is tried as if its steps were like the best")                       \
+    X(TRIED, "one where nothing is under way is tried as if it were as fast as others")            \
     X(WHOLE_LATE, "whole answers that are due show a slow replica")                                \
     X(ROOM, "what whole answers waited teaches how much runs at once")                             \
     X(RAN_ANYWHERE, "more than ever ran anywhere costs")                                           \
@@ -40,7 +38,6 @@
     X(RATE_SCRAPED, "the metrics teach rate and pace")                                             \
     X(SHRUNK, "few samples count less than the fleet's")                                           \
     X(APART, "equal replicas are believed equal")                                                  \
-    X(GROWTH, "how much a step grows with context, learned")                                       \
     X(PACE, "how long a step takes, learned of streams")                                           \
     X(WHOLE, "whole answers teach rate and pace")                                                  \
     X(KINDS, "tokens by kinds of text, and not by bytes")                                          \
@@ -52,7 +49,6 @@
     X(REUSE_BEYOND, "what matches behind the last checkpoint, by answers")                         \
     X(READ_BEYOND, "the same by the metrics")                                                      \
     X(VOIDS, "what was recorded and never computed")                                               \
-    X(FLOOR_SHARE, "the oldest generation that is held is held in part")                           \
     X(TIER, "bringing back from a tier takes time")                                                \
     X(RENDERINGS, "what engines make of a prompt, learned")
 

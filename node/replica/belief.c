@@ -71,15 +71,6 @@ void node_belief_void_end(struct node_belief *b, uint64_t id)
     }
 }
 
-bool node_belief_is_void(const struct node_belief *b, uint64_t id, uint32_t generation)
-{
-    for (unsigned i = 0; i < b->void_count; i++) {
-        if (b->voids[i].id == id && b->voids[i].generation == generation)
-            return true;
-    }
-    return false;
-}
-
 /* The newest generations that fill `size_blocks`. Returns what they hold of it. `first` is the
  * oldest of them that has anything: the floor, unless all that there is fits. */
 static double newest_that_fit(const struct node_belief *b, const struct crdt_index_ring *ring,

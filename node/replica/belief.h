@@ -85,9 +85,6 @@ double node_belief_within(const struct node_belief *b, const struct crdt_index_r
 void node_belief_void(struct node_belief *b, uint64_t id, uint32_t generation, uint32_t blocks);
 /* It was computed after all. */
 void node_belief_void_end(struct node_belief *b, uint64_t id);
-/* Whether that was the last that happened to it. */
-bool node_belief_is_void(const struct node_belief *b, uint64_t id, uint32_t generation);
-
 /* What is known of the factor now: the belief goes there in steps, so that one answer never moves
  * what is believed of a whole cache by much. */
 void node_belief_approach(struct node_belief *b, double factor);

@@ -104,74 +104,44 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* Of a replica that is busy, and of one where nothing is under way: where few samples are fresh
- * that one is tried as if it were like the fleet. */
-struct figure {
+/* While something is under way there, and while nothing is: then one that has shown nothing is
+ * hoped to be like the best, and one that has shown nothing lately is believed to be at least as
+ * `tried`. The first samples of one that proves as fast do not count against the fleet yet. */
+struct belief {
     double busy, idle;
 };
 
-static struct figure replica_figure(const struct node_speed *s, double fleet, double spread,
-                                    uint64_t now_ms)
-{
-    unsigned fresh = node_speed_fresh(s, now_ms);
-    if (fresh > NODE_FLEET_FEW) {
-        double own = apart(node_speed_third(s, fleet, now_ms), fresh, fleet);
-        return (struct figure){own, own};
-    }
-    double own = fleet;
-    if (s->samples > NODE_FLEET_FEW)
-        own =
-            apart(s->value, (unsigned)number_min((double)s->samples, NODE_SPEED_RECENT_MAX), fleet);
-    else if (fresh > 0)
-        own = apart(shrunk(node_speed_third(s, 0, now_ms), fresh, fleet, spread), fresh, fleet);
-    return (struct figure){own, number_max(own, fleet)};
-}
-
-/* The first samples of one that proves as fast do not count against the fleet yet. */
-static double hoped(const struct node_speed *s, double best)
+static struct belief believe(const struct node_speed *s, const struct fleet_figure *fleet,
+                             double spread, double tried, uint64_t now_ms)
 {
     if (s->samples == 0)
-        return best;
-    return s->samples <= NODE_FLEET_FEW ? s->value : 0;
+        return (struct belief){fleet->median, fleet->best};
+    unsigned fresh = node_speed_fresh(s, now_ms);
+    if (s->samples <= NODE_FLEET_FEW) {
+        double few = fresh > 0 ? shrunk(s->value, fresh, fleet->median, spread) : fleet->median;
+        return (struct belief){fresh > 0 ? apart(few, fresh, fleet->median) : few,
+                               number_max(s->value, fleet->median)};
+    }
+    double own = s->value;
+    if (fresh > NODE_FLEET_FEW)
+        own = node_speed_third(s, fleet->median, now_ms);
+    else
+        fresh = (unsigned)number_min((double)s->samples, NODE_SPEED_RECENT_MAX);
+    own = apart(own, fresh, fleet->median);
+    return (struct belief){own, number_max(own, tried)};
 }
 
-/* A step that is not measured any more says how the engine was. While nothing runs there it is
- * tried as if it were like the best, but seldom: a slow answer lasts longer than a slow prefill. So
- * long after its last one, and when so many have ended that this router sent to the fleet. */
+/* An answer that decodes slowly lasts longer than a slow prefill. So a pace holds so long after its
+ * last sample, and until so many answers have ended that this router sent to the fleet. */
 static const uint64_t pace_holds_ms = 120000;
 static const uint32_t pace_holds_answers = 100;
-/* The last answer shows that it is over: the next tries it, too. */
-static const double rises = 1.1;
 
-static double tried_pace(struct node_replica *k, double own, double best, uint32_t ended,
-                         uint64_t now_ms)
+static bool pace_holds(struct node_replica *k, uint32_t ended, uint64_t now_ms)
 {
-    struct node_pace_last *last = &k->pace_last;
-    if (k->pace.samples != last->samples || ended < last->ended)
-        *last =
-            (struct node_pace_last){.samples = k->pace.samples,
-                                    .ended = ended,
-                                    .value = k->pace.value,
-                                    .rose = last->value > 0 && k->pace.value > rises * last->value};
+    if (k->pace.samples != k->paced.samples || ended < k->paced.ended)
+        k->paced = (struct node_paced){k->pace.samples, ended};
     uint64_t last_ms = k->pace.at_ms > k->pace.heard_ms ? k->pace.at_ms : k->pace.heard_ms;
-    bool long_ago = now_ms >= last_ms + pace_holds_ms && ended - last->ended >= pace_holds_answers;
-    return number_max(own, last->rose || long_ago ? best : hoped(&k->pace, best));
-}
-
-/* How much a step grows with the context is a matter of the model more than of the replica: where
- * none was measured it is that of the replica that was measured best. */
-static double fleet_growth(const struct node_replica *replicas, unsigned count, uint64_t fleet,
-                           double believed)
-{
-    uint64_t most = 0;
-    for (unsigned i = 0; i < count; i++) {
-        const struct node_replica *k = &replicas[i];
-        if (counts(k, fleet) && k->pace.samples > most) {
-            most = k->pace.samples;
-            believed = k->step_growth;
-        }
-    }
-    return believed;
+    return now_ms < last_ms + pace_holds_ms || ended - k->paced.ended < pace_holds_answers;
 }
 
 static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
@@ -256,22 +226,20 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     struct fleet_figure pace = fleet_figure(replicas, count, fleet, pace_of,
                                             1000 / config->decode_step_ms, pace_prior_max, scratch);
     double spread = spread_of(replicas, count, fleet);
-    double growth = fleet_growth(replicas, count, fleet, replicas[first].step_growth);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];
         if (k->fleet != fleet)
             continue;
-        /* Few whole answers say too little of one replica, and few samples of its pace: who is
-         * thought to decode slowly is not tried. */
+        /* Few whole answers say too little of one replica, and few samples of its pace. */
         bool timed = k->streamed_ms != 0 || k->told_ms != 0;
-        struct figure own = replica_figure(&k->rate, rate.median, timed ? spread : 0, now_ms);
+        bool fresh = node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW;
+        struct belief own =
+            believe(&k->rate, &rate, timed ? spread : 0, fresh ? 0 : rate.median, now_ms);
         k->tokens_per_s = own.busy;
-        k->tried_tokens_per_s = own.idle;
-        k->hoped_tokens_per_s = hoped(&k->rate, rate.best);
-        double own_pace = replica_figure(&k->pace, pace.median, 0, now_ms).busy;
-        k->step_base_s = 1 / own_pace;
-        k->tried_step_base_s = 1 / tried_pace(k, own_pace, pace.best, ended, now_ms);
-        k->step_context_s = (k->pace.samples > 0 ? k->step_growth : growth) * k->step_base_s;
+        k->idle_tokens_per_s = own.idle;
+        own = believe(&k->pace, &pace, 0, pace_holds(k, ended, now_ms) ? 0 : pace.best, now_ms);
+        k->step_base_s = 1 / own.busy;
+        k->idle_step_base_s = 1 / own.idle;
     }
 }
 

@@ -12,11 +12,12 @@
  *   nearly equal is equal: small differences, and those that rest on few samples, are ignored. So
  *             noise decides nothing between equal replicas.
  *
- * Samples fade when no new ones come (learn.h). Then a replica that was judged slow is tried again:
- * while no prompt is being computed there it is believed to be like the fleet, else as it was
- * judged. So one prompt at a time tries it, until it has shown what it can. One that was judged
- * slow in decode is tried by one answer every two minutes, or of a hundred, whichever is longer.
- * One that has shown nothing is hoped to be like the best, while nothing at all is under way there.
+ * Samples fade when no new ones come (learn.h). So there are two beliefs: one while the replica is
+ * busy, and one while it is idle. For the second a replica that has shown nothing is hoped to be like
+ * the best of its fleet, one whose prompts were not timed lately is as fast as the fleet at least,
+ * and one whose pace was not seen for two minutes and a hundred answers is like the best. So a
+ * replica that was judged slow is tried again, by one request at a time. Idle means that it computes
+ * no prompt, and for one that has shown little, and for the pace, that nothing is under way there.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H
@@ -28,8 +29,8 @@ enum {
     NODE_FLEET_REPLICA_VOTES_MAX = 4, /* so that no replica is the fleet by itself */
 };
 
-/* Sets what is believed of each replica (tokens_per_s, tried_tokens_per_s, hoped_tokens_per_s,
- * step_base_s, tried_step_base_s, step_context_s). `scratch` has room for count + 1 votes. Costs a
+/* Sets what is believed of each replica (tokens_per_s, idle_tokens_per_s, step_base_s,
+ * idle_step_base_s). `scratch` has room for count + 1 votes. Costs a
  * sort of each fleet. */
 void node_fleet_believe(struct node_replica *replicas, unsigned count,
                         const struct node_replica_config *config, struct node_vote *scratch,

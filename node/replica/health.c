@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/replica.h"
+#include "node/replica/speed.h"
 
 /* What a prompt explains: so many times what is learned, for long prompts are slower. What is only
  * believed is not trusted beyond this rate. */
@@ -131,7 +132,7 @@ static uint64_t explained_ms(const struct node_replica *k, const struct node_wat
         rate = number_min(rate, prefill_rate_unproven * prefill_margin);
     double tokens = (double)w->prefill_tokens_max + (double)k->load.remote.prefill_tokens;
     double context = (double)k->load.context_tokens + (double)k->load.remote.context_tokens;
-    double step_s = k->step_base_s + k->step_context_s * context;
+    double step_s = node_replica_step_s(k, context);
     double s = prefill_margin * tokens / rate + steps_margin * step_s;
     return (uint64_t)(s * 1000);
 }

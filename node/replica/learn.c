@@ -115,17 +115,6 @@ void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms)
     s->samples++;
 }
 
-void node_speed_set(struct node_speed *s, double value, uint64_t now_ms)
-{
-    unsigned fresh = node_speed_fresh(s, now_ms) + 1;
-    s->samples++;
-    s->value = value;
-    s->at_ms = now_ms;
-    s->heard_fresh = 0;
-    for (s->fresh = 0; s->fresh < NODE_SPEED_RECENT_MAX && s->fresh < fresh; s->fresh++)
-        s->recent[s->fresh] = (float)value;
-}
-
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms)
 {
     s->samples = samples;
@@ -144,41 +133,4 @@ void node_fading_add(struct node_fading *f, double amount, double fade_ms, uint6
 {
     f->sum = node_fading_now(f, fade_ms, now_ms) + amount;
     f->at_ms = now_ms;
-}
-
-struct node_line node_line_of(double a, double b, double x_typical, double horizon)
-{
-    struct node_line l = {.horizon = horizon};
-    node_line_add(&l, 0, a);
-    node_line_add(&l, x_typical, a + b * x_typical);
-    return l;
-}
-
-void node_line_weigh(struct node_line *l, double samples)
-{
-    double by = samples / l->w;
-    l->w *= by;
-    l->x *= by;
-    l->y *= by;
-    l->xx *= by;
-    l->xy *= by;
-}
-
-void node_line_add(struct node_line *l, double x, double y)
-{
-    l->w += 1;
-    l->x += x;
-    l->y += y;
-    l->xx += x * x;
-    l->xy += x * y;
-    if (l->w > l->horizon)
-        node_line_weigh(l, l->horizon);
-}
-
-void node_line_fit(const struct node_line *l, double *a, double *b)
-{
-    /* det / (w * xx) is the share of the spread in x; without spread the slope means nothing. */
-    double det = l->w * l->xx - l->x * l->x;
-    *b = det > 1e-9 * l->w * l->xx ? (l->w * l->xy - l->x * l->y) / det : 0;
-    *a = (l->y - *b * l->x) / l->w;
 }

@@ -12,9 +12,6 @@
  * without new ones their number halves every NODE_SPEED_HALF_MS.
  *
  * struct node_fading: a sum whose parts fade with a stated time.
- *
- * struct node_line: least squares of y = a + b * x over fading sums. The prior is two points of the
- * believed line, which fade as samples come.
  */
 #ifndef NODE_REPLICA_LEARN_H
 #define NODE_REPLICA_LEARN_H
@@ -68,8 +65,6 @@ struct node_speed {
 
 /* `sample` must be > 0; otherwise it is ignored. */
 void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms);
-/* One more sample led to this value, by a fit through all of them. */
-void node_speed_set(struct node_speed *s, double value, uint64_t now_ms);
 /* Takes another router's value, which rests on so many samples. */
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms);
 /* Samples that it rests on now, own ones or those behind what was heard, whichever are more. */
@@ -85,18 +80,5 @@ struct node_fading {
 /* What is left of it: a part as old as fade_ms counts 37 %. */
 double node_fading_now(const struct node_fading *f, double fade_ms, uint64_t now_ms);
 void node_fading_add(struct node_fading *f, double amount, double fade_ms, uint64_t now_ms);
-
-struct node_line {
-    double w, x, y, xx, xy;
-    double horizon; /* samples that count */
-};
-
-struct node_line node_line_of(double a, double b, double x_typical, double horizon);
-void node_line_add(struct node_line *l, double x, double y);
-/* As if it rested on so many samples. */
-void node_line_weigh(struct node_line *l, double samples);
-
-/* The line that fits best, however it lies. Level where x was always the same. */
-void node_line_fit(const struct node_line *l, double *a, double *b);
 
 #endif

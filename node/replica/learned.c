@@ -35,13 +35,12 @@ static void pace_report(const struct node_replica *k, struct crdt_learned *out)
 {
     double step_base_s = 1 / k->pace.value;
     out->step_base_ns = to_u32(step_base_s * 1e9);
-    out->step_context_fs = to_u32(k->step_growth * step_base_s * 1e15);
+    out->step_context_fs = to_u32(NODE_STEP_GROWTH * step_base_s * 1e15);
 }
 
 static void pace_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
 {
-    node_replica_pace_hear(k, in->step_base_ns * 1e-9, in->step_context_fs * 1e-15,
-                           in->pace_samples, now_ms);
+    node_replica_pace_hear(k, in->step_base_ns * 1e-9, in->pace_samples, now_ms);
 }
 
 static void bytes_report(const struct node_replica *k, struct crdt_learned *out)
@@ -183,9 +182,6 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
       node_ratio_value(&k->bytes_per_token))                                                       \
     X(step_base, "decode_step_ms", 1e3, "replica_decode_step_seconds",                             \
       "Learned time of a decode step without context.", k->step_base_s)                            \
-    X(step_context, "decode_step_ns_per_context_token", 1e9,                                       \
-      "replica_decode_step_context_seconds",                                                       \
-      "Learned time that a token of running context adds to a decode step.", k->step_context_s)    \
     X(running_max, "running_max", 1, "replica_running_max",                                        \
       "Most requests that run there at once, as learned; 0: no limit was seen.",                   \
       k->foreign.running_max)                                                                      \

@@ -155,13 +155,11 @@ struct node_replica {
     uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
     struct node_belief belief;
     /* Believed, by its own samples and by the fleet (node/replica/fleet.h). */
-    uint64_t fleet;            /* which replicas it is like: a key of its model; 0: unknown */
-    double tokens_per_s;       /* of prefill */
-    double tried_tokens_per_s; /* the same while no prompt is being computed there */
-    double hoped_tokens_per_s; /* while nothing is under way there; 0: it has shown its own */
-    double step_base_s;        /* of a decode step without context */
-    double tried_step_base_s;  /* the same while nothing runs there */
-    double step_context_s;     /* more for each token of context that is running */
+    uint64_t fleet;           /* which replicas it is like: a key of its model; 0: unknown */
+    double tokens_per_s;      /* of prefill */
+    double idle_tokens_per_s; /* the same while nothing is under way there */
+    double step_base_s;       /* of a decode step without context */
+    double idle_step_base_s;
     /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
      */
     struct node_ratio bytes_per_token;
@@ -169,15 +167,11 @@ struct node_replica {
 
     struct node_speed rate; /* tokens of prefill per second */
     struct node_speed pace; /* decode steps per second, were there no context */
-    struct node_pace_last { /* when its last sample came */
+    struct node_paced {     /* when its last sample came */
         uint64_t samples;
         uint32_t ended; /* answers of all like it, sent from here */
-        double value;   /* of its pace, */
-        bool rose;      /* which was clearly less before */
-    } pace_last;
-    struct node_line pace_line;    /* seconds of a step by tokens of running context */
+    } paced;
     struct node_whole whole;       /* whole answers, where nothing better tells */
-    double step_growth;            /* share by which a token of running context makes it longer */
     double short_tokens, short_s;  /* prefills too short to be timed one by one, added up */
     uint64_t streamed_ms, told_ms; /* when streams, and the metrics, last taught; 0: never */
     uint64_t bytes_samples;        /* taken here or by other routers, each once */

@@ -38,7 +38,7 @@ double node_reuse_whole(const struct node_reuse *r, const struct node_held *h)
     if (h->all ? LEFT_OUT(REST) : LEFT_OUT(REUSE_BEYOND))
         tail = 0;
     double tokens = number_min(h->matched + number_max(tail, 0) + h->beyond, h->prompt - 1);
-    return number_max(to_blocks(tokens, h->block), 0) * h->present;
+    return number_max(to_blocks(tokens, h->block), 0);
 }
 
 double node_reuse_predict(const struct node_reuse *r, const struct node_held *h)

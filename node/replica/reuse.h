@@ -27,7 +27,6 @@ struct node_reuse {
 struct node_held {
     double prompt;
     double matched; /* up to the last checkpoint that was recorded */
-    double present; /* the chance that this is there, 0..1 */
     bool all;       /* that is the last one of the prompt */
     double block;   /* of the engine's cache; at most 1: unknown */
     double share;   /* of the replica */

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 
 double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
@@ -24,27 +25,29 @@ static double foreign_queue_s(const struct node_replica *k, const struct node_un
     return all->foreign_waiting * number_max(uncached, 0) / (double)k->chosen / rate;
 }
 
-double node_router_rate(const struct node_replica *replica)
-{
-    bool idle = replica->load.prefill_tokens + replica->load.remote.prefill_tokens == 0;
-    return idle && !LEFT_OUT(TRIED_RATE) ? replica->tried_tokens_per_s : replica->tokens_per_s;
-}
-
 /* A short prompt is mostly overhead, and the clock has milliseconds. */
 static const double shown_tokens_min = 512;
+
+/* Whether it is tried (node/replica/fleet.h): while it computes no prompt, or, if it has shown little
+ * yet, while nothing at all is under way there. */
+static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
+{
+    bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;
+    return !LEFT_OUT(TRIED) && !computes &&
+           (all->requests <= 0 || k->rate.samples > NODE_FLEET_FEW);
+}
 
 /* A replica that has shown little yet is no faster than what is being computed there shows. Waiting
  * for its first byte would place prompt after prompt behind it (docs/adr/0042). */
 static double rate_shown(const struct node_replica *k, const struct node_head *head,
-                         double requests, uint64_t now_ms)
+                         const struct node_under_way *all, uint64_t now_ms)
 {
-    double rate = node_router_rate(k);
-    if (requests <= 0)
-        return LEFT_OUT(HOPED) ? rate : number_max(rate, k->hoped_tokens_per_s);
+    if (is_tried(k, all))
+        return k->idle_tokens_per_s;
     double shown = number_max(head->tokens, shown_tokens_min);
-    if (LEFT_OUT(RATE_SHOWN) || shown >= rate * head->since_s ||
+    if (LEFT_OUT(RATE_SHOWN) || shown >= k->tokens_per_s * head->since_s ||
         node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
-        return rate;
+        return k->tokens_per_s;
     return shown / head->since_s;
 }
 
@@ -72,16 +75,11 @@ struct typical {
  * many requests on. Then a step without context is the end of a line far from all samples. */
 static const double step_alike_min = 1.2, step_alike_max = 2, step_alike_requests = 32;
 
-static double step_s(const struct node_replica *k, double context_tokens)
-{
-    return k->step_base_s + k->step_context_s * context_tokens;
-}
-
 /* The same where so many requests run: with none it may be tried (node/replica/fleet.h). */
 static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
 {
-    double times = requests > 0 || LEFT_OUT(TRIED_PACE) ? 1 : k->tried_step_base_s / k->step_base_s;
-    return step_s(k, context_tokens) * times;
+    double times = requests > 0 || LEFT_OUT(TRIED) ? 1 : k->idle_step_base_s / k->step_base_s;
+    return node_replica_step_s(k, context_tokens) * times;
 }
 
 /* How many times slower a replica is than believed, by answers that are not streamed: those that
@@ -90,7 +88,7 @@ static double tried_step_s(const struct node_replica *k, double requests, double
 static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,
                            double context_tokens, uint64_t now_ms)
 {
-    double answer_s = size->output_tokens * step_s(k, context_tokens);
+    double answer_s = size->output_tokens * node_replica_step_s(k, context_tokens);
     double due = node_load_due_whole(&k->load, 1 / rate, answer_s, now_ms);
     double times = due / (NODE_FLEET_FEW + k->room.ended);
     return times <= 1 || LEFT_OUT(WHOLE_LATE) || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW
@@ -110,8 +108,8 @@ static struct typical typical_of(struct node_router *r, uint64_t now_ms)
         t.context_tokens += all->context_tokens / r->candidate_count;
     }
     for (unsigned i = 0; i < r->candidate_count; i++)
-        t.step_s =
-            number_min(t.step_s, step_s(&r->replicas[r->candidates[i].replica], t.context_tokens));
+        t.step_s = number_min(t.step_s, node_replica_step_s(&r->replicas[r->candidates[i].replica],
+                                                            t.context_tokens));
     double crowded = number_min(t.requests / step_alike_requests, 1);
     t.step_s *= step_alike_min + crowded * (step_alike_max - step_alike_min);
     return t;
@@ -199,15 +197,16 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     struct node_adapter_cost adapter = node_router_adapter_cost(r, k, size, now_ms);
     c->load_s = adapter.load_s;
     c->is_due = false;
-    c->tokens_per_s = node_router_rate(replica);
+    c->tokens_per_s = replica->tokens_per_s;
     if (!typical)
         return;
     struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
     struct node_under_way all = r->under_way[c - r->candidates];
-    double rate = rate_shown(replica, &head, all.requests, now_ms);
+    double rate = rate_shown(replica, &head, &all, now_ms);
     double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
     rate /= slower;
-    double residence_s = size->output_tokens * step_s(replica, all.context_tokens) * slower;
+    double residence_s =
+        size->output_tokens * node_replica_step_s(replica, all.context_tokens) * slower;
     c->tokens_per_s = rate;
     c->line_s = node_router_queue_s(r, replica, rate, now_ms);
     double queue_s = c->line_s + late_s(&head, rate) + foreign_queue_s(replica, &all, rate);
@@ -233,7 +232,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .tokens_per_s = rate,
         .copied_tokens = copied_tokens,
         .followers = c->followers,
-        .step_context_s = replica->step_context_s * slower,
+        .step_context_s = NODE_STEP_GROWTH * replica->step_base_s * slower,
         .step_more_s = number_max(
             tried_step_s(replica, all.requests, typical->context_tokens) * slower - typical->step_s,
             0),

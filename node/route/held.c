@@ -61,8 +61,10 @@ void node_router_match(struct node_router *r, const struct node_request *request
         memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
         return;
     }
-    for (unsigned k = 0; k < r->replica_count; k++)
-        r->floors[k] = r->replicas[k].belief.floor;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_belief *b = &r->replicas[k].belief;
+        r->floors[k] = b->floor + (b->floor_share < 0.5 ? 1 : 0); /* of which more is gone */
+    }
     if (request->chain->chunks)
         crdt_index_cover(r->index, request->chain, r->floors, r->replica_count, r->covered,
                          r->generations);
@@ -207,40 +209,21 @@ static double media_within(const struct chain *chain, double blocks)
 
 /* Blocks of the prompt that are believed to be there. */
 struct grip {
-    double blocks;  /* that were recorded, and may be there */
-    double present; /* the chance that they are, 0..1 */
-    bool all;       /* up to the last checkpoint of the prompt */
-    double media;   /* images and the like in these blocks */
+    double blocks; /* that were recorded, and may be there */
+    bool all;      /* up to the last checkpoint of the prompt */
+    double media;  /* images and the like in these blocks */
 };
-
-/* This very prompt was recorded, and never computed: what it brought is not there. */
-static void void_leave(const struct node_router *r, unsigned k, const struct chain *chain,
-                       struct grip *grip)
-{
-    unsigned end = r->lengths[k];
-    if (!node_belief_is_void(&r->replicas[k].belief, chain->points[end - 1].id, r->generations[k]))
-        return;
-    uint32_t generation;
-    unsigned begin = part_begin(r, chain, k, end, &generation);
-    grip->blocks = begin > 0 ? chain->points[begin - 1].blocks : 0;
-    grip->all = false;
-}
 
 static struct grip grip_of(const struct node_router *r, unsigned k, const struct chain *chain)
 {
     if (chain == NULL || chain->length == 0)
         return (struct grip){0};
-    const struct node_belief *b = &r->replicas[k].belief;
-    struct grip grip = {.present = r->generations[k] == b->floor ? b->floor_share : 1};
-    if (LEFT_OUT(FLOOR_SHARE))
-        grip.present = 1;
+    struct grip grip = {0};
     if (chain->chunks)
         grip.blocks = r->covered[k];
     else if (r->lengths[k] > 0)
         grip.blocks = chain->points[r->lengths[k] - 1].blocks;
     grip.all = !chain->chunks && r->lengths[k] > 0 && r->lengths[k] == chain->length;
-    if (b->void_count > 0 && !chain->chunks && r->lengths[k] > 0)
-        void_leave(r, k, chain, &grip);
     grip.media = media_within(chain, grip.blocks);
     return grip;
 }
@@ -269,12 +252,11 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
 {
     const struct node_replica *replica = &r->replicas[k];
     struct grip grip = grip_of(r, k, request->chain);
-    struct node_holding h = {.blocks = grip.blocks * grip.present};
+    struct node_holding h = {.blocks = grip.blocks};
     if (grip.blocks > 0)
         h.held = (struct node_held){
             .prompt = size->prompt_tokens,
             .matched = matched_tokens(&grip, size),
-            .present = grip.present,
             .all = grip.all,
             .block = node_replica_block_tokens(replica),
             .share = replica->evidence.share,

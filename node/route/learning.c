@@ -123,7 +123,7 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
                                          work->context_tokens};
     double most = replica->room.most.tokens;
     double context = most > 0 ? number_min(there.tokens, most) : there.tokens;
-    double step_s = replica->step_base_s + replica->step_context_s * context;
+    double step_s = node_replica_step_s(replica, context);
     double takes_s =
         work->line_tokens / work->tokens_per_s + (double)usage->completion_tokens * step_s;
     double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = number_min(takes_s / took_s, 1);
@@ -271,7 +271,6 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
     bool hit = cached >= whole - grain && cached > 0;
     struct node_held held = {.prompt = prompt,
                              .matched = work->matched_tokens * scale,
-                             .present = 1,
                              .all = work->held_all,
                              .block = block,
                              .share = replica->evidence.share};

@@ -428,9 +428,6 @@ void node_router_contexts_follow(struct node_router *r);
 
 /* --- candidate.c --- */
 
-/* The prefill rate to reckon with. While nothing is computed there it may be tried
- * (node/replica/fleet.h). */
-double node_router_rate(const struct node_replica *replica);
 /* Until all that routers booked there is computed, at this rate. */
 double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
                            uint64_t now_ms);

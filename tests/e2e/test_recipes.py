@@ -88,7 +88,7 @@ static void peak_hear(struct node_replica *k, const struct crdt_learned *in, uin
 \1"""),
             (r"(    \{OWN\(rate\.samples\))", r"""    {OWN(prompt_peak_samples), WIRE(prompt_peak_samples), WIRE(prompt_peak), peak_report, peak_hear},
 \1"""),
-            (r'("Learned time that a token of running context adds to a decode step\.", k->step_context_s\))',
+            (r'("Learned time of a decode step without context\.", k->step_base_s\))',
              r'\1 X(peak, "prompt_peak", 1, "replica_prompt_peak_tokens", "Longest prompt.", '
              r'(double)k->prompt_peak)'),
         ],

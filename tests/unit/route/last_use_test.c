@@ -44,23 +44,10 @@ static void last_use_is_the_end_of_the_answer(void **state)
     alone_destroy(r);
 }
 
-static void what_was_not_begun_is_not_used(void **state)
-{
-    (void)state;
-    struct node_router *r = make("cache_aware", 1);
-    struct node_decision first = long_answer(r, false);
-    uint64_t now = START_MS + ANSWER_MS;
-    node_router_used(r, first.booking, prompt(1, 20000), now);
-    node_router_finish(r, first.booking, NODE_OUTCOME_CLIENT_GONE, NULL, now);
-    assert_true(cached(r, prompt(1, 20000), 0, now + 1000) < 1000);
-    alone_destroy(r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_use_is_the_end_of_the_answer),
-        cmocka_unit_test(what_was_not_begun_is_not_used),
     };
     return cmocka_run_group_tests_name("route/last_use", tests, NULL, NULL);
 }

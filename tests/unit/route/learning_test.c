@@ -133,8 +133,8 @@ static void timings_among_others_work_teach(void **state)
                 continue; /* it says nothing of its pace */
             assert_true(k->pace.samples > NODE_LEARNED_FEW);
             double context = JOBS * 4000.0; /* typical */
-            assert_near(node_replica_step_s(k, context),
-                        step_base_s + step_context_s * context, 0.1);
+            assert_near(node_replica_step_s(k, context), step_base_s + step_context_s * context,
+                        0.1);
         }
         world_close(&c);
     }

@@ -18,13 +18,14 @@ static void caught(struct node_router *r, unsigned replica, uint64_t now_ms)
     node_router_reject_doubt(r, &x, false);
 }
 
-/* How many of so many requests, which stay there, go to each. */
+/* How many of so many requests, which stay there and which nobody has seen, go to each. */
 static void place(struct node_router *r, unsigned requests, bool again, uint64_t now_ms,
                   unsigned *got)
 {
+    static uint64_t asked = 100;
     struct node_decision d[64];
     for (unsigned i = 0; i < requests; i++) {
-        struct node_request request = request_of(prompt(100 + i, 2000));
+        struct node_request request = request_of(prompt(asked++, 2000));
         request.kind = 8;
         request.again = again;
         assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d[i]), ERR_OK);
@@ -278,10 +279,11 @@ static struct node_request for_model(const struct chain *chain, struct slice mod
 /* How many of 32 such requests go there. */
 static unsigned got_for(struct node_router *r, unsigned replica, struct slice model)
 {
+    static uint64_t asked = 1000000;
     struct node_decision d[32];
     unsigned got = 0;
     for (unsigned i = 0; i < 32; i++) {
-        struct node_request request = for_model(prompt(100 + i, 2000), model);
+        struct node_request request = for_model(prompt(asked++, 2000), model);
         assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 10, &d[i]), ERR_OK);
         got += d[i].server == replica;
     }
