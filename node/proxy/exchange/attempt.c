@@ -380,6 +380,7 @@ bool exchange_look_after(struct exchange *x)
     if (x->answering || x->alive || x->dropped || !exchange_look(x, look_over))
         return false;
     x->looked_after = true;
+    exchange_release_booking(x, NODE_OUTCOME_REJECTED);
     exchange_hang_up(x);
     exchange_forget_answer(x); /* with what waits of it, and its limit of time */
     proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
