@@ -5,12 +5,12 @@
 static void upstream_check(const struct upstream *u)
 {
     CHECK((u->state == UPSTREAM_IDLE) == (u->exchange == NULL));
-    CHECK(u->exchange == NULL || u->exchange->upstream == u);
+    CHECK(u->exchange == NULL || u->exchange->now.upstream == u);
     if (u->state != UPSTREAM_BUSY)
         return;
     /* It is held back only as long as its client is slow, or a part of it was not decoded yet. */
     CHECK(u->reading || client_congested(u->exchange->client) || u->held_back);
-    CHECK(!u->held_back || (!u->reading && u->exchange->unpack != NULL));
+    CHECK(!u->held_back || (!u->reading && u->exchange->now.unpack != NULL));
     CHECK(!u->held_back || (u->deadline.next == NULL) == client_congested(u->exchange->client));
     /* What is not sent yet of what came is there. */
     const struct body *b = u->request->body;
@@ -44,21 +44,21 @@ void proxy_check(const struct proxy *p)
         const struct exchange *x = c->exchange;
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
         CHECK(x == NULL || x->client == c);
-        CHECK(x == NULL || x->upstream == NULL || x->upstream->exchange == x);
+        CHECK(x == NULL || x->now.upstream == NULL || x->now.upstream->exchange == x);
         /* An attempt begins from nothing, whatever came in the one before. */
-        CHECK(x == NULL || x->upstream == NULL || x->upstream->in_body ||
-              (x->status == 0 && !x->first_token && x->first_byte_ms == 0 &&
-               x->outcome == NODE_OUTCOME_OK && x->held.len == 0));
+        CHECK(x == NULL || x->now.upstream == NULL || x->now.upstream->in_body ||
+              (x->now.status == 0 && !x->now.first_token && x->now.first_byte_ms == 0 &&
+               x->now.outcome == NODE_OUTCOME_OK && x->now.held.len == 0));
         CHECK(x == NULL || x->kept.open == (x->kept.bytes.cap > 0));
         /* An answer that says no passes unbooked, where no other replica could be booked. */
-        CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400 ||
-              x->error_counted);
+        CHECK(x == NULL || x->now.upstream == NULL || x->now.booked || x->now.status >= 400 ||
+              x->now.error_counted);
         CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
         standing[c->standing]++;
-        CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->booked && x->upstream == NULL));
+        CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->now.booked && x->now.upstream == NULL));
         waiting += x != NULL && queue_waits(&x->waiter);
         bool is_kept = x != NULL && x->suspect.kept != NODE_COMPANY_ANY;
-        CHECK(!is_kept || x->booked);
+        CHECK(!is_kept || x->now.booked);
         clients++;
         exchanges += x != NULL;
         kept += is_kept;
