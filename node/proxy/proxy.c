@@ -514,7 +514,7 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
     prober_stop(p);
     exchange_queue_stop(p);
     for (struct client *c = p->clients.all; c != NULL; c = c->next) {
-        if (c->exchange != NULL && (c->exchange->answering || c->exchange->alive))
+        if (c->exchange != NULL && (exchange_is_committed(c->exchange) || c->exchange->alive))
             exchange_say_cut(c->exchange, 503, "The router stops: its answer is cut.");
         exchange_drop(c, CLIENT_END_STOPPED, false);
     }

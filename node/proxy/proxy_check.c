@@ -33,6 +33,23 @@ static void deadlines_check(const struct proxy *p)
     }
 }
 
+static void attempt_check(const struct exchange *x)
+{
+    const struct attempt *a = &x->now;
+    bool begun = a->phase >= ATTEMPT_HELD;
+    CHECK((a->phase >= ATTEMPT_SENT) == (a->upstream != NULL));
+    CHECK(a->upstream == NULL || (a->upstream->exchange == x && a->upstream->in_body == begun));
+    CHECK(a->phase != ATTEMPT_CHOSEN || x->deadline.next != NULL);
+    CHECK(begun || a->booked == (a->phase != ATTEMPT_NONE));
+    /* An answer that says no passes unbooked, where no other replica could be booked. */
+    CHECK(!begun || a->booked || a->status >= 400 || a->error_counted);
+    /* Nothing is left of the attempt before. */
+    CHECK(x->endless || begun == (a->status != 0));
+    CHECK(begun || (!a->first_token && a->first_byte_ms == 0 && a->outcome == NODE_OUTCOME_OK &&
+                    a->held.len == 0 && a->unpack == NULL));
+    CHECK(!exchange_is_committed(x) || (a->hold == EXCHANGE_HOLD_NONE && a->held.len == 0));
+}
+
 void proxy_check(const struct proxy *p)
 {
     uint64_t clients = 0, exchanges = 0, waiting = 0, kept = 0, standing[CLIENT_STANDINGS] = {0};
@@ -44,15 +61,9 @@ void proxy_check(const struct proxy *p)
         const struct exchange *x = c->exchange;
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
         CHECK(x == NULL || x->client == c);
-        CHECK(x == NULL || x->now.upstream == NULL || x->now.upstream->exchange == x);
-        /* An attempt begins from nothing, whatever came in the one before. */
-        CHECK(x == NULL || x->now.upstream == NULL || x->now.upstream->in_body ||
-              (x->now.status == 0 && !x->now.first_token && x->now.first_byte_ms == 0 &&
-               x->now.outcome == NODE_OUTCOME_OK && x->now.held.len == 0));
         CHECK(x == NULL || x->kept.open == (x->kept.bytes.cap > 0));
-        /* An answer that says no passes unbooked, where no other replica could be booked. */
-        CHECK(x == NULL || x->now.upstream == NULL || x->now.booked || x->now.status >= 400 ||
-              x->now.error_counted);
+        if (x != NULL)
+            attempt_check(x);
         CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
         standing[c->standing]++;
         CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->now.booked && x->now.upstream == NULL));

@@ -131,7 +131,6 @@ static void end_stream(struct exchange *x, const struct http_error *error)
     buf_init(&event, 0);
     x->now.status = 200;
     x->event_status = error->status;
-    x->answering = true;
     exchange_event_say(x, &e, words);
     if (http_error_event_write(&event, &e) == 0) {
         client_gather(x->client, buf_slice(&event));
@@ -158,7 +157,8 @@ bool exchange_answer_kept(struct exchange *x)
         x->now.status = k->what.status;
         x->out_framing = k->framing;
         x->client->last = x->client->last || k->last;
-        x->answering = true;
+        exchange_goes(x, ATTEMPT_HELD);
+        exchange_goes(x, ATTEMPT_ANSWERING);
         client_gather_front(x->client, head, rest);
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, true);
         exchange_finish(x);
@@ -369,7 +369,7 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
     c->exchange = x;
     x->refusal = why->refusal != PROXY_REFUSED_NONE ? why->refusal : x->refusal;
     x->limit = why->limit != NULL ? why->limit : x->limit;
-    if (x->answering || x->alive) {
+    if (exchange_is_committed(x) || x->alive) {
         if (x->refusal == PROXY_REFUSED_NONE)
             x->refusal = refusal_of(why->status);
         exchange_cut(x, CLIENT_END_REFUSED, false);

@@ -14,7 +14,7 @@
 /* Whether a retry could need what was sent already. */
 static bool body_is_kept(const struct exchange *x)
 {
-    return x->asking || ((!x->answering || BUG(RETRY_ANSWERED)) &&
+    return x->asking || ((!exchange_is_committed(x) || BUG(RETRY_ANSWERED)) &&
                          (x->whole || x->request.body->bytes <= EXCHANGE_RETRY_BYTES));
 }
 
@@ -27,7 +27,7 @@ static void release_sent(struct exchange *x)
 
 void exchange_answering(struct exchange *x)
 {
-    x->answering = true;
+    exchange_goes(x, ATTEMPT_ANSWERING);
     release_sent(x);
 }
 
@@ -83,7 +83,7 @@ static bool is_left(const struct exchange *x, enum verdict_reason why)
     uint64_t max = x->proxy->config.options->retries_max;
     bool left =
         is_charged(x, why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
-    bool committed = x->answering && !BUG(RETRY_ANSWERED);
+    bool committed = exchange_is_committed(x) && !BUG(RETRY_ANSWERED);
     return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }
 
@@ -217,8 +217,9 @@ static bool begin(struct exchange *x)
         wait_for_replica(x);
         return false;
     }
-    CHECK(!x->now.booked && x->now.upstream == NULL);
+    CHECK(x->now.phase == ATTEMPT_NONE);
     x->now = (struct attempt){.decision = x->plan.decision, .booked = true, .follows = x->alive};
+    exchange_goes(x, ATTEMPT_CHOSEN);
     return true;
 }
 
@@ -258,8 +259,11 @@ static int start_upstream(struct exchange *x, bool fresh)
         return ERR_NOMEM;
     if (x->usage_field != NULL)
         exchange_usage_aim(x);
-    return upstream_start(&x->proxy->engines.pools[x->now.decision.server], x, request, fresh,
-                          &x->now.upstream);
+    int err = upstream_start(&x->proxy->engines.pools[x->now.decision.server], x, request, fresh,
+                             &x->now.upstream);
+    if (err == 0)
+        exchange_goes(x, ATTEMPT_SENT);
+    return err;
 }
 
 /* Nothing can be sent to the replica that is booked. That was no attempt: the best one that there
@@ -378,7 +382,7 @@ static void look_over(struct deadline *d)
 
 bool exchange_look_after(struct exchange *x)
 {
-    if (x->answering || x->alive || x->dropped || !exchange_look(x, look_over))
+    if (exchange_is_committed(x) || x->alive || x->dropped || !exchange_look(x, look_over))
         return false;
     x->looked_after = true;
     exchange_release_booking(x, NODE_OUTCOME_REJECTED);

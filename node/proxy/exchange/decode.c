@@ -146,7 +146,7 @@ void exchange_unpack_refuse(struct exchange *x)
 {
     x->refusal = PROXY_REFUSED_MEMORY;
     x->limit = "buffered-bytes-max";
-    if (x->answering) {
+    if (exchange_is_committed(x)) {
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return;
     }

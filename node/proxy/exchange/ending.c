@@ -124,7 +124,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
     if (client_gather_full(x->client))
         flush(x, false);
     /* Of the answer behind a sign of life the client has whole events. */
-    bool sign = x->alive && !x->answering && x->client->broken == CLIENT_END_DONE;
+    bool sign = x->alive && !exchange_is_committed(x) && x->client->broken == CLIENT_END_DONE;
     if ((sign || (takes_event(x) && buf_append_slice(&event, event_end(x)) == 0)) &&
         http_error_event_write(&event, &error) == 0)
         client_gather(x->client, buf_slice(&event));
@@ -134,7 +134,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
 
 const char *exchange_error_word(const struct exchange *x)
 {
-    if (!x->answering)
+    if (!exchange_is_committed(x))
         return x->alive ? "error_event" : "error";
     return exchange_is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
 }
@@ -148,15 +148,16 @@ void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT])
         {"queue-timeout", "No replica had room for the request in time"},
         {"retry-budget", "The replica did not answer in time, and no retry is left"},
     };
-    const char *text =
-        x->answering ? "The replica was silent for too long" : "The replica did not answer in time";
+    const char *text = exchange_is_committed(x) ? "The replica was silent for too long"
+                                                : "The replica did not answer in time";
     const char *limit = x->limit != NULL ? x->limit : "";
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         if (strcmp(own[i].limit, limit) == 0)
             text = own[i].text;
     }
     int n = snprintf(out, EXCHANGE_LATE_TEXT, "%s%s%s%s%s.", text, limit[0] != '\0' ? " (" : "",
-                     limit, limit[0] != '\0' ? ")" : "", x->answering ? ": its answer is cut" : "");
+                     limit, limit[0] != '\0' ? ")" : "",
+                     exchange_is_committed(x) ? ": its answer is cut" : "");
     CHECK(n > 0 && n < EXCHANGE_LATE_TEXT);
 }
 

@@ -134,11 +134,27 @@ static void tell_end(const struct exchange *x, enum node_outcome outcome,
     node_decisions_end(p->config.decisions, x->now.decision.number, &end, p->now_ms);
 }
 
+/* A rejection that was kept is held again, wherever a later attempt is (exchange_answer_kept). */
+static const bool phase_follows[ATTEMPT_PHASES][ATTEMPT_PHASES] = {
+    [ATTEMPT_NONE] = {[ATTEMPT_CHOSEN] = true, [ATTEMPT_HELD] = true},
+    [ATTEMPT_CHOSEN] = {[ATTEMPT_NONE] = true, [ATTEMPT_SENT] = true, [ATTEMPT_HELD] = true},
+    [ATTEMPT_SENT] = {[ATTEMPT_NONE] = true, [ATTEMPT_CHOSEN] = true, [ATTEMPT_HELD] = true},
+    [ATTEMPT_HELD] = {[ATTEMPT_NONE] = true, [ATTEMPT_CHOSEN] = true, [ATTEMPT_ANSWERING] = true},
+};
+
+void exchange_goes(struct exchange *x, enum attempt_phase to)
+{
+    CHECK(phase_follows[x->now.phase][to] || BUG(RETRY_ANSWERED));
+    x->now.phase = to;
+}
+
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
 {
     if (!x->now.booked)
         return;
     x->now.booked = false;
+    if (x->now.phase == ATTEMPT_CHOSEN)
+        exchange_goes(x, ATTEMPT_NONE);
     if (BUG(BOOKING_KEPT) && outcome == NODE_OUTCOME_CLIENT_GONE)
         return;
     if (BUG(BOOKING_RESET) && outcome == NODE_OUTCOME_BROKEN)
@@ -314,7 +330,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     }
     if (why == CLIENT_END_GONE && !x->endless)
         stats->client_gone++;
-    if ((x->answering || x->alive) && why != CLIENT_END_DONE)
+    if ((exchange_is_committed(x) || x->alive) && why != CLIENT_END_DONE)
         stats->answers_cut[why]++;
     if (why == CLIENT_END_DONE)
         note_timing(x);
@@ -359,7 +375,7 @@ void exchange_cut(struct exchange *x, enum client_end why, bool reset)
     /* The clients of OpenAI leave at [DONE], and do not wait for the end of the framing. */
     exchange_note_told(x);
     bool whole = why == CLIENT_END_GONE && x->told;
-    bool begun = x->answering || x->alive;
+    bool begun = exchange_is_committed(x) || x->alive;
     c->exchange = NULL;
     client_discard(c);
     /* What ends with the connection would pass for whole. */
@@ -377,12 +393,22 @@ void exchange_forget_answer(struct exchange *x)
     const size_t answer = offsetof(struct attempt, status);
     memset((char *)a + answer, 0, sizeof *a - answer);
     a->follows = x->alive;
+    if (a->phase >= ATTEMPT_HELD)
+        exchange_goes(x, a->booked ? ATTEMPT_CHOSEN : ATTEMPT_NONE);
+}
+
+struct upstream *exchange_disconnected(struct exchange *x)
+{
+    struct upstream *u = x->now.upstream;
+    x->now.upstream = NULL;
+    if (x->now.phase == ATTEMPT_SENT)
+        exchange_goes(x, x->now.booked ? ATTEMPT_CHOSEN : ATTEMPT_NONE);
+    return u;
 }
 
 void exchange_hang_up(struct exchange *x)
 {
-    struct upstream *u = x->now.upstream;
-    x->now.upstream = NULL;
+    struct upstream *u = exchange_disconnected(x);
     if (u != NULL)
         upstream_abort(u);
 }

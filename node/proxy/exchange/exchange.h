@@ -93,7 +93,18 @@ enum exchange_hold {
  * key. */
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
 
+/* How far it has come: exchange_goes() checks which may follow which. */
+enum attempt_phase {
+    ATTEMPT_NONE,      /* none has begun, or the last one is over */
+    ATTEMPT_CHOSEN,    /* a replica is booked: it is sent now, or after a back-off */
+    ATTEMPT_SENT,      /* it is on a connection, and no answer has begun */
+    ATTEMPT_HELD,      /* its answer has begun, and another one may still come in its place */
+    ATTEMPT_ANSWERING, /* its answer is committed: bytes of it went to the client */
+    ATTEMPT_PHASES
+};
+
 struct attempt {
+    enum attempt_phase phase;
     struct upstream *upstream;
     struct node_decision decision;
     bool booked;
@@ -206,7 +217,6 @@ struct exchange {
     /* What of an answer is with the client. */
     bool alive;            /* a sign of life: the head of a stream */
     bool preamble_out;     /* and events without tokens */
-    bool answering;        /* it is committed: bytes of it went to the client */
     bool told;             /* its terminal event, with all before it, is with the client's kernel */
     unsigned event_status; /* of the error event of ours in a begun stream; 0: none */
     enum http_framing out_framing;
@@ -230,6 +240,12 @@ struct exchange {
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */
 };
+
+/* From now on there is no other attempt. */
+static inline bool exchange_is_committed(const struct exchange *x)
+{
+    return x->now.phase == ATTEMPT_ANSWERING;
+}
 
 /* One whole answer; `extra` fields are added. Ends the exchange. */
 void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,

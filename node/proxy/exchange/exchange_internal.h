@@ -80,6 +80,8 @@ bool exchange_kept_stands(const struct exchange *x);
 bool exchange_is_whole(const struct exchange *x);
 /* Bytes of the answer went out, or may have: is that event with the client? */
 void exchange_note_told(struct exchange *x);
+/* The attempt's next phase, which has to be one that may follow. */
+void exchange_goes(struct exchange *x, enum attempt_phase to);
 /* NULL without memory. */
 struct exchange *exchange_new(struct client *c);
 /* The end of an exchange whose answer the client has, or has queued. */
@@ -90,7 +92,9 @@ void exchange_finish_cut(struct exchange *x);
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
 /* The replica in doubt, if there is one, is to blame. */
 void exchange_blame(struct exchange *x);
-/* The connection that it is on, if any, is let go. */
+/* It is on no connection any more. Returns the one that it was on; NULL: none. */
+struct upstream *exchange_disconnected(struct exchange *x);
+/* The same, and that connection is let go. */
 void exchange_hang_up(struct exchange *x);
 /* Lets go of what is held (hold.c). */
 void exchange_hold_drop(struct exchange *x);
@@ -160,7 +164,7 @@ extern const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE]; /* by
 
 enum { EXCHANGE_LATE_TEXT = 128 };
 /* The error of a limit of time that has passed: it names the setting (`limit`), where one is the
- * cause. For an error in place of an answer, and for an answer that is cut (`answering`). */
+ * cause. For an error in place of an answer, and for an answer that is cut. */
 void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT]);
 
 /* What went wrong at the replica, for metrics. */

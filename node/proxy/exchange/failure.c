@@ -53,7 +53,7 @@ bool exchange_may_fit_elsewhere(const struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
     struct node_request request;
-    if (x->asking_around || x->answering || x->alive || x->dropped)
+    if (x->asking_around || exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_describe(x, &request);
     bool adapter =
@@ -81,7 +81,7 @@ static void log_failure(const struct exchange *x, unsigned replica, const char *
     const struct node_router *router = p->config.router;
     struct log_field fields[] = {
         LOG_STR("id", x->request_id), LOG_STR("replica", node_router_replica_name(router, replica)),
-        LOG_CSTR("what", what),       LOG_BOOL("answering", x->answering),
+        LOG_CSTR("what", what),       LOG_BOOL("answering", exchange_is_committed(x)),
         LOG_CSTR("then", then),       LOG_STR("to", slice_of("", 0)),
     };
     size_t count = ARRAY_LEN(fields) - (to < 0);
@@ -163,7 +163,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
         acquit(x);
         return status >= 500 && let_pass(x, from, what);
     }
-    if (!x->answering && suspect_refused(x)) {
+    if (!exchange_is_committed(x) && suspect_refused(x)) {
         log_failure(x, from, what, "refused", -1);
         exchange_hang_up(x);
         exchange_release_booking(x, j->outcome);
@@ -188,7 +188,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
 /* Each replica may be asked once, as the question has no body. */
 static bool is_asked_around(struct exchange *x, unsigned status)
 {
-    return x->asking_around && status == 404 && !x->answering &&
+    return x->asking_around && status == 404 && !exchange_is_committed(x) &&
            exchange_move(x, NODE_OUTCOME_OK, RETRY_STORED) == 0;
 }
 
@@ -257,7 +257,7 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
 static void give_up(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
 {
     x->now.outcome = outcome;
-    if (x->answering)
+    if (exchange_is_committed(x))
         exchange_end_cut(x, failure);
     else
         answer_failure(x, failure, outcome);
@@ -307,7 +307,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
 {
     struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];
     if (failure == UPSTREAM_NO_PLACE) {
-        x->now.upstream = NULL;
+        (void)exchange_disconnected(x);
         exchange_place_anew(x);
         return;
     }
@@ -315,7 +315,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     /* A reused connection that was stale had closed before the request came. */
     bool sent = x->now.upstream != NULL && x->now.upstream->head_sent > 0;
     x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
-    x->now.upstream = NULL;
+    (void)exchange_disconnected(x);
     x->timed_out = failure == UPSTREAM_TIMEOUT;
     int err = again(x, pool, failure);
     if (err == ERR_FULL)
@@ -329,7 +329,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     if (x->asking) {
         log_failure(x, replica, exchange_failures[failure].what, "asks_next", -1);
         ask_next(x, outcome);
-    } else if (!x->answering && suspect_refused(x)) {
+    } else if (!exchange_is_committed(x) && suspect_refused(x)) {
         log_failure(x, replica, exchange_failures[failure].what, "refused", -1);
         exchange_release_booking(x, outcome);
         (void)exchange_refuse_suspect(x);

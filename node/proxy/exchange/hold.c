@@ -162,7 +162,7 @@ static bool judge_404(struct exchange *x)
 static bool judge_adapter(struct exchange *x)
 {
     struct node_request request;
-    if (x->answering || x->alive || x->dropped)
+    if (exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_describe(x, &request);
     if (request.lora.len == 0)
@@ -176,7 +176,7 @@ static bool judge_context(struct exchange *x, const struct node_engine_error *sa
 {
     struct node_router *router = x->proxy->config.router;
     struct node_request request;
-    if (x->answering || x->alive || x->dropped)
+    if (exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_describe(x, &request);
     enum node_longer longer = exchange_longer(x, &request);
@@ -207,7 +207,7 @@ static bool is_no_rank(const struct exchange *x, unsigned status, struct slice m
  * itself. True: another answer comes in place of this one. */
 static bool judge_rank(struct exchange *x)
 {
-    if (x->answering || x->dropped)
+    if (exchange_is_committed(x) || x->dropped)
         return false;
     prober_ask_ranks(x->proxy, x->now.decision.server);
     x->unpinned = true;

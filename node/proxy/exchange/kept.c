@@ -102,6 +102,6 @@ void exchange_kept_drop(struct exchange *x)
 bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;
-    return k->open && !x->alive && !x->answering &&
+    return k->open && !x->alive && !exchange_is_committed(x) &&
            (k->says_why || !node_router_rejects(x->proxy->config.router, &k->what));
 }

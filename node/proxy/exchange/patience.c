@@ -97,7 +97,7 @@ void exchange_late(struct exchange *x)
     char text[EXCHANGE_LATE_TEXT];
     passed(x, PROXY_REFUSED_REQUEST_TIMEOUT, "request-timeout");
     exchange_late_text(x, text);
-    if (x->answering) {
+    if (exchange_is_committed(x)) {
         x->now.outcome = NODE_OUTCOME_SLOW;
         exchange_say_cut(x, 504, text);
         exchange_finish_cut(x);

@@ -72,7 +72,8 @@ static bool is_likely(const struct exchange *x, const struct node_rejection *wha
 
 bool exchange_reject_waits(const struct exchange *x, unsigned status)
 {
-    if (!is_rejection(status) || x->answering || x->alive || !exchange_reject_again(x, status))
+    if (!is_rejection(status) || exchange_is_committed(x) || x->alive ||
+        !exchange_reject_again(x, status))
         return x->kept.open && is_rejection(status);
     struct node_rejection what = rejection_of(x, status);
     return x->kept.open || is_worth_it(x, &what);
@@ -102,7 +103,7 @@ static bool try_first(struct exchange *x, const struct node_rejection *what,
                       const struct node_engine_error *said, enum verdict_reason why)
 {
     bool worth = why != RETRY_REJECTED || is_worth_it(x, what);
-    if (!worth || x->answering || x->alive || !exchange_reject_again(x, what->status) ||
+    if (!worth || exchange_is_committed(x) || x->alive || !exchange_reject_again(x, what->status) ||
         !can_be_kept(x, said) || exchange_kept_keep(x, what, said) != 0)
         return false;
     if (why != RETRY_REJECTED)
@@ -204,8 +205,8 @@ static bool is_of_no_engine(struct exchange *x, const struct node_request *reque
 {
     const struct node_router *router = x->proxy->config.router;
     return request->model.len > 0 && request->replica_wanted < 0 && !x->kept.open &&
-           !x->answering && !x->alive && exchange_reject_again(x, 404) && can_be_kept(x, NULL) &&
-           !node_router_models_listed(router, x->now.decision.replica) &&
+           !exchange_is_committed(x) && !x->alive && exchange_reject_again(x, 404) &&
+           can_be_kept(x, NULL) && !node_router_models_listed(router, x->now.decision.replica) &&
            !node_router_has_other(x->proxy->config.router, request, x->excluded,
                                   x->now.decision.replica, x->proxy->now_ms);
 }

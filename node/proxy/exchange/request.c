@@ -449,7 +449,7 @@ static bool complete(struct exchange *x)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
     else if (x->now.upstream != NULL)
         exchange_push(x);
-    else if (!x->answering && !x->now.booked)
+    else if (!exchange_is_committed(x) && !x->now.booked)
         exchange_route(x);
     return false;
 }

@@ -96,6 +96,7 @@ static void gather_head(struct exchange *x, const struct http_head *head)
 static void pass_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
+    exchange_goes(x, ATTEMPT_HELD);
     x->now.status = head->status;
     if (x->asking_around && head->status / 100 == 2) /* found: not asked for again */
         node_affinity_put(p->config.affinity, exchange_stored_response(x), x->now.decision.replica);
@@ -137,7 +138,7 @@ static void flush(struct exchange *x, bool last)
         }
         exchange_hold_pass(x);
     }
-    if (!x->answering && (client_has_gathered(x->client) || last))
+    if (!exchange_is_committed(x) && (client_has_gathered(x->client) || last))
         exchange_answering(x);
     x->bytes_out += client_flush(x->client, chunked, last);
     exchange_note_told(x);
@@ -265,7 +266,7 @@ static bool is_asked_without_usage(struct exchange *x, const struct http_head *h
         LOG_STR("replica", node_router_replica_name(p->config.router, x->now.decision.server)),
         LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
         LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
-    if (x->answering || x->alive || x->dropped)
+    if (exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_hang_up(x);
     if (exchange_same_again(x) != 0)
@@ -377,7 +378,7 @@ static bool judge_end(struct exchange *x)
 
 void exchange_ended(struct exchange *x)
 {
-    x->now.upstream = NULL;
+    (void)exchange_disconnected(x);
     if (x->now.cuts_usage) { /* no event is whole any more */
         x->now.cut.passes = true;
         gather_without_usage(x, slice_of("", 0));
