@@ -105,7 +105,7 @@ static void take_held(struct upstream *u);
 /* What came of its answer and waited for it goes on. */
 static void client_drained(struct exchange *x)
 {
-    struct upstream *u = x->upstream;
+    struct upstream *u = x->now.upstream;
     exchange_client_drained(x);
     if (u != NULL && u->held_back && u->reading)
         take_held(u);
@@ -210,10 +210,10 @@ static inline void take_answer(struct upstream *u, struct exchange *x, bool agai
     struct client *c = x->client;
     struct upstream_output out;
     bool malformed = again && !exchange_response_rest(x);
-    while (!malformed && c->exchange == x && x->upstream == u && upstream_next(u, &out)) {
+    while (!malformed && c->exchange == x && x->now.upstream == u && upstream_next(u, &out)) {
         malformed = out.malformed || !exchange_response(x, &out);
     }
-    bool present = c->exchange == x && x->upstream == u;
+    bool present = c->exchange == x && x->now.upstream == u;
     if (present && !malformed)
         exchange_flush(x);
     if ((!upstream_rest(u) || malformed) && present)
@@ -235,8 +235,8 @@ static void upstream_received(void *owner, struct slice bytes, uint64_t now_ms)
         return;
     }
     upstream_feed(u, bytes);
-    if (u->exchange->first_token)
-        u->pool->token_ms = u->proxy->engines.pools[u->exchange->decision.replica].token_ms =
+    if (u->exchange->now.first_token)
+        u->pool->token_ms = u->proxy->engines.pools[u->exchange->now.decision.replica].token_ms =
             now_ms;
     take_answer(u, u->exchange, false);
 }
@@ -491,11 +491,11 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
     for (struct client *c = p->clients.all; news && c != NULL; c = c->next) {
         struct exchange *x = c->exchange;
         /* A head that is made, with the client or held, says that another request may follow. */
-        bool promised = x != NULL && (x->status != 0 || x->alive);
+        bool promised = x != NULL && (x->now.status != 0 || x->alive);
         if (c->port == PROXY_PORT_CLIENT && x != NULL && !promised)
             c->last = true;
         else if (c->port == PROXY_PORT_CLIENT && x != NULL)
-            x->last_asked = true; /* if that answer is let go */
+            x->now.last_asked = true; /* if that answer is let go */
         if (p->closed && BUG(DRAIN_CUTS) && c->exchange != NULL)
             exchange_drop(c, CLIENT_END_STOPPED, false);
         if (p->closed)
@@ -514,7 +514,7 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
     prober_stop(p);
     exchange_queue_stop(p);
     for (struct client *c = p->clients.all; c != NULL; c = c->next) {
-        if (c->exchange != NULL && (c->exchange->answering || c->exchange->alive))
+        if (c->exchange != NULL && (exchange_is_committed(c->exchange) || c->exchange->alive))
             exchange_say_cut(c->exchange, 503, "The router stops: its answer is cut.");
         exchange_drop(c, CLIENT_END_STOPPED, false);
     }

@@ -5,12 +5,12 @@
 static void upstream_check(const struct upstream *u)
 {
     CHECK((u->state == UPSTREAM_IDLE) == (u->exchange == NULL));
-    CHECK(u->exchange == NULL || u->exchange->upstream == u);
+    CHECK(u->exchange == NULL || u->exchange->now.upstream == u);
     if (u->state != UPSTREAM_BUSY)
         return;
     /* It is held back only as long as its client is slow, or a part of it was not decoded yet. */
     CHECK(u->reading || client_congested(u->exchange->client) || u->held_back);
-    CHECK(!u->held_back || (!u->reading && u->exchange->unpack != NULL));
+    CHECK(!u->held_back || (!u->reading && u->exchange->now.unpack != NULL));
     CHECK(!u->held_back || (u->deadline.next == NULL) == client_congested(u->exchange->client));
     /* What is not sent yet of what came is there. */
     const struct body *b = u->request->body;
@@ -33,6 +33,23 @@ static void deadlines_check(const struct proxy *p)
     }
 }
 
+static void attempt_check(const struct exchange *x)
+{
+    const struct attempt *a = &x->now;
+    bool begun = a->phase >= ATTEMPT_HELD;
+    CHECK((a->phase >= ATTEMPT_SENT) == (a->upstream != NULL));
+    CHECK(a->upstream == NULL || (a->upstream->exchange == x && a->upstream->in_body == begun));
+    CHECK(a->phase != ATTEMPT_CHOSEN || x->deadline.next != NULL);
+    CHECK(begun || a->booked == (a->phase != ATTEMPT_NONE));
+    /* An answer that says no passes unbooked, where no other replica could be booked. */
+    CHECK(!begun || a->booked || a->status >= 400 || a->error_counted);
+    /* Nothing is left of the attempt before. */
+    CHECK(x->endless || begun == (a->status != 0));
+    CHECK(begun || (!a->first_token && a->first_byte_ms == 0 && a->outcome == NODE_OUTCOME_OK &&
+                    a->held.len == 0 && a->unpack == NULL));
+    CHECK(!exchange_is_committed(x) || (a->hold == EXCHANGE_HOLD_NONE && a->held.len == 0));
+}
+
 void proxy_check(const struct proxy *p)
 {
     uint64_t clients = 0, exchanges = 0, waiting = 0, kept = 0, standing[CLIENT_STANDINGS] = {0};
@@ -44,21 +61,15 @@ void proxy_check(const struct proxy *p)
         const struct exchange *x = c->exchange;
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
         CHECK(x == NULL || x->client == c);
-        CHECK(x == NULL || x->upstream == NULL || x->upstream->exchange == x);
-        /* An attempt begins from nothing, whatever came in the one before. */
-        CHECK(x == NULL || x->upstream == NULL || x->upstream->in_body ||
-              (x->status == 0 && !x->first_token && x->first_byte_ms == 0 &&
-               x->outcome == NODE_OUTCOME_OK && x->held.len == 0));
         CHECK(x == NULL || x->kept.open == (x->kept.bytes.cap > 0));
-        /* An answer that says no passes unbooked, where no other replica could be booked. */
-        CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400 ||
-              x->error_counted);
+        if (x != NULL)
+            attempt_check(x);
         CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
         standing[c->standing]++;
-        CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->booked && x->upstream == NULL));
+        CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->now.booked && x->now.upstream == NULL));
         waiting += x != NULL && queue_waits(&x->waiter);
         bool is_kept = x != NULL && x->suspect.kept != NODE_COMPANY_ANY;
-        CHECK(!is_kept || x->booked);
+        CHECK(!is_kept || x->now.booked);
         clients++;
         exchanges += x != NULL;
         kept += is_kept;

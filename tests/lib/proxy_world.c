@@ -48,12 +48,12 @@ static void note_bookings(struct proxy_world *w)
             continue;
         const struct client *c = wire->closed ? NULL : wire->stream.owner;
         const struct exchange *x = c != NULL ? c->exchange : NULL;
-        bool booked = x != NULL && x->booked;
+        bool booked = x != NULL && x->now.booked;
         open += booked;
-        char at = booked ? (char)('1' + x->decision.replica) : 0;
+        char at = booked ? (char)('1' + x->now.decision.replica) : 0;
         uint64_t booking = 0;
         if (booked)
-            booking = (uint64_t)x->decision.booking.slot << 32 | x->decision.booking.stamp;
+            booking = (uint64_t)x->now.decision.booking.slot << 32 | x->now.decision.booking.stamp;
         if (booking == w->booked[i].booking && at == w->booked[i].at)
             continue;
         if (w->booked[i].at != 0)

@@ -129,9 +129,8 @@ static void end_stream(struct exchange *x, const struct http_error *error)
     char words[EXCHANGE_WORDS];
     struct buf event;
     buf_init(&event, 0);
-    x->status = 200;
+    x->now.status = 200;
     x->event_status = error->status;
-    x->answering = true;
     exchange_event_say(x, &e, words);
     if (http_error_event_write(&event, &e) == 0) {
         client_gather(x->client, buf_slice(&event));
@@ -151,14 +150,15 @@ bool exchange_answer_kept(struct exchange *x)
     x->limit = NULL;
     exchange_forget_answer(x);
     exchange_kept_drop(x);
-    x->outcome = NODE_OUTCOME_REJECTED;
+    x->now.outcome = NODE_OUTCOME_REJECTED;
     if (k->is_error) {
         exchange_answer_engine_error(x, k->what.replica, k->what.status, head.at, rest.at);
     } else {
-        x->status = k->what.status;
+        x->now.status = k->what.status;
         x->out_framing = k->framing;
         x->client->last = x->client->last || k->last;
-        x->answering = true;
+        exchange_goes(x, ATTEMPT_HELD);
+        exchange_goes(x, ATTEMPT_ANSWERING);
         client_gather_front(x->client, head, rest);
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, true);
         exchange_finish(x);
@@ -193,7 +193,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
     if (x->probe)
         lines[n++] =
             (struct http_line){SLICE(PROBE_ROUTER_NAME), slice_of_cstr(x->proxy->identity)};
-    x->status = status;
+    x->now.status = status;
     n += say_why(x, lines + n);
     if (error != NULL) {
         e = *error;
@@ -256,7 +256,7 @@ bool exchange_endless_begin(struct exchange *x, struct slice content_type,
         return false;
     }
     struct slice text = buf_slice(out);
-    x->status = 200;
+    x->now.status = 200;
     x->endless = true;
     x->client->last = true;
     client_write(x->client, &text, 1);
@@ -369,14 +369,14 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
     c->exchange = x;
     x->refusal = why->refusal != PROXY_REFUSED_NONE ? why->refusal : x->refusal;
     x->limit = why->limit != NULL ? why->limit : x->limit;
-    if (x->answering || x->alive) {
+    if (exchange_is_committed(x) || x->alive) {
         if (x->refusal == PROXY_REFUSED_NONE)
             x->refusal = refusal_of(why->status);
         exchange_cut(x, CLIENT_END_REFUSED, false);
         return;
     }
-    if (x->booked) /* the replica is not to blame, nor has it answered */
-        x->outcome = NODE_OUTCOME_CLIENT_GONE;
+    if (x->now.booked) /* the replica is not to blame, nor has it answered */
+        x->now.outcome = NODE_OUTCOME_CLIENT_GONE;
     c->last = true;
     c->lingering = true;
     answer_error_text(x, why->status, "", slice_of("", 0), why->text, slice_of("", 0));

@@ -37,8 +37,9 @@ void exchange_usage_ask(struct exchange *x)
  * so that another attempt can ask another replica. */
 void exchange_usage_aim(struct exchange *x)
 {
-    x->usage_asked = !node_router_replica_packs(x->proxy->config.router, x->decision.server);
-    if (x->usage_asked)
+    x->now.usage_asked =
+        !node_router_replica_packs(x->proxy->config.router, x->now.decision.server);
+    if (x->now.usage_asked)
         memcpy(x->usage_field, question.at, question.len);
     else
         memset(x->usage_field, ' ', question.len);
@@ -46,14 +47,14 @@ void exchange_usage_aim(struct exchange *x)
 
 void exchange_usage_begin(struct exchange *x, const struct http_head *head)
 {
-    if (!x->usage_asked || head->status / 100 != 2)
+    if (!x->now.usage_asked || head->status / 100 != 2)
         return;
-    if (x->unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE)
+    if (x->now.unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE)
         return;
-    x->cuts_usage = !exchange_is_json(head); /* whatever else it calls itself */
-    if (!x->cuts_usage)
+    x->now.cuts_usage = !exchange_is_json(head); /* whatever else it calls itself */
+    if (!x->now.cuts_usage)
         return;
-    http_usage_cut_init(&x->cut);
+    http_usage_cut_init(&x->now.cut);
     if (x->out_framing == HTTP_BODY_LENGTH) /* it will be shorter */
         x->out_framing = x->minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
 }

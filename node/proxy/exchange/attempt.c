@@ -14,26 +14,26 @@
 /* Whether a retry could need what was sent already. */
 static bool body_is_kept(const struct exchange *x)
 {
-    return x->asking || ((!x->answering || BUG(RETRY_ANSWERED)) &&
+    return x->asking || ((!exchange_is_committed(x) || BUG(RETRY_ANSWERED)) &&
                          (x->whole || x->request.body->bytes <= EXCHANGE_RETRY_BYTES));
 }
 
 static void release_sent(struct exchange *x)
 {
-    if (x->upstream != NULL && (!body_is_kept(x) || BUG(BODY_LET_GO)) &&
-        upstream_release_sent(x->upstream, x->request.body))
+    if (x->now.upstream != NULL && (!body_is_kept(x) || BUG(BODY_LET_GO)) &&
+        upstream_release_sent(x->now.upstream, x->request.body))
         x->dropped = !BUG(BODY_LET_GO);
 }
 
 void exchange_answering(struct exchange *x)
 {
-    x->answering = true;
+    exchange_goes(x, ATTEMPT_ANSWERING);
     release_sent(x);
 }
 
 void exchange_push(struct exchange *x)
 {
-    struct upstream *u = x->upstream;
+    struct upstream *u = x->now.upstream;
     if (u == NULL)
         return;
     upstream_push(u);
@@ -65,7 +65,7 @@ static bool may_be_done_twice(const struct exchange *x)
  * second one would queue it again. */
 static bool is_safe(const struct exchange *x)
 {
-    return !x->reached || exchange_begins_nothing(x->method, x->judged) || BUG(DEED_TWICE) ||
+    return !x->reached || exchange_begins_nothing(x->method, x->now.judged) || BUG(DEED_TWICE) ||
            (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
 }
 
@@ -83,7 +83,7 @@ static bool is_left(const struct exchange *x, enum verdict_reason why)
     uint64_t max = x->proxy->config.options->retries_max;
     bool left =
         is_charged(x, why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
-    bool committed = x->answering && !BUG(RETRY_ANSWERED);
+    bool committed = exchange_is_committed(x) && !BUG(RETRY_ANSWERED);
     return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }
 
@@ -94,7 +94,7 @@ static bool is_left(const struct exchange *x, enum verdict_reason why)
 static bool was_lost(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    struct pool *pool = &x->proxy->engines.pools[x->decision.server];
+    struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];
     uint64_t died_ms = pool->death.at_ms;
     if (died_ms == 0 || x->began_ms > died_ms || p->now_ms - died_ms >= SUSPECT_DEATH_MS)
         return false;
@@ -108,7 +108,7 @@ static bool has_other(struct exchange *x)
     struct node_request request;
     exchange_describe(x, &request);
     return node_router_has_other(x->proxy->config.router, &request, x->excluded,
-                                 x->decision.replica, x->proxy->now_ms);
+                                 x->now.decision.replica, x->proxy->now_ms);
 }
 
 /* A full replica computed nothing, and is avoided from now on. So few come to it at once, as long
@@ -147,7 +147,7 @@ static bool has_any_other(struct exchange *x)
     struct node_request request;
     exchange_describe(x, &request);
     return node_router_has_any_other(x->proxy->config.router, &request, x->excluded,
-                                     x->decision.replica, x->proxy->now_ms);
+                                     x->now.decision.replica, x->proxy->now_ms);
 }
 
 bool exchange_may_try(struct exchange *x, enum verdict_reason why, bool likely)
@@ -162,7 +162,7 @@ bool exchange_may_move(struct exchange *x)
 {
     x->reached = true;
     x->timed_out = false;
-    return x->booked && !x->first_token && is_left(x, RETRY_TIMEOUT) &&
+    return x->now.booked && !x->now.first_token && is_left(x, RETRY_TIMEOUT) &&
            is_in_budget(x, RETRY_TIMEOUT) && has_other(x);
 }
 
@@ -176,11 +176,8 @@ static bool may_wait(int err)
 
 int exchange_choose_again(struct exchange *x, enum node_outcome outcome)
 {
-    struct node_decision before = x->decision;
     exchange_release_booking(x, outcome);
     int err = exchange_choose(x);
-    if (err != 0)
-        x->decision = before;
     return may_wait(err) ? 0 : err;
 }
 
@@ -210,6 +207,20 @@ static void wait_for_replica(struct exchange *x)
     }
     suspect_give_up(x);
     (void)exchange_refuse_suspect(x);
+}
+
+/* The attempt that was planned begins, and the one before is over. False: none is planned, and the
+ * request waits. */
+static bool begin(struct exchange *x)
+{
+    if (x->plan.err != 0) {
+        wait_for_replica(x);
+        return false;
+    }
+    CHECK(x->now.phase == ATTEMPT_NONE);
+    x->now = (struct attempt){.decision = x->plan.decision, .booked = true, .follows = x->alive};
+    exchange_goes(x, ATTEMPT_CHOSEN);
+    return true;
 }
 
 bool exchange_will_wait(const struct exchange *x)
@@ -244,33 +255,30 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
 static int start_upstream(struct exchange *x, bool fresh)
 {
     const struct upstream_request *request = x->asking ? &x->question : &x->request;
-    int err = exchange_host_name(x);
-    if (err != 0)
+    if (exchange_host_name(x) != 0)
         return ERR_NOMEM;
     if (x->usage_field != NULL)
         exchange_usage_aim(x);
-    return upstream_start(&x->proxy->engines.pools[x->decision.server], x, request, fresh,
-                          &x->upstream);
+    int err = upstream_start(&x->proxy->engines.pools[x->now.decision.server], x, request, fresh,
+                             &x->now.upstream);
+    if (err == 0)
+        exchange_goes(x, ATTEMPT_SENT);
+    return err;
 }
 
 /* Nothing can be sent to the replica that is booked. That was no attempt: the best one that there
  * is now is booked, or the request waits for one. False: it waits, or is answered. */
 static bool place_anew(struct exchange *x)
 {
-    struct node_decision before = x->decision;
-    exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
     x->attempts--;
-    int err = exchange_choose(x);
-    if (err == 0) {
+    int err = exchange_choose_again(x, NODE_OUTCOME_NOT_SENT);
+    if (err == 0 && begin(x)) {
         exchange_pin(x);
         return true;
     }
-    x->decision = before;
-    if (may_wait(err))
-        wait_for_replica(x);
-    else if (x->asking)
+    if (err != 0 && x->asking)
         exchange_asked(x);
-    else
+    else if (err != 0)
         exchange_no_replica(x, err);
     return false;
 }
@@ -296,9 +304,8 @@ static void send_now(struct exchange *x)
         if (!full)
             exchange_count_failure(x, UPSTREAM_CONNECT_FAILED);
         x->reached = false;
-        err = ERR_UNREACHABLE;
-        if (exchange_may_retry(x, RETRY_CONNECT))
-            err = exchange_rebook(x, outcome);
+        bool again = exchange_may_retry(x, RETRY_CONNECT);
+        err = again ? exchange_rebook(x, outcome) : ERR_UNREACHABLE;
         if (err != 0) {
             exchange_release_booking(x, outcome);
             if (x->asking)
@@ -309,10 +316,8 @@ static void send_now(struct exchange *x)
         }
         p->stats.retries[RETRY_CONNECT]++;
         x->failed_before = true;
-        if (!x->booked) {
-            wait_for_replica(x);
+        if (!begin(x))
             return;
-        }
         exchange_pin(x);
     }
     x->began_ms = p->now_ms;
@@ -337,8 +342,8 @@ static void send_later(struct deadline *d)
         return;
     }
     exchange_describe(x, &request);
-    if (node_router_still_fits(x->proxy->config.router, &request, x->excluded, x->decision.replica,
-                               x->proxy->now_ms))
+    if (node_router_still_fits(x->proxy->config.router, &request, x->excluded,
+                               x->now.decision.replica, x->proxy->now_ms))
         send_now(x);
     else
         exchange_place_anew(x);
@@ -377,9 +382,10 @@ static void look_over(struct deadline *d)
 
 bool exchange_look_after(struct exchange *x)
 {
-    if (x->answering || x->alive || x->dropped || !exchange_look(x, look_over))
+    if (exchange_is_committed(x) || x->alive || x->dropped || !exchange_look(x, look_over))
         return false;
     x->looked_after = true;
+    exchange_release_booking(x, NODE_OUTCOME_REJECTED);
     exchange_hang_up(x);
     exchange_forget_answer(x); /* with what waits of it, and its limit of time */
     proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
@@ -391,17 +397,19 @@ bool exchange_look_after(struct exchange *x)
 static bool needs_lists(const struct exchange *x)
 {
     const struct node_router *router = x->proxy->config.router;
-    bool stale = node_router_models_are_stale(router, x->decision.server);
+    bool stale = node_router_models_are_stale(router, x->now.decision.server);
     struct node_request request;
-    if (x->looked || (!stale && node_router_models_listed(router, x->decision.server)))
+    if (x->looked || (!stale && node_router_models_listed(router, x->now.decision.server)))
         return false;
     exchange_describe(x, &request);
     return stale ? request.model.len > 0
-                 : node_router_is_guess(router, &request, x->decision.server);
+                 : node_router_is_guess(router, &request, x->now.decision.server);
 }
 
 static void follow_choice(struct exchange *x, int err)
 {
+    if (err == 0)
+        (void)begin(x);
     if (err == ERR_NOT_FOUND && x->attempts == 0 && exchange_look(x, look_over))
         return;
     if (err == 0 && needs_lists(x) && exchange_look(x, look_over)) {
@@ -442,7 +450,7 @@ void exchange_route(struct exchange *x)
 {
     if (x->looking || queue_waits(&x->waiter) || exchange_refuse_suspect(x))
         return;
-    if (x->attempts == 0 && x->choice == 0 && !x->asked) /* not again each time that it waited */
+    if (x->attempts == 0 && x->plan.err == 0 && !x->asked) /* not again each time that it waited */
         budget_fill(&x->proxy->exchanges.budget);
     if (x->route.kind == HTTP_PATH_GENERATE)
         exchange_exclude_other_engines(x);
@@ -465,10 +473,8 @@ void exchange_begin_anew(struct exchange *x, enum verdict_reason why)
     exchange_hang_up(x);
     exchange_forget_answer(x);
     count_retry(x, why);
-    if (x->booked)
+    if (begin(x))
         start(x);
-    else
-        wait_for_replica(x);
 }
 
 int exchange_move(struct exchange *x, enum node_outcome outcome, enum verdict_reason why)

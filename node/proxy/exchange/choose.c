@@ -119,7 +119,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
 enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
-    unsigned here = x->decision.replica;
+    unsigned here = x->now.decision.replica;
     enum node_longer longer = node_router_longer(router, request, here, x->proxy->now_ms);
     if (longer == NODE_LONGER_IF_ANEW)
         return x->looked || node_router_context_doubted(router, request, here) ? NODE_LONGER_NONE
@@ -132,7 +132,7 @@ bool exchange_look(struct exchange *x, void (*over)(struct deadline *d))
     if (x->looked || !prober_look(x->proxy))
         return false;
     x->looked = x->looking = true;
-    x->choice = ERR_NOT_FOUND;
+    x->plan.err = ERR_NOT_FOUND;
     x->deadline.expired = over;
     proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
     return true;
@@ -192,8 +192,8 @@ void exchange_no_replica(struct exchange *x, int err)
 void exchange_exclude(struct exchange *x, enum node_outcome outcome)
 {
     bool rank_only = outcome == NODE_OUTCOME_STALLED &&
-                     node_router_rank_stalled(x->proxy->config.router, x->decision.replica);
-    unsigned r = rank_only ? x->decision.replica : x->decision.server;
+                     node_router_rank_stalled(x->proxy->config.router, x->now.decision.replica);
+    unsigned r = rank_only ? x->now.decision.replica : x->now.decision.server;
     x->excluded[r / 64] |= UINT64_C(1) << (r % 64);
 }
 
@@ -221,29 +221,25 @@ int exchange_choose(struct exchange *x)
     struct node_request request;
     exchange_describe(x, &request);
     suspect_describe(x, &request);
-    x->choice = ERR_AGAIN;
+    struct plan *plan = &x->plan;
+    plan->err = ERR_AGAIN;
     if (exchange_must_queue(x, &request))
-        return x->choice;
+        return plan->err;
     bool unknown = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
     x->asking_around = unknown && !x->asked;
     uint64_t now = p->now_ms;
-    int err =
+    plan->err =
         x->skimming && x->skim.understood && !unknown && exchange_answers_tokens(x->route.kind)
-            ? node_router_choose(p->config.router, &request, x->excluded, now, &x->decision)
+            ? node_router_choose(p->config.router, &request, x->excluded, now, &plan->decision)
             : node_router_choose_by_load(p->config.router, &request, x->excluded, now,
-                                         &x->decision);
-    if (err == 0) {
-        x->booked = true;
+                                         &plan->decision);
+    if (plan->err == 0) {
         x->attempts++;
-        x->addresses = 0;
-        x->stale = false;
-        x->judged = 0;
         x->refusal = PROXY_REFUSED_NONE;
         x->limit = NULL;
-        suspect_placed(x);
+        suspect_placed(x, plan->decision.server);
     }
-    x->choice = err;
-    if (err == ERR_EXISTS && suspect_may_wait(x))
+    if (plan->err == ERR_EXISTS && suspect_may_wait(x))
         suspect_keep(x, &request);
-    return err;
+    return plan->err;
 }

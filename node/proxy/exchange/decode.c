@@ -113,8 +113,8 @@ bool exchange_decode_end(struct exchange *x)
 
 static bool charge_unpack(struct exchange *x)
 {
-    size_t bytes = EXCHANGE_UNPACK_BYTES + http_decoder_memory(x->unpack);
-    return charge(x, bytes, &x->unpack_bytes);
+    size_t bytes = EXCHANGE_UNPACK_BYTES + http_decoder_memory(x->now.unpack);
+    return charge(x, bytes, &x->now.unpack_bytes);
 }
 
 int exchange_unpack_begin(struct exchange *x, const struct http_head *head)
@@ -123,13 +123,11 @@ int exchange_unpack_begin(struct exchange *x, const struct http_head *head)
     bool known = coding == HTTP_CODING_GZIP || coding == HTTP_CODING_ZSTD;
     if (!known || !x->asks_plain || head->framing == HTTP_BODY_NONE || BUG(USAGE_SHOWN))
         return ERR_OK;
-    if (http_decoder_new(&x->unpack, coding, true) != 0)
+    if (http_decoder_new(&x->now.unpack, coding, true) != 0)
         return ERR_NOMEM;
-    x->unpacked = malloc(EXCHANGE_UNPACK_BYTES);
-    if (x->unpacked == NULL || !charge_unpack(x)) {
-        exchange_unpack_drop(x);
+    x->now.unpacked = malloc(EXCHANGE_UNPACK_BYTES);
+    if (x->now.unpacked == NULL || !charge_unpack(x))
         return ERR_NOMEM;
-    }
     x->proxy->stats.unpacked[coding]++;
     return ERR_OK;
 }
@@ -137,8 +135,8 @@ int exchange_unpack_begin(struct exchange *x, const struct http_head *head)
 int exchange_unpack(struct exchange *x, struct slice *bytes, struct slice *out)
 {
     size_t n;
-    int err = http_decoder_next(x->unpack, bytes, x->unpacked, EXCHANGE_UNPACK_BYTES, &n);
-    *out = slice_of(x->unpacked, n);
+    int err = http_decoder_next(x->now.unpack, bytes, x->now.unpacked, EXCHANGE_UNPACK_BYTES, &n);
+    *out = slice_of(x->now.unpacked, n);
     if (err != 0)
         return err;
     return charge_unpack(x) ? ERR_OK : ERR_NOMEM;
@@ -148,7 +146,7 @@ void exchange_unpack_refuse(struct exchange *x)
 {
     x->refusal = PROXY_REFUSED_MEMORY;
     x->limit = "buffered-bytes-max";
-    if (x->answering) {
+    if (exchange_is_committed(x)) {
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return;
     }

@@ -24,7 +24,7 @@ const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE] = {
 
 static void count(const struct exchange *x, enum node_error error)
 {
-    node_router_error(x->proxy->config.router, x->decision.replica, error);
+    node_router_error(x->proxy->config.router, x->now.decision.replica, error);
 }
 
 void exchange_count_failure(const struct exchange *x, enum upstream_failure failure)
@@ -46,9 +46,9 @@ bool exchange_was_aborted(const struct exchange *x)
 
 void exchange_count_event(struct exchange *x)
 {
-    if (!x->error_counted)
+    if (!x->now.error_counted)
         count(x, exchange_was_aborted(x) ? NODE_ERROR_ABORTED : NODE_ERROR_EVENT);
-    x->error_counted = true;
+    x->now.error_counted = true;
 }
 
 /* --- an end that the engine made ------------------------------------------------------------- */
@@ -64,18 +64,18 @@ static enum node_outcome outcome_of(unsigned error_status)
 
 bool exchange_unfinished(const struct exchange *x)
 {
-    return x->scan == EXCHANGE_SCAN_USAGE && x->status / 100 == 2 && !x->request.to_head &&
+    return x->now.scan == EXCHANGE_SCAN_USAGE && x->now.status / 100 == 2 && !x->request.to_head &&
            http_usage_unfinished(&x->usage);
 }
 
 void exchange_judge_error(struct exchange *x)
 {
-    if (x->scan != EXCHANGE_SCAN_USAGE || x->status / 100 != 2 || !x->usage.error)
+    if (x->now.scan != EXCHANGE_SCAN_USAGE || x->now.status / 100 != 2 || !x->usage.error)
         return;
     exchange_count_event(x);
     x->cause = exchange_was_aborted(x) ? "aborted" : "error_event";
-    if (x->outcome == NODE_OUTCOME_OK) /* else it was judged when it came */
-        x->outcome = outcome_of(x->usage.error_status);
+    if (x->now.outcome == NODE_OUTCOME_OK) /* else it was judged when it came */
+        x->now.outcome = outcome_of(x->usage.error_status);
 }
 
 /* --- what the client gets -------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static bool takes_event(const struct exchange *x)
  * half a field's name this makes a field that nobody knows. */
 static struct slice event_end(const struct exchange *x)
 {
-    if (x->cuts_usage && http_usage_cut_rest(&x->cut).len > 0)
+    if (x->now.cuts_usage && http_usage_cut_rest(&x->now.cut).len > 0)
         return SLICE(""); /* the client has none of the event that was cut */
     switch (http_usage_place(&x->usage)) {
     case HTTP_USAGE_IN_NAME:
@@ -124,7 +124,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
     if (client_gather_full(x->client))
         flush(x, false);
     /* Of the answer behind a sign of life the client has whole events. */
-    bool sign = x->alive && !x->answering && x->client->broken == CLIENT_END_DONE;
+    bool sign = x->alive && !exchange_is_committed(x) && x->client->broken == CLIENT_END_DONE;
     if ((sign || (takes_event(x) && buf_append_slice(&event, event_end(x)) == 0)) &&
         http_error_event_write(&event, &error) == 0)
         client_gather(x->client, buf_slice(&event));
@@ -134,7 +134,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
 
 const char *exchange_error_word(const struct exchange *x)
 {
-    if (!x->answering)
+    if (!exchange_is_committed(x))
         return x->alive ? "error_event" : "error";
     return exchange_is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
 }
@@ -148,15 +148,16 @@ void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT])
         {"queue-timeout", "No replica had room for the request in time"},
         {"retry-budget", "The replica did not answer in time, and no retry is left"},
     };
-    const char *text =
-        x->answering ? "The replica was silent for too long" : "The replica did not answer in time";
+    const char *text = exchange_is_committed(x) ? "The replica was silent for too long"
+                                                : "The replica did not answer in time";
     const char *limit = x->limit != NULL ? x->limit : "";
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         if (strcmp(own[i].limit, limit) == 0)
             text = own[i].text;
     }
     int n = snprintf(out, EXCHANGE_LATE_TEXT, "%s%s%s%s%s.", text, limit[0] != '\0' ? " (" : "",
-                     limit, limit[0] != '\0' ? ")" : "", x->answering ? ": its answer is cut" : "");
+                     limit, limit[0] != '\0' ? ")" : "",
+                     exchange_is_committed(x) ? ": its answer is cut" : "");
     CHECK(n > 0 && n < EXCHANGE_LATE_TEXT);
 }
 

@@ -13,7 +13,7 @@ static bool refuse(struct exchange *x, struct slice field, const char *text)
 {
     x->refusal = PROXY_REFUSED_ENGINE_FIELD;
     x->limit = "engine-fields";
-    if (x->upstream != NULL) /* the body streams through */
+    if (x->now.upstream != NULL) /* the body streams through */
         exchange_refuse(x->client, 400, text);
     else
         exchange_answer_error(x, 400, field, "%s", text);

@@ -37,7 +37,6 @@ struct exchange *exchange_new(struct client *c)
     x->client = c;
     x->started_ms = p->now_ms;
     x->path[0] = '\0';
-    x->outcome = NODE_OUTCOME_OK;
     x->request_deadline.expired = p->exchanges.expired;
     if (c->port == PROXY_PORT_CLIENT)
         proxy_arm(p, PROXY_REQUEST, &x->request_deadline);
@@ -54,22 +53,12 @@ void exchange_decode_drop(struct exchange *x)
     x->decoder_bytes = 0;
 }
 
-void exchange_unpack_drop(struct exchange *x)
-{
-    http_decoder_free(x->unpack);
-    free(x->unpacked);
-    x->unpack = NULL;
-    x->unpacked = NULL;
-    segment_pool_discharge(&x->proxy->segments, x->unpack_bytes);
-    x->unpack_bytes = 0;
-}
-
 static void exchange_free(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     if (x->decoder != NULL)
         exchange_decode_drop(x);
-    CHECK(!x->booked && x->upstream == NULL);
+    CHECK(!x->now.booked && x->now.upstream == NULL);
     body_unref(&p->segments, x->request.body);
     x->request.body = NULL;
     if (x->question.body != NULL)
@@ -109,13 +98,13 @@ static enum node_result result_of(const struct exchange *x, enum client_end why)
     };
     struct node_ending ending = {
         .answer = ends[why],
-        .status = x->status,
+        .status = x->now.status,
         .event_status = x->event_status,
         .queue_full = x->refused && x->refusal == PROXY_REFUSED_QUEUE_FULL,
         .invalid = x->refused && proxy_refusal_is_clients(x->refusal),
         .health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed,
     };
-    bool by_engine = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
+    bool by_engine = x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.error;
     if (x->event_status != 0 && why == CLIENT_END_ENGINE) {
         ending.answer = NODE_ANSWER_ERROR_EVENT;
     } else if (by_engine && why == CLIENT_END_DONE) {
@@ -136,20 +125,36 @@ static void tell_end(const struct exchange *x, enum node_outcome outcome,
     (void)node_usage_clean(&usage); /* node_router_finish() counts it */
     const struct node_decision_end end = {
         .outcome = outcome,
-        .status = x->status != 0 ? x->status : x->judged,
-        .first_token_ms = x->first_token ? x->first_byte_ms : 0,
+        .status = x->now.status != 0 ? x->now.status : x->now.judged,
+        .first_token_ms = x->now.first_token ? x->now.first_byte_ms : 0,
         .prompt_tokens = usage.prompt_tokens,
         .cached_tokens = usage.cached_tokens,
         .completion_tokens = usage.completion_tokens,
     };
-    node_decisions_end(p->config.decisions, x->decision.number, &end, p->now_ms);
+    node_decisions_end(p->config.decisions, x->now.decision.number, &end, p->now_ms);
+}
+
+/* A rejection that was kept is held again, wherever a later attempt is (exchange_answer_kept). */
+static const bool phase_follows[ATTEMPT_PHASES][ATTEMPT_PHASES] = {
+    [ATTEMPT_NONE] = {[ATTEMPT_CHOSEN] = true, [ATTEMPT_HELD] = true},
+    [ATTEMPT_CHOSEN] = {[ATTEMPT_NONE] = true, [ATTEMPT_SENT] = true, [ATTEMPT_HELD] = true},
+    [ATTEMPT_SENT] = {[ATTEMPT_NONE] = true, [ATTEMPT_CHOSEN] = true, [ATTEMPT_HELD] = true},
+    [ATTEMPT_HELD] = {[ATTEMPT_NONE] = true, [ATTEMPT_CHOSEN] = true, [ATTEMPT_ANSWERING] = true},
+};
+
+void exchange_goes(struct exchange *x, enum attempt_phase to)
+{
+    CHECK(phase_follows[x->now.phase][to] || BUG(RETRY_ANSWERED));
+    x->now.phase = to;
 }
 
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
 {
-    if (!x->booked)
+    if (!x->now.booked)
         return;
-    x->booked = false;
+    x->now.booked = false;
+    if (x->now.phase == ATTEMPT_CHOSEN)
+        exchange_goes(x, ATTEMPT_NONE);
     if (BUG(BOOKING_KEPT) && outcome == NODE_OUTCOME_CLIENT_GONE)
         return;
     if (BUG(BOOKING_RESET) && outcome == NODE_OUTCOME_BROKEN)
@@ -157,9 +162,9 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
     x->proxy->exchanges.queue_due = true;
     suspect_left(x);
     struct node_usage usage = {-1, -1, -1, {0}};
-    bool failed = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
-    bool computed = x->status / 100 == 2 && !failed;
-    if (x->scan == EXCHANGE_SCAN_USAGE) {
+    bool failed = x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.error;
+    bool computed = x->now.status / 100 == 2 && !failed;
+    if (x->now.scan == EXCHANGE_SCAN_USAGE) {
         usage.prompt_tokens = x->usage.prompt_tokens;
         usage.cached_tokens = x->usage.cached_tokens;
         usage.completion_tokens = x->usage.completion_tokens;
@@ -170,9 +175,9 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
     tell_end(x, outcome, &usage);
     bool lives = outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE;
     if (computed && lives && x->skimming && x->skim.understood)
-        node_router_used(x->proxy->config.router, x->decision.booking, http_skim_chain(&x->skim),
-                         x->proxy->now_ms);
-    node_router_finish(x->proxy->config.router, x->decision.booking, outcome,
+        node_router_used(x->proxy->config.router, x->now.decision.booking,
+                         http_skim_chain(&x->skim), x->proxy->now_ms);
+    node_router_finish(x->proxy->config.router, x->now.decision.booking, outcome,
                        computed ? &usage : NULL, x->proxy->now_ms);
 }
 
@@ -190,8 +195,8 @@ void exchange_blame(struct exchange *x)
 static bool has_access_line(const struct exchange *x, enum client_end why)
 {
     bool invalid = x->refused && proxy_refusal_is_clients(x->refusal);
-    bool bad =
-        why != CLIENT_END_DONE || (x->status >= 400 && !invalid) || x->outcome != NODE_OUTCOME_OK;
+    bool bad = why != CLIENT_END_DONE || (x->now.status >= 400 && !invalid) ||
+               x->now.outcome != NODE_OUTCOME_OK;
     bool health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed;
     unsigned wanted = x->proxy->config.options->access_log;
     return x->client->port == PROXY_PORT_CLIENT &&
@@ -218,7 +223,7 @@ static const char *reason_of(const struct exchange *x, enum client_end why)
 bool exchange_passes_for_lack(const struct exchange *x)
 {
     return x->refusal == PROXY_REFUSED_RETRY_BUDGET && x->limit != NULL && !x->refused &&
-           x->status >= 400;
+           x->now.status >= 400;
 }
 
 static void log_access(const struct exchange *x, enum client_end why)
@@ -241,22 +246,23 @@ static void log_access(const struct exchange *x, enum client_end why)
         LOG_CSTR("path", x->path),
         LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
         LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
-        LOG_UINT("status", x->status),
+        LOG_UINT("status", x->now.status),
         LOG_CSTR(invalid ? "invalid" : "reason", reason),
         LOG_CSTR("limit", limited ? x->limit : ""),
         LOG_STR("replica", x->attempts > 0
-                               ? node_router_replica_name(p->config.router, x->decision.replica)
+                               ? node_router_replica_name(p->config.router, x->now.decision.replica)
                                : none),
-        LOG_CSTR("why", x->attempts > 0 ? node_reason_text(x->decision.reason) : ""),
+        LOG_CSTR("why", x->attempts > 0 ? node_reason_text(x->now.decision.reason) : ""),
         LOG_UINT("attempts", x->attempts),
         LOG_UINT("ms", now - x->started_ms),
-        LOG_UINT("first_byte_ms", x->first_byte_ms != 0 ? x->first_byte_ms - x->started_ms : 0),
+        LOG_UINT("first_byte_ms",
+                 x->now.first_byte_ms != 0 ? x->now.first_byte_ms - x->started_ms : 0),
         LOG_UINT("bytes_in", x->request.body->bytes),
         LOG_UINT("bytes_out", x->bytes_out),
-        LOG_INT("prompt_tokens", x->scan ? x->usage.prompt_tokens : -1),
-        LOG_INT("cached_tokens", x->scan ? x->usage.cached_tokens : -1),
-        LOG_INT("completion_tokens", x->scan ? x->usage.completion_tokens : -1),
-        LOG_UINT("cached_predicted", x->decision.cached_tokens),
+        LOG_INT("prompt_tokens", x->now.scan ? x->usage.prompt_tokens : -1),
+        LOG_INT("cached_tokens", x->now.scan ? x->usage.cached_tokens : -1),
+        LOG_INT("completion_tokens", x->now.scan ? x->usage.completion_tokens : -1),
+        LOG_UINT("cached_predicted", x->now.decision.cached_tokens),
         LOG_CSTR("end", client_end_name(why)),
     };
     bool every = p->config.options->access_log == NODE_ACCESS_LOG_ALL;
@@ -267,12 +273,12 @@ static void log_access(const struct exchange *x, enum client_end why)
 /* It has ended, whole. */
 static void note_timing(const struct exchange *x)
 {
-    if (x->scan != EXCHANGE_SCAN_USAGE || x->status / 100 != 2)
+    if (x->now.scan != EXCHANGE_SCAN_USAGE || x->now.status / 100 != 2)
         return;
     const struct proxy_timed answer = {
         .stream = x->usage.form == HTTP_USAGE_SSE,
         .begun_ms = x->started_ms,
-        .first_token_ms = x->first_token ? x->first_byte_ms : 0,
+        .first_token_ms = x->now.first_token ? x->now.first_byte_ms : 0,
         .ended_ms = x->proxy->now_ms,
         .tokens = x->usage.completion_tokens > 0 ? x->usage.completion_tokens
                                                  : (int64_t)x->usage.token_events,
@@ -283,7 +289,7 @@ static void note_timing(const struct exchange *x)
 bool exchange_is_whole(const struct exchange *x)
 {
     bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
-    return open && x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE &&
+    return open && x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE &&
            x->usage.done && http_usage_place(&x->usage) == HTTP_USAGE_BETWEEN;
 }
 
@@ -293,37 +299,51 @@ void exchange_note_told(struct exchange *x)
         exchange_is_whole(x) && x->client->broken == CLIENT_END_DONE && x->client->out_bytes == 0;
 }
 
+void exchange_hold_drop(struct exchange *x)
+{
+    buf_free(&x->now.held);
+    x->now.held_head = 0;
+    x->now.hold = EXCHANGE_HOLD_NONE;
+    deadline_clear(&x->deadline);
+}
+
+/* It is not looked at again. */
+static void drop_answer(struct exchange *x)
+{
+    exchange_hold_drop(x);
+    http_usage_cut_free(&x->now.cut);
+    http_decoder_free(x->now.unpack);
+    free(x->now.unpacked);
+    segment_pool_discharge(&x->proxy->segments, x->now.unpack_bytes);
+}
+
 /* The one way out of every exchange. */
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {
     struct proxy_stats *stats = &x->proxy->stats;
     enum node_result result = result_of(x, why);
     if (!x->client->surplus && x->client->port == PROXY_PORT_CLIENT) {
-        if (x->status >= 100 && x->status < 600)
-            stats->responses[x->status / 100]++;
+        if (x->now.status >= 100 && x->now.status < 600)
+            stats->responses[x->now.status / 100]++;
         stats->results[result]++;
         stats->hidden += result == NODE_RESULT_OK && x->failed_before;
     }
     if (why == CLIENT_END_GONE && !x->endless)
         stats->client_gone++;
-    if ((x->answering || x->alive) && why != CLIENT_END_DONE)
+    if ((exchange_is_committed(x) || x->alive) && why != CLIENT_END_DONE)
         stats->answers_cut[why]++;
     if (why == CLIENT_END_DONE)
         note_timing(x);
-    x->reached |= !x->asking && x->upstream != NULL && x->upstream->head_sent > 0;
+    x->reached |= !x->asking && x->now.upstream != NULL && x->now.upstream->head_sent > 0;
     exchange_hang_up(x);
     deadline_clear(&x->request_deadline);
     deadline_clear(&x->queue_deadline);
     queue_remove(&x->proxy->exchanges.queue, &x->waiter);
     if (x->forget != NULL)
         x->forget(x->forget_context);
-    deadline_clear(&x->deadline);
-    exchange_hold_drop(x);
-    exchange_usage_drop(x);
-    if (x->unpack != NULL)
-        exchange_unpack_drop(x);
+    drop_answer(x);
     exchange_release_booking(x, outcome);
-    node_decisions_result(x->proxy->config.decisions, x->decision.number, result);
+    node_decisions_result(x->proxy->config.decisions, x->now.decision.number, result);
     exchange_kept_drop(x);
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
         exchange_blame(x);
@@ -336,7 +356,7 @@ void exchange_finish(struct exchange *x)
 {
     struct client *c = x->client;
     /* A client that is already lost to us hears nothing of the end. */
-    end(x, x->told && c->broken == CLIENT_END_GONE ? CLIENT_END_DONE : c->broken, x->outcome);
+    end(x, x->told && c->broken == CLIENT_END_GONE ? CLIENT_END_DONE : c->broken, x->now.outcome);
     client_answered(c);
 }
 
@@ -345,7 +365,7 @@ void exchange_finish_cut(struct exchange *x)
     struct client *c = x->client;
     bool by_reset = x->out_framing == HTTP_BODY_UNTIL_CLOSE;
     bool late = x->refusal == PROXY_REFUSED_REQUEST_TIMEOUT;
-    end(x, late ? CLIENT_END_LATE : CLIENT_END_ENGINE, x->outcome);
+    end(x, late ? CLIENT_END_LATE : CLIENT_END_ENGINE, x->now.outcome);
     client_answer_cut(c, by_reset);
 }
 
@@ -355,51 +375,40 @@ void exchange_cut(struct exchange *x, enum client_end why, bool reset)
     /* The clients of OpenAI leave at [DONE], and do not wait for the end of the framing. */
     exchange_note_told(x);
     bool whole = why == CLIENT_END_GONE && x->told;
-    bool begun = x->answering || x->alive;
+    bool begun = exchange_is_committed(x) || x->alive;
     c->exchange = NULL;
     client_discard(c);
     /* What ends with the connection would pass for whole. */
     client_close(c, reset || (begun && x->out_framing == HTTP_BODY_UNTIL_CLOSE));
-    end(x, whole ? CLIENT_END_DONE : why, whole ? x->outcome : NODE_OUTCOME_CLIENT_GONE);
-}
-
-void exchange_usage_drop(struct exchange *x)
-{
-    if (x->cuts_usage)
-        http_usage_cut_free(&x->cut);
-    x->cuts_usage = false;
-}
-
-void exchange_hold_drop(struct exchange *x)
-{
-    buf_free(&x->held);
-    x->held_head = 0;
-    x->hold = EXCHANGE_HOLD_NONE;
-    deadline_clear(&x->deadline);
+    end(x, whole ? CLIENT_END_DONE : why, whole ? x->now.outcome : NODE_OUTCOME_CLIENT_GONE);
 }
 
 void exchange_forget_answer(struct exchange *x)
 {
     client_discard(x->client);
-    exchange_hold_drop(x);
-    exchange_usage_drop(x);
-    if (x->unpack != NULL)
-        exchange_unpack_drop(x);
-    if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
-        x->client->last = x->last_asked;
-    x->follows = x->alive;
-    x->scan = EXCHANGE_SCAN_NONE;
-    x->status = 0;
-    x->outcome = NODE_OUTCOME_OK;
-    x->first_token = false;
-    x->error_counted = false;
-    x->first_byte_ms = 0;
+    drop_answer(x);
+    struct attempt *a = &x->now;
+    if (a->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
+        x->client->last = a->last_asked;
+    const size_t answer = offsetof(struct attempt, status);
+    memset((char *)a + answer, 0, sizeof *a - answer);
+    a->follows = x->alive;
+    if (a->phase >= ATTEMPT_HELD)
+        exchange_goes(x, a->booked ? ATTEMPT_CHOSEN : ATTEMPT_NONE);
+}
+
+struct upstream *exchange_disconnected(struct exchange *x)
+{
+    struct upstream *u = x->now.upstream;
+    x->now.upstream = NULL;
+    if (x->now.phase == ATTEMPT_SENT)
+        exchange_goes(x, x->now.booked ? ATTEMPT_CHOSEN : ATTEMPT_NONE);
+    return u;
 }
 
 void exchange_hang_up(struct exchange *x)
 {
-    struct upstream *u = x->upstream;
-    x->upstream = NULL;
+    struct upstream *u = exchange_disconnected(x);
     if (u != NULL)
         upstream_abort(u);
 }

@@ -37,13 +37,6 @@ enum {
     EXCHANGE_UNPACK_TURN_BYTES = 1024 * 1024,
 };
 
-/* What waits of the present answer (hold.c). */
-enum exchange_hold {
-    EXCHANGE_HOLD_NONE,
-    EXCHANGE_HOLD_STREAM,
-    EXCHANGE_HOLD_BODY,
-    EXCHANGE_HOLD_ERROR,
-};
 /* What is known of a request that may be poison (node/proxy/exchange/suspect.h); all 0: nothing. */
 struct suspect {
     uint64_t hash;              /* 0: not made yet */
@@ -68,10 +61,6 @@ struct exchange_doubt {
     uint32_t life; /* of that replica then */
 };
 
-/* What is read of an answer: nothing; its tokens, errors and end; or tokens alone, for a client's
- * key. */
-enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
-
 /* A rejection (4xx) that another replica is asked about (kept.c, reject.c). */
 struct exchange_kept {
     bool open;
@@ -84,6 +73,65 @@ struct exchange_kept {
     enum http_framing framing;
     struct buf bytes; /* head and body as the client gets them */
     size_t head;      /* bytes of it that are the head */
+};
+
+/* What the last choice said; where the next attempt goes. */
+struct plan {
+    int err; /* ERR_OK: a replica is booked; else why none is */
+    struct node_decision decision;
+};
+
+/* What waits of its answer (hold.c). */
+enum exchange_hold {
+    EXCHANGE_HOLD_NONE,
+    EXCHANGE_HOLD_STREAM,
+    EXCHANGE_HOLD_BODY,
+    EXCHANGE_HOLD_ERROR,
+};
+
+/* What is read of its answer: nothing; its tokens, errors and end; or tokens alone, for a client's
+ * key. */
+enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
+
+/* How far it has come: exchange_goes() checks which may follow which. */
+enum attempt_phase {
+    ATTEMPT_NONE,      /* none has begun, or the last one is over */
+    ATTEMPT_CHOSEN,    /* a replica is booked: it is sent now, or after a back-off */
+    ATTEMPT_SENT,      /* it is on a connection, and no answer has begun */
+    ATTEMPT_HELD,      /* its answer has begun, and another one may still come in its place */
+    ATTEMPT_ANSWERING, /* its answer is committed: bytes of it went to the client */
+    ATTEMPT_PHASES
+};
+
+struct attempt {
+    enum attempt_phase phase;
+    struct upstream *upstream;
+    struct node_decision decision;
+    bool booked;
+    bool stale;         /* a reused connection to the replica ended at once */
+    bool usage_asked;   /* of the engine, though the client did not ask for it (ask_usage.c) */
+    unsigned addresses; /* of the replica's name that failed */
+    unsigned judged;    /* the status that its answer was judged by; 0: it was not */
+
+    /* Its answer: from `status` on all is forgotten with it (exchange_forget_answer). */
+    unsigned status; /* of what the client gets: also of an answer of the router's own */
+    enum node_outcome outcome;
+    enum exchange_hold hold;
+    enum exchange_scan scan;
+    bool follows; /* it began behind a sign of life: its head and preamble are not passed on */
+    bool first_token;
+    bool last_asked; /* client->last, before its head */
+    bool id_told;    /* of the response that it is, and noted */
+    bool error_counted;
+    bool cuts_usage; /* it has usage that the client did not ask for, which is taken out */
+    uint64_t first_byte_ms;
+    struct buf held;  /* its head as the client gets it, and the body so far */
+    size_t held_head; /* bytes of it that are the head */
+    size_t held_max;  /* bytes of the body that may be held */
+    struct http_usage_cut cut;
+    struct http_decoder *unpack; /* owned, where it comes compressed and is read */
+    char *unpacked;              /* owned: EXCHANGE_UNPACK_BYTES, gathered until the next flush */
+    size_t unpack_bytes;         /* that count for both in proxy->segments */
 };
 
 struct exchange {
@@ -122,12 +170,15 @@ struct exchange {
     bool key_counts;        /* access_end() is due */
     uint64_t client_id;     /* a hash of its key or address, and its program; 0: none */
 
-    /* The choice. */
-    struct node_decision decision;
+    struct attempt now; /* the present attempt; until the next one begins, the last */
+    /* Of the last attempt that was sent. These stay while the next one is chosen. */
+    uint64_t began_ms; /* when it was given to a connection */
+    bool timed_out;    /* 504 rather than 502 if there is no other */
+    bool reached;      /* something of the request was sent */
+
+    /* The choice, and the attempts so far. */
     bool plain_known, plain; /* exchange_is_plain() */
-    uint64_t began_ms;       /* when it was given to a connection last */
-    int choice;              /* what the last one said: ERR_* */
-    bool booked;
+    struct plan plan;
     bool asking_around;    /* a stored response whose maker is unknown: 404 means the next one */
     bool asking;           /* `question` is what is sent */
     bool asked;            /* and was answered, or needs no answer */
@@ -138,17 +189,12 @@ struct exchange {
     bool looked_after;  /* the same, after one had said that it does not */
     bool model_likely;  /* a replica denied the model: none that did lately is asked */
     unsigned denied_by; /* number and 1 of the last that did and lists it; 0: none */
-    bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool silent_left;   /* a replica that showed no sign of work was given up: not twice */
     bool unpinned;      /* the engine has fewer ranks than it was believed to have */
     bool pinned;        /* it names a rank, or did (node/proxy/exchange/pin.c) */
     char *rank_field;   /* where its body does; NULL: nowhere */
-    bool reached;       /* something of the request was sent in the last attempt */
-    bool stale;         /* a reused connection to the replica ended at once in this attempt */
-    unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
     unsigned retries;   /* of them, those that count against retries-max and the budget */
-    unsigned judged;    /* the status that this attempt's answer was judged by; 0: it was not */
     unsigned said;      /* the error status of the last answer that was let go; 0: none */
     bool failed_before; /* an attempt failed, and another was made */
     struct exchange_doubt doubt;
@@ -157,7 +203,6 @@ struct exchange {
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
     struct upstream_request question; /* a GET of the stored response */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
-    struct upstream *upstream;
     struct suspect suspect;
 
     struct queue_waiter waiter;        /* there is no replica for it now (overload.c) */
@@ -169,43 +214,21 @@ struct exchange {
     void (*forget)(void *context);
     void *forget_context;
 
-    /* What waits of the answer: its head as the client gets it, and the body so far. */
-    enum exchange_hold hold;
-    struct buf held;
-    size_t held_head;  /* bytes of it that are the head */
-    size_t held_max;   /* bytes of the body that may be held */
-    bool alive;        /* a sign of life is with the client: the head of a stream */
-    bool preamble_out; /* and events without tokens */
-    bool follows;      /* the present attempt is a later one */
-
-    /* The answer. */
-    bool answering; /* it is committed: bytes of it went to the client */
-    bool told;      /* its terminal event, with all before it, is with the client's kernel */
-    bool first_token;
-    bool last_asked; /* client->last, before this answer's head */
-    enum exchange_scan scan;
-    bool id_told; /* of the response that it is, and noted */
-    unsigned status;
+    /* What of an answer is with the client. */
+    bool alive;            /* a sign of life: the head of a stream */
+    bool preamble_out;     /* and events without tokens */
+    bool told;             /* its terminal event, with all before it, is with the client's kernel */
     unsigned event_status; /* of the error event of ours in a begun stream; 0: none */
     enum http_framing out_framing;
-    bool usage_asked;  /* of the engine, though the client did not ask for it (ask_usage.c) */
-    char *usage_field; /* where its body does, or has blanks; NULL: nowhere */
+    char *usage_field; /* where its body asks for usage, or has blanks; NULL: nowhere */
     bool asks_plain;   /* no coding is accepted: what engines answer is read */
-    struct http_decoder *unpack; /* owned, of an answer that has one all the same */
-    char *unpacked;              /* owned: EXCHANGE_UNPACK_BYTES, gathered until the next flush */
-    size_t unpack_bytes;         /* that count for both in proxy->segments */
-    bool cuts_usage;             /* this answer has it, and it is taken out */
-    struct http_usage_cut cut;
     uint64_t bytes_out;
-    uint64_t first_byte_ms;
-    enum node_outcome outcome;
     bool refused;               /* it ends in an error of ours */
     enum proxy_refusal refusal; /* counted then; NONE: by the status */
     const char *limit;          /* the setting that such an error comes from; NULL: none */
-    bool error_counted;         /* what the engine says in this answer */
     const char *cause;          /* what of the engine's ended its answer badly; NULL: nothing */
     unsigned retry_after_s;     /* of such an error; 0: as its status says */
-    struct http_usage usage;
+    struct http_usage usage;    /* of the present answer, while that is scanned */
 
     /* Not set to zero for each request. */
     char request_id_text[EXCHANGE_ID_MAX];
@@ -217,6 +240,12 @@ struct exchange {
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */
 };
+
+/* From now on there is no other attempt. */
+static inline bool exchange_is_committed(const struct exchange *x)
+{
+    return x->now.phase == ATTEMPT_ANSWERING;
+}
 
 /* One whole answer; `extra` fields are added. Ends the exchange. */
 void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,

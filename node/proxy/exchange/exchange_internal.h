@@ -80,6 +80,8 @@ bool exchange_kept_stands(const struct exchange *x);
 bool exchange_is_whole(const struct exchange *x);
 /* Bytes of the answer went out, or may have: is that event with the client? */
 void exchange_note_told(struct exchange *x);
+/* The attempt's next phase, which has to be one that may follow. */
+void exchange_goes(struct exchange *x, enum attempt_phase to);
 /* NULL without memory. */
 struct exchange *exchange_new(struct client *c);
 /* The end of an exchange whose answer the client has, or has queued. */
@@ -90,16 +92,14 @@ void exchange_finish_cut(struct exchange *x);
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
 /* The replica in doubt, if there is one, is to blame. */
 void exchange_blame(struct exchange *x);
-/* The connection that it is on, if any, is let go. */
+/* It is on no connection any more. Returns the one that it was on; NULL: none. */
+struct upstream *exchange_disconnected(struct exchange *x);
+/* The same, and that connection is let go. */
 void exchange_hang_up(struct exchange *x);
 /* Lets go of what is held (hold.c). */
 void exchange_hold_drop(struct exchange *x);
-/* The same of what waits to be cut (ask_usage.c). */
-void exchange_usage_drop(struct exchange *x);
-/* Lets go of the decoder of its body (decode.c), if there is one, */
+/* Lets go of the decoder of its body (decode.c), if there is one. */
 void exchange_decode_drop(struct exchange *x);
-/* and of that of its answer. */
-void exchange_unpack_drop(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
 void exchange_forget_answer(struct exchange *x);
 
@@ -164,7 +164,7 @@ extern const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE]; /* by
 
 enum { EXCHANGE_LATE_TEXT = 128 };
 /* The error of a limit of time that has passed: it names the setting (`limit`), where one is the
- * cause. For an error in place of an answer, and for an answer that is cut (`answering`). */
+ * cause. For an error in place of an answer, and for an answer that is cut. */
 void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT]);
 
 /* What went wrong at the replica, for metrics. */
@@ -231,7 +231,7 @@ struct slice exchange_stored_response(const struct exchange *x);
 bool exchange_reject_again(const struct exchange *x, unsigned status);
 /* Whether the router knows that only this replica can answer. */
 bool exchange_only_there(const struct exchange *x);
-/* Books a replica that was not tried yet. */
+/* Books a replica that was not tried yet: x->plan, of which it returns the error. */
 MUST_USE int exchange_choose(struct exchange *x);
 /* The replica of the present decision, which ended so, is not chosen again: nor are other ranks of
  * its process, unless it was a rank that stands still. */
@@ -304,15 +304,15 @@ bool exchange_may_retry(struct exchange *x, enum verdict_reason why);
 bool exchange_may_try(struct exchange *x, enum verdict_reason why, bool likely);
 /* It may be poison and is not sent (again): answers so. False: it may be sent. */
 bool exchange_refuse_suspect(struct exchange *x);
-/* Releases the booking and books another replica. If there is none, everything but the booking is
- * as it was, and ERR_* of the choice returned; 0 also where it is to wait for one. */
+/* Releases the booking and books another replica; the present attempt goes on until
+ * exchange_begin_anew(). If there is none, ERR_* of the choice; 0 also where it is to wait. */
 MUST_USE int exchange_rebook(struct exchange *x, enum node_outcome outcome);
 /* The same, but that replica may be chosen again. */
 MUST_USE int exchange_choose_again(struct exchange *x, enum node_outcome outcome);
 /* Where it left and none was booked: whether it waits for one, or is refused now. */
 bool exchange_will_wait(const struct exchange *x);
-/* The next attempt, at the replica that exchange_rebook() booked, or in the queue: what came of an
- * answer is forgotten and its connection let go. */
+/* The next attempt, as exchange_rebook() planned it, or the wait for one: what came of an answer is
+ * forgotten and its connection let go. */
 void exchange_begin_anew(struct exchange *x, enum verdict_reason why);
 /* Both. ERR_* of exchange_rebook(). */
 MUST_USE int exchange_move(struct exchange *x, enum node_outcome outcome, enum verdict_reason why);
@@ -371,7 +371,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status);
  * client has another answer. */
 bool exchange_judge_status(struct exchange *x, unsigned status);
 /* The same for an answer that the verdict `j` is on; `status` is the one that it stands for (0: it
- * was aborted). False: it goes to the client, and x->outcome is what it says of the replica. */
+ * was aborted). False: it goes to the client, and x->now.outcome is what it says of the replica. */
 bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status);
 
 /* --- ask_usage.c ------------------------------------------------------------------------------ */
@@ -400,8 +400,8 @@ bool exchange_decode_begin(struct exchange *x, const struct http_head *head);
 bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *added);
 /* The body is whole. False: it was refused, being none. */
 bool exchange_decode_end(struct exchange *x);
-/* The head of an answer with a Content-Encoding came: whether it is decoded (x->unpack), which
- * makes it longer. ERR_NOMEM: there is no memory for that. */
+/* The head of an answer with a Content-Encoding came: whether it is decoded (x->now.unpack), which
+ * makes it longer. ERR_NOMEM: there is no memory for that, and the answer is to be let go. */
 MUST_USE int exchange_unpack_begin(struct exchange *x, const struct http_head *head);
 /* Decodes the next piece off the front of `bytes`: `out` is what came out, good until the next
  * call. ERR_NOMEM, or as http_decoder_next(). */

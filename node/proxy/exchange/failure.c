@@ -25,7 +25,7 @@ void exchange_answered(struct exchange *x, unsigned status)
         ask_next(x, status >= 500 ? NODE_OUTCOME_IN_DOUBT : NODE_OUTCOME_OK);
         return;
     }
-    node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
+    node_affinity_put(p->config.affinity, exchange_stored_response(x), x->now.decision.replica);
     exchange_hang_up(x);
     exchange_release_booking(x, NODE_OUTCOME_OK);
     exchange_asked(x);
@@ -53,11 +53,12 @@ bool exchange_may_fit_elsewhere(const struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
     struct node_request request;
-    if (x->asking_around || x->answering || x->alive || x->dropped)
+    if (x->asking_around || exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_describe(x, &request);
-    bool adapter = node_router_replica_engine(router, x->decision.replica) == NODE_ENGINE_SGLANG &&
-                   names_adapter(&request);
+    bool adapter =
+        node_router_replica_engine(router, x->now.decision.replica) == NODE_ENGINE_SGLANG &&
+        names_adapter(&request);
     return adapter || exchange_longer(x, &request) != NODE_LONGER_NONE;
 }
 
@@ -66,7 +67,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
     if (x->request.to_head)
         return false;
     if (exchange_reject_waits(x, status) ||
-        (status == 400 && (x->decision.rank >= 0 || exchange_may_fit_elsewhere(x))))
+        (status == 400 && (x->now.decision.rank >= 0 || exchange_may_fit_elsewhere(x))))
         return true;
     return status == 404 ? may_deny_the_model(x)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
@@ -80,7 +81,7 @@ static void log_failure(const struct exchange *x, unsigned replica, const char *
     const struct node_router *router = p->config.router;
     struct log_field fields[] = {
         LOG_STR("id", x->request_id), LOG_STR("replica", node_router_replica_name(router, replica)),
-        LOG_CSTR("what", what),       LOG_BOOL("answering", x->answering),
+        LOG_CSTR("what", what),       LOG_BOOL("answering", exchange_is_committed(x)),
         LOG_CSTR("then", then),       LOG_STR("to", slice_of("", 0)),
     };
     size_t count = ARRAY_LEN(fields) - (to < 0);
@@ -93,8 +94,8 @@ static void log_failure(const struct exchange *x, unsigned replica, const char *
 /* What follows now that another replica has been looked for. */
 static void log_moved(const struct exchange *x, unsigned from, const char *what)
 {
-    if (x->booked)
-        log_failure(x, from, what, "moved", (int)x->decision.replica);
+    if (x->plan.err == 0)
+        log_failure(x, from, what, "moved", (int)x->plan.decision.replica);
     else
         log_failure(x, from, what, exchange_will_wait(x) ? "waits" : "refused", -1);
 }
@@ -102,7 +103,7 @@ static void log_moved(const struct exchange *x, unsigned from, const char *what)
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
 static bool let_go_in_doubt(struct exchange *x)
 {
-    unsigned first = x->decision.server;
+    unsigned first = x->now.decision.server;
     x->doubt =
         (struct exchange_doubt){.open = true,
                                 .replica = first,
@@ -122,7 +123,7 @@ static void acquit(struct exchange *x)
 /* Its last answers were errors too, and its own: it says nothing of the request. */
 static bool errs_anyway(const struct exchange *x)
 {
-    return node_router_replica_errs(x->proxy->config.router, x->decision.replica);
+    return node_router_replica_errs(x->proxy->config.router, x->now.decision.replica);
 }
 
 /* The answer to a failure that an engine said goes to the client: another one is not asked. Unless
@@ -132,7 +133,7 @@ static bool let_pass(struct exchange *x, unsigned replica, const char *what)
     log_failure(x, replica, what, "answer", -1);
     if (!exchange_kept_stands(x))
         return false;
-    enum node_outcome outcome = x->outcome;
+    enum node_outcome outcome = x->now.outcome;
     exchange_hang_up(x);
     exchange_release_booking(x, outcome);
     return exchange_answer_kept(x);
@@ -140,8 +141,8 @@ static bool let_pass(struct exchange *x, unsigned replica, const char *what)
 
 bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status)
 {
-    unsigned from = x->decision.replica;
-    bool event = x->status / 100 == 2;
+    unsigned from = x->now.decision.replica;
+    bool event = x->now.status / 100 == 2;
     char what[32];
     if (status == 0)
         (void)snprintf(what, sizeof what, "aborted");
@@ -149,27 +150,27 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
         (void)snprintf(what, sizeof what, "%s %u", event ? "error event" : "status", status);
     x->reached = true;
     x->timed_out = false;
-    x->outcome = j->outcome;
+    x->now.outcome = j->outcome;
     if (j->core_dead) {
-        x->first_token = false; /* the head of an error was taken for one */
+        x->now.first_token = false; /* the head of an error was taken for one */
         suspect_ended(x, SUSPECT_END_CORE_DEAD);
         node_router_core_dead(x->proxy->config.router, from, x->proxy->now_ms);
-        prober_ask_health(x->proxy, x->decision.server);
+        prober_ask_health(x->proxy, x->now.decision.server);
     }
     bool doubt = j->verdict == VERDICT_IN_DOUBT && !errs_anyway(x);
-    x->judged = status;
+    x->now.judged = status;
     if (j->verdict == VERDICT_CLIENT) {
         acquit(x);
         return status >= 500 && let_pass(x, from, what);
     }
-    if (!x->answering && suspect_refused(x)) {
+    if (!exchange_is_committed(x) && suspect_refused(x)) {
         log_failure(x, from, what, "refused", -1);
         exchange_hang_up(x);
         exchange_release_booking(x, j->outcome);
         return exchange_refuse_suspect(x);
     }
     if (doubt && x->doubt.open) {
-        x->outcome = NODE_OUTCOME_IN_DOUBT;
+        x->now.outcome = NODE_OUTCOME_IN_DOUBT;
         acquit(x);
         return let_pass(x, from, what);
     }
@@ -187,7 +188,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
 /* Each replica may be asked once, as the question has no body. */
 static bool is_asked_around(struct exchange *x, unsigned status)
 {
-    return x->asking_around && status == 404 && !x->answering &&
+    return x->asking_around && status == 404 && !exchange_is_committed(x) &&
            exchange_move(x, NODE_OUTCOME_OK, RETRY_STORED) == 0;
 }
 
@@ -211,7 +212,8 @@ static int again(struct exchange *x, struct pool *pool, enum upstream_failure fa
 {
     bool stale = failure == UPSTREAM_STALE && !x->dropped;
     x->proxy->stats.upstream_stale += stale;
-    bool other_address = failure == UPSTREAM_CONNECT_FAILED && ++x->addresses < pool->address_count;
+    bool other_address =
+        failure == UPSTREAM_CONNECT_FAILED && ++x->now.addresses < pool->address_count;
     return stale || other_address ? exchange_same_again(x) : ERR_AGAIN;
 }
 
@@ -225,12 +227,12 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
     } else if (failure == UPSTREAM_CONNECT_FAILED) {
         p->stats.upstream_connect_failures++;
         outcome = NODE_OUTCOME_CONNECT_FAILED;
-        pool_resolve(&p->engines.pools[x->decision.server], 5000);
-        if (p->engines.pools[x->decision.server].refused_ms == p->now_ms)
-            prober_process_gone(p, x->decision.server);
+        pool_resolve(&p->engines.pools[x->now.decision.server], 5000);
+        if (p->engines.pools[x->now.decision.server].refused_ms == p->now_ms)
+            prober_process_gone(p, x->now.decision.server);
     } else if (failure != UPSTREAM_TIMEOUT) {
         p->stats.upstream_broken++;
-        prober_hung_up(p, x->decision.server);
+        prober_hung_up(p, x->now.decision.server);
     } else if (exchange_replica_moves(x)) {
         outcome = NODE_OUTCOME_SLOW;
     }
@@ -244,7 +246,7 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
     char text[EXCHANGE_LATE_TEXT] = "The replica failed before it answered.";
     exchange_release_booking(x, outcome);
     exchange_forget_answer(x);
-    x->outcome = outcome;
+    x->now.outcome = outcome;
     x->timed_out |= failure == UPSTREAM_STALLED && x->limit != NULL; /* stall-cut */
     if (x->timed_out || x->refusal == PROXY_REFUSED_CONNECT)
         exchange_late_text(x, text);
@@ -254,8 +256,8 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
 /* The client hears of it: what it has of an answer is cut, or it gets an error. */
 static void give_up(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
 {
-    x->outcome = outcome;
-    if (x->answering)
+    x->now.outcome = outcome;
+    if (exchange_is_committed(x))
         exchange_end_cut(x, failure);
     else
         answer_failure(x, failure, outcome);
@@ -265,7 +267,7 @@ static void give_up(struct exchange *x, enum upstream_failure failure, enum node
 static void ask_another(struct exchange *x, enum upstream_failure failure,
                         enum node_outcome outcome)
 {
-    unsigned from = x->decision.replica;
+    unsigned from = x->now.decision.replica;
     x->silent_left |= x->timed_out;
     int err = exchange_rebook(x, outcome);
     if (err == 0) {
@@ -275,7 +277,7 @@ static void ask_another(struct exchange *x, enum upstream_failure failure,
     }
     log_failure(x, from, exchange_failures[failure].what, exchange_error_word(x), -1);
     exchange_forget_answer(x);
-    x->outcome = outcome;
+    x->now.outcome = outcome;
     exchange_no_replica(x, err);
 }
 
@@ -286,33 +288,34 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
     if (x->asking)
         return;
     const struct node_router *router = x->proxy->config.router;
-    const struct pool *pool = &x->proxy->engines.pools[x->decision.server];
+    const struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];
     bool refused = failure == UPSTREAM_CONNECT_FAILED && pool->refused_ms == x->proxy->now_ms;
-    x->stale = x->stale || failure == UPSTREAM_STALE;
+    x->now.stale = x->now.stale || failure == UPSTREAM_STALE;
     if (failure == UPSTREAM_BROKEN)
         suspect_ended(x, SUSPECT_END_BROKEN);
-    else if (failure == UPSTREAM_STALLED && node_router_rank_stalled(router, x->decision.replica))
+    else if (failure == UPSTREAM_STALLED &&
+             node_router_rank_stalled(router, x->now.decision.replica))
         suspect_of_nothing(x);
-    else if (refused && x->stale)
+    else if (refused && x->now.stale)
         suspect_ended(x, SUSPECT_END_GONE);
     else if (failure == UPSTREAM_STALLED &&
-             !node_router_replica_asleep(router, x->decision.replica))
+             !node_router_replica_asleep(router, x->now.decision.replica))
         suspect_ended(x, SUSPECT_END_SILENT);
 }
 
 void exchange_failed(struct exchange *x, enum upstream_failure failure)
 {
-    struct pool *pool = &x->proxy->engines.pools[x->decision.server];
+    struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];
     if (failure == UPSTREAM_NO_PLACE) {
-        x->upstream = NULL;
+        (void)exchange_disconnected(x);
         exchange_place_anew(x);
         return;
     }
     note_death(x, failure);
     /* A reused connection that was stale had closed before the request came. */
-    bool sent = x->upstream != NULL && x->upstream->head_sent > 0;
+    bool sent = x->now.upstream != NULL && x->now.upstream->head_sent > 0;
     x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
-    x->upstream = NULL;
+    (void)exchange_disconnected(x);
     x->timed_out = failure == UPSTREAM_TIMEOUT;
     int err = again(x, pool, failure);
     if (err == ERR_FULL)
@@ -320,13 +323,13 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     if (err == 0 || err == ERR_FULL)
         return;
     enum node_outcome outcome = note_failure(x, failure);
-    unsigned replica = x->decision.replica;
+    unsigned replica = x->now.decision.replica;
     if (failure == UPSTREAM_STALE && exchange_is_ours(err))
         outcome = NODE_OUTCOME_NOT_SENT;
     if (x->asking) {
         log_failure(x, replica, exchange_failures[failure].what, "asks_next", -1);
         ask_next(x, outcome);
-    } else if (!x->answering && suspect_refused(x)) {
+    } else if (!exchange_is_committed(x) && suspect_refused(x)) {
         log_failure(x, replica, exchange_failures[failure].what, "refused", -1);
         exchange_release_booking(x, outcome);
         (void)exchange_refuse_suspect(x);
@@ -341,5 +344,5 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
 void exchange_stall_cut(struct exchange *x)
 {
     x->limit = "stall-cut";
-    exchange_failed(x, upstream_fail(x->upstream, UPSTREAM_STALLED));
+    exchange_failed(x, upstream_fail(x->now.upstream, UPSTREAM_STALLED));
 }

@@ -28,12 +28,12 @@ enum { ENDS_BYTES = 1024 };
 static void note_model_served(struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
-    if (node_router_models_listed(router, x->decision.replica))
+    if (node_router_models_listed(router, x->now.decision.replica))
         return;
     struct node_request request;
     exchange_describe(x, &request);
     if (request.model.len > 0)
-        node_router_model_served(router, x->decision.replica, request.model);
+        node_router_model_served(router, x->now.decision.replica, request.model);
 }
 
 static enum exchange_hold what_to_hold(const struct exchange *x, const struct http_head *head)
@@ -43,10 +43,10 @@ static enum exchange_hold what_to_hold(const struct exchange *x, const struct ht
         return exchange_body_decides(x, head->status) ? EXCHANGE_HOLD_ERROR : EXCHANGE_HOLD_NONE;
     if (x->proxy->config.options->stream_hold_ms == 0 || x->request.to_head)
         return EXCHANGE_HOLD_NONE;
-    if (x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE)
+    if (x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE)
         return EXCHANGE_HOLD_STREAM;
     bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= EXCHANGE_HELD_MAX;
-    bool json = x->scan == EXCHANGE_SCAN_USAGE || /* of its two forms, the other one */
+    bool json = x->now.scan == EXCHANGE_SCAN_USAGE || /* of its two forms, the other one */
                 (exchange_computes(x->route.kind) && exchange_is_json(head));
     return json && fits ? EXCHANGE_HOLD_BODY : EXCHANGE_HOLD_NONE;
 }
@@ -55,30 +55,30 @@ void exchange_hold_begin(struct exchange *x, const struct http_head *head)
 {
     if (head->status / 100 == 2)
         note_model_served(x);
-    x->hold = what_to_hold(x, head);
+    x->now.hold = what_to_hold(x, head);
     bool may_fit = head->status == 400 && exchange_may_fit_elsewhere(x);
-    x->held_max =
-        x->hold == EXCHANGE_HOLD_ERROR && !may_fit ? EXCHANGE_HELD_ERROR_MAX : EXCHANGE_HELD_MAX;
+    x->now.held_max = x->now.hold == EXCHANGE_HOLD_ERROR && !may_fit ? EXCHANGE_HELD_ERROR_MAX
+                                                                     : EXCHANGE_HELD_MAX;
 }
 
 static struct slice held_body(const struct exchange *x)
 {
-    return slice_skip(buf_slice(&x->held), x->held_head);
+    return slice_skip(buf_slice(&x->now.held), x->now.held_head);
 }
 
 /* Takes what is gathered over. */
 static bool keep(struct exchange *x, size_t max)
 {
-    size_t bytes = x->held.len - x->held_head + client_gathered_bytes(x->client);
-    return bytes <= max && client_gather_keep(x->client, &x->held, &x->held_head) == 0;
+    size_t bytes = x->now.held.len - x->now.held_head + client_gathered_bytes(x->client);
+    return bytes <= max && client_gather_keep(x->client, &x->now.held, &x->now.held_head) == 0;
 }
 
 bool exchange_hold_waits(struct exchange *x)
 {
     bool over =
-        x->hold == EXCHANGE_HOLD_STREAM &&
+        x->now.hold == EXCHANGE_HOLD_STREAM &&
         (x->usage.first_token || x->usage.done || (x->usage.error_whole && !BUG(ERROR_EVENT_ENDS)));
-    return !over && keep(x, x->held_max);
+    return !over && keep(x, x->now.held_max);
 }
 
 /* --- it goes on ----------------------------------------------------------------------------- */
@@ -86,14 +86,14 @@ bool exchange_hold_waits(struct exchange *x)
 void exchange_hold_pass(struct exchange *x)
 {
     struct slice none = slice_of(NULL, 0);
-    x->hold = EXCHANGE_HOLD_NONE;
+    x->now.hold = EXCHANGE_HOLD_NONE;
     deadline_clear(&x->deadline);
     /* An earlier attempt's preamble is with the client: this one goes on behind its own. */
-    if (x->follows && x->preamble_out && keep(x, SIZE_MAX)) {
+    if (x->now.follows && x->preamble_out && keep(x, SIZE_MAX)) {
         struct slice body = held_body(x);
         client_gather_front(x->client, none, slice_skip(body, http_events_preamble(body)));
-    } else if (x->held.len > 0) {
-        client_gather_front(x->client, slice_of(x->held.at, x->held_head), held_body(x));
+    } else if (x->now.held.len > 0) {
+        client_gather_front(x->client, slice_of(x->now.held.at, x->now.held_head), held_body(x));
     }
 }
 
@@ -101,16 +101,16 @@ void exchange_hold_pass(struct exchange *x)
 bool exchange_hold_sign(struct exchange *x)
 {
     static const struct slice ping = SLICE("event: ping\ndata: {\"type\": \"ping\"}\n\n");
-    if (x->hold != EXCHANGE_HOLD_STREAM || x->route.kind == HTTP_PATH_RESPONSES ||
+    if (x->now.hold != EXCHANGE_HOLD_STREAM || x->route.kind == HTTP_PATH_RESPONSES ||
         x->out_framing == HTTP_BODY_LENGTH)
         return false;
     bool pings = x->route.kind == HTTP_PATH_MESSAGES;
     size_t whole = pings ? 0 : http_events_whole(held_body(x));
-    struct slice head = slice_of(x->held.at, x->held_head);
+    struct slice head = slice_of(x->now.held.at, x->now.held_head);
     client_gather_front(x->client, head, pings ? ping : slice_of(held_body(x).at, whole));
     x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
-    buf_consume(&x->held, x->held_head + whole);
-    x->held_head = 0;
+    buf_consume(&x->now.held, x->now.held_head + whole);
+    x->now.held_head = 0;
     x->preamble_out = whole > 0;
     x->alive = true;
     return true;
@@ -131,7 +131,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
     exchange_note_denied(x, request->model);
-    prober_ask_models(x->proxy, x->decision.server);
+    prober_ask_models(x->proxy, x->now.decision.server);
     x->model_likely = true;
     int err = ERR_NOT_FOUND;
     if (may_ask_another(x, node_router_model_known(router, request->model)))
@@ -162,12 +162,12 @@ static bool judge_404(struct exchange *x)
 static bool judge_adapter(struct exchange *x)
 {
     struct node_request request;
-    if (x->answering || x->alive || x->dropped)
+    if (exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_describe(x, &request);
     if (request.lora.len == 0)
         return is_denied(x, &request);
-    prober_ask_models(x->proxy, x->decision.server);
+    prober_ask_models(x->proxy, x->now.decision.server);
     return exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL) == 0;
 }
 
@@ -176,13 +176,13 @@ static bool judge_context(struct exchange *x, const struct node_engine_error *sa
 {
     struct node_router *router = x->proxy->config.router;
     struct node_request request;
-    if (x->answering || x->alive || x->dropped)
+    if (exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_describe(x, &request);
     enum node_longer longer = exchange_longer(x, &request);
     if (longer == NODE_LONGER_NONE)
         return false;
-    uint32_t here = node_router_context(router, x->decision.replica);
+    uint32_t here = node_router_context(router, x->now.decision.replica);
     x->too_long = true;
     x->context_over = here > x->context_over ? here : x->context_over;
     if (longer == NODE_LONGER_IF_ANEW)
@@ -200,16 +200,16 @@ static bool judge_context(struct exchange *x, const struct node_engine_error *sa
 
 static bool is_no_rank(const struct exchange *x, unsigned status, struct slice message)
 {
-    return status == 400 && x->decision.rank >= 0 && verdict_rank_is_unknown(message);
+    return status == 400 && x->now.decision.rank >= 0 && verdict_rank_is_unknown(message);
 }
 
 /* The engine was started again with fewer ranks, and its metrics have not told yet: it chooses
  * itself. True: another answer comes in place of this one. */
 static bool judge_rank(struct exchange *x)
 {
-    if (x->answering || x->dropped)
+    if (exchange_is_committed(x) || x->dropped)
         return false;
-    prober_ask_ranks(x->proxy, x->decision.server);
+    prober_ask_ranks(x->proxy, x->now.decision.server);
     x->unpinned = true;
     if (exchange_choose_again(x, NODE_OUTCOME_OK) != ERR_OK)
         return false;
@@ -238,9 +238,9 @@ static bool is_too_long(const struct exchange *x, unsigned status,
         return false;
     struct node_request request;
     exchange_describe(x, &request);
-    if (!node_router_context_doubted(x->proxy->config.router, &request, x->decision.replica))
+    if (!node_router_context_doubted(x->proxy->config.router, &request, x->now.decision.replica))
         return true;
-    prober_ask_context(x->proxy, x->decision.server);
+    prober_ask_context(x->proxy, x->now.decision.server);
     return false;
 }
 
@@ -255,33 +255,33 @@ static bool is_judged_400(struct exchange *x, const struct node_engine_error *er
 
 bool exchange_hold_is_long(const struct exchange *x)
 {
-    return x->hold == EXCHANGE_HOLD_ERROR &&
-           held_body(x).len + client_gathered_bytes(x->client) > x->held_max;
+    return x->now.hold == EXCHANGE_HOLD_ERROR &&
+           held_body(x).len + client_gathered_bytes(x->client) > x->now.held_max;
 }
 
 bool exchange_hold_judge(struct exchange *x)
 {
     bool whole = !exchange_hold_is_long(x);
-    if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, SIZE_MAX))
+    if (x->now.hold != EXCHANGE_HOLD_ERROR || !keep(x, SIZE_MAX))
         return false;
-    if (x->status == 404 && whole && judge_404(x))
+    if (x->now.status == 404 && whole && judge_404(x))
         return true;
     struct node_engine_error error;
     node_error_read(held_body(x), &error);
     struct slice message = slice_of_cstr(error.message);
     if (message.len == 0)
         message = held_body(x);
-    if (is_no_rank(x, x->status, message))
+    if (is_no_rank(x, x->now.status, message))
         return judge_rank(x);
-    if (x->status == 400 && is_judged_400(x, &error, NULL, message))
+    if (x->now.status == 400 && is_judged_400(x, &error, NULL, message))
         return true;
-    struct verdict_judgement j = verdict_of_answer(x->status, message);
-    if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->status, &error, message) &&
-        exchange_rejected(x, x->status, NULL, RETRY_REJECTED))
+    struct verdict_judgement j = verdict_of_answer(x->now.status, message);
+    if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->now.status, &error, message) &&
+        exchange_rejected(x, x->now.status, NULL, RETRY_REJECTED))
         return true;
-    if (x->status == 404 && whole && exchange_doubted(x))
+    if (x->now.status == 404 && whole && exchange_doubted(x))
         return true;
-    return exchange_judge_answer(x, &j, x->status);
+    return exchange_judge_answer(x, &j, x->now.status);
 }
 
 /* The error among the events that are held. */
@@ -313,8 +313,9 @@ static bool judge_abort(struct exchange *x)
 
 static bool holds_an_error(const struct exchange *x)
 {
-    return x->hold == EXCHANGE_HOLD_STREAM ? x->usage.error_whole && !x->usage.first_token
-                                           : x->hold == EXCHANGE_HOLD_BODY && x->usage.aborted;
+    return x->now.hold == EXCHANGE_HOLD_STREAM
+               ? x->usage.error_whole && !x->usage.first_token
+               : x->now.hold == EXCHANGE_HOLD_BODY && x->usage.aborted;
 }
 
 bool exchange_hold_judge_event(struct exchange *x)
@@ -339,11 +340,11 @@ bool exchange_hold_judge_event(struct exchange *x)
         return true;
     if (x->alive) /* the client has a 200: it gets the event */
         return false;
-    enum node_outcome outcome = x->outcome;
+    enum node_outcome outcome = x->now.outcome;
     exchange_release_booking(x, outcome);
     exchange_forget_answer(x);
-    x->outcome = outcome;
-    exchange_answer_engine_error(x, x->decision.replica, status, error.type,
+    x->now.outcome = outcome;
+    exchange_answer_engine_error(x, x->now.decision.replica, status, error.type,
                                  error.message[0] != '\0' ? error.message : "The engine failed.");
     return true;
 }

@@ -19,7 +19,7 @@ void exchange_host_note(struct exchange *x, struct slice host)
 static bool is_clients(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    enum node_host_header said = node_router_host_header(p->config.router, x->decision.server);
+    enum node_host_header said = node_router_host_header(p->config.router, x->now.decision.server);
     if (said == NODE_HOST_NOT_SAID)
         said = p->config.options->host_header == 0 ? NODE_HOST_REPLICA : NODE_HOST_CLIENT;
     return (said == NODE_HOST_CLIENT || BUG(HOST_OF_CLIENT)) && x->host_len > 0;
@@ -28,7 +28,7 @@ static bool is_clients(const struct exchange *x)
 /* Empty: its place has no addresses, and nothing can be sent there. */
 static struct slice authority(const struct exchange *x)
 {
-    const struct pool *pool = &x->proxy->engines.pools[x->decision.server];
+    const struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];
     return pool->authority != NULL ? slice_of_cstr(pool->authority) : slice_of("", 0);
 }
 

@@ -25,7 +25,7 @@ static int keep_error(struct exchange_kept *k, const struct node_engine_error *s
 static int keep_beginning(struct exchange *x, unsigned status)
 {
     struct node_engine_error error;
-    node_error_read(slice_skip(buf_slice(&x->held), x->held_head), &error);
+    node_error_read(slice_skip(buf_slice(&x->now.held), x->now.held_head), &error);
     if (error.message[0] == '\0')
         (void)snprintf(error.message, sizeof error.message,
                        "The replica answered %u, with more text than is kept.", status);
@@ -36,7 +36,7 @@ int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
                        const struct node_engine_error *said)
 {
     struct exchange_kept *k = &x->kept;
-    bool cut = said == NULL && x->held.len - x->held_head > EXCHANGE_HELD_ERROR_MAX;
+    bool cut = said == NULL && x->now.held.len - x->now.held_head > EXCHANGE_HELD_ERROR_MAX;
     CHECK(!k->open && k->bytes.cap == 0);
     int err = 0;
     if (cut) {
@@ -44,10 +44,10 @@ int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
     } else if (said != NULL) {
         err = keep_error(k, said);
     } else {
-        k->bytes = x->held;
-        k->head = x->held_head;
-        x->held = (struct buf){0};
-        x->held_head = 0;
+        k->bytes = x->now.held;
+        k->head = x->now.held_head;
+        x->now.held = (struct buf){0};
+        x->now.held_head = 0;
     }
     if (err != 0)
         return err;
@@ -80,8 +80,8 @@ void exchange_kept_unkeep(struct exchange *x)
     struct exchange_kept *k = &x->kept;
     CHECK(k->open);
     if (!k->is_error) {
-        x->held = k->bytes;
-        x->held_head = k->head;
+        x->now.held = k->bytes;
+        x->now.held_head = k->head;
         k->bytes = (struct buf){0};
     }
     exchange_kept_drop(x);
@@ -102,6 +102,6 @@ void exchange_kept_drop(struct exchange *x)
 bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;
-    return k->open && !x->alive && !x->answering &&
+    return k->open && !x->alive && !exchange_is_committed(x) &&
            (k->says_why || !node_router_rejects(x->proxy->config.router, &k->what));
 }

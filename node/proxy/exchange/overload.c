@@ -24,7 +24,7 @@ static const struct {
 
 enum queue_class exchange_queue_class(const struct exchange *x)
 {
-    if (x->choice == ERR_AGAIN)
+    if (x->plan.err == ERR_AGAIN)
         return QUEUE_ROOM;
     return x->suspect.company == NODE_COMPANY_ALONE ? QUEUE_ALONE : QUEUE_APART;
 }

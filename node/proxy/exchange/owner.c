@@ -33,7 +33,7 @@ static bool is_marked(const struct exchange *x, struct slice id, const char *nam
 static void put_mark(const struct exchange *x, struct slice id, const char *name)
 {
     char text[MARK_MAX];
-    node_affinity_put(x->proxy->config.affinity, mark(text, id, name), x->decision.replica);
+    node_affinity_put(x->proxy->config.affinity, mark(text, id, name), x->now.decision.replica);
 }
 
 static enum owner owner_of(const struct exchange *x, struct slice id)
@@ -109,7 +109,7 @@ void exchange_owner_put(struct exchange *x)
     struct slice id = slice_of_cstr(x->usage.response_id);
     if (x->key != NULL && owner_of(x, id) == OWNER_OTHER)
         return;
-    node_affinity_put(x->proxy->config.affinity, id, x->decision.replica);
+    node_affinity_put(x->proxy->config.affinity, id, x->now.decision.replica);
     if (x->key == NULL || chosen_id(x).len > 0)
         return;
     put_mark(x, id, x->key->use->name);

@@ -17,7 +17,7 @@ static void passed(struct exchange *x, enum proxy_refusal refusal, const char *l
 
 bool exchange_replica_moves(const struct exchange *x)
 {
-    return node_router_replica_moves(x->proxy->config.router, x->decision.replica,
+    return node_router_replica_moves(x->proxy->config.router, x->now.decision.replica,
                                      x->proxy->now_ms);
 }
 
@@ -41,15 +41,15 @@ static uint64_t later(uint64_t a, uint64_t b)
 static uint64_t silence_ms(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    uint64_t worked_ms = node_router_replica_worked(p->config.router, x->decision.replica);
-    uint64_t since_ms = later(x->upstream->silent_ms, later(worked_ms, p->resumed_ms));
+    uint64_t worked_ms = node_router_replica_worked(p->config.router, x->now.decision.replica);
+    uint64_t since_ms = later(x->now.upstream->silent_ms, later(worked_ms, p->resumed_ms));
     return p->now_ms > since_ms ? p->now_ms - since_ms : 0;
 }
 
 /* Between two pieces of an answer. The patience is longer with an engine that tells nothing. */
 static uint64_t idle_wait_ms(const struct exchange *x)
 {
-    return node_router_replica_tells(x->proxy->config.router, x->decision.replica)
+    return node_router_replica_tells(x->proxy->config.router, x->now.decision.replica)
                ? PROXY_IDLE_MS
                : PROXY_IDLE_BLIND_MS;
 }
@@ -58,20 +58,20 @@ static uint64_t idle_wait_ms(const struct exchange *x)
 static bool may_come(const struct exchange *x)
 {
     const struct node_options *o = x->proxy->config.options;
-    const struct upstream *u = x->upstream;
+    const struct upstream *u = x->now.upstream;
     if (u->in_body && !u->awaits_token)
         return o->upstream_idle_timeout_ms == NODE_OPTION_AUTO && silence_ms(x) < idle_wait_ms(x);
     if (o->upstream_first_token_timeout_ms != NODE_OPTION_AUTO)
         return false;
     if (u->awaits_token)
-        return silence_ms(x) < exchange_token_wait_ms(x->decision.ttft_s);
+        return silence_ms(x) < exchange_token_wait_ms(x->now.decision.ttft_s);
     bool whole = u->request->answered_whole && u->request_sent;
     return !whole && silence_ms(x) < PROXY_FIRST_TOKEN_MAX_MS;
 }
 
 bool exchange_time_left(struct exchange *x)
 {
-    struct upstream *u = x->upstream;
+    struct upstream *u = x->now.upstream;
     if (u->state == UPSTREAM_BUSY && may_come(x)) {
         proxy_arm(x->proxy, PROXY_UPSTREAM_AGAIN, &u->deadline);
         return true;
@@ -97,8 +97,8 @@ void exchange_late(struct exchange *x)
     char text[EXCHANGE_LATE_TEXT];
     passed(x, PROXY_REFUSED_REQUEST_TIMEOUT, "request-timeout");
     exchange_late_text(x, text);
-    if (x->answering) {
-        x->outcome = NODE_OUTCOME_SLOW;
+    if (exchange_is_committed(x)) {
+        x->now.outcome = NODE_OUTCOME_SLOW;
         exchange_say_cut(x, 504, text);
         exchange_finish_cut(x);
         return;

@@ -73,7 +73,7 @@ static void pin_body(struct exchange *x, int rank)
 
 void exchange_pin(struct exchange *x)
 {
-    int rank = x->decision.rank;
+    int rank = x->now.decision.rank;
     if (rank < 0 && !x->pinned)
         return;
     x->pinned = true;

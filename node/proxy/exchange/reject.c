@@ -39,7 +39,7 @@ static uint64_t model_of(const struct exchange *x)
 
 static struct node_rejection rejection_of(const struct exchange *x, unsigned status)
 {
-    return (struct node_rejection){.replica = x->decision.server,
+    return (struct node_rejection){.replica = x->now.decision.server,
                                    .kind = exchange_reject_kind(x),
                                    .model = model_of(x),
                                    .status = status,
@@ -72,7 +72,8 @@ static bool is_likely(const struct exchange *x, const struct node_rejection *wha
 
 bool exchange_reject_waits(const struct exchange *x, unsigned status)
 {
-    if (!is_rejection(status) || x->answering || x->alive || !exchange_reject_again(x, status))
+    if (!is_rejection(status) || exchange_is_committed(x) || x->alive ||
+        !exchange_reject_again(x, status))
         return x->kept.open && is_rejection(status);
     struct node_rejection what = rejection_of(x, status);
     return x->kept.open || is_worth_it(x, &what);
@@ -82,8 +83,8 @@ bool exchange_reject_waits(const struct exchange *x, unsigned status)
 static bool can_be_kept(const struct exchange *x, const struct node_engine_error *said)
 {
     if (said != NULL)
-        return x->hold == EXCHANGE_HOLD_STREAM;
-    return x->hold == EXCHANGE_HOLD_ERROR && x->held_head > 0;
+        return x->now.hold == EXCHANGE_HOLD_STREAM;
+    return x->now.hold == EXCHANGE_HOLD_ERROR && x->now.held_head > 0;
 }
 
 /* A peer is asked. False: none is, and all is as it was but for the booking. If it is rather the
@@ -94,7 +95,7 @@ static bool try_elsewhere(struct exchange *x, const struct node_rejection *what,
     x->free_retry = why != RETRY_REJECTED || is_caught(x, what);
     if (!exchange_may_try(x, why, is_likely(x, what)))
         return false;
-    return exchange_rebook(x, NODE_OUTCOME_REJECTED) == 0;
+    return exchange_move(x, NODE_OUTCOME_REJECTED, why) == 0;
 }
 
 /* The first to reject it. True: another replica is asked now. */
@@ -102,15 +103,13 @@ static bool try_first(struct exchange *x, const struct node_rejection *what,
                       const struct node_engine_error *said, enum verdict_reason why)
 {
     bool worth = why != RETRY_REJECTED || is_worth_it(x, what);
-    if (!worth || x->answering || x->alive || !exchange_reject_again(x, what->status) ||
+    if (!worth || exchange_is_committed(x) || x->alive || !exchange_reject_again(x, what->status) ||
         !can_be_kept(x, said) || exchange_kept_keep(x, what, said) != 0)
         return false;
     if (why != RETRY_REJECTED)
         exchange_kept_says_why(x);
-    if (try_elsewhere(x, what, why)) {
-        exchange_begin_anew(x, why);
+    if (try_elsewhere(x, what, why))
         return true;
-    }
     exchange_kept_unkeep(x);
     return false;
 }
@@ -126,7 +125,7 @@ static void log_caught(const struct exchange *x, const struct node_rejection *wh
     log_event(p->config.log, LOG_WARN, "replica_rejects", LOG_STR("id", x->request_id),
               LOG_STR("replica", node_router_replica_name(router, what->replica)),
               LOG_CSTR("status", status), LOG_CSTR("path", x->path),
-              LOG_STR("accepted_by", node_router_replica_name(router, x->decision.replica)));
+              LOG_STR("accepted_by", node_router_replica_name(router, x->now.decision.replica)));
 }
 
 /* Another replica rejected it too. True: the first answer goes to the client, and it is over. */
@@ -134,10 +133,8 @@ static bool judge_second(struct exchange *x, const struct node_rejection *what)
 {
     struct node_router *router = x->proxy->config.router;
     const struct node_rejection first = x->kept.what;
-    if (is_caught(x, what) && try_elsewhere(x, what, RETRY_REJECTED)) {
-        exchange_begin_anew(x, RETRY_REJECTED);
+    if (is_caught(x, what) && try_elsewhere(x, what, RETRY_REJECTED))
         return true;
-    }
     if (!is_caught(x, what) && !x->kept.says_why)
         node_router_reject_confirmed(router, &first, what->replica);
     if (!exchange_kept_stands(x) || x->kept.cut) {
@@ -157,8 +154,8 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
     struct node_rejection what = rejection_of(x, status);
     x->reached = true;
     x->timed_out = false;
-    x->judged = status;
-    x->outcome = NODE_OUTCOME_REJECTED;
+    x->now.judged = status;
+    x->now.outcome = NODE_OUTCOME_REJECTED;
     bool tells_nothing = x->kept.open && is_caught(x, &x->kept.what) && !is_caught(x, &what);
     if (tells_nothing && !x->kept.says_why)
         exchange_kept_drop(x); /* this one is the first that may say something of the request */
@@ -174,7 +171,7 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
 void exchange_note_denied(struct exchange *x, struct slice model)
 {
     struct node_router *router = x->proxy->config.router;
-    unsigned server = x->decision.server;
+    unsigned server = x->now.decision.server;
     bool lists = node_router_models_listed(router, server) &&
                  node_router_replica_serves(router, server, model);
     if (x->denied_by > 0)
@@ -183,7 +180,7 @@ void exchange_note_denied(struct exchange *x, struct slice model)
     if (!node_router_model_denied(router, server, model, x->proxy->now_ms))
         return;
     char status[8];
-    (void)snprintf(status, sizeof status, "%u", x->status);
+    (void)snprintf(status, sizeof status, "%u", x->now.status);
     log_event(x->proxy->config.log, LOG_WARN, "replica_rejects", LOG_STR("id", x->request_id),
               LOG_STR("replica", node_router_replica_name(router, server)),
               LOG_CSTR("status", status), LOG_CSTR("path", x->path), LOG_STR("model", model));
@@ -192,7 +189,7 @@ void exchange_note_denied(struct exchange *x, struct slice model)
 static bool accepts_again(struct exchange *x, struct slice model)
 {
     struct node_router *router = x->proxy->config.router;
-    unsigned server = x->decision.server;
+    unsigned server = x->now.decision.server;
     if (x->denied_by > 0 && x->denied_by - 1 != server)
         node_router_model_tried(router, x->denied_by - 1, true);
     x->denied_by = 0;
@@ -208,16 +205,16 @@ static bool is_of_no_engine(struct exchange *x, const struct node_request *reque
 {
     const struct node_router *router = x->proxy->config.router;
     return request->model.len > 0 && request->replica_wanted < 0 && !x->kept.open &&
-           !x->answering && !x->alive && exchange_reject_again(x, 404) && can_be_kept(x, NULL) &&
-           !node_router_models_listed(router, x->decision.replica) &&
+           !exchange_is_committed(x) && !x->alive && exchange_reject_again(x, 404) &&
+           can_be_kept(x, NULL) && !node_router_models_listed(router, x->now.decision.replica) &&
            !node_router_has_other(x->proxy->config.router, request, x->excluded,
-                                  x->decision.replica, x->proxy->now_ms);
+                                  x->now.decision.replica, x->proxy->now_ms);
 }
 
 bool exchange_doubted(struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
-    unsigned server = x->decision.server;
+    unsigned server = x->now.decision.server;
     struct node_rejection what = rejection_of(x, 404);
     struct node_request request;
     exchange_describe(x, &request);
@@ -259,7 +256,7 @@ void exchange_accepted(struct exchange *x)
     struct node_request request;
     if (!exchange_weighs_rejections(x->route.kind) || x->asking)
         return;
-    bool same = k->open && k->what.replica == x->decision.server;
+    bool same = k->open && k->what.replica == x->now.decision.server;
     bool lives = k->open && k->life == node_router_replica_life(router, k->what.replica);
     if (k->open && !same && k->what.status == 404) {
         exchange_describe(x, &request);
@@ -276,5 +273,5 @@ void exchange_accepted(struct exchange *x)
     }
     if (accepts_again(x, model))
         log_event(x->proxy->config.log, LOG_INFO, "replica_accepts", LOG_STR("id", x->request_id),
-                  LOG_STR("replica", node_router_replica_name(router, x->decision.server)));
+                  LOG_STR("replica", node_router_replica_name(router, x->now.decision.server)));
 }

@@ -447,9 +447,9 @@ static bool complete(struct exchange *x)
         return false;
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
-    else if (x->upstream != NULL)
+    else if (x->now.upstream != NULL)
         exchange_push(x);
-    else if (!x->answering && !x->booked)
+    else if (!exchange_is_committed(x) && !x->now.booked)
         exchange_route(x);
     return false;
 }

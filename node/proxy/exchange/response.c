@@ -30,29 +30,28 @@ static void choose_scan(struct exchange *x, const struct http_head *head)
     bool all = (exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES) ||
                (job && form == HTTP_USAGE_JSON);
     bool counts = x->key_counts && exchange_computes(x->route.kind);
-    x->scan = EXCHANGE_SCAN_NONE;
-    x->id_told = false;
-    bool packed = x->unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE;
+    bool packed = x->now.unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE;
     if (form < 0 || packed || (!all && !counts))
         return;
     http_usage_init(&x->usage, (enum http_usage_form)form);
-    x->scan = all ? EXCHANGE_SCAN_USAGE : EXCHANGE_SCAN_TOKENS;
+    x->now.scan = all ? EXCHANGE_SCAN_USAGE : EXCHANGE_SCAN_TOKENS;
 }
 
 static void note_first_token(struct exchange *x)
 {
-    x->first_token = true;
-    x->first_byte_ms = x->proxy->now_ms;
-    if (x->upstream != NULL)
-        upstream_token_came(x->upstream);
+    x->now.first_token = true;
+    x->now.first_byte_ms = x->proxy->now_ms;
+    if (x->now.upstream != NULL)
+        upstream_token_came(x->now.upstream);
     suspect_answered(x);
     suspect_left(x);
-    if (x->status / 100 != 2) /* an error came without the work */
+    if (x->now.status / 100 != 2) /* an error came without the work */
         return;
     exchange_blame(x); /* the request is good, then */
     exchange_accepted(x);
-    if (x->booked)
-        node_router_first_byte(x->proxy->config.router, x->decision.booking, x->first_byte_ms);
+    if (x->now.booked)
+        node_router_first_byte(x->proxy->config.router, x->now.decision.booking,
+                               x->now.first_byte_ms);
 }
 
 /* Not as engines send them: an answer that says "later" says when. */
@@ -70,7 +69,7 @@ static void gather_head(struct exchange *x, const struct http_head *head)
     if (p->config.options->replica_header)
         lines[n++] =
             (struct http_line){SLICE("x-grapevine-replica"),
-                               node_router_replica_name(p->config.router, x->decision.replica)};
+                               node_router_replica_name(p->config.router, x->now.decision.replica)};
     if (exchange_passes_for_lack(x))
         lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     if (lacks_retry_after(head))
@@ -87,7 +86,7 @@ static void gather_head(struct exchange *x, const struct http_head *head)
                                         .content_length = head->content_length,
                                         .extra = lines,
                                         .extra_count = n};
-    if (x->unpack != NULL)
+    if (x->now.unpack != NULL)
         how.drop = HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
     if (listed)
         how.drop |= HTTP_FIELD_BIT(HTTP_ALLOW_ORIGIN);
@@ -97,23 +96,24 @@ static void gather_head(struct exchange *x, const struct http_head *head)
 static void pass_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
-    x->status = head->status;
+    exchange_goes(x, ATTEMPT_HELD);
+    x->now.status = head->status;
     if (x->asking_around && head->status / 100 == 2) /* found: not asked for again */
-        node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
+        node_affinity_put(p->config.affinity, exchange_stored_response(x), x->now.decision.replica);
     if (head->status >= 400)
-        x->outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
-    x->first_byte_ms = p->now_ms;
+        x->now.outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
+    x->now.first_byte_ms = p->now_ms;
     choose_scan(x, head);
-    if (x->scan != EXCHANGE_SCAN_USAGE || x->usage.form == HTTP_USAGE_JSON)
+    if (x->now.scan != EXCHANGE_SCAN_USAGE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
     exchange_hold_begin(x, head);
     if (x->alive) { /* a head is with the client */
         exchange_usage_begin(x, head);
         return;
     }
-    x->last_asked = x->client->last;
+    x->now.last_asked = x->client->last;
     x->out_framing = http_forward_response_framing(head, x->minor);
-    if (x->unpack != NULL && x->out_framing == HTTP_BODY_LENGTH)
+    if (x->now.unpack != NULL && x->out_framing == HTTP_BODY_LENGTH)
         x->out_framing = x->minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
     exchange_usage_begin(x, head);
     if (x->out_framing == HTTP_BODY_UNTIL_CLOSE ||
@@ -128,22 +128,22 @@ static void hold_expired(struct deadline *d);
 static void flush(struct exchange *x, bool last)
 {
     bool chunked = x->out_framing == HTTP_BODY_CHUNKED && !x->request.to_head;
-    if (x->hold != EXCHANGE_HOLD_NONE) {
+    if (x->now.hold != EXCHANGE_HOLD_NONE) {
         if (!last && exchange_hold_waits(x)) {
             x->deadline.expired = hold_expired;
-            if (x->deadline.next == NULL && x->hold != EXCHANGE_HOLD_ERROR && !x->alive)
+            if (x->deadline.next == NULL && x->now.hold != EXCHANGE_HOLD_ERROR && !x->alive)
                 proxy_arm(x->proxy, PROXY_STREAM_HOLD, &x->deadline);
-            http_usage_cut_settled(&x->cut); /* what was gathered is copied */
+            http_usage_cut_settled(&x->now.cut); /* what was gathered is copied */
             return;
         }
         exchange_hold_pass(x);
     }
-    if (!x->answering && (client_has_gathered(x->client) || last))
+    if (!exchange_is_committed(x) && (client_has_gathered(x->client) || last))
         exchange_answering(x);
     x->bytes_out += client_flush(x->client, chunked, last);
     exchange_note_told(x);
-    http_usage_cut_settled(&x->cut);
-    if (x->held.cap > 0)
+    http_usage_cut_settled(&x->now.cut);
+    if (x->now.held.cap > 0)
         exchange_hold_drop(x);
 }
 
@@ -163,9 +163,9 @@ static bool is_judged_away(struct exchange *x)
 {
     if (exchange_hold_judge(x))
         return true;
-    if (!x->alive || x->hold != EXCHANGE_HOLD_ERROR)
+    if (!x->alive || x->now.hold != EXCHANGE_HOLD_ERROR)
         return false;
-    unsigned status = x->status;
+    unsigned status = x->now.status;
     exchange_forget_answer(x);
     exchange_answer_error(x, status, slice_of("", 0), "The replica that should go on answered %u.",
                           status);
@@ -181,9 +181,9 @@ static void gather(struct exchange *x, struct slice bytes)
 
 static void gather_without_usage(struct exchange *x, struct slice bytes)
 {
-    if (x->cut.handed)
+    if (x->now.cut.handed)
         flush(x, false);
-    for (struct slice out; http_usage_cut_next(&x->cut, &bytes, &out);)
+    for (struct slice out; http_usage_cut_next(&x->now.cut, &bytes, &out);)
         gather(x, out);
 }
 
@@ -191,16 +191,16 @@ static void gather_without_usage(struct exchange *x, struct slice bytes)
 static void note_id(struct exchange *x)
 {
     bool stored = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_JOBS;
-    if (x->id_told || !stored || x->usage.response_id[0] == '\0')
+    if (x->now.id_told || !stored || x->usage.response_id[0] == '\0')
         return;
-    x->id_told = true;
+    x->now.id_told = true;
     exchange_owner_put(x);
 }
 
 /* False: an error came in place of the first token, and the answer is let go. */
 static bool pass_body(struct exchange *x, struct slice bytes)
 {
-    if (x->cuts_usage)
+    if (x->now.cuts_usage)
         gather_without_usage(x, bytes);
     else
         gather(x, bytes);
@@ -209,12 +209,12 @@ static bool pass_body(struct exchange *x, struct slice bytes)
             return false;
         exchange_hold_pass(x);
     }
-    if (x->scan != EXCHANGE_SCAN_NONE)
+    if (x->now.scan != EXCHANGE_SCAN_NONE)
         http_usage_feed(&x->usage, bytes.at, bytes.len);
-    if (x->scan != EXCHANGE_SCAN_USAGE)
+    if (x->now.scan != EXCHANGE_SCAN_USAGE)
         return true;
     note_id(x);
-    if (!x->first_token && x->usage.first_token)
+    if (!x->now.first_token && x->usage.first_token)
         note_first_token(x);
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
 }
@@ -229,7 +229,8 @@ static bool pass_packed(struct exchange *x, struct slice bytes, bool *malformed)
         if (client_has_gathered(x->client)) /* what was decoded before may be */
             flush(x, false);
         bool waits = made >= EXCHANGE_UNPACK_TURN_BYTES || client_congested(x->client);
-        int err = waits ? upstream_hold(x->upstream, bytes.len) : exchange_unpack(x, &bytes, &out);
+        int err =
+            waits ? upstream_hold(x->now.upstream, bytes.len) : exchange_unpack(x, &bytes, &out);
         if (err == ERR_NOMEM) {
             exchange_unpack_refuse(x);
             return false;
@@ -259,12 +260,13 @@ static bool is_asked_without_usage(struct exchange *x, const struct http_head *h
     struct proxy *p = x->proxy;
     if (head->status / 100 != 2 || http_coding_of(head) != HTTP_CODING_OTHER)
         return false;
-    node_router_replica_packs_set(p->config.router, x->decision.server);
-    log_event(p->config.log, LOG_WARN, "answer_coding_unread",
-              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.server)),
-              LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
-              LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
-    if (x->answering || x->alive || x->dropped)
+    node_router_replica_packs_set(p->config.router, x->now.decision.server);
+    log_event(
+        p->config.log, LOG_WARN, "answer_coding_unread",
+        LOG_STR("replica", node_router_replica_name(p->config.router, x->now.decision.server)),
+        LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
+        LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
+    if (exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_hang_up(x);
     if (exchange_same_again(x) != 0)
@@ -295,7 +297,7 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct ups
         exchange_answered(x, head->status);
         return false;
     }
-    if (x->usage_asked && is_asked_without_usage(x, head))
+    if (x->now.usage_asked && is_asked_without_usage(x, head))
         return false;
     exchange_count_status(x, head->status);
     if (exchange_judge_status(x, head->status))
@@ -319,9 +321,9 @@ bool exchange_response(struct exchange *x, const struct upstream_output *out)
     bool malformed = false;
     if (out->head != NULL && !begin(x, out))
         return true;
-    if (out->body.len > 0 && x->unpack == NULL && !pass_body(x, out->body))
+    if (out->body.len > 0 && x->now.unpack == NULL && !pass_body(x, out->body))
         return true;
-    if (out->body.len > 0 && x->unpack != NULL && !pass_packed(x, out->body, &malformed))
+    if (out->body.len > 0 && x->now.unpack != NULL && !pass_packed(x, out->body, &malformed))
         return !malformed;
     if (out->end)
         exchange_ended(x);
@@ -339,15 +341,15 @@ void exchange_flush(struct exchange *x)
 {
     if (client_has_gathered(x->client))
         flush(x, false);
-    if (x->upstream == NULL)
+    if (x->now.upstream == NULL)
         return;
     if (client_congested(x->client)) {
         x->proxy->stats.backpressure++;
-        upstream_pause(x->upstream);
-    } else if (x->upstream->held_back) {
+        upstream_pause(x->now.upstream);
+    } else if (x->now.upstream->held_back) {
         x->proxy->stats.unpack_waits++;
-        upstream_pause(x->upstream);
-        proxy_arm(x->proxy, PROXY_UNPACK, &x->upstream->deadline);
+        upstream_pause(x->now.upstream);
+        proxy_arm(x->proxy, PROXY_UNPACK, &x->now.upstream->deadline);
     }
 }
 
@@ -356,13 +358,13 @@ static bool judge_end(struct exchange *x)
 {
     if (is_judged_away(x))
         return false;
-    if (x->unpack != NULL && http_decoder_end(x->unpack) != 0) {
+    if (x->now.unpack != NULL && http_decoder_end(x->now.unpack) != 0) {
         exchange_failed(x, UPSTREAM_UNFINISHED);
         return false;
     }
-    if (x->scan != EXCHANGE_SCAN_NONE)
+    if (x->now.scan != EXCHANGE_SCAN_NONE)
         http_usage_finish(&x->usage);
-    if (x->scan != EXCHANGE_SCAN_USAGE)
+    if (x->now.scan != EXCHANGE_SCAN_USAGE)
         return true;
     if (exchange_hold_judge_event(x))
         return false;
@@ -376,9 +378,9 @@ static bool judge_end(struct exchange *x)
 
 void exchange_ended(struct exchange *x)
 {
-    x->upstream = NULL;
-    if (x->cuts_usage) { /* no event is whole any more */
-        x->cut.passes = true;
+    (void)exchange_disconnected(x);
+    if (x->now.cuts_usage) { /* no event is whole any more */
+        x->now.cut.passes = true;
         gather_without_usage(x, slice_of("", 0));
     }
     if (!judge_end(x))
@@ -389,6 +391,6 @@ void exchange_ended(struct exchange *x)
 
 void exchange_client_drained(struct exchange *x)
 {
-    if (x->upstream != NULL && !client_congested(x->client))
-        upstream_resume(x->upstream);
+    if (x->now.upstream != NULL && !client_congested(x->client))
+        upstream_resume(x->now.upstream);
 }

@@ -56,11 +56,11 @@ static int64_t completion_of(const struct exchange *x, const struct http_usage *
  * client left before the answer began, for by then the engine may have read it. */
 static void count_tokens(struct exchange *x)
 {
-    bool answered = x->status / 100 == 2;
-    bool left = x->status == 0 && x->reached && !x->asking;
+    bool answered = x->now.status / 100 == 2;
+    bool left = x->now.status == 0 && x->reached && !x->asking;
     if (x->attempts == 0 || (!answered && !left))
         return;
-    const struct http_usage *u = answered && x->scan != EXCHANGE_SCAN_NONE ? &x->usage : NULL;
+    const struct http_usage *u = answered && x->now.scan != EXCHANGE_SCAN_NONE ? &x->usage : NULL;
     struct node_usage told = {-1, -1, -1, {0}};
     if (u != NULL)
         told = (struct node_usage){u->prompt_tokens, u->cached_tokens, u->completion_tokens, {0}};

@@ -60,7 +60,7 @@ static void log_suspect(struct exchange *x, const char *event, const struct pool
 {
     struct proxy *p = x->proxy;
     char text[17], names[NODE_POISON_NAMES_BYTES];
-    struct slice replica = node_router_replica_name(p->config.router, x->decision.replica);
+    struct slice replica = node_router_replica_name(p->config.router, x->now.decision.replica);
     (void)snprintf(text, sizeof text, "%016" PRIx64, hash(x));
     node_poison_names_text(p->config.router, hash(x), names);
     log_event(p->config.log, LOG_WARN, event, LOG_STR("id", x->request_id), LOG_CSTR("hash", text),
@@ -96,16 +96,16 @@ struct under_way {
 
 static void look_at(struct under_way *w, const struct exchange *x)
 {
-    w->streams = w->streams || x->first_token;
-    if (!x->first_token)
+    w->streams = w->streams || x->now.first_token;
+    if (!x->now.first_token)
         w->owed_ms = least(w->owed_ms, x->began_ms);
 }
 
 /* What connects anew may have been sent before, on a connection that the death closed. */
 static bool was_sent(const struct upstream *u)
 {
-    return u->exchange != NULL &&
-           (u->state == UPSTREAM_BUSY || (u->state == UPSTREAM_CONNECTING && u->exchange->stale));
+    return u->exchange != NULL && (u->state == UPSTREAM_BUSY ||
+                                   (u->state == UPSTREAM_CONNECTING && u->exchange->now.stale));
 }
 
 /* `failing` (NULL: none) is one of them, but its connection is closed by now. */
@@ -176,7 +176,7 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
 
 static bool is_suspect(const struct pool_death *d, const struct exchange *x)
 {
-    return !x->first_token && was_there(d, x->began_ms, x->request.answered_whole);
+    return !x->now.first_token && was_there(d, x->began_ms, x->request.answered_whole);
 }
 
 /* The death that this end is part of; a new one is judged by all that is under way there now. */
@@ -207,11 +207,12 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
 bool suspect_may_move(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    const struct pool *pool = &p->engines.pools[x->decision.server];
-    if (node_router_replica_engine(p->config.router, x->decision.replica) != NODE_ENGINE_SGLANG ||
+    const struct pool *pool = &p->engines.pools[x->now.decision.server];
+    if (node_router_replica_engine(p->config.router, x->now.decision.replica) !=
+            NODE_ENGINE_SGLANG ||
         !can_be_one(x) || !is_raw(x))
         return true;
-    if (node_router_rank_stalled(p->config.router, x->decision.replica)) /* others move */
+    if (node_router_rank_stalled(p->config.router, x->now.decision.replica)) /* others move */
         return p->now_ms - x->began_ms >= SUSPECT_HANG_MS;
     struct under_way w = look(pool, NULL);
     uint64_t until_ms, silent_ms = silent_since(pool, &w, &until_ms);
@@ -260,7 +261,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     struct suspect *s = &x->suspect;
     bool strong = d->core && is_raw(x);
     struct node_router *router = x->proxy->config.router;
-    unsigned replica = x->decision.server, earlier = s->replica;
+    unsigned replica = x->now.decision.server, earlier = s->replica;
     if (s->deaths > 0 && was_no_death(x)) {
         s->deaths = 0;
         s->core = s->clear = false;
@@ -299,12 +300,13 @@ static void note_death(struct exchange *x, const struct pool_death *d)
 
 void suspect_ended(struct exchange *x, enum suspect_end end)
 {
-    struct pool *pool = &x->proxy->engines.pools[x->decision.server];
-    bool sent = end != SUSPECT_END_BROKEN || (x->upstream != NULL && x->upstream->head_sent > 0);
+    struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];
+    bool sent =
+        end != SUSPECT_END_BROKEN || (x->now.upstream != NULL && x->now.upstream->head_sent > 0);
     if (!sent || is_said_again(pool, x, end))
         return;
     const struct pool_death *d = death_of(pool, x, end);
-    bool spared = end == SUSPECT_END_BROKEN && x->upstream->crossed && !x->suspect.spared;
+    bool spared = end == SUSPECT_END_BROKEN && x->now.upstream->crossed && !x->suspect.spared;
     x->suspect.spared = x->suspect.spared || spared;
     if (!d->hang && !spared && can_be_one(x) && is_suspect(d, x))
         note_death(x, d);
@@ -313,7 +315,7 @@ void suspect_ended(struct exchange *x, enum suspect_end end)
 void suspect_of_nothing(const struct exchange *x)
 {
     uint64_t now = x->proxy->now_ms;
-    struct pool_death *d = &x->proxy->engines.pools[x->decision.server].death;
+    struct pool_death *d = &x->proxy->engines.pools[x->now.decision.server].death;
     if (d->at_ms == 0 || now - d->at_ms >= SUSPECT_DEATH_MS)
         *d = (struct pool_death){.at_ms = now, .hang = true};
 }
@@ -354,10 +356,10 @@ static bool was_looked_at(unsigned status)
 
 void suspect_answered(struct exchange *x)
 {
-    if (x->status >= 500)
+    if (x->now.status >= 500)
         return;
-    x->proxy->engines.pools[x->decision.server].first_token_ms = x->proxy->now_ms;
-    if (x->suspect.hash == 0 || !was_looked_at(x->status))
+    x->proxy->engines.pools[x->now.decision.server].first_token_ms = x->proxy->now_ms;
+    if (x->suspect.hash == 0 || !was_looked_at(x->now.status))
         return;
     node_poison_cleared(x->proxy->config.router, x->suspect.hash);
     x->suspect.deaths = 0;

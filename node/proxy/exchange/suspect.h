@@ -83,7 +83,7 @@ enum suspect_end {
 bool suspect_may_move(const struct exchange *x);
 /* The connections of a replica are about to be given up because nothing comes. */
 void suspect_silent(struct pool *pool);
-/* The attempt failed; x->upstream is still the connection that it was on (for BROKEN). Notes
+/* The attempt failed; x->now.upstream is still the connection that it was on (for BROKEN). Notes
  * what that says of the request. */
 void suspect_ended(struct exchange *x, enum suspect_end end);
 
@@ -111,7 +111,7 @@ void suspect_keep(struct exchange *x, const struct node_request *request);
 /* None is kept any longer if nothing waits for it. */
 void suspect_settle(struct proxy *p);
 /* It was placed: its replica is kept for it, */
-void suspect_placed(struct exchange *x);
+void suspect_placed(struct exchange *x, unsigned server);
 /* until its booking ends, or its first token came. */
 void suspect_left(struct exchange *x);
 /* How much of SUSPECT_WAIT_MS is over. */

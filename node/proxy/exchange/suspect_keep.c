@@ -33,7 +33,7 @@ void suspect_settle(struct proxy *p)
     p->exchanges.queue_due = true;
 }
 
-void suspect_placed(struct exchange *x)
+void suspect_placed(struct exchange *x, unsigned server)
 {
     struct proxy *p = x->proxy;
     x->waited_ms[QUEUE_ALONE] = x->waited_ms[QUEUE_APART] = 0;
@@ -41,7 +41,7 @@ void suspect_placed(struct exchange *x)
         return;
     CHECK(x->suspect.kept == NODE_COMPANY_ANY);
     x->suspect.kept = x->suspect.company;
-    node_router_keep(p->config.router, x->decision.server, true);
+    node_router_keep(p->config.router, server, true);
     if (wants_one(x)) {
         p->exchanges.suspects.placed++;
         p->exchanges.suspects.placed_until_ms = p->now_ms + SUSPECT_KEEP_MS;
@@ -53,7 +53,7 @@ void suspect_left(struct exchange *x)
     struct proxy *p = x->proxy;
     if (x->suspect.kept == NODE_COMPANY_ANY)
         return;
-    node_router_keep(p->config.router, x->decision.server, false);
+    node_router_keep(p->config.router, x->now.decision.server, false);
     p->exchanges.suspects.placed -= x->suspect.kept == NODE_COMPANY_ALONE;
     p->exchanges.queue_due = true;
     x->suspect.kept = NODE_COMPANY_ANY;
@@ -81,12 +81,12 @@ uint64_t suspect_waited_ms(const struct exchange *x)
 /* What is to be said to its client if it may not wait; NULL: it may. */
 static const char *why_not_wait(const struct exchange *x)
 {
-    if (x->choice == ERR_AGAIN || !wants_one(x))
+    if (x->plan.err == ERR_AGAIN || !wants_one(x))
         return NULL;
     if (!queue_has_place(&x->proxy->exchanges.queue, &x->waiter))
         return "An engine died after this request, and too many wait for one that is free of "
                "other requests.";
-    if (x->choice == ERR_LIMIT)
+    if (x->plan.err == ERR_LIMIT)
         return "An engine died after this request. It is not sent to the only other one, which "
                "others use.";
     if (suspect_waited_ms(x) >= SUSPECT_WAIT_MS)

@@ -195,7 +195,7 @@ static bool body_progress(const struct client *c, struct progress *out)
     const struct upload *u = &c->upload;
     uint64_t rate_min = p->config.options->client_body_rate_min;
     uint64_t age_ms = p->now_ms > u->since_ms ? p->now_ms - u->since_ms : 0;
-    if (u->held_ms != 0 || c->exchange == NULL || c->exchange->answering)
+    if (u->held_ms != 0 || c->exchange == NULL || exchange_is_committed(c->exchange))
         return false;
     bool slow = age_ms >= PROXY_EVICT_SILENT_MS && upload_takes_ms(u, rate_min, p->now_ms) > 1000;
     out->still_ms = slow ? age_ms : p->now_ms - u->last_ms;

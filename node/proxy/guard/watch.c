@@ -29,9 +29,9 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
         if (!wants_tokens(u))
             continue;
         const struct exchange *x = u->exchange;
-        if (server != replica && x->decision.replica != replica)
+        if (server != replica && x->now.decision.replica != replica)
             continue;
-        if (x->first_token) {
+        if (x->now.first_token) {
             w.streaming++;
             if (pool->begun_ms == 0 || u->active_ms < pool->begun_ms)
                 pool->begun_ms = u->active_ms;
@@ -42,7 +42,7 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
             w.waiting_long++;
             w.plain_long += exchange_is_plain(u->exchange);
         }
-        uint64_t prefill = x->decision.prompt_tokens - x->decision.cached_tokens;
+        uint64_t prefill = x->now.decision.prompt_tokens - x->now.decision.cached_tokens;
         w.prefill_tokens_max = later(w.prefill_tokens_max, prefill);
     }
     if (w.waiting + w.streaming == 0)
@@ -117,11 +117,11 @@ static bool is_silent(const struct proxy *p, const struct pool *pool, unsigned s
 static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
-    if (x == NULL || x->first_token)
+    if (x == NULL || x->now.first_token)
         return;
     bool waits = u->state == UPSTREAM_CONNECTING || wants_tokens(u);
-    bool leaves = waits && is_stuck(p, x->decision.replica);
-    if (!leaves && is_silent(p, u->pool, x->decision.server)) {
+    bool leaves = waits && is_stuck(p, x->now.decision.replica);
+    if (!leaves && is_silent(p, u->pool, x->now.decision.server)) {
         bool busy = u->state == UPSTREAM_BUSY && u->reading;
         leaves = (waits || busy) && p->now_ms - later(u->active_ms, p->resumed_ms) >= WATCH_DEAD_MS;
     }
@@ -135,13 +135,13 @@ static void move(struct proxy *p, struct upstream *u)
 static void cut(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
-    if (x == NULL || !x->first_token || !wants_tokens(u))
+    if (x == NULL || !x->now.first_token || !wants_tokens(u))
         return;
     uint64_t since_ms = later(u->active_ms, p->resumed_ms);
     uint64_t heard_ms = later(u->pool->heard_ms, p->resumed_ms);
     bool early = BUG(CUT_AT_PAUSE) && p->now_ms - since_ms >= p->config.options->watchdog_ms;
-    if (early || node_router_answer_lost(p->config.router, x->decision.replica, since_ms, heard_ms,
-                                         p->config.options->stall_cut_ms, p->now_ms))
+    if (early || node_router_answer_lost(p->config.router, x->now.decision.replica, since_ms,
+                                         heard_ms, p->config.options->stall_cut_ms, p->now_ms))
         exchange_stall_cut(x);
 }
 
@@ -152,9 +152,10 @@ static void end(struct proxy *p, struct upstream *u)
     bool connecting = u->state == UPSTREAM_CONNECTING;
     if (x == NULL || !(connecting || (u->state == UPSTREAM_BUSY && u->reading)))
         return;
-    if (!connecting && !node_router_request_lost(p->config.router, x->decision.server, u->began_ms))
+    if (!connecting &&
+        !node_router_request_lost(p->config.router, x->now.decision.server, u->began_ms))
         return;
-    uint64_t limit = connecting || !x->first_token ? WATCH_DEAD_MS : WATCH_SILENT_MS;
+    uint64_t limit = connecting || !x->now.first_token ? WATCH_DEAD_MS : WATCH_SILENT_MS;
     if (p->now_ms - later(u->active_ms, p->resumed_ms) < limit)
         return;
     suspect_silent(u->pool);

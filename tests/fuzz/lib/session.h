@@ -183,8 +183,8 @@ static int owner_of(const struct router *r, const struct wire *engine)
         if (!wire->used || wire->replica >= 0 || wire->closed)
             continue;
         const struct client *c = wire->stream.owner;
-        if (c->exchange != NULL && c->exchange->upstream != NULL &&
-            c->exchange->upstream->stream == &engine->stream)
+        if (c->exchange != NULL && c->exchange->now.upstream != NULL &&
+            c->exchange->now.upstream->stream == &engine->stream)
             return (int)(r->number * WORLD_WIRES_MAX + i);
     }
     return NOBODY;

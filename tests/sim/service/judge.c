@@ -423,7 +423,7 @@ static void limits_judge(struct service *s, unsigned router)
     const struct proxy *p = n->proxy;
     unsigned booked = 0, clients = 0;
     for (const struct client *c = p->clients.all; c; c = c->next) {
-        booked += c->exchange && c->exchange->booked;
+        booked += c->exchange && c->exchange->now.booked;
         clients += !c->surplus && c->state != CLIENT_CLOSING && c->port == PROXY_PORT_CLIENT;
     }
     if (booked != node_router_booked(n->router))
