@@ -169,14 +169,19 @@ static bool not_there(const struct node_replica *k, const struct node_watched *w
            k->scrape.waiting == 0 && k->scrape.running >= 0 && k->scrape.running + FEW < ours;
 }
 
+/* For how long not one byte came, though it could be asked for some. */
+static uint64_t silence(const struct node_watched *w, uint64_t now_ms)
+{
+    return passed(later(later(w->heard_ms, w->since_ms), w->unasked_ms), now_ms);
+}
+
 enum node_stall node_signs_judge(const struct node_replica *k, const struct node_watched *w,
                                  uint64_t watchdog_ms, uint64_t now_ms)
 {
     const struct node_signs *s = &k->signs;
     if (w->waiting + w->streaming == 0 || watchdog_ms == 0)
         return NODE_STALL_NONE;
-    uint64_t silent = passed(later(w->heard_ms, w->since_ms), now_ms);
-    if (silent >= watchdog_ms && passed(w->asked_ms, now_ms) >= watchdog_ms / 2)
+    if (silence(w, now_ms) >= watchdog_ms && passed(w->asked_ms, now_ms) >= watchdog_ms / 2)
         return NODE_STALL_SILENT;
     uint64_t moved = later(later(s->moved_ms, w->token_ms), w->since_ms);
     uint64_t limit = explained_ms(k, w);
@@ -203,8 +208,7 @@ static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
     const struct node_signs *s = &k->signs;
     if (w->waiting + w->streaming == 0 || watchdog_ms == 0)
         return false;
-    uint64_t silent = passed(later(w->heard_ms, w->since_ms), now_ms);
-    if (silent >= watchdog_ms / 3 && passed(w->asked_ms, now_ms) >= watchdog_ms / 6)
+    if (silence(w, now_ms) >= watchdog_ms / 3 && passed(w->asked_ms, now_ms) >= watchdog_ms / 6)
         return true;
     uint64_t moved = later(later(s->moved_ms, w->token_ms), w->since_ms);
     return s->still_ms >= moved + watchdog_ms / 6 && w->waiting + w->streaming > 1 &&

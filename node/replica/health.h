@@ -8,7 +8,7 @@
  * It stands still when tokens are wanted of it and, for longer than `watchdog_ms`,
  *
  *   SILENT    not one byte came from it, not even an answer to a probe that any live server answers
- *             in milliseconds
+ *             in milliseconds. Time in which this router could send no probe does not count
  *   COUNTERS  its metrics are answered and count no token, beyond what its longest prompt explains
  *   STARVED   the engine may move, but no request of this router gets its first token: its health
  *             check hangs as well, or its metrics show that it does not have these requests
@@ -127,6 +127,7 @@ struct node_watched {
     uint64_t since_ms;           /* when there was something to wait for, first */
     uint64_t token_ms;           /* the last token */
     uint64_t heard_ms;           /* the last byte of anything, probes included */
+    uint64_t unasked_ms;         /* when no probe could be sent to it last, by a lack of ours */
     uint64_t asked_ms;           /* since when a probe goes without its answer that takes a live
                                     server no time; 0: none does */
     uint64_t health_asked_ms;    /* the same of the health check, whatever it takes */

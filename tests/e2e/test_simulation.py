@@ -58,8 +58,10 @@ class Simulation(unittest.TestCase):
         for seed in (1, first):
             status, text = simulate("seeds", seed, SERVICES, "profile=service")
             self.assertEqual(status, 0, text)
-        # A router without files avoided an engine that it could not ask for a sign of life.
-        self.assertEqual(simulate("run", "904789331", "profile=service")[0], 0)
+        # Routers without memory or files avoided an engine that they could not ask for a sign of life.
+        for seed in (904789331, 934734413):
+            status, text = simulate("run", seed, "profile=service")
+            self.assertEqual(status, 0, text)
         traces = [re.search(r"trace ([0-9a-f]{16})", simulate("run", "5", "profile=service")[1]).group(1)
                   for _ in range(2)]
         self.assertEqual(traces[0], traces[1])

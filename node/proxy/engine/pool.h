@@ -49,6 +49,7 @@ struct pool {
     bool no_place;
     uint64_t place_ms;      /* not before then is one tried */
     uint64_t place_wait_ms; /* how long that was; grows */
+    uint64_t unasked_ms;    /* when that kept probes from being sent last; 0: never */
     unsigned fetches;       /* questions under way (node/proxy/engine/fetch.h) */
     /* How long the last answers to probes took to begin; 0: fewer have come. */
     uint16_t answered_ms[POOL_ANSWERS];

@@ -2,6 +2,7 @@
 
 #include "base/bug.h"
 #include "node/proxy/engine/prober.h"
+#include "node/proxy/engine/shortage.h"
 #include "node/proxy/exchange/drive.h"
 #include "node/proxy/exchange/suspect.h"
 
@@ -15,6 +16,15 @@ static bool wants_tokens(const struct upstream *u)
 {
     return u->state == UPSTREAM_BUSY && u->reading && (u->request_sent || u->writing) &&
            exchange_answers_tokens(u->exchange->route.kind);
+}
+
+/* While this router lacks files or ports it cannot ask for a sign of life, and silence says nothing.
+ * It does where a probe went out and has no answer: what hangs may use up the ports itself. */
+static void note_unasked(struct pool *pool, struct node_watched *w)
+{
+    if (w->asked_ms == 0 && (pool->no_place || shortage_now(pool) != 0))
+        pool->unasked_ms = pool->proxy->now_ms;
+    w->unasked_ms = pool->unasked_ms;
 }
 
 /* Of a replica with its connections, or of a rank with those of its process, of which it looks at
@@ -47,12 +57,14 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     }
     if (w.waiting + w.streaming == 0)
         pool->busy_ms = 0;
-    else if (pool->busy_ms == 0 || (p->engines.pools[server].no_place && w.waiting_long == 0))
-        pool->busy_ms = now; /* without a place nobody asks for a sign; what hangs may cause that */
+    else if (pool->busy_ms == 0)
+        pool->busy_ms = now;
     w.since_ms = later(pool->busy_ms, p->resumed_ms);
     w.heard_ms = p->engines.pools[server].heard_ms;
-    if (server == replica)
+    if (server == replica) {
         prober_waits(p, replica, &w.asked_ms, &w.health_asked_ms);
+        note_unasked(pool, &w);
+    }
     return w;
 }
 

@@ -47,6 +47,10 @@ static void bytes_or_tokens_are_a_life(void **state)
     w.heard_ms = NOW + 100;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_NONE);
     w.heard_ms = NOW;
+    w.unasked_ms = NOW + 100; /* until then no probe could be sent */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + W + 99), NODE_STALL_NONE);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + W + 100), NODE_STALL_SILENT);
+    w.unasked_ms = 0;
     w.asked_ms = 0; /* nobody asked: it may be at work on one long answer */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10 * W), NODE_STALL_NONE);
     w = (struct node_watched){.asked_ms = NOW}; /* nothing is wanted of it */

@@ -52,18 +52,18 @@ wait 5000
     cannot connect to 1
     cannot connect to 1
     cannot connect to 2
-    cannot connect to 1
-    cannot connect to 2
-    cannot connect to 2
-    cannot connect to 1
     to 1a: GET /metrics HTTP/1.1
     to 2a: GET /metrics HTTP/1.1
+    cannot connect to 1
+    cannot connect to 2
+    cannot connect to 2
+    cannot connect to 1
+    log replica_stalled
+    log replica_stalled
     cannot connect to 2
     cannot connect to 1
     cannot connect to 1
     cannot connect to 2
-    log replica_stalled
-    log replica_stalled
     cannot connect to 2
     cannot connect to 1
 2b answers 200 {}
