@@ -144,7 +144,7 @@ static const bool phase_follows[ATTEMPT_PHASES][ATTEMPT_PHASES] = {
 
 void exchange_goes(struct exchange *x, enum attempt_phase to)
 {
-    CHECK(phase_follows[x->now.phase][to] || BUG(RETRY_ANSWERED));
+    CHECK_SLOW(phase_follows[x->now.phase][to] || BUG(RETRY_ANSWERED));
     x->now.phase = to;
 }
 
