@@ -13,11 +13,12 @@
  *             noise decides nothing between equal replicas.
  *
  * Samples fade when no new ones come (learn.h). So there are two beliefs: one while the replica is
- * busy, and one while it is idle. For the second a replica that has shown nothing is hoped to be like
- * the best of its fleet, one whose prompts were not timed lately is as fast as the fleet at least,
- * and one whose pace was not seen for two minutes and a hundred answers is like the best. So a
- * replica that was judged slow is tried again, by one request at a time. Idle means that it computes
- * no prompt, and for one that has shown little, and for the pace, that nothing is under way there.
+ * busy, and one while it is idle. For the second, a replica that has shown nothing is hoped to be
+ * like the best of its fleet, one whose prompts were not timed lately is as fast as the fleet at
+ * least, and one whose pace was not seen for two minutes and a hundred answers is like the best.
+ * So a replica that was judged slow is tried again, by one request at a time. Idle means that it
+ * computes no prompt, and for one that has shown little, and for the pace, that nothing is under
+ * way there.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H

@@ -28,8 +28,8 @@ static double foreign_queue_s(const struct node_replica *k, const struct node_un
 /* A short prompt is mostly overhead, and the clock has milliseconds. */
 static const double shown_tokens_min = 512;
 
-/* Whether it is tried (node/replica/fleet.h): while it computes no prompt, or, if it has shown little
- * yet, while nothing at all is under way there. */
+/* Whether it is tried (node/replica/fleet.h): while it computes no prompt, or, if it has shown
+ * little yet, while nothing at all is under way there. */
 static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
 {
     bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;

@@ -221,7 +221,7 @@ int exchange_choose(struct exchange *x)
     struct node_request request;
     exchange_describe(x, &request);
     suspect_describe(x, &request);
-    struct plan *plan = &x->plan;
+    struct exchange_plan *plan = &x->plan;
     plan->err = ERR_AGAIN;
     if (exchange_must_queue(x, &request))
         return plan->err;

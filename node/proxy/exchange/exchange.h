@@ -76,7 +76,7 @@ struct exchange_kept {
 };
 
 /* What the last choice said; where the next attempt goes. */
-struct plan {
+struct exchange_plan {
     int err; /* ERR_OK: a replica is booked; else why none is */
     struct node_decision decision;
 };
@@ -178,7 +178,7 @@ struct exchange {
 
     /* The choice, and the attempts so far. */
     bool plain_known, plain; /* exchange_is_plain() */
-    struct plan plan;
+    struct exchange_plan plan;
     bool asking_around;    /* a stored response whose maker is unknown: 404 means the next one */
     bool asking;           /* `question` is what is sent */
     bool asked;            /* and was answered, or needs no answer */

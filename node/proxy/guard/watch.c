@@ -18,8 +18,8 @@ static bool wants_tokens(const struct upstream *u)
            exchange_answers_tokens(u->exchange->route.kind);
 }
 
-/* While this router lacks files or ports it cannot ask for a sign of life, and silence says nothing.
- * It does where a probe went out and has no answer: what hangs may use up the ports itself. */
+/* While this router lacks files or ports it cannot ask for a sign of life, and silence says
+ * nothing. It does where a probe went out and has no answer: what hangs may use up the ports. */
 static void note_unasked(struct pool *pool, struct node_watched *w)
 {
     if (w->asked_ms == 0 && (pool->no_place || shortage_now(pool) != 0))

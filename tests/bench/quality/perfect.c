@@ -1,6 +1,6 @@
-/* Perfect knowledge: the rule of the router, which looks into the engines instead of learning: true
- * caches, queues, speeds, slots, memory and adapters. Nobody can know that much; what a router loses
- * against it is what it does not know. */
+/* Perfect knowledge: the rule of the router, which looks into the engines instead of learning:
+ * true caches, queues, speeds, slots, memory and adapters. Nobody can know that much; what a router
+ * loses against it is what it does not know. */
 #include <math.h>
 
 #include "node/route/cost.h"
@@ -115,7 +115,7 @@ static double rule(const struct play *p, const struct engine *e, const struct fl
     return node_cost_of(&in).total_s;
 }
 
-/* What loads are found by, as it was at first: so a bench of today has the loads of earlier ones. */
+/* What loads are found by, as it was at first: a bench of today has the loads of earlier ones. */
 static double rule_of_loads(const struct play *p, const struct engine *e, const struct flight *f)
 {
     struct node_cost_input in = input(p, e, f);
