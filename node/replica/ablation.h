@@ -46,8 +46,6 @@
     X(SHARE, "how much of what is held is used again, by replica")                                 \
     X(REUSE_SHARE, "the same by model")                                                            \
     X(REST, "what is used behind the last checkpoint of a prompt that is held whole")              \
-    X(REUSE_BEYOND, "what matches behind the last checkpoint, by answers")                         \
-    X(READ_BEYOND, "the same by the metrics")                                                      \
     X(VOIDS, "what was recorded and never computed")                                               \
     X(TIER, "bringing back from a tier takes time")                                                \
     X(RENDERINGS, "what engines make of a prompt, learned")

@@ -4,9 +4,7 @@
 #include <stddef.h>
 
 #include "base/number.h"
-
-/* Of the way there, in logarithms: a quarter at once, a fifth of the size at most. */
-static const double approach_share = 0.25, approach_max = 0.2, approach_near = 0.01;
+#include "node/replica/constants.h"
 
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s)
 {
@@ -171,10 +169,7 @@ double node_belief_within(const struct node_belief *b, const struct crdt_index_r
 
 void node_belief_approach(struct node_belief *b, double factor)
 {
-    double way = log(factor / b->factor);
-    double step = way * approach_share;
-    b->factor *= exp(number_max(number_min(step, approach_max), -approach_max));
-    if (fabs(way) < approach_near)
-        b->factor = factor;
+    double most = log(RULE(SLIGHTLY)), step = log(factor / b->factor) / 4;
+    b->factor *= exp(number_max(number_min(step, most), -most));
     b->stale = true;
 }

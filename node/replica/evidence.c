@@ -3,16 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/wide.h"
 #include "node/replica/ablation.h"
-
-/* Requests, or windows of them, beyond these fade: a cache that changes is followed within some
- * tens of requests. */
-static const float samples_max = 128;
-static const double fade_s = 1800;
-/* Before anything is known all of what is held is expected to be used again, as if this many
- * requests had shown it. */
-static const float share_samples = 1;
+#include "node/replica/constants.h"
 
 /* What is the same for all: sizes, and what a size's distance from the reported one takes of the
  * head start. That grows little with the distance: a size that is a hundred times off is no less
@@ -89,6 +83,12 @@ void node_reach_sum(const struct node_reach *reach, double times, float sums[NOD
         reach_sum(reach, (float)times, sums);
 }
 
+double node_evidence_size(double size)
+{
+    return number_min(number_max(size, (double)sizes()->size[0]),
+                      (double)sizes()->size[NODE_SIZES - 1]);
+}
+
 void node_evidence_init(struct node_evidence *e)
 {
     *e = (struct node_evidence){.size = 1, .share = 1};
@@ -96,7 +96,8 @@ void node_evidence_init(struct node_evidence *e)
 
 static WIDE_INLINED float share_of(const struct node_evidence *e, unsigned i)
 {
-    float share = (e->product[i] + share_samples) / (e->expected2[i] + share_samples);
+    float share =
+        (e->product[i] + 1) / (e->expected2[i] + 1); /* as if one had shown that all is used */
     share = share < 0 ? 0 : share;
     return share > 1 ? 1 : share;
 }
@@ -110,7 +111,7 @@ static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_sta
     for (unsigned i = 0; i < NODE_SIZES; i++) {
         float share = share_of(e, i);
         errors[i] = e->cached2 - 2 * share * e->product[i] + share * share * e->expected2[i] +
-                    share_samples * (1 - share) * (1 - share) + head_start * distance[i];
+                    (1 - share) * (1 - share) + head_start * distance[i];
     }
 }
 
@@ -154,7 +155,7 @@ static WIDE_INLINED void weigh(struct node_evidence *e, double head_start)
 static WIDE_INLINED void add(struct node_evidence *e, const float *expected, double cached,
                              double prompt, double weight, double head_start)
 {
-    const float keep = samples_max / (samples_max + 1);
+    const float keep = (float)(RULE(SIZE_PROMPTS) / (RULE(SIZE_PROMPTS) + 1));
     float each = (float)(1 / prompt), times = (float)weight, share = (float)(cached / prompt);
     for (unsigned i = 0; i < NODE_SIZES; i++) {
         float x = expected[i] * each;
@@ -183,7 +184,7 @@ void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES]
 
 static WIDE_INLINED void fade(struct node_evidence *e, double seconds, double head_start)
 {
-    float keep = (float)exp(-seconds / fade_s);
+    float keep = (float)exp(-seconds / RULE(FADE_S));
     for (unsigned i = 0; i < NODE_SIZES; i++) {
         e->expected2[i] *= keep;
         e->product[i] *= keep;

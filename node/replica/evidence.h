@@ -50,11 +50,6 @@ double node_reach_tokens(const struct node_reach *reach, double size);
 /* Adds the tokens for each size that is tried, `times` (which may be -1: taken back). */
 void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES]);
 
-/* Of the size that an engine reports, and of one that only the settings name: how many prompts must
- * speak against it. */
-#define NODE_HEAD_START_REPORTED   2.0
-#define NODE_HEAD_START_CONFIGURED 1.0
-
 struct node_evidence {
     float expected2[NODE_SIZES]; /* sum of squares, each in units of its prompt */
     float product[NODE_SIZES];   /* sum of expected times cached */
@@ -67,6 +62,9 @@ struct node_evidence {
 };
 
 void node_evidence_init(struct node_evidence *e);
+
+/* The size, or the nearest of those that are tried. */
+double node_evidence_size(double size);
 
 /* A request, or `weight` of them summed up: what would have been held at each size and what came
  * from the cache, in tokens, of `prompt` tokens. `head_start` is that of size 1. */

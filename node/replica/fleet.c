@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 
 typedef const struct node_speed *figure_of(const struct node_replica *k);
 
@@ -22,10 +23,6 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
     return k->fleet == fleet && !k->absent;
 }
 
-/* Of the pace the prior has no vote beside so many. Where half of the replicas are of an older
- * generation it was the median, and all were alike. */
-static const double pace_prior_max = 8;
-
 /* What a fleet shows, and the best that any of it has shown. That is hoped of one that has shown
  * nothing: where most are slow the median would keep the twin of the fastest idle for ever. */
 struct fleet_figure {
@@ -43,10 +40,10 @@ static struct fleet_figure fleet_figure(const struct node_replica *replicas, uns
         const struct node_speed *s = figure(&replicas[i]);
         if (!counts(&replicas[i], fleet) || s->samples == 0)
             continue;
-        double few = number_min((double)s->samples, NODE_FLEET_REPLICA_VOTES_MAX);
+        double few = number_min((double)s->samples, RULE(REPLICA_VOTES));
         votes[used++] = (struct node_vote){s->value, few};
         samples += few;
-        if (s->samples > NODE_FLEET_FEW)
+        if (s->samples > RULE(FEW))
             best = number_max(best, s->value);
     }
     if (samples < votes_max)
@@ -55,13 +52,10 @@ static struct fleet_figure fleet_figure(const struct node_replica *replicas, uns
     return (struct fleet_figure){median, number_max(best, median)};
 }
 
-/* How far one sample is off, in logarithms. */
-static const double sample_noise = 0.6;
-
 /* How far two equal replicas may seem apart, in logarithms. */
 static double alike(unsigned samples)
 {
-    return 0.1 + sample_noise / sqrt(samples);
+    return log(RULE(SLIGHTLY)) + RULE(NOISE) / sqrt(samples);
 }
 
 /* The variance of the replicas' rates, in logarithms, beyond what chance makes of equal ones. */
@@ -76,8 +70,7 @@ static double spread_of(const struct node_replica *replicas, unsigned count, uin
         seen++;
         sum += own;
         squares += own * own;
-        noise +=
-            sample_noise * sample_noise / number_min((double)s->samples, NODE_SPEED_RECENT_MAX);
+        noise += RULE(NOISE) * RULE(NOISE) / number_min((double)s->samples, NODE_SPEED_RECENT_MAX);
     }
     if (seen < 2)
         return 0;
@@ -90,7 +83,7 @@ static double shrunk(double own, unsigned samples, double fleet, double spread)
 {
     if (LEFT_OUT(SHRUNK))
         return own;
-    return fleet * pow(own / fleet, spread / (spread + sample_noise * sample_noise / samples));
+    return fleet * pow(own / fleet, spread / (spread + RULE(NOISE) * RULE(NOISE) / samples));
 }
 
 /* The fleet's where it is alike, its own from twice that on, with a steady transition. */
@@ -117,13 +110,13 @@ static struct belief believe(const struct node_speed *s, const struct fleet_figu
     if (s->samples == 0)
         return (struct belief){fleet->median, fleet->best};
     unsigned fresh = node_speed_fresh(s, now_ms);
-    if (s->samples <= NODE_FLEET_FEW) {
+    if (s->samples <= RULE(FEW)) {
         double few = fresh > 0 ? shrunk(s->value, fresh, fleet->median, spread) : fleet->median;
         return (struct belief){fresh > 0 ? apart(few, fresh, fleet->median) : few,
                                number_max(s->value, fleet->median)};
     }
     double own = s->value;
-    if (fresh > NODE_FLEET_FEW)
+    if (fresh > RULE(FEW))
         own = node_speed_third(s, fleet->median, now_ms);
     else
         fresh = (unsigned)number_min((double)s->samples, NODE_SPEED_RECENT_MAX);
@@ -133,15 +126,13 @@ static struct belief believe(const struct node_speed *s, const struct fleet_figu
 
 /* An answer that decodes slowly lasts longer than a slow prefill. So a pace holds so long after its
  * last sample, and until so many answers have ended that this router sent to the fleet. */
-static const uint64_t pace_holds_ms = 120000;
-static const uint32_t pace_holds_answers = 100;
-
 static bool pace_holds(struct node_replica *k, uint32_t ended, uint64_t now_ms)
 {
     if (k->pace.samples != k->paced.samples || ended < k->paced.ended)
         k->paced = (struct node_paced){k->pace.samples, ended};
     uint64_t last_ms = k->pace.at_ms > k->pace.heard_ms ? k->pace.at_ms : k->pace.heard_ms;
-    return now_ms < last_ms + pace_holds_ms || ended - k->paced.ended < pace_holds_answers;
+    return (double)now_ms < (double)last_ms + RULE(PACE_HOLDS_MS) ||
+           ended - k->paced.ended < RULE(PACE_HOLDS_ANSWERS);
 }
 
 static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
@@ -179,12 +170,7 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-/* While load rises for the first time the most that ran is no limit: until so many answers have
- * ended, as a share of the most that ran at each, added up. */
-static const double turned_over = 0.25;
-/* So many requests run at once at any engine, with contexts like those that ran. */
-static const double few = 8;
-
+/* While load rises for the first time the most that ran is no limit. */
 static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet,
                               uint64_t now_ms)
 {
@@ -200,10 +186,12 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
         most.requests = number_max(most.requests, room->ran.requests);
         most.tokens = number_max(most.tokens, room->ran.tokens);
     }
-    if (LEFT_OUT(RAN_ANYWHERE) || ended < number_max(turned_over * places, 1) || most.requests <= 0)
+    if (LEFT_OUT(RAN_ANYWHERE) || ended < number_max(RULE(TURNED_OVER) * places, 1) ||
+        most.requests <= 0)
         most = (struct node_room_amount){0};
-    else if (most.requests < few)
-        most = (struct node_room_amount){few, most.tokens * few / most.requests};
+    else if (most.requests < RULE(ENGINE_RUNS))
+        most = (struct node_room_amount){RULE(ENGINE_RUNS),
+                                         most.tokens * RULE(ENGINE_RUNS) / most.requests};
     for (unsigned i = 0; i < count; i++) {
         if (replicas[i].fleet != fleet)
             continue;
@@ -223,8 +211,8 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     uint32_t ended = rooms_compare(replicas, count, fleet, now_ms);
     struct fleet_figure rate = fleet_figure(replicas, count, fleet, rate_of,
                                             config->prefill_tokens_per_s, INFINITY, scratch);
-    struct fleet_figure pace = fleet_figure(replicas, count, fleet, pace_of,
-                                            1000 / config->decode_step_ms, pace_prior_max, scratch);
+    struct fleet_figure pace = fleet_figure(
+        replicas, count, fleet, pace_of, 1000 / config->decode_step_ms, RULE(PRIOR_VOTES), scratch);
     double spread = spread_of(replicas, count, fleet);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];
@@ -232,7 +220,7 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
             continue;
         /* Few whole answers say too little of one replica, and few samples of its pace. */
         bool timed = k->streamed_ms != 0 || k->told_ms != 0;
-        bool fresh = node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW;
+        bool fresh = node_speed_fresh(&k->rate, now_ms) > RULE(FEW);
         struct belief own =
             believe(&k->rate, &rate, timed ? spread : 0, fresh ? 0 : rate.median, now_ms);
         k->tokens_per_s = own.busy;

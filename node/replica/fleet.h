@@ -25,11 +25,6 @@
 
 #include "node/replica/replica.h"
 
-enum {
-    NODE_FLEET_FEW = 2,               /* samples that say nothing against the fleet yet */
-    NODE_FLEET_REPLICA_VOTES_MAX = 4, /* so that no replica is the fleet by itself */
-};
-
 /* Sets what is believed of each replica (tokens_per_s, idle_tokens_per_s, step_base_s,
  * idle_step_base_s). `scratch` has room for count + 1 votes. Costs a
  * sort of each fleet. */

@@ -6,14 +6,8 @@
 #include "base/number.h"
 #include "node/replica/ablation.h"
 #include "node/replica/booking.h"
+#include "node/replica/constants.h"
 #include "node/replica/scrape.h"
-
-/* A reading counts for so long, and then half as much every so often. */
-static const double fresh_ms = 10000, half_ms = 5000;
-/* Readings in a row that make a limit: while load rises two often agree by chance. */
-static const unsigned full_readings = 5;
-/* Where more of the memory is used than this, requests wait for that rather than for a slot. */
-static const double memory_short = 0.9;
 
 static bool rose(double before, double now)
 {
@@ -38,9 +32,9 @@ static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
         f->full = 0;
     }
     bool full = now->waiting >= 1 && now->running >= 1 && now->running >= f->running_most &&
-                now->cache_usage < memory_short;
+                now->cache_usage < 1 / RULE(SLIGHTLY);
     f->full = full ? f->full + 1 : 0;
-    if (f->full >= full_readings && !LEFT_OUT(SLOTS_READ))
+    if (f->full >= RULE(FULL_READINGS) && !LEFT_OUT(SLOTS_READ))
         f->running_max = now->running;
 }
 
@@ -78,9 +72,9 @@ struct node_under_way node_under_way(const struct node_foreign *f, const struct 
                                      uint64_t now_ms)
 {
     double age_ms = now_ms > f->at_ms ? (double)(now_ms - f->at_ms) : 0;
-    double left = f->requests <= 0 || LEFT_OUT(FOREIGN) ? 0
-                  : age_ms > fresh_ms                   ? exp2((fresh_ms - age_ms) / half_ms)
-                                                        : 1;
+    double left = f->requests <= 0 || LEFT_OUT(FOREIGN)
+                      ? 0
+                      : exp2(number_min(1 - age_ms / RULE(HALF_LIFE_MS), 0));
     double foreign = f->requests * left, waiting = f->waiting * left;
     struct node_room_amount booked = node_load_booked(load);
     return (struct node_under_way){

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-
-/* What is left of a sample when it counts no more. */
-static const double faded = 0.1;
+#include "node/replica/constants.h"
 
 struct node_ratio node_ratio_of(double value, double weight, double horizon)
 {
@@ -19,15 +17,15 @@ double node_ratio_value(const struct node_ratio *r)
     return r->above / r->below;
 }
 
-void node_ratio_add(struct node_ratio *r, double above, double below, double trust)
+void node_ratio_add(struct node_ratio *r, double above, double below)
 {
     if (!(below > 0) || !(above >= 0))
         return;
     double expected = node_ratio_value(r) * below;
-    if (above > expected * trust)
-        above = expected * trust;
-    if (above < expected / trust)
-        above = expected / trust;
+    if (above > expected * RULE(TRUST))
+        above = expected * RULE(TRUST);
+    if (above < expected / RULE(TRUST))
+        above = expected / RULE(TRUST);
     r->above += above;
     r->below += below;
     if (r->below > r->horizon) {
@@ -72,7 +70,8 @@ static unsigned fresh_of(unsigned samples, uint64_t at_ms, uint64_t now_ms)
     double age_ms = now_ms > at_ms ? (double)(now_ms - at_ms) : 0;
     if (samples == 0)
         return 0;
-    return (unsigned)ceil(number_max(samples * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
+    return (unsigned)ceil(
+        number_max(samples * exp2(-age_ms / RULE(HALF_LIFE_MS)) - RULE(FADED), 0));
 }
 
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms)
@@ -90,7 +89,7 @@ double node_speed_third(const struct node_speed *s, double beside, uint64_t now_
         votes[used++] = (struct node_vote){s->recent[s->fresh - own + i], 1};
     unsigned heard = fresh_of(s->heard_fresh, s->heard_ms, now_ms);
     if (heard > 0)
-        votes[used++] = (struct node_vote){s->heard, number_min(heard, NODE_SPEED_HEARD_VOTES)};
+        votes[used++] = (struct node_vote){s->heard, number_min(heard, RULE(FEW))};
     if (beside > 0)
         votes[used++] = (struct node_vote){beside, 1};
     return node_votes_third(votes, used);
@@ -124,13 +123,18 @@ void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint6
     s->value = node_speed_third(s, 0, now_ms);
 }
 
-double node_fading_now(const struct node_fading *f, double fade_ms, uint64_t now_ms)
+double node_fading_now(const struct node_fading *f, double half_ms, uint64_t now_ms)
 {
-    return now_ms > f->at_ms ? f->sum * exp(-(double)(now_ms - f->at_ms) / fade_ms) : f->sum;
+    return now_ms > f->at_ms ? f->sum * exp2(-(double)(now_ms - f->at_ms) / half_ms) : f->sum;
 }
 
-void node_fading_add(struct node_fading *f, double amount, double fade_ms, uint64_t now_ms)
+void node_fading_add(struct node_fading *f, double amount, double half_ms, uint64_t now_ms)
 {
-    f->sum = node_fading_now(f, fade_ms, now_ms) + amount;
+    f->sum = node_fading_now(f, half_ms, now_ms) + amount;
     f->at_ms = now_ms;
+}
+
+double node_fading_mean_ms(double half_ms)
+{
+    return half_ms / log(2);
 }

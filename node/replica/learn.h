@@ -9,9 +9,9 @@
  * last samples reach. Much makes an answer slower than the engine is (a first answer, a stall,
  * images that it fetches first), and next to nothing makes it faster: so a third that agree are
  * believed, whatever the others say, and however far they are from the prior. Samples fade:
- * without new ones their number halves every NODE_SPEED_HALF_MS.
+ * without new ones their number halves every RULE(HALF_LIFE_MS).
  *
- * struct node_fading: a sum whose parts fade with a stated time.
+ * struct node_fading: a sum whose parts fade with a stated half-life.
  */
 #ifndef NODE_REPLICA_LEARN_H
 #define NODE_REPLICA_LEARN_H
@@ -28,9 +28,9 @@ struct node_ratio {
 struct node_ratio node_ratio_of(double value, double weight, double horizon);
 double node_ratio_value(const struct node_ratio *r);
 
-/* Adds a sample, clamped to within a factor of `trust` of the present value: a single absurd sample
- * does little, and a lasting change still gets through. Ignored unless `below` > 0. */
-void node_ratio_add(struct node_ratio *r, double above, double below, double trust);
+/* Adds a sample, clamped to within a factor of RULE(TRUST) of the present value: a single absurd
+ * sample does little, and a lasting change still gets through. Ignored unless `below` > 0. */
+void node_ratio_add(struct node_ratio *r, double above, double below);
 
 /* A value, and how many samples (or peers, or a prior) vote for it. */
 struct node_vote {
@@ -47,9 +47,6 @@ double node_votes_third(struct node_vote *votes, unsigned count);
 
 enum {
     NODE_SPEED_RECENT_MAX = 21, /* 14 slow answers in a row say nothing yet, 15 do */
-    NODE_SPEED_HALF_MS = 16000,
-    NODE_SPEED_HEARD_VOTES = 3, /* of another router's figure beside own samples: routers that fill
-                                   each other's memory with one figure would keep it for ever */
 };
 
 struct node_speed {
@@ -77,8 +74,10 @@ struct node_fading {
     uint64_t at_ms; /* this time */
 };
 
-/* What is left of it: a part as old as fade_ms counts 37 %. */
-double node_fading_now(const struct node_fading *f, double fade_ms, uint64_t now_ms);
-void node_fading_add(struct node_fading *f, double amount, double fade_ms, uint64_t now_ms);
+/* What is left of it: a part as old as half_ms counts half. */
+double node_fading_now(const struct node_fading *f, double half_ms, uint64_t now_ms);
+void node_fading_add(struct node_fading *f, double amount, double half_ms, uint64_t now_ms);
+/* How old a part is on average: what is left of a steady rate, over this, is the rate. */
+double node_fading_mean_ms(double half_ms);
 
 #endif

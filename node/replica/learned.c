@@ -8,9 +8,6 @@
 
 /* --- figures -------------------------------------------------------------------------------- */
 
-/* What another router held of the size of a cache counts as this many prompts. */
-static const double size_held_weight = 4;
-
 static uint32_t to_u32(double x)
 {
     return x <= 0 ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)llround(x);
@@ -35,7 +32,7 @@ static void pace_report(const struct node_replica *k, struct crdt_learned *out)
 {
     double step_base_s = 1 / k->pace.value;
     out->step_base_ns = to_u32(step_base_s * 1e9);
-    out->step_context_fs = to_u32(NODE_STEP_GROWTH * step_base_s * 1e15);
+    out->step_context_fs = to_u32(RULE(STEP_GROWTH) * step_base_s * 1e15);
 }
 
 static void pace_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
@@ -160,8 +157,8 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
     if (!k->belief_held && h->belief) {
         k->belief.factor = h->belief->believed_ppm / 1e6;
         k->belief.stale = true;
-        k->size_held.weight = size_held_weight;
-        k->size_held.log = size_held_weight * log(k->belief.factor);
+        k->size_held.weight = RULE(PRIOR);
+        k->size_held.log = RULE(PRIOR) * log(k->belief.factor);
         k->belief_held = true;
     }
 }

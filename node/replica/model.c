@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/number.h"
+#include "node/replica/constants.h"
 
 enum {
     SLOTS = NODE_MODELS_MAX * 2,
@@ -13,11 +14,6 @@ enum {
     ROW_NONE = 0xffff,
     DENIAL_WAYS = 8,
 };
-
-/* How fast what is learned fades: tokens for the ratio, answers for their length. */
-static const double ratio_weight = 2000, ratio_horizon = 1e6;
-static const double output_weight = 4, output_horizon = 200;
-static const double ratio_trust = 2; /* how far from the present ratio one prompt is believed */
 
 /* What a denial of a replica that lists its models is worth. */
 enum denial_state {
@@ -53,7 +49,7 @@ struct node_models {
 void node_model_bytes_believe(struct node_model *row, double bytes_per_token)
 {
     node_tokens_init(&row->tokens, bytes_per_token);
-    row->bytes_per_token = node_ratio_of(bytes_per_token, ratio_weight, ratio_horizon);
+    row->bytes_per_token = node_ratio_of(bytes_per_token, RULE(BYTES_PRIOR), RULE(BYTES_TOKENS));
 }
 
 void node_model_bytes_add(struct node_model *row, uint64_t bytes,
@@ -61,14 +57,14 @@ void node_model_bytes_add(struct node_model *row, uint64_t bytes,
                           const int64_t media_tokens[CHAIN_MEDIA])
 {
     node_tokens_add(&row->tokens, bytes, content, tokens, media_tokens);
-    node_ratio_add(&row->bytes_per_token, (double)bytes, tokens, ratio_trust);
+    node_ratio_add(&row->bytes_per_token, (double)bytes, tokens);
     row->bytes_samples++;
 }
 
 static void row_learn_afresh(const struct node_models *m, struct node_model *row)
 {
     node_model_bytes_believe(row, m->bytes_per_token);
-    row->output_tokens = node_ratio_of(m->output_tokens, output_weight, output_horizon);
+    row->output_tokens = node_ratio_of(m->output_tokens, RULE(PRIOR), RULE(OUTPUT_ANSWERS));
     for (unsigned kind = 0; kind < NODE_REUSE_KINDS; kind++)
         node_reuse_init(&row->reuse[kind]);
 }

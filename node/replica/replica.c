@@ -4,31 +4,8 @@
 
 #include "base/check.h"
 #include "base/number.h"
+#include "node/replica/constants.h"
 #include "node/replica/speed.h"
-
-/* What is learned of the ratio fades: tokens of prompts. The weight is that of a default, and of
- * each sample that was only heard of. */
-static const double bytes_weight_tokens = 2000, bytes_horizon_tokens = 1e6;
-/* A scrape interval teaches only if it saw enough, and mostly requests that we know of. */
-static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
-/* A window is no more than so many requests: their sum is one equation. */
-static const double window_weight_max = 8;
-/* What matches have beyond their last checkpoint is learned from windows with some of them, in
- * steps: half a checkpoint, and the answer of the turn before. More than that is something else. */
-static const double window_matched_min = 4, beyond_gain = 0.3, beyond_max = 256;
-
-/* Prompts for the reported size, where all the evidence is against it. Their square stands against
- * that of what is known: a share of 2 % would still be 12 % of a size that is 300 times off. */
-static const double size_doubt = 0.25;
-/* Half an hour, as evidence does. */
-static const double size_held_fade_s = 1800;
-/* What an engine shows of its evictions counts as this many prompts: more than evidence ever does.
- * Fewer evictions than these say little. */
-static const double size_shown_weight = 256, size_shown_bound = 1024, evicted_min = 8;
-/* Different figures that answers told before what divides all of them is the engine's block. */
-static const unsigned block_seen_min = 8;
-/* Readings in a row from which a rank is missing before it is believed to be gone. */
-static const unsigned ranks_missing_max = 3;
 
 void node_replica_failures_max(struct node_replica *k, uint32_t max)
 {
@@ -224,7 +201,7 @@ double node_replica_near_tokens(const struct node_replica *k)
 static double head_start(const struct node_replica *k)
 {
     bool reported = k->cache_tokens > 0 || k->cache_tokens_heard > 0;
-    double all = reported ? NODE_HEAD_START_REPORTED : NODE_HEAD_START_CONFIGURED;
+    double all = reported ? RULE(SIZE_REPORTED) : RULE(SIZE_CONFIGURED);
     return all / (1 + k->others.count);
 }
 
@@ -236,7 +213,6 @@ void node_replica_cache_forget(struct node_replica *k)
     k->size_held = (struct node_size_held){0};
     memset(k->tells_cached, 0, sizeof k->tells_cached);
     k->told_block = k->told_block_seen = 0;
-    k->beyond = 0;
     k->evicted_seen = k->evicted_idle_seen_s = -1;
     k->told_last = 0;
 }
@@ -245,7 +221,7 @@ double node_replica_block_tokens(const struct node_replica *k)
 {
     if (k->scrape.block_tokens > 0)
         return k->scrape.block_tokens;
-    return k->told_block_seen >= block_seen_min ? k->told_block : 0;
+    return k->told_block_seen >= RULE(BLOCK_SEEN) ? k->told_block : 0;
 }
 
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight)
@@ -261,7 +237,8 @@ void node_replica_size_believe(struct node_replica *k)
     node_replica_size_known(k, &size, &weight);
     double sum = weight * log(size) + k->others.size_log;
     weight += k->others.size_weight;
-    double known = weight * weight / (weight * weight + size_doubt * size_doubt);
+    /* Squares: a share of 2 % would still be 12 % of a size that is 300 times off. */
+    double known = weight * weight / (weight * weight + RULE(SIZE_DOUBT) * RULE(SIZE_DOUBT));
     node_belief_approach(&k->belief, weight > 0 ? exp(known * sum / weight) : 1);
 }
 
@@ -270,7 +247,8 @@ double node_replica_evicted_after(struct node_replica *k)
     double evicted = k->scrape.evicted - k->evicted_seen;
     double idle_s = k->scrape.evicted_idle_s - k->evicted_idle_seen_s;
     bool begun = k->evicted_seen >= 0 && evicted >= 0 && idle_s >= 0;
-    if (k->scrape.evicted < 0 || k->scrape.evicted_idle_s < 0 || (begun && evicted < evicted_min))
+    if (k->scrape.evicted < 0 || k->scrape.evicted_idle_s < 0 ||
+        (begun && evicted < RULE(WINDOW_PROMPTS)))
         return 0;
     k->evicted_seen = k->scrape.evicted;
     k->evicted_idle_seen_s = k->scrape.evicted_idle_s;
@@ -279,17 +257,15 @@ double node_replica_evicted_after(struct node_replica *k)
 
 void node_replica_size_shown(struct node_replica *k, double size)
 {
-    double lowest = 1 / size_shown_bound;
-    double bounded = number_min(number_max(size, lowest), size_shown_bound);
-    k->size_held = (struct node_size_held){.log = size_shown_weight * log(bounded),
-                                           .weight = size_shown_weight};
+    k->size_held = (struct node_size_held){
+        .log = RULE(SIZE_PROMPTS) * log(node_evidence_size(size)), .weight = RULE(SIZE_PROMPTS)};
     k->belief_held = true;
     node_replica_size_believe(k);
 }
 
 void node_replica_size_fade(struct node_replica *k, double seconds)
 {
-    double keep = exp(-seconds / size_held_fade_s);
+    double keep = exp(-seconds / RULE(FADE_S));
     node_evidence_fade(&k->evidence, seconds, head_start(k));
     k->size_held.log *= keep;
     k->size_held.weight *= keep;
@@ -340,9 +316,7 @@ void node_replica_began(struct node_replica *k, const struct node_work *work, in
     k->predicted.prompt_tokens += times > 0 ? prompt : -prompt;
     k->predicted.cached_tokens += times > 0 ? cached : -cached;
     w->own_prompt_tokens += times > 0 ? prompt : -prompt;
-    w->own_cached_tokens += times > 0 ? cached : -cached;
     w->own_requests += times > 0 ? 1 : -1U;
-    w->own_matched += work->matched_tokens == 0 ? 0 : times > 0 ? 1 : -1U;
     node_reach_sum(&work->reach, times, w->own_expected);
 }
 
@@ -361,14 +335,9 @@ static void window_teach(struct node_replica *k, double actual)
     if ((int)w->own_requests <= 0 || prompt <= 0)
         return;
     double whole = (double)w->own_expected[NODE_SIZES - 1];
-    double weight = number_min(w->own_requests, window_weight_max);
-    double matched = number_max((int)w->own_matched, 0);
-    double cached = number_min(number_max(actual * prompt - k->beyond * matched, 0), whole);
+    double weight = number_min(w->own_requests, RULE(WINDOW_PROMPTS));
+    double cached = number_min(actual * prompt, whole);
     node_evidence_add(&k->evidence, w->own_expected, cached, prompt, weight, head_start(k));
-    if (matched >= window_matched_min) {
-        double more = (actual * prompt - (double)(int64_t)w->own_cached_tokens) / matched;
-        k->beyond = number_min(number_max(k->beyond + beyond_gain * more, 0), beyond_max);
-    }
     k->belief_held = true;
     node_replica_size_believe(k);
 }
@@ -384,13 +353,13 @@ static void window_compare(struct node_replica *k, uint64_t now_ms)
         window_begin(k, now_ms);
         return;
     }
-    if (queries < window_tokens_min ||
+    if (queries < RULE(WINDOW_TOKENS) ||
         (w->who != 0 && now_ms < w->since_ms + NODE_WINDOW_SHARED_MS))
         return; /* goes on until the next scrape */
     struct node_predicted all = predicted_by_all(k);
     double prompt = rise(w->predicted.prompt_tokens, all.prompt_tokens);
     double predicted = rise(w->predicted.cached_tokens, all.cached_tokens);
-    bool ours = prompt >= queries * window_share_min && prompt <= queries * window_share_max;
+    bool ours = prompt * RULE(WINDOW_OURS) >= queries && prompt <= queries * RULE(WINDOW_OURS);
     if (ours && predicted >= 0 && hits >= 0 && hits <= queries) {
         double actual = hits / queries * prompt;
         k->by_scrape.predicted += (uint64_t)predicted;
@@ -419,12 +388,12 @@ static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
     bool missing =
         s->series > 0 && s->series < k->scrape.series && node_scrape_same_life(&k->scrape, s);
     k->ranks_missing = missing ? k->ranks_missing + 1 : 0;
-    return missing && k->ranks_missing < ranks_missing_max;
+    return missing && k->ranks_missing <= RULE(FEW);
 }
 
 bool node_replica_misses_ranks(const struct node_replica *k)
 {
-    return k->ranks_missing > 0 && k->ranks_missing < ranks_missing_max;
+    return k->ranks_missing > 0 && k->ranks_missing <= RULE(FEW);
 }
 
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms)
@@ -503,7 +472,7 @@ static void block_learn(struct node_replica *k, uint64_t cached)
     if (cached == 0 || cached == k->told_last)
         return;
     k->told_block = divisor(cached, k->told_block);
-    k->told_block_seen += k->told_block_seen < block_seen_min;
+    k->told_block_seen += k->told_block_seen < RULE(BLOCK_SEEN);
     k->told_last = cached;
 }
 
@@ -538,10 +507,9 @@ void node_replica_others(struct node_replica *k, const struct node_others *other
 
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples)
 {
-    k->bytes_per_token =
-        node_ratio_of(bytes_per_token,
-                      number_min(bytes_weight_tokens * (1 + (double)samples), bytes_horizon_tokens),
-                      bytes_horizon_tokens);
+    k->bytes_per_token = node_ratio_of(
+        bytes_per_token, number_min(RULE(BYTES_PRIOR) * (1 + (double)samples), RULE(BYTES_TOKENS)),
+        RULE(BYTES_TOKENS));
     k->bytes_samples = samples;
     k->belief.stale = true;
 }

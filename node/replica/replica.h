@@ -94,8 +94,7 @@ struct node_scrape_window {
     uint64_t since_ms;
     /* Of this router's requests that began in it: a stand-in for all. */
     uint64_t own_prompt_tokens;
-    uint64_t own_cached_tokens; /* as predicted */
-    unsigned own_requests, own_matched;
+    unsigned own_requests;
     float own_expected[NODE_SIZES];
 };
 
@@ -179,7 +178,6 @@ struct node_replica {
     struct node_evidence evidence; /* of its size, by this router's requests */
     struct node_size_held size_held;
     double evicted_seen, evicted_idle_seen_s; /* what was made use of; -1: nothing */
-    double beyond; /* tokens of a match behind its last checkpoint, by the engine's counters */
     bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
     unsigned ranks_missing;              /* readings in a row without some rank's counters */
     unsigned told_block;                 /* what divides all that they said; 0: nothing said */

@@ -3,7 +3,7 @@
  * The index says what was recorded: a prefix of so many tokens, to the grain of its checkpoints.
  * The engine's own count differs, for reasons that have nothing to do with the size of its cache:
  *   - It counts whole blocks (16 to 1,024 tokens), and computes at least the last token.
- *   - Two prompts share a little more than the last checkpoint says, and the answer of the first.
+ *   - Behind the last checkpoint of a prompt that is held whole some of its rest is held, too.
  *   - A template moves or drops parts, or the request asks for what only computing can give
  *     (log-probabilities of the prompt): then less is used than is there, whatever its age.
  * The last is the *share*. A replica has one of its own (node/replica/evidence.h); this one is what
@@ -20,7 +20,6 @@ enum { NODE_REUSE_KINDS = 2 };
 struct node_reuse {
     double used, held;           /* sums in units of prompts; the share is their quotient */
     double rest_used, rest_seen; /* of the tokens behind the last checkpoint, where all matched */
-    double beyond, beyond_seen;  /* tokens behind the last checkpoint that matched, where not all */
 };
 
 /* What is believed of one prompt at one replica, in tokens. */
@@ -30,7 +29,6 @@ struct node_held {
     bool all;       /* that is the last one of the prompt */
     double block;   /* of the engine's cache; at most 1: unknown */
     double share;   /* of the replica */
-    double beyond;  /* of the replica: tokens more than the model's own say */
 };
 
 void node_reuse_init(struct node_reuse *r);

@@ -5,18 +5,11 @@
 
 #include "base/number.h"
 #include "node/replica/ablation.h"
-
-/* Beyond so many times what it takes, and so many decode steps, it has waited: engines compute
- * prompts between steps, and rates are not exact. */
-static const double work_times = 1.5, steps = 2;
-/* Two stalls are no limit. */
-static const unsigned samples_min = 3;
-/* Samples that are further apart are of whatever else made prompts wait. */
-static const double spread_max = 0.5;
+#include "node/replica/constants.h"
 
 bool node_room_waited(double took_s, double takes_s, double step_s)
 {
-    return took_s > work_times * takes_s + steps * step_s;
+    return took_s > RULE(CLEARLY) * takes_s + RULE(WAITED_STEPS) * step_s;
 }
 
 bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount)
@@ -53,22 +46,20 @@ static double median_of(const struct node_speed *s, unsigned count, double *spre
 
 /* How many run at once is a setting, so what ran once has room. An end is heard of a little late:
  * half a request, or one of eight, may be too many. */
-static const double ran_over = 0.5, ran_over_share = 0.125;
-
 static bool is_disproved(double limit, double ran)
 {
-    return ran > limit + number_max(ran_over, ran_over_share * limit);
+    return ran > limit + number_max(0.5, (RULE(SLIGHTLY) - 1) * limit);
 }
 
 struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms)
 {
     unsigned count = node_speed_fresh(&r->requests, now_ms);
-    if (count < samples_min)
+    if (count <= RULE(FEW))
         return (struct node_room_amount){0};
     double requests_spread, tokens_spread;
     double requests = median_of(&r->requests, count, &requests_spread);
     double tokens = median_of(&r->tokens, count, &tokens_spread);
-    if (number_min(tokens_spread, requests_spread) > spread_max)
+    if (number_min(tokens_spread, requests_spread) > 1 / RULE(CLEARLY))
         return (struct node_room_amount){0};
     if (tokens_spread < requests_spread)
         return (struct node_room_amount){.tokens = tokens};
@@ -109,21 +100,17 @@ static double beyond(double booked, double more, double ran)
     return share * sqrt(share);
 }
 
-/* While load rises for the first time: this many times what is at a replica on average, */
-static const double ran_typical = 2;
-/* and so many at any. */
-static const double ran_few = 8;
-
 double node_room_beyond_s(const struct node_room *r, struct node_room_amount booked,
                           struct node_room_amount more, double requests_typical, double residence_s)
 {
     struct node_room_amount ran = r->ran_anywhere;
     if (LEFT_OUT(BEYOND))
         return 0;
-    if (ran.requests <= 0)
-        ran.requests = number_max(ran_typical * requests_typical, ran_few);
+    if (ran.requests <= 0) /* load rises for the first time */
+        ran.requests = number_max(RULE(CLEARLY) * requests_typical, RULE(ENGINE_RUNS));
+    bool few = ran.requests <= RULE(ENGINE_RUNS);
     if (ran.tokens > 0) /* as many of this size as run anywhere, or it alone */
-        ran.tokens = number_max(ran.tokens, more.tokens * (ran.requests <= ran_few ? ran_few : 1));
+        ran.tokens = number_max(ran.tokens, more.tokens * (few ? RULE(ENGINE_RUNS) : 1));
     return residence_s * number_max(beyond(booked.requests, more.requests, ran.requests),
                                     beyond(booked.tokens, more.tokens, ran.tokens));
 }

@@ -7,16 +7,6 @@
 #include "base/number.h"
 #include "node/replica/ablation.h"
 
-/* A step takes so long at any engine: what is measured or said beyond that is something else. */
-static const double step_min_s = 1e-4, step_max_s = 2;
-/* The clock has milliseconds, and a short prompt is mostly overhead: small prefills are timed
- * together. */
-static const double rate_s_min = 0.010, rate_tokens_min = 512;
-/* How far from what was expected one whole answer is believed. */
-static const double whole_trust = 8;
-/* Of the metrics: what an interval must have seen to teach. */
-static const double told_tokens_min = 512, told_steps_min = 64, told_prefill_share_max = 0.5;
-
 void node_replica_speed_begin(struct node_replica *k, const struct node_replica_config *config)
 {
     k->rate = k->pace = (struct node_speed){0};
@@ -54,10 +44,10 @@ void node_replica_pace_hear(struct node_replica *k, double step_base_s, uint64_t
 bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms)
 {
     k->streamed_ms = now_ms;
-    if (seconds < rate_s_min || tokens < rate_tokens_min) {
+    if (seconds < RULE(TIMED_S) || tokens < RULE(TIMED_TOKENS)) {
         tokens = k->short_tokens += tokens;
         seconds = k->short_s += seconds;
-        if (seconds < rate_s_min || tokens < rate_tokens_min)
+        if (seconds < RULE(TIMED_S) || tokens < RULE(TIMED_TOKENS))
             return false;
         k->short_tokens = k->short_s = 0;
     }
@@ -68,29 +58,29 @@ bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds
 bool node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms)
 {
-    if (step_s < step_min_s || step_s > step_max_s)
+    if (!(step_s >= RULE(STEP_MIN_S)))
         return false;
-    node_speed_add(&k->pace, (1 + NODE_STEP_GROWTH * context_tokens) / step_s, now_ms);
+    node_speed_add(&k->pace, (1 + RULE(STEP_GROWTH) * context_tokens) / step_s, now_ms);
     return true;
 }
 
 /* Whether such evidence came lately. */
 static bool lately(uint64_t at_ms, uint64_t now_ms)
 {
-    return at_ms != 0 && now_ms < at_ms + NODE_SPEED_HALF_MS;
+    return at_ms != 0 && (double)now_ms < (double)at_ms + RULE(HALF_LIFE_MS);
 }
 
 bool node_replica_whole_add(struct node_replica *k, double seconds, double prefill_tokens,
                             double completion_tokens, double context_tokens, uint64_t now_ms)
 {
-    double steps = completion_tokens * (1 + NODE_STEP_GROWTH * context_tokens);
+    double steps = completion_tokens * (1 + RULE(STEP_GROWTH) * context_tokens);
     double expected_s = prefill_tokens / k->tokens_per_s + steps * k->step_base_s;
-    if (lately(k->streamed_ms, now_ms) || lately(k->told_ms, now_ms) || seconds < rate_s_min ||
+    if (lately(k->streamed_ms, now_ms) || lately(k->told_ms, now_ms) || seconds < RULE(TIMED_S) ||
         !(expected_s > 0))
         return false;
     if (k->whole.base.prefill_s == 0) /* no other answer was explained yet */
         k->whole.base = (struct node_whole_base){1 / k->tokens_per_s, k->step_base_s};
-    double took_s = number_max(seconds, expected_s / whole_trust);
+    double took_s = number_max(seconds, expected_s / RULE(TRUST));
     node_whole_add(&k->whole, prefill_tokens / took_s, steps / took_s);
     struct node_whole_base own = node_whole_explain(&k->whole);
     node_speed_add(&k->rate, 1 / own.prefill_s, now_ms);
@@ -115,12 +105,12 @@ void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape
     if (LEFT_OUT(RATE_SCRAPED) || !(seconds > 0) || lately(k->streamed_ms, now_ms))
         return;
     prefill_s = number_min(prefill_s, seconds);
-    if (prefill_s >= rate_s_min && tokens >= told_tokens_min) {
+    if (prefill_s >= RULE(TIMED_S) && tokens >= RULE(TIMED_TOKENS)) {
         node_speed_add(&k->rate, tokens / prefill_s, now_ms);
         k->told_ms = now_ms;
     }
     double prefill_share = number_max(prefill_s, 0) / seconds;
-    if (steps < told_steps_min || !(steps_s > 0) || prefill_share > told_prefill_share_max)
+    if (steps < RULE(TIMED_STEPS) || !(steps_s > 0) || prefill_share > 1 / RULE(CLEARLY))
         return;
     double context = now->cache_usage > 0 && now->cache_tokens > 0
                          ? now->cache_usage * now->cache_tokens

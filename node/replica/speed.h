@@ -6,20 +6,18 @@
  *   a whole answer        how long it took, tokens of prefill and of decode: the two speeds that
  *                         explain the last answers best
  *
- * The better evidence counts: where answers were streamed within NODE_SPEED_HALF_MS the other two
+ * The better evidence counts: where answers were streamed within RULE(HALF_LIFE_MS) the other two
  * teach nothing, and whole answers teach nothing where the metrics did.
  */
 #ifndef NODE_REPLICA_SPEED_H
 #define NODE_REPLICA_SPEED_H
 
+#include "node/replica/constants.h"
 #include "node/replica/replica.h"
 
-/* By how much of itself a token of context makes a step longer. A token's keys and values are 70 KB
- * to 300 KB to be read, the weights that a step reads 8 GB to 140 GB. */
-#define NODE_STEP_GROWTH 1.5e-6
 static inline double node_replica_step_s(const struct node_replica *k, double context_tokens)
 {
-    return k->step_base_s * (1 + NODE_STEP_GROWTH * context_tokens);
+    return k->step_base_s * (1 + RULE(STEP_GROWTH) * context_tokens);
 }
 
 /* Nothing was seen yet: as the settings say. */

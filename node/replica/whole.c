@@ -2,16 +2,14 @@
 
 #include <stdbool.h>
 
-/* Answers of a replica that count, and how many it takes to believe that its prefill differs from
- * the fleet's by another factor than its decode. */
-static const double horizon = 20, alike_answers = 10;
-/* The same for the fleet against what was believed before: what decides where all are alike. */
-static const double fleet_alike = 0.02;
+#include "node/replica/constants.h"
+#include "node/replica/learn.h"
+
 enum { FLEET_STEPS = 6 };
 
 void node_whole_add(struct node_whole *w, double prefill_per_s, double steps_per_s)
 {
-    double keep = w->count < horizon ? 1 : (horizon - 1) / horizon;
+    double keep = w->count < NODE_SPEED_RECENT_MAX ? 1 : 1 - 1 / NODE_SPEED_RECENT_MAX;
     w->count = w->count * keep + 1;
     w->pp = w->pp * keep + prefill_per_s * prefill_per_s;
     w->pd = w->pd * keep + prefill_per_s * steps_per_s;
@@ -52,7 +50,7 @@ struct node_whole_base node_whole_explain(const struct node_whole *w)
 {
     struct node_whole r = relative(w, w->base);
     double p, d;
-    if (!fit(&r, alike_answers / r.count * (r.pp + r.dd), &p, &d))
+    if (!fit(&r, RULE(WHOLE_ALIKE) / r.count * (r.pp + r.dd), &p, &d))
         p = d = fit_one(&r);
     return (struct node_whole_base){w->base.prefill_s * p, w->base.decode_s * d};
 }
@@ -79,7 +77,7 @@ struct node_whole_base node_whole_explain_fleet(const struct node_whole *fleet)
     for (unsigned i = 0; i < FLEET_STEPS; i++) {
         struct node_whole r = relative(fleet, base);
         double p, d;
-        if (!fit(&r, fleet_alike * (r.pp + r.dd), &p, &d))
+        if (!fit(&r, RULE(WHOLE_FLEET) * (r.pp + r.dd), &p, &d))
             break;
         base.prefill_s *= p;
         base.decode_s *= d;

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 
@@ -25,16 +26,12 @@ static double foreign_queue_s(const struct node_replica *k, const struct node_un
     return all->foreign_waiting * number_max(uncached, 0) / (double)k->chosen / rate;
 }
 
-/* A short prompt is mostly overhead, and the clock has milliseconds. */
-static const double shown_tokens_min = 512;
-
 /* Whether it is tried (node/replica/fleet.h): while it computes no prompt, or, if it has shown
  * little yet, while nothing at all is under way there. */
 static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
 {
     bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;
-    return !LEFT_OUT(TRIED) && !computes &&
-           (all->requests <= 0 || k->rate.samples > NODE_FLEET_FEW);
+    return !LEFT_OUT(TRIED) && !computes && (all->requests <= 0 || k->rate.samples > RULE(FEW));
 }
 
 /* A replica that has shown little yet is no faster than what is being computed there shows. Waiting
@@ -44,9 +41,9 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
 {
     if (is_tried(k, all))
         return k->idle_tokens_per_s;
-    double shown = number_max(head->tokens, shown_tokens_min);
+    double shown = number_max(head->tokens, RULE(TIMED_TOKENS));
     if (LEFT_OUT(RATE_SHOWN) || shown >= k->tokens_per_s * head->since_s ||
-        node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW)
+        node_speed_fresh(&k->rate, now_ms) > RULE(FEW))
         return k->tokens_per_s;
     return shown / head->since_s;
 }
@@ -55,13 +52,11 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
  * and nobody knows for how long: as long again, as with all waits of unknown cause. An engine takes
  * some time beside its computing, such as for a tokenizer, and what other routers placed before it
  * is heard of a moment later. */
-static const double late_times = 2, late_more_s = 0.1;
-
 static double late_s(const struct node_head *head, double rate)
 {
     if (LEFT_OUT(LATE))
         return 0;
-    return number_max(head->since_s - late_times * head->tokens / rate - late_more_s, 0);
+    return number_max(head->since_s - RULE(CLEARLY) * head->tokens / rate - RULE(LATE_S), 0);
 }
 
 /* What is under way at a candidate on average, and how long a step may take with that: not much
@@ -70,10 +65,6 @@ struct typical {
     double requests, context_tokens;
     double step_s;
 };
-
-/* How far apart the steps of equal replicas may seem: a fifth while nothing runs, twice from so
- * many requests on. Then a step without context is the end of a line far from all samples. */
-static const double step_alike_min = 1.2, step_alike_max = 2, step_alike_requests = 32;
 
 /* The same where so many requests run: with none it may be tried (node/replica/fleet.h). */
 static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
@@ -90,8 +81,8 @@ static double times_slower(const struct node_replica *k, const struct node_size 
 {
     double answer_s = size->output_tokens * node_replica_step_s(k, context_tokens);
     double due = node_load_due_whole(&k->load, 1 / rate, answer_s, now_ms);
-    double times = due / (NODE_FLEET_FEW + k->room.ended);
-    return times <= 1 || LEFT_OUT(WHOLE_LATE) || node_speed_fresh(&k->rate, now_ms) > NODE_FLEET_FEW
+    double times = due / (RULE(FEW) + k->room.ended);
+    return times <= 1 || LEFT_OUT(WHOLE_LATE) || node_speed_fresh(&k->rate, now_ms) > RULE(FEW)
                ? 1
                : times;
 }
@@ -110,8 +101,9 @@ static struct typical typical_of(struct node_router *r, uint64_t now_ms)
     for (unsigned i = 0; i < r->candidate_count; i++)
         t.step_s = number_min(t.step_s, node_replica_step_s(&r->replicas[r->candidates[i].replica],
                                                             t.context_tokens));
-    double crowded = number_min(t.requests / step_alike_requests, 1);
-    t.step_s *= step_alike_min + crowded * (step_alike_max - step_alike_min);
+    /* In a crowd a step without context is the end of a line far from all samples. */
+    double crowded = number_min(t.requests / RULE(CROWD), 1);
+    t.step_s *= RULE(SLIGHTLY) + crowded * (RULE(CLEARLY) - RULE(SLIGHTLY));
     return t;
 }
 
@@ -232,7 +224,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .tokens_per_s = rate,
         .copied_tokens = copied_tokens,
         .followers = c->followers,
-        .step_context_s = NODE_STEP_GROWTH * replica->step_base_s * slower,
+        .step_context_s = RULE(STEP_GROWTH) * replica->step_base_s * slower,
         .step_more_s = number_max(
             tried_step_s(replica, all.requests, typical->context_tokens) * slower - typical->step_s,
             0),

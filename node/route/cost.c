@@ -1,5 +1,7 @@
 #include "node/route/cost.h"
 
+#include "node/replica/constants.h"
+
 struct node_cost node_cost_of(const struct node_cost_input *in)
 {
     double uncached_s =
@@ -10,7 +12,7 @@ struct node_cost node_cost_of(const struct node_cost_input *in)
     double crowd_s = in->output_tokens * in->step_context_s * in->context_tokens +
                      in->requests * in->step_context_s * in->prompt_tokens * in->output_tokens / 2 +
                      in->requests * uncached_s * alone;
-    double decode_s = crowd_s * NODE_COST_CROWD / (NODE_COST_CROWD + in->requests_typical) +
+    double decode_s = crowd_s * RULE(ENGINE_RUNS) / (RULE(ENGINE_RUNS) + in->requests_typical) +
                       in->output_tokens * in->step_more_s;
     if (in->weight != 1) {
         queue_s /= in->weight;

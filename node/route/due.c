@@ -4,26 +4,17 @@
 
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "node/route/router_internal.h"
-
-/* From where on a replica is slow: this much of the rate of the fastest. */
-static const double slow_rate = 0.5;
-/* How far back placed prompts count. */
-static const double placed_fades_ms = 30000;
-/* How much more of the prompt may have to be computed there than at the replica of least cost. */
-static const double more_computed = 2;
-
-/* How much longer its first token may take there than at the replica of least cost. */
-static const double more_slow = 5;
 
 void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms)
 {
-    node_fading_add(&k->placed_tokens, prompt_tokens, placed_fades_ms, now_ms);
+    node_fading_add(&k->placed_tokens, prompt_tokens, RULE(HALF_LIFE_MS), now_ms);
 }
 
 static double placed_now(const struct node_replica *k, uint64_t now_ms)
 {
-    return node_fading_now(&k->placed_tokens, placed_fades_ms, now_ms);
+    return node_fading_now(&k->placed_tokens, RULE(HALF_LIFE_MS), now_ms);
 }
 
 static const struct node_replica *replica_of(const struct node_router *r,
@@ -74,9 +65,9 @@ void node_router_due_find(struct node_router *r, const struct node_size *size, u
     const struct node_candidate *least = cheapest(r);
     if (least->cost.queue_s <= 0)
         return;
-    double slow = slow_rate * fastest_of(r);
-    double slow_max_s = more_slow * (least->cost.queue_s + least->cost.uncached_s);
-    double computed_max = more_computed * (size->prompt_tokens - (double)least->cached_tokens);
+    double slow = fastest_of(r) / RULE(CLEARLY);
+    double slow_max_s = RULE(DUE_SLOWER) * (least->cost.queue_s + least->cost.uncached_s);
+    double computed_max = RULE(CLEARLY) * (size->prompt_tokens - (double)least->cached_tokens);
     for (unsigned i = 0; i < r->candidate_count; i++) {
         struct node_candidate *c = &r->candidates[i];
         const struct node_replica *k = replica_of(r, c);

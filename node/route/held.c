@@ -3,14 +3,12 @@
 #include "base/checkpoint.h"
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "node/route/router_internal.h"
 
 #include <math.h>
 
 #include "base/err.h"
-
-/* A generation that is wider than this share of the believed cache says nothing of its size. */
-static const double width_share = 0.5;
 
 enum { PREFIX_KEY_BLOCKS = 16 }; /* what prefix_hash hashes: about 1,000 tokens */
 
@@ -171,7 +169,7 @@ static void reach_find(const struct node_router *r, unsigned k, const struct cha
                        double token_scale, struct node_reach *out)
 {
     double unit = reported_blocks(r, &r->replicas[k]);
-    double width_max = width_share * r->replicas[k].belief.factor;
+    double width_max = r->replicas[k].belief.factor / RULE(CLEARLY);
     struct part parts[NODE_PARTS_MAX];
     *out = (struct node_reach){.count = parts_of(r, k, chain, parts)};
     for (unsigned i = 0; i < out->count; i++) {
@@ -260,7 +258,6 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
             .all = grip.all,
             .block = node_replica_block_tokens(replica),
             .share = replica->evidence.share,
-            .beyond = LEFT_OUT(READ_BEYOND) ? 0 : replica->beyond,
         };
     const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
     h.cached_tokens = number_min(node_reuse_predict(reuse, &h.held), size->prompt_tokens);

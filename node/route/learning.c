@@ -5,38 +5,10 @@
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "node/replica/speed.h"
 #include "node/replica/usage.h"
 #include "node/route/router_internal.h"
-
-/* Samples that are too small say more about overheads than about what is to be learned. */
-static const int64_t pace_tokens_min = 16, ratio_tokens_min = 64;
-
-/* What rests on an estimate of what was cached is no ground for a sample where there is little. */
-static const double guessed_tokens_min = 512;
-
-/* A prefill that is mostly others' prompts, of which only the estimates are known, teaches nothing.
- */
-static const double rate_beside_max = 4;
-
-/* How long the queue was before a whole answer is only a guess: how many times its own prompt the
- * queue and the prompt may be. */
-static const double whole_queued_max = 1.2;
-/* And with how many others: what waits in the engine looks like slowness, and whoever was believed
- * fast for a while had the longest line. Better to learn nothing of a crowd. */
-static const uint32_t whole_beside_max = 3;
-
-/* How far from the present value one sample is believed (node_ratio_add). */
-static const double trust_ratio = 2, trust_output = 16, trust_restore = 3;
-
-/* Parts of a prompt that are the grain of checkpoints. Below this share of the believed cache a
- * prefix is surely there. */
-static const double grain_parts = 16, sure_depth = 0.5;
-
-/* How much of a stream's time may be other prompts' prefill before it says nothing of its pace. */
-static const double pace_prefill_share_max = 0.5;
-/* How many times slower than is believed a replica may be that has shown nothing yet. */
-static const double rate_doubt = 6;
 
 /* Whether it taught something. */
 static bool learn_rate(struct node_router *r, struct node_replica *replica,
@@ -49,9 +21,9 @@ static bool learn_rate(struct node_router *r, struct node_replica *replica,
     bool told = usage->prompt_tokens > 0 && usage->cached_tokens >= 0;
     if (told)
         tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
-    else if (tokens < guessed_tokens_min && tokens < e->work.cached_tokens)
+    else if (tokens < RULE(TIMED_TOKENS) && tokens < e->work.cached_tokens)
         return false;
-    if (tokens <= 0 || e->prefill_beside > rate_beside_max * tokens)
+    if (tokens <= 0 || e->prefill_beside > RULE(CLEARLY) * tokens)
         return false;
     r->fleet_stale |=
         node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s, now_ms);
@@ -61,16 +33,13 @@ static bool learn_rate(struct node_router *r, struct node_replica *replica,
 /* The end of an answer tells how many tokens were computed, but an answer may be long. Of a replica
  * that has shown little the first byte is news, if an error of what was believed to be cached does
  * not matter, and not where prompts are a matter of milliseconds: answers are short there, too. */
-static const uint32_t early_times_cached = 3;
-static const double early_s_min = 0.010;
-
 static void learn_rate_early(struct node_router *r, struct node_replica *replica,
                              struct node_booking_entry *e, uint64_t now_ms)
 {
     static const struct node_usage untold = {.prompt_tokens = -1, .cached_tokens = -1};
-    if (LEFT_OUT(RATE_EARLY) || e->prefill_s < early_s_min || e->work.prompt_tokens == 0 ||
-        e->work.prefill_tokens / early_times_cached <= e->work.cached_tokens ||
-        node_speed_fresh(&replica->rate, now_ms) > NODE_FLEET_FEW)
+    if (LEFT_OUT(RATE_EARLY) || e->prefill_s < RULE(TIMED_S) || e->work.prompt_tokens == 0 ||
+        e->work.prefill_tokens <= RULE(CLEARLY) * e->work.cached_tokens ||
+        node_speed_fresh(&replica->rate, now_ms) > RULE(FEW))
         return;
     /* While it is not known what engines make of a client's prompts, one that came sooner than is
      * believed may have been cached and nobody knew. The end tells. */
@@ -86,14 +55,14 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
                           const struct node_booking_entry *e, const struct node_usage *usage)
 {
     double tier = e->work.tier_tokens;
-    if (tier < guessed_tokens_min || e->prefill_s < 0 || e->prefill_beside > 0 ||
+    if (tier < RULE(TIMED_TOKENS) || e->prefill_s < 0 || e->prefill_beside > 0 ||
         usage->prompt_tokens < 0 || usage->cached_tokens < 0)
         return;
     double uncached = (double)(usage->prompt_tokens - usage->cached_tokens);
     if (uncached > tier) /* there was less than was thought, or too much else */
         return;
     double took = e->prefill_s * replica->tokens_per_s - uncached;
-    node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier, trust_restore);
+    node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier);
 }
 
 /* What loading an adapter takes: what its prompt took beside the work on its tokens. */
@@ -114,8 +83,8 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
                        const struct node_usage *usage, uint64_t now_ms)
 {
     const struct node_work *work = &e->work;
-    if (LEFT_OUT(ROOM) || !work->answer_whole || work->beside <= whole_beside_max ||
-        usage->completion_tokens <= 0 || work->tier_tokens > 0 || work->adapter_loads)
+    if (!work->answer_whole || work->beside <= RULE(FEW) || usage->completion_tokens <= 0 ||
+        work->tier_tokens > 0 || work->adapter_loads)
         return false;
     struct node_room_amount left = node_load_booked(&replica->load);
     struct node_room_amount there = {(work->beside + left.requests) / 2 + 1,
@@ -129,7 +98,7 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = number_min(takes_s / took_s, 1);
     struct node_room_amount ran = {there.requests * share, there.tokens * share};
     bool waited = node_room_waited(took_s, takes_s, step_s); /* it waited and ran */
-    bool says = waited || node_room_exceeds(&replica->room, there);
+    bool says = !LEFT_OUT(ROOM) && (waited || node_room_exceeds(&replica->room, there));
     if (says)
         node_room_add(&replica->room, ran, now_ms);
     bool more = !waited && node_room_ran(&replica->room, there);
@@ -140,9 +109,9 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
  * five times faster passed for steps of 0.7 s that take 0.075 s. */
 static double rate_least(const struct node_replica *replica)
 {
-    bool shown = replica->rate.samples > NODE_FLEET_FEW;
+    bool shown = replica->rate.samples > RULE(FEW);
     return shown ? number_min(replica->tokens_per_s, replica->rate.value)
-                 : replica->tokens_per_s / rate_doubt;
+                 : replica->tokens_per_s / RULE(TRUST);
 }
 
 static void learn_pace(struct node_router *r, struct node_replica *replica,
@@ -150,11 +119,11 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
                        uint64_t now_ms)
 {
     if (LEFT_OUT(PACE) || e->work.answer_whole || !e->first_byte_seen ||
-        usage->completion_tokens < pace_tokens_min || now_ms <= e->first_byte_ms)
+        usage->completion_tokens < RULE(TIMED_STEPS) || now_ms <= e->first_byte_ms)
         return;
     double duration_s = (double)(now_ms - e->first_byte_ms) / 1000;
     double prefilled = replica->load.prefilled_tokens - e->prefilled_at_first_byte;
-    if (prefilled / rate_least(replica) > pace_prefill_share_max * duration_s)
+    if (prefilled / rate_least(replica) > duration_s / RULE(CLEARLY))
         return;
     double step_s =
         (duration_s - prefilled / replica->tokens_per_s) / (double)(usage->completion_tokens - 1);
@@ -175,7 +144,7 @@ static void learn_whole(struct node_router *r, struct node_replica *replica,
         e->work.tokens_per_s <= 0 || e->work.tier_tokens > 0 || e->work.adapter_loads)
         return;
     double tokens = e->work.line_tokens;
-    if (e->work.beside > whole_beside_max || tokens > whole_queued_max * e->work.prefill_tokens)
+    if (e->work.beside > RULE(FEW) || tokens > RULE(SLIGHTLY) * e->work.prefill_tokens)
         return;
     if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
         tokens += (double)(usage->prompt_tokens - usage->cached_tokens) - e->work.prefill_tokens;
@@ -203,15 +172,15 @@ static void learn_bytes(struct node_replica *replica, struct node_model *model,
     double bytes = (double)work->prompt_bytes;
     if (bytes <= 0 || work->continues)
         return;
-    if (usage->prompt_tokens >= ratio_tokens_min) {
+    if (usage->prompt_tokens >= RULE(TIMED_STEPS)) {
         double tokens = (double)usage->prompt_tokens;
-        node_ratio_add(&replica->bytes_per_token, bytes, tokens, trust_ratio);
+        node_ratio_add(&replica->bytes_per_token, bytes, tokens);
         replica->bytes_samples++;
         if (!work->token_ids)
             node_model_bytes_add(model, work->prompt_bytes, &work->content, tokens,
                                  usage->media_tokens);
     } else if (usage->prompt_tokens < 0) {
-        node_ratio_add(&replica->bytes_per_token, bytes, work->prompt_tokens, trust_ratio);
+        node_ratio_add(&replica->bytes_per_token, bytes, work->prompt_tokens);
     }
 }
 
@@ -249,7 +218,7 @@ void node_router_models_believe(struct node_router *r)
 static bool is_sure(const struct node_replica *replica, const struct node_reach *reach)
 {
     for (unsigned i = 0; i < reach->count; i++) {
-        if ((double)reach->parts[i].to >= sure_depth * replica->belief.factor)
+        if ((double)reach->parts[i].to >= replica->belief.factor / RULE(CLEARLY))
             return false;
     }
     return reach->count > 0;
@@ -267,7 +236,7 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
     float expected[NODE_SIZES] = {0};
     node_reach_sum(&work->reach, scale, expected);
     double whole = (double)expected[NODE_SIZES - 1];
-    double grain = number_max(block, prompt / grain_parts);
+    double grain = number_max(block, prompt / RULE(GRAIN));
     bool hit = cached >= whole - grain && cached > 0;
     struct node_held held = {.prompt = prompt,
                              .matched = work->matched_tokens * scale,
@@ -309,7 +278,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     if (complete)
         learn_whole(r, replica, e, usage, now_ms);
     if (complete && usage->completion_tokens >= 0)
-        node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
+        node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1);
     learn_bytes(replica, model, &e->work, usage);
     if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0 && !e->work.continues)
         learn_cached(r, replica, model, &e->work, usage, now_ms);

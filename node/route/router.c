@@ -9,6 +9,7 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "node/replica/speed.h"
 
 enum {
@@ -19,11 +20,6 @@ enum {
     USED_MS = 10000,         /* a replica that got a request so lately is in use */
     RATE_SAMPLES_MIN = 8,    /* from which on a predicted TTFT is more than a guess */
 };
-
-/* Believed until answers tell. */
-static const double output_tokens_believed = 256;
-/* Memory of the host: some 25 GB/s against 100 to 300 KB a token, and 10,000 tokens/s computed. */
-static const double restore_believed = 0.1, restore_weight = 20000, restore_horizon = 500000;
 
 void node_router_renew(struct node_router *r, const struct node_router_config *config)
 {
@@ -59,13 +55,13 @@ int node_router_create(struct node_router **out, const struct node_router_config
     CHECK(r->common->replicas_max <= NODE_REPLICAS_MAX);
     node_router_state_take(r);
     prng_seed(&r->prng, config->seed);
-    r->restore = node_ratio_of(restore_believed, restore_weight, restore_horizon);
+    r->restore = node_ratio_of(RULE(RESTORE), RULE(RESTORE_PRIOR), RULE(RESTORE_TOKENS));
     node_decay_fill(&r->decay, r->common->generation_ms, config->reuse_horizon_ms / 1000.0);
     r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
     int err = r->replicas ? ERR_OK : ERR_NOMEM;
     if (err == ERR_OK)
         err = node_models_create(&r->models, &r->common->secret, config->bytes_per_token,
-                                 output_tokens_believed);
+                                 RULE(OUTPUT));
     if (err == ERR_OK)
         err = node_bookings_create(&r->bookings);
     if (err == ERR_OK)

@@ -5,23 +5,18 @@
 #include "base/number.h"
 #include "node/cluster/replication.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "node/route/router_internal.h"
-
-/* How old what is known of others' work is about: it is published every 20 ms, waits for a turn of
- * the loop here and there, and travels. */
-static const double published_ms = 30, unseen_min_ms = 50;
-
-/* How far back this router looks for how much one places: one large prompt is no flood of them. */
-static const double rate_ms = 1000;
 
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms)
 {
-    node_fading_add(&r->placed_s, work_s, rate_ms, now_ms);
+    node_fading_add(&r->placed_s, work_s, RULE(PLACED_MS), now_ms);
 }
 
 double node_router_unseen_s(const struct node_router *r)
 {
-    double rate = node_fading_now(&r->placed_s, rate_ms, r->now_ms) / rate_ms;
+    double placed_s = node_fading_now(&r->placed_s, RULE(PLACED_MS), r->now_ms);
+    double rate = placed_s / node_fading_mean_ms(RULE(PLACED_MS));
     return r->routers > 1 && !LEFT_OUT(UNSEEN) ? (r->routers - 1) * rate * r->unseen_ms : 0;
 }
 
@@ -61,7 +56,7 @@ void node_router_shares_find(struct node_router *r)
         r->places[order[i].replica] = (uint16_t)i;
     r->placed = count;
     double travel_ms = r->names != NULL ? node_replication_travel_ms(r->names) : 0;
-    r->unseen_ms = number_max(published_ms + travel_ms, unseen_min_ms);
+    r->unseen_ms = RULE(UNSEEN_MS) + travel_ms;
     const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     r->routers = r->common->replicated ? crdt_reports_routers(reports) : 1;
     for (unsigned i = 0; i < r->routers && r->routers > 1; i++) {

@@ -15,16 +15,10 @@
 
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "node/route/policy.h"
 
-/* Differences below this are noise, whatever the share. */
-static const double tie_s = 0.001;
-
 enum { LEVEL_STEPS = 10 };
-
-/* Replicas in a router's share. With one alone a share is no choice: eight routers with eight
- * replicas spread their sessions worse than by chance (docs/adr/0034). */
-static const unsigned share_min = 2;
 
 /* The level to which the unseen work fills the replicas. */
 static double level_of(const struct node_policy_input *in, double least)
@@ -68,7 +62,7 @@ static unsigned least_of(const struct node_policy_input *in)
 static double tie_of(const struct node_policy_input *in, double least)
 {
     double share = LEFT_OUT(NEAR_TIE) ? 0 : least * in->near_tie;
-    return least + (share > tie_s ? share : tie_s);
+    return least + number_max(share, RULE(TIE_S));
 }
 
 /* Those that cost no more than `limit`, and whose caches are as good as `still`. */
@@ -89,7 +83,7 @@ static struct equal equal_of(const struct node_policy_input *in)
     const struct node_candidate *least = &in->candidates[least_of(in)];
     double tie = tie_of(in, least->cost.total_s), own = INFINITY;
     struct equal e = {tie, INFINITY, false};
-    if (in->routers <= 1 || in->count < share_min * in->routers)
+    if (in->routers <= 1 || in->count < RULE(FEW) * in->routers)
         return e;
     struct equal filled = {number_max(tie, level_of(in, least->cost.total_s)),
                            tie_of(in, still_s(least)), true};

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/slice.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
 #include "tests/bench/quality/calibrate.h"
 #include "tests/bench/quality/cases.h"
 #include "tests/bench/quality/draw.h"
@@ -23,18 +24,50 @@ static const struct part {
 #undef PART
 };
 
+static const struct number {
+    const char *name, *unit, *says;
+    double value;
+} numbers[] = {
+#define NUMBER(name, value, unit, says, by) {#name, unit, says, value},
+    NODE_RULE_MAP(NUMBER)
+#undef NUMBER
+};
+
+static void part_set(unsigned part)
+{
+#ifdef GRAPEVINE_ABLATION
+    node_left_out[part] = true;
+#else
+    (void)part;
+#endif
+}
+
+static void number_set(unsigned number, double times)
+{
+#ifdef GRAPEVINE_ABLATION
+    node_rules[number] *= times;
+#else
+    (void)(number + times);
+#endif
+}
+
+/* "PART", or "NUMBER=TIMES". */
 static bool leave_out(struct slice name)
 {
+    char text[64];
+    struct slice times = name, number = slice_cut(&times, '=');
     for (unsigned i = 0; i < ARRAY_LEN(parts); i++) {
-        if (!slice_equal(name, slice_of_cstr(parts[i].name)))
-            continue;
-#ifdef GRAPEVINE_ABLATION
-        node_left_out[i] = true;
-        return true;
-#else
-        fprintf(stderr, "quality-bench: --without needs the build of VARIANT=ablation\n");
-        exit(2);
-#endif
+        if (slice_equal(name, slice_of_cstr(parts[i].name))) {
+            part_set(i);
+            return true;
+        }
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(numbers); i++) {
+        if (slice_equal(number, slice_of_cstr(numbers[i].name)) &&
+            slice_to_cstr(times, text, sizeof text) && strtod(text, NULL) > 0) {
+            number_set(i, strtod(text, NULL));
+            return true;
+        }
     }
     return false;
 }
@@ -43,6 +76,9 @@ static void list_parts(void)
 {
     for (unsigned i = 0; i < ARRAY_LEN(parts); i++)
         printf("%s\t%s\n", parts[i].name, parts[i].says);
+    for (unsigned i = 0; i < ARRAY_LEN(numbers); i++)
+        printf("%s=\t%g %s: %s\n", numbers[i].name, numbers[i].value, numbers[i].unit,
+               numbers[i].says);
 }
 
 void ablation_leave_out(const char *names)
@@ -52,12 +88,20 @@ void ablation_leave_out(const char *names)
         list_parts();
         exit(0);
     }
+#ifndef GRAPEVINE_ABLATION
+    if (rest.len > 0) {
+        fprintf(stderr, "quality-bench: --without needs the build of VARIANT=ablation\n");
+        exit(2);
+    }
+#endif
     while (rest.len > 0) {
         struct slice name = slice_cut(&rest, ',');
         if (leave_out(name))
             continue;
-        fprintf(stderr, "quality-bench: no part %.*s; --without list has them\n", (int)name.len,
-                name.at);
+        fprintf(stderr,
+                "quality-bench: no part %.*s; --without list has them, "
+                "NAME=0.5 halves a number\n",
+                (int)name.len, name.at);
         exit(2);
     }
 }

@@ -6,7 +6,8 @@
 
 #include "tests/bench/quality/settings.h"
 
-/* `names` of parts, with commas between them; NULL: none. Exits where one is not known, or where
+/* `names` of parts, or a number of node/replica/constants.h and what to multiply it by (FEW=0.5),
+ * with commas between them; NULL: none. Exits where one is not known, or where
  * the build cannot leave any out. */
 void ablation_leave_out(const char *names);
 void ablation_run(const struct settings *set);

@@ -11,6 +11,7 @@
 #define node_evidence_init narrow_evidence_init
 #define node_evidence_add  narrow_evidence_add
 #define node_evidence_fade narrow_evidence_fade
+#define node_evidence_size narrow_evidence_size
 #include "node/replica/evidence.c" // NOLINT(bugprone-suspicious-include)
 #undef node_reach_sum
 #undef node_evidence_add
@@ -86,13 +87,12 @@ static void evidence_over_requests(void **state)
             for (unsigned i = 0; i < NODE_SIZES; i++)
                 expected[i] = odd ? drawn(&prng, prompt) : (float)(prng_unit(&prng) * prompt);
             double cached = prng_unit(&prng) * prompt, weight = prng_unit(&prng) * 3;
-            node_evidence_add(&wide, expected, cached, prompt, weight, NODE_HEAD_START_REPORTED);
-            narrow_evidence_add(&narrow, expected, cached, prompt, weight,
-                                NODE_HEAD_START_REPORTED);
+            node_evidence_add(&wide, expected, cached, prompt, weight, RULE(SIZE_REPORTED));
+            narrow_evidence_add(&narrow, expected, cached, prompt, weight, RULE(SIZE_REPORTED));
             evidence_equal(&wide, &narrow);
             double seconds = prng_unit(&prng) * (request % 10 == 0 ? 20000 : 60);
-            node_evidence_fade(&wide, seconds, NODE_HEAD_START_CONFIGURED);
-            narrow_evidence_fade(&narrow, seconds, NODE_HEAD_START_CONFIGURED);
+            node_evidence_fade(&wide, seconds, RULE(SIZE_CONFIGURED));
+            narrow_evidence_fade(&narrow, seconds, RULE(SIZE_CONFIGURED));
             evidence_equal(&wide, &narrow);
         }
     }

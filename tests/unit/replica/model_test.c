@@ -97,7 +97,7 @@ static void what_is_learned_belongs_to_the_model(void **state)
     struct slice ids[] = {SLICE("a"), SLICE("b")};
     assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
     struct node_model *a = node_models_row(m, ids[0]);
-    node_ratio_add(&a->bytes_per_token, 30000, 10000, 2);
+    node_ratio_add(&a->bytes_per_token, 30000, 10000);
     assert_true(node_ratio_value(&a->bytes_per_token) < 4);
     assert_true(node_ratio_value(&node_models_row(m, ids[1])->bytes_per_token) == 4);
     assert_ptr_equal(node_models_row_at(m, node_models_row_number(m, a)), a);
@@ -133,7 +133,7 @@ static void the_range_is_of_models_that_are_served(void **state)
     assert_true(node_models_range(m).output_tokens_max == 256);
     struct slice ids[] = {SLICE("a"), SLICE("b")};
     assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
-    node_ratio_add(&node_models_row(m, ids[0])->bytes_per_token, 2e6, 1e6, 2);
+    node_ratio_add(&node_models_row(m, ids[0])->bytes_per_token, 2e6, 1e6);
     struct node_models_range range = node_models_range(m);
     assert_true(range.bytes_per_token_min < 2.1 && range.bytes_per_token_max == 4);
     assert_int_equal(node_models_set(m, 0, &ids[1], 1), ERR_OK);

@@ -137,13 +137,12 @@ static void streams_go_on_where_whole_answers_ended(void **state)
     assert_near(k.pace.value, pace, 0.01);
 }
 
-/* A sum of seconds that is nearly nothing, or that of a counter gone wild. */
+/* A sum of seconds that is nearly nothing. */
 static void steps_that_none_takes_say_nothing(void **state)
 {
     (void)state;
     struct node_replica k = replica_new();
     assert_false(node_replica_pace_add(&k, 1000, 1e-300, 1000));
-    assert_false(node_replica_pace_add(&k, 1000, 1e6, 1000));
     assert_int_equal(k.pace.samples, 0);
     assert_true(node_replica_pace_add(&k, 1000, 0.02, 1000));
 }

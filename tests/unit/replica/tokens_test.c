@@ -107,7 +107,7 @@ static void each_kind_of_text_is_learned(void **state)
             later_one +=
                 n >= 100 ? fabs((double)p.bytes / node_ratio_value(&one) / p.tokens - 1) : 0;
             node_tokens_add(&t, p.bytes, &p.content, p.tokens, untold);
-            node_ratio_add(&one, (double)p.bytes, p.tokens, 2);
+            node_ratio_add(&one, (double)p.bytes, p.tokens);
         }
         if (soon > 0.06 || later > 0.03)
             fail_msg("%u: %.3f %.3f, one number %.3f", i, soon, later, later_one / 100);

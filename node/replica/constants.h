@@ -1,0 +1,94 @@
+/* The numbers that the routing rule is given. Everything else it learns. One table: name, value,
+ * unit, meaning, and what it was chosen by (an ADR of docs/adr, a measurement, or hardware).
+ * docs/routing-evidence.md shows how much the bench feels each.
+ *
+ * A number that says "clearly", "few" or "recent" is the same everywhere: a rule with one yardstick
+ * can be held in the head. Limits of tables are not here (limits.h), nor what operators set.
+ *
+ * VARIANT=ablation lets the bench multiply each (quality-bench --times NAME=0.5). Elsewhere they
+ * are constants.
+ */
+#ifndef NODE_REPLICA_CONSTANTS_H
+#define NODE_REPLICA_CONSTANTS_H
+
+#define NODE_RULE_MAP(X)                                                                           \
+    /* Yardsticks. */                                                                              \
+    X(CLEARLY, 2, "times", "what differs by more differs clearly, by less perhaps", "by meaning")  \
+    X(SLIGHTLY, 1.2, "times", "what differs by less is alike", "by meaning")                       \
+    X(FEW, 2, "samples", "so many may be chance", "ADR 0042")                                      \
+    X(PRIOR, 4, "samples", "that what is believed at first counts as", "by meaning")               \
+    X(HALF_LIFE_MS, 16000, "ms", "samples and readings count half after this", "ADR 0030")         \
+    X(FADED, 0.1, "samples", "are left of one that counts no more", "by meaning")                  \
+    X(FADE_S, 1800, "s", "evidence of a cache counts 37 % after this", "ADR 0029")                 \
+    X(TRUST, 8, "times", "one sample counts as at most so much more than expected", "by meaning")  \
+    X(TIMED_S, 0.010, "s", "what took less says nothing: the clock has milliseconds", "the clock") \
+    X(TIMED_TOKENS, 512, "tokens", "a shorter prompt is mostly overhead", "ADR 0030")              \
+    X(TIMED_STEPS, 16, "tokens", "a shorter answer is mostly overhead", "ADR 0030")                \
+    X(ENGINE_RUNS, 8, "requests", "so many run at once at any engine and hardly slow each other",  \
+      "ADR 0031, 0038")                                                                            \
+    /* The cost. */                                                                                \
+    X(STEP_GROWTH, 1.5e-6, "1/token",                                                              \
+      "by how much of itself a token of context makes a step "                                     \
+      "longer: 70 to 300 KB of keys and values beside weights of 8 to 140 GB",                     \
+      "hardware")                                                                                  \
+    X(LATE_S, 0.1, "s", "what an engine takes beside its computing", "ADR 0065")                   \
+    X(CROWD, 32, "requests", "from so many at each on they may seem CLEARLY apart", "ADR 0030")    \
+    X(TURNED_OVER, 0.25, "share", "of what ran has ended: load rises no more", "ADR 0038")         \
+    X(WAITED_STEPS, 2, "steps", "that a prompt may wait for: they are computed between steps",     \
+      "ADR 0037")                                                                                  \
+    X(FULL_READINGS, 5, "readings", "in a row that make a limit of what runs", "ADR 0031")         \
+    /* The choice. */                                                                              \
+    X(TIE_S, 0.001, "s", "costs that differ by less are equal", "the clock")                       \
+    X(UNSEEN_MS, 50, "ms", "how old what is known of other routers is, but for its travel",        \
+      "published every 20 ms")                                                                     \
+    X(PLACED_MS, 1000, "ms", "how far back this router looks for how much one places", "ADR 0034") \
+    X(DUE_SLOWER, 5, "times", "as late a first token may be at a slow replica", "ADR 0039")        \
+    /* Speeds. */                                                                                  \
+    X(REPLICA_VOTES, 4, "samples", "that count of one replica among its fleet", "ADR 0010")        \
+    X(PRIOR_VOTES, 8, "samples", "beside so many the setting of the pace has no vote", "ADR 0030") \
+    X(NOISE, 0.6, "log", "one sample of a speed is off by", "ADR 0030")                            \
+    X(PACE_HOLDS_MS, 120000, "ms", "a slow replica's decode is tried again after this, and",       \
+      "ADR 0070")                                                                                  \
+    X(PACE_HOLDS_ANSWERS, 100, "answers", "after so many", "ADR 0070")                             \
+    X(STEP_MIN_S, 1e-4, "s", "no engine's step is shorter", "hardware")                            \
+    X(WHOLE_ALIKE, 10, "answers", "until prefill and decode may differ apart", "ADR 0030")         \
+    X(WHOLE_FLEET, 0.02, "share", "the same for a whole fleet", "ADR 0030")                        \
+    /* Caches. */                                                                                  \
+    X(SIZE_PROMPTS, 128, "prompts", "that show the size of a cache", "ADR 0029")                   \
+    X(SIZE_REPORTED, 2, "prompts", "must speak against an engine's own figure", "ADR 0029")        \
+    X(SIZE_CONFIGURED, 1, "prompts", "against that of the settings", "ADR 0029")                   \
+    X(SIZE_DOUBT, 0.25, "prompts", "less than so many say nothing", "ADR 0029")                    \
+    X(WINDOW_TOKENS, 4096, "tokens", "that an engine must count to be compared", "ADR 0029")       \
+    X(WINDOW_OURS, 1.4, "times", "what is booked, may an engine count", "ADR 0029")                \
+    X(WINDOW_PROMPTS, 8, "prompts", "a comparison counts as at most", "ADR 0029")                  \
+    X(GRAIN, 16, "parts", "of a prompt: a hit may miss one", "ADR 0029")                           \
+    X(REUSE_PROMPTS, 64, "prompts", "that show how much is used again", "ADR 0029")                \
+    X(BLOCK_SEEN, 8, "answers", "that tell an engine's block", "ADR 0021")                         \
+    /* Sizes of prompts and answers. */                                                            \
+    X(BYTES_PRIOR, 2000, "tokens", "that the setting counts as", "ADR 0032")                       \
+    X(BYTES_TOKENS, 1e6, "tokens", "that show bytes per token", "ADR 0032")                        \
+    X(OUTPUT, 256, "tokens", "of an answer, before one ended", "by meaning")                       \
+    X(OUTPUT_ANSWERS, 200, "answers", "that show how long they are", "by meaning")                 \
+    X(RESTORE, 0.1, "share", "of computing it, bringing a token back from a tier takes",           \
+      "25 GB/s of a host's memory")                                                                \
+    X(RESTORE_PRIOR, 20000, "tokens", "that this counts as", "by meaning")                         \
+    X(RESTORE_TOKENS, 500000, "tokens", "that show it", "by meaning")
+
+enum node_rule {
+#define NODE_RULE_NAME(name, value, unit, says, by) NODE_RULE_##name,
+    NODE_RULE_MAP(NODE_RULE_NAME)
+#undef NODE_RULE_NAME
+        NODE_RULES
+};
+
+#ifdef GRAPEVINE_ABLATION
+extern double node_rules[NODE_RULES]; /* set by the bench before anything runs */
+#define RULE(name) (node_rules[NODE_RULE_##name])
+#else
+#define NODE_RULE_VALUE(name, value, unit, says, by) static const double node_rule_##name = value;
+NODE_RULE_MAP(NODE_RULE_VALUE)
+#undef NODE_RULE_VALUE
+#define RULE(name) (node_rule_##name)
+#endif
+
+#endif
