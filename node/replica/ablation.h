@@ -44,8 +44,6 @@
     X(SIZE, "the size of a cache, by what answers had cached")                                     \
     X(SIZE_READ, "the same by the metrics of evictions")                                           \
     X(SHARE, "how much of what is held is used again, by replica")                                 \
-    X(REUSE_SHARE, "the same by model")                                                            \
-    X(REST, "what is used behind the last checkpoint of a prompt that is held whole")              \
     X(VOIDS, "what was recorded and never computed")                                               \
     X(TIER, "bringing back from a tier takes time")                                                \
     X(RENDERINGS, "what engines make of a prompt, learned")

@@ -85,7 +85,6 @@ struct node_work {
     bool token_ids;        /* the prompt came as token ids */
     bool continues;        /* a stored response, so the prompt is more than was sent */
     struct chain_content content;
-    bool held_all;           /* up to the last checkpoint of the prompt */
     uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
     uint32_t fresh_blocks;   /* of the index, that it brought */
     uint64_t prompt_id;      /* of its last checkpoint; 0: none */

@@ -65,8 +65,6 @@ static void row_learn_afresh(const struct node_models *m, struct node_model *row
 {
     node_model_bytes_believe(row, m->bytes_per_token);
     row->output_tokens = node_ratio_of(m->output_tokens, RULE(PRIOR), RULE(OUTPUT_ANSWERS));
-    for (unsigned kind = 0; kind < NODE_REUSE_KINDS; kind++)
-        node_reuse_init(&row->reuse[kind]);
 }
 
 int node_models_create(struct node_models **out, const struct hash_secret *secret,

@@ -35,7 +35,6 @@
 #include "base/hash.h"
 #include "base/slice.h"
 #include "node/replica/learn.h"
-#include "node/replica/reuse.h"
 #include "node/replica/terms.h"
 #include "node/replica/tokens.h"
 
@@ -75,15 +74,14 @@ static inline unsigned node_replica_set_next(const struct node_replica_set *s, u
 
 struct node_model {
     struct node_replica_set serving;
-    struct node_tokens tokens;                 /* of prompts, by what they are made of */
-    struct node_ratio bytes_per_token;         /* of the same, whatever they are made of */
-    struct node_ratio output_tokens;           /* per answer */
-    uint64_t bytes_samples;                    /* own ones */
-    struct node_reuse reuse[NODE_REUSE_KINDS]; /* of streamed answers, of whole ones */
-    bool listed;       /* a replica has listed it: no client made the name up */
-    uint16_t name_len; /* 0: an unused row */
-    bool adapter;      /* a LoRA adapter, as a list or an engine's metrics say */
-    uint16_t parent;   /* number and 1 of the row of its base; 0: not known */
+    struct node_tokens tokens;         /* of prompts, by what they are made of */
+    struct node_ratio bytes_per_token; /* of the same, whatever they are made of */
+    struct node_ratio output_tokens;   /* per answer */
+    uint64_t bytes_samples;            /* own ones */
+    bool listed;                       /* a replica has listed it: no client made the name up */
+    uint16_t name_len;                 /* 0: an unused row */
+    bool adapter;                      /* a LoRA adapter, as a list or an engine's metrics say */
+    uint16_t parent;                   /* number and 1 of the row of its base; 0: not known */
     char name[NODE_MODEL_NAME_MAX];
 };
 

@@ -224,6 +224,13 @@ double node_replica_block_tokens(const struct node_replica *k)
     return k->told_block_seen >= RULE(BLOCK_SEEN) ? k->told_block : 0;
 }
 
+double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched)
+{
+    double block = node_replica_block_tokens(k);
+    double tokens = number_min(matched, prompt - 1);
+    return number_max(block > 1 ? floor(tokens / block) * block : tokens, 0);
+}
+
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight)
 {
     *weight = k->evidence.weight + k->size_held.weight;

@@ -40,7 +40,6 @@
 #include "node/replica/health.h"
 #include "node/replica/learn.h"
 #include "node/replica/reject.h"
-#include "node/replica/reuse.h"
 #include "node/replica/room.h"
 #include "node/replica/scrape.h"
 #include "node/replica/scraped.h"
@@ -178,10 +177,10 @@ struct node_replica {
     struct node_evidence evidence; /* of its size, by this router's requests */
     struct node_size_held size_held;
     double evicted_seen, evicted_idle_seen_s; /* what was made use of; -1: nothing */
-    bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
-    unsigned ranks_missing;              /* readings in a row without some rank's counters */
-    unsigned told_block;                 /* what divides all that they said; 0: nothing said */
-    unsigned told_block_seen;            /* how often they said something else than before */
+    bool tells_cached[2];     /* streamed and whole answers said what was cached: none said is 0 */
+    unsigned ranks_missing;   /* readings in a row without some rank's counters */
+    unsigned told_block;      /* what divides all that they said; 0: nothing said */
+    unsigned told_block_seen; /* how often they said something else than before */
     uint64_t told_last;
     enum node_host_header host_said; /* by its label */
     bool engine_said;                /* by the settings of this router: its answers do not count */
@@ -384,6 +383,8 @@ double node_replica_near_tokens(const struct node_replica *k);
 
 /* Tokens in a block of its cache, by the engine or by what its answers say; 0: unknown. */
 double node_replica_block_tokens(const struct node_replica *k);
+/* Of the tokens that match, those that it can use: whole blocks, and never the prompt's last one. */
+double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched);
 
 /* A request began there: what of it would be held, at each size of the cache. The engine's counters
  * will show it. `times` -1: they will not, after all. */

@@ -184,8 +184,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
                 replica->load.remote.prefill_tokens;
     c->cached_tokens = (uint64_t)holds.cached_tokens;
     c->tier_tokens = (uint64_t)holds.tier_tokens;
-    c->matched_tokens = holds.held.matched;
-    c->held_all = holds.held.all;
+    c->matched_tokens = holds.matched_tokens;
     struct node_adapter_cost adapter = node_router_adapter_cost(r, k, size, now_ms);
     c->load_s = adapter.load_s;
     c->is_due = false;

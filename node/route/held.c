@@ -208,7 +208,6 @@ static double media_within(const struct chain *chain, double blocks)
 /* Blocks of the prompt that are believed to be there. */
 struct grip {
     double blocks; /* that were recorded, and may be there */
-    bool all;      /* up to the last checkpoint of the prompt */
     double media;  /* images and the like in these blocks */
 };
 
@@ -221,7 +220,6 @@ static struct grip grip_of(const struct node_router *r, unsigned k, const struct
         grip.blocks = r->covered[k];
     else if (r->lengths[k] > 0)
         grip.blocks = chain->points[r->lengths[k] - 1].blocks;
-    grip.all = !chain->chunks && r->lengths[k] > 0 && r->lengths[k] == chain->length;
     grip.media = media_within(chain, grip.blocks);
     return grip;
 }
@@ -250,17 +248,9 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
 {
     const struct node_replica *replica = &r->replicas[k];
     struct grip grip = grip_of(r, k, request->chain);
-    struct node_holding h = {.blocks = grip.blocks};
-    if (grip.blocks > 0)
-        h.held = (struct node_held){
-            .prompt = size->prompt_tokens,
-            .matched = matched_tokens(&grip, size),
-            .all = grip.all,
-            .block = node_replica_block_tokens(replica),
-            .share = replica->evidence.share,
-        };
-    const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
-    h.cached_tokens = number_min(node_reuse_predict(reuse, &h.held), size->prompt_tokens);
+    struct node_holding h = {.blocks = grip.blocks, .matched_tokens = matched_tokens(&grip, size)};
+    h.cached_tokens = replica->evidence.share *
+                      node_replica_whole_tokens(replica, size->prompt_tokens, h.matched_tokens);
     h.tier_tokens = h.cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
     h.displaced_tokens = displaced_tokens(
         r, k, size->prompt_tokens - h.cached_tokens + size->output_tokens, h.blocks);
@@ -274,9 +264,8 @@ void node_router_record(struct node_router *r, const struct chain *chain,
                         const struct node_size *size, struct node_work *work)
 {
     unsigned k = work->replica;
-    const struct node_reuse *reuse = node_router_reuse(r, work->model, work->answer_whole);
     if (work->prompt_tokens > 0 && !chain->chunks)
-        reach_find(r, k, chain, size->mean_block_tokens * node_reuse_share(reuse), &work->reach);
+        reach_find(r, k, chain, size->mean_block_tokens, &work->reach);
     uint64_t before = crdt_index_blocks_total(r->index, k);
     /* Without room the index knows less, which it counts itself; the request goes on. */
     DISCARD(crdt_state_observe(r->crdt, chain, k));

@@ -227,8 +227,8 @@ static bool is_sure(const struct node_replica *replica, const struct node_reach 
 /* Compared as shares of the prompt, so that the bytes per token do not matter. What is missing of a
  * hit by an engine's block or by a sixteenth of the prompt is the grain of either side. */
 static void learn_cached(struct node_router *r, struct node_replica *replica,
-                         struct node_model *model, const struct node_work *work,
-                         const struct node_usage *usage, uint64_t now_ms)
+                         const struct node_work *work, const struct node_usage *usage,
+                         uint64_t now_ms)
 {
     double prompt = (double)usage->prompt_tokens, cached = (double)usage->cached_tokens;
     double scale = prompt / work->prompt_tokens;
@@ -238,22 +238,15 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
     double whole = (double)expected[NODE_SIZES - 1];
     double grain = number_max(block, prompt / RULE(GRAIN));
     bool hit = cached >= whole - grain && cached > 0;
-    struct node_held held = {.prompt = prompt,
-                             .matched = work->matched_tokens * scale,
-                             .all = work->held_all,
-                             .block = block,
-                             .share = replica->evidence.share};
     const struct node_rendered_answer answer = {
         .prompt_tokens = prompt,
         .cached_tokens = cached,
-        .predicted_tokens = node_reuse_whole(&model->reuse[work->answer_whole], &held),
+        .predicted_tokens =
+            node_replica_whole_tokens(replica, prompt, work->matched_tokens * scale),
         .sure = is_sure(replica, &work->reach),
         .block_tokens = block,
     };
     node_router_rendering_learn(r, work, &answer, now_ms);
-    if (whole > grain || cached > 0)
-        node_reuse_add(&model->reuse[work->answer_whole], &held, is_sure(replica, &work->reach),
-                       cached);
     if (whole <= grain)
         memset(expected, 0, sizeof expected); /* it may be no whole block */
     uint64_t predicted = (uint64_t)llround(work->cached_tokens * scale);
@@ -281,7 +274,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1);
     learn_bytes(replica, model, &e->work, usage);
     if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0 && !e->work.continues)
-        learn_cached(r, replica, model, &e->work, usage, now_ms);
+        learn_cached(r, replica, &e->work, usage, now_ms);
 }
 
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms)

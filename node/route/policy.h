@@ -19,8 +19,7 @@ struct node_candidate {
     uint64_t tokens;        /* prompt tokens in flight; those still in prefill count twice */
     uint64_t cached_tokens; /* of this prompt, predicted */
     uint64_t tier_tokens;   /* of these, to be brought back from a tier */
-    double matched_tokens;  /* of it, that were recorded there, */
-    bool held_all;          /* up to its last checkpoint */
+    double matched_tokens;  /* of it, that were recorded there, whatever the engine makes of them */
     unsigned owner;         /* the place of the router that prefers it among equals */
     double weight;          /* its share of the work, against the others'; > 0 */
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */

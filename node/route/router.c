@@ -423,7 +423,6 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
             (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens,
         .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,
-        .held_all = c->held_all,
         .matched_tokens = to_u32(c->matched_tokens),
         .adapter = size->adapter,
         .adapter_loads = c->load_s > 0,

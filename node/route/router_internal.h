@@ -254,8 +254,8 @@ uint64_t node_router_prefix_key(const struct chain *chain);
 void node_router_match(struct node_router *r, const struct node_request *request);
 /* After it: what one replica holds of the prompt, as far as is believed. */
 struct node_holding {
-    struct node_held held;   /* what was recorded, for those that learn */
     double blocks;           /* of the index, that are believed to be there */
+    double matched_tokens;   /* the same as tokens of the prompt */
     double cached_tokens;    /* that the engine will find, */
     double tier_tokens;      /* of them in a tier behind its own memory */
     double displaced_tokens; /* of others, still wanted, that the prompt would push out */
@@ -272,12 +272,6 @@ void node_router_record(struct node_router *r, const struct chain *chain,
 void node_router_recorded_end(struct node_router *r, const struct node_work *work, bool computed);
 /* Its metrics were read: what they say of evictions. */
 void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms);
-/* What engines make of what they hold, for requests of this kind. */
-static inline struct node_reuse *node_router_reuse(const struct node_router *r, unsigned model,
-                                                   bool answer_whole)
-{
-    return &node_models_row_at(r->models, model)->reuse[answer_whole];
-}
 
 /* --- rendering.c --- */
 
