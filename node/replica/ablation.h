@@ -16,7 +16,6 @@
     X(RATE_SHOWN, "what is being computed shows the rate of a replica that showed little")         \
     X(TRIED, "one where nothing is under way is tried as if it were as fast as others")            \
     X(WHOLE_LATE, "whole answers that are due show a slow replica")                                \
-    X(ROOM, "what whole answers waited teaches how much runs at once")                             \
     X(RAN_ANYWHERE, "more than ever ran anywhere costs")                                           \
     X(BEYOND, "the same, and twice what runs on average while load rises")                         \
     X(PACE_FORGET, "short steps say nothing for a replica without room")                           \

@@ -195,7 +195,6 @@ bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, stru
     area_advance(l, (double)now_ms);
     e->ran_at_first_byte = running_of(l);
     l->streaming += !e->work.answer_whole;
-    e->streaming_at_first_byte = l->streaming;
     e->area_at_first_byte = l->decoding_area;
     e->prefilled_at_first_byte = l->prefilled_tokens;
     return true;

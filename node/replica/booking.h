@@ -107,7 +107,6 @@ struct node_booking_entry {
     bool rate_taught;      /* that one taught the rate already, before the answer told its tokens */
     double prefill_beside; /* tokens of others' prompts that were computed in that time */
     struct node_room_amount ran_at_first_byte; /* of all routers, itself included */
-    uint32_t streaming_at_first_byte;          /* own ones, itself included */
     double area_at_first_byte;                 /* the replica's integrals then */
     double prefilled_at_first_byte;
 };

@@ -171,8 +171,7 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
 }
 
 /* While load rises for the first time the most that ran is no limit. */
-static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet,
-                              uint64_t now_ms)
+static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_room_amount most = {0};
     uint32_t ended = 0;
@@ -195,7 +194,6 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
     for (unsigned i = 0; i < count; i++) {
         if (replicas[i].fleet != fleet)
             continue;
-        replicas[i].room.most = node_room_own(&replicas[i].room, now_ms);
         replicas[i].room.ran_anywhere = most;
     }
     return ended;
@@ -208,7 +206,7 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
 {
     uint64_t fleet = replicas[first].fleet;
     explain_whole(replicas, count, fleet);
-    uint32_t ended = rooms_compare(replicas, count, fleet, now_ms);
+    uint32_t ended = rooms_compare(replicas, count, fleet);
     struct fleet_figure rate = fleet_figure(replicas, count, fleet, rate_of,
                                             config->prefill_tokens_per_s, INFINITY, scratch);
     struct fleet_figure pace = fleet_figure(

@@ -84,11 +84,6 @@ struct node_under_way node_under_way(const struct node_foreign *f, const struct 
     };
 }
 
-bool node_foreign_says_memory(const struct node_foreign *f)
-{
-    return f->at_ms != 0 && f->used_tokens >= 0;
-}
-
 /* Contexts share prefixes, so their sum is more than the memory that they fill: what was booked
  * since the reading counts in that proportion. */
 static double memory_wait_s(const struct node_foreign *f, const struct node_load *load,

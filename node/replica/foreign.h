@@ -49,9 +49,6 @@ struct node_under_way {
 struct node_under_way node_under_way(const struct node_foreign *f, const struct node_load *load,
                                      uint64_t now_ms);
 
-/* Whether the engine reports what its memory holds and how large it is. */
-bool node_foreign_says_memory(const struct node_foreign *f);
-
 /* Seconds until a prompt of so many new tokens finds room. `residence_s` is how long a request
  * stays there once it runs, `cache_tokens` the size of the engine's own memory (0: unknown). */
 double node_foreign_wait_s(const struct node_foreign *f, const struct node_load *load,

@@ -89,7 +89,7 @@ double node_speed_third(const struct node_speed *s, double beside, uint64_t now_
         votes[used++] = (struct node_vote){s->recent[s->fresh - own + i], 1};
     unsigned heard = fresh_of(s->heard_fresh, s->heard_ms, now_ms);
     if (heard > 0)
-        votes[used++] = (struct node_vote){s->heard, number_min(heard, RULE(FEW))};
+        votes[used++] = (struct node_vote){s->heard, number_min(heard, RULE(FEW) + 1)};
     if (beside > 0)
         votes[used++] = (struct node_vote){beside, 1};
     return node_votes_third(votes, used);

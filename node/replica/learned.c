@@ -182,12 +182,6 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
     X(running_max, "running_max", 1, "replica_running_max",                                        \
       "Most requests that run there at once, as learned; 0: no limit was seen.",                   \
       k->foreign.running_max)                                                                      \
-    X(room_requests, "room_requests", 1, "replica_room_requests",                                  \
-      "Believed number of requests that it has room for, by what had to wait; 0: no limit.",       \
-      k->room.most.requests)                                                                       \
-    X(room_tokens, "room_context_tokens", 1, "replica_room_context_tokens",                        \
-      "Believed tokens of context that it has room for, by what had to wait; 0: no limit.",        \
-      k->room.most.tokens)                                                                         \
     X(foreign_requests, "foreign_requests", 1, "replica_foreign_requests",                         \
       "Requests there that no router booked, at the last scrape.", k->foreign.strange)
 

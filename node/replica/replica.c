@@ -436,9 +436,6 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
     node_foreign_scraped(&k->foreign, &k->load,
                          (double)k->rank_requests + (double)k->rank_requests_remote, &k->scrape,
                          &now, now_ms);
-    if (node_room_told(&k->room, now.running, now.waiting, node_load_booked(&k->load).requests,
-                       restarted))
-        k->room.most = (struct node_room_amount){0};
     if (k->scraped_ms != 0 && !restarted)
         node_replica_speed_scraped(k, &k->scrape, &now, (double)(now_ms - k->scraped_ms) / 1000,
                                    now_ms);

@@ -155,19 +155,6 @@ static struct node_cost cost_of(struct node_cost_input *in)
     return cost;
 }
 
-/* Until it has room there: by the gauges, and by what waited there before. Where gauges say how
- * much memory is left, they alone do. */
-static double room_s(const struct node_replica *k, const struct node_under_way *all,
-                     double new_tokens, struct node_room_amount more, double residence_s)
-{
-    struct node_room_amount booked = node_load_booked(&k->load);
-    if (node_foreign_says_memory(&k->foreign))
-        more.tokens = booked.tokens = 0;
-    return number_max(node_foreign_wait_s(&k->foreign, &k->load, all, new_tokens, residence_s,
-                                          node_replica_near_tokens(k)),
-                      node_room_wait_s(&k->room, booked, more, residence_s));
-}
-
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
                            const struct node_request *request, const struct node_size *size,
                            const struct typical *typical, uint64_t now_ms)
@@ -203,7 +190,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double queue_s = c->line_s + late_s(&head, rate) + foreign_queue_s(replica, &all, rate);
     double new_tokens = size->prompt_tokens - holds.cached_tokens;
     struct node_room_amount more = {1, new_tokens + size->output_tokens / 2};
-    double wait_s = number_max(queue_s, room_s(replica, &all, new_tokens, more, residence_s));
+    double wait_s =
+        number_max(queue_s, node_foreign_wait_s(&replica->foreign, &replica->load, &all, new_tokens,
+                                                residence_s, node_replica_near_tokens(replica)));
     c->beyond_s = node_room_beyond_s(&replica->room, booked, more, typical->requests, residence_s);
     c->times_slower = slower;
     double copied_tokens = copied_of(r, holds.blocks, size, new_tokens);

@@ -78,7 +78,7 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
     node_adapters_took(r->adapters, e->work.replica, e->work.adapter_loads, e->prefill_s - work_s);
 }
 
-/* An answer from a crowd shows no speed, but it shows room. */
+/* A whole answer from a crowd shows no speed. But if it had not to wait, what was beside it ran. */
 static bool learn_room(struct node_replica *replica, const struct node_booking_entry *e,
                        const struct node_usage *usage, uint64_t now_ms)
 {
@@ -90,19 +90,11 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     struct node_room_amount there = {(work->beside + left.requests) / 2 + 1,
                                      (work->context_beside + left.tokens) / 2 +
                                          work->context_tokens};
-    double most = replica->room.most.tokens;
-    double context = most > 0 ? number_min(there.tokens, most) : there.tokens;
-    double step_s = node_replica_step_s(replica, context);
+    double step_s = node_replica_step_s(replica, there.tokens);
     double takes_s =
         work->line_tokens / work->tokens_per_s + (double)usage->completion_tokens * step_s;
-    double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = number_min(takes_s / took_s, 1);
-    struct node_room_amount ran = {there.requests * share, there.tokens * share};
-    bool waited = node_room_waited(took_s, takes_s, step_s); /* it waited and ran */
-    bool says = !LEFT_OUT(ROOM) && (waited || node_room_exceeds(&replica->room, there));
-    if (says)
-        node_room_add(&replica->room, ran, now_ms);
-    bool more = !waited && node_room_ran(&replica->room, there);
-    return says || more;
+    double took_s = (double)(now_ms - e->chosen_ms) / 1000;
+    return !node_room_waited(took_s, takes_s, step_s) && node_room_ran(&replica->room, there);
 }
 
 /* How fast it computed what was beside a stream, at least. A line at one that was believed to be
@@ -288,7 +280,6 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     learn_rate_early(r, replica, e, now_ms);
     if (!e->work.answer_whole && e->work.prompt_tokens > 0)
         r->fleet_stale |= node_room_ran(&replica->room, e->ran_at_first_byte);
-    node_room_streamed(&replica->room, e->streaming_at_first_byte);
     struct node_replica *process = node_router_process_at(r, e->work.replica);
     node_breaker_worked(process, now_ms);
     node_replica_answering(process, e->chosen_ms, now_ms);

@@ -1,4 +1,4 @@
-/* Room that no engine reports: learned from what had to wait (room.h, booking.h, fleet.h). */
+/* Room that no engine reports: what was never seen to run at once (room.h, booking.h, fleet.h). */
 #include "node/replica/room.h"
 
 #include <math.h>
@@ -14,112 +14,12 @@ static struct node_room_amount amount(double requests, double tokens)
     return (struct node_room_amount){requests, tokens};
 }
 
-static double wait_s(const struct node_room *room, double requests, double tokens)
-{
-    return node_room_wait_s(room, amount(requests, tokens), amount(1, 1000), 10);
-}
-
 static void answer_that_takes_long_has_waited(void **state)
 {
     (void)state;
     assert_true(node_room_waited(2.0, 0.5, 0.02));
     assert_false(node_room_waited(0.6, 0.5, 0.02));
     assert_false(node_room_waited(0.04, 0.002, 0.02)); /* computed between two steps */
-}
-
-/* What ran once has room: the number is a setting. */
-static void limit_below_what_ran_is_disproved(void **state)
-{
-    (void)state;
-    struct node_room room = {0};
-    for (unsigned i = 0; i < 6; i++)
-        node_room_add(&room, amount(2, 9000 + 5000 * i), NOW_MS);
-    assert_true(node_room_own(&room, NOW_MS).requests == 2);
-    node_room_streamed(&room, 3);
-    assert_true(node_room_own(&room, NOW_MS).requests == 0);
-
-    /* One more of sixteen is an end that was heard of late. */
-    room = (struct node_room){0};
-    for (unsigned i = 0; i < 6; i++)
-        node_room_add(&room, amount(16, 90000 + 50000 * i), NOW_MS);
-    node_room_streamed(&room, 17);
-    assert_true(node_room_own(&room, NOW_MS).requests == 16);
-}
-
-static void gauges_disprove_a_limit(void **state)
-{
-    (void)state;
-    struct node_room room = {0};
-    for (unsigned i = 0; i < 6; i++)
-        node_room_add(&room, amount(2, 9000 + 5000 * i), NOW_MS);
-    room.most = node_room_own(&room, NOW_MS);
-    assert_false(node_room_told(&room, 2, 3, 5, false)); /* they wait, as is believed */
-    assert_false(node_room_told(&room, 1, 0, 1, false));
-    assert_false(node_room_told(&room, -1, -1, 5, false));
-    assert_true(node_room_own(&room, NOW_MS).requests == 2);
-    assert_true(node_room_told(&room, 2, 0, 5, false)); /* none waits of five */
-    assert_true(node_room_own(&room, NOW_MS).requests == 0);
-
-    for (unsigned i = 0; i < 6; i++)
-        node_room_add(&room, amount(2, 9000 + 5000 * i), NOW_MS);
-    (void)node_room_told(&room, 4, -1, 2, false); /* others' run there, too */
-    assert_true(node_room_own(&room, NOW_MS).requests == 0);
-    (void)node_room_told(&room, 1, -1, 1, true); /* it restarted, maybe with another limit */
-    assert_true(node_room_own(&room, NOW_MS).requests == 2);
-}
-
-/* Prompts of all sizes, 16 at once: the tokens are now few, now many, the requests always 16. */
-static void limit_is_what_samples_agree_on(void **state)
-{
-    (void)state;
-    struct node_room room = {0};
-    for (unsigned i = 0; i < 9; i++)
-        node_room_add(&room, amount(15.5 + i % 2, i % 3 ? 20000 : 200000), NOW_MS);
-    room.most = node_room_own(&room, NOW_MS);
-    assert_true(room.most.requests >= 15.5 && room.most.requests <= 16.5);
-    assert_true(room.most.tokens == 0);
-    assert_true(wait_s(&room, 14, 400000) == 0);
-    assert_true(wait_s(&room, 31, 10000) > 4.8 &&
-                wait_s(&room, 31, 10000) < 5.4); /* half have to end */
-
-    room = (struct node_room){0};
-    for (unsigned i = 0; i < 9; i++)
-        node_room_add(&room, amount(i % 3 ? 5 : 50, 99000 + 200 * i), NOW_MS);
-    room.most = node_room_own(&room, NOW_MS);
-    assert_true(room.most.requests == 0);
-    assert_true(room.most.tokens > 99000 && room.most.tokens < 101000);
-    assert_true(wait_s(&room, 1000, 90000) == 0);
-    assert_true(wait_s(&room, 5, 110000) > 0.9);
-}
-
-/* A stall or two says nothing, and what is said fades. */
-static void stall_is_no_limit(void **state)
-{
-    (void)state;
-    struct node_room room = {0};
-    node_room_add(&room, amount(3, 5000), NOW_MS);
-    node_room_add(&room, amount(3, 5000), NOW_MS);
-    assert_true(node_room_own(&room, NOW_MS).requests == 0);
-    for (unsigned i = 0; i < 8; i++)
-        node_room_add(&room, amount(3, 5000 + i), NOW_MS);
-    assert_true(node_room_own(&room, NOW_MS).requests == 3);
-    assert_true(node_room_own(&room, NOW_MS + 120000).requests == 0);
-    /* More that ran at once than was believed to fit disproves it. */
-    room.most = node_room_own(&room, NOW_MS);
-    assert_true(node_room_exceeds(&room, amount(20, 40000)));
-    for (unsigned i = 0; i < 20; i++)
-        node_room_add(&room, amount(20, 40000 + 100 * i), NOW_MS);
-    assert_true(node_room_own(&room, NOW_MS).requests == 20);
-}
-
-static void samples_that_disagree_are_no_limit(void **state)
-{
-    (void)state;
-    struct node_room room = {0};
-    for (unsigned i = 0; i < 12; i++)
-        node_room_add(&room, amount(2 + i, 10000 * (1 + i % 5)), NOW_MS);
-    struct node_room_amount own = node_room_own(&room, NOW_MS);
-    assert_true(own.requests == 0 && own.tokens == 0);
 }
 
 /* Half as much again as ever ran at once costs a third of a residence, twice as much all of it. */
@@ -187,11 +87,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answer_that_takes_long_has_waited),
-        cmocka_unit_test(limit_below_what_ran_is_disproved),
-        cmocka_unit_test(gauges_disprove_a_limit),
-        cmocka_unit_test(limit_is_what_samples_agree_on),
-        cmocka_unit_test(stall_is_no_limit),
-        cmocka_unit_test(samples_that_disagree_are_no_limit),
         cmocka_unit_test(what_never_ran_at_once_may_not_fit),
         cmocka_unit_test(what_ran_at_one_ran_anywhere_of_its_model),
     };
