@@ -59,7 +59,7 @@
     X(WINDOW_OURS, 1.4, "times", "what is booked, may an engine count", "ADR 0029")                \
     X(WINDOW_PROMPTS, 8, "prompts", "a comparison counts as at most", "ADR 0029")                  \
     X(GRAIN, 16, "parts", "of a prompt: a hit may miss one", "ADR 0029")                           \
-    X(BLOCK_SEEN, 8, "answers", "that tell an engine's block", "ADR 0021")                         \
+    X(BLOCK_SEEN, 8, "answers", "that tell an engine's block", "by meaning")                        \
     /* Sizes of prompts and answers. */                                                            \
     X(BYTES_PRIOR, 2000, "tokens", "that the setting counts as", "ADR 0032")                       \
     X(BYTES_TOKENS, 1e6, "tokens", "that show bytes per token", "ADR 0032")                        \

@@ -6,7 +6,8 @@ is the mean over all cases of the logarithm of the ratio of both, in percent: po
 (95 %) is over cases; the three seeds of a case are one. A part is worth less than its noise if its interval holds 0 for
 each of TTFT, time to the end and cached tokens.
     tests/bench/ablation.py                            all parts and pairs of them: an hour on two cores
-    tests/bench/ablation.py --parts DUE,ROOM+BEYOND    these; + leaves out both at once
+    tests/bench/ablation.py --parts DUE,LATE+BEYOND    these; + leaves out both at once, FEW=0.5 halves a number
+    tests/bench/ablation.py --numbers                  each number of the rule, halved and doubled: hours
     tests/bench/ablation.py --draws 20 --only draws    fewer cases
     tests/bench/ablation.py --out build/ablation.md    a table in Markdown
 """
@@ -16,6 +17,7 @@ import collections
 import concurrent.futures
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -23,9 +25,7 @@ import sys
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 BENCH = os.path.join(TOP, "build", "ablation", "tests", "bench", "quality-bench")
 # Parts that may do each other's work.
-PAIRS = ("ROOM+SLOTS_READ", "ROOM+BEYOND", "QUEUE_FOREIGN+FOREIGN", "SIZE+SIZE_READ", "SHARE+REUSE_SHARE",
-         "REUSE_BEYOND+READ_BEYOND", "RATE_SHOWN+LATE", "SHRUNK+APART", "WHOLE+WHOLE_LATE",
-         "UNSEEN+SHARES", "UNSEEN+SHARES+LOOKS", "CROWD+STEP_MORE")
+PAIRS = ("QUEUE_FOREIGN+FOREIGN", "SIZE+SIZE_READ", "RATE_SHOWN+LATE", "SHRUNK+APART", "WHOLE+WHOLE_LATE", "CROWD+STEP_MORE")
 WORSE = 0.05  # of a case, that counts as worse
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 8: 2.31, 10: 2.23, 15: 2.13, 20: 2.09, 30: 2.04}
 
@@ -84,6 +84,7 @@ def row(name, says, of):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", help="names, with commas between them")
+    parser.add_argument("--numbers", action="store_true", help="halve and double each number of node/replica/constants.h")
     parser.add_argument("--draws", default="52")
     parser.add_argument("--mixed", default="24")
     parser.add_argument("--talks", default="60", help="coding sessions; 0: all")
@@ -97,7 +98,12 @@ def main():
     if args.only:
         settings += ["--workload", "draws"]
     known = parts_known()
-    names = args.parts.split(",") if args.parts else [*known, *PAIRS]
+    numbers = [name for name in known if name.endswith("=")]
+    names = [name for name in [*known, *PAIRS] if name not in numbers]
+    if args.numbers:
+        names = [name + times for name in numbers for times in ("0.5", "2")]
+    if args.parts:
+        names = args.parts.split(",")
     lines = ["| without | what goes | TTFT, %% | to the end, %% | cached, points | cases %g %% worse / better | worst, %% | |"
              % (100 * WORSE), "|---|---|---|---|---|---|---|---|"]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
@@ -106,7 +112,7 @@ def main():
         for i, name in enumerate(names):
             if sys.stderr.isatty():
                 sys.stderr.write("\r%d of %d " % (i, len(names)))
-            says = "; ".join(known[part] for part in name.split("+"))
+            says = "; ".join(known[re.sub("=.*", "=", part)] for part in name.split("+"))
             lines.append(row(name, says, worth(whole.result(), less[name].result())))
             print(lines[-1], flush=True)
     if args.out:
