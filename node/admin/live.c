@@ -190,7 +190,7 @@ static void put_router(struct admin_live *live, struct json_writer *w)
     json_object_begin(w);
     put_text(w, "name", a->config.name);
     put_text(w, "version", GRAPEVINE_VERSION);
-    put_text(w, "policy", node_policy_names()[o->policy]);
+    put_text(w, "policy", node_policy_names[o->policy]);
     json_put_u64(w, "since_ms", a->since_ms);
     json_key(w, "ready");
     json_bool(w, why == NULL);

@@ -48,7 +48,7 @@ static const char *kind_of_setting(const struct node_option *row, char *values, 
 {
     bool path = row->type == NODE_TYPE_PATH || strcmp(row->unit, "FILE") == 0;
     (void)snprintf(values, size, "%s", row->type == NODE_TYPE_BOOL ? "on off" : "");
-    for (const char *const *c = row->type == NODE_TYPE_CHOICE ? row->choices() : NULL;
+    for (const char *const *c = row->type == NODE_TYPE_CHOICE ? row->choices : NULL;
          c != NULL && *c != NULL; c++) {
         size_t len = strlen(values);
         (void)snprintf(values + len, size - len, "%s%s", len > 0 ? " " : "", *c);
@@ -167,12 +167,11 @@ static json_t *commands(const char *shell)
 static json_t *settings(const char *shell)
 {
     json_t *list = json_array();
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
+    const struct node_option *o;
     char values[512];
-    for (unsigned i = 0; i < count; i++) {
-        const char *kind = kind_of_setting(&rows[i], values, sizeof values);
-        add(list, row(shell, rows[i].name, rows[i].help, rows[i].unit, kind, values));
+    for (unsigned i = 0; (o = node_option_at(i)) != NULL; i++) {
+        const char *kind = kind_of_setting(o, values, sizeof values);
+        add(list, row(shell, o->name, o->help, o->unit, kind, values));
     }
     return list;
 }

@@ -77,10 +77,9 @@ void convert_add(json_t *map, const char *name, const char *key, const char *val
 
 static enum node_option_type type_of(const char *setting)
 {
-    unsigned count;
     int row = node_option_find(slice_of_cstr(setting));
     CHECK(row >= 0);
-    return node_option_table(&count)[row].type;
+    return node_option_at((unsigned)row)->type;
 }
 
 bool convert_set(struct convert_state *c, const char *setting, const char *value,
