@@ -40,8 +40,7 @@ const char *convert_word(const json_t *words, size_t i)
 
 const char *convert_join(struct convert_state *c, const json_t *words, size_t from, const char *by)
 {
-    struct buf all;
-    buf_init(&all, 0);
+    struct buf all = {0};
     for (size_t i = from; i < json_array_size(words); i++)
         DISCARD(buf_printf(&all, "%s%s", i > from ? by : "", convert_word(words, i)));
     const char *text = convert_text(c, "%.*s", SLICE_ARG(buf_slice(&all)));
