@@ -1,4 +1,4 @@
-#include "node/gvctl/change.h"
+#include "node/gvctl/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

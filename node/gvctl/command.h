@@ -13,7 +13,7 @@
 /* What carries it out (main.c). */
 enum command_run {
     COMMAND_ASK,    /* its call, and the answer as a table */
-    COMMAND_CHANGE, /* its call, which changes something, and a sentence (change.h) */
+    COMMAND_CHANGE, /* its call, which changes something, and a sentence (run.h) */
     COMMAND_CONVERGENCE,
     COMMAND_STATUS,
     COMMAND_TOP,

@@ -1,4 +1,4 @@
-#include "node/gvctl/decisions.h"
+#include "node/gvctl/run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "node/gvctl/top.h"
+#include "node/gvctl/run.h"
 
 #include <errno.h>
 #include <poll.h>
