@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/prng.h"
-#include "node/discover/discover_internal.h"
+#include "node/discover/discover.h"
 #include "tests/lib/test.h"
 
 enum { HISTORY_BYTES = 4096, BUSY_MAX = 8 };

@@ -1,4 +1,5 @@
 /* What the lists of sources come to: names used, drained, forgotten. In virtual time. */
+#include "node/discover/discover_internal.h"
 #include "tests/lib/discover_host.h"
 
 static bool drains(const char *name)

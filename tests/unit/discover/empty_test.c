@@ -1,4 +1,5 @@
 /* Empty lists, lists that fail, and how long they change nothing. */
+#include "node/discover/discover_internal.h"
 #include "tests/lib/discover_host.h"
 
 static void an_empty_list_counts_after_a_while(void **state)
