@@ -193,6 +193,18 @@ void json_put_u64(struct json_writer *w, const char *key, uint64_t value)
     json_u64(w, value);
 }
 
+void json_put_bool(struct json_writer *w, const char *key, bool value)
+{
+    json_key(w, key);
+    json_bool(w, value);
+}
+
+void json_put_cstr(struct json_writer *w, const char *key, const char *text)
+{
+    json_key(w, key);
+    json_cstr(w, text != NULL ? text : "");
+}
+
 void json_i64(struct json_writer *w, int64_t value)
 {
     put_digits(w, value < 0, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);

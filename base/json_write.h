@@ -48,8 +48,11 @@ void json_slice(struct json_writer *w, struct slice text);
 void json_cstr(struct json_writer *w, const char *text);
 void json_u64(struct json_writer *w, uint64_t value);
 void json_i64(struct json_writer *w, int64_t value);
-/* A member of an object: its key, and the number. */
+/* A member of an object: its key, and the value. */
 void json_put_u64(struct json_writer *w, const char *key, uint64_t value);
+void json_put_bool(struct json_writer *w, const char *key, bool value);
+/* NULL counts as "". */
+void json_put_cstr(struct json_writer *w, const char *key, const char *text);
 /* NaN and infinities, which JSON does not have, become null. */
 void json_double(struct json_writer *w, double value);
 void json_bool(struct json_writer *w, bool value);

@@ -34,7 +34,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
             },
         .router =
             {
-                .policy = node_policy_names()[o->policy],
+                .policy = node_policy_names[o->policy],
                 .seed = o->seed,
                 .displaced_weight = o->displaced_weight,
                 .decode_weight = o->decode_weight,
@@ -58,7 +58,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                            .ring_bytes = o->gossip_ring_bytes,
                            .rate_bytes_s = o->gossip_bandwidth},
                 .has_seeds = o->join.count > 0,
-                .policy = node_policy_names()[o->policy],
+                .policy = node_policy_names[o->policy],
             },
         .stored_responses = NODE_AFFINITY_MAX,
         .proxy = {.options = o},

@@ -210,55 +210,53 @@ static const char *elsewhere(const struct exchange *x, const struct admin_who *w
     return node_host_is_loopback(x->client->peer) ? "a proxy on this machine" : who->from;
 }
 
+/* 401 where a token would help, with what the call needs then; else 403 with `elsewhere_format`,
+ * which says where it comes from and from where it may: with `never` where nobody can. */
+static bool refuse(struct admin *a, struct exchange *x, const struct http_head *head,
+                   bool token_helps, const char *needs, const char *elsewhere_format,
+                   const char *never)
+{
+    struct admin_who who;
+    admin_who(a, x, head, &who);
+    tell_refused(a, x, &who);
+    if (token_helps)
+        answer_no_token(x, &who, needs);
+    else
+        exchange_answer_error(x, 403, slice_of("", 0), elsewhere_format, elsewhere(x, &who),
+                              a->on_loopback ? ": call it on its own machine by 127.0.0.1, or"
+                                             : never);
+    return false;
+}
+
 /* A call that changes something needs the token, where one is configured: 401 if it is wrong. Where
  * none is, it must come from this machine, else 403: one that can add a replica gets prompts. */
 bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head)
 {
-    struct admin_who who;
-    if (a->config.token != NULL ? has_token(a, head) : is_from_here(x, head))
-        return true;
-    admin_who(a, x, head, &who);
-    tell_refused(a, x, &who);
-    if (a->config.token != NULL)
-        answer_no_token(x, &who,
-                        "This call changes state and needs the admin token: gvctl "
-                        "--token-file FILE, or the header Authorization: Bearer TOKEN.");
-    else
-        exchange_answer_error(
-            x, 403, slice_of("", 0),
-            "This call changes state and comes from %s. A router without an admin token takes "
-            "changes from loopback alone%s start it with admin-token-file and give the token "
-            "(gvctl --token-file FILE).",
-            elsewhere(x, &who),
-            a->on_loopback
-                ? ": call it on its own machine by 127.0.0.1, or"
-                : ", and the admin port of this one does not listen there, so it takes no changes "
-                  "at all:");
-    return false;
+    bool has = a->config.token != NULL;
+    return (has ? has_token(a, head) : is_from_here(x, head)) ||
+           refuse(
+               a, x, head, has,
+               "This call changes state and needs the admin token: gvctl "
+               "--token-file FILE, or the header Authorization: Bearer TOKEN.",
+               "This call changes state and comes from %s. A router without an admin token takes "
+               "changes from loopback alone%s start it with admin-token-file and give the token "
+               "(gvctl --token-file FILE).",
+               ", and the admin port of this one does not listen there, so it takes no changes "
+               "at all:");
 }
 
 /* What a prompt would cost tells whether one that begins so was served lately: who asks for it from
  * another machine has to show a token, also where reading needs none. */
 bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head)
 {
-    struct admin_who who;
-    if (is_from_here(x, head) || has_any_token(a, head))
-        return true;
-    admin_who(a, x, head, &who);
-    tell_refused(a, x, &who);
-    if (a->config.token != NULL || a->config.read_token != NULL)
-        answer_no_token(x, &who,
-                        "This call tells whether a text was served, and comes from another "
-                        "machine: it needs the admin token or the one for reading: gvctl "
-                        "--token-file FILE, or the header Authorization: Bearer TOKEN.");
-    else
-        exchange_answer_error(
-            x, 403, slice_of("", 0),
-            "This call tells whether a text was served, and comes from %s. A router without a "
-            "token takes it from loopback alone%s start it with admin-token-file or "
-            "admin-read-token-file and give a token (gvctl --token-file FILE).",
-            elsewhere(x, &who),
-            a->on_loopback ? ": call it on its own machine by 127.0.0.1, or"
-                           : ", and the admin port of this one does not listen there:");
-    return false;
+    return is_from_here(x, head) || has_any_token(a, head) ||
+           refuse(
+               a, x, head, a->config.token != NULL || a->config.read_token != NULL,
+               "This call tells whether a text was served, and comes from another "
+               "machine: it needs the admin token or the one for reading: gvctl "
+               "--token-file FILE, or the header Authorization: Bearer TOKEN.",
+               "This call tells whether a text was served, and comes from %s. A router without a "
+               "token takes it from loopback alone%s start it with admin-token-file or "
+               "admin-read-token-file and give a token (gvctl --token-file FILE).",
+               ", and the admin port of this one does not listen there:");
 }

@@ -12,14 +12,12 @@
 #include "node/admin/page.h"
 #include "node/cluster/replication.h"
 
-static const struct slice type_json = SLICE("application/json");
 static const struct slice type_text = SLICE("text/plain; charset=utf-8");
 
 void admin_index(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)a, (void)head;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     int err = buf_append_cstr(&out, "grapevine " GRAPEVINE_VERSION "\n");
     for (unsigned i = 0; i < ADMIN_CALL_COUNT && err == 0; i++) {
         const struct admin_call_row *row = admin_call_row((enum admin_call)i);
@@ -57,22 +55,17 @@ void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *h
         exchange_answer(x, status, type_text, slice_of_cstr(text), NULL, 0);
         return;
     }
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);
-    json_key(&w, "ready");
-    json_bool(&w, why == NULL);
-    json_key(&w, "why");
-    json_cstr(&w, why != NULL ? why : "");
-    json_key(&w, "alone");
-    json_cstr(&w, alone != NULL ? alone : "");
-    json_key(&w, "router"); /* for who asks before showing a token */
-    json_cstr(&w, a->config.name != NULL ? a->config.name : "");
+    json_put_bool(&w, "ready", why == NULL);
+    json_put_cstr(&w, "why", why);
+    json_put_cstr(&w, "alone", alone);
+    json_put_cstr(&w, "router", a->config.name); /* for who asks before showing a token */
     json_object_end(&w);
     int err = json_writer_finish(&w);
     if (err == 0)
-        exchange_answer(x, status, type_json, buf_slice(&out), NULL, 0);
+        exchange_answer(x, status, ADMIN_JSON, buf_slice(&out), NULL, 0);
     else
         exchange_answer(x, status, type_text, SLICE("out of memory\n"), NULL, 0);
     buf_free(&out);
@@ -81,8 +74,7 @@ void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *h
 void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     admin_answer_buf(x, a->config.metrics(a->config.metrics_context, &out),
                      SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
@@ -103,8 +95,7 @@ static int write_refused(const struct admin *a, struct buf *out)
 void admin_config(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     int err = write_refused(a, &out);
     if (err == 0)
         err = node_options_effective(a->config.options, &out);
@@ -127,7 +118,7 @@ void admin_log_level(struct admin *a, struct exchange *x, const struct http_head
     a->config.log->level = level;
     log_event(a->config.log, LOG_ERROR, "log_level", LOG_CSTR("now", name),
               LOG_CSTR("from", who.from), LOG_CSTR("token", who.token));
-    exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+    exchange_answer(x, 200, ADMIN_JSON, SLICE("{\"ok\":true}"), NULL, 0);
 }
 
 static const struct call {

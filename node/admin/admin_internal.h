@@ -1,19 +1,4 @@
-/* What the files of the admin port share:
- *
- *   calls.h       the table of calls
- *   access.c      who may call
- *   parameters.c  what a call is given, and how it answers
- *   cluster.c     members, convergence, explanations
- *   replicas.c    replicas: shown, drained, added, removed
- *   poison.c      requests after which engines died
- *   events.h      what happened lately; words.c has the words for events of the log,
- *   watch.c       and this one finds what changed of replicas
- *   seen.c        /decisions and /events
- *   page.[ch]     the page for browsers, whose files are in page/
- *   live.[ch]     /live: the same as it happens, and all of the cluster; figures.[ch] has what was
- *                 done in each second
- *   admin.c       finds the call; what one router answers about itself
- */
+/* What the files of the admin port share; its README says which file does what. */
 #ifndef NODE_ADMIN_ADMIN_INTERNAL_H
 #define NODE_ADMIN_ADMIN_INTERNAL_H
 
@@ -82,8 +67,11 @@ struct admin {
  * malformed or too long. */
 bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size);
 bool admin_query_has(const struct http_head *head, struct slice name);
+#define ADMIN_JSON SLICE("application/json")
 /* 200 with the buffer's text, or 500 for an error. Frees it. */
 void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
+/* The same of JSON. */
+void admin_answer_json(struct exchange *x, int err, struct buf *out);
 /* The prompt and session of an /explain. False: it is no request, and that was answered. */
 bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
 

@@ -9,8 +9,6 @@
 #include "node/cluster/digests.h"
 #include "node/route/request.h"
 
-static const struct slice type_json = SLICE("application/json");
-
 /* The replication, or NULL after answering that this router runs alone. */
 static struct node_replication *replication_of(struct admin *a, struct exchange *x)
 {
@@ -32,12 +30,9 @@ void admin_members(struct admin *a, struct exchange *x, const struct http_head *
     struct node_replication *n = replication_of(a, x);
     if (n == NULL)
         return;
-    struct buf members;
-    struct buf stats;
-    struct buf out;
-    buf_init(&members, 0);
-    buf_init(&stats, 0);
-    buf_init(&out, 0);
+    struct buf members = {0};
+    struct buf stats = {0};
+    struct buf out = {0};
     uint64_t now = admin_now_us(a, n);
     int err = node_replication_members_json(n, now, &members);
     if (err == 0)
@@ -45,13 +40,10 @@ void admin_members(struct admin *a, struct exchange *x, const struct http_head *
     if (err == 0) {
         struct json_writer w = json_writer_of(&out);
         json_object_begin(&w);
-        json_key(&w, "self");
-        json_cstr(&w, a->config.name);
-        json_key(&w, "ready");
-        json_bool(&w, node_replication_ready(n));
+        json_put_cstr(&w, "self", a->config.name);
+        json_put_bool(&w, "ready", node_replication_ready(n));
         const char *alone = node_replication_alone(n, now);
-        json_key(&w, "alone");
-        json_cstr(&w, alone != NULL ? alone : "");
+        json_put_cstr(&w, "alone", alone);
         json_key(&w, "members");
         json_raw(&w, buf_slice(&members));
         json_key(&w, "stats");
@@ -61,7 +53,7 @@ void admin_members(struct admin *a, struct exchange *x, const struct http_head *
     }
     buf_free(&members);
     buf_free(&stats);
-    admin_answer_buf(x, err, type_json, &out);
+    admin_answer_json(x, err, &out);
 }
 
 /* --- questions to all routers --------------------------------------------------------------- */
@@ -111,18 +103,14 @@ static int write_answers(const struct admin_ask *ask, struct slice nodes, struct
         return ERR_NOMEM;
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
-    json_key(&w, "self");
-    json_cstr(&w, ask->admin->config.name);
+    json_put_cstr(&w, "self", ask->admin->config.name);
     if (ask->kind == NODE_CALL_DIGESTS) {
         unsigned differ = node_digests_differ(nodes);
-        json_key(&w, "equal");
-        json_bool(&w, differ == 0);
+        json_put_bool(&w, "equal", differ == 0);
         json_key(&w, "differ");
         node_digests_differ_write(differ, &w);
-        json_key(&w, "joining");
-        json_bool(&w, (differ & NODE_DIGESTS_JOINING) != 0);
-        json_key(&w, "comparable");
-        json_bool(&w, (differ & NODE_DIGESTS_INCOMPARABLE) == 0);
+        json_put_bool(&w, "joining", (differ & NODE_DIGESTS_JOINING) != 0);
+        json_put_bool(&w, "comparable", (differ & NODE_DIGESTS_INCOMPARABLE) == 0);
     }
     json_key(&w, "nodes");
     json_raw(&w, nodes);
@@ -138,10 +126,9 @@ static void on_answers(void *context, struct slice nodes)
     struct exchange *x = ask->x;
     unlink_ask(ask);
     if (x != NULL) {
-        struct buf out;
-        buf_init(&out, 0);
+        struct buf out = {0};
         int err = write_answers(ask, nodes, &out);
-        admin_answer_buf(x, err, type_json, &out);
+        admin_answer_json(x, err, &out);
     }
     ask_free(ask);
 }
@@ -188,8 +175,7 @@ static void explain_all(struct admin *a, struct exchange *x, const struct http_h
     struct node_request request;
     if (replication_of(a, x) == NULL || !admin_describe(x, head, &request))
         return;
-    struct buf packed;
-    buf_init(&packed, 0);
+    struct buf packed = {0};
     int err = node_request_pack(&request, &packed);
     if (err == 0)
         admin_ask_all(a, x, NODE_CALL_EXPLAIN, buf_slice(&packed), ADMIN_ASK_TIMEOUT_US);
@@ -211,8 +197,7 @@ void admin_explain(struct admin *a, struct exchange *x, const struct http_head *
     struct node_request request;
     if (!admin_describe(x, head, &request))
         return;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     int err = node_router_explain(a->config.router, &request, proxy_now_ms(a->proxy), &out);
-    admin_answer_buf(x, err, type_json, &out);
+    admin_answer_json(x, err, &out);
 }

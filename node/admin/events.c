@@ -96,18 +96,6 @@ uint64_t admin_events_add(struct admin_events *e, enum admin_event_kind kind, co
     return new.number;
 }
 
-bool admin_events_reword(struct admin_events *e, uint64_t number, const char *text,
-                         uint64_t unix_ms)
-{
-    struct event *at = event_at(e, number);
-    if (!at)
-        return false;
-    copy(at->text, sizeof at->text, slice_of_cstr(text));
-    at->last_ms = unix_ms;
-    at->change = ++e->change;
-    return true;
-}
-
 uint64_t admin_events_newest(const struct admin_events *e)
 {
     return e->newest;
@@ -123,24 +111,15 @@ uint64_t admin_events_change(const struct admin_events *e)
 static void put_event(struct json_writer *w, const struct event *at)
 {
     json_object_begin(w);
-    json_key(w, "id");
-    json_u64(w, at->number);
-    json_key(w, "change");
-    json_u64(w, at->change);
-    json_key(w, "time_ms");
-    json_u64(w, at->first_ms);
-    json_key(w, "last_ms");
-    json_u64(w, at->last_ms);
-    json_key(w, "count");
-    json_u64(w, at->count);
-    json_key(w, "kind");
-    json_cstr(w, admin_event_kind_text(at->kind));
-    json_key(w, "event");
-    json_cstr(w, at->name);
-    json_key(w, "about");
-    json_cstr(w, at->about);
-    json_key(w, "text");
-    json_cstr(w, at->text);
+    json_put_u64(w, "id", at->number);
+    json_put_u64(w, "change", at->change);
+    json_put_u64(w, "time_ms", at->first_ms);
+    json_put_u64(w, "last_ms", at->last_ms);
+    json_put_u64(w, "count", at->count);
+    json_put_cstr(w, "kind", admin_event_kind_text(at->kind));
+    json_put_cstr(w, "event", at->name);
+    json_put_cstr(w, "about", at->about);
+    json_put_cstr(w, "text", at->text);
     json_object_end(w);
 }
 

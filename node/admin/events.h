@@ -51,10 +51,6 @@ void admin_events_destroy(struct admin_events *e);
 /* `event` is a literal; `about` is the replica or router, or empty. Returns its number. */
 uint64_t admin_events_add(struct admin_events *e, enum admin_event_kind kind, const char *event,
                           struct slice about, const char *text, uint64_t unix_ms);
-/* Gives the newest entry of that number another text; false: it is not here any more. */
-bool admin_events_reword(struct admin_events *e, uint64_t number, const char *text,
-                         uint64_t unix_ms);
-
 /* For struct log.tap; the context is the events. */
 void admin_events_tap(void *events, enum log_level level, const char *event,
                       const struct log_field *fields, unsigned count, uint64_t now_ms);

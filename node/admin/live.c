@@ -56,12 +56,6 @@ struct admin_live {
     struct buf text;
 };
 
-static void put_text(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, key);
-    json_cstr(w, value != NULL ? value : "");
-}
-
 /* --- whether the routers agree --------------------------------------------------------------- */
 
 static const char *agree_text(enum agree state)
@@ -169,7 +163,7 @@ static void put_agreement(struct admin_live *live, struct json_writer *w)
     const struct agreement *a = &live->agreement;
     json_key(w, "agreement");
     json_object_begin(w);
-    put_text(w, "state", agree_text(a->state));
+    json_put_cstr(w, "state", agree_text(a->state));
     json_put_u64(w, "since_ms", a->since_ms);
     json_key(w, "differ");
     node_digests_differ_write(a->differ, w);
@@ -188,19 +182,17 @@ static void put_router(struct admin_live *live, struct json_writer *w)
     const char *why = proxy_not_ready(a->proxy);
     json_key(w, "router");
     json_object_begin(w);
-    put_text(w, "name", a->config.name);
-    put_text(w, "version", GRAPEVINE_VERSION);
-    put_text(w, "policy", node_policy_names()[o->policy]);
+    json_put_cstr(w, "name", a->config.name);
+    json_put_cstr(w, "version", GRAPEVINE_VERSION);
+    json_put_cstr(w, "policy", node_policy_names[o->policy]);
     json_put_u64(w, "since_ms", a->since_ms);
-    json_key(w, "ready");
-    json_bool(w, why == NULL);
-    put_text(w, "why", why);
-    put_text(w, "alone", n != NULL ? node_replication_alone(n, node_replication_now_us(n)) : NULL);
-    put_text(w, "admin_host", o->admin_listen.host);
-    json_key(w, "loopback_only");
-    json_bool(w, node_host_is_loopback(o->admin_listen.host));
-    json_key(w, "reading_token");
-    json_bool(w, a->config.read_token != NULL);
+    json_put_bool(w, "ready", why == NULL);
+    json_put_cstr(w, "why", why);
+    json_put_cstr(w, "alone",
+                  n != NULL ? node_replication_alone(n, node_replication_now_us(n)) : NULL);
+    json_put_cstr(w, "admin_host", o->admin_listen.host);
+    json_put_bool(w, "loopback_only", node_host_is_loopback(o->admin_listen.host));
+    json_put_bool(w, "reading_token", a->config.read_token != NULL);
     json_put_u64(w, "viewers", live->count);
     json_object_end(w);
 }
@@ -208,14 +200,13 @@ static void put_router(struct admin_live *live, struct json_writer *w)
 static int put_members(struct admin_live *live, struct json_writer *w)
 {
     struct node_replication *n = live->admin->config.replication;
-    struct buf members;
+    struct buf members = {0};
     int err = 0;
     json_key(w, "members");
     if (n == NULL) {
         json_nil(w);
         return 0;
     }
-    buf_init(&members, 0);
     err = node_replication_members_brief_json(n, node_replication_now_us(n), &members);
     json_raw(w, err == 0 ? buf_slice(&members) : SLICE("null"));
     buf_free(&members);

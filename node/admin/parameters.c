@@ -16,6 +16,11 @@ void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf
     buf_free(out);
 }
 
+void admin_answer_json(struct exchange *x, int err, struct buf *out)
+{
+    admin_answer_buf(x, err, ADMIN_JSON, out);
+}
+
 /* --- the query ------------------------------------------------------------------------------ */
 
 /* Value of `name` in a query string; empty, at NULL, if it is not there. */

@@ -8,14 +8,11 @@
 
 enum { HASH_DIGITS = 16 };
 
-static const struct slice type_json = SLICE("application/json");
-
 void admin_poison(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    struct buf out;
-    buf_init(&out, 0);
-    admin_answer_buf(x, node_poison_json(a->config.router, &out), type_json, &out);
+    struct buf out = {0};
+    admin_answer_json(x, node_poison_json(a->config.router, &out), &out);
 }
 
 static bool read_hash(const struct http_head *head, char *text, size_t size, uint64_t *hash)
@@ -47,5 +44,5 @@ void admin_poison_forget(struct admin *a, struct exchange *x, const struct http_
     admin_who(a, x, head, &who);
     log_event(a->config.log, LOG_INFO, "poison_forgotten", LOG_CSTR("hash", text),
               LOG_CSTR("from", who.from), LOG_CSTR("token", who.token));
-    exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+    exchange_answer(x, 200, ADMIN_JSON, SLICE("{\"ok\":true}"), NULL, 0);
 }

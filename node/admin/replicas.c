@@ -11,25 +11,21 @@
 #include "node/proxy/engine/fetch.h"
 #include "node/proxy/own/control.h"
 
-static const struct slice type_json = SLICE("application/json");
-
 void admin_replicas(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     int err = node_router_replicas_json(a->config.router, proxy_now_ms(a->proxy), &out);
-    admin_answer_buf(x, err, type_json, &out);
+    admin_answer_json(x, err, &out);
 }
 
 void admin_queue(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     struct json_writer w = json_writer_of(&out);
     proxy_queue_write(a->proxy, &w);
-    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+    admin_answer_json(x, json_writer_finish(&w), &out);
 }
 
 static bool is_removed(const void *router, struct slice name)
@@ -40,12 +36,11 @@ static bool is_removed(const void *router, struct slice name)
 void admin_sources(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     struct json_writer w = json_writer_of(&out);
     discover_sources_write(a->config.discover, proxy_now_ms(a->proxy), is_removed, a->config.router,
                            &w);
-    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+    admin_answer_json(x, json_writer_finish(&w), &out);
 }
 
 /* It is done, to the replica of that name: the caller may have spelled it otherwise. More may
@@ -55,17 +50,15 @@ static struct json_writer done_begin(struct buf *out, const char *name)
     buf_init(out, 0);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
-    json_key(&w, "ok");
-    json_bool(&w, true);
-    json_key(&w, "replica");
-    json_cstr(&w, name);
+    json_put_bool(&w, "ok", true);
+    json_put_cstr(&w, "replica", name);
     return w;
 }
 
 static void done_end(struct exchange *x, struct json_writer *w, struct buf *out)
 {
     json_object_end(w);
-    admin_answer_buf(x, json_writer_finish(w), type_json, out);
+    admin_answer_json(x, json_writer_finish(w), out);
 }
 
 /* Why it drains all the same: a source says so, or none lists it any more. */
@@ -145,10 +138,8 @@ static void answer_wish(struct admin *a, struct exchange *x, const char *name,
                   LOG_CSTR("wish", verb), LOG_CSTR("from", who->from),
                   LOG_CSTR("token", who->token));
         if (silent != NULL) {
-            json_key(&w, "answers");
-            json_bool(&w, false);
-            json_key(&w, "why");
-            json_cstr(&w, silent);
+            json_put_bool(&w, "answers", false);
+            json_put_cstr(&w, "why", silent);
         }
     } else if (result == ERR_AGAIN) {
         log_event(a->config.log, LOG_WARN, "replica_waits", LOG_CSTR("replica", name),

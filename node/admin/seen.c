@@ -12,8 +12,6 @@
 
 enum { COUNT_DEFAULT = 32 };
 
-static const struct slice type_json = SLICE("application/json");
-
 /* A whole number of the query; false: it is there, and none. */
 static bool read_number(const struct http_head *head, const char *name, bool *given, uint64_t *out)
 {
@@ -67,8 +65,7 @@ static bool read_query(struct exchange *x, const struct http_head *head, unsigne
 /* Who answers, and since when its numbers count: after a restart they begin anew. */
 static void put_who(const struct admin *a, struct json_writer *w)
 {
-    json_key(w, "router");
-    json_cstr(w, a->config.name != NULL ? a->config.name : "");
+    json_put_cstr(w, "router", a->config.name);
     json_put_u64(w, "since_ms", a->since_ms);
     json_put_u64(w, "now_ms", admin_unix_ms(a));
 }
@@ -77,10 +74,9 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
 {
     const struct node_decisions *d = a->config.decisions;
     struct node_decisions_query q;
-    struct buf out;
+    struct buf out = {0};
     if (!read_query(x, head, NODE_DECISIONS_MAX, &q))
         return;
-    buf_init(&out, 0);
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);
     put_who(a, &w);
@@ -91,7 +87,7 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
         node_decisions_write(d, a->config.router, &q, proxy_now_ms(a->proxy), admin_unix_ms(a), &w);
     json_put_u64(&w, "changed", told);
     json_object_end(&w);
-    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+    admin_answer_json(x, json_writer_finish(&w), &out);
 }
 
 /* What an operator has to mend. */
@@ -117,13 +113,12 @@ void admin_figures_answer(struct admin *a, struct exchange *x, const struct http
 {
     uint64_t count = FIGURES_SECONDS;
     bool given;
-    struct buf out;
+    struct buf out = {0};
     if (!read_number(head, "n", &given, &count) || count == 0 || count > FIGURES_SECONDS) {
         exchange_answer_error(x, 400, SLICE("n"), "Want n=1 to %d, seconds, a whole number.",
                               FIGURES_SECONDS);
         return;
     }
-    buf_init(&out, 0);
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);
     put_who(a, &w);
@@ -134,7 +129,7 @@ void admin_figures_answer(struct admin *a, struct exchange *x, const struct http
     admin_figures_total_write(a->proxy, a->config.router, a->since_ms, admin_unix_ms(a), &w);
     put_lacks(a, &w);
     json_object_end(&w);
-    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+    admin_answer_json(x, json_writer_finish(&w), &out);
 }
 
 /* --- events, of this router or of all --------------------------------------------------------- */
@@ -209,14 +204,13 @@ static void events_of_all(struct admin *a, struct exchange *x, const struct http
 void admin_happened(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_decisions_query q;
-    struct buf out;
+    struct buf out = {0};
     if (is_for_all(a, head)) {
         events_of_all(a, x, head);
         return;
     }
     if (!read_query(x, head, ADMIN_EVENTS_MAX, &q))
         return;
-    buf_init(&out, 0);
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);
     put_who(a, &w);
@@ -225,5 +219,5 @@ void admin_happened(struct admin *a, struct exchange *x, const struct http_head 
     uint64_t told = admin_events_write(a->events, &q, &w);
     json_put_u64(&w, "changed", told);
     json_object_end(&w);
-    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+    admin_answer_json(x, json_writer_finish(&w), &out);
 }

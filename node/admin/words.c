@@ -5,151 +5,127 @@
 #include "node/admin/events.h"
 
 /* {field} is the value of that field, {field#one|more} the same number and the words behind it.
- * What stands in brackets is left out where a field in it is empty or not there. A row with `then`
- * is for events whose field of that name has this value. */
+ * What stands in brackets is left out where a field in it is empty or not there. A row EVENT=VALUE
+ * is for events whose field `then` has this value. */
 static const struct words {
     const char *event;
     enum admin_event_kind kind;
     const char *text;
-    const char *then;
 } table[] = {
-    {"upstream_failed", ADMIN_EVENT_RETRY,
-     "Requests failed at replica {replica}[ ({what})] and went to another.", "moved"},
+    {"upstream_failed=moved", ADMIN_EVENT_RETRY,
+     "Requests failed at replica {replica}[ ({what})] and went to another."},
     {"upstream_failed", ADMIN_EVENT_TROUBLE,
      "Requests failed at replica {replica}[ ({what})], and no other was asked: their clients got "
-     "an error, or a cut answer.",
-     NULL},
+     "an error, or a cut answer."},
     {"replica_rejects", ADMIN_EVENT_TROUBLE,
      "Replica {replica} rejects ({status})[ what replica {accepted_by} accepts]"
-     "[ the model {model}, though it lists it]: others are preferred.",
-     NULL},
+     "[ the model {model}, though it lists it]: others are preferred."},
     {"replica_accepts", ADMIN_EVENT_REPLICA,
-     "Replica {replica} accepts requests that it had rejected: it is used again.", NULL},
+     "Replica {replica} accepts requests that it had rejected: it is used again."},
     {"replica_models_unknown", ADMIN_EVENT_TROUBLE,
-     "Replica {replica} lists no models (/v1/models answered {status}): it may be asked for any.",
-     NULL},
+     "Replica {replica} lists no models (/v1/models answered {status}): it may be asked for any."},
     {"engine_control", ADMIN_EVENT_REPLICA,
      "{path} was sent to {replicas#replica|replicas}[, for the key {key}]: {failed} failed; "
-     "{caches_reset#cache is|caches are} forgotten.",
-     NULL},
-    {"start", ADMIN_EVENT_JOIN, "This router started[, version {version}].", NULL},
-    {"member_alive", ADMIN_EVENT_JOIN, "Router {member} is there.", NULL},
+     "{caches_reset#cache is|caches are} forgotten."},
+    {"start", ADMIN_EVENT_JOIN, "This router started[, version {version}]."},
+    {"member_alive", ADMIN_EVENT_JOIN, "Router {member} is there."},
     {"member_dead", ADMIN_EVENT_DEATH,
-     "Router {member} is taken for dead: it is not heard any more, and its load no longer counts.",
-     NULL},
-    {"member_left", ADMIN_EVENT_LEAVE, "Router {member} said that it leaves.", NULL},
+     "Router {member} is taken for dead: it is not heard any more, and its load no longer counts."},
+    {"member_left", ADMIN_EVENT_LEAVE, "Router {member} said that it leaves."},
     {"cluster_ready", ADMIN_EVENT_JOIN,
      "This router is ready[: it took over the state of {from}][, with nothing to take over: "
-     "{why}].",
-     NULL},
-    {"cluster_alone", ADMIN_EVENT_TROUBLE, "This router knows no other[: {why}].", NULL},
+     "{why}]."},
+    {"cluster_alone", ADMIN_EVENT_TROUBLE, "This router knows no other[: {why}]."},
     {"snapshot_failed", ADMIN_EVENT_TROUBLE,
-     "The state could not be taken over from {member}[: {error}]. Another router is asked.", NULL},
+     "The state could not be taken over from {member}[: {error}]. Another router is asked."},
     {"gossip_tcp_filtered", ADMIN_EVENT_TROUBLE,
-     "TCP to router {member} is filtered[: open its gossip port, {at}, for TCP, too].", NULL},
+     "TCP to router {member} is filtered[: open its gossip port, {at}, for TCP, too]."},
     {"deltas_lost", ADMIN_EVENT_DIFFERS,
-     "Messages of router {member} were lost. Comparing with the others repairs that.", NULL},
+     "Messages of router {member} were lost. Comparing with the others repairs that."},
     {"cluster_clock_forward", ADMIN_EVENT_CONFIG,
-     "This router's clock was {ms} ms behind the cluster's and is set forward.", NULL},
+     "This router's clock was {ms} ms behind the cluster's and is set forward."},
     {"cluster_clock_back", ADMIN_EVENT_TROUBLE,
      "This router's clock was {ms} ms ahead of the cluster's. It is set back, and the router joins "
-     "anew.",
-     NULL},
+     "anew."},
     {"member_mismatch", ADMIN_EVENT_DIFFERS,
-     "Router {member} has other settings, which all must share[: {differs}].", NULL},
-    {"member_differs", ADMIN_EVENT_DIFFERS, "Router {member} has other settings[: {differs}].",
-     NULL},
+     "Router {member} has other settings, which all must share[: {differs}]."},
+    {"member_differs", ADMIN_EVENT_DIFFERS, "Router {member} has other settings[: {differs}]."},
     {"member_not_understood", ADMIN_EVENT_DIFFERS,
-     "Router {member} speaks no version of the protocol that this one does[: {why}].", NULL},
-    {"name_taken", ADMIN_EVENT_TROUBLE, "Two routers have one name: {member}{name}[, at {at}].",
-     NULL},
+     "Router {member} speaks no version of the protocol that this one does[: {why}]."},
+    {"name_taken", ADMIN_EVENT_TROUBLE, "Two routers have one name: {member}{name}[, at {at}]."},
     {"gossip_refused_key", ADMIN_EVENT_KEY,
-     "Somebody without the cluster's key asks to join[, from {from}].", NULL},
+     "Somebody without the cluster's key asks to join[, from {from}]."},
     {"gossip_other_cluster", ADMIN_EVENT_KEY,
-     "A router of another cluster-name asks to join[, from {from}].", NULL},
-    {"join_unanswered", ADMIN_EVENT_TROUBLE, "Nobody answers at {seeds}, where this one joins.",
-     NULL},
+     "A router of another cluster-name asks to join[, from {from}]."},
+    {"join_unanswered", ADMIN_EVENT_TROUBLE, "Nobody answers at {seeds}, where this one joins."},
     {"join_unresolved", ADMIN_EVENT_TROUBLE,
-     "The name {host}, where this router joins, cannot be used[: {error}].", NULL},
-    {"routers_full", ADMIN_EVENT_TROUBLE, "{limit#router lives|routers live}, no more may join.",
-     NULL},
+     "The name {host}, where this router joins, cannot be used[: {error}]."},
+    {"routers_full", ADMIN_EVENT_TROUBLE, "{limit#router lives|routers live}, no more may join."},
     {"replicas_full", ADMIN_EVENT_TROUBLE,
-     "{limit#replica is|replicas are} in use, no more can be added.", NULL},
+     "{limit#replica is|replicas are} in use, no more can be added."},
     {"replica_name_refused", ADMIN_EVENT_TROUBLE,
-     "Names of replicas that are no HOST:PORT are refused[: router {member} tells them].", NULL},
-    {"draining", ADMIN_EVENT_DRAIN, "This router drains: it wants no new requests, and then ends.",
-     NULL},
-    {"client_port_closed", ADMIN_EVENT_DRAIN, "This router closed its port for clients.", NULL},
-    {"replica_added", ADMIN_EVENT_REPLICA, "Replica {replica} is in use.", NULL},
-    {"replica_removed", ADMIN_EVENT_REPLICA, "Replica {replica} is in use no more.", NULL},
+     "Names of replicas that are no HOST:PORT are refused[: router {member} tells them]."},
+    {"draining", ADMIN_EVENT_DRAIN, "This router drains: it wants no new requests, and then ends."},
+    {"client_port_closed", ADMIN_EVENT_DRAIN, "This router closed its port for clients."},
+    {"replica_added", ADMIN_EVENT_REPLICA, "Replica {replica} is in use."},
+    {"replica_removed", ADMIN_EVENT_REPLICA, "Replica {replica} is in use no more."},
     {"replica_wish", ADMIN_EVENT_REPLICA,
-     "An operator had replica {replica} {wish}, here[, from {from}].", NULL},
+     "An operator had replica {replica} {wish}, here[, from {from}]."},
     {"replica_drain", ADMIN_EVENT_DRAIN,
-     "An operator had replica {replica} {wish}, here[, from {from}].", NULL},
-    {"replica_waits", ADMIN_EVENT_REPLICA, "Replica {replica} waits: there is no room for more.",
-     NULL},
+     "An operator had replica {replica} {wish}, here[, from {from}]."},
+    {"replica_waits", ADMIN_EVENT_REPLICA, "Replica {replica} waits: there is no room for more."},
     {"replica_restarted", ADMIN_EVENT_REPLICA,
-     "Replica {replica} was restarted: its cache counts as empty.", NULL},
-    {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}].", NULL},
+     "Replica {replica} was restarted: its cache counts as empty."},
+    {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}]."},
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
-     "The name of replica {replica} cannot be looked up[: {error}].", NULL},
+     "The name of replica {replica} cannot be looked up[: {error}]."},
     {"discovered", ADMIN_EVENT_REPLICA,
      "Source {source}: {added#replica is|replicas are} new, {gone#is|are} gone, "
-     "{draining#drains|drain}.",
-     NULL},
-    {"discovery_failed", ADMIN_EVENT_TROUBLE, "Source {source} cannot be read[: {error}].", NULL},
-    {"discovery_empty", ADMIN_EVENT_TROUBLE, "Source {source} lists no replica[: {why}].", NULL},
-    {"discovery_incomplete", ADMIN_EVENT_TROUBLE, "Source {source} is incomplete[: {error}].",
-     NULL},
-    {"discovery_works", ADMIN_EVENT_REPLICA, "Source {source} can be read again.", NULL},
-    {"cluster_key_read", ADMIN_EVENT_KEY, "The cluster's key file was read, its keys are {ids}.",
-     NULL},
-    {"cluster_key_refused", ADMIN_EVENT_KEY, "The cluster's key file is refused[: {error}].", NULL},
-    {"replica_key_read", ADMIN_EVENT_KEY, "The API key of the replicas was read again.", NULL},
+     "{draining#drains|drain}."},
+    {"discovery_failed", ADMIN_EVENT_TROUBLE, "Source {source} cannot be read[: {error}]."},
+    {"discovery_empty", ADMIN_EVENT_TROUBLE, "Source {source} lists no replica[: {why}]."},
+    {"discovery_incomplete", ADMIN_EVENT_TROUBLE, "Source {source} is incomplete[: {error}]."},
+    {"discovery_works", ADMIN_EVENT_REPLICA, "Source {source} can be read again."},
+    {"cluster_key_read", ADMIN_EVENT_KEY, "The cluster's key file was read, its keys are {ids}."},
+    {"cluster_key_refused", ADMIN_EVENT_KEY, "The cluster's key file is refused[: {error}]."},
+    {"replica_key_read", ADMIN_EVENT_KEY, "The API key of the replicas was read again."},
     {"replica_key_refused", ADMIN_EVENT_KEY,
-     "The API key of the replicas cannot be read[: {error}].", NULL},
-    {"client_keys_read", ADMIN_EVENT_KEY, "Clients' keys were read: {keys} of {names#name|names}.",
-     NULL},
-    {"client_keys_refused", ADMIN_EVENT_KEY, "The file of clients' keys is refused[: {error}].",
-     NULL},
-    {"tls_files_read", ADMIN_EVENT_KEY, "{setting} was read again.", NULL},
-    {"tls_files_refused", ADMIN_EVENT_KEY, "Files of TLS are refused[: {error}].", NULL},
+     "The API key of the replicas cannot be read[: {error}]."},
+    {"client_keys_read", ADMIN_EVENT_KEY, "Clients' keys were read: {keys} of {names#name|names}."},
+    {"client_keys_refused", ADMIN_EVENT_KEY, "The file of clients' keys is refused[: {error}]."},
+    {"tls_files_read", ADMIN_EVENT_KEY, "{setting} was read again."},
+    {"tls_files_refused", ADMIN_EVENT_KEY, "Files of TLS are refused[: {error}]."},
     {"tls_handshake_failed", ADMIN_EVENT_TROUBLE,
-     "A handshake[ of {from}] failed at the {port_of} port: {reason}.", NULL},
+     "A handshake[ of {from}] failed at the {port_of} port: {reason}."},
     {"replica_tls_failed", ADMIN_EVENT_TROUBLE,
-     "TLS with replica {replica} failed: {reason}[ ({error})].[ Wanted: {want}.]", NULL},
+     "TLS with replica {replica} failed: {reason}[ ({error})].[ Wanted: {want}.]"},
     {"config_reloaded", ADMIN_EVENT_CONFIG,
-     "The settings were read again: {changed} changed, {restart_needed#waits|wait} for a restart.",
-     NULL},
+     "The settings were read again: {changed} changed, {restart_needed#waits|wait} for a restart."},
     {"config_refused", ADMIN_EVENT_CONFIG,
-     "The settings are refused, and nothing changed[: {error}].", NULL},
-    {"setting_changed", ADMIN_EVENT_CONFIG, "{setting} is {now} now[, and was {before}].", NULL},
+     "The settings are refused, and nothing changed[: {error}]."},
+    {"setting_changed", ADMIN_EVENT_CONFIG, "{setting} is {now} now[, and was {before}]."},
     {"setting_waits", ADMIN_EVENT_CONFIG,
-     "{setting} stays {in_force} until a restart[; the file says {wanted}].", NULL},
-    {"log_level", ADMIN_EVENT_CONFIG, "The log's level is {now} now[, as {from} wished].", NULL},
-    {"admin_refused", ADMIN_EVENT_TROUBLE, "{from} may not call {path}, and was refused.", NULL},
+     "{setting} stays {in_force} until a restart[; the file says {wanted}]."},
+    {"log_level", ADMIN_EVENT_CONFIG, "The log's level is {now} now[, as {from} wished]."},
+    {"admin_refused", ADMIN_EVENT_TROUBLE, "{from} may not call {path}, and was refused."},
     {"poison", ADMIN_EVENT_TROUBLE,
-     "Engines died after one request. It is served no more; gvctl poison lists it.", NULL},
-    {"poison_suspect", ADMIN_EVENT_TROUBLE, "Replica {replica} may have died of one request.",
-     NULL},
+     "Engines died after one request. It is served no more; gvctl poison lists it."},
+    {"poison_suspect", ADMIN_EVENT_TROUBLE, "Replica {replica} may have died of one request."},
     {"poison_forgotten", ADMIN_EVENT_TROUBLE,
-     "An operator had a request served again[, from {from}].", NULL},
-    {"request_loop", ADMIN_EVENT_TROUBLE, "Requests go round between routers: one is a replica.",
-     NULL},
+     "An operator had a request served again[, from {from}]."},
+    {"request_loop", ADMIN_EVENT_TROUBLE, "Requests go round between routers: one is a replica."},
     {"files_short", ADMIN_EVENT_TROUBLE,
      "connections-max is lowered from {connections_max} to {used}: at most {files_max} "
-     "files may be open. Wanted: {want}.",
-     NULL},
+     "files may be open. Wanted: {want}."},
     {"local_shortage", ADMIN_EVENT_TROUBLE,
-     "This router is short of local {of} for connections to replicas. Wanted: {want}.", NULL},
+     "This router is short of local {of} for connections to replicas. Wanted: {want}."},
     {"local_shortage_over", ADMIN_EVENT_TROUBLE,
-     "The shortage of local {of} is over: {times#connection|connections} lacked some.", NULL},
+     "The shortage of local {of} is over: {times#connection|connections} lacked some."},
     {"log_stalled", ADMIN_EVENT_TROUBLE,
-     "Standard error takes no log lines: they are dropped until it does.", NULL},
+     "Standard error takes no log lines: they are dropped until it does."},
     {"log_lines_dropped", ADMIN_EVENT_TROUBLE,
-     "{lines#log line was|log lines were} dropped, for standard error took none.", NULL},
-    {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out.",
-     NULL},
+     "{lines#log line was|log lines were} dropped, for standard error took none."},
+    {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out."},
 };
 
 /* Rooms that say in the event's name what they are about. */
@@ -280,11 +256,15 @@ static struct slice about_of(const struct log_field *fields, unsigned count)
     return slice_of("", 0);
 }
 
-static bool fits(const struct words *row, const struct log_field *fields, unsigned count)
+static bool fits(const struct words *row, const char *event, const struct log_field *fields,
+                 unsigned count)
 {
+    struct slice value = slice_of_cstr(row->event), name = slice_cut(&value, '=');
+    if (!slice_equal(name, slice_of_cstr(event)))
+        return false;
     const struct log_field *then = field_of(fields, count, SLICE("then"));
-    return !row->then || (then && then->type == LOG_FIELD_STR &&
-                          slice_equal(then->value.str, slice_of_cstr(row->then)));
+    return value.len == 0 ||
+           (then && then->type == LOG_FIELD_STR && slice_equal(then->value.str, value));
 }
 
 void admin_events_tap(void *events, enum log_level level, const char *event,
@@ -294,9 +274,9 @@ void admin_events_tap(void *events, enum log_level level, const char *event,
     struct text t = {.len = 0};
     struct slice about = about_of(fields, count);
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        if (strcmp(table[i].event, event) == 0 && fits(&table[i], fields, count)) {
+        if (fits(&table[i], event, fields, count)) {
             fill_in(&t, table[i].text, fields, count);
-            (void)admin_events_add(events, table[i].kind, table[i].event, about, t.at, now_ms);
+            (void)admin_events_add(events, table[i].kind, event, about, t.at, now_ms);
             return;
         }
     }

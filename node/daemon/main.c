@@ -235,7 +235,7 @@ static int run(struct process *p, int argc, char *const *argv)
         shell_close(shell);
     } else {
         log_event(log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
-                  LOG_CSTR("policy", node_policy_names()[p->options.policy]),
+                  LOG_CSTR("policy", node_policy_names[p->options.policy]),
                   LOG_UINT("replicas", p->options.replica.count),
                   LOG_CSTR("cluster", shell->gossip != NULL ? io_gossip_name(shell->gossip) : ""));
         status = run_shell(shell, node) != 0 ? EXIT_FAILURE : 0;

@@ -37,7 +37,8 @@ static int compare_row(const void *name, const void *row)
     return discover_name_compare(*(const struct slice *)name, discover_item_name(&r->said));
 }
 
-struct discover_row *discover_row_find(const struct discover *d, struct slice name)
+/* The row of that name, or NULL. */
+static struct discover_row *row_find(const struct discover *d, struct slice name)
 {
     if (d->row_count == 0)
         return NULL;
@@ -71,7 +72,7 @@ void discover_check(const struct discover *d)
         for (unsigned k = 0; k < list->count; k++) {
             struct slice name = discover_item_name(&list->at[k]);
             CHECK(k == 0 || discover_name_compare(discover_item_name(&list->at[k - 1]), name) < 0);
-            CHECK(discover_row_find(d, name) != NULL);
+            CHECK(row_find(d, name) != NULL);
         }
     }
     for (unsigned i = 0; i < d->row_count; i++) {
@@ -304,15 +305,6 @@ void discover_lacks(struct discover *d, unsigned source, const char *what)
     (void)memcpy(s->lacks, text, sizeof text);
 }
 
-/* A source that never listed anything may have the wrong name. */
-static void log_nothing(const struct discover *d, const struct discover_origin *s)
-{
-    char title[DISCOVER_TITLE_BYTES];
-    log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
-              LOG_UINT("entries", 0), LOG_CSTR("why", discover_why_empty(s)),
-              LOG_CSTR("effect", "it names no replica"));
-}
-
 /* The names that only one of the two has. */
 static void log_change(struct discover *d, const struct discover_origin *s,
                        const struct discover_items *before)
@@ -341,14 +333,17 @@ static void take(struct discover *d, struct discover_origin *s, const struct cha
                  uint64_t now_ms)
 {
     struct discover_items before = s->list;
+    char title[DISCOVER_TITLE_BYTES];
     bool nothing = before.count == 0 && change->list.count == 0;
     s->list = change->list;
     s->empty_ms = 0;
     free(d->rows);
     d->rows = change->rows;
     d->row_count = change->row_count;
-    if (nothing)
-        log_nothing(d, s);
+    if (nothing) /* a source that never listed anything may have the wrong name */
+        log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
+                  LOG_UINT("entries", 0), LOG_CSTR("why", discover_why_empty(s)),
+                  LOG_CSTR("effect", "it names no replica"));
     else
         log_change(d, s, &before);
     discover_items_free(&before);
@@ -383,7 +378,6 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
         return refuse(d, source, err, now_ms);
     }
     succeeded(d, s, now_ms);
-    s->lists++;
     if (same || (count == 0 && empty_waits(d, s, now_ms))) {
         if (count > 0 && s->empty_ms != 0)
             log_works(d, s);
@@ -446,7 +440,7 @@ bool discover_pending(const struct discover *d)
 
 bool discover_listed(const struct discover *d, struct slice name)
 {
-    const struct discover_row *row = discover_row_find(d, name);
+    const struct discover_row *row = row_find(d, name);
     return row != NULL && row->vanished_ms == 0;
 }
 
@@ -486,7 +480,7 @@ bool discover_may_have(const struct discover *d)
 bool discover_told(const struct discover *d, struct slice name, struct node_labels *labels,
                    bool *draining)
 {
-    const struct discover_row *row = discover_row_find(d, name);
+    const struct discover_row *row = row_find(d, name);
     if (row == NULL || row->use == DISCOVER_USE_NEW)
         return false;
     *labels = discover_item_labels(&row->said);

@@ -91,19 +91,6 @@ struct discover_host {
     unsigned names_max; /* what ERR_FULL of use() stands for: so many names at one time */
 };
 
-/* Of one source, as it is now. */
-struct discover_source_stats {
-    struct slice kind, name; /* "dns", "engines.internal:8000" */
-    unsigned entries;        /* in its list, */
-    unsigned draining;       /* of which so many drain */
-    uint64_t lists;          /* taken; the same list again counts */
-    uint64_t failures;       /* since the start */
-    bool listed;             /* it has had a list at all */
-    bool failing;            /* the last that was heard of it is a failure */
-    bool empty;              /* it lists nothing, or says so and the list of before holds yet */
-    uint64_t success_ms;     /* when it was last heard of well; without meaning before `listed` */
-};
-
 struct discover;
 
 /* `host` is copied, its context and `log` are borrowed until discover_destroy(). ERR_NOMEM. */
@@ -144,8 +131,6 @@ void discover_failed(struct discover *d, unsigned source, const char *why, uint6
 void discover_tick(struct discover *d, uint64_t now_ms);
 
 unsigned discover_source_count(const struct discover *d);
-void discover_source_at(const struct discover *d, unsigned source,
-                        struct discover_source_stats *out);
 /* Whether that source lists the name now. */
 bool discover_lists(const struct discover *d, unsigned source, struct slice name);
 /* Whether some source has had no list yet: then nobody knows what this router names. */

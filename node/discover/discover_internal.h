@@ -8,13 +8,7 @@
 /* A name with what is said of it, owned. */
 struct discover_item {
     enum discover_state state;
-    enum node_engine engine;
-    double weight;
-    uint64_t cache_tokens;
-    uint32_t context_tokens;
-    bool adapters_on_demand;
-    enum node_host_header host_header;
-    uint8_t ranks;
+    struct node_labels labels; /* but for model and health, which are below */
     uint16_t name_len, model_len, health_len;
     char name[NODE_NAME_MAX];
     char model[NODE_MODEL_ID_MAX];
@@ -44,15 +38,10 @@ static inline struct slice discover_item_name(const struct discover_item *item)
 /* Borrows from the item. */
 static inline struct node_labels discover_item_labels(const struct discover_item *item)
 {
-    return (struct node_labels){.engine = item->engine,
-                                .weight = item->weight,
-                                .cache_tokens = item->cache_tokens,
-                                .context_tokens = item->context_tokens,
-                                .adapters_on_demand = item->adapters_on_demand,
-                                .host_header = item->host_header,
-                                .ranks = item->ranks,
-                                .model = slice_of(item->model, item->model_len),
-                                .health = slice_of(item->health, item->health_len)};
+    struct node_labels labels = item->labels;
+    labels.model = slice_of(item->model, item->model_len);
+    labels.health = slice_of(item->health, item->health_len);
+    return labels;
 }
 /* Below, equal to, or above 0: by bytes, the shorter one first. */
 MUST_USE int discover_name_compare(struct slice a, struct slice b);
@@ -64,8 +53,8 @@ struct discover_origin {
     bool adapters_on_demand; /* by the same */
     struct discover_items list;
     bool listed, failing;
-    bool said_empty; /* the last list that it gave, taken or not */
-    uint64_t lists, failures;
+    bool said_empty;   /* the last list that it gave, taken or not */
+    uint64_t failures; /* since the start */
     uint64_t success_ms;
     uint64_t empty_ms; /* since when its list is said to be empty and is not taken; 0: it is not */
     char why[DISCOVER_WHY_MAX];
@@ -105,8 +94,5 @@ struct slice discover_title(const struct discover_origin *s, char *out);
 bool discover_says_empty(const struct discover_origin *s);
 /* Why: for people. */
 const char *discover_why_empty(const struct discover_origin *s);
-
-/* The row of that name, or NULL. */
-struct discover_row *discover_row_find(const struct discover *d, struct slice name);
 
 #endif

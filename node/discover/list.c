@@ -20,17 +20,12 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
         return false;
     *item = (struct discover_item){
         .state = entry->state,
-        .engine = labels->engine,
-        .weight = node_labels_weight(labels),
-        .cache_tokens = labels->cache_tokens,
-        .context_tokens = labels->context_tokens,
-        .ranks = (uint8_t)labels->ranks,
-        .adapters_on_demand = labels->adapters_on_demand,
-        .host_header = labels->host_header,
+        .labels = *labels,
         .name_len = (uint16_t)entry->name.len,
         .model_len = (uint16_t)labels->model.len,
         .health_len = (uint16_t)labels->health.len,
     };
+    item->labels.weight = node_labels_weight(labels);
     memcpy(item->name, entry->name.at, entry->name.len);
     if (labels->model.len > 0)
         memcpy(item->model, labels->model.at, labels->model.len);
@@ -96,14 +91,13 @@ void discover_items_free(struct discover_items *list)
 
 bool discover_item_same(const struct discover_item *a, const struct discover_item *b)
 {
-    struct slice model = slice_of(a->model, a->model_len);
-    return a->state == b->state && a->engine == b->engine && a->weight == b->weight &&
-           a->cache_tokens == b->cache_tokens && a->context_tokens == b->context_tokens &&
-           a->ranks == b->ranks && a->adapters_on_demand == b->adapters_on_demand &&
-           a->host_header == b->host_header &&
-           slice_equal(discover_item_name(a), discover_item_name(b)) &&
-           slice_equal(model, slice_of(b->model, b->model_len)) &&
-           slice_equal(slice_of(a->health, a->health_len), slice_of(b->health, b->health_len));
+    struct node_labels x = discover_item_labels(a), y = discover_item_labels(b);
+    return a->state == b->state && x.engine == y.engine && x.weight == y.weight &&
+           x.cache_tokens == y.cache_tokens && x.context_tokens == y.context_tokens &&
+           x.ranks == y.ranks && x.adapters_on_demand == y.adapters_on_demand &&
+           x.host_header == y.host_header && slice_equal(x.model, y.model) &&
+           slice_equal(x.health, y.health) &&
+           slice_equal(discover_item_name(a), discover_item_name(b));
 }
 
 bool discover_items_equal(const struct discover_items *a, const struct discover_items *b)

@@ -2,26 +2,6 @@
 #include "base/check.h"
 #include "node/discover/discover_internal.h"
 
-void discover_source_at(const struct discover *d, unsigned source,
-                        struct discover_source_stats *out)
-{
-    CHECK(source < d->source_count);
-    const struct discover_origin *s = &d->sources[source];
-    *out = (struct discover_source_stats){
-        .kind = slice_of_cstr(s->kind),
-        .name = slice_of_cstr(s->name),
-        .entries = s->list.count,
-        .lists = s->lists,
-        .failures = s->failures,
-        .listed = s->listed,
-        .failing = s->failing,
-        .empty = discover_says_empty(s),
-        .success_ms = s->success_ms,
-    };
-    for (unsigned i = 0; i < s->list.count; i++)
-        out->draining += s->list.at[i].state == DISCOVER_DRAINING;
-}
-
 void discover_names_write(const struct discover *d, struct slice name, struct json_writer *w)
 {
     char text[DISCOVER_TITLE_BYTES];
@@ -52,42 +32,42 @@ static void write_removed(const struct discover_origin *s, discover_removed *rem
     json_array_end(w);
 }
 
+static unsigned draining_of(const struct discover_origin *s)
+{
+    unsigned draining = 0;
+    for (unsigned i = 0; i < s->list.count; i++)
+        draining += s->list.at[i].state == DISCOVER_DRAINING;
+    return draining;
+}
+
+/* NULL: null. */
+static void put_why(struct json_writer *w, const char *key, const char *why)
+{
+    json_key(w, key);
+    if (why != NULL)
+        json_cstr(w, why);
+    else
+        json_nil(w);
+}
+
 void discover_sources_write(const struct discover *d, uint64_t now_ms, discover_removed *removed,
                             const void *context, struct json_writer *w)
 {
     json_array_begin(w);
     for (unsigned i = 0; i < d->source_count; i++) {
         const struct discover_origin *s = &d->sources[i];
-        struct discover_source_stats stats;
-        discover_source_at(d, i, &stats);
         json_object_begin(w);
-        json_key(w, "kind");
-        json_slice(w, stats.kind);
-        json_key(w, "name");
-        json_slice(w, stats.name);
-        json_key(w, "entries");
-        json_u64(w, stats.entries);
-        json_key(w, "draining");
-        json_u64(w, stats.draining);
-        json_key(w, "failures");
-        json_u64(w, stats.failures);
+        json_put_cstr(w, "kind", s->kind);
+        json_put_cstr(w, "name", s->name);
+        json_put_u64(w, "entries", s->list.count);
+        json_put_u64(w, "draining", draining_of(s));
+        json_put_u64(w, "failures", s->failures);
         json_key(w, "age_s"); /* since it was last heard of well; null: never */
         json_double(w, s->listed ? age_s(s, now_ms) : 0.0 / 0.0);
-        json_key(w, "error");
-        if (s->failing)
-            json_cstr(w, s->why);
-        else
-            json_nil(w);
-        json_key(w, "lacks"); /* null: nothing */
-        if (s->lacks[0] != '\0')
-            json_cstr(w, s->lacks);
-        else
-            json_nil(w);
-        json_key(w, "empty"); /* why it lists nothing now; null: it lists some */
-        if (stats.empty)
-            json_cstr(w, discover_why_empty(s));
-        else
-            json_nil(w);
+        put_why(w, "error", s->failing ? s->why : NULL);
+        put_why(w, "lacks", s->lacks[0] != '\0' ? s->lacks : NULL);
+        /* Why it lists nothing now; null: it lists some. */
+        put_why(w, "empty", discover_says_empty(s) ? discover_why_empty(s) : NULL);
         json_key(w, "removed"); /* listed, and removed by an operator */
         write_removed(s, removed, context, w);
         json_object_end(w);

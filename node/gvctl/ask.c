@@ -21,48 +21,57 @@ static int append_encoded(struct buf *out, const char *text)
     return err;
 }
 
+/* Appends NAME=VALUE to the query; `name` may have more behind a "=". NULL: nothing. */
+static int add_query(struct buf *out, const char *name, const char *value)
+{
+    if (value == NULL)
+        return 0;
+    char before = slice_find(buf_slice(out), '?') < out->len ? '&' : '?';
+    int err = buf_printf(out, "%c%.*s=", before, (int)strcspn(name, "="), name);
+    return err == 0 ? append_encoded(out, value) : err;
+}
+
 static int write_target(const struct given *g, const struct command *c, const char *argument,
                         struct buf *out)
 {
     const struct admin_call_row *call = admin_call_row(c->call);
+    bool reason = c->call == ADMIN_CALL_READYZ && g->show.format != SHOW_TABLE;
     int err = buf_append_cstr(out, call->path);
-    bool given = call->argument != NULL && argument != NULL;
-    if (err == 0 && given) /* replica=HOST:PORT: its name */
-        err = buf_printf(out, "?%.*s=", (int)strcspn(call->argument, "="), call->argument);
-    if (err == 0 && given)
-        err = append_encoded(out, argument);
-    if (err == 0 && g->model != NULL)
-        err = buf_append_cstr(out, given ? "&model=" : "?model=");
-    if (err == 0 && g->model != NULL)
-        err = append_encoded(out, g->model);
-    if (err == 0 && g->engine != NULL)
-        err = buf_append_cstr(out, "&engine=");
-    if (err == 0 && g->engine != NULL)
-        err = append_encoded(out, g->engine);
-    if (err == 0 && g->all)
-        err = buf_append_cstr(out, "?all=1");
-    if (err == 0 && c->call == ADMIN_CALL_READYZ && g->show.format != SHOW_TABLE)
-        err = buf_append_cstr(out, "?format=json");
+    if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: its name */
+        err = add_query(out, call->argument, argument);
+    if (err == 0)
+        err = add_query(out, "model", g->model);
+    if (err == 0)
+        err = add_query(out, "engine", g->engine);
+    if (err == 0)
+        err = add_query(out, "all", g->all ? "1" : NULL);
+    if (err == 0)
+        err = add_query(out, "format", reason ? "json" : NULL);
     return err == 0 ? buf_append_char(out, '\0') : err;
+}
+
+struct call ask_call(const struct given *g, const char *target)
+{
+    return (struct call){.method = "GET",
+                         .target = target,
+                         .token = g->token,
+                         .trust = g->trust,
+                         .timeout_s = g->timeout_s > 0 && !g->wait ? g->timeout_s : ASK_TIMEOUT_S};
 }
 
 int ask_command(const struct given *g, const struct command *c, const char *argument,
                 struct slice body, struct buf *out)
 {
-    struct buf target;
-    buf_init(&target, 0);
+    struct buf target = {0};
     int answer = CALL_FAILED;
     if (write_target(g, c, argument, &target) == 0) {
         const struct admin_call_row *row = admin_call_row(c->call);
-        bool open = (row->flags & ADMIN_PROBED) != 0; /* it needs none */
-        struct call call = {.method = row->method,
-                            .target = target.at,
-                            .body = body,
-                            .token = open ? NULL : g->token,
-                            .trust = g->trust,
-                            .session = g->session,
-                            .timeout_s =
-                                g->timeout_s > 0 && !g->wait ? g->timeout_s : ASK_TIMEOUT_S};
+        struct call call = ask_call(g, target.at);
+        call.method = row->method;
+        call.body = body;
+        call.session = g->session;
+        if ((row->flags & ADMIN_PROBED) != 0) /* it needs none */
+            call.token = NULL;
         answer = call_admin(g->admin, &call, out);
     }
     buf_free(&target);
@@ -82,34 +91,13 @@ json_t *ask_parse(const struct given *g, struct slice text)
     return made_plain(g, json_loadb(text.at, text.len, JSON_DECODE_ANY, NULL));
 }
 
-json_t *ask_get(const struct given *g, const char *admin, const char *target, double timeout_s,
-                bool quiet, struct buf *text, int *status)
-{
-    struct call call = {.method = "GET",
-                        .target = target,
-                        .token = g->token,
-                        .trust = g->trust,
-                        .timeout_s = timeout_s,
-                        .quiet = quiet};
-    *status = call_admin(admin, &call, text);
-    return *status == 200 ? ask_parse(g, buf_slice(text)) : NULL;
-}
-
-json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
-                    int *status)
-{
-    struct buf text;
-    buf_init(&text, 0);
-    json_t *answer = ask_get(g, admin, target, timeout_s, true, &text, status);
-    buf_free(&text);
-    return answer;
-}
-
 json_t *ask_here(const struct given *g, const char *target, bool quiet, struct buf *text,
                  int *status)
 {
-    double timeout_s = g->timeout_s > 0 ? g->timeout_s : ASK_TIMEOUT_S;
-    json_t *answer = ask_get(g, g->admin, target, timeout_s, quiet, text, status);
+    struct call call = ask_call(g, target);
+    call.quiet = quiet;
+    *status = call_admin(g->admin, &call, text);
+    json_t *answer = *status == 200 ? ask_parse(g, buf_slice(text)) : NULL;
     if (*status == 200 && answer == NULL)
         ask_other(g);
     else if (*status > 0 && *status != 200 && !quiet)
@@ -117,12 +105,11 @@ json_t *ask_here(const struct given *g, const char *target, bool quiet, struct b
     return answer;
 }
 
-json_t *ask_json(const struct given *g, enum admin_call call)
+json_t *ask_json(const struct given *g, enum admin_call call, bool quiet)
 {
     int status;
-    struct buf text;
-    buf_init(&text, 0);
-    json_t *answer = ask_here(g, admin_call_row(call)->path, false, &text, &status);
+    struct buf text = {0};
+    json_t *answer = ask_here(g, admin_call_row(call)->path, quiet, &text, &status);
     buf_free(&text);
     return answer;
 }
@@ -174,12 +161,10 @@ int ask_show(const struct given *g, const struct command *c, struct slice text,
     }
     json_t *answer = c->parse != NULL ? made_plain(g, c->parse(text)) : ask_parse(g, text);
     int err = answer == NULL ? ERR_SYNTAX : 0;
-    if (err == 0 && format == SHOW_JSON)
-        print_json(answer, stdout);
-    else if (err == 0 && format == SHOW_YAML)
-        print_yaml(answer, stdout);
-    else if (err == 0)
+    if (err == 0 && table)
         err = show_table(g, c, answer);
+    else if (err == 0)
+        print_as(format, answer, stdout);
     json_decref(answer);
     if (err != 0)
         ask_other(g);

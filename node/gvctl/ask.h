@@ -19,20 +19,15 @@ MUST_USE int ask_command(const struct given *g, const struct command *c, const c
 /* The JSON of an answer, which the caller owns: for a table or sentences with nothing in it that a
  * terminal would obey (plain.h). NULL: it is none. */
 json_t *ask_parse(const struct given *g, struct slice text);
-/* A GET at any admin port; the JSON of status 200, or NULL with what call_admin() returned in
- * `status`. The answer as it came is appended to `text`. With `quiet` it is not printed why a call
- * fails; of an answer nothing is printed. */
-json_t *ask_get(const struct given *g, const char *admin, const char *target, double timeout_s,
-                bool quiet, struct buf *text, int *status);
-/* The same, quiet and without the text. */
-json_t *ask_quietly(const struct given *g, const char *admin, const char *target, double timeout_s,
-                    int *status);
-/* As ask_get() at the router of the command line; NULL: why is printed, but for what went wrong in
- * a call where `quiet`. */
+/* A GET with what the command line says. */
+struct call ask_call(const struct given *g, const char *target);
+/* A GET at the router of the command line; the JSON of status 200, or NULL with what call_admin()
+ * returned in `status`: why is printed, but with `quiet` not what went wrong in a call. The answer
+ * as it came is appended to `text`. */
 json_t *ask_here(const struct given *g, const char *target, bool quiet, struct buf *text,
                  int *status);
 /* The same, of a call without an argument. */
-json_t *ask_json(const struct given *g, enum admin_call call);
+json_t *ask_json(const struct given *g, enum admin_call call, bool quiet);
 
 /* Prints an answer in the format that is wanted; as a table by the command's `show`, or with
  * `sentence`, where that is not NULL. The exit status. */

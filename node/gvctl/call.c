@@ -25,6 +25,13 @@ double call_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void call_pause(double seconds)
+{
+    time_t whole = (time_t)seconds;
+    struct timespec t = {.tv_sec = whole, .tv_nsec = (long)((seconds - (double)whole) * 1e9)};
+    (void)nanosleep(&t, NULL);
+}
+
 /* Whatever blocks next does so until `end_s` at most. False: that is past. */
 static bool set_limit(int fd, double end_s)
 {
@@ -235,8 +242,7 @@ static int read_all(const struct line *l, struct buf *in, double end_s)
 
 static int send_call(const struct line *l, const struct call *call, double end_s)
 {
-    struct buf head;
-    buf_init(&head, 0);
+    struct buf head = {0};
     /* Not the name that was dialled: the admin port answers to its own names only, because of web
      * pages, and this is none. */
     int err = buf_printf(&head,
@@ -262,10 +268,9 @@ static int send_call(const struct line *l, const struct call *call, double end_s
 static bool is_other_port(const char *admin, bool tls, const struct call *call,
                           const struct http_head *head, struct slice body)
 {
-    bool client = http_head_find(head, SLICE("x-grapevine-reason")).at != NULL ||
-                  http_head_find(head, SLICE("x-grapevine-replica")).at != NULL;
     struct slice server = http_head_find(head, SLICE("server"));
-    if (client)
+    if (http_head_find(head, SLICE("x-grapevine-reason")).at != NULL ||
+        http_head_find(head, SLICE("x-grapevine-replica")).at != NULL)
         complain(
             call,
             "gvctl: %s is the client port of a router\n"
@@ -277,14 +282,14 @@ static bool is_other_port(const char *admin, bool tls, const struct call *call,
                  "gvctl: %s is no router: it is \"%.*s\" and answers %u\n"
                  "       --admin names a router's admin-listen address.\n",
                  admin, server.len > 60 ? 60 : (int)server.len, server.at, head->status);
-    bool named = server.at != NULL && head->status != 200;
-    bool unnamed = !client && !named && head->status == 404 && !slice_starts_with(body, SLICE("{"));
-    if (unnamed)
+    else if (head->status == 404 && !slice_starts_with(body, SLICE("{")))
         complain(call,
                  "gvctl: %s is no router: it answers 404\n"
                  "       --admin names a router's admin-listen address.\n",
                  admin);
-    return client || named || unnamed;
+    else
+        return false;
+    return true;
 }
 
 int call_admin(const char *admin, const struct call *call, struct buf *out)
@@ -300,8 +305,7 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
         (void)close(l.fd);
         return CALL_FAILED;
     }
-    struct buf in;
-    buf_init(&in, 0);
+    struct buf in = {0};
     int err = send_call(&l, call, end_s);
     int read_err = read_all(&l, &in, end_s); /* an early refusal may come though sending failed */
     secure_free(l.tls);

@@ -22,6 +22,8 @@ enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
 
 /* A clock that never goes back. */
 double call_seconds(void);
+/* Until it has gone on so far, or a signal comes. */
+void call_pause(double seconds);
 
 /* Whether it is http[s]://HOST:PORT or HOST:PORT; if not, that is printed. */
 bool call_address_good(const char *admin);

@@ -1,9 +1,8 @@
-#include "node/gvctl/change.h"
+#include "node/gvctl/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -11,10 +10,11 @@
 #include "node/gvctl/fields.h"
 #include "node/gvctl/plain.h"
 
+#define WAIT_STEP_S 0.2
+
 enum {
     SENTENCE_BYTES = 1024,
-    WAIT_S = 600, /* what is under way there may take so long, unless --timeout says */
-    WAIT_STEP_MS = 200,
+    WAIT_S = 600,      /* what is under way there may take so long, unless --timeout says */
     WAIT_QUIET = 5,    /* looks in a row that see nothing: word of other routers takes a moment */
     WAIT_UNKNOWN = 25, /* looks in a row at replicas without that one: a router starts again */
 };
@@ -239,9 +239,7 @@ static void say(const struct command *c, const char *argument, const json_t *ans
 
 static json_t *replicas_of(const struct given *g)
 {
-    int status;
-    return ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_REPLICAS)->path,
-                       g->timeout_s > 0 && !g->wait ? g->timeout_s : ASK_TIMEOUT_S, &status);
+    return ask_json(g, ADMIN_CALL_REPLICAS, true);
 }
 
 /* One look. How many looks in a row saw nothing under way: 0 where it is not known. */
@@ -260,7 +258,6 @@ static unsigned look(const struct given *g, struct slice name, struct load *load
 /* Until nothing is under way there, of any router, WAIT_QUIET times in a row. */
 static int wait_for(const struct given *g, struct slice name)
 {
-    static const struct timespec step = {.tv_nsec = WAIT_STEP_MS * 1000000L};
     unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : WAIT_S;
     double end = call_seconds() + limit_s;
     bool terminal = isatty(STDERR_FILENO) != 0;
@@ -272,7 +269,7 @@ static int wait_for(const struct given *g, struct slice name)
             (void)fprintf(stderr, "\r\033[K%.*s: %.0f under way, %.0f of them of other routers",
                           SLICE_ARG(name), load.here + load.others, load.others);
         if (quiet < WAIT_QUIET)
-            (void)nanosleep(&step, NULL);
+            call_pause(WAIT_STEP_S);
     }
     (void)fprintf(stderr, "%s", terminal ? "\r\033[K" : "");
     if (quiet < WAIT_QUIET && unknown > 0)
@@ -292,33 +289,20 @@ static int wait_for(const struct given *g, struct slice name)
 static int call_of(const struct given *g, const struct command *c, const char *argument,
                    struct buf *out)
 {
-    static const struct timespec step = {.tv_nsec = WAIT_STEP_MS * 1000000L};
     double end = call_seconds() + (g->timeout_s > 0 ? g->timeout_s : WAIT_S);
     for (;;) {
         buf_clear(out);
         int status = ask_command(g, c, argument, (struct slice){0}, out);
         if (status != 503 || !g->wait || call_seconds() >= end)
             return status;
-        (void)nanosleep(&step, NULL);
+        call_pause(WAIT_STEP_S);
     }
-}
-
-/* Some replicas did what was asked, and some did not: the answer has a row for each. */
-static bool is_partly(const struct command *c, struct slice text)
-{
-    json_t *said = json_loadb(text.at, text.len, 0, NULL);
-    bool rows =
-        c->call == ADMIN_CALL_RESET_CACHE && json_is_array(json_object_get(said, "replicas"));
-    json_decref(said);
-    return rows;
 }
 
 /* Whether the router that is asked knows a router of that name. */
 static bool is_router(const struct given *g, const char *name)
 {
-    int status;
-    json_t *answer =
-        ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_MEMBERS)->path, ASK_TIMEOUT_S, &status);
+    json_t *answer = ask_json(g, ADMIN_CALL_MEMBERS, true);
     size_t i;
     const json_t *m;
     bool is = false;
@@ -349,14 +333,15 @@ int change(const struct given *g, const struct command *c, const char *argument)
     bool of_replica = c->call == ADMIN_CALL_DRAIN || c->call == ADMIN_CALL_REMOVE;
     bool table = g->show.format == SHOW_TABLE;
     json_t *before = of_replica && (table || g->wait) ? replicas_of(g) : NULL;
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     int status = EXIT_FAILURE;
     int answer = call_of(g, c, argument, &out);
-    bool partly = answer > 200 && is_partly(c, buf_slice(&out));
+    json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);
+    /* Some replicas did what was asked, and some did not: the answer has a row for each. */
+    bool partly = answer > 200 && c->call == ADMIN_CALL_RESET_CACHE &&
+                  json_is_array(json_object_get(said, "replicas"));
     if (answer == 200 || partly) {
         char sentence[SENTENCE_BYTES];
-        json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);
         plain_json(said); /* in JSON it is printed as it came */
         struct slice name = name_of(argument, said);
         struct load load = load_of(before, name);
@@ -370,12 +355,12 @@ int change(const struct given *g, const struct command *c, const char *argument)
             status = ask_show(g, c, buf_slice(&out), sentence);
         if (partly)
             status = EXIT_FAILURE;
-        json_decref(said);
     } else if (answer > 0) {
         ask_error(answer, buf_slice(&out));
         if (answer == 400 || answer == 404)
             hint(g, c, argument, answer);
     }
+    json_decref(said);
     json_decref(before);
     buf_free(&out);
     return status;

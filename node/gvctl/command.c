@@ -3,52 +3,44 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "node/gvctl/given.h"
 #include "node/gvctl/parse.h"
 
 #define CALL(name) ADMIN_CALL_##name
-#define NO_CALL    ADMIN_CALL_COUNT
 
 /* `name` is NULL for the head of a group. */
 static const struct command rows[] = {
     {.help = "The cluster:"},
     {.name = "status",
-     .argument = "",
      .run = COMMAND_STATUS,
-     .call = NO_CALL,
      .help = "in short: routers, replicas, load, share from cache",
      .more = "Exit status 1 if the router that is asked is not ready. What it counts of requests\n"
              "and of the cache is its own since its start, plus that of the other routers whose\n"
              "admin ports can be reached from here."},
     {.name = "top",
-     .argument = "",
      .run = COMMAND_TOP,
-     .call = NO_CALL,
-     .options = OF_TOP,
+     .options = "once interval",
      .forms = COMMAND_FORMS_TEXT,
      .help = "the same as a live view; q quits",
      .more = "Rates are those since the last frame. Without a terminal it prints one frame, as\n"
              "with --once."},
     {.name = "members",
-     .argument = "",
      .call = CALL(MEMBERS),
      .show = show_members,
      .forms = COMMAND_FORMS_NAMES,
      .help = "the routers: state, address, version, lag",
      .more = "-v adds which deltas each router has applied, and what the packets carried."},
     {.name = "convergence",
-     .argument = "",
      .run = COMMAND_CONVERGENCE,
      .call = CALL(CONVERGENCE),
-     .options = OF_CONVERGENCE,
+     .options = "wait members",
      .help = "exit 0 if all routers hold the same state, 1 if not",
      .more = "With --wait it asks again until they do, also a router that does not listen yet.\n"
              "\n"
              "  gvctl convergence --wait --members 3 --timeout 10"},
     {.name = "events",
-     .argument = "",
      .run = COMMAND_EVENTS,
-     .call = NO_CALL,
-     .options = OF_RING | OF_EVENTS,
+     .options = "interval follow last local router",
      .help = "what happened lately, in words; --follow",
      .more = "Deaths, joins, drains, retries, settings, keys and certificates, as all routers saw\n"
              "them, by time; a router that does not answer is named. With --follow the last ones\n"
@@ -59,18 +51,15 @@ static const struct command rows[] = {
 
     {.help = "\nOne router:"},
     {.name = "replicas",
-     .argument = "",
      .call = CALL(REPLICAS),
      .show = show_replicas,
      .forms = COMMAND_FORMS_NAMES,
      .help = "what the router believes of every replica"},
     {.name = "sources",
-     .argument = "",
      .call = CALL(SOURCES),
      .show = show_sources,
      .help = "where replicas come from: files, DNS, Kubernetes"},
     {.name = "queue",
-     .argument = "",
      .call = CALL(QUEUE),
      .show = show_queue,
      .help = "requests in flight, and those that wait"},
@@ -78,68 +67,55 @@ static const struct command rows[] = {
      .argument = "[FILE]",
      .call = CALL(EXPLAIN),
      .show = show_explain,
-     .options = OF_EXPLAIN,
+     .options = "session all",
      .help = "what each replica would cost for a request body",
      .more = "FILE is - or left out: standard input. Nothing is sent to a replica.\n"
              "\n"
              "  gvctl explain --all request.json"},
     {.name = "decisions",
-     .argument = "",
      .run = COMMAND_DECISIONS,
-     .call = NO_CALL,
-     .options = OF_RING,
+     .options = "interval follow last",
      .help = "the last choices, why, and how they ended; --follow",
      .more =
          "With --follow the last that have ended are shown, then each once its request has ended;\n"
          "with -o json a line each."},
     {.name = "ready",
-     .argument = "",
      .call = CALL(READYZ),
      .parse = parse_ready,
      .help = "exit 0 if the router can serve, 1 if not"},
     {.name = "alive",
-     .argument = "",
      .call = CALL(HEALTHZ),
      .parse = parse_alive,
      .help = "exit 0 if the process lives: for containers"},
     {.name = "metrics",
-     .argument = "",
      .call = CALL(METRICS),
      .parse = parse_metrics,
      .help = "Prometheus text (-o json: a list of samples)"},
     {.name = "config",
-     .argument = "",
      .call = CALL(CONFIG),
      .parse = parse_config,
      .help = "the settings in force, and where each comes from"},
     {.name = "log-level",
      .argument = "LEVEL",
-     .run = COMMAND_CHANGE,
      .call = CALL(LOG_LEVEL),
      .help = "error, warn, info or debug, until the next start"},
 
     {.help = "\nReplicas, for all routers:"},
     {.name = "drain",
      .argument = "HOST:PORT",
-     .run = COMMAND_CHANGE,
      .call = CALL(DRAIN),
-     .options = OF_DRAIN,
+     .options = "wait",
      .help = "nothing new for a replica; --wait",
      .more = "What is under way there ends by itself. With --wait it returns when nothing is, of\n"
              "all routers (exit 1 if that takes longer than --timeout): then the engine may be\n"
              "stopped. HOST:PORT@RANK is one of its data-parallel ranks.\n"
              "\n"
              "  gvctl drain --wait --timeout 120 10.0.0.1:8000"},
-    {.name = "undrain",
-     .argument = "HOST:PORT",
-     .run = COMMAND_CHANGE,
-     .call = CALL(UNDRAIN),
-     .help = "undo that"},
+    {.name = "undrain", .argument = "HOST:PORT", .call = CALL(UNDRAIN), .help = "undo that"},
     {.name = "add",
      .argument = "HOST:PORT",
-     .run = COMMAND_CHANGE,
      .call = CALL(ADD),
-     .options = OF_ADD,
+     .options = "engine",
      .help = "a replica, until it is removed",
      .more = "It is used when its health check succeeds. A router in place of an engine is\n"
              "refused. The engine may stand behind it, as in the settings, but no other label.\n"
@@ -147,16 +123,14 @@ static const struct command rows[] = {
              "  gvctl add '10.0.0.3:8000#engine=vllm'"},
     {.name = "remove",
      .argument = "HOST:PORT",
-     .run = COMMAND_CHANGE,
      .call = CALL(REMOVE),
      .help = "it is not used, whatever a configuration says",
      .more = "What is under way there ends by itself; gvctl says how much that is. To wait for\n"
              "it, drain --wait first."},
     {.name = "reset-cache",
      .argument = "[HOST:PORT]",
-     .run = COMMAND_CHANGE,
      .call = CALL(RESET_CACHE),
-     .options = OF_RESET,
+     .options = "model",
      .help = "empty engines' prefix caches: of all, of one, of a model",
      .more =
          "Each engine is asked (vLLM: /reset_prefix_cache, which needs VLLM_SERVER_DEV_MODE=1;\n"
@@ -165,23 +139,16 @@ static const struct command rows[] = {
          "\n"
          "  gvctl reset-cache --model llama"},
     {.name = "poison",
-     .argument = "",
      .call = CALL(POISON),
      .show = show_poison,
      .forms = COMMAND_FORMS_NAMES,
      .help = "requests after which engines died, as all routers hold"},
-    {.name = "forget",
-     .argument = "HASH",
-     .run = COMMAND_CHANGE,
-     .call = CALL(FORGET),
-     .help = "serve one of them again"},
+    {.name = "forget", .argument = "HASH", .call = CALL(FORGET), .help = "serve one of them again"},
 
     {.help = "\nWithout a router:"},
     {.name = "keygen",
-     .argument = "",
      .run = COMMAND_KEYGEN,
-     .call = NO_CALL,
-     .options = OF_KEYGEN,
+     .options = "out next promote finish kubernetes-secret",
      .forms = COMMAND_FORMS_TEXT,
      .help = "the cluster's key: a new one, and its change",
      .more = "Give the file to all routers (--cluster-key-file). To change the key without a\n"
@@ -191,8 +158,7 @@ static const struct command rows[] = {
     {.name = "key",
      .argument = "new NAME",
      .run = COMMAND_KEY,
-     .call = NO_CALL,
-     .options = OF_KEY,
+     .options = "file models requests-per-minute tokens-per-minute in-flight control",
      .help = "an API key for a client, shown once",
      .more = "Prints the key, and its line for client-keys-file or, with --file, appends the line\n"
              "there.\n"
@@ -201,8 +167,7 @@ static const struct command rows[] = {
     {.name = "convert",
      .argument = "[FILE|COMMAND...]",
      .run = COMMAND_CONVERT,
-     .call = NO_CALL,
-     .options = OF_CONVERT,
+     .options = "from strict print-page",
      .forms = COMMAND_FORMS_YAML,
      .help = "settings from what starts another router",
      .more =
@@ -217,8 +182,7 @@ static const struct command rows[] = {
     {.name = "completion",
      .argument = "SHELL",
      .run = COMMAND_COMPLETION,
-     .call = NO_CALL,
-     .options = OF_COMPLETION,
+     .options = "for",
      .forms = COMMAND_FORMS_TEXT,
      .help = "a script for bash, zsh or fish",
      .more = "  source <(gvctl completion bash)\n"
@@ -228,80 +192,11 @@ static const struct command rows[] = {
     {.name = "help",
      .argument = "[COMMAND] [VERB]",
      .run = COMMAND_HELP,
-     .call = NO_CALL,
      .forms = COMMAND_FORMS_TEXT,
      .help = "this, or a command with its options"},
     {.name = "version",
-     .argument = "",
      .run = COMMAND_VERSION,
-     .call = NO_CALL,
      .help = "of gvctl, and of the router if it is reached"},
-};
-
-static const struct command_option options[] = {
-    {'a', false, "admin", "URL", (unsigned)OF_EVERY,
-     "the router's admin port; default $GRAPEVINE_ADMIN, or that of --config", ""},
-    {'C', false, "config", "FILE", (unsigned)OF_EVERY,
-     "settings of the router on this machine: they say where its admin port is, whether it "
-     "speaks TLS, and the token; default $GRAPEVINE_CONFIG, and without any "
-     "http://127.0.0.1:9090",
-     NULL},
-    {'c', false, "ca-file", "FILE", (unsigned)OF_EVERY,
-     "the CA of an admin port at https://; default $GRAPEVINE_ADMIN_CA_FILE or the system's", NULL},
-    {'k', false, "insecure", NULL, (unsigned)OF_EVERY, "believe whoever answers at https://", NULL},
-    {'t', false, "token-file", "FILE", (unsigned)OF_EVERY,
-     "the admin token, for calls that change something where the router has one; without it "
-     "they must come from the router's machine; default $GRAPEVINE_ADMIN_TOKEN_FILE",
-     NULL},
-    {'T', false, "timeout", "SECONDS", (unsigned)OF_EVERY,
-     "how long a router may take to answer (default 10)", ""},
-    {'o', true, "output", "FORMAT", (unsigned)OF_EVERY,
-     "table, wide, json, yaml or name: what the command has of these", "table wide json yaml name"},
-    {'j', false, "json", NULL, (unsigned)OF_EVERY,
-     "the same as --output json, where the command has that", NULL},
-    {'v', true, "verbose", NULL, (unsigned)OF_EVERY,
-     "all columns, and what they mean below the table", NULL},
-    {'h', true, "help", NULL, (unsigned)OF_EVERY, "this; behind a command, that one's", NULL},
-    {'V', true, "version", NULL, (unsigned)OF_EVERY, "of gvctl", NULL},
-    {'s', false, "session", "KEY", OF_EXPLAIN, "as if the request's session header held this", ""},
-    {'A', false, "all", NULL, OF_EXPLAIN, "as each router of the cluster sees it, side by side",
-     NULL},
-    {'w', false, "wait", NULL, OF_CONVERGENCE | OF_DRAIN,
-     "until it is so, for --timeout at most (default 60 s; drain: 600 s)", NULL},
-    {'M', false, "members", "N", OF_CONVERGENCE, "and there are so many routers", ""},
-    {'e', false, "engine", "NAME", OF_ADD, "vllm, sglang or other, where it is known beforehand",
-     "vllm sglang other"},
-    {'1', false, "once", NULL, OF_TOP, "one frame, then the end", NULL},
-    {'i', false, "interval", "SECONDS", OF_TOP | OF_RING,
-     "between two frames or two questions (default 1)", ""},
-    {'W', false, "follow", NULL, OF_RING, "the last ones, then those that come, until Ctrl-C",
-     NULL},
-    {'l', false, "last", "N", OF_RING, "so many (default 32)", ""},
-    {'L', false, "local", NULL, OF_EVENTS, "as the router saw it that is asked, alone", NULL},
-    {'R', false, "router", "NAME", OF_EVENTS, "as that one of the cluster saw it, alone", ""},
-    {'O', false, "out", "FILE", OF_KEYGEN, "a new key", NULL},
-    {'n', false, "next", "FILE", OF_KEYGEN, "a second key, that is accepted already", NULL},
-    {'p', false, "promote", "FILE", OF_KEYGEN, "that is used; the old one is still accepted", NULL},
-    {'f', false, "finish", "FILE", OF_KEYGEN, "the old key is gone", NULL},
-    {'K', false, "kubernetes-secret", "NAME", OF_KEYGEN,
-     "a new one as a Secret, made from a pod that may create Secrets", ""},
-    {'u', false, "file", "FILE", OF_KEY, "the line is appended there, and not printed", NULL},
-    {'m', false, "models", "A,B", OF_KEY, "the key may use these alone; M* is all that begin so",
-     ""},
-    {'q', false, "requests-per-minute", "N", OF_KEY, "over all routers, nearly", ""},
-    {'g', false, "tokens-per-minute", "N", OF_KEY, "the same, of prompts and answers", ""},
-    {'G', false, "in-flight", "N", OF_KEY, "so many requests at once", ""},
-    {'E', false, "model", "NAME", OF_RESET, "of the replicas that serve it", ""},
-    {'X', false, "control", NULL, OF_KEY,
-     "the key may use engines' control paths (engine-control-paths=all)", NULL},
-    {'r', false, "from", "ROUTER", OF_CONVERT,
-     "vllm-router, production-stack, sglang-router, smg, llm-d or haproxy (default: it is seen)",
-     "vllm-router production-stack sglang-router smg llm-d haproxy"},
-    {'S', false, "strict", NULL, OF_CONVERT, "exit 1 if something is by hand or has no counterpart",
-     NULL},
-    {'P', false, "print-page", NULL, OF_CONVERT, "the page docs/from-other-routers.md", NULL},
-    {'F', false, "for", "PROGRAM", OF_COMPLETION, "gvctl (the default) or grapevine",
-     "gvctl grapevine"},
 };
 
 static const struct command *row_find(const char *name)
@@ -332,12 +227,10 @@ static const struct command *plain_command(enum admin_call call)
 {
     static struct command plain[ADMIN_CALL_COUNT];
     const struct admin_call_row *row = admin_call_row(call);
-    bool changes = (row->flags & ADMIN_CHANGES) != 0;
     plain[call] = (struct command){.name = plain_name(call),
                                    .argument = row->argument != NULL            ? row->argument
                                                : (row->flags & ADMIN_BODY) != 0 ? "[FILE]"
-                                                                                : "",
-                                   .run = changes ? COMMAND_CHANGE : COMMAND_ASK,
+                                                                                : NULL,
                                    .call = call,
                                    .help = row->about};
     return plain[call].name != NULL ? &plain[call] : NULL;
@@ -356,11 +249,6 @@ const struct command *command_at(unsigned i)
     return NULL;
 }
 
-const struct command_option *command_option_at(unsigned i)
-{
-    return i < ARRAY_LEN(options) ? &options[i] : NULL;
-}
-
 const struct command *command_find(const char *name)
 {
     const struct command *found = row_find(name);
@@ -369,9 +257,20 @@ const struct command *command_find(const char *name)
     return found;
 }
 
+enum command_run command_runs(const struct command *c)
+{
+    bool changes = (admin_call_row(c->call)->flags & ADMIN_CHANGES) != 0;
+    return changes ? COMMAND_CHANGE : c->run;
+}
+
+const char *command_argument(const struct command *c)
+{
+    return c->argument != NULL ? c->argument : "";
+}
+
 void command_arguments(const struct command *c, int *least, int *most)
 {
-    struct slice rest = slice_of_cstr(c->argument);
+    struct slice rest = slice_of_cstr(command_argument(c));
     *least = *most = 0;
     while (rest.len > 0) {
         struct slice word = slice_cut(&rest, ' ');
@@ -384,7 +283,7 @@ void command_arguments(const struct command *c, int *least, int *most)
 
 bool command_reads_body(const struct command *c)
 {
-    return c->call != NO_CALL && (admin_call_row(c->call)->flags & ADMIN_BODY) != 0;
+    return (admin_call_row(c->call)->flags & ADMIN_BODY) != 0;
 }
 
 bool command_has_form(const struct command *c, enum show_format format)
@@ -438,33 +337,39 @@ static void print_row(FILE *to, const char *what, const char *help)
 static void print_command(FILE *to, const struct command *c)
 {
     char what[64];
-    (void)snprintf(what, sizeof what, "%s %s", c->name, c->argument);
+    (void)snprintf(what, sizeof what, "%s %s", c->name, command_argument(c));
     print_row(to, what, c->help);
 }
 
-static void print_option(FILE *to, const struct command_option *o)
+static void print_option(FILE *to, const struct given_option *o)
 {
     char what[64];
-    (void)snprintf(what, sizeof what, "%s%c%s--%s%s%s", o->is_short ? "-" : "",
-                   o->is_short ? o->letter : ' ', o->is_short ? ", " : "   ", o->name,
+    (void)snprintf(what, sizeof what, "%s%c%s--%s%s%s", o->letter != 0 ? "-" : "",
+                   o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ", " : "   ", o->name,
                    o->argument != NULL ? " " : "", o->argument != NULL ? o->argument : "");
     print_row(to, what, o->help);
 }
 
-static bool is_common(const struct command_option *o)
+bool command_has_option(const struct command *c, const struct given_option *o)
 {
-    return o->of == (unsigned)OF_EVERY;
+    struct slice names = slice_of_cstr(c->options != NULL ? c->options : "");
+    while (names.len > 0) {
+        if (slice_equal(slice_cut(&names, ' '), slice_of_cstr(o->name)))
+            return true;
+    }
+    return false;
 }
 
 /* Of all commands, or of one with the forms that its output has. */
 static void print_common(const struct command *c, FILE *to)
 {
-    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-        struct command_option o = options[i];
-        if (c != NULL && o.letter == 'o')
-            o.help = command_forms_text(c);
-        if (is_common(&o))
-            print_option(to, &o);
+    const struct given_option *o;
+    for (unsigned i = 0; (o = given_option_at(i)) != NULL; i++) {
+        struct given_option shown = *o;
+        if (c != NULL && strcmp(o->name, "output") == 0)
+            shown.help = command_forms_text(c);
+        if (o->is_common)
+            print_option(to, &shown);
     }
 }
 
@@ -505,15 +410,16 @@ void command_usage(FILE *to)
 void command_help(const struct command *c, FILE *to)
 {
     (void)fprintf(to, "usage: gvctl %s%s%s [OPTIONS]\n\n%s\n", c->name,
-                  c->argument[0] != '\0' ? " " : "", c->argument, c->help);
+                  c->argument != NULL ? " " : "", command_argument(c), c->help);
     if (c->more != NULL)
         (void)fprintf(to, "\n%s\n", c->more);
     bool any = false;
-    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-        if (is_common(&options[i]) || (options[i].of & c->options) == 0)
+    const struct given_option *o;
+    for (unsigned i = 0; (o = given_option_at(i)) != NULL; i++) {
+        if (!command_has_option(c, o))
             continue;
         (void)fputs(any ? "" : "\nOptions:\n", to);
-        print_option(to, &options[i]);
+        print_option(to, o);
         any = true;
     }
     (void)fputs("\nOptions of all commands:\n", to);

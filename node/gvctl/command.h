@@ -10,27 +10,10 @@
 #include "node/admin/calls.h"
 #include "node/gvctl/show.h"
 
-/* Options that not every command has. */
-enum {
-    OF_EXPLAIN = 1,
-    OF_CONVERGENCE = 2,
-    OF_ADD = 4,
-    OF_KEYGEN = 8,
-    OF_DRAIN = 16,
-    OF_TOP = 32,
-    OF_COMPLETION = 64,
-    OF_CONVERT = 128,
-    OF_RING = 256,
-    OF_KEY = 512,
-    OF_EVENTS = 1024,
-    OF_RESET = 2048,
-    OF_EVERY = ~0,
-};
-
 /* What carries it out (main.c). */
 enum command_run {
     COMMAND_ASK,    /* its call, and the answer as a table */
-    COMMAND_CHANGE, /* its call, and a sentence (change.h) */
+    COMMAND_CHANGE, /* its call, which changes something, and a sentence (run.h) */
     COMMAND_CONVERGENCE,
     COMMAND_STATUS,
     COMMAND_TOP,
@@ -54,34 +37,29 @@ enum command_forms {
 
 struct command {
     const char *name;
-    const char *argument; /* "HOST:PORT", "[FILE]", "[WORD...]"; "": none */
+    const char *argument; /* "HOST:PORT", "[FILE]", "[WORD...]"; NULL: none */
     enum command_run run;
-    enum admin_call call;                                      /* ADMIN_CALL_COUNT: none */
+    enum admin_call call; /* INDEX, which no command shows: none */
     int (*show)(const struct show *how, const json_t *answer); /* NULL: the answer as it came */
     json_t *(*parse)(struct slice text);                       /* of an answer that is no JSON */
-    unsigned options;                                          /* that it has */
+    const char *options; /* that not every command has, by blanks; NULL: none of them */
     enum command_forms forms;
     const char *help; /* a line */
     const char *more; /* sentences and examples for its own help, or NULL */
 };
 
-/* Written as --name; `letter` is what the command line is read into (given.c), and its short form
- * if it has one. */
-struct command_option {
-    int letter;
-    bool is_short;
-    const char *name;
-    const char *argument; /* NULL: it has none */
-    unsigned of;          /* which commands have it */
-    const char *help;
-    const char *values; /* that completion offers, by blanks; NULL: files, if its argument is one */
-};
+struct given_option;
 
 /* NULL: there is no such command. */
 const struct command *command_find(const char *name);
 /* The i-th command in the order of --help; NULL: there are no more. */
 const struct command *command_at(unsigned i);
-const struct command_option *command_option_at(unsigned i);
+/* Whether it is one of those that the command has and not every one. */
+bool command_has_option(const struct command *c, const struct given_option *o);
+/* What carries it out: a call that changes something says so itself. */
+enum command_run command_runs(const struct command *c);
+/* "": it takes none. */
+const char *command_argument(const struct command *c);
 /* How many arguments it takes. */
 void command_arguments(const struct command *c, int *least, int *most);
 bool command_reads_body(const struct command *c);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "node/gvctl/command.h"
+#include "node/gvctl/given.h"
 #include "node/settings/options.h"
 
 enum { EXIT_USAGE = 2 };
@@ -30,14 +31,14 @@ static const char *kind_of_argument(const struct command *c, const char **values
         if (strcmp(c->name, known[i].command) == 0)
             return known[i].kind;
     }
-    bool replica = strstr(c->argument, "HOST:PORT") != NULL;
+    bool replica = strstr(command_argument(c), "HOST:PORT") != NULL;
     *values = replica ? "replicas" : "poison";
-    if (replica || strstr(c->argument, "HASH") != NULL)
+    if (replica || strstr(command_argument(c), "HASH") != NULL)
         return "asked";
-    return strstr(c->argument, "FILE") != NULL ? "file" : "nothing";
+    return strstr(command_argument(c), "FILE") != NULL ? "file" : "nothing";
 }
 
-static const char *kind_of_option(const struct command_option *o)
+static const char *kind_of_option(const struct given_option *o)
 {
     if (o->argument == NULL || (o->values != NULL && o->values[0] == '\0'))
         return "nothing";
@@ -48,7 +49,7 @@ static const char *kind_of_setting(const struct node_option *row, char *values, 
 {
     bool path = row->type == NODE_TYPE_PATH || strcmp(row->unit, "FILE") == 0;
     (void)snprintf(values, size, "%s", row->type == NODE_TYPE_BOOL ? "on off" : "");
-    for (const char *const *c = row->type == NODE_TYPE_CHOICE ? row->choices() : NULL;
+    for (const char *const *c = row->type == NODE_TYPE_CHOICE ? row->choices : NULL;
          c != NULL && *c != NULL; c++) {
         size_t len = strlen(values);
         (void)snprintf(values + len, size - len, "%s%s", len > 0 ? " " : "", *c);
@@ -57,12 +58,12 @@ static const char *kind_of_setting(const struct node_option *row, char *values, 
 }
 
 /* An option without which the router is not reached: it counts when that is asked for names. */
-static bool is_way(const struct command_option *o)
+static bool is_way(const struct given_option *o)
 {
     static const char *const names[] = {"admin", "config", "ca-file", "insecure", "token-file"};
     bool way = false;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        way |= o->of == (unsigned)OF_EVERY && strcmp(o->name, names[i]) == 0;
+        way |= o->is_common && strcmp(o->name, names[i]) == 0;
     return way;
 }
 
@@ -73,9 +74,8 @@ static bool is_way(const struct command_option *o)
 static json_t *quoted(const char *text, const char *shell)
 {
     bool zsh = strcmp(shell, "zsh") == 0;
-    struct buf out;
+    struct buf out = {0};
     int err = 0;
-    buf_init(&out, 0);
     for (; text != NULL && *text != '\0' && err == 0; text++) {
         if (zsh && *text == '\'')
             err = buf_append_cstr(&out, "'\\'");
@@ -113,15 +113,14 @@ static void add(json_t *list, json_t *row)
 
 enum list { LIST_ALL, LIST_COMMON, LIST_OWN, LIST_WAYS_WITH, LIST_WAYS_WITHOUT };
 
-/* `own`: the options of a command. */
-static bool is_in(enum list list, const struct command_option *o, unsigned own)
+/* `own`: the command whose options they are. */
+static bool is_in(enum list list, const struct given_option *o, const struct command *own)
 {
-    bool common = o->of == (unsigned)OF_EVERY;
     switch (list) {
     case LIST_COMMON:
-        return common;
+        return o->is_common;
     case LIST_OWN:
-        return !common && (o->of & own) != 0;
+        return command_has_option(own, o);
     case LIST_WAYS_WITH: /* an argument */
     case LIST_WAYS_WITHOUT:
         return is_way(o) && (o->argument != NULL) == (list == LIST_WAYS_WITH);
@@ -131,18 +130,17 @@ static bool is_in(enum list list, const struct command_option *o, unsigned own)
 }
 
 /* Those options; `short` is the letter of one that has it. */
-static json_t *options(const char *shell, enum list which, unsigned own)
+static json_t *options(const char *shell, enum list which, const struct command *own)
 {
     json_t *list = json_array();
-    const struct command_option *o;
-    for (unsigned i = 0; (o = command_option_at(i)) != NULL; i++) {
+    const struct given_option *o;
+    for (unsigned i = 0; (o = given_option_at(i)) != NULL; i++) {
         if (!is_in(which, o, own))
             continue;
         json_t *one = row(shell, o->name, o->help, o->argument, kind_of_option(o),
                           o->values != NULL ? o->values : "");
-        if (o->is_short)
-            (void)json_object_set_new(one, "short",
-                                      json_pack("s#", (const char[]){(char)o->letter}, 1));
+        if (o->letter != 0)
+            (void)json_object_set_new(one, "short", json_pack("s#", (const char[]){o->letter}, 1));
         add(list, one);
     }
     return list;
@@ -158,7 +156,7 @@ static json_t *commands(const char *shell)
         const char *kind = kind_of_argument(c, &values);
         json_t *one = row(shell, c->name, c->help, NULL, kind, values);
         (void)json_object_set_new(one, "command", json_string(c->name));
-        (void)json_object_set_new(one, "options", options(shell, LIST_OWN, c->options));
+        (void)json_object_set_new(one, "options", options(shell, LIST_OWN, c));
         add(list, one);
     }
     return list;
@@ -167,12 +165,11 @@ static json_t *commands(const char *shell)
 static json_t *settings(const char *shell)
 {
     json_t *list = json_array();
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
+    const struct node_option *o;
     char values[512];
-    for (unsigned i = 0; i < count; i++) {
-        const char *kind = kind_of_setting(&rows[i], values, sizeof values);
-        add(list, row(shell, rows[i].name, rows[i].help, rows[i].unit, kind, values));
+    for (unsigned i = 0; (o = node_option_at(i)) != NULL; i++) {
+        const char *kind = kind_of_setting(o, values, sizeof values);
+        add(list, row(shell, o->name, o->help, o->unit, kind, values));
     }
     return list;
 }
@@ -266,11 +263,11 @@ int completion(const char *shell, const char *program, FILE *to)
             program, shell);
         return EXIT_USAGE;
     }
-    json_t *all =
-        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "commands", commands(shell), "settings",
-                  settings(shell), "options", options(shell, LIST_ALL, 0), "common",
-                  options(shell, LIST_COMMON, 0), "ways_with", options(shell, LIST_WAYS_WITH, 0),
-                  "ways_without", options(shell, LIST_WAYS_WITHOUT, 0));
+    json_t *all = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "commands", commands(shell), "settings",
+                            settings(shell), "options", options(shell, LIST_ALL, NULL), "common",
+                            options(shell, LIST_COMMON, NULL), "ways_with",
+                            options(shell, LIST_WAYS_WITH, NULL), "ways_without",
+                            options(shell, LIST_WAYS_WITHOUT, NULL));
     CHECK(all != NULL);
     fill(slice_of_cstr(text), &(struct scope){.shell = shell, .row = all}, to);
     json_decref(all);

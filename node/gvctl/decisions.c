@@ -1,4 +1,4 @@
-#include "node/gvctl/decisions.h"
+#include "node/gvctl/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const char *end_of(const json_t *outcome, char out[48])
 
 static void print_head(const struct show *how)
 {
-    bool wide = how->wide || how->verbose;
+    bool wide = how->wide;
     printf("%-12s  %-21s  %-7s  %6s  %6s  %7s  %s", "TIME", "REPLICA", "WHY", "PROMPT", "CACHED",
            "FIRST s", wide ? "END                     " : "END");
     if (wide)
@@ -56,7 +56,7 @@ static void print_line(const struct show *how, const json_t *answer, const json_
            number_of(d, "cached_tokens", 1, 0, text[2]),
            number_of(outcome, "ttft_ms", 0.001, 3, text[3]));
     const char *end = end_of(outcome, text[4]);
-    if (!how->wide && !how->verbose) {
+    if (!how->wide) {
         printf("%s\n", end);
         return;
     }

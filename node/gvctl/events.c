@@ -1,4 +1,4 @@
-#include "node/gvctl/events.h"
+#include "node/gvctl/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,10 @@
 
 #define LINE_FORMAT "%-19s  %-8s  %-21s  "
 
-static bool is_wide(const struct show *how)
-{
-    return how->wide || how->verbose;
-}
-
 static void print_head(const struct show *how)
 {
     printf(LINE_FORMAT, "TIME", "ROUTER", "ABOUT");
-    if (is_wide(how))
+    if (how->wide)
         printf("%-8s  %-8s  %5s  %-24s  ", "FIRST", "KIND", "TIMES", "EVENT");
     (void)puts("WHAT");
 }
@@ -56,11 +51,11 @@ static void print_line(const struct show *how, const json_t *answer, const json_
     const char *about = fields_has_text(e, "about") ? fields_text(e, "about") : "-";
     double times = fields_number(e, "count");
     printf(LINE_FORMAT, ring_clock(e, "last_ms", "%Y-%m-%d %H:%M:%S", false, last), router, about);
-    if (is_wide(how))
+    if (how->wide)
         printf("%-8s  %-8s  %5.0f  %-24s  ", ring_clock(e, "time_ms", "%H:%M:%S", false, first),
                fields_text(e, "kind"), times, fields_text(e, "event"));
     printf("%s", fields_text(e, "text"));
-    if (times > 1 && !is_wide(how))
+    if (times > 1 && !how->wide)
         printf(" (%.0f times)", times);
     (void)putchar('\n');
 }
@@ -90,15 +85,12 @@ static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms
                        int *status)
 {
     char target[TARGET_BYTES];
-    struct buf text;
+    struct buf text = {0};
     (void)snprintf(target, sizeof target, "%s?all=1&n=%u&within=%llu",
                    admin_call_row(ADMIN_CALL_EVENTS_ALL)->path, count,
                    (unsigned long long)within_ms);
-    buf_init(&text, 0);
-    json_t *answer = ask_here(g, target, quiet, &text, status);
+    json_t *answer = ring_ask(g, &ring, target, quiet, &text, status);
     buf_free(&text);
-    if (*status == 404)
-        (void)fputs("gvctl: that router keeps no events: it is older (404)\n", stderr);
     return answer;
 }
 

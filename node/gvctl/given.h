@@ -9,8 +9,6 @@
 #include "node/gvctl/show.h"
 #include "node/settings/address.h"
 
-struct command;
-
 enum { GIVEN_OPTIONS_MAX = 48, GIVEN_FILE_BYTES_MAX = 256 << 20 };
 
 struct given {
@@ -40,15 +38,29 @@ struct given {
     const char *from;
     bool strict, print_page;
     const char *program;          /* whose completion is wanted; NULL: gvctl's */
-    bool used[GIVEN_OPTIONS_MAX]; /* by command_option_at(): it was given */
+    bool used[GIVEN_OPTIONS_MAX]; /* by given_option_at(): it was given */
     int argc;                     /* the command and its arguments */
     char **argv;
 };
 
+/* Written as --name. */
+struct given_option {
+    const char *name;
+    char letter;          /* its short form; 0: it has none */
+    const char *argument; /* NULL: it has none */
+    bool is_common;       /* all commands have it; else those whose row names it */
+    /* Takes it; false: it cannot be used, which is printed. */
+    bool (*take)(struct given *g, const struct given_option *o, const char *text);
+    size_t where; /* the field of struct given, or what `take` makes of it */
+    const char *help;
+    const char *values; /* that completion offers, by blanks; NULL: files, if its argument is one */
+};
+
+/* The i-th; NULL: there are no more. */
+const struct given_option *given_option_at(unsigned i);
+
 /* False: it cannot be used, which is printed. What it owns is freed by given_free(). */
 bool given_read(struct given *g, int argc, char **argv);
-/* An option that was given and that the command does not have; NULL: there is none. */
-const char *given_misfit(const struct given *g, const struct command *c);
 void given_free(struct given *g);
 
 /* Takes the token of a file. False: it cannot be read, which is printed. */

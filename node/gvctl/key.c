@@ -117,10 +117,7 @@ static int print_as_json(const struct show *how, const char *key, const struct a
                               key, "line", text.at, text.len);
     if (value == NULL)
         return EXIT_FAILURE;
-    if (how->format == SHOW_YAML)
-        print_yaml(value, stdout);
-    else
-        print_json(value, stdout);
+    print_as(how->format, value, stdout);
     json_decref(value);
     return EXIT_SUCCESS;
 }
@@ -161,44 +158,6 @@ static int make(const struct key_wanted *w, const struct show *how, const char *
     explicit_bzero(key, sizeof key);
     buf_free(&line);
     return status;
-}
-
-static bool take_limit(const char *name, const char *text, uint64_t *out)
-{
-    if (slice_to_u64(slice_of_cstr(text), out) == 0 && *out > 0 && *out <= ACCESS_LIMIT_MAX)
-        return true;
-    (void)complain(name, "want a number from 1 to 1000000000");
-    return false;
-}
-
-static bool take_models(struct key_wanted *w, const char *text)
-{
-    w->line.models = slice_of_cstr(text);
-    const char *wrong = access_models_wrong(w->line.models);
-    if (wrong != NULL)
-        (void)complain("--models", wrong);
-    return wrong == NULL;
-}
-
-bool key_option(struct key_wanted *w, int letter, const char *text)
-{
-    switch (letter) {
-    case 'u':
-        w->path = text;
-        return true;
-    case 'm':
-        return take_models(w, text);
-    case 'q':
-        return take_limit("--requests-per-minute", text, &w->line.limits.requests);
-    case 'g':
-        return take_limit("--tokens-per-minute", text, &w->line.limits.tokens);
-    case 'G':
-        return take_limit("--in-flight", text, &w->line.limits.in_flight);
-    case 'X':
-        return w->line.control = true;
-    default:
-        return false;
-    }
 }
 
 int key_command(const struct key_wanted *w, const struct show *how, const char *verb,

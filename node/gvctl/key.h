@@ -15,9 +15,6 @@ struct key_wanted {
     const char *path; /* the line is appended there; NULL: it is printed */
 };
 
-/* One option by its letter (command.c); `text` is borrowed. False: it cannot be used, which is
- * printed. */
-bool key_option(struct key_wanted *wanted, int letter, const char *text);
 /* `verb` is "new". Returns the exit status. */
 MUST_USE int key_command(const struct key_wanted *wanted, const struct show *how, const char *verb,
                          const char *name);

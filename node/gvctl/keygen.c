@@ -100,54 +100,51 @@ static int replace_file(const char *path, struct slice text)
     return complain(path, strerror(why));
 }
 
-static int make(const char *path)
+static int print_or_write(const char *path, const char *text)
 {
-    uint8_t random[2 * GOSSIP_KEY_BYTES];
-    char text[2048];
-    io_random_bytes(random, sizeof random);
-    gossip_keyring_format(random, text, sizeof text);
-    int status = EXIT_SUCCESS;
+    static const char there[] = "it is there already, and stays as it is; --next puts a new key "
+                                "beside it";
     if (path == NULL) {
-        status = fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        int status = fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
         if (isatty(STDOUT_FILENO))
             (void)fputs("gvctl: this is the secret of a cluster; keep it in a file: gvctl keygen "
                         "--out cluster.key\n",
                         stderr);
-    } else if (!write_new(path, slice_of_cstr(text), NULL)) {
-        static const char there[] =
-            "it is there already, and stays as it is; --next puts a new key "
-            "beside it";
-        status = complain(path, errno == EEXIST ? there : strerror(errno));
-    } else {
-        print_ids(slice_of_cstr(text));
-        (void)printf("Give %s to all routers: --cluster-key-file\n", path);
+        return status;
     }
-    explicit_bzero(random, sizeof random);
-    explicit_bzero(text, sizeof text);
-    return status;
+    if (!write_new(path, slice_of_cstr(text), NULL))
+        return complain(path, errno == EEXIST ? there : strerror(errno));
+    print_ids(slice_of_cstr(text));
+    (void)printf("Give %s to all routers: --cluster-key-file\n", path);
+    return EXIT_SUCCESS;
 }
 
 /* Each pod of a Job may be started twice, and an upgrade runs it again: one that is there stays. */
-static int make_secret(const char *name)
+static int make_secret(const char *name, const char *text)
 {
-    uint8_t random[2 * GOSSIP_KEY_BYTES];
-    char text[2048];
     char message[KUBERNETES_SECRET_MESSAGE];
     const char *folder = getenv("GRAPEVINE_KUBERNETES_CREDENTIALS"); /* as of grapevine itself */
     if (folder == NULL || folder[0] == '\0')
         folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+    int err = kubernetes_secret_create(folder, name, SECRET_ENTRY, slice_of_cstr(text), message);
+    if (err == ERR_EXISTS) {
+        (void)printf("The Secret \"%s\" is there already, and stays as it is.\n", name);
+        return EXIT_SUCCESS;
+    }
+    if (err != 0)
+        return complain(name, message);
+    print_ids(slice_of_cstr(text));
+    (void)printf("Made the Secret \"%s\" with %s.\n", name, SECRET_ENTRY);
+    return EXIT_SUCCESS;
+}
+
+static int make(enum keygen_step step, const char *where)
+{
+    uint8_t random[2 * GOSSIP_KEY_BYTES];
+    char text[2048];
     io_random_bytes(random, sizeof random);
     gossip_keyring_format(random, text, sizeof text);
-    int err = kubernetes_secret_create(folder, name, SECRET_ENTRY, slice_of_cstr(text), message);
-    int status = EXIT_SUCCESS;
-    if (err == ERR_EXISTS)
-        (void)printf("The Secret \"%s\" is there already, and stays as it is.\n", name);
-    else if (err != 0)
-        status = complain(name, message);
-    else {
-        print_ids(slice_of_cstr(text));
-        (void)printf("Made the Secret \"%s\" with %s.\n", name, SECRET_ENTRY);
-    }
+    int status = step == KEYGEN_SECRET ? make_secret(where, text) : print_or_write(where, text);
     explicit_bzero(random, sizeof random);
     explicit_bzero(text, sizeof text);
     return status;
@@ -238,14 +235,10 @@ int keygen(enum keygen_step step, const char *path)
         [KEYGEN_FINISH] = "The old key is gone. Give this file to all routers.",
     };
     io_random_init();
-    if (step == KEYGEN_NEW)
-        return make(path);
-    if (step == KEYGEN_SECRET)
-        return make_secret(path);
-    struct buf text;
-    struct buf edited;
-    buf_init(&text, 0);
-    buf_init(&edited, 0);
+    if (step == KEYGEN_NEW || step == KEYGEN_SECRET)
+        return make(step, path);
+    struct buf text = {0};
+    struct buf edited = {0};
     int status = read_file(path, &text);
     const char *why = status == EXIT_SUCCESS ? forbids(step, buf_slice(&text)) : NULL;
     if (why != NULL)

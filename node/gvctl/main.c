@@ -2,19 +2,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/err.h"
 #include "base/version.h"
 #include "node/gvctl/ask.h"
-#include "node/gvctl/change.h"
 #include "node/gvctl/command.h"
 #include "node/gvctl/completion.h"
 #include "node/gvctl/convert/convert.h"
-#include "node/gvctl/decisions.h"
-#include "node/gvctl/events.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/given.h"
 #include "node/gvctl/key.h"
@@ -22,8 +18,7 @@
 #include "node/gvctl/local.h"
 #include "node/gvctl/plain.h"
 #include "node/gvctl/print.h"
-#include "node/gvctl/status.h"
-#include "node/gvctl/top.h"
+#include "node/gvctl/run.h"
 #include "node/io/standard.h"
 #include "node/settings/value.h"
 
@@ -40,10 +35,8 @@ static bool chooses_none(const struct given *g, const struct command *c, struct 
 
 static int ask(const struct given *g, const struct command *c, const char *argument)
 {
-    struct buf body;
-    struct buf out;
-    buf_init(&body, 0);
-    buf_init(&out, 0);
+    struct buf body = {0};
+    struct buf out = {0};
     int status = EXIT_FAILURE;
     if (!command_reads_body(c) || given_file(argument != NULL ? argument : "-", &body) == 0) {
         int answer = ask_command(g, c, argument, buf_slice(&body), &out);
@@ -75,23 +68,18 @@ static void show_equality(const struct given *g, const struct command *c, struct
 /* Asks once, or again and again until all are equal. */
 static int convergence(const struct given *g, const struct command *c)
 {
-    static const struct timespec pause = {.tv_nsec = 100000000};
     unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : g->wait ? WAIT_S : ASK_TIMEOUT_S;
     double end = call_seconds() + limit_s;
     double least = limit_s < ASK_TIMEOUT_S ? limit_s : ASK_TIMEOUT_S; /* for the last one too */
-    struct buf out;
-    buf_init(&out, 0);
+    struct buf out = {0};
     json_t *said = NULL;
     bool equal = false;
     int answer;
     for (;;) {
         double left = end - call_seconds();
-        struct call call = {.method = "GET",
-                            .target = admin_call_row(ADMIN_CALL_CONVERGENCE)->path,
-                            .token = g->token,
-                            .trust = g->trust,
-                            .timeout_s = left > least ? left : least,
-                            .awaited = g->wait && left > 0};
+        struct call call = ask_call(g, admin_call_row(ADMIN_CALL_CONVERGENCE)->path);
+        call.timeout_s = left > least ? left : least;
+        call.awaited = g->wait && left > 0;
         buf_clear(&out);
         json_decref(said);
         answer = call_admin(g->admin, &call, &out);
@@ -100,7 +88,7 @@ static int convergence(const struct given *g, const struct command *c)
         bool may_become = answer == 200 || answer == 503 || answer == CALL_REFUSED;
         if (equal || !call.awaited || !may_become)
             break;
-        (void)nanosleep(&pause, NULL);
+        call_pause(0.1);
     }
     if (answer == 200)
         show_equality(g, c, buf_slice(&out), said);
@@ -117,14 +105,10 @@ static int convergence(const struct given *g, const struct command *c)
  * why, as to any other command. */
 static int version(const struct given *g)
 {
-    struct buf out;
-    buf_init(&out, 0);
-    struct call call = {.method = "GET",
-                        .target = admin_call_row(ADMIN_CALL_INDEX)->path,
-                        .token = g->token,
-                        .trust = g->trust,
-                        .timeout_s = g->timeout_s > 0 ? g->timeout_s : 2,
-                        .awaited = true};
+    struct buf out = {0};
+    struct call call = ask_call(g, admin_call_row(ADMIN_CALL_INDEX)->path);
+    call.timeout_s = g->timeout_s > 0 ? g->timeout_s : 2;
+    call.awaited = true;
     int answer = call_admin(g->admin, &call, &out);
     struct slice text = buf_slice(&out);
     struct slice line = slice_cut(&text, '\n');
@@ -134,10 +118,8 @@ static int version(const struct given *g)
         (void)slice_to_cstr(slice_skip(line, strlen("grapevine ")), router, sizeof router);
     json_t *both =
         json_pack("{s:s,s:s?}", "gvctl", GRAPEVINE_VERSION, "grapevine", known ? router : NULL);
-    if (g->show.format == SHOW_JSON)
-        print_json(both, stdout);
-    else if (g->show.format == SHOW_YAML)
-        print_yaml(both, stdout);
+    if (g->show.format != SHOW_TABLE)
+        print_as(g->show.format, both, stdout);
     else
         plain_printf(stdout, "gvctl %s\ngrapevine %s (%s)\n", GRAPEVINE_VERSION,
                      known        ? router
@@ -173,7 +155,7 @@ static const struct command *find(const char *name)
 static int help(const char *name, const char *verb)
 {
     const struct command *c = name != NULL ? find(name) : NULL;
-    struct slice argument = slice_of_cstr(c != NULL ? c->argument : "");
+    struct slice argument = slice_of_cstr(c != NULL ? command_argument(c) : "");
     if (c != NULL && verb != NULL && !slice_equal(slice_cut(&argument, ' '), slice_of_cstr(verb))) {
         (void)fprintf(stderr, "gvctl: %s has no \"%s\"; see gvctl help %s\n", name, verb, name);
         return EXIT_USAGE;
@@ -192,8 +174,7 @@ static int convert_given(const struct given *g)
         convert_page(stdout);
         return EXIT_SUCCESS;
     }
-    struct buf text;
-    buf_init(&text, 0);
+    struct buf text = {0};
     const char *path = g->argc > 1 ? g->argv[1] : "-";
     bool file = g->argc <= 2 && (strcmp(path, "-") == 0 || access(path, R_OK) == 0);
     struct convert_input input = {
@@ -212,10 +193,21 @@ static int convert_given(const struct given *g)
     return status;
 }
 
+/* An option that was given and that the command does not have; NULL: there is none. */
+static const char *misfit_of(const struct given *g, const struct command *c)
+{
+    const struct given_option *o;
+    for (unsigned i = 0; (o = given_option_at(i)) != NULL; i++) {
+        if (g->used[i] && !o->is_common && !command_has_option(c, o))
+            return o->name;
+    }
+    return NULL;
+}
+
 static bool fits(const struct given *g, const struct command *c)
 {
     int least, most, given = g->argc - 1;
-    const char *misfit = given_misfit(g, c);
+    const char *misfit = misfit_of(g, c);
     command_arguments(c, &least, &most);
     if (misfit != NULL) {
         (void)fprintf(stderr, "gvctl: %s has no option --%s; see gvctl help %s\n", c->name, misfit,
@@ -235,7 +227,7 @@ static bool fits(const struct given *g, const struct command *c)
                   : least == 0 ? (most == 1 ? "at most one argument" : "at most these arguments")
                   : least > 1  ? "these arguments"
                                : "one argument",
-                  most == 0 ? "" : ", ", c->argument, c->name);
+                  most == 0 ? "" : ", ", command_argument(c), c->name);
     return false;
 }
 
@@ -262,7 +254,7 @@ static int run(struct given *g)
         (asks_a_router(c) && (!local_find(g, c) || !call_address_good(g->admin))))
         return EXIT_USAGE;
     const char *argument = g->argc > 1 ? g->argv[1] : NULL;
-    switch (c->run) {
+    switch (command_runs(c)) {
     case COMMAND_ASK:
         return ask(g, c, argument);
     case COMMAND_CHANGE:

@@ -46,7 +46,8 @@ static int put_special(struct buf *out, struct slice s, bool lines, size_t *used
                                        : buf_append(out, s.at, n);
 }
 
-int plain_append(struct buf *out, struct slice text, bool lines)
+/* `lines`: newlines and tabs stay. */
+static int append_plain(struct buf *out, struct slice text, bool lines)
 {
     int err = 0;
     while (text.len > 0 && err == 0) {
@@ -69,7 +70,7 @@ int plain_append(struct buf *out, struct slice text, bool lines)
 static bool becomes(struct slice text, struct buf *out)
 {
     buf_clear(out);
-    if (plain_append(out, text, false) != 0)
+    if (append_plain(out, text, false) != 0)
         abort();
     return !slice_equal(buf_slice(out), text);
 }
@@ -126,8 +127,7 @@ static void plain_value(json_t *value, struct buf *text)
 
 void plain_json(json_t *value)
 {
-    struct buf text;
-    buf_init(&text, 0);
+    struct buf text = {0};
     plain_value(value, &text);
     buf_free(&text);
 }
@@ -136,9 +136,8 @@ void plain_json(json_t *value)
 
 void plain_write(struct slice text, FILE *to)
 {
-    struct buf out;
-    buf_init(&out, 0);
-    if (plain_append(&out, text, true) != 0)
+    struct buf out = {0};
+    if (append_plain(&out, text, true) != 0)
         abort();
     (void)fwrite(out.at, 1, out.len, to);
     buf_free(&out);

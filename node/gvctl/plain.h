@@ -19,8 +19,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* `lines`: newlines and tabs stay. ERR_NOMEM. */
-MUST_USE int plain_append(struct buf *out, struct slice text, bool lines);
 /* Every text in it, and every key. Memory that is out ends gvctl. */
 void plain_json(json_t *value);
 

@@ -24,12 +24,6 @@ static void dump(const json_t *value, size_t flags, FILE *to)
     free(text);
 }
 
-void print_json(const json_t *value, FILE *to)
-{
-    dump(value, JSON_INDENT(2), to);
-    (void)fputc('\n', to);
-}
-
 void print_json_line(const json_t *value, FILE *to)
 {
     dump(value, JSON_COMPACT, to);
@@ -128,4 +122,14 @@ static void block(json_t *value, int indent, FILE *to)
 void print_yaml(json_t *value, FILE *to)
 {
     block(value, 0, to);
+}
+
+void print_as(enum show_format format, json_t *value, FILE *to)
+{
+    if (format == SHOW_YAML) {
+        print_yaml(value, to);
+        return;
+    }
+    dump(value, JSON_INDENT(2), to);
+    (void)fputc('\n', to);
 }

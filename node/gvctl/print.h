@@ -6,13 +6,14 @@
 #include <stdio.h>
 
 #include "base/slice.h"
+#include "node/gvctl/show.h"
 
-/* In lines, as people read it. */
-void print_json(const json_t *value, FILE *to);
-/* In one. */
+/* JSON in one line. */
 void print_json_line(const json_t *value, FILE *to);
 /* A document of YAML 1.2, in blocks. */
 void print_yaml(json_t *value, FILE *to);
+/* As YAML where that is the format, else as JSON, in lines. */
+void print_as(enum show_format format, json_t *value, FILE *to);
 /* A YAML scalar that reads as this text, in quotes where it would be something else. */
 void print_yaml_text(const char *text, FILE *to);
 /* As it came but for that, with a newline at its end. */

@@ -73,24 +73,28 @@ void ring_print_last(const struct given *g, const struct ring *ring, json_t *ans
         ring->head(&g->show);
         ring_print(g, ring, answer);
         printf("%s", g->show.verbose ? ring->legend : "");
-    } else if (g->show.format == SHOW_YAML) {
-        print_yaml(answer, stdout);
     } else {
-        print_json(answer, stdout);
+        print_as(g->show.format, answer, stdout);
     }
+}
+
+json_t *ring_ask(const struct given *g, const struct ring *ring, const char *target, bool quiet,
+                 struct buf *text, int *status)
+{
+    json_t *answer = ask_here(g, target, quiet, text, status);
+    if (*status == 404)
+        (void)fprintf(stderr, "gvctl: that router keeps no %s: it is older (404)\n", ring->name);
+    return answer;
 }
 
 /* The answer, or NULL: it failed (`status`), or is something else. */
 static json_t *ask_for(const struct given *g, const struct ring *ring, const char *target,
                        bool quiet, int *status)
 {
-    struct buf text;
-    buf_init(&text, 0);
-    json_t *answer = ask_here(g, target, quiet, &text, status);
+    struct buf text = {0};
+    json_t *answer = ring_ask(g, ring, target, quiet, &text, status);
     bool good = json_is_array(list_of(ring, answer));
-    if (*status == 404)
-        (void)fprintf(stderr, "gvctl: that router keeps no %s: it is older (404)\n", ring->name);
-    else if (answer != NULL && !good)
+    if (answer != NULL && !good)
         ask_other(g);
     else if (good && g->show.format == SHOW_JSON && !g->follow)
         print_text(buf_slice(&text), stdout);
@@ -141,12 +145,6 @@ static bool follow_once(const struct given *g, const struct ring *ring, void *co
     return true;
 }
 
-static void pause_for(unsigned seconds)
-{
-    struct timespec t = {.tv_sec = seconds};
-    (void)nanosleep(&t, NULL);
-}
-
 int ring_follow(const struct given *g, const struct ring *ring, ring_once *once, void *context)
 {
     bool reached = true;
@@ -158,7 +156,7 @@ int ring_follow(const struct given *g, const struct ring *ring, ring_once *once,
         if (reached && !good)
             (void)fprintf(stderr, "gvctl: %s cannot be reached; it is asked again\n", g->admin);
         reached = good;
-        pause_for(g->interval_s > 0 ? g->interval_s : 1);
+        call_pause(g->interval_s > 0 ? g->interval_s : 1);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "node/gvctl/given.h"
 
@@ -28,6 +29,9 @@ MUST_USE int ring_show(const struct given *g, const struct ring *ring);
 unsigned ring_wanted(const struct given *g, const struct ring *ring);
 
 /* The parts of that, for answers that are put together of several. */
+/* As ask_here(); says so where the router knows no such call. */
+json_t *ring_ask(const struct given *g, const struct ring *ring, const char *target, bool quiet,
+                 struct buf *text, int *status);
 bool ring_is_table(const struct given *g);
 /* The entries, each in the format that is wanted. */
 void ring_print(const struct given *g, const struct ring *ring, const json_t *answer);

@@ -13,7 +13,7 @@ enum show_format { SHOW_TABLE, SHOW_JSON, SHOW_YAML, SHOW_NAME };
 struct show {
     enum show_format format;
     bool wide;    /* all columns */
-    bool verbose; /* all columns, all sections, and what they mean */
+    bool verbose; /* those, all sections, and what they mean */
     bool colour;
 };
 

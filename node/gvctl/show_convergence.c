@@ -40,8 +40,7 @@ static void show_generations(json_t *nodes)
             const json_t *known = json_object_get(digests, key);
             (void)json_object_set(
                 digests, key, known == NULL || json_equal(known, digest) ? digest : json_null());
-            (void)json_object_set_new(
-                counts, key, json_integer(1 + json_integer_value(json_object_get(counts, key))));
+            fields_tally(counts, key);
         }
     }
     unsigned shown = 0;
@@ -158,11 +157,11 @@ static void show_digests(const struct show *how, json_t *nodes)
         {"", 0},
     };
     static const char *const digests[] = {"registry", "whole_index", "poison", "reports"};
-    const int digits = how->wide || how->verbose ? 16 : 8;
+    const int digits = how->wide ? 16 : 8;
     struct table t;
     const char *name;
     json_t *node;
-    show_table(how, &t, columns, ARRAY_LEN(columns));
+    table_init(&t, columns, ARRAY_LEN(columns), how->wide);
     json_object_foreach(nodes, name, node)
     {
         const char *error = json_string_value(json_object_get(node, "error"));

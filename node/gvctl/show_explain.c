@@ -3,16 +3,17 @@
 
 enum { NAME_WIDTH = 28, COLUMN_WIDTH = 27 };
 
-static bool is_due(const json_t *explained, const char *choice)
+/* What is explained of that replica, or NULL. */
+static const json_t *find_replica(const json_t *explained, const char *name)
 {
     size_t i;
     const json_t *r;
     json_array_foreach(json_object_get(explained, "replicas"), i, r)
     {
-        if (fields_equal(r, "replica", choice))
-            return fields_is(r, "due");
+        if (fields_equal(r, "replica", name))
+            return r;
     }
-    return false;
+    return NULL;
 }
 
 static bool has_tier_tokens(const json_t *explained)
@@ -44,7 +45,7 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
     struct table t;
     size_t i;
     const json_t *r;
-    show_table(how, &t, columns, ARRAY_LEN(columns));
+    table_init(&t, columns, ARRAY_LEN(columns), how->wide);
     json_array_foreach(json_object_get(e, "replicas"), i, r)
     {
         static const char *const terms[] = {"queue_s",  "uncached_s", "displaced_s",
@@ -196,7 +197,7 @@ int show_explain(const struct show *how, const json_t *e)
            "(among nearly equal costs the choice is random)\n",
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
-    if (is_due(e, fields_text(e, "choice")))
+    if (fields_is(find_replica(e, fields_text(e, "choice")), "due"))
         printf("%s is slow, but nothing waits there while requests wait at the cheapest, and "
                "lately it had less work than its speed deserves\n",
                fields_text(e, "choice"));
@@ -211,18 +212,6 @@ int show_explain(const struct show *how, const json_t *e)
 }
 
 /* --- side by side --------------------------------------------------------------------------- */
-
-static const json_t *find_replica(const json_t *node, const char *name)
-{
-    size_t i;
-    const json_t *replica;
-    json_array_foreach(json_object_get(node, "replicas"), i, replica)
-    {
-        if (fields_equal(replica, "replica", name))
-            return replica;
-    }
-    return NULL;
-}
 
 /* The names of all replicas that any node weighs, in a JSON object. */
 static json_t *all_replicas(json_t *nodes)

@@ -12,10 +12,4 @@
 #include "node/gvctl/show.h"
 #include "node/gvctl/table.h"
 
-static inline void show_table(const struct show *how, struct table *t,
-                              const struct table_column *columns, size_t count)
-{
-    table_init(t, columns, count, how->wide || how->verbose);
-}
-
 #endif

@@ -102,9 +102,7 @@ static void show_shares(const json_t *members, const char *what, size_t least)
     {
         const char *value = fields_text(m, what);
         if (strcmp(fields_text(m, "state"), "alive") == 0 && value[0] != '\0')
-            (void)json_object_set_new(
-                shares, value,
-                json_integer(1 + json_integer_value(json_object_get(shares, value))));
+            fields_tally(shares, value);
     }
     const char *value;
     json_t *count;
@@ -262,7 +260,7 @@ int show_members(const struct show *how, const json_t *answer)
     const json_t *m;
     if (!json_is_array(members))
         return ERR_SYNTAX;
-    show_table(how, &t, columns, ARRAY_LEN(columns));
+    table_init(&t, columns, ARRAY_LEN(columns), how->wide);
     json_array_foreach(members, i, m)
     {
         add_member(how, &t, m);

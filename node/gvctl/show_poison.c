@@ -18,7 +18,7 @@ int show_poison(const struct show *how, const json_t *list)
         printf("no engine died after a request that is remembered\n");
         return 0;
     }
-    show_table(how, &t, columns, ARRAY_LEN(columns));
+    table_init(&t, columns, ARRAY_LEN(columns), how->wide);
     json_array_foreach(list, i, r)
     {
         char names[1024] = "";

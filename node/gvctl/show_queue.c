@@ -40,7 +40,7 @@ int show_queue(const struct show *how, const json_t *o)
     show_totals(o);
     if (json_array_size(list) == 0)
         return 0;
-    show_table(how, &t, columns, ARRAY_LEN(columns));
+    table_init(&t, columns, ARRAY_LEN(columns), how->wide);
     json_array_foreach(list, i, w)
     {
         const char *model = fields_text(w, "model");

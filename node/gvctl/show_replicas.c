@@ -283,7 +283,7 @@ int show_replicas(const struct show *how, const json_t *list)
     const json_t *r;
     if (!json_is_array(list))
         return ERR_SYNTAX;
-    show_table(how, &t, columns, ARRAY_LEN(columns));
+    table_init(&t, columns, ARRAY_LEN(columns), how->wide);
     json_array_foreach(list, i, r)
     {
         const json_t *load = json_object_get(r, "load");
@@ -352,7 +352,7 @@ int show_sources(const struct show *how, const json_t *list)
     const json_t *s;
     if (!json_is_array(list))
         return ERR_SYNTAX;
-    show_table(how, &t, columns, ARRAY_LEN(columns));
+    table_init(&t, columns, ARRAY_LEN(columns), how->wide);
     json_array_foreach(list, i, s)
     {
         char age[16] = "never";

@@ -1,4 +1,4 @@
-#include "node/gvctl/status.h"
+#include "node/gvctl/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,6 @@
 #include "node/proxy/net.h"
 #include "node/route/result.h"
 
-/* How many there are of each of some words, in order of their first. */
-static void tally(json_t *counts, const char *word)
-{
-    json_int_t count = json_integer_value(json_object_get(counts, word));
-    (void)json_object_set_new(counts, word, json_integer(count + 1));
-}
-
 /* An address whose ranks are chosen instead of it is no replica of its own. */
 static json_t *tally_of_replicas(const json_t *replicas)
 {
@@ -28,7 +21,7 @@ static json_t *tally_of_replicas(const json_t *replicas)
     json_array_foreach(replicas, i, r)
     {
         if (fields_number(r, "ranks") == 0)
-            tally(counts, show_replica_health(r));
+            fields_tally(counts, show_replica_health(r));
     }
     return counts;
 }
@@ -36,11 +29,9 @@ static json_t *tally_of_replicas(const json_t *replicas)
 /* "equal", "different", "unknown" or "alone". */
 static const char *converged(const struct survey *s, const struct given *g)
 {
-    int code;
     if (s->alone)
         return "alone";
-    json_t *answer = ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_CONVERGENCE)->path,
-                                 ASK_TIMEOUT_S, &code);
+    json_t *answer = ask_json(g, ADMIN_CALL_CONVERGENCE, true);
     const char *word = answer == NULL                      ? "unknown"
                        : show_convergence_equal(answer, 0) ? "equal"
                                                            : "different";
@@ -90,10 +81,8 @@ static json_t *refusing(const struct survey *s, const char *member)
 /* Those that some source lists and an operator removed, each once. */
 static json_t *removed(const struct given *g)
 {
-    int code;
     json_t *names = json_object(), *out = json_array(),
-           *list = ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_SOURCES)->path, ASK_TIMEOUT_S,
-                               &code);
+           *list = ask_json(g, ADMIN_CALL_SOURCES, true);
     size_t i, j;
     json_t *source, *name;
     json_array_foreach(list, i, source)
@@ -200,7 +189,7 @@ static json_t *gather(const struct survey *s, const char *state)
     size_t i;
     const json_t *r;
     for (unsigned k = 0; k < s->router_count; k++)
-        tally(routers, s->routers[k].state);
+        fields_tally(routers, s->routers[k].state);
     json_array_foreach(s->replicas, i, r)
     {
         under_way += survey_in_flight(r);
@@ -290,85 +279,91 @@ static void print_refusing(const struct show *how, const struct survey *s, const
     }
 }
 
+/* " at r2", in a cluster. */
+static const char *at_router(const struct survey *s, const struct survey_router *r, char out[256])
+{
+    (void)snprintf(out, 256, " at %s", r->name);
+    return s->alone ? "" : out;
+}
+
 /* A router knows it when calls of its own fail. Mostly one of two has called: the one that joined.
  */
-static void print_filtered(const struct survey *s)
+static void print_filtered(const struct show *how, const struct survey *s,
+                           const struct survey_router *r)
 {
-    for (unsigned k = 0; k < s->router_count; k++) {
-        const struct survey_router *r = &s->routers[k];
-        double filtered = fields_number(r->told, "tcp_filtered");
-        if (fields_has_text(r->member, "tcp_filtered"))
-            printf(
-                "%-12s TCP to %s at %s is filtered and UDP is not: open the gossip port for both\n",
-                "network", r->name, fields_text(r->member, "tcp_filtered"));
-        else if (!r->self && filtered > 0)
-            printf("%-12s TCP from %s to %.0f other router%s is filtered and UDP is not: open the "
-                   "gossip port for both (gvctl --admin %s members)\n",
-                   "network", r->name, filtered, fields_plural(filtered), r->admin);
-    }
+    (void)how, (void)s;
+    double filtered = fields_number(r->told, "tcp_filtered");
+    if (fields_has_text(r->member, "tcp_filtered"))
+        printf("%-12s TCP to %s at %s is filtered and UDP is not: open the gossip port for both\n",
+               "network", r->name, fields_text(r->member, "tcp_filtered"));
+    else if (!r->self && filtered > 0)
+        printf("%-12s TCP from %s to %.0f other router%s is filtered and UDP is not: open the "
+               "gossip port for both (gvctl --admin %s members)\n",
+               "network", r->name, filtered, fields_plural(filtered), r->admin);
 }
 
 /* Only the router that is asked knows. */
-static void print_other_asks(const struct survey *s)
+static void print_other_asks(const struct show *how, const struct survey *s,
+                             const struct survey_router *r)
 {
-    for (unsigned k = 0; k < s->router_count; k++) {
-        const struct survey_router *r = &s->routers[k];
-        if (fields_number(r->told, "other_cluster_asks") > 0)
-            printf("%-12s a router with this key file and another cluster-name asks %s to join "
-                   "(gvctl --admin %s events)\n",
-                   "network", r->name, r->admin);
-    }
+    (void)how, (void)s;
+    if (fields_number(r->told, "other_cluster_asks") > 0)
+        printf("%-12s a router with this key file and another cluster-name asks %s to join "
+               "(gvctl --admin %s events)\n",
+               "network", r->name, r->admin);
 }
 
-static void print_waiting(const struct survey *s)
+static void print_waiting(const struct show *how, const struct survey *s,
+                          const struct survey_router *r)
 {
-    for (unsigned k = 0; k < s->router_count; k++) {
-        const struct survey_router *r = &s->routers[k];
-        double waits = fields_number(r->told, "config_waits");
-        if (waits > 0)
-            printf("%-12s %.0f wait%s for a restart%s%s (gvctl --admin %s config)\n", "settings",
-                   waits, waits == 1 ? "s" : "", s->alone ? "" : " at ", s->alone ? "" : r->name,
-                   r->admin);
-    }
+    (void)how;
+    char at[256];
+    double waits = fields_number(r->told, "config_waits");
+    if (waits > 0)
+        printf("%-12s %.0f wait%s for a restart%s (gvctl --admin %s config)\n", "settings", waits,
+               waits == 1 ? "s" : "", at_router(s, r, at), r->admin);
 }
 
-static void print_shortages(const struct show *how, const struct survey *s)
+static void print_shortages(const struct show *how, const struct survey *s,
+                            const struct survey_router *r)
 {
     static const char *const texts[NET_SHORTAGES] = {
         [NET_SHORT_OF_PORTS] = "no local port is left",
         [NET_SHORT_OF_FILES] = "no open file is left",
         [NET_SHORT_OF_MEMORY] = "no memory is left",
     };
-    size_t at;
+    size_t k;
     const json_t *of;
-    for (unsigned k = 0; k < s->router_count; k++) {
-        const struct survey_router *r = &s->routers[k];
-        json_array_foreach(json_object_get(r->told, "local_shortages"), at, of)
-        {
-            unsigned i = 0;
-            while (i < NET_SHORTAGES &&
-                   (!json_is_string(of) ||
-                    strcmp(json_string_value(of), net_shortage_name((enum net_shortage)i)) != 0))
-                i++;
-            if (i < NET_SHORTAGES)
-                printf("%-12s %s%s%s%s%s for connections to replicas: it needs %s\n", "shortage",
-                       show_colour(how, false), texts[i], show_plain(how), s->alone ? "" : " at ",
-                       s->alone ? "" : r->name, net_shortage_want((enum net_shortage)i));
+    char at[256];
+    json_array_foreach(json_object_get(r->told, "local_shortages"), k, of)
+    {
+        for (unsigned i = 0; i < NET_SHORTAGES && json_is_string(of); i++) {
+            if (strcmp(json_string_value(of), net_shortage_name((enum net_shortage)i)) == 0)
+                printf("%-12s %s%s%s%s for connections to replicas: it needs %s\n", "shortage",
+                       show_colour(how, false), texts[i], show_plain(how), at_router(s, r, at),
+                       net_shortage_want((enum net_shortage)i));
         }
     }
 }
 
-static void print_doors(const struct show *how, const struct survey *s)
+static void print_doors(const struct show *how, const struct survey *s,
+                        const struct survey_router *r)
 {
-    for (unsigned k = 0; k < s->router_count; k++) {
-        const struct survey_router *r = &s->routers[k];
-        double refused = fields_number(r->total, "connections_refused");
-        if (refused > 0)
-            printf("%-12s %s%.0f connection%s since the start%s%s%s: beyond connections-max (which "
-                   "a limit of open files lowers: files_short), or at the admin and probe ports\n",
-                   "refused", show_colour(how, false), refused, fields_plural(refused),
-                   show_plain(how), s->alone ? "" : " at ", s->alone ? "" : r->name);
-    }
+    char at[256];
+    double refused = fields_number(r->total, "connections_refused");
+    if (refused > 0)
+        printf("%-12s %s%.0f connection%s since the start%s%s: beyond connections-max (which "
+               "a limit of open files lowers: files_short), or at the admin and probe ports\n",
+               "refused", show_colour(how, false), refused, fields_plural(refused), show_plain(how),
+               at_router(s, r, at));
+}
+
+static void print_each(const struct show *how, const struct survey *s,
+                       void (*print)(const struct show *how, const struct survey *s,
+                                     const struct survey_router *r))
+{
+    for (unsigned k = 0; k < s->router_count; k++)
+        print(how, s, &s->routers[k]);
 }
 
 /* Some counts with their words, for one and for more; those that are not 0, in brackets or behind
@@ -430,8 +425,8 @@ static void print_short(const struct show *how, const struct survey *s, const js
         printf("%-12s grapevine %s, policy %s\n", "version", fields_text(o, "version"),
                fields_text(o, "policy"));
     }
-    print_filtered(s);
-    print_other_asks(s);
+    print_each(how, s, print_filtered);
+    print_each(how, s, print_other_asks);
     if (fields_has_text(o, "alone"))
         printf("%-12s %s\n", "alone", fields_text(o, "alone"));
     print_tally(how, "replicas", json_object_get(o, "replicas"), "up");
@@ -449,10 +444,10 @@ static void print_short(const struct show *how, const struct survey *s, const js
     else
         printf("%-12s %.1f %% of prompt tokens since the start\n", "from cache",
                100 * fields_number(o, "share_from_cache"));
-    print_shortages(how, s);
-    print_doors(how, s);
+    print_each(how, s, print_shortages);
+    print_each(how, s, print_doors);
     print_refusing(how, s, o);
-    print_waiting(s);
+    print_each(how, s, print_waiting);
     if (fields_number(o, "routers_counted") < s->router_count)
         printf("(Counted at %.0f of %u router%s: %s.)\n", fields_number(o, "routers_counted"),
                s->router_count, fields_plural(s->router_count), why_not_counted(s));
@@ -466,12 +461,10 @@ int status(const struct given *g)
     bool ready = s.ready;
     json_t *o = gather(&s, converged(&s, g));
     (void)json_object_set_new(o, "replicas_removed", removed(g));
-    if (g->show.format == SHOW_JSON)
-        print_json(o, stdout);
-    else if (g->show.format == SHOW_YAML)
-        print_yaml(o, stdout);
-    else
+    if (g->show.format == SHOW_TABLE)
         print_short(&g->show, &s, o);
+    else
+        print_as(g->show.format, o, stdout);
     json_decref(o);
     survey_free(&s);
     return ready ? EXIT_SUCCESS : EXIT_FAILURE;

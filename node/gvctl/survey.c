@@ -19,13 +19,11 @@
 static json_t *told_openly(const struct given *g, const char *admin, const char *target,
                            double timeout_s, int *status)
 {
-    struct call call = {.method = "GET",
-                        .target = target,
-                        .trust = g->trust,
-                        .timeout_s = timeout_s,
-                        .quiet = true};
-    struct buf out;
-    buf_init(&out, 0);
+    struct call call = ask_call(g, target);
+    struct buf out = {0};
+    call.token = NULL;
+    call.timeout_s = timeout_s;
+    call.quiet = true;
     *status = call_admin(admin, &call, &out);
     json_t *answer = *status > 0 ? ask_parse(g, buf_slice(&out)) : NULL;
     buf_free(&out);
@@ -64,12 +62,10 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
 
 static bool take_routers(struct survey *s, const struct given *g)
 {
-    int status;
     unsigned asked = 0;
     size_t i;
     const json_t *m;
-    s->members =
-        ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_MEMBERS)->path, ASK_TIMEOUT_S, &status);
+    s->members = ask_json(g, ADMIN_CALL_MEMBERS, true);
     s->alone = !json_is_array(json_object_get(s->members, "members"));
     if (json_array_size(json_object_get(s->members, "members")) == 0) {
         json_decref(s->members);
@@ -94,9 +90,7 @@ bool survey_take(struct survey *s, const struct given *g, bool quiet)
 {
     int status;
     *s = (struct survey){.at_s = call_seconds()};
-    s->replicas = quiet ? ask_quietly(g, g->admin, admin_call_row(ADMIN_CALL_REPLICAS)->path,
-                                      ASK_TIMEOUT_S, &status)
-                        : ask_json(g, ADMIN_CALL_REPLICAS);
+    s->replicas = ask_json(g, ADMIN_CALL_REPLICAS, quiet);
     bool good = json_is_array(s->replicas);
     if (s->replicas != NULL && !good && !quiet)
         ask_other(g);

@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 struct table_line {
-    char *cells[TABLE_COLUMNS_MAX]; /* of a note: the first alone */
+    const char *cells[TABLE_COLUMNS_MAX]; /* owned; of a note: the first alone */
     const char *colours[TABLE_COLUMNS_MAX];
     unsigned count;
     char mark;
@@ -42,8 +42,10 @@ void table_row(struct table *t, char mark)
 static void append(struct table_line *line, const char *format, va_list arguments)
 {
     CHECK(line->count < TABLE_COLUMNS_MAX);
-    if (vasprintf(&line->cells[line->count], format, arguments) < 0)
+    char *text;
+    if (vasprintf(&text, format, arguments) < 0)
         abort();
+    line->cells[line->count] = text;
     line->colours[line->count++] = "";
 }
 
@@ -71,7 +73,8 @@ void table_note(struct table *t, const char *format, ...)
     va_end(arguments);
 }
 
-size_t table_width(const char *text)
+/* How many characters the terminal shows of a UTF-8 text. */
+static size_t width_of(const char *text)
 {
     size_t n = 0;
     for (; *text != '\0'; text++)
@@ -89,7 +92,7 @@ static bool is_shown(const struct table *t, unsigned column)
 static size_t print_cell(const char *text, const char *colour, size_t width, bool right, size_t gap,
                          FILE *to)
 {
-    size_t own = table_width(text), pad = width - own;
+    size_t own = width_of(text), pad = width - own;
     if (own == 0)
         return gap + width;
     (void)fprintf(to, "%*s%s%s%s", (int)(gap + (right ? pad : 0)), "", colour, text,
@@ -120,24 +123,20 @@ void table_print(struct table *t, FILE *to)
     size_t widths[TABLE_COLUMNS_MAX];
     struct table_line titles = {.mark = ' ', .count = t->count};
     for (unsigned c = 0; c < t->count; c++) {
-        titles.cells[c] = strdup(t->columns[c].title);
-        if (titles.cells[c] == NULL)
-            abort();
+        titles.cells[c] = t->columns[c].title;
         titles.colours[c] = "";
-        widths[c] = table_width(t->columns[c].title);
+        widths[c] = width_of(t->columns[c].title);
         for (size_t i = 0; i < t->line_count; i++) {
-            size_t width = t->lines[i].note ? 0 : table_width(t->lines[i].cells[c]);
+            size_t width = t->lines[i].note ? 0 : width_of(t->lines[i].cells[c]);
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }
     print_line(t, &titles, widths, to);
-    for (unsigned c = 0; c < t->count; c++)
-        free(titles.cells[c]);
     for (size_t i = 0; i < t->line_count; i++) {
         struct table_line *line = &t->lines[i];
         print_line(t, line, widths, to);
         for (unsigned c = 0; c < line->count; c++)
-            free(line->cells[c]);
+            free((char *)line->cells[c]);
     }
     free(t->lines);
     t->lines = NULL;

@@ -44,8 +44,6 @@ void table_cell(struct table *t, const char *format, ...) __attribute__((format(
 void table_colour(struct table *t, const char *escape);
 /* A line of its own below the row. */
 void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* How many characters the terminal shows of a UTF-8 text. */
-size_t table_width(const char *text);
 void table_print(struct table *t, FILE *to);
 
 #endif

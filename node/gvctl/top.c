@@ -1,4 +1,4 @@
-#include "node/gvctl/top.h"
+#include "node/gvctl/run.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "node/gvctl/call.h"
@@ -132,18 +131,11 @@ static char *frame_of(const struct given *g, const struct survey *now, const str
     return text;
 }
 
-static void pause_for(double seconds)
-{
-    double whole = (double)(time_t)seconds;
-    struct timespec t = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - whole) * 1e9)};
-    (void)nanosleep(&t, NULL);
-}
-
 /* Two looks, an interval apart, make the rates of one frame. */
 static int print_once(const struct given *g, struct survey *first, double interval_s)
 {
     struct survey now;
-    pause_for(interval_s);
+    call_pause(interval_s);
     bool good = survey_take(&now, g, false);
     if (good)
         top_frame(g, &now, first, stdout);

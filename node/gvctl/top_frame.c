@@ -148,7 +148,7 @@ static void routers(const struct given *g, const struct survey *now, const struc
     };
     double s = seconds_between(now, before);
     struct table t;
-    table_init(&t, columns, ARRAY_LEN(columns), g->show.wide || g->show.verbose);
+    table_init(&t, columns, ARRAY_LEN(columns), g->show.wide);
     for (unsigned i = 0; i < now->router_count; i++) {
         const struct survey_router *r = &now->routers[i];
         json_t *then = total_before(before, r->name);
@@ -240,7 +240,7 @@ static void replicas(const struct given *g, const struct survey *now, const stru
     struct table t;
     size_t i;
     const json_t *r;
-    table_init(&t, columns, ARRAY_LEN(columns), g->show.wide || g->show.verbose);
+    table_init(&t, columns, ARRAY_LEN(columns), g->show.wide);
     json_array_foreach(now->replicas, i, r)
     {
         const json_t *learned = json_object_get(r, "learned");

@@ -92,10 +92,8 @@ static int note_key(struct reading *r, struct slice name, unsigned line)
 
 static int is_list(struct slice name)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
     int index = node_option_find(name);
-    return index >= 0 && rows[index].type == NODE_TYPE_LIST;
+    return index >= 0 && node_option_at((unsigned)index)->type == NODE_TYPE_LIST;
 }
 
 static int read_setting(struct reading *r, const yaml_event_t *key)

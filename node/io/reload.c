@@ -58,11 +58,10 @@ static void on_differs(void *context, const struct node_option *row, struct slic
 
 static bool replicas_differ(const struct reload *r)
 {
-    unsigned count;
     int row = node_option_find(SLICE("replica"));
     bool same = true;
     CHECK(row >= 0);
-    return node_option_same(r->in_force, &r->fresh, &node_option_table(&count)[row], &same) == 0 &&
+    return node_option_same(r->in_force, &r->fresh, node_option_at((unsigned)row), &same) == 0 &&
            !same;
 }
 

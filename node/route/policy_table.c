@@ -21,13 +21,9 @@ static const struct node_policy *const table[] = {
 #define ROW(name) &node_policy_##name,
     POLICIES(ROW)};
 
-const char *const *node_policy_names(void)
-{
-    static const char *const names[] = {
+const char *const node_policy_names[] = {
 #define NAME(name) #name,
-        POLICIES(NAME) NULL};
-    return names;
-}
+    POLICIES(NAME) NULL};
 
 const struct node_policy *node_policy_find(const char *name)
 {

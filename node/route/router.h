@@ -53,7 +53,7 @@
 
 /* Settings; their defaults are in node/settings/table.c, their meaning in docs/routing.md. */
 struct node_router_config {
-    const char *policy;          /* a name of node_policy_names() */
+    const char *policy;          /* a name of node_policy_names */
     uint64_t seed;               /* for drawing among near-equal choices */
     double displaced_weight;     /* W */
     double decode_weight;        /* V */
@@ -140,7 +140,7 @@ void node_router_renew(struct node_router *r, const struct node_router_config *c
 void node_router_check(const struct node_router *r);
 
 /* The names of all policies, NULL-terminated. */
-const char *const *node_policy_names(void);
+extern const char *const node_policy_names[];
 
 /* Whether all replicas are vLLM or SGLang, which tell the usage of streams where they are asked. Up
  * to a second late. */

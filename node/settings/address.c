@@ -28,8 +28,8 @@ static bool host_ok(struct slice host, bool bracketed)
     return true;
 }
 
-/* HOST, HOST:PORT or [V6]:PORT; without a port `port_default`, -1 if one is needed. */
-static int parse_host_port(struct slice text, int port_default, struct node_address *out)
+/* HOST, HOST:PORT or [V6]:PORT. */
+int node_address_parse_default(struct slice text, int port_default, struct node_address *out)
 {
     struct slice host;
     struct slice rest;
@@ -62,21 +62,17 @@ static int parse_host_port(struct slice text, int port_default, struct node_addr
 
 int node_address_parse(struct slice text, struct node_address *out)
 {
-    return parse_host_port(text, -1, out);
+    return node_address_parse_default(text, -1, out);
 }
 
 int node_address_parse_replica(struct slice name, struct node_address *out)
 {
     bool tls = slice_starts_with(name, SLICE("https://"));
-    int err = parse_host_port(tls ? slice_skip(name, strlen("https://")) : name, -1, out);
+    int err =
+        node_address_parse_default(tls ? slice_skip(name, strlen("https://")) : name, -1, out);
     if (err == 0)
         out->tls = tls;
     return err == 0 && out->port == 0 ? ERR_SYNTAX : err;
-}
-
-int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out)
-{
-    return parse_host_port(text, port_default, out);
 }
 
 int node_address_parse_bare(struct slice text, uint16_t port_default, struct node_address *out)

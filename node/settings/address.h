@@ -23,8 +23,8 @@ MUST_USE int node_address_parse(struct slice text, struct node_address *out);
 /* The name of a replica: "HOST:PORT", or "https://HOST:PORT" where TLS is spoken. ERR_SYNTAX, for a
  * port 0 too. */
 MUST_USE int node_address_parse_replica(struct slice name, struct node_address *out);
-/* As the first where the port may be left out: then it is `port_default`. */
-MUST_USE int node_address_parse_default(struct slice text, uint16_t port_default,
+/* As the first where the port may be left out: then it is `port_default`; -1: it may not. */
+MUST_USE int node_address_parse_default(struct slice text, int port_default,
                                         struct node_address *out);
 
 /* As that, and an IPv6 address without a port may stand without brackets: as Kubernetes writes a

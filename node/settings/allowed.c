@@ -6,61 +6,6 @@
 #include "node/settings/options.h"
 #include "node/settings/statuses.h"
 
-const char *const *node_allowed_paths(void)
-{
-    static const char *const names[] = {"refuse", "pass", NULL};
-    return names;
-}
-
-const char *const *node_allowed_control_paths(void)
-{
-    static const char *const names[] = {"refuse", "pass", "all", NULL};
-    return names;
-}
-
-const char *const *node_allowed_when_all_down(void)
-{
-    static const char *const names[] = {"try", "refuse", NULL};
-    return names;
-}
-
-const char *const *node_allowed_log_level(void)
-{
-    static const char *const names[] = {"error", "warn", "info", "debug", NULL};
-    return names;
-}
-
-const char *const *node_allowed_log_format(void)
-{
-    static const char *const names[] = {"auto", "text", "json", NULL};
-    return names;
-}
-
-const char *const *node_allowed_access_log(void)
-{
-    static const char *const names[] = {"off", "errors", "all", NULL};
-    return names;
-}
-
-const char *const *node_allowed_forwarded(void)
-{
-    static const char *const names[] = {"trust", "replace", NULL};
-    return names;
-}
-
-/* enum node_host_header without the first. */
-const char *const *node_allowed_host_header(void)
-{
-    static const char *const names[] = {"replica", "client", NULL};
-    return names;
-}
-
-const char *const *node_allowed_half_close(void)
-{
-    static const char *const names[] = {"gone", "answer", NULL};
-    return names;
-}
-
 /* A field name of RFC 9110, section 5.1: a token. */
 static bool is_header_name(struct slice value)
 {
@@ -194,11 +139,6 @@ const char *node_allowed_node_name_not(struct slice value)
             return wrong;
     }
     return NULL;
-}
-
-const char *node_allowed_health_path_not(struct slice value)
-{
-    return node_health_path_wrong(value);
 }
 
 const char *node_allowed_statuses_not(struct slice value)

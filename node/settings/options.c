@@ -50,18 +50,25 @@ static void append_value(struct buf *out, const char *setting, struct slice valu
     (void)append_quoted_behind(out, shown.len < value.len ? "..." : "", shown);
 }
 
-/* bad setting listen = "8080" (flag --listen): want ... */
+/* "bad setting listen = "8080" (flag --listen): "; what is wrong with it is to follow. */
+static struct buf bad_setting(const char *name, struct slice value,
+                              struct node_option_origin origin)
+{
+    struct buf line = {0};
+    DISCARD(buf_printf(&line, "bad setting %s = ", name));
+    append_value(&line, name, value);
+    DISCARD(buf_append_cstr(&line, " ("));
+    DISCARD(node_option_origin_append(&line, name, origin));
+    DISCARD(buf_append_cstr(&line, "): "));
+    return line;
+}
+
 static int fail_value(struct node_options_error *error, const struct node_option *row,
                       struct slice value, struct node_option_origin origin, int err)
 {
     if (err == ERR_NOMEM)
         return fail_text(error, "out of memory while reading the settings", err);
-    struct buf line = {0};
-    DISCARD(buf_printf(&line, "bad setting %s = ", row->name));
-    append_value(&line, row->name, value);
-    DISCARD(buf_append_cstr(&line, " ("));
-    DISCARD(node_option_origin_append(&line, row->name, origin));
-    DISCARD(buf_append_cstr(&line, "): "));
+    struct buf line = bad_setting(row->name, value, origin);
     if (err == ERR_FULL)
         DISCARD(buf_printf(&line, "want at most %d entries", NODE_STRINGS_MAX));
     else
@@ -81,10 +88,9 @@ static int fail_unknown(struct node_options_error *error, struct slice name,
                         struct node_option_origin origin)
 {
     struct node_option_nearest nearest = {.name = name};
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
-    for (unsigned i = 0; i < count; i++)
-        node_option_nearest_offer(&nearest, rows[i].name);
+    const struct node_option *row;
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL; i++)
+        node_option_nearest_offer(&nearest, row->name);
     if (origin.source == NODE_SOURCE_FLAG) {
         for (unsigned i = 1; i < ARRAY_LEN(command_flags); i++)
             node_option_nearest_offer(&nearest, command_flags[i]);
@@ -118,12 +124,12 @@ static int fail_unknown(struct node_options_error *error, struct slice name,
 int node_options_init(struct node_options *o)
 {
     *o = (struct node_options){0};
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
-    for (unsigned i = 0; i < count; i++) {
-        if (rows[i].type == NODE_TYPE_LIST)
+    const struct node_option *row;
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL; i++) {
+        CHECK(i < NODE_OPTIONS_MAX);
+        if (row->type == NODE_TYPE_LIST)
             continue; /* lists start empty */
-        int err = node_option_value_read(o, &rows[i], slice_of_cstr(rows[i].fallback));
+        int err = node_option_value_read(o, row, slice_of_cstr(row->fallback));
         if (err == ERR_NOMEM)
             return err;
         CHECK(err == 0); /* a default that is no valid value */
@@ -133,13 +139,12 @@ int node_options_init(struct node_options *o)
 
 void node_options_free(struct node_options *o)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
-    for (unsigned i = 0; i < count; i++) {
-        char *field = (char *)o + rows[i].offset;
-        if (rows[i].type == NODE_TYPE_LIST)
+    const struct node_option *row;
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL; i++) {
+        char *field = (char *)o + row->offset;
+        if (row->type == NODE_TYPE_LIST)
             node_option_list_clear((struct node_strings *)(void *)field);
-        if (rows[i].type == NODE_TYPE_STRING || rows[i].type == NODE_TYPE_PATH)
+        if (row->type == NODE_TYPE_STRING || row->type == NODE_TYPE_PATH)
             free(*(char **)(void *)field);
     }
     *o = (struct node_options){0};
@@ -173,8 +178,7 @@ static int set_list(struct node_options *o, const struct node_option *row, bool 
 static int set_row(struct node_options *o, unsigned index, struct slice value,
                    struct node_option_origin origin, struct node_options_error *error)
 {
-    unsigned count;
-    const struct node_option *row = &node_option_table(&count)[index];
+    const struct node_option *row = node_option_at(index);
     struct node_option_origin before = o->origins[index];
     bool store = origin.source >= before.source;
     struct slice bad = value;
@@ -197,11 +201,8 @@ int node_options_set(struct node_options *o, struct slice name, struct slice val
     if (index < 0)
         return fail_unknown(error, name, origin);
     if (origin.source == NODE_SOURCE_FILE && slice_equal(name, SLICE("config"))) {
-        struct buf line = {0};
-        DISCARD(buf_append_cstr(&line, "bad setting config = "));
-        (void)append_quoted(&line, value);
-        DISCARD(buf_printf(&line, " (%s:%u): want it as a flag or as GRAPEVINE_CONFIG only",
-                           origin.file, origin.line));
+        struct buf line = bad_setting("config", value, origin);
+        DISCARD(buf_append_cstr(&line, "want it as a flag or as GRAPEVINE_CONFIG only"));
         return fail(error, &line, ERR_SYNTAX);
     }
     return set_row(o, (unsigned)index, value, origin, error);
@@ -233,8 +234,6 @@ static int take_flag(struct node_options *o, struct slice name, int argc, char *
                      int *at, struct node_options_error *error)
 {
     static const struct node_option_origin origin = {.source = NODE_SOURCE_FLAG};
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
     size_t equals = slice_find(name, '=');
     bool has_value = equals < name.len;
     struct slice value = slice_skip(name, equals + 1);
@@ -245,21 +244,22 @@ static int take_flag(struct node_options *o, struct slice name, int argc, char *
     int index = node_option_find(name);
     if (index < 0 && !has_value && slice_starts_with(name, SLICE("no-"))) {
         int positive = node_option_find(slice_skip(name, 3));
-        if (positive >= 0 && rows[positive].type == NODE_TYPE_BOOL)
+        if (positive >= 0 && node_option_at((unsigned)positive)->type == NODE_TYPE_BOOL)
             return set_row(o, (unsigned)positive, SLICE("off"), origin, error);
     }
     if (index < 0)
         return fail_unknown(error, name, origin);
+    const struct node_option *row = node_option_at((unsigned)index);
     const char *next = *at + 1 < argc ? argv[*at + 1] : NULL;
     bool truth;
     if (has_value) {
         /* as it stands */
-    } else if (rows[index].type == NODE_TYPE_BOOL) {
+    } else if (row->type == NODE_TYPE_BOOL) {
         bool word = next != NULL && node_option_bool_read(slice_of_cstr(next), &truth);
         value = word ? slice_of_cstr(next) : SLICE("on");
         *at += word;
     } else if (next == NULL || strncmp(next, "--", 2) == 0) {
-        return fail_no_value(error, &rows[index]);
+        return fail_no_value(error, row);
     } else {
         value = slice_of_cstr(next);
         (*at)++;
@@ -346,39 +346,53 @@ int node_options_environment(struct node_options *o, char *const *environment,
 
 /* --- contradictions --------------------------------------------------------------------------- */
 
+/* Of a setting that there is. */
+static unsigned index_of(const char *name)
+{
+    int index = node_option_find(slice_of_cstr(name));
+    CHECK(index >= 0);
+    return (unsigned)index;
+}
+
+/* The same of the value that it has now. */
+static struct buf bad_now(const struct node_options *o, const char *name)
+{
+    unsigned index = index_of(name);
+    struct buf value = {0};
+    DISCARD(node_option_format(o, node_option_at(index), &value));
+    struct buf line = bad_setting(name, buf_slice(&value), o->origins[index]);
+    buf_free(&value);
+    return line;
+}
+
+static int fail_setting(const struct node_options *o, struct node_options_error *error,
+                        const char *name, const char *reason)
+{
+    struct buf line = bad_now(o, name);
+    DISCARD(buf_append_cstr(&line, reason));
+    return fail(error, &line, ERR_RANGE);
+}
+
 /* bad setting ttl = "10s" (flag --ttl): want at least generation, which is 15s (default) */
 static int fail_pair(const struct node_options *o, struct node_options_error *error,
                      const char *name, const char *relation, const char *other)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
-    int a = node_option_find(slice_of_cstr(name));
-    int b = node_option_find(slice_of_cstr(other));
-    CHECK(a >= 0 && b >= 0);
-    struct buf line = {0};
-    DISCARD(buf_printf(&line, "bad setting %s = \"", name));
-    DISCARD(node_option_format(o, &rows[a], &line));
-    DISCARD(buf_append_cstr(&line, "\" ("));
-    DISCARD(node_option_origin_append(&line, name, o->origins[a]));
-    DISCARD(buf_printf(&line, "): want %s %s, which is ", relation, other));
-    DISCARD(node_option_format(o, &rows[b], &line));
+    unsigned index = index_of(other);
+    struct buf line = bad_now(o, name);
+    DISCARD(buf_printf(&line, "want %s %s, which is ", relation, other));
+    DISCARD(node_option_format(o, node_option_at(index), &line));
     DISCARD(buf_append_cstr(&line, " ("));
-    DISCARD(node_option_origin_append(&line, other, o->origins[b]));
+    DISCARD(node_option_origin_append(&line, other, o->origins[index]));
     DISCARD(buf_append_char(&line, ')'));
     return fail(error, &line, ERR_RANGE);
 }
 
-/* bad setting replica = "http://localhost:8080" (flag --replica): REASON */
+/* Of an entry of a list. */
 static int fail_entry(const struct node_options *o, struct node_options_error *error,
                       const char *setting, const char *value, const char *reason, int err)
 {
-    int index = node_option_find(slice_of_cstr(setting));
-    struct buf line = {0};
-    DISCARD(buf_printf(&line, "bad setting %s = ", setting));
-    (void)append_quoted(&line, slice_of_cstr(value));
-    DISCARD(buf_append_cstr(&line, " ("));
-    DISCARD(node_option_origin_append(&line, setting, o->origins[index]));
-    DISCARD(buf_printf(&line, "): %s", reason));
+    struct buf line = bad_setting(setting, slice_of_cstr(value), o->origins[index_of(setting)]);
+    DISCARD(buf_append_cstr(&line, reason));
     return fail(error, &line, err);
 }
 
@@ -400,9 +414,18 @@ static int check_not_self(const struct node_options *o, struct node_options_erro
     return 0;
 }
 
-bool node_options_finds(const struct node_options *o)
+/* Whether replicas come from another source than `replica`. */
+static bool finds(const struct node_options *o)
 {
     return o->replica_dns.count > 0 || o->replica_file.count > 0 || o->replica_kubernetes.count > 0;
+}
+
+static bool same_replica(const char *a, const char *b)
+{
+    struct node_replica_option x, y;
+    CHECK(node_replica_parse(slice_of_cstr(a), &x) == 0);
+    CHECK(node_replica_parse(slice_of_cstr(b), &y) == 0);
+    return strcmp(x.name, y.name) == 0;
 }
 
 static bool same_dns(const char *a, const char *b)
@@ -434,21 +457,39 @@ static bool same_service(const char *a, const char *b)
            strcmp(x.port, y.port) == 0;
 }
 
-/* Each source has its name in logs and metrics, and its labels once. */
-static int check_once(const struct node_options *o, const char *setting,
-                      const struct node_strings *list, bool (*same)(const char *a, const char *b),
-                      struct node_options_error *error)
+/* A replica has its name once; so has each source, in logs and metrics, and its labels. */
+static int check_once(const struct node_options *o, struct node_options_error *error)
 {
-    for (unsigned i = 1; i < list->count; i++) {
-        for (unsigned j = 0; j < i; j++) {
-            if (same(list->at[i], list->at[j]))
-                return fail_entry(o, error, setting, list->at[i],
-                                  "want each source once, this one is there already", ERR_EXISTS);
+    static const struct {
+        const char *setting, *what;
+        size_t offset;
+        unsigned max;
+        bool (*same)(const char *a, const char *b);
+    } lists[] = {
+        {"replica", "replica", offsetof(struct node_options, replica), NODE_STRINGS_MAX,
+         same_replica},
+        {"replica-dns", "source", offsetof(struct node_options, replica_dns), NODE_SOURCES_MAX,
+         same_dns},
+        {"replica-file", "source", offsetof(struct node_options, replica_file), NODE_SOURCES_MAX,
+         same_file},
+        {"replica-kubernetes", "source", offsetof(struct node_options, replica_kubernetes),
+         NODE_SOURCES_MAX, same_service},
+    };
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        const struct node_strings *list = (const void *)((const char *)o + lists[k].offset);
+        char reason[64];
+        (void)snprintf(reason, sizeof reason, "want each %s once, this one is there already",
+                       lists[k].what);
+        for (unsigned i = 1; i < list->count; i++) {
+            for (unsigned j = 0; j < i; j++) {
+                if (lists[k].same(list->at[i], list->at[j]))
+                    return fail_entry(o, error, lists[k].setting, list->at[i], reason, ERR_EXISTS);
+            }
         }
+        if (list->count > lists[k].max)
+            return fail_entry(o, error, lists[k].setting, list->at[lists[k].max],
+                              "want at most 16 of them", ERR_LIMIT);
     }
-    if (list->count > NODE_SOURCES_MAX)
-        return fail_entry(o, error, setting, list->at[NODE_SOURCES_MAX], "want at most 16 of them",
-                          ERR_LIMIT);
     return 0;
 }
 
@@ -456,48 +497,13 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
 {
     struct node_address listen;
     bool others_may_name = node_options_gossip(o, &listen);
-    if (o->replica.count == 0 && !node_options_finds(o) && !others_may_name)
+    if (o->replica.count == 0 && !finds(o) && !others_may_name)
         return fail_text(error,
                          "setting replica is missing: want at least one engine, such as "
                          "--replica http://10.0.0.1:8000",
                          ERR_SYNTAX);
-    for (unsigned i = 1; i < o->replica.count; i++) {
-        struct node_replica_option a;
-        CHECK(node_replica_parse(slice_of_cstr(o->replica.at[i]), &a) == 0);
-        for (unsigned j = 0; j < i; j++) {
-            struct node_replica_option b;
-            CHECK(node_replica_parse(slice_of_cstr(o->replica.at[j]), &b) == 0);
-            if (strcmp(a.name, b.name) == 0)
-                return fail_entry(o, error, "replica", o->replica.at[i],
-                                  "want each replica once, this one is there already", ERR_EXISTS);
-        }
-    }
-    int err = check_once(o, "replica-dns", &o->replica_dns, same_dns, error);
-    if (err == 0)
-        err = check_once(o, "replica-file", &o->replica_file, same_file, error);
-    if (err == 0)
-        err = check_once(o, "replica-kubernetes", &o->replica_kubernetes, same_service, error);
+    int err = check_once(o, error);
     return err == 0 ? check_not_self(o, error) : err;
-}
-
-/* bad setting cluster-key-file = "x" (flag --cluster-key-file): REASON */
-static int fail_setting(const struct node_options *o, struct node_options_error *error,
-                        const char *name, const char *reason)
-{
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
-    int index = node_option_find(slice_of_cstr(name));
-    CHECK(index >= 0);
-    struct buf value = {0};
-    struct buf line = {0};
-    DISCARD(node_option_format(o, &rows[index], &value));
-    DISCARD(buf_printf(&line, "bad setting %s = ", name));
-    (void)append_quoted(&line, buf_slice(&value));
-    DISCARD(buf_append_cstr(&line, " ("));
-    DISCARD(node_option_origin_append(&line, name, o->origins[index]));
-    DISCARD(buf_printf(&line, "): %s", reason));
-    buf_free(&value);
-    return fail(error, &line, ERR_RANGE);
 }
 
 /* A key, an address or a name for the others, and nobody to be reached by: a part was forgotten. */
@@ -535,9 +541,7 @@ static int check_cluster(const struct node_options *o, struct node_options_error
 
 static bool is_default(const struct node_options *o, const char *name)
 {
-    int index = node_option_find(slice_of_cstr(name));
-    CHECK(index >= 0);
-    return o->origins[index].source == NODE_SOURCE_DEFAULT;
+    return o->origins[index_of(name)].source == NODE_SOURCE_DEFAULT;
 }
 
 /* With the default, a long TTL would be more slices than the index has counters for. */

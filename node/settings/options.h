@@ -1,5 +1,5 @@
 /* Every setting of grapevine, from one table: flags, environment, YAML file, --help,
- * --check-config and docs/options.md all come from node_option_table() (table.c).
+ * --check-config and docs/options.md all come from its rows (table.c).
  *
  * Driven by the daemon (or in one call by io_config_load() of node/io/config.h):
  *
@@ -147,7 +147,7 @@ struct node_options {
     uint64_t gossip_relay_above; /* members */
 
     /* Routing */
-    unsigned policy; /* index into node_policy_names() */
+    unsigned policy; /* index into node_policy_names */
     char *session_header;
     uint64_t index_bytes;
     uint64_t generation_ms;
@@ -239,7 +239,7 @@ enum node_option_type {
     NODE_TYPE_MS,      /* uint64_t; "500ms", "4s", "1.5m", "1h", or a bare 0 */
     NODE_TYPE_BYTES,   /* uint64_t; "64MiB" and "64M" are the same; "64MB" counts in thousands */
     NODE_TYPE_FLOAT,   /* double */
-    NODE_TYPE_CHOICE,  /* unsigned: index into choices() */
+    NODE_TYPE_CHOICE,  /* unsigned: index into choices */
     NODE_TYPE_STRING,  /* char *, owned */
     NODE_TYPE_PATH,    /* char *, owned */
     NODE_TYPE_LIST, /* struct node_strings; repeat the flag, separate by comma or YAML sequence */
@@ -249,22 +249,22 @@ struct node_option {
     const char
         *name; /* "client-idle-timeout"; GRAPEVINE_CLIENT_IDLE_TIMEOUT; the key in the file */
     enum node_option_type type;
-    size_t offset;        /* in struct node_options */
-    const char *fallback; /* the default as text */
-    double min;           /* of numbers; ms and bytes in their base unit */
-    double max;           /* 0: no bound */
-    bool automatic;       /* of MS: "auto", which is NODE_OPTION_AUTO */
-    bool live;            /* takes effect while the router runs (node/settings/change.h) */
-    const char *const *(*choices)(void);      /* NULL-terminated names; CHOICE only */
+    size_t offset;              /* in struct node_options */
+    const char *fallback;       /* the default as text */
+    double min;                 /* of numbers; ms and bytes in their base unit */
+    double max;                 /* 0: no bound */
+    bool automatic;             /* of MS: "auto", which is NODE_OPTION_AUTO */
+    bool live;                  /* takes effect while the router runs (node/settings/change.h) */
+    const char *const *choices; /* NULL-terminated names; CHOICE only */
     const char *(*wrong)(struct slice value); /* NULL, or says what is wrong (NULL = nothing) */
-    const char *unit; /* what stands for the value in --help: "HOST:PORT", "TIME", ... */
-    const char *group;
-    const char *help; /* one line in --help, lower case, no full stop */
-    const char *more; /* more sentences for docs/options.md, or NULL */
+    const char *unit;  /* what stands for the value in --help: "HOST:PORT", "TIME", ... */
+    const char *group; /* that begins with this row; NULL: that of the row before */
+    const char *help;  /* one line in --help, lower case, no full stop */
+    const char *more;  /* more sentences for docs/options.md, or NULL */
 };
 
-/* The rows, grouped; `count` of them. */
-const struct node_option *node_option_table(unsigned *count);
+/* The i-th row; NULL: there are no more. */
+const struct node_option *node_option_at(unsigned i);
 
 /* Index of the row of that name, or ERR_NOT_FOUND. */
 MUST_USE int node_option_find(struct slice name);
@@ -319,8 +319,6 @@ MUST_USE int node_replica_address(struct slice name, struct node_address *out);
 bool node_options_apart(const struct node_options *o);
 /* NULL, or what is wrong with a name to look up; what passed node_options_set() always parses. */
 const char *node_dns_parse(struct slice text, struct node_dns_option *out);
-/* Whether replicas come from another source than `replica`. */
-bool node_options_finds(const struct node_options *o);
 
 /* Whether this router is one of several (gossip-listen or join was given), and where it listens to
  * the others then. */
@@ -334,10 +332,6 @@ MUST_USE int node_options_effective(const struct node_options *o, struct buf *ou
 MUST_USE int node_options_waiting(const struct node_options *o, const struct node_options *wanted,
                                   struct buf *out);
 MUST_USE int node_options_markdown(struct buf *out);
-
-/* Where it came from: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
-MUST_USE int node_option_origin_format(const struct node_option *row,
-                                       struct node_option_origin origin, struct buf *out);
 
 /* The value of a row as text that would set it again ("4s", "64MiB"). */
 MUST_USE int node_option_format(const struct node_options *o, const struct node_option *row,

@@ -54,16 +54,13 @@ static int help_row(const struct node_option *row, struct buf *out)
 
 int node_options_help(struct buf *out)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
+    const struct node_option *row;
     int err = buf_append_cstr(out, help_head);
-    const char *group = "";
-    for (unsigned i = 0; i < count && err == 0; i++) {
-        if (strcmp(group, rows[i].group) != 0)
-            err = buf_printf(out, "\n%s:\n", rows[i].group);
-        group = rows[i].group;
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++) {
+        if (row->group != NULL)
+            err = buf_printf(out, "\n%s:\n", row->group);
         if (err == 0)
-            err = help_row(&rows[i], out);
+            err = help_row(row, out);
     }
     return err == 0 ? buf_append_cstr(out, help_tail) : err;
 }
@@ -155,8 +152,7 @@ static bool is_empty_list(const struct node_options *o, const struct node_option
 static int effective_row(const struct node_options *o, unsigned index, const char *comment,
                          struct buf *out)
 {
-    unsigned count;
-    const struct node_option *row = &node_option_table(&count)[index];
+    const struct node_option *row = node_option_at(index);
     size_t start = out->len;
     int err = buf_printf(out, "%s%s: ", comment, row->name);
     if (err == 0)
@@ -166,18 +162,17 @@ static int effective_row(const struct node_options *o, unsigned index, const cha
     if (err == 0)
         err = buf_append_cstr(out, " # ");
     if (err == 0)
-        err = node_option_origin_format(row, o->origins[index], out);
+        err = node_option_origin_append(out, row->name, o->origins[index]);
     return err == 0 ? buf_append_char(out, '\n') : err;
 }
 
 int node_options_effective(const struct node_options *o, struct buf *out)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
+    const struct node_option *row;
     int err = 0;
-    for (unsigned i = 0; i < count && err == 0; i++) {
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++) {
         /* `config` may not stand in a file, nor may an empty list: told as comments. */
-        bool told = strcmp(rows[i].name, "config") == 0 || is_empty_list(o, &rows[i]);
+        bool told = strcmp(row->name, "config") == 0 || is_empty_list(o, row);
         err = effective_row(o, i, told ? "# " : "", out);
     }
     return err;
@@ -186,13 +181,13 @@ int node_options_effective(const struct node_options *o, struct buf *out)
 int node_options_waiting(const struct node_options *o, const struct node_options *wanted,
                          struct buf *out)
 {
-    unsigned count, waiting = 0;
-    const struct node_option *rows = node_option_table(&count);
+    const struct node_option *row;
+    unsigned waiting = 0;
     int err = 0;
-    for (unsigned i = 0; i < count && err == 0; i++) {
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++) {
         bool same = true;
-        if (!rows[i].live)
-            err = node_option_same(o, wanted, &rows[i], &same);
+        if (!row->live)
+            err = node_option_same(o, wanted, row, &same);
         if (err == 0 && !same && waiting++ == 0)
             err = buf_append_cstr(out, "# These wait for a restart:\n");
         if (err == 0 && !same)
@@ -232,8 +227,8 @@ static int markdown_values(const struct node_option *row, struct buf *out)
 {
     if (row->type == NODE_TYPE_CHOICE) {
         int err = 0;
-        for (unsigned i = 0; row->choices()[i] != NULL && err == 0; i++)
-            err = buf_printf(out, "%s`%s`", i == 0 ? "" : ", ", row->choices()[i]);
+        for (unsigned i = 0; row->choices[i] != NULL && err == 0; i++)
+            err = buf_printf(out, "%s`%s`", i == 0 ? "" : ", ", row->choices[i]);
         return err;
     }
     if (row->type == NODE_TYPE_BOOL)
@@ -269,19 +264,16 @@ static int markdown_row(const struct node_option *row, struct buf *out)
 
 int node_options_markdown(struct buf *out)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
+    const struct node_option *row;
     int err = buf_append_cstr(out, markdown_head);
-    const char *group = "";
-    for (unsigned i = 0; i < count && err == 0; i++) {
-        if (strcmp(group, rows[i].group) != 0)
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++) {
+        if (row->group != NULL)
             err = buf_printf(out,
                              "\n## %s\n\n| setting | default | values | changes | meaning "
                              "|\n|---|---|---|---|---|\n",
-                             rows[i].group);
-        group = rows[i].group;
+                             row->group);
         if (err == 0)
-            err = markdown_row(&rows[i], out);
+            err = markdown_row(row, out);
     }
     return err;
 }

@@ -35,9 +35,21 @@ static const struct suffix byte_suffixes[] = {
     {{"KB", 2}, 1e3},
 };
 
-static void *field_of(struct node_options *o, const struct node_option *row)
+size_t node_option_field_bytes(const struct node_option *row)
 {
-    return (char *)o + row->offset;
+    static const size_t bytes[] = {
+        [NODE_TYPE_ADDRESS] = sizeof(struct node_address),
+        [NODE_TYPE_BOOL] = sizeof(bool),
+        [NODE_TYPE_INTEGER] = sizeof(uint64_t),
+        [NODE_TYPE_MS] = sizeof(uint64_t),
+        [NODE_TYPE_BYTES] = sizeof(uint64_t),
+        [NODE_TYPE_FLOAT] = sizeof(double),
+        [NODE_TYPE_CHOICE] = sizeof(unsigned),
+        [NODE_TYPE_STRING] = sizeof(char *),
+        [NODE_TYPE_PATH] = sizeof(char *),
+        [NODE_TYPE_LIST] = sizeof(struct node_strings),
+    };
+    return bytes[row->type];
 }
 
 /* Digits with at most one dot: no sign, no exponent, no hexadecimal, no infinity. */
@@ -102,7 +114,7 @@ bool node_option_bool_read(struct slice value, bool *out)
 
 static int read_choice(const struct node_option *row, struct slice value, unsigned *out)
 {
-    const char *const *names = row->choices();
+    const char *const *names = row->choices;
     for (unsigned i = 0; names[i] != NULL; i++) {
         if (slice_equal(value, slice_of_cstr(names[i]))) {
             *out = i;
@@ -238,38 +250,19 @@ int node_option_value_read(struct node_options *o, const struct node_option *row
     int err = read_scalar(row, value, &scalar);
     if (err != 0)
         return err;
-    void *field = field_of(o, row);
-    switch (row->type) {
-    case NODE_TYPE_ADDRESS:
-        *(struct node_address *)field = scalar.address;
-        return 0;
-    case NODE_TYPE_BOOL:
-        *(bool *)field = scalar.truth;
-        return 0;
-    case NODE_TYPE_INTEGER:
-    case NODE_TYPE_MS:
-    case NODE_TYPE_BYTES:
-        *(uint64_t *)field = scalar.uint;
-        return 0;
-    case NODE_TYPE_FLOAT:
-        *(double *)field = scalar.real;
-        return 0;
-    case NODE_TYPE_CHOICE:
-        *(unsigned *)field = scalar.choice;
-        return 0;
-    case NODE_TYPE_STRING:
-    case NODE_TYPE_PATH: {
-        char *text = copy_text(value);
-        if (text == NULL)
-            return ERR_NOMEM;
-        free(*(char **)field);
-        *(char **)field = text;
-        return 0;
-    }
-    case NODE_TYPE_LIST:
+    void *field = (char *)o + row->offset;
+    if (row->type == NODE_TYPE_LIST)
         return list_append(field, value);
+    if (row->type != NODE_TYPE_STRING && row->type != NODE_TYPE_PATH) {
+        memcpy(field, &scalar, node_option_field_bytes(row));
+        return 0;
     }
-    CHECK_UNREACHABLE();
+    char *text = copy_text(value);
+    if (text == NULL)
+        return ERR_NOMEM;
+    free(*(char **)field);
+    *(char **)field = text;
+    return 0;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -287,7 +280,8 @@ static int format_scaled(const struct suffix *suffixes, size_t count, uint64_t v
     return buf_append_char(out, '0');
 }
 
-int node_option_uint_format(enum node_option_type type, uint64_t value, struct buf *out)
+/* "4s" or "64MiB" of an exact value. */
+static int format_uint(enum node_option_type type, uint64_t value, struct buf *out)
 {
     if (value == NODE_OPTION_AUTO)
         return buf_append_cstr(out, "auto");
@@ -302,12 +296,16 @@ int node_option_number_format(const struct node_option *row, double number, stru
 {
     if (row->type == NODE_TYPE_FLOAT)
         return buf_printf(out, "%.15g", number);
-    return node_option_uint_format(row->type, (uint64_t)number, out);
+    return format_uint(row->type, (uint64_t)number, out);
 }
 
-static int want_number(const struct node_option *row, const char *what, struct buf *out)
+static int want_number(const struct node_option *row, struct buf *out)
 {
-    int err = buf_printf(out, "want %s ", what);
+    int err = buf_printf(out, "want %s ",
+                         row->type == NODE_TYPE_INTEGER ? "a whole number"
+                         : row->type == NODE_TYPE_MS    ? "a time with its unit"
+                         : row->type == NODE_TYPE_BYTES ? "a size"
+                                                        : "a number");
     if (err == 0)
         err = buf_append_cstr(out, row->max != 0 ? "from " : "of at least ");
     if (err == 0)
@@ -324,7 +322,7 @@ static int want_number(const struct node_option *row, const char *what, struct b
 
 static int want_choice(const struct node_option *row, struct slice value, struct buf *out)
 {
-    const char *const *names = row->choices();
+    const char *const *names = row->choices;
     int err = buf_append_cstr(out, "want ");
     struct node_option_nearest nearest = {.name = value};
     for (unsigned i = 0; names[i] != NULL && err == 0; i++) {
@@ -347,13 +345,10 @@ int node_option_value_want(const struct node_option *row, struct slice value, st
     case NODE_TYPE_BOOL:
         return buf_append_cstr(out, "want on or off");
     case NODE_TYPE_INTEGER:
-        return want_number(row, "a whole number", out);
     case NODE_TYPE_MS:
-        return want_number(row, "a time with its unit", out);
     case NODE_TYPE_BYTES:
-        return want_number(row, "a size", out);
     case NODE_TYPE_FLOAT:
-        return want_number(row, "a number", out);
+        return want_number(row, out);
     case NODE_TYPE_CHOICE:
         return want_choice(row, value, out);
     case NODE_TYPE_STRING:
@@ -429,11 +424,11 @@ int node_option_format(const struct node_options *o, const struct node_option *r
     case NODE_TYPE_INTEGER:
     case NODE_TYPE_MS:
     case NODE_TYPE_BYTES:
-        return node_option_uint_format(row->type, *(const uint64_t *)field, out);
+        return format_uint(row->type, *(const uint64_t *)field, out);
     case NODE_TYPE_FLOAT:
         return node_option_number_format(row, *(const double *)field, out);
     case NODE_TYPE_CHOICE:
-        return buf_append_cstr(out, row->choices()[*(const unsigned *)field]);
+        return buf_append_cstr(out, row->choices[*(const unsigned *)field]);
     case NODE_TYPE_STRING:
     case NODE_TYPE_PATH:
         return buf_append_cstr(out, *(char *const *)field);
@@ -466,10 +461,4 @@ int node_option_origin_append(struct buf *out, const char *name, struct node_opt
         return buf_printf(out, "flag --%s", name);
     }
     CHECK_UNREACHABLE();
-}
-
-int node_option_origin_format(const struct node_option *row, struct node_option_origin origin,
-                              struct buf *out)
-{
-    return node_option_origin_append(out, row->name, origin);
 }

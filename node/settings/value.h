@@ -23,12 +23,9 @@ MUST_USE int node_option_value_want(const struct node_option *row, struct slice 
 MUST_USE int node_option_number_format(const struct node_option *row, double number,
                                        struct buf *out);
 
-/* "4s" or "64MiB" of an exact value. */
-MUST_USE int node_option_uint_format(enum node_option_type type, uint64_t value, struct buf *out);
-
 /* GRAPEVINE_NAME of a setting. */
 MUST_USE int node_option_variable_append(struct buf *out, const char *name);
-/* Where a value came from, as node_option_origin_format(). */
+/* Where a value came from: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
 MUST_USE int node_option_origin_append(struct buf *out, const char *name,
                                        struct node_option_origin origin);
 
@@ -45,5 +42,7 @@ struct node_option_nearest {
 void node_option_nearest_offer(struct node_option_nearest *n, const char *candidate);
 
 void node_option_list_clear(struct node_strings *list);
+/* Of the row's field in struct node_options. */
+size_t node_option_field_bytes(const struct node_option *row);
 
 #endif

@@ -134,6 +134,16 @@ class Convert(Converts):
         with open(PAGE) as f:
             self.assertEqual(f.read(), gvctl("convert", "--print-page")[1], "make docs")
 
+    def test_every_setting_that_a_row_names_exists(self):
+        """HAProxy's too, of which no input takes every row: gvctl aborts at a setting that there is not."""
+        p = subprocess.run([binary("grapevine"), "--print-options-markdown"], capture_output=True, text=True, check=True)
+        known = set(re.findall(r"^\| `([a-z-]+)` \|", p.stdout, re.M))
+        with open(PAGE) as f:
+            cells = re.findall(r"^\| `[^`]+` \|((?: `[^`]+`,?)+)", f.read(), re.M)
+        named = {name for cell in cells for name in re.findall(r"`([a-z-]+)", cell)}
+        self.assertGreater(len(named), 30)
+        self.assertEqual(sorted(named - known), [])
+
     def test_every_published_flag_has_a_row(self):
         for router, flags in PUBLISHED.items():
             rows = {row[0] for row in tables()[router]}

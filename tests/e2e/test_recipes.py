@@ -36,12 +36,9 @@ const struct node_policy node_policy_last = {.name = "last", .choose = choose};
     "option": {
         "node/settings/options.h": [(r"(    double load_bound;\n)", r"\1    uint64_t patience_ms;\n")],
         "node/settings/table.c": [(r'(    \{\.name = "seed",)', r"""    {.name = "patience",
-     .type = NODE_TYPE_MS,
-     FIELD(patience_ms),
+     TIME(patience_ms, RESTART),
      .fallback = "3s",
      .max = 10e3,
-     .unit = "TIME",
-     .group = "Routing",
      .help = "before it is lost"},
 \1""")],
     },

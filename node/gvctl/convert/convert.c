@@ -75,15 +75,14 @@ static void print_notes(json_t *notes, const char *title, const char *before, FI
 /* The exit status. */
 static int print_result(const struct convert_state *c, bool strict, FILE *to)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
+    const struct node_option *row;
     json_t *hand = c->notes[CONVERT_HAND], *none = c->notes[CONVERT_NONE];
     (void)fprintf(to,
                   "# Made by gvctl convert " GRAPEVINE_VERSION " from what starts %s.\n"
                   "# Try it: grapevine --config FILE --check-config\n\n",
                   c->router->title);
-    for (unsigned i = 0; i < count; i++)
-        print_setting(c, &rows[i], to);
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL; i++)
+        print_setting(c, row, to);
     print_notes(c->notes[CONVERT_DID], "\n# What is a little different:\n", "#   ", to);
     print_notes(hand, "\n# To be done by hand:\n", "#   ", to);
     print_notes(none, "\n# Without a counterpart:\n", "#   ", to);

@@ -25,10 +25,9 @@ bool convert_file(const char *path, struct buf *text, char *message)
 json_t *convert_split(struct slice text)
 {
     json_t *words = json_array();
-    struct buf word;
+    struct buf word = {0};
     bool open = false; /* a word */
     char quote = '\0'; /* that it is in */
-    buf_init(&word, 0);
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
         bool blank = quote == '\0' && (c == ' ' || c == '\t' || c == '\n' || c == '\r');

@@ -40,8 +40,7 @@ const char *convert_word(const json_t *words, size_t i)
 
 const char *convert_join(struct convert_state *c, const json_t *words, size_t from, const char *by)
 {
-    struct buf all;
-    buf_init(&all, 0);
+    struct buf all = {0};
     for (size_t i = from; i < json_array_size(words); i++)
         DISCARD(buf_printf(&all, "%s%s", i > from ? by : "", convert_word(words, i)));
     const char *text = convert_text(c, "%.*s", SLICE_ARG(buf_slice(&all)));
@@ -77,10 +76,9 @@ void convert_add(json_t *map, const char *name, const char *key, const char *val
 
 static enum node_option_type type_of(const char *setting)
 {
-    unsigned count;
     int row = node_option_find(slice_of_cstr(setting));
     CHECK(row >= 0);
-    return node_option_table(&count)[row].type;
+    return node_option_at((unsigned)row)->type;
 }
 
 bool convert_set(struct convert_state *c, const char *setting, const char *value,

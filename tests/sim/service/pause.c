@@ -9,11 +9,11 @@ enum { GRACE_MS = 500, FAR_MS = 500 };
 /* Of the options of a day that has it; 0: nothing is known of pauses. */
 static uint64_t stall_cut_ms(const struct service *s)
 {
-    unsigned count;
-    const struct node_option *rows = node_option_table(&count);
     int option = node_option_find(SLICE("stall-cut"));
     const char *options = (const char *)&s->routers[0].options;
-    return option < 0 ? 0 : *(const uint64_t *)(const void *)(options + rows[option].offset);
+    if (option < 0)
+        return 0;
+    return *(const uint64_t *)(const void *)(options + node_option_at((unsigned)option)->offset);
 }
 
 /* Nothing was wrong with it but that it did not say anything for a while. */

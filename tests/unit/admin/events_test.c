@@ -164,13 +164,6 @@ static void the_ring_is_bounded_and_asked_by_number_or_change(void **state)
     assert_int_equal(json_array_size(few), 2);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(few, 0), "id")), 21);
     json_decref(few);
-    assert_true(admin_events_reword(events, 100, "other words", 7));
-    assert_false(admin_events_reword(events, 3, "gone", 7));
-    json_t *changed = read(NODE_DECISIONS_CHANGES, ADMIN_EVENTS_MAX + 10, 10);
-    assert_int_equal(json_array_size(changed), 1);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(changed, 0), "text")),
-                        "other words");
-    json_decref(changed);
 }
 
 /* Cut between characters; JSON all the same. */

@@ -1,4 +1,5 @@
 /* Empty lists, lists that fail, and how long they change nothing. */
+#include "node/discover/discover_internal.h"
 #include "tests/lib/discover_host.h"
 
 static void an_empty_list_counts_after_a_while(void **state)
@@ -83,9 +84,7 @@ static void what_comes_back_unchanged_works_again(void **state)
     assert_int_equal(list(s, "a:1"), ERR_OK);
     assert_int_equal(list(s, "a:1"), ERR_OK);
     said("discovered discovery_empty discovery_works ");
-    struct discover_source_stats stats;
-    discover_source_at(d, s, &stats);
-    assert_false(stats.empty);
+    assert_false(discover_says_empty(&d->sources[s]));
     told("use a:1");
 }
 
@@ -93,20 +92,17 @@ static void the_first_list_may_be_empty(void **state)
 {
     (void)state;
     unsigned s = source("file", "x");
-    struct discover_source_stats stats;
-    discover_source_at(d, s, &stats);
-    assert_false(stats.listed);
+    const struct discover_origin *origin = &d->sources[s];
+    assert_false(origin->listed);
     assert_int_equal(list(s, ""), ERR_OK);
-    discover_source_at(d, s, &stats);
-    assert_true(stats.listed && stats.entries == 0 && stats.empty);
+    assert_true(origin->listed && origin->list.count == 0 && discover_says_empty(origin));
     told("");
     said("discovery_empty "); /* its name may be wrong */
     assert_int_equal(list(s, ""), ERR_OK);
     said(""); /* once */
     assert_int_equal(list(s, "a:1"), ERR_OK);
     said("discovered ");
-    discover_source_at(d, s, &stats);
-    assert_false(stats.empty);
+    assert_false(discover_says_empty(origin));
 }
 
 static void a_failure_changes_nothing_for_as_long_as_it_lasts(void **state)
@@ -124,13 +120,11 @@ static void a_failure_changes_nothing_for_as_long_as_it_lasts(void **state)
     discover_failed(d, s, "refused", now);
     told("");
     said("discovery_failed discovery_failed "); /* once for each reason */
-    struct discover_source_stats stats;
-    discover_source_at(d, s, &stats);
-    assert_true(stats.failing && stats.failures == 102 && stats.entries == 2);
+    const struct discover_origin *origin = &d->sources[s];
+    assert_true(origin->failing && origin->failures == 102 && origin->list.count == 2);
     discover_same(d, s, now);
     said("discovery_works ");
-    discover_source_at(d, s, &stats);
-    assert_true(!stats.failing && stats.success_ms == now);
+    assert_true(!origin->failing && origin->success_ms == now);
     told("");
 }
 

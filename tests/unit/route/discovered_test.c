@@ -123,7 +123,7 @@ static unsigned share_of(struct node_router *r, unsigned replica, unsigned round
 static void weights_share_the_work(void **state)
 {
     (void)state;
-    for (const char *const *policy = node_policy_names(); *policy != NULL; policy++) {
+    for (const char *const *policy = node_policy_names; *policy != NULL; policy++) {
         struct node_router *r = router_of(*policy);
         list(r, (const char *[]){"weight=3", ""}, 2, START_MS);
         unsigned seen = share_of(r, 0, 2000);

@@ -45,7 +45,7 @@ static unsigned choose(const char *policy, const struct node_policy_input *in)
 static void each_name_is_that_of_its_policy(void **state)
 {
     (void)state;
-    const char *const *names = node_policy_names();
+    const char *const *names = node_policy_names;
     assert_string_equal(names[0], "cache_aware"); /* the default comes first in --help */
     for (unsigned i = 0; names[i] != NULL; i++) {
         assert_string_equal(node_policy_find(names[i])->name, names[i]);
@@ -87,7 +87,7 @@ static void equal_costs_go_where_few_requests_are(void **state)
 static void every_policy_stays_in_bounds(void **state)
 {
     (void)state;
-    for (const char *const *name = node_policy_names(); *name; name++) {
+    for (const char *const *name = node_policy_names; *name; name++) {
         for (int i = 0; i < 3000; i++) {
             unsigned count = 1 + (unsigned)prng_below(&prng, COUNT_MAX);
             for (unsigned k = 0; k < count; k++) {
