@@ -232,7 +232,8 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
         return; /* health says what there is to say */
     p->metrics_too_large = false;
     struct node_scrape scrape;
-    err = status == 200 ? node_scrape_parse(body, &scrape) : ERR_NOT_FOUND;
+    struct node_scrape *ranks = p->prober->ranks;
+    err = status == 200 ? node_scrape_parse(body, &scrape, ranks) : ERR_NOT_FOUND;
     struct slice name = node_router_replica_name(proxy->config.router, p->replica);
     if (err != 0) {
         bool told = p->metrics_missing || status == 401 || status == 403; /* by note_access */
@@ -255,11 +256,8 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
     }
     ranks_compare(p, scrape.ranks);
-    struct node_scrape *ranks = p->prober->ranks;
-    int count = scrape.ranks > 1 ? node_scrape_ranks_parse(body, ranks) : 0;
-    if (count >= 0)
-        node_router_ranks_scraped(proxy->config.router, p->replica, ranks, (unsigned)count,
-                                  proxy->now_ms);
+    node_router_ranks_scraped(proxy->config.router, p->replica, ranks,
+                              scrape.ranks > 1 ? scrape.ranks : 0, proxy->now_ms);
 }
 
 /* Statuses that say nothing of a list: refused, too many questions, or it failed. */
