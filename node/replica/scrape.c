@@ -40,10 +40,12 @@ _Static_assert(NODE_WORK_SIGNS == 19, "all of them are unknown there");
  * (SGLang's `cache_source`) add. */
 
 struct tally_slot {
-    uint64_t engine;
-    uint64_t rank;
+    double engine; /* the number of its data-parallel rank */
+    double rank;   /* of its tensor and pipeline ranks */
     double value;
 };
+
+static const double unlabelled = -1, all_engines = -2;
 
 struct tally {
     unsigned count;
@@ -95,30 +97,14 @@ static bool is_figure(double value)
     return value >= 0 && value <= figure_max;
 }
 
-static uint64_t label_u64(struct slice label)
+/* A whole number; `None` and the like are -1. */
+static double label_number(struct slice label)
 {
     uint64_t value = 0;
-    return slice_to_u64(label, &value) == 0 ? value : 0;
+    return slice_to_u64(label, &value) == 0 && is_figure((double)value) ? (double)value : -1;
 }
 
-/* By the number of its data-parallel rank, from 1. */
-enum { UNLABELLED = 0 };
-static const uint64_t all_engines = UINT64_MAX;
-
-static uint64_t engine_of(struct slice label)
-{
-    uint64_t value = 0;
-    return slice_to_u64(label, &value) == 0 && value < UINT32_MAX ? value + 1 : UNLABELLED;
-}
-
-/* A size: a whole number above 0; `None` and the like are -1. */
-static double label_size(struct slice label)
-{
-    uint64_t value = label_u64(label);
-    return value > 0 ? (double)value : -1;
-}
-
-static void tally_add(struct tally *t, enum node_scrape_how how, uint64_t engine, uint64_t rank,
+static void tally_add(struct tally *t, enum node_scrape_how how, double engine, double rank,
                       double value)
 {
     unsigned i = 0;
@@ -138,15 +124,15 @@ static void tally_add(struct tally *t, enum node_scrape_how how, uint64_t engine
 }
 
 /* What one process says for all its ranks is true of each: ratios, sizes of one, its start. */
-static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, uint64_t engine)
+static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, double engine)
 {
     bool shared = how == RATIO || how == MOST;
     return engine == all_engines || slot->engine == engine ||
-           (shared && slot->engine == UNLABELLED);
+           (shared && slot->engine == unlabelled);
 }
 
 /* Of all engines together, or of one. */
-static double tally_told(const struct tally *t, enum node_scrape_how how, uint64_t engine,
+static double tally_told(const struct tally *t, enum node_scrape_how how, double engine,
                          unsigned *count)
 {
     double sum = 0, most = 0;
@@ -178,16 +164,17 @@ static void sample_keep(struct scraper *s, unsigned row, const struct labels *la
     const struct node_scrape_row *wanted = &node_scrape_rows[row];
     bool sglang = slice_starts_with(wanted->name, SLICE("sglang:"));
     struct slice label = label_of(labels, wanted->label);
-    if (wanted->is.len > 0 && !slice_equal(label, wanted->is))
+    bool is_size = wanted->label.len > 0 && wanted->is.len == 0;
+    if (is_size)
+        value = label_number(label);
+    else if (!slice_equal(label, wanted->is))
         return;
-    if (wanted->is.len == 0 && wanted->label.len > 0)
-        value = label_size(label);
-    if (!is_figure(value))
+    if (!is_figure(value) || (is_size && value == 0))
         return;
-    uint64_t engine = engine_of(label_of(labels, sglang ? SLICE("dp_rank") : SLICE("engine")));
-    uint64_t rank = sglang ? label_u64(label_of(labels, SLICE("tp_rank"))) * 4096 +
-                                 label_u64(label_of(labels, SLICE("pp_rank")))
-                           : 0;
+    double engine = label_number(label_of(labels, sglang ? SLICE("dp_rank") : SLICE("engine")));
+    double rank = sglang ? label_number(label_of(labels, SLICE("tp_rank"))) * 4096 +
+                               label_number(label_of(labels, SLICE("pp_rank")))
+                         : 0;
     tally_add(&s->tallies[row], wanted->how, engine, rank, value);
 }
 
@@ -251,7 +238,8 @@ static int text_parse(struct scraper *s, struct slice text)
 /* --- what it says ---------------------------------------------------------------------------- */
 
 /* Of one of so many ranks. vLLM never hands out the first block of a pool. A hybrid model spends
- * blocks on several layers' groups, so the tokens that it reports may be less than their product. */
+ * blocks on several layers' groups, so the tokens that it reports may be less than their product.
+ */
 static double vllm_rank_tokens(const struct node_scrape_figures *f, double ranks)
 {
     if (f->told.block_tokens < 0 || f->blocks < 0)
@@ -296,8 +284,8 @@ static double *figure_at(struct node_scrape_figures *f, unsigned row)
     return (double *)((char *)f + node_scrape_rows[row].figure);
 }
 
-/* Of all engines together, or of one. */
-static void figures_read(const struct scraper *s, uint64_t engine, struct node_scrape_figures *f)
+/* Of all engines together, or of one: what is a sign of work of all is none of it. */
+static void figures_read(const struct scraper *s, double engine, struct node_scrape_figures *f)
 {
     unsigned count;
     double series = 0;
@@ -312,7 +300,7 @@ static void figures_read(const struct scraper *s, uint64_t engine, struct node_s
         if (*figure_at(f, i) < 0)
             *figure_at(f, i) = told;
         series += how == COUNTER ? count : 0; /* a name may be missing of one rank alone */
-        if (i < NODE_WORK_TOLD)               /* of no rank what is of all */
+        if (i < NODE_WORK_TOLD)
             f->told.work.value[i] = tally_told(&s->tallies[i], ADD, engine, &count);
     }
     f->told.series = series > 0 ? series : -1;
@@ -336,15 +324,15 @@ static void figures_finish(struct node_scrape_figures *f, double configs, bool o
 
 /* The labels of the ranks, ascending: in vLLM's hybrid mode they are global numbers, while the
  * header that pins a request counts the ranks behind the address from 0. */
-static unsigned engines_find(const struct scraper *s, uint64_t out[NODE_RANKS_MAX])
+static unsigned engines_find(const struct scraper *s, double out[NODE_RANKS_MAX])
 {
     unsigned row = row_find(0, s->vllm ? SLICE("vllm:num_requests_running")
                                        : SLICE("sglang:num_running_reqs"));
     const struct tally *t = &s->tallies[row];
     unsigned count = 0;
     for (unsigned i = 0; i < t->count; i++) {
-        uint64_t engine = t->slots[i].engine;
-        if (engine == UNLABELLED)
+        double engine = t->slots[i].engine;
+        if (engine == unlabelled)
             continue;
         unsigned at = count++;
         for (; at > 0 && out[at - 1] > engine; at--)
@@ -359,7 +347,7 @@ int node_scrape_parse(struct slice text, struct node_scrape *out,
 {
     struct scraper s;
     struct node_scrape_figures f;
-    uint64_t engines[NODE_RANKS_MAX];
+    double engines[NODE_RANKS_MAX];
     int err = text_parse(&s, text);
     if (err != ERR_OK)
         return err;

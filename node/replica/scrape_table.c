@@ -11,9 +11,9 @@ const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
      * which runs for each batch of outputs that comes from the core. The statistics of an iteration
      * come with outputs only, those of the scheduler with each step: a chunk of a prompt moves
      * nothing but the usage, which is not rounded. request_success_total says no more than the
-     * tokens: it moves with the last of an answer. Prompts count with the first token, look-ups when
-     * a request is scheduled first. inter_token_latency came with 0.10.2, kv_cache_usage_perc and
-     * names without gpu_ with 0.9.2; what these replaced went with 0.12. */
+     * tokens: it moves with the last of an answer. Prompts count with the first token, look-ups
+     * when a request is scheduled first. inter_token_latency came with 0.10.2, names without gpu_
+     * with 0.9.2; what these replaced went with 0.12. */
     {VLLM("generation_tokens_total"), TOLD(generation_tokens), COUNTER, STEP},
     {VLLM("iteration_tokens_total_count"), FOUND(nothing), ADD, STEP},
     {VLLM("inter_token_latency_seconds_count"), TOLD(steps), RATIO, STEP},
