@@ -33,15 +33,20 @@ struct samples {
     float took_s[SAMPLES];
 };
 
+struct held {
+    uint32_t adapter;
+    uint32_t users;
+    uint64_t used_ms;
+    float wanted; /* when it was used, or at the last tick */
+};
+
 struct holder {
     uint16_t slots; /* 0: not said */
     uint16_t count;
-    uint32_t adapters[NODE_ADAPTER_SLOTS_MAX]; /* the one used last comes first */
-    uint64_t used_ms[NODE_ADAPTER_SLOTS_MAX];
-    uint32_t users[NODE_ADAPTER_SLOTS_MAX];
-    float wanted[NODE_ADAPTER_SLOTS_MAX];
-    float wanted_mean; /* of all that are held, at the last tick */
-    struct samples loaded, held;
+    struct held held[NODE_ADAPTER_SLOTS_MAX]; /* the one used last comes first */
+    float wanted_mean;                        /* of all that are held, at the last tick */
+    struct samples took[2];                   /* what was held, and what had to be loaded */
+    double load_s;                            /* by these, where they are enough */
 };
 
 struct demand {
@@ -52,11 +57,11 @@ struct demand {
 struct node_adapters {
     struct holder holders[NODE_REPLICAS_MAX];
     struct demand demands[NODE_ADAPTERS_MAX];
-    double own_load_s[NODE_REPLICAS_MAX]; /* what a replica shows; < 0: too little */
     double fleet_load_s;
     double marginal; /* demand for the adapter that just has a slot */
     bool any;        /* was asked for, ever */
-    float scratch[NODE_ADAPTERS_MAX];
+    float demands_now[NODE_ADAPTERS_MAX];
+    struct node_vote loads[NODE_REPLICAS_MAX];
 };
 
 int node_adapters_create(struct node_adapters **out)
@@ -65,8 +70,6 @@ int node_adapters_create(struct node_adapters **out)
     if (!a)
         return ERR_NOMEM;
     a->fleet_load_s = load_believed_s;
-    for (unsigned k = 0; k < NODE_REPLICAS_MAX; k++)
-        a->own_load_s[k] = -1;
     *out = a;
     return ERR_OK;
 }
@@ -89,9 +92,10 @@ static unsigned slots_of(const struct holder *h)
 
 /* --- how much each is wanted ---------------------------------------------------------------- */
 
-static struct demand *set_of(struct node_adapters *a, uint32_t adapter)
+/* The first of the places in which its demand may stand. */
+static unsigned places_of(uint32_t adapter)
 {
-    return &a->demands[hash_mix(adapter) % (NODE_ADAPTERS_MAX / WAYS) * WAYS];
+    return hash_mix(adapter) % (NODE_ADAPTERS_MAX / WAYS) * WAYS;
 }
 
 static double demand_now(const struct demand *d, uint64_t now_ms)
@@ -101,7 +105,7 @@ static double demand_now(const struct demand *d, uint64_t now_ms)
 
 void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now_ms)
 {
-    struct demand *set = set_of(a, adapter), *at = &set[0];
+    struct demand *set = &a->demands[places_of(adapter)], *at = &set[0];
     a->any = true;
     for (unsigned i = 0; i < WAYS; i++) {
         if (set[i].adapter == adapter) {
@@ -116,7 +120,7 @@ void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now
 
 static double demand_for(const struct node_adapters *a, uint32_t adapter, uint64_t now_ms)
 {
-    const struct demand *set = &a->demands[hash_mix(adapter) % (NODE_ADAPTERS_MAX / WAYS) * WAYS];
+    const struct demand *set = &a->demands[places_of(adapter)];
     for (unsigned i = 0; i < WAYS; i++) {
         if (set[i].adapter == adapter)
             return demand_now(&set[i], now_ms);
@@ -135,7 +139,7 @@ static double wanted_of(const struct node_adapters *a, uint32_t adapter, uint64_
 static unsigned place_of(const struct holder *h, uint32_t adapter)
 {
     unsigned i = 0;
-    while (i < h->count && h->adapters[i] != adapter)
+    while (i < h->count && h->held[i].adapter != adapter)
         i++;
     return i;
 }
@@ -144,7 +148,7 @@ static unsigned place_of(const struct holder *h, uint32_t adapter)
 static unsigned idle_last(const struct holder *h)
 {
     for (unsigned i = h->count; i > 0; i--) {
-        if (h->users[i - 1] == 0)
+        if (h->held[i - 1].users == 0)
             return i - 1;
     }
     return h->count;
@@ -152,25 +156,8 @@ static unsigned idle_last(const struct holder *h)
 
 static void take_out(struct holder *h, unsigned at)
 {
-    unsigned behind = --h->count - at;
-    memmove(&h->adapters[at], &h->adapters[at + 1], behind * sizeof h->adapters[0]);
-    memmove(&h->used_ms[at], &h->used_ms[at + 1], behind * sizeof h->used_ms[0]);
-    memmove(&h->users[at], &h->users[at + 1], behind * sizeof h->users[0]);
-    memmove(&h->wanted[at], &h->wanted[at + 1], behind * sizeof h->wanted[0]);
-}
-
-static void put_in(struct holder *h, unsigned at, uint32_t adapter, uint64_t at_ms, uint32_t users,
-                   double wanted)
-{
-    unsigned behind = h->count++ - at;
-    memmove(&h->adapters[at + 1], &h->adapters[at], behind * sizeof h->adapters[0]);
-    memmove(&h->used_ms[at + 1], &h->used_ms[at], behind * sizeof h->used_ms[0]);
-    memmove(&h->users[at + 1], &h->users[at], behind * sizeof h->users[0]);
-    memmove(&h->wanted[at + 1], &h->wanted[at], behind * sizeof h->wanted[0]);
-    h->adapters[at] = adapter;
-    h->used_ms[at] = at_ms;
-    h->users[at] = users;
-    h->wanted[at] = (float)wanted;
+    h->count--;
+    memmove(&h->held[at], &h->held[at + 1], (h->count - at) * sizeof h->held[0]);
 }
 
 /* Down to so many. One in use goes too where nothing else is left: more run than was believed. */
@@ -204,66 +191,59 @@ void node_adapters_forget(struct node_adapters *a, unsigned replica)
 
 void node_adapters_leave(struct node_adapters *a, unsigned replica)
 {
-    struct holder *h = holder_of(a, replica);
-    h->count = 0;
-    h->slots = 0;
-    h->loaded.count = h->held.count = 0;
-    a->own_load_s[replica] = -1;
+    *holder_of(a, replica) = (struct holder){0};
 }
 
 static unsigned used_later(const struct holder *h, uint64_t at_ms)
 {
     unsigned i = 0;
-    while (i < h->count && h->used_ms[i] > at_ms)
+    while (i < h->count && h->held[i].used_ms > at_ms)
         i++;
     return i;
+}
+
+/* `place` is where it stands, or count. */
+static void put(struct node_adapters *a, struct holder *h, unsigned place, uint32_t adapter,
+                unsigned new_users, uint64_t at_ms)
+{
+    struct held held = {.adapter = adapter};
+    if (place < h->count) {
+        held = h->held[place];
+        take_out(h, place);
+    }
+    held.users += new_users;
+    held.used_ms = at_ms > held.used_ms ? at_ms : held.used_ms;
+    held.wanted = (float)wanted_of(a, adapter, at_ms);
+    shrink(h, slots_of(h) - 1);
+    unsigned to = used_later(h, held.used_ms);
+    memmove(&h->held[to + 1], &h->held[to], (h->count - to) * sizeof h->held[0]);
+    h->held[to] = held;
+    h->count++;
 }
 
 void node_adapters_use(struct node_adapters *a, unsigned replica, uint32_t adapter, uint64_t now_ms)
 {
     struct holder *h = holder_of(a, replica);
-    unsigned old = place_of(h, adapter);
-    uint32_t users = 1;
-    if (old < h->count) {
-        users += h->users[old];
-        take_out(h, old);
-    }
-    shrink(h, slots_of(h) - 1);
-    bool later = h->count > 0 && h->used_ms[0] > now_ms;
-    put_in(h, 0, adapter, later ? h->used_ms[0] : now_ms, users, wanted_of(a, adapter, now_ms));
+    put(a, h, place_of(h, adapter), adapter, 1, now_ms);
 }
 
 void node_adapters_seen(struct node_adapters *a, unsigned replica, uint32_t adapter, uint64_t at_ms)
 {
     struct holder *h = holder_of(a, replica);
-    unsigned old = place_of(h, adapter);
-    uint32_t users = 0;
-    if (old < h->count) {
-        if (h->used_ms[old] >= at_ms)
-            return;
-        users = h->users[old];
-        take_out(h, old);
-    } else if (used_later(h, at_ms) >= slots_of(h)) {
-        return; /* it had to give way since */
-    }
-    shrink(h, slots_of(h) - 1);
-    put_in(h, used_later(h, at_ms), adapter, at_ms, users, wanted_of(a, adapter, at_ms));
+    unsigned place = place_of(h, adapter);
+    /* Known, or it had to give way since. */
+    bool late =
+        place < h->count ? h->held[place].used_ms >= at_ms : used_later(h, at_ms) >= slots_of(h);
+    if (!late)
+        put(a, h, place, adapter, 0, at_ms);
 }
 
 void node_adapters_release(struct node_adapters *a, unsigned replica, uint32_t adapter)
 {
     struct holder *h = holder_of(a, replica);
     unsigned at = place_of(h, adapter);
-    if (at < h->count && h->users[at] > 0) /* it may have been forgotten since */
-        h->users[at]--;
-}
-
-void node_adapters_remove(struct node_adapters *a, unsigned replica, uint32_t adapter)
-{
-    struct holder *h = holder_of(a, replica);
-    unsigned at = place_of(h, adapter);
-    if (at < h->count)
-        take_out(h, at);
+    if (at < h->count && h->held[at].users > 0) /* it may have been forgotten since */
+        h->held[at].users--;
 }
 
 unsigned node_adapters_held(const struct node_adapters *a, unsigned replica)
@@ -294,7 +274,7 @@ struct node_adapter_need node_adapters_need(const struct node_adapters *a, unsig
     if (need.waits)
         victim = h->count - 1u;
     double own = wanted_of(a, adapter, now_ms);
-    need.wanted = h->wanted[victim];
+    need.wanted = h->held[victim].wanted;
     need.unlike = own * (1 - h->wanted_mean) + (1 - own) * h->wanted_mean;
     return need;
 }
@@ -310,13 +290,13 @@ static void marginal_find(struct node_adapters *a, uint64_t slots, uint64_t now_
     unsigned count = 0;
     for (unsigned i = 0; i < NODE_ADAPTERS_MAX; i++) {
         if (a->demands[i].adapter != 0)
-            a->scratch[count++] = (float)demand_now(&a->demands[i], now_ms);
+            a->demands_now[count++] = (float)demand_now(&a->demands[i], now_ms);
     }
     a->marginal = 0;
     if (count == 0 || slots == 0)
         return;
-    qsort(a->scratch, count, sizeof a->scratch[0], descending);
-    a->marginal = slots < count ? a->scratch[slots - 1] : 0;
+    qsort(a->demands_now, count, sizeof a->demands_now[0], descending);
+    a->marginal = slots < count ? a->demands_now[slots - 1] : 0;
 }
 
 static void holders_weigh(struct node_adapters *a, uint64_t now_ms)
@@ -325,7 +305,7 @@ static void holders_weigh(struct node_adapters *a, uint64_t now_ms)
         struct holder *h = &a->holders[k];
         double sum = 0;
         for (unsigned i = 0; i < h->count; i++)
-            sum += h->wanted[i] = (float)wanted_of(a, h->adapters[i], now_ms);
+            sum += h->held[i].wanted = (float)wanted_of(a, h->held[i].adapter, now_ms);
         if (h->count > 0)
             h->wanted_mean = (float)(sum / h->count);
     }
@@ -333,48 +313,45 @@ static void holders_weigh(struct node_adapters *a, uint64_t now_ms)
 
 /* --- what loading takes --------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    return -descending(a, b);
-}
-
 static double median(const struct samples *s)
 {
-    float sorted[SAMPLES];
+    struct node_vote votes[SAMPLES];
     unsigned count = s->count < SAMPLES ? s->count : SAMPLES;
-    if (count == 0)
-        return 0;
-    memcpy(sorted, s->took_s, count * sizeof sorted[0]);
-    qsort(sorted, count, sizeof sorted[0], ascending);
-    return sorted[count / 2];
+    for (unsigned i = 0; i < count; i++)
+        votes[i] = (struct node_vote){s->took_s[i], 1};
+    return node_votes_median(votes, count);
+}
+
+static bool load_is_known(const struct holder *h)
+{
+    return h->took[true].count >= SAMPLES_MIN;
 }
 
 void node_adapters_took(struct node_adapters *a, unsigned replica, bool loaded, double seconds)
 {
     struct holder *h = holder_of(a, replica);
-    struct samples *s = loaded ? &h->loaded : &h->held;
+    struct samples *s = &h->took[loaded];
     s->took_s[s->count++ % SAMPLES] = (float)number_min(seconds, took_max_s);
-    if (h->loaded.count >= SAMPLES_MIN)
-        a->own_load_s[replica] = number_max(median(&h->loaded) - median(&h->held), 0);
+    if (load_is_known(h))
+        h->load_s = number_max(median(&h->took[true]) - median(&h->took[false]), 0);
 }
 
 static void fleet_find(struct node_adapters *a)
 {
     unsigned count = 0;
     for (unsigned k = 0; k < NODE_REPLICAS_MAX; k++) {
-        if (a->own_load_s[k] >= 0)
-            a->scratch[count++] = (float)a->own_load_s[k];
+        if (load_is_known(&a->holders[k]))
+            a->loads[count++] = (struct node_vote){a->holders[k].load_s, 1};
     }
-    if (count == 0)
-        return;
-    qsort(a->scratch, count, sizeof a->scratch[0], ascending);
-    a->fleet_load_s = a->scratch[count / 2];
+    if (count > 0)
+        a->fleet_load_s = node_votes_median(a->loads, count);
 }
 
 double node_adapters_load_s(const struct node_adapters *a, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
-    return a->own_load_s[replica] >= 0 ? a->own_load_s[replica] : a->fleet_load_s;
+    const struct holder *h = &a->holders[replica];
+    return load_is_known(h) ? h->load_s : a->fleet_load_s;
 }
 
 void node_adapters_tick(struct node_adapters *a, uint64_t slots, uint64_t now_ms)
@@ -392,6 +369,7 @@ void node_adapters_check(const struct node_adapters *a)
         const struct holder *h = &a->holders[k];
         CHECK(h->count <= slots_of(h));
         for (unsigned i = 0; i < h->count; i++)
-            CHECK(h->adapters[i] != 0 && (i == 0 || h->used_ms[i] <= h->used_ms[i - 1]));
+            CHECK(h->held[i].adapter != 0 &&
+                  (i == 0 || h->held[i].used_ms <= h->held[i - 1].used_ms));
     }
 }

@@ -60,8 +60,6 @@ void node_adapters_release(struct node_adapters *a, unsigned replica, uint32_t a
 /* It was in use there at that time, for another router or as the engine says. */
 void node_adapters_seen(struct node_adapters *a, unsigned replica, uint32_t adapter,
                         uint64_t at_ms);
-/* The replica does not have it. */
-void node_adapters_remove(struct node_adapters *a, unsigned replica, uint32_t adapter);
 
 bool node_adapters_hold(const struct node_adapters *a, unsigned replica, uint32_t adapter);
 

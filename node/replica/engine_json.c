@@ -66,18 +66,37 @@ static uint32_t context_of(const struct reader *r)
     return tokens >= 1 && tokens <= NODE_CONTEXT_TOKENS_MAX ? (uint32_t)tokens : 0;
 }
 
+/* As much of it as the reader keeps. */
+static struct slice text_of(const struct reader *r)
+{
+    return slice_of(r->text, r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : NODE_MODEL_ID_MAX);
+}
+
+/* The text of a member, kept in `room`; empty where it is longer. */
+static struct slice whole_text(const struct reader *r, char room[NODE_MODEL_ID_MAX])
+{
+    size_t len = r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : 0;
+    memcpy(room, r->text, len);
+    return slice_of(room, len);
+}
+
+static enum node_engine engine_of(struct slice owner)
+{
+    return slice_equal(owner, SLICE("vllm"))     ? NODE_ENGINE_VLLM
+           : slice_equal(owner, SLICE("sglang")) ? NODE_ENGINE_SGLANG
+                                                 : NODE_ENGINE_AUTO;
+}
+
 /* Depths: 1 the list's object, 2 the array "data", 3 a model. */
-int node_models_parse(struct slice json,
-                      int (*each)(void *context, struct slice id, struct slice object),
-                      void *context)
+int node_models_parse(struct slice json, node_listed_each each, void *context)
 {
     struct reader r = {.in = json};
     http_json_init(&r.json);
     bool in_data = false;
     bool found = false;
-    const char *object = NULL;
-    char id[NODE_MODEL_ID_MAX];
-    size_t id_len = 0;
+    const char *begin = NULL;
+    char id[NODE_MODEL_ID_MAX], parent[NODE_MODEL_ID_MAX];
+    struct node_listed model = {.id = {0}};
     enum http_json_token token;
     while ((token = next(&r)) > HTTP_JSON_MORE) {
         if (token == HTTP_JSON_ARRAY_BEGIN && r.depth == 2 && key_is(&r, SLICE("data"))) {
@@ -86,63 +105,26 @@ int node_models_parse(struct slice json,
         } else if (token == HTTP_JSON_ARRAY_END && r.depth == 1) {
             in_data = false;
         } else if (in_data && token == HTTP_JSON_OBJECT_BEGIN && r.depth == 3) {
-            object = r.in.at - 1;
-            id_len = 0;
-        } else if (in_data && token == HTTP_JSON_STRING && r.depth == 3 &&
-                   key_is(&r, SLICE("id")) && r.text_len <= NODE_MODEL_ID_MAX) {
-            id_len = r.text_len;
-            memcpy(id, r.text, id_len);
-        } else if (in_data && token == HTTP_JSON_OBJECT_END && r.depth == 2 && id_len > 0) {
-            int err =
-                each(context, slice_of(id, id_len), slice_of(object, (size_t)(r.in.at - object)));
+            begin = r.in.at - 1;
+            model = (struct node_listed){.id = {0}};
+        } else if (in_data && token == HTTP_JSON_STRING && r.depth == 3) {
+            if (key_is(&r, SLICE("id")))
+                model.id = whole_text(&r, id);
+            else if (key_is(&r, SLICE("parent")))
+                model.parent = whole_text(&r, parent);
+            else if (key_is(&r, SLICE("owned_by")))
+                model.engine = engine_of(text_of(&r));
+        } else if (in_data && token == HTTP_JSON_NUMBER && r.depth == 3) {
+            if (key_is(&r, SLICE("max_model_len")))
+                model.context_tokens = context_of(&r);
+        } else if (in_data && token == HTTP_JSON_OBJECT_END && r.depth == 2 && model.id.len > 0) {
+            model.object = slice_of(begin, (size_t)(r.in.at - begin));
+            int err = each(context, &model);
             if (err != 0)
                 return err;
         }
     }
     return found && http_json_finish(&r.json) ? 0 : ERR_SYNTAX;
-}
-
-enum node_engine node_models_owner(struct slice object)
-{
-    struct reader r = {.in = object};
-    http_json_init(&r.json);
-    enum http_json_token token;
-    while ((token = next(&r)) > HTTP_JSON_MORE) {
-        if (token != HTTP_JSON_STRING || r.depth != 1 || !key_is(&r, SLICE("owned_by")))
-            continue;
-        struct slice owner = slice_of(r.text, r.text_len);
-        return slice_equal(owner, SLICE("vllm"))     ? NODE_ENGINE_VLLM
-               : slice_equal(owner, SLICE("sglang")) ? NODE_ENGINE_SGLANG
-                                                     : NODE_ENGINE_AUTO;
-    }
-    return NODE_ENGINE_AUTO;
-}
-
-struct slice node_models_parent(struct slice object, char room[NODE_MODEL_ID_MAX])
-{
-    struct reader r = {.in = object};
-    http_json_init(&r.json);
-    enum http_json_token token;
-    while ((token = next(&r)) > HTTP_JSON_MORE) {
-        if (token != HTTP_JSON_STRING || r.depth != 1 || !key_is(&r, SLICE("parent")) ||
-            r.text_len > NODE_MODEL_ID_MAX)
-            continue;
-        memcpy(room, r.text, r.text_len);
-        return slice_of(room, r.text_len);
-    }
-    return SLICE("");
-}
-
-uint32_t node_models_context(struct slice object)
-{
-    struct reader r = {.in = object};
-    http_json_init(&r.json);
-    enum http_json_token token;
-    while ((token = next(&r)) > HTTP_JSON_MORE) {
-        if (token == HTTP_JSON_NUMBER && r.depth == 1 && key_is(&r, SLICE("max_model_len")))
-            return context_of(&r);
-    }
-    return 0;
 }
 
 static bool contains(struct slice text, struct slice word)
@@ -165,30 +147,21 @@ static bool says_unknown(struct slice text)
     return false;
 }
 
-bool node_error_model_unknown(struct slice json)
+/* Whether this member says that the model is unknown, rather than a path or something stored. */
+static bool says_no_model(const struct reader *r)
 {
-    struct reader r = {.in = json};
-    http_json_init(&r.json);
-    bool unknown = false;
-    enum http_json_token token;
-    while ((token = next(&r)) > HTTP_JSON_MORE) {
-        if (token != HTTP_JSON_STRING || r.depth > 2)
-            continue;
-        size_t kept = r.text_len <= NODE_MODEL_ID_MAX ? r.text_len : NODE_MODEL_ID_MAX;
-        struct slice text = slice_of(r.text, kept);
-        unknown = unknown || (key_is(&r, SLICE("param")) && slice_equal(text, SLICE("model"))) ||
-                  (key_is(&r, SLICE("code")) && slice_equal(text, SLICE("model_not_found"))) ||
-                  (key_is(&r, SLICE("message")) && says_unknown(text));
-    }
-    return unknown && http_json_finish(&r.json);
+    struct slice text = text_of(r);
+    return (key_is(r, SLICE("param")) && slice_equal(text, SLICE("model"))) ||
+           (key_is(r, SLICE("code")) && slice_equal(text, SLICE("model_not_found"))) ||
+           (key_is(r, SLICE("message")) && says_unknown(text));
 }
 
 static void keep_text(const struct reader *r, char *out, size_t size)
 {
-    size_t kept = r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : NODE_MODEL_ID_MAX;
-    kept = kept < size ? kept : size - 1;
-    memcpy(out, r->text, kept);
-    out[kept] = '\0';
+    struct slice text = text_of(r);
+    text.len = text.len < size ? text.len : size - 1;
+    memcpy(out, text.at, text.len);
+    out[text.len] = '\0';
 }
 
 /* The type of a flat one or of the error object stands deeper than that of an event. */
@@ -201,20 +174,21 @@ void node_error_read(struct slice json, struct node_engine_error *out)
     while ((token = next(&r)) > HTTP_JSON_MORE) {
         if (r.depth > 3)
             continue;
+        if (token == HTTP_JSON_STRING)
+            out->model_unknown |= says_no_model(&r);
         if (token == HTTP_JSON_STRING && key_is(&r, SLICE("message")))
             keep_text(&r, out->message, sizeof out->message);
         else if (token == HTTP_JSON_STRING && key_is(&r, SLICE("type")))
             keep_text(&r, out->type, sizeof out->type);
         else if (token == HTTP_JSON_STRING && key_is(&r, SLICE("code")))
-            out->too_long |=
-                r.text_len <= NODE_MODEL_ID_MAX &&
-                slice_equal(slice_of(r.text, r.text_len), SLICE("context_length_exceeded"));
+            out->too_long |= slice_equal(text_of(&r), SLICE("context_length_exceeded"));
         if (token == HTTP_JSON_NUMBER &&
             (key_is(&r, SLICE("code")) || key_is(&r, SLICE("status_code")))) {
             double status = number_of(&r);
             out->status = status >= 400 && status < 600 ? (unsigned)status : 0;
         }
     }
+    out->model_unknown &= http_json_finish(&r.json);
     if (strcmp(out->type, "abort") == 0) /* of a finish reason */
         out->type[0] = '\0';
     if (strcmp(out->type, "overloaded_error") == 0)

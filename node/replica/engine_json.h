@@ -7,31 +7,23 @@
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
 
-/* Reads {"object":"list","data":[{"id":...,...},...]} and calls `each` for every model: its id
- * (unescaped, valid for the call only) and its whole object (points into `json`), so that lists of
- * several replicas can be merged without knowing what else is in them. Models without an id, or
- * with a longer one, are passed over. ERR_SYNTAX if it is no such list; else the first non-zero
- * answer of `each`, which ends the reading. */
-MUST_USE int node_models_parse(struct slice json,
-                               int (*each)(void *context, struct slice id, struct slice object),
-                               void *context);
+/* A model of a list, or an adapter. Its id and parent are unescaped, and valid for a call only. */
+struct node_listed {
+    struct slice id;
+    struct slice object; /* all of it, in the list */
+    struct slice parent; /* the base whose adapter it is; empty: it is none, or that is too long */
+    uint32_t
+        context_tokens; /* max_model_len of vLLM and SGLang; 0: not told, as of most adapters */
+    enum node_engine engine; /* by its owned_by; AUTO: any other */
+};
 
-/* The kind of engine that an object of that list names as the owner, as vLLM and SGLang do; AUTO
- * for every other. */
-enum node_engine node_models_owner(struct slice object);
+typedef int (*node_listed_each)(void *context, const struct node_listed *model);
 
-/* The base whose adapter an object of that list is: cut off the front of `room`; empty: it is none,
- * or the name is longer. */
-struct slice node_models_parent(struct slice object, char room[NODE_MODEL_ID_MAX]);
-
-/* The context length in tokens that an object of that list tells (max_model_len, of vLLM and
- * SGLang); 0: none, as of most adapters. */
-uint32_t node_models_context(struct slice object);
-
-/* Whether the body of a 404 says that the model is unknown, rather than a path or something stored:
- * {"error":{"message":"The model `x` does not exist.","param":"model",...}} of vLLM, the flat
- * form of older ones, `"code":"model_not_found"` of OpenAI, and others of like words. */
-bool node_error_model_unknown(struct slice json);
+/* Reads {"object":"list","data":[{"id":...,...},...]} and calls `each` for every model, with its
+ * whole object, so that lists of several replicas can be merged without knowing what else is in
+ * them. Models without an id, or with a longer one, are passed over. ERR_SYNTAX if it is no such
+ * list; else the first non-zero answer of `each`, which ends the reading. */
+MUST_USE int node_models_parse(struct slice json, node_listed_each each, void *context);
 
 /* What an engine says of a failure. */
 struct node_engine_error {
@@ -39,10 +31,14 @@ struct node_engine_error {
     char message[NODE_MODEL_ID_MAX + 1]; /* its beginning; empty: none */
     char type[64];                       /* empty: none */
     bool too_long;                       /* its code: the context is too short */
+    bool model_unknown;                  /* a whole one says so, rather than a path or an id */
 };
 
 /* Reads an error in any of the engines' forms: OpenAI's, the flat one of SGLang, Anthropic's, a
- * "response.failed" event, an abort of SGLang's native form. What is not there stays empty. */
+ * "response.failed" event, an abort of SGLang's native form. What is not there stays empty. That a
+ * model is unknown is said by {"error":{"message":"The model `x` does not exist.","param":"model",
+ * ...}} of vLLM, the flat form of older ones, `"code":"model_not_found"` of OpenAI, and others of
+ * like words. */
 void node_error_read(struct slice json, struct node_engine_error *out);
 
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens, of one rank), block_tokens (page_size)

@@ -1,7 +1,7 @@
 #include "node/replica/exposition.h"
 
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 
@@ -45,54 +45,16 @@ static struct slice take_while(struct slice *s, bool (*is)(char))
     return front;
 }
 
-static bool take_sign(struct slice *s)
-{
-    bool there = s->len > 0 && (s->at[0] == '+' || s->at[0] == '-');
-    if (there)
-        *s = slice_skip(*s, 1);
-    return there;
-}
-
-/* Whether `s` is a decimal number: digits with at most one point, then maybe an exponent. */
-static bool is_decimal(struct slice s)
-{
-    (void)take_sign(&s);
-    size_t digits = take_while(&s, is_digit).len;
-    if (s.len > 0 && s.at[0] == '.') {
-        s = slice_skip(s, 1);
-        digits += take_while(&s, is_digit).len;
-    }
-    if (digits == 0)
-        return false;
-    if (s.len > 0 && (s.at[0] == 'e' || s.at[0] == 'E')) {
-        s = slice_skip(s, 1);
-        (void)take_sign(&s);
-        if (take_while(&s, is_digit).len == 0)
-            return false;
-    }
-    return s.len == 0;
-}
-
+/* strtod() knows hexadecimal numbers and more, which are none here. */
 static int number_parse(struct slice s, double *out)
 {
-    char text[NUMBER_BYTES_MAX];
-    if (is_decimal(s)) {
-        if (!slice_to_cstr(s, text, sizeof text))
-            return ERR_SYNTAX;
-        *out = strtod(text, NULL);
-        return 0;
-    }
-    struct slice word = s;
-    bool sign = take_sign(&word);
-    if (slice_equal_nocase(word, SLICE("inf")) || slice_equal_nocase(word, SLICE("infinity"))) {
-        *out = s.at[0] == '-' ? -(double)INFINITY : (double)INFINITY;
-        return 0;
-    }
-    if (!sign && slice_equal_nocase(word, SLICE("nan"))) {
-        *out = (double)NAN;
-        return 0;
-    }
-    return ERR_SYNTAX;
+    static const char decimal[] = "0123456789.eE+-", words[] = "+-infatyINFATY";
+    char text[NUMBER_BYTES_MAX], *end;
+    if (s.len == 0 || !slice_to_cstr(s, text, sizeof text) ||
+        (strspn(text, decimal) < s.len && strspn(text, words) < s.len))
+        return ERR_SYNTAX;
+    *out = strtod(text, &end);
+    return *end == '\0' ? ERR_OK : ERR_SYNTAX;
 }
 
 /* Cuts a quoted label value off the front, the quotes off the value. The escapes stay in it:

@@ -55,16 +55,14 @@ enum { NODE_START_GRAIN_S = 2 };
 /* Whether both may be of one process; where a start time is not reported they are. */
 bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b);
 
-/* The same of each data-parallel rank by itself, in the order of their labels: `out[n]` is of the
- * rank that the header value n pins. Returns how many have labels (node/replica/rank.h); one alone
- * may be no rank. What the process tells of all ranks together is unknown of each, but for what is
- * the same for all. Errors as node_scrape_parse(). */
-MUST_USE int node_scrape_ranks_parse(struct slice text, struct node_scrape out[NODE_RANKS_MAX]);
-
 /* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
  * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names
  * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count.
- */
-MUST_USE int node_scrape_parse(struct slice text, struct node_scrape *out);
+ *
+ * Unless `ranks` is NULL, `ranks[n]` gets the same of the rank alone that the header value n pins
+ * (node/replica/rank.h), in the order of their labels, for all n below out->ranks. What the process
+ * tells of all ranks together is unknown of each, but for what is the same for all. */
+MUST_USE int node_scrape_parse(struct slice text, struct node_scrape *out,
+                               struct node_scrape ranks[NODE_RANKS_MAX]);
 
 #endif

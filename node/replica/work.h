@@ -6,7 +6,7 @@
  * (node/replica/health.h). What the HTTP server or the process counts by itself (`http_*`,
  * `process_*`, `python_*`) is no sign: probes raise it, also in front of a core that hangs.
  *
- * The table is in work.c: one row a series, of which engine and versions, and when it moves.
+ * The table is in scrape_table.c: its first rows are signs, which say when they move.
  *
  *   STEP     while one answer is computed: with each step, each chunk of a prompt, or every so many
  *            steps. An engine that has such a series and does not move it stands still.
@@ -39,27 +39,12 @@ struct node_work_reading {
     double value[NODE_WORK_SIGNS];
 };
 
-#define NODE_WORK_UNKNOWN                                                                          \
-    {                                                                                              \
-        {                                                                                          \
-            -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1             \
-        }                                                                                          \
-    }
-_Static_assert(NODE_WORK_SIGNS == 19, "all of them are unknown there");
-
 /* What was read so far. Zeroed: nothing. */
 struct node_work_seen {
     double most[NODE_WORK_SIGNS]; /* of a counter; of a gauge: the last one */
     uint8_t lower[NODE_WORK_SIGNS];
     uint32_t known; /* bits 1 << row */
 };
-
-/* The row of that series; -1: it is no sign. `mode` is its label of that name, empty for none. */
-MUST_USE int node_work_row(struct slice name, struct slice mode);
-/* Whether any row has that name. */
-bool node_work_names(struct slice name);
-/* Whether it is of SGLang's schedulers, whose ranks have labels of their own. */
-bool node_work_is_sglang(int row);
 
 /* Takes a reading in. Returns whether it shows work since those before; the first one does not. */
 bool node_work_take(struct node_work_seen *seen, const struct node_work_reading *now);

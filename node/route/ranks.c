@@ -87,6 +87,6 @@ void node_router_ranks_scraped(struct node_router *r, unsigned server,
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *rank = &r->replicas[slot];
         if (rank->is_rank && rank->server == server && rank->rank < count && !rank->absent)
-            node_router_rank_scraped(r, slot, &ranks[rank->rank], now_ms);
+            (void)node_router_scraped(r, slot, &ranks[rank->rank], now_ms);
     }
 }

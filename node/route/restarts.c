@@ -103,21 +103,11 @@ bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t
     return node_scraped_due(node_router_replica_at(r, replica), interval_ms, now_ms);
 }
 
-bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
-                         uint64_t now_ms)
+/* A reading says that the cache is `lost`, or when its process began. */
+static void restart_find(struct node_router *r, unsigned replica, bool lost, bool same_life)
 {
-    node_router_clock(r, now_ms);
-    struct node_replica *k = node_router_replica_at(r, replica);
-    struct node_scrape own = *s;
+    struct node_replica *k = &r->replicas[replica];
     const struct crdt_replica *row = node_router_row(r, replica);
-    if (row && node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
-        return false;
-    node_router_others_take(r, replica, now_ms);
-    bool same_life = node_scrape_same_life(&k->scrape, s);
-    if (!node_scrape_sizes_only(s))
-        node_scraped_own(k, &own, now_ms);
-    bool lost = node_replica_scraped(k, &own, now_ms);
-    node_router_reject_note(r, replica);
     uint64_t started = r->common->replicated ? started_ms(k) : 0;
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
     /* By another router, since the last scrape; or what was heard last is of an earlier life. */
@@ -130,25 +120,29 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
         process_restarted(r, replica, started);
     else if (!early && lost && !noticed)
         process_restarted(r, replica, 0);
+}
+
+bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                         uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_scrape own = *s;
+    const struct crdt_replica *row = node_router_row(r, replica);
+    if (!k->is_rank && row && node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
+        return false;
+    node_router_others_take(r, replica, now_ms);
+    bool same_life = node_scrape_same_life(&k->scrape, s);
+    if (!node_scrape_sizes_only(s))
+        node_scraped_own(k, &own, now_ms);
+    bool lost = node_replica_scraped(k, &own, now_ms);
+    if (!k->is_rank) { /* that its process restarted is seen in what all ranks tell together */
+        node_router_reject_note(r, replica);
+        restart_find(r, replica, lost, same_life);
+    }
     k->rkey_scraped = k->rkey;
     node_router_evictions_take(r, replica, now_ms);
     node_router_adapters_scraped(r, replica, s, now_ms);
     node_router_touch(r, replica);
     return lost;
-}
-
-/* That its process restarted is seen in what all ranks tell together. */
-void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
-                              uint64_t now_ms)
-{
-    struct node_replica *k = node_router_replica_at(r, replica);
-    struct node_scrape own = *s;
-    node_router_others_take(r, replica, now_ms);
-    if (!node_scrape_sizes_only(s))
-        node_scraped_own(k, &own, now_ms);
-    (void)node_replica_scraped(k, &own, now_ms);
-    k->rkey_scraped = k->rkey;
-    node_router_evictions_take(r, replica, now_ms);
-    node_router_adapters_scraped(r, replica, s, now_ms);
-    node_router_touch(r, replica);
 }

@@ -350,9 +350,6 @@ void node_router_adapters_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- restarts.c --- */
 
-/* What the metrics of its address say of one rank. */
-void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
-                              uint64_t now_ms);
 /* Start times that were read before this router had joined count from now on, if it has. */
 void node_router_starts_take(struct node_router *r);
 

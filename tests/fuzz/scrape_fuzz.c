@@ -8,8 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct node_scrape s;
-    int err = node_scrape_parse(slice_of((const char *)data, size), &s);
+    struct node_scrape s, ranks[NODE_RANKS_MAX];
+    int err = node_scrape_parse(slice_of((const char *)data, size), &s, ranks);
     CHECK(err == 0 || err == ERR_SYNTAX || err == ERR_NOT_FOUND);
     if (err == 0) {
         CHECK(s.running >= 0 || s.running == -1);

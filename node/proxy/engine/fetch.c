@@ -54,14 +54,14 @@ static void drop(struct fetch *f)
         free_connection(c);
 }
 
-static void fail(struct fetch *f, int err, bool refused)
+static void fail(struct fetch *f, int err)
 {
     drop(f);
     if (!f->busy)
         return;
     f->busy = false;
     f->pool->fetches--;
-    f->done(f->context, err, refused, 0, slice_of("", 0));
+    f->done(f->context, err, f->refused, 0, slice_of("", 0));
 }
 
 static int decode(struct http_decoder *d, struct slice in, struct buf *out)
@@ -105,7 +105,7 @@ static void succeed(struct fetch_connection *c, bool leftover)
 {
     struct fetch *f = c->fetch;
     if (unpack(c) != ERR_OK) {
-        fail(f, ERR_LIMIT, false);
+        fail(f, ERR_LIMIT);
         return;
     }
     struct buf body = c->body;
@@ -129,18 +129,25 @@ static void on_deadline(struct deadline *d)
     const struct fetch_connection *c = f->connection;
     if (f->failed == 0 && c != NULL && !c->connected)
         pool_address_failed(f->pool, c->address);
-    fail(f, f->failed != 0 ? f->failed : ERR_TIMEOUT, f->refused);
+    fail(f, f->failed != 0 ? f->failed : ERR_TIMEOUT);
+}
+
+static enum proxy_limit limit_of(const struct fetch *f)
+{
+    bool connected = f->connection->connected;
+    if ((f->pace & FETCH_PATIENT) != 0)
+        return connected ? PROXY_FETCH_PATIENT : PROXY_UPSTREAM_CONNECT;
+    if ((f->pace & FETCH_QUICK) != 0 && !connected)
+        return PROXY_FETCH_CONNECT;
+    return (f->pace & FETCH_SLOW) != 0 ? PROXY_FETCH_SGLANG : PROXY_FETCH;
 }
 
 static void arm(struct fetch *f)
 {
-    enum proxy_limit limit = (f->pace & FETCH_PATIENT) != 0 ? PROXY_FETCH_PATIENT
-                             : (f->pace & FETCH_SLOW) != 0  ? PROXY_FETCH_SGLANG
-                                                            : PROXY_FETCH;
     if (BUG(PROBE_UNLIMITED))
         deadline_clear(&f->deadline); /* that of the connection, too */
     else
-        proxy_arm(f->pool->proxy, limit, &f->deadline);
+        proxy_arm(f->pool->proxy, limit_of(f), &f->deadline);
 }
 
 /* --- the answer ------------------------------------------------------------------------------ */
@@ -162,14 +169,10 @@ static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover
         *leftover = in.len > 0;
         return c->chunked.done ? 0 : ERR_AGAIN;
     }
-    size_t n = in.len;
-    if (c->framing != HTTP_BODY_UNTIL_CLOSE && n > c->remaining)
-        n = (size_t)c->remaining;
+    size_t n = in.len < c->remaining ? in.len : (size_t)c->remaining;
     int err = buf_append(&c->body, in.at, n);
     if (err != 0)
         return err;
-    if (c->framing == HTTP_BODY_UNTIL_CLOSE)
-        return ERR_AGAIN;
     c->remaining -= n;
     *leftover = in.len > n;
     return c->remaining == 0 ? 0 : ERR_AGAIN;
@@ -208,7 +211,9 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
     c->status = head->status;
     c->coding = http_coding_of(head);
     c->framing = head->framing;
-    c->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
+    c->remaining = head->framing == HTTP_BODY_UNTIL_CLOSE ? UINT64_MAX
+                   : head->framing == HTTP_BODY_LENGTH    ? head->content_length
+                                                          : 0;
     c->keep_alive = head->keep_alive && head->status != 408;
     http_chunked_init(&c->chunked);
     return feed_body(c, slice_skip(buf_slice(&c->in), head->bytes), leftover);
@@ -233,7 +238,7 @@ static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
     else if (err == ERR_CLOSED)
         connect_again(c->fetch);
     else if (err != ERR_AGAIN)
-        fail(c->fetch, err, false);
+        fail(c->fetch, err);
 }
 
 static void on_ended(void *owner, int err, uint64_t now_ms)
@@ -247,7 +252,7 @@ static void on_ended(void *owner, int err, uint64_t now_ms)
     else if (err == 0 && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE)
         succeed(c, true);
     else
-        fail(c->fetch, ERR_CLOSED, false);
+        fail(c->fetch, ERR_CLOSED);
 }
 
 static void on_closed(void *owner)
@@ -285,14 +290,14 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
     }
     if (net_is_shortage(err)) {
         shortage_met(f->pool, err);
-        fail(f, ERR_FULL, false);
+        fail(f, ERR_FULL);
         return;
     }
     /* A name may have several addresses: the replica is unreachable when all of them are. */
     f->refused = err == ERR_CLOSED;
     pool_address_failed(f->pool, c->address);
     if (++f->addresses >= f->pool->address_count) {
-        fail(f, err == ERR_CLOSED ? ERR_UNREACHABLE : err, f->refused);
+        fail(f, err == ERR_CLOSED ? ERR_UNREACHABLE : err);
         return;
     }
     connect_again(f);
@@ -339,12 +344,7 @@ static void connect_now(struct fetch *f)
     }
     c->stream->events = &events;
     c->stream->owner = c;
-    if ((f->pace & FETCH_QUICK) != 0)
-        proxy_arm(f->pool->proxy, PROXY_FETCH_CONNECT, &f->deadline);
-    else if ((f->pace & FETCH_PATIENT) != 0)
-        proxy_arm(f->pool->proxy, PROXY_UPSTREAM_CONNECT, &f->deadline);
-    else
-        arm(f);
+    arm(f);
 }
 
 /* On a fresh connection. The request goes along as a copy: until the other one is closed, the
@@ -355,7 +355,7 @@ static void connect_again(struct fetch *f)
     if (c == NULL || buf_append_slice(&c->out, buf_slice(&f->connection->out)) != 0) {
         if (c != NULL)
             free_connection(c);
-        fail(f, ERR_NOMEM, false);
+        fail(f, ERR_NOMEM);
         return;
     }
     drop(f);

@@ -22,31 +22,34 @@ static struct slice parent_add(struct model_list *list, struct slice parent)
     return text_add(list, parent);
 }
 
-static int collect(void *context, struct slice id, struct slice object)
+static int collect(void *context, const struct node_listed *model)
 {
     struct model_list *list = context;
-    char room[NODE_MODEL_ID_MAX];
     if (list->engine == NODE_ENGINE_AUTO)
-        list->engine = node_models_owner(object);
-    struct slice parent = node_models_parent(object, room);
+        list->engine = model->engine;
     if (list->count == MODEL_LIST_MAX ||
-        list->text_len + id.len + parent.len > MODEL_LIST_TEXT_MAX) {
+        list->text_len + model->id.len + model->parent.len > MODEL_LIST_TEXT_MAX) {
         list->cut = true;
         return 0;
     }
-    list->parents[list->count] = parent_add(list, parent);
-    list->ids[list->count] = text_add(list, id);
-    list->contexts[list->count] = node_models_context(object);
+    list->parents[list->count] = parent_add(list, model->parent);
+    list->ids[list->count] = text_add(list, model->id);
+    list->contexts[list->count] = model->context_tokens;
     list->count++;
     return 0;
 }
 
+static void list_clear(struct model_list *list)
+{
+    list->count = 0;
+    list->text_len = 0;
+    list->cut = false;
+    list->engine = NODE_ENGINE_AUTO;
+}
+
 int model_list_read(struct model_list *out, struct slice json)
 {
-    out->count = 0;
-    out->text_len = 0;
-    out->cut = false;
-    out->engine = NODE_ENGINE_AUTO;
+    list_clear(out);
     return node_models_parse(json, collect, out);
 }
 
@@ -70,9 +73,7 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret, 
     buf_init(&m->out, MODEL_LIST_BYTES_MAX);
     m->wanted = wanted;
     m->secret = secret;
-    m->list.count = 0;
-    m->list.text_len = 0;
-    m->list.cut = false;
+    list_clear(&m->list);
     memset(m->slots, 0, sizeof m->slots);
 }
 
@@ -105,35 +106,25 @@ static int object_put(struct model_merge *m, unsigned number, struct slice objec
     return 0;
 }
 
-/* What does not fit stays as it is. */
-static int replace(struct model_merge *m, unsigned number, struct slice object)
-{
-    uint32_t context = node_models_context(object);
-    if (context <= m->list.contexts[number])
-        return 0;
-    int err = object_put(m, number, object);
-    if (err == 0)
-        m->list.contexts[number] = context;
-    return err == ERR_LIMIT ? 0 : err;
-}
-
-int model_merge_add(void *context, struct slice id, struct slice object)
+int model_merge_add(void *context, const struct node_listed *model)
 {
     struct model_merge *m = context;
-    if (m->wanted.at != NULL && !slice_equal(id, m->wanted))
+    if (m->wanted.at != NULL && !slice_equal(model->id, m->wanted))
         return 0;
-    unsigned slot = slot_of(m, id);
-    if (m->slots[slot] != 0)
-        return replace(m, m->slots[slot] - 1u, object);
-    if (m->list.count == MODEL_LIST_MAX) {
-        m->list.cut = true;
+    unsigned slot = slot_of(m, model->id);
+    bool known = m->slots[slot] != 0;
+    unsigned number = known ? m->slots[slot] - 1u : m->list.count;
+    if (known && model->context_tokens <= m->list.contexts[number])
         return 0;
-    }
-    int err = object_put(m, m->list.count, object);
-    if (err != 0) {
-        m->list.cut = true;
+    int err = number < MODEL_LIST_MAX ? object_put(m, number, model->object) : ERR_LIMIT;
+    if (err != 0) { /* what does not fit stays as it is */
+        m->list.cut |= !known;
         return err == ERR_LIMIT ? 0 : err;
     }
-    m->slots[slot] = (uint16_t)(m->list.count + 1);
-    return collect(&m->list, id, object);
+    if (known) {
+        m->list.contexts[number] = model->context_tokens;
+        return 0;
+    }
+    m->slots[slot] = (uint16_t)(number + 1);
+    return collect(&m->list, model);
 }

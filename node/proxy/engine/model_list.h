@@ -51,6 +51,6 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret,
 struct slice model_merge_find(const struct model_merge *m, struct slice id);
 /* Adds a model that is not there yet, or is there with a shorter context; for node_models_parse(),
  * with the merge as context. What does not fit is left out. ERR_NOMEM. */
-MUST_USE int model_merge_add(void *merge, struct slice id, struct slice object);
+MUST_USE int model_merge_add(void *merge, const struct node_listed *model);
 
 #endif

@@ -12,21 +12,25 @@ enum {
     PING_INTERVAL_MS = 1000,
     AWAITED_MIN_MS = 250,  /* between two checks of one that is down, and as much more at random */
     HELD_UP_MS = 500,      /* a probe that takes longer does not hold up the others */
-    MODELS_MIN_MS = 250,   /* between two questions for models: clients can make up names */
-    HUNG_UP_MIN_MS = 1000, /* the same, of an engine that closes connections */
-    RANKS_MIN_MS = 1000, /* between two questions for ranks: clients can have a pin refused, too */
+    ASKED_MIN_MS = 250,    /* between two of a kind: clients can make up names */
+    RANKS_MIN_MS = 1000,   /* the same for ranks: clients can have a pin refused, too */
+    HUNG_UP_MIN_MS = 1000, /* between two for models, of an engine that closes connections */
 };
 
-/* Its version, and the key itself if it is wanted; 0: there is none. */
-static unsigned replica_key(const struct proxy *proxy, struct slice *key)
+/* The key that probes carry, and its version; 0: there is none. */
+static struct slice replica_key(const struct proxy *proxy, unsigned *version)
 {
-    unsigned version = 0;
-    if (proxy->config.replica_key == NULL)
-        return 0;
-    struct slice present = proxy->config.replica_key(proxy->config.replica_key_context, &version);
-    if (key != NULL)
-        *key = present;
-    return version;
+    *version = 0;
+    return proxy->config.replica_key != NULL
+               ? proxy->config.replica_key(proxy->config.replica_key_context, version)
+               : slice_of("", 0);
+}
+
+/* NULL: it is not probed. */
+static struct prober_probe *probe_of(const struct proxy *proxy, unsigned replica)
+{
+    struct prober *prober = proxy->engines.prober;
+    return prober != NULL && prober->probes[replica].active ? &prober->probes[replica] : NULL;
 }
 
 static bool is_sglang(const struct prober_probe *p)
@@ -49,6 +53,9 @@ static uint64_t health_interval(const struct prober_probe *p)
     return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
 }
 
+/* A probe that the engine does not answer, or that says nothing. */
+static const uint64_t never_ms = UINT64_MAX / 2;
+
 static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
 {
     const struct node_options *o = p->prober->proxy->config.options;
@@ -59,14 +66,14 @@ static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
     case NODE_PROBE_PING:
         if (!sglang || p->no_ping ||
             !slice_equal(prober_path(p, NODE_PROBE_HEALTH), SLICE("/health")))
-            return UINT64_MAX / 2;
+            return never_ms;
         return o->health_interval_ms < PING_INTERVAL_MS ? o->health_interval_ms : PING_INTERVAL_MS;
     case NODE_PROBE_METRICS:
         return o->scrape_interval_ms;
     case NODE_PROBE_MODELS:
         return PROBER_MODELS_INTERVAL_MS;
     default:
-        return sglang ? SERVER_INFO_INTERVAL_MS : UINT64_MAX / 2;
+        return sglang ? SERVER_INFO_INTERVAL_MS : never_ms;
     }
 }
 
@@ -79,8 +86,7 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
     lane->kind = kind;
     lane->begun_ms = now;
     p->due_ms[kind] = now + interval(p, kind);
-    if (kind == NODE_PROBE_MODELS)
-        p->models_ms = now;
+    p->begun_ms[kind] = now;
     p->wanted = p->wanted && kind != NODE_PROBE_METRICS;
     unsigned pace = kind == NODE_PROBE_HEALTH && is_sglang(p) ? FETCH_SLOW : 0;
     if (node_router_replica_awaited(proxy->config.router, p->replica, now))
@@ -91,8 +97,8 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
     lane->with_key =
         proxy->config.replica_key != NULL && (kind != NODE_PROBE_HEALTH || p->health_wants_key);
     if (lane->with_key) {
-        struct slice key;
-        (void)replica_key(proxy, &key);
+        unsigned version;
+        struct slice key = replica_key(proxy, &version);
         if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0) {
             buf_free_wiped(&lines);
             return; /* no memory: when it is due again */
@@ -123,6 +129,13 @@ static void due_by(struct prober_probe *p, enum node_probe kind, uint64_t at_ms)
         p->due_ms[kind] = at_ms;
 }
 
+/* Now, or when it may be asked again. */
+static void due_soon(struct prober_probe *p, enum node_probe kind)
+{
+    uint64_t now = p->prober->proxy->now_ms, free_ms = p->begun_ms[kind] + ASKED_MIN_MS;
+    due_by(p, kind, free_ms > now ? free_ms : now);
+}
+
 static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
 {
     for (unsigned i = 0; i < PROBER_LANES; i++) {
@@ -138,7 +151,7 @@ static bool lists_soon(const struct prober_probe *p)
     if (!p->active || !p->was_up)
         return p->active && p->sought;
     return is_under_way(p, NODE_PROBE_MODELS) ||
-           p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms + MODELS_MIN_MS;
+           p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms + ASKED_MIN_MS;
 }
 
 /* Requests that wait for lists are looked at when all have come. */
@@ -191,9 +204,8 @@ static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
 {
     enum node_probe longest = NODE_PROBES;
     for (enum node_probe kind = NODE_PROBE_HEALTH; kind < NODE_PROBES; kind++) {
-        bool rare = kind == NODE_PROBE_SERVER_INFO || kind == NODE_PROBE_PING;
-        if ((rare && interval(p, kind) > SERVER_INFO_INTERVAL_MS) || is_under_way(p, kind) ||
-            p->due_ms[kind] > now || (kind != NODE_PROBE_HEALTH && !p->was_up))
+        if (p->due_ms[kind] > now || is_under_way(p, kind) || interval(p, kind) == never_ms ||
+            (kind != NODE_PROBE_HEALTH && !p->was_up))
             continue;
         if (kind == NODE_PROBE_METRICS && !p->wanted &&
             !node_router_scrapes(p->prober->proxy->config.router, p->replica, interval(p, kind),
@@ -228,7 +240,8 @@ void prober_tick(struct proxy *proxy)
     if (prober == NULL)
         return;
     uint64_t now = proxy->now_ms;
-    unsigned version = replica_key(proxy, NULL);
+    unsigned version;
+    (void)replica_key(proxy, &version);
     bool new_key = version != prober->key_version;
     prober->key_version = version;
     for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
@@ -253,9 +266,8 @@ void prober_tick(struct proxy *proxy)
 
 void prober_ask(struct proxy *proxy, unsigned replica, bool health)
 {
-    struct prober_probe *p =
-        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
-    if (p == NULL || !p->active || !p->was_up)
+    struct prober_probe *p = probe_of(proxy, replica);
+    if (p == NULL || !p->was_up)
         return;
     bool slow = is_sglang(p);
     p->due_ms[p->metrics_missing && !slow ? NODE_PROBE_HEALTH : NODE_PROBE_METRICS] = 0;
@@ -266,10 +278,9 @@ void prober_ask(struct proxy *proxy, unsigned replica, bool health)
 
 void prober_ask_ranks(struct proxy *proxy, unsigned replica)
 {
-    struct prober_probe *p =
-        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
+    struct prober_probe *p = probe_of(proxy, replica);
     uint64_t now = proxy->now_ms;
-    if (p == NULL || !p->active || p->ranks_ms > now)
+    if (p == NULL || p->ranks_ms > now)
         return;
     uint64_t free_ms = p->ranks_ms + RANKS_MIN_MS;
     p->ranks_ms = p->ranks_ms == 0 || free_ms < now ? now : free_ms;
@@ -278,49 +289,41 @@ void prober_ask_ranks(struct proxy *proxy, unsigned replica)
 }
 
 /* Before the tick, on whatever connection is free. */
-static void ask_models_now(struct prober_probe *p, uint64_t now)
+static void begin_models(struct prober_probe *p)
 {
-    due_by(p, NODE_PROBE_MODELS, now);
     for (unsigned i = 0; i < PROBER_LANES && !is_under_way(p, NODE_PROBE_MODELS); i++) {
         if (!p->lanes[i].fetch.busy)
-            begin(&p->lanes[i], NODE_PROBE_MODELS, now);
+            begin(&p->lanes[i], NODE_PROBE_MODELS, p->prober->proxy->now_ms);
     }
 }
 
 void prober_ask_models(struct proxy *proxy, unsigned replica)
 {
-    struct prober_probe *p =
-        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
-    uint64_t now = proxy->now_ms;
-    if (p == NULL || !p->active || !p->was_up)
+    struct prober_probe *p = probe_of(proxy, replica);
+    if (p == NULL || !p->was_up)
         return;
-    if (now < p->models_ms + MODELS_MIN_MS)
-        due_by(p, NODE_PROBE_MODELS, p->models_ms + MODELS_MIN_MS);
-    else
-        ask_models_now(p, now);
+    due_soon(p, NODE_PROBE_MODELS);
+    if (p->due_ms[NODE_PROBE_MODELS] <= proxy->now_ms)
+        begin_models(p);
 }
 
 void prober_ask_context(struct proxy *proxy, unsigned replica)
 {
+    struct prober_probe *p = probe_of(proxy, replica);
     prober_ask_models(proxy, replica);
-    if (proxy->engines.prober != NULL &&
-        node_router_replica_engine(proxy->config.router, replica) == NODE_ENGINE_SGLANG)
-        due_by(&proxy->engines.prober->probes[replica], NODE_PROBE_SERVER_INFO,
-               proxy->now_ms + MODELS_MIN_MS);
+    if (p != NULL && is_sglang(p))
+        due_soon(p, NODE_PROBE_SERVER_INFO);
 }
 
 /* Its port refused of late: it may be back, as another engine. */
 static void seek(struct prober_probe *p)
 {
     const struct proxy *proxy = p->prober->proxy;
-    uint64_t now = proxy->now_ms;
     if (proxy->engines.pools[p->replica].refused_ms == 0 ||
-        !node_router_replica_awaited(proxy->config.router, p->replica, now))
+        !node_router_replica_awaited(proxy->config.router, p->replica, proxy->now_ms))
         return;
-    if (!p->sought && !is_under_way(p, NODE_PROBE_HEALTH)) {
-        due_by(p, NODE_PROBE_HEALTH, p->sought_ms + MODELS_MIN_MS);
-        p->sought_ms = now;
-    }
+    if (!p->sought && !is_under_way(p, NODE_PROBE_HEALTH))
+        due_soon(p, NODE_PROBE_HEALTH);
     p->sought = true;
 }
 
@@ -347,20 +350,18 @@ bool prober_look(struct proxy *proxy)
 
 void prober_process_gone(struct proxy *proxy, unsigned replica)
 {
-    if (proxy->engines.prober == NULL)
+    struct prober_probe *p = probe_of(proxy, replica);
+    if (p == NULL)
         return;
     node_router_models_stale(proxy->config.router, replica, true);
     prober_ask_health(proxy, replica);
-    due_by(&proxy->engines.prober->probes[replica], NODE_PROBE_MODELS, proxy->now_ms);
+    due_by(p, NODE_PROBE_MODELS, proxy->now_ms);
 }
 
 void prober_hung_up(struct proxy *proxy, unsigned replica)
 {
-    const struct prober_probe *p =
-        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
-    if (p == NULL || !p->active || !p->was_up)
-        return;
-    if (proxy->now_ms < p->models_ms + HUNG_UP_MIN_MS)
+    const struct prober_probe *p = probe_of(proxy, replica);
+    if (p == NULL || !p->was_up || proxy->now_ms < p->begun_ms[NODE_PROBE_MODELS] + HUNG_UP_MIN_MS)
         return;
     prober_ask_health(proxy, replica);
     prober_ask_models(proxy, replica);
@@ -368,9 +369,8 @@ void prober_hung_up(struct proxy *proxy, unsigned replica)
 
 void prober_ask_health(struct proxy *proxy, unsigned replica)
 {
-    struct prober_probe *p =
-        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
-    if (p != NULL && p->active)
+    struct prober_probe *p = probe_of(proxy, replica);
+    if (p != NULL)
         p->due_ms[is_sglang(p) ? NODE_PROBE_PING : NODE_PROBE_HEALTH] = 0;
 }
 
@@ -378,9 +378,8 @@ void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,
                   uint64_t *health_ms)
 {
     *any_ms = *health_ms = 0;
-    const struct prober_probe *p =
-        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
-    if (p == NULL || !p->active)
+    const struct prober_probe *p = probe_of(proxy, replica);
+    if (p == NULL)
         return;
     if (proxy->engines.pools[replica].heard_ms < p->mute_ms)
         *any_ms = p->mute_ms;
@@ -416,14 +415,13 @@ void prober_begin(struct proxy *proxy, unsigned replica)
 
 void prober_end(struct proxy *proxy, unsigned replica)
 {
-    struct prober *prober = proxy->engines.prober;
-    if (prober == NULL || !prober->probes[replica].active)
+    struct prober_probe *p = probe_of(proxy, replica);
+    if (p == NULL)
         return;
-    struct prober_probe *p = &prober->probes[replica];
     for (unsigned i = 0; i < PROBER_LANES; i++)
         fetch_cancel(&p->lanes[i].fetch);
     buf_free(&p->models);
-    prober->models_version++;
+    p->prober->models_version++;
     p->active = false;
 }
 
@@ -469,8 +467,8 @@ void prober_stop(struct proxy *proxy)
 bool prober_models_asked(const struct proxy *proxy)
 {
     for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
-        const struct prober_probe *p = &proxy->engines.prober->probes[i];
-        if (p->active && p->models_asked &&
+        const struct prober_probe *p = probe_of(proxy, i);
+        if (p != NULL && p->models_asked &&
             node_router_replica_health(proxy->config.router, i) == NODE_HEALTH_UP)
             return true;
     }
@@ -479,8 +477,8 @@ bool prober_models_asked(const struct proxy *proxy)
 
 struct slice prober_models(const struct proxy *proxy, unsigned replica)
 {
-    const struct prober_probe *p = &proxy->engines.prober->probes[replica];
-    return p->active ? buf_slice(&p->models) : slice_of("", 0);
+    const struct prober_probe *p = probe_of(proxy, replica);
+    return p != NULL ? buf_slice(&p->models) : slice_of("", 0);
 }
 
 uint64_t prober_models_version(const struct proxy *proxy)

@@ -5,12 +5,26 @@
 #include "node/proxy/engine/upstream.h"
 #include "node/replica/engine_json.h"
 
+/* As fetch.h has it. */
+struct answer {
+    const struct prober_lane *lane;
+    int err;
+    bool refused;
+    unsigned status;
+    struct slice body;
+};
+
+static struct slice name_of(const struct prober_probe *p)
+{
+    return node_router_replica_name(p->prober->proxy->config.router, p->replica);
+}
+
 void prober_log_change(struct prober_probe *p, const char *reason, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
     enum node_health health = node_router_replica_health(proxy->config.router, p->replica);
     bool up = health == NODE_HEALTH_UP || health == NODE_HEALTH_DRAINING;
-    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    struct slice name = name_of(p);
     if (up && !p->was_up) {
         p->was_up = true;
         p->told_down = p->told_router = p->no_ping = false;
@@ -44,8 +58,7 @@ static void found_router(struct prober_probe *p, const struct prober_lane *lane)
         return;
     p->told_router = true;
     log_event(
-        proxy->config.log, LOG_ERROR, "replica_is_router",
-        LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
+        proxy->config.log, LOG_ERROR, "replica_is_router", LOG_STR("replica", name_of(p)),
         LOG_CSTR("router", who), LOG_CSTR("effect", "it gets no requests"),
         LOG_CSTR("want", "engines only: take it out of the replicas (replica, gvctl remove)"));
 }
@@ -55,7 +68,7 @@ static void found_router(struct prober_probe *p, const struct prober_lane *lane)
 static void log_leaving(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
-    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    struct slice name = name_of(p);
     bool leaving = node_router_replica_leaving(proxy->config.router, p->replica);
     if (leaving == p->told_leaving)
         return;
@@ -81,62 +94,49 @@ static const char *silence_text(const struct pool *pool, int err, bool refused)
     return err == ERR_TIMEOUT ? "no answer in time" : fetch_error_text(err);
 }
 
-static void health_done(struct prober_probe *p, const struct prober_lane *lane, int err,
-                        bool refused, unsigned status)
+static void health_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
     struct node_router *router = proxy->config.router;
     struct pool *pool = &proxy->engines.pools[p->replica];
-    if (err != 0)
+    if (a->err != 0)
         p->health_wants_key = false; /* another may be there when it is back */
-    if (err == ERR_TIMEOUT && pool->heard_ms > lane->begun_ms) {
+    if (a->err == ERR_TIMEOUT && pool->heard_ms > a->lane->begun_ms) {
         proxy->stats.probes_vetoed++; /* it is slow, not dead */
         return;
     }
-    bool ok = err == 0 && node_statuses_has(&p->prober->good, status);
-    node_router_check_answered(router, p->replica, err == 0 ? status : 0);
-    node_router_probed(router, p->replica, ok, refused, proxy->now_ms);
-    if (fetch_error_is_tls(err))
+    bool ok = a->err == 0 && node_statuses_has(&p->prober->good, a->status);
+    node_router_check_answered(router, p->replica, a->err == 0 ? a->status : 0);
+    node_router_probed(router, p->replica, ok, a->refused, proxy->now_ms);
+    if (fetch_error_is_tls(a->err))
         node_router_tls_failed(router, p->replica);
-    if (err == ERR_UNREACHABLE && pool->address_count == 0)
+    if (a->err == ERR_UNREACHABLE && pool->address_count == 0)
         node_router_unresolved(router, p->replica, pool->unresolved);
-    if (err == 0 && !ok && p->was_up)
+    if (a->err == 0 && !ok && p->was_up)
         node_router_health_no(router, p->replica);
-    log_leaving(p, status);
-    prober_log_change(p, err != 0 ? silence_text(pool, err, refused) : "unhealthy", status);
-    if (refused) {
+    log_leaving(p, a->status);
+    prober_log_change(p, a->err != 0 ? silence_text(pool, a->err, a->refused) : "unhealthy",
+                      a->status);
+    if (a->refused) {
         pool->refused_ms = proxy->now_ms;
         upstream_flush_pool(pool);
     }
-    if (err == ERR_UNREACHABLE || fetch_error_is_tls(err))
+    if (a->err == ERR_UNREACHABLE || fetch_error_is_tls(a->err))
         pool_resolve(pool, PROBER_RESOLVE_INTERVAL_MS / 6);
 }
 
 /* SGLang's other word for its health, which costs it nothing: 503 while it drains. */
-static void ping_done(struct prober_probe *p, int err, unsigned status)
+static void ping_done(struct prober_probe *p, const struct answer *a)
 {
     struct node_router *router = p->prober->proxy->config.router;
-    if (err != 0)
+    if (a->err != 0)
         return; /* health says what there is to say */
-    p->no_ping = status != 200 && status != 503;
-    if (status == 503 && !node_router_replica_leaving(router, p->replica)) {
+    p->no_ping = a->status != 200 && a->status != 503;
+    if (a->status == 503 && !node_router_replica_leaving(router, p->replica)) {
         node_router_health_no(router, p->replica);
         p->due_ms[NODE_PROBE_HEALTH] = 0;
-        log_leaving(p, status);
+        log_leaving(p, a->status);
     }
-}
-
-/* Counts, and tells the log once. */
-static void too_large(struct prober_probe *p, bool *told, const char *path)
-{
-    struct proxy *proxy = p->prober->proxy;
-    proxy->stats.probes_too_large++;
-    if (!*told)
-        log_event(proxy->config.log, LOG_WARN, "replica_probe_too_large",
-                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
-                  LOG_CSTR("path", path), LOG_UINT("bytes_max", FETCH_BODY_MAX),
-                  LOG_UINT("models_max", MODEL_LIST_MAX));
-    *told = true;
 }
 
 struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
@@ -155,6 +155,18 @@ struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
     default:
         return p->older_server_info ? SLICE("/get_server_info") : SLICE("/server_info");
     }
+}
+
+/* Counts, and tells the log once. */
+static void too_large(struct prober_probe *p, enum node_probe kind)
+{
+    struct proxy *proxy = p->prober->proxy;
+    proxy->stats.probes_too_large++;
+    if (!p->too_large[kind])
+        log_event(proxy->config.log, LOG_WARN, "replica_probe_too_large",
+                  LOG_STR("replica", name_of(p)), LOG_STR("path", prober_path(p, kind)),
+                  LOG_UINT("bytes_max", FETCH_BODY_MAX), LOG_UINT("models_max", MODEL_LIST_MAX));
+    p->too_large[kind] = true;
 }
 
 static int models_replace(struct prober_probe *p, struct slice body)
@@ -184,7 +196,7 @@ static void note_access(struct prober_probe *p, const struct prober_lane *lane, 
         return;
     p->told_refused = refused;
     p->told_key = lane->sent_key;
-    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    struct slice name = name_of(p);
     if (!refused) {
         log_event(proxy->config.log, LOG_INFO, "replica_takes_probes", LOG_STR("replica", name));
         return;
@@ -218,22 +230,24 @@ static void ranks_compare(struct prober_probe *p, unsigned told)
     bool differ = told > 1 && said > told;
     if (differ && !p->ranks_differ)
         log_event(proxy->config.log, LOG_WARN, "replica_ranks_differ",
-                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
-                  LOG_UINT("label", said), LOG_UINT("metrics", told));
+                  LOG_STR("replica", name_of(p)), LOG_UINT("label", said),
+                  LOG_UINT("metrics", told));
     p->ranks_differ = differ;
 }
 
-static void metrics_done(struct prober_probe *p, int err, unsigned status, struct slice body)
+static void metrics_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
-    if (err == ERR_LIMIT)
-        too_large(p, &p->metrics_too_large, "/metrics");
-    if (err != 0)
+    unsigned status = a->status;
+    if (a->err == ERR_LIMIT)
+        too_large(p, NODE_PROBE_METRICS);
+    if (a->err != 0)
         return; /* health says what there is to say */
-    p->metrics_too_large = false;
+    p->too_large[NODE_PROBE_METRICS] = false;
     struct node_scrape scrape;
-    err = status == 200 ? node_scrape_parse(body, &scrape) : ERR_NOT_FOUND;
-    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    struct node_scrape *ranks = p->prober->ranks;
+    int err = status == 200 ? node_scrape_parse(a->body, &scrape, ranks) : ERR_NOT_FOUND;
+    struct slice name = name_of(p);
     if (err != 0) {
         bool told = p->metrics_missing || status == 401 || status == 403; /* by note_access */
         if (!told)
@@ -255,11 +269,8 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
     }
     ranks_compare(p, scrape.ranks);
-    struct node_scrape *ranks = p->prober->ranks;
-    int count = scrape.ranks > 1 ? node_scrape_ranks_parse(body, ranks) : 0;
-    if (count >= 0)
-        node_router_ranks_scraped(proxy->config.router, p->replica, ranks, (unsigned)count,
-                                  proxy->now_ms);
+    node_router_ranks_scraped(proxy->config.router, p->replica, ranks,
+                              scrape.ranks > 1 ? scrape.ranks : 0, proxy->now_ms);
 }
 
 /* Statuses that say nothing of a list: refused, too many questions, or it failed. */
@@ -276,30 +287,29 @@ static void no_list(struct prober_probe *p, unsigned status)
     DISCARD(models_replace(p, slice_of("", 0)));
     if (news)
         log_event(proxy->config.log, LOG_WARN, "replica_models_unknown",
-                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
-                  LOG_STR("path", SLICE("/v1/models")), LOG_UINT("status", status),
+                  LOG_STR("replica", name_of(p)), LOG_STR("path", SLICE("/v1/models")),
+                  LOG_UINT("status", status),
                   LOG_CSTR("effect", "it may be asked for any model that no other is known to "
                                      "serve, and now and then for others"),
                   LOG_CSTR("want", "an engine at this address: see its host, port and path; or the "
                                    "label model, which names what it serves"));
 }
 
-static void models_done(struct prober_probe *p, const struct prober_lane *lane, int err,
-                        unsigned status, struct slice body)
+static void models_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
     struct model_list *list = &p->prober->list;
     p->models_asked = true;
-    if (err == ERR_LIMIT)
-        too_large(p, &p->models_too_large, "/v1/models");
-    bool listed = err == 0 && status == 200 && model_list_read(list, body) == 0;
-    if (err == 0 && !listed && !is_no_word(status))
-        no_list(p, status);
+    if (a->err == ERR_LIMIT)
+        too_large(p, NODE_PROBE_MODELS);
+    bool listed = a->err == 0 && a->status == 200 && model_list_read(list, a->body) == 0;
+    if (a->err == 0 && !listed && !is_no_word(a->status))
+        no_list(p, a->status);
     node_router_models_stale(proxy->config.router, p->replica, false);
     if (!listed)
         return;
-    node_router_models_asked(proxy->config.router, p->replica, lane->begun_ms);
-    err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
+    node_router_models_asked(proxy->config.router, p->replica, a->lane->begun_ms);
+    int err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
     if (node_router_context_listed(proxy->config.router, p->replica, model_list_context(list)))
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
     for (unsigned i = 0; i < list->count; i++) {
@@ -309,23 +319,24 @@ static void models_done(struct prober_probe *p, const struct prober_lane *lane, 
     if (err != 0 || list->cut) /* what is not known of it may be there all the same */
         node_router_models_cut(proxy->config.router, p->replica);
     if (err == 0) {
-        err = models_replace(p, body);
+        err = models_replace(p, a->body);
         prober_engine_found(proxy, p->replica, list->engine);
     }
     if (err != 0 || list->cut)
-        too_large(p, &p->models_too_large, "/v1/models");
+        too_large(p, NODE_PROBE_MODELS);
     else
-        p->models_too_large = false;
+        p->too_large[NODE_PROBE_MODELS] = false;
 }
 
-static void server_info_done(struct prober_probe *p, int err, unsigned status, struct slice body)
+static void server_info_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
     struct node_scrape scrape;
     uint32_t context_tokens = 0;
-    if (err == 0 && status == 404)
+    if (a->err == 0 && a->status == 404)
         p->older_server_info = !p->older_server_info;
-    if (err != 0 || status != 200 || node_server_info_parse(body, &scrape, &context_tokens) != 0)
+    if (a->err != 0 || a->status != 200 ||
+        node_server_info_parse(a->body, &scrape, &context_tokens) != 0)
         return;
     node_router_context_told(proxy->config.router, p->replica, context_tokens);
     (void)node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms);
@@ -352,10 +363,14 @@ static bool wants_key(struct prober_probe *p, const struct prober_lane *lane, un
 void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned status,
                      struct slice body)
 {
+    static void (*const done[NODE_PROBES])(struct prober_probe * p, const struct answer *a) = {
+        [NODE_PROBE_HEALTH] = health_done,           [NODE_PROBE_METRICS] = metrics_done,
+        [NODE_PROBE_MODELS] = models_done,           [NODE_PROBE_PING] = ping_done,
+        [NODE_PROBE_SERVER_INFO] = server_info_done,
+    };
     struct prober_probe *p = lane->probe;
-    if (err == ERR_FULL ||
-        err == ERR_NOMEM) /* no file, no memory here: asked again when it is due */
-        return;
+    if (err == ERR_FULL || err == ERR_NOMEM)
+        return; /* no file, no memory here: asked again when it is due */
     if (err == 0 && lane->fetch.router[0] != '\0') {
         found_router(p, lane);
         return;
@@ -366,23 +381,6 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
         return;
     if (err == 0)
         note_access(p, lane, status);
-    switch (lane->kind) {
-    case NODE_PROBE_HEALTH:
-        health_done(p, lane, err, refused, status);
-        break;
-    case NODE_PROBE_METRICS:
-        metrics_done(p, err, status, body);
-        break;
-    case NODE_PROBE_MODELS:
-        models_done(p, lane, err, status, body);
-        break;
-    case NODE_PROBE_SERVER_INFO:
-        server_info_done(p, err, status, body);
-        break;
-    case NODE_PROBE_PING:
-        ping_done(p, err, status);
-        break;
-    case NODE_PROBES:
-        break;
-    }
+    const struct answer a = {lane, err, refused, status, body};
+    done[lane->kind](p, &a);
 }

@@ -29,11 +29,10 @@ struct prober_probe {
     struct prober *prober;
     unsigned replica;
     uint64_t due_ms[NODE_PROBES];
-    uint64_t models_ms; /* when it was asked for its models last; 0: never */
-    uint64_t sought_ms; /* when it was to be asked last whether it is back; 0: never */
-    uint64_t ranks_ms;  /* when its ranks are or were asked for last */
-    uint64_t mute_ms;   /* when the first of those began that had no answer in time, of late */
-    bool active;        /* the replica is in use */
+    uint64_t begun_ms[NODE_PROBES]; /* when it was asked that last; 0: never */
+    uint64_t ranks_ms;              /* when its ranks are or were asked for last */
+    uint64_t mute_ms; /* when the first of those began that had no answer in time, of late */
+    bool active;      /* the replica is in use */
     bool was_up;
     bool sought;            /* requests wait to hear whether it is back */
     bool models_asked;      /* an answer to /v1/models came, or none in time */
@@ -49,9 +48,8 @@ struct prober_probe {
     bool health_wants_key;  /* it refused /health without one */
     bool metrics_missing;   /* told once */
     bool ranks_differ;      /* told once */
-    bool metrics_too_large; /* told once */
-    bool models_too_large;  /* told once */
-    struct buf models;      /* the last /v1/models that was understood */
+    bool too_large[NODE_PROBES]; /* told once */
+    struct buf models;           /* the last /v1/models that was understood */
 };
 
 struct prober {

@@ -149,12 +149,10 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
 }
 
 /* True: another answer comes in its place, or has. */
-static bool judge_404(struct exchange *x)
+static bool judge_unknown(struct exchange *x)
 {
     struct node_request request;
     exchange_describe(x, &request);
-    if (!node_error_model_unknown(held_body(x)))
-        return false;
     return is_denied(x, &request);
 }
 
@@ -264,10 +262,10 @@ bool exchange_hold_judge(struct exchange *x)
     bool whole = !exchange_hold_is_long(x);
     if (x->now.hold != EXCHANGE_HOLD_ERROR || !keep(x, SIZE_MAX))
         return false;
-    if (x->now.status == 404 && whole && judge_404(x))
-        return true;
     struct node_engine_error error;
     node_error_read(held_body(x), &error);
+    if (x->now.status == 404 && whole && error.model_unknown && judge_unknown(x))
+        return true;
     struct slice message = slice_of_cstr(error.message);
     if (message.len == 0)
         message = held_body(x);

@@ -3,17 +3,25 @@
 #include "node/replica/engine_json.h"
 #include "tests/lib/test.h"
 
+#include <stdio.h>
+
 struct seen {
     unsigned count;
     char ids[8][64];
     char objects[8][256];
+    char parents[8][64];
+    uint32_t contexts[8];
+    enum node_engine engines[8];
 };
 
-static int see(void *context, struct slice id, struct slice object)
+static int see(void *context, const struct node_listed *model)
 {
     struct seen *s = context;
-    assert_true(slice_to_cstr(id, s->ids[s->count], sizeof s->ids[0]));
-    assert_true(slice_to_cstr(object, s->objects[s->count], sizeof s->objects[0]));
+    assert_true(slice_to_cstr(model->id, s->ids[s->count], sizeof s->ids[0]));
+    assert_true(slice_to_cstr(model->object, s->objects[s->count], sizeof s->objects[0]));
+    assert_true(slice_to_cstr(model->parent, s->parents[s->count], sizeof s->parents[0]));
+    s->contexts[s->count] = model->context_tokens;
+    s->engines[s->count] = model->engine;
     s->count++;
     return 0;
 }
@@ -34,6 +42,13 @@ static void every_model_with_its_whole_object(void **state)
     assert_string_equal(s.ids[1], "sql-lora");
 }
 
+static bool model_unknown(struct slice json)
+{
+    struct node_engine_error error;
+    node_error_read(json, &error);
+    return error.model_unknown;
+}
+
 static void what_is_no_list_is_refused(void **state)
 {
     (void)state;
@@ -51,26 +66,45 @@ static void what_is_no_list_is_refused(void **state)
         assert_int_equal(node_models_parse(slice_of(whole.at, len), see, &s), ERR_SYNTAX);
         assert_int_equal(node_server_info_parse(slice_of(whole.at, len), &scrape, &context),
                          ERR_SYNTAX);
-        assert_false(node_error_model_unknown(slice_of(whole.at, len)));
-        assert_int_equal(node_models_owner(slice_of(whole.at, len)), NODE_ENGINE_AUTO);
+        assert_false(model_unknown(slice_of(whole.at, len)));
     }
     s.count = 0;
     assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":7},{},1]}"), see, &s), 0);
     assert_int_equal(s.count, 0);
 }
 
+static struct seen seen_of(const char *objects)
+{
+    char json[1024];
+    struct seen s = {0};
+    (void)snprintf(json, sizeof json, "{\"data\":[%s]}", objects);
+    assert_int_equal(node_models_parse(slice_of_cstr(json), see, &s), 0);
+    return s;
+}
+
 static void the_owner_tells_the_engine(void **state)
 {
     (void)state;
-    assert_int_equal(node_models_owner(SLICE("{\"id\":\"m\",\"owned_by\":\"vllm\"}")),
-                     NODE_ENGINE_VLLM);
-    assert_int_equal(node_models_owner(SLICE("{\"owned_by\":\"sglang\",\"id\":\"m\"}")),
-                     NODE_ENGINE_SGLANG);
-    assert_int_equal(node_models_owner(SLICE("{\"id\":\"vllm\",\"owned_by\":\"openai\"}")),
-                     NODE_ENGINE_AUTO);
-    assert_int_equal(node_models_owner(SLICE("{\"permission\":[{\"owned_by\":\"vllm\"}]}")),
-                     NODE_ENGINE_AUTO);
-    assert_int_equal(node_models_owner(SLICE("{\"owned_by\":")), NODE_ENGINE_AUTO);
+    struct seen s = seen_of("{\"id\":\"m\",\"owned_by\":\"vllm\"},"
+                            "{\"owned_by\":\"sglang\",\"id\":\"m\"},"
+                            "{\"id\":\"vllm\",\"owned_by\":\"openai\"},"
+                            "{\"id\":\"m\",\"permission\":[{\"owned_by\":\"vllm\"}]}");
+    assert_int_equal(s.count, 4);
+    assert_int_equal(s.engines[0], NODE_ENGINE_VLLM);
+    assert_int_equal(s.engines[1], NODE_ENGINE_SGLANG);
+    assert_int_equal(s.engines[2], NODE_ENGINE_AUTO);
+    assert_int_equal(s.engines[3], NODE_ENGINE_AUTO);
+}
+
+static void an_adapter_has_a_parent(void **state)
+{
+    (void)state;
+    struct seen s = seen_of("{\"id\":\"sql\",\"parent\":\"ba\\u0073e\"},"
+                            "{\"id\":\"base\",\"parent\":null},"
+                            "{\"id\":\"m\",\"permission\":[{\"parent\":\"x\"}]}");
+    assert_string_equal(s.parents[0], "base");
+    assert_string_equal(s.parents[1], "");
+    assert_string_equal(s.parents[2], "");
 }
 
 /* Bodies of 404 as real engines send them. */
@@ -99,13 +133,13 @@ static void a_404_says_what_is_unknown(void **state)
         "",
     };
     for (size_t i = 0; i < ARRAY_LEN(unknown); i++)
-        assert_true(node_error_model_unknown(slice_of_cstr(unknown[i])));
+        assert_true(model_unknown(slice_of_cstr(unknown[i])));
     for (size_t i = 0; i < ARRAY_LEN(other); i++)
-        assert_false(node_error_model_unknown(slice_of_cstr(other[i])));
+        assert_false(model_unknown(slice_of_cstr(other[i])));
     char long_one[1024] = "{\"error\":{\"message\":\"The model `";
     memset(long_one + strlen(long_one), 'x', 600);
     (void)strcat(long_one, "` does not exist.\",\"param\":\"model\"}}");
-    assert_true(node_error_model_unknown(slice_of_cstr(long_one)));
+    assert_true(model_unknown(slice_of_cstr(long_one)));
 }
 
 static void server_info_tells_the_cache(void **state)
@@ -167,11 +201,9 @@ static void a_list_tells_the_context(void **state)
         {"{\"id\":\"m\",\"max_model_len\":1e30}", 0},
         {"{\"id\":\"m\",\"max_model_len\":\"4096\"}", 0},
         {"{\"id\":\"m\",\"permission\":[{\"max_model_len\":5}]}", 0},
-        {"{\"id\":\"m\",\"max_model_len\":", 0},
-        {"", 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        assert_int_equal(node_models_context(slice_of_cstr(cases[i].json)), cases[i].context);
+        assert_int_equal(seen_of(cases[i].json).contexts[0], cases[i].context);
 }
 
 static void a_code_says_that_it_is_too_long(void **state)
@@ -224,6 +256,7 @@ int main(void)
         cmocka_unit_test(every_model_with_its_whole_object),
         cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(the_owner_tells_the_engine),
+        cmocka_unit_test(an_adapter_has_a_parent),
         cmocka_unit_test(a_404_says_what_is_unknown),
         cmocka_unit_test(server_info_tells_the_cache),
         cmocka_unit_test(server_info_tells_the_context),

@@ -10,7 +10,7 @@
 static struct node_work_reading read_of(const char *text)
 {
     struct node_scrape s;
-    assert_int_equal(node_scrape_parse(slice_of_cstr(text), &s), ERR_OK);
+    assert_int_equal(node_scrape_parse(slice_of_cstr(text), &s, NULL), ERR_OK);
     return s.work;
 }
 
@@ -90,7 +90,7 @@ static void what_probes_raise_is_no_sign(void **state)
 
 static struct node_work_reading counts(double tokens)
 {
-    struct node_work_reading r = NODE_WORK_UNKNOWN;
+    struct node_work_reading r = node_scrape_unknown.work;
     r.value[0] = tokens;
     return r;
 }
@@ -162,9 +162,10 @@ static void ranks_have_signs_of_their_own(void **state)
     "sglang:inter_token_latency_seconds_count 9\n"                                                 \
     "sglang:realtime_tokens_total{dp_rank=\"0\",mode=\"decode\",tp_rank=\"0\"} " #a "\n"           \
     "sglang:realtime_tokens_total{dp_rank=\"1\",mode=\"decode\",tp_rank=\"1\"} " #b "\n"
-    static struct node_scrape one[NODE_RANKS_MAX], two[NODE_RANKS_MAX];
-    assert_int_equal(node_scrape_ranks_parse(SLICE(RANKS(10, 20)), one), 2);
-    assert_int_equal(node_scrape_ranks_parse(SLICE(RANKS(10, 21)), two), 2);
+    static struct node_scrape all, one[NODE_RANKS_MAX], two[NODE_RANKS_MAX];
+    assert_int_equal(node_scrape_parse(SLICE(RANKS(10, 20)), &all, one), ERR_OK);
+    assert_int_equal(node_scrape_parse(SLICE(RANKS(10, 21)), &all, two), ERR_OK);
+    assert_int_equal(all.ranks, 2);
     assert_true(shows_work(RANKS(10, 20), RANKS(10, 21)));
     for (unsigned rank = 0; rank < 2; rank++) {
         struct node_work_seen seen = {.known = 0};
