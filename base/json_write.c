@@ -232,7 +232,7 @@ void json_put_slice(struct json_writer *w, const char *key, struct slice text)
 void json_put_cstr(struct json_writer *w, const char *key, const char *text)
 {
     json_key(w, key);
-    json_cstr(w, text);
+    json_cstr(w, text != NULL ? text : "");
 }
 
 void json_put_u64(struct json_writer *w, const char *key, uint64_t value)

@@ -56,6 +56,7 @@ void json_raw(struct json_writer *w, struct slice json);
 
 /* A member of an object: its key, and the value. */
 void json_put_slice(struct json_writer *w, const char *key, struct slice text);
+/* NULL counts as "". */
 void json_put_cstr(struct json_writer *w, const char *key, const char *text);
 void json_put_u64(struct json_writer *w, const char *key, uint64_t value);
 /* null where it is not known. */

@@ -45,12 +45,9 @@ static void write_process(const struct shell *shell, struct prometheus *p)
 void metrics_files_write(void *context, struct json_writer *w)
 {
     const struct shell *shell = context;
-    json_key(w, "config_refused");
-    json_bool(w, reload_refused(shell->reload));
-    json_key(w, "client_keys_refused");
-    json_bool(w, client_keys_refused(shell->client_keys));
-    json_key(w, "tls_files_refused");
-    json_bool(w, tls_files_refused(shell->tls) > 0);
+    json_put_bool(w, "config_refused", reload_refused(shell->reload));
+    json_put_bool(w, "client_keys_refused", client_keys_refused(shell->client_keys));
+    json_put_bool(w, "tls_files_refused", tls_files_refused(shell->tls) > 0);
     json_put_u64(w, "config_waits", reload_waiting(shell->reload));
 }
 

@@ -1,6 +1,8 @@
 /* The replicas in few words, for who looks at all of them each second. */
 #include "node/route/brief.h"
 
+#include <math.h>
+
 #include "base/checkpoint.h"
 #include "node/replica/learned.h"
 #include "node/route/router_internal.h"
@@ -87,11 +89,8 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     put(w, "held_tokens", k->belief.present_blocks * node_router_block_tokens(k));
     json_put_u64(w, "prompt_tokens", told.prompt);
     json_put_u64(w, "cached_tokens", told.cached);
-    json_key(w, "usage"); /* of its cache, as its metrics say */
-    if (k->scraped_ms != 0)
-        json_double(w, k->scrape.cache_usage);
-    else
-        json_nil(w);
+    /* of its cache, as its metrics say */
+    json_put_double(w, "usage", k->scraped_ms != 0 ? k->scrape.cache_usage : NAN);
 }
 
 static void put_replica(struct json_writer *w, const struct node_router *r, unsigned number,

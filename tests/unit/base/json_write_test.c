@@ -54,6 +54,7 @@ static void members(void **state)
     json_put_i64(&w, "f", -3);
     json_put_double(&w, "g", 0.5);
     json_put_bool(&w, "h", true);
+    json_put_cstr(&w, "", NULL);
     json_put_object(&w, "i");
     json_put_array(&w, "j");
     json_array_end(&w);
@@ -62,7 +63,7 @@ static void members(void **state)
     assert_int_equal(json_writer_finish(&w), 0);
     assert_slice_equal(buf_slice(&out),
                        "{\"a\":\"x\\\"\",\"b\":\"y\",\"c\":18446744073709551615,\"d\":0,"
-                       "\"e\":null,\"f\":-3,\"g\":0.5,\"h\":true,\"i\":{\"j\":[]}}");
+                       "\"e\":null,\"f\":-3,\"g\":0.5,\"h\":true,\"\":\"\",\"i\":{\"j\":[]}}");
     buf_free(&out);
 }
 
