@@ -162,17 +162,11 @@ static const struct family labelled_families[] = {
     {#name, help, count, label_##name, value_##name},
     LABELLED_METRICS(LABELLED_ROW)};
 
-static void begin(struct prometheus *p, const char *name, const char *help)
-{
-    bool counts = slice_ends_with(slice_of_cstr(name), SLICE("_total"));
-    prometheus_family(p, name, counts ? PROMETHEUS_COUNTER : PROMETHEUS_GAUGE, help);
-}
-
 static void put_families(const struct context *c, const struct family *rows, unsigned count,
                          struct prometheus *p)
 {
     for (const struct family *f = rows; f < rows + count; f++) {
-        begin(p, f->name, f->help);
+        prometheus_family(p, f->name, f->help);
         for (unsigned n = 0; n < c->r->replica_count; n++) {
             const struct node_replica *k = &c->r->replicas[n];
             for (unsigned i = 0; !k->absent && i < f->count; i++) {
@@ -214,7 +208,7 @@ static void put_answered(const struct node_router *r, struct prometheus *p)
     };
     for (unsigned i = 0; i < ARRAY_LEN(families); i++) {
         struct node_answered_row row;
-        begin(p, families[i].name, families[i].help);
+        prometheus_family(p, families[i].name, families[i].help);
         for (unsigned at = 0; node_answered_next(r->answered, &at, &row);) {
             const struct node_replica *k = &r->replicas[row.replica];
             if (k->absent)
@@ -229,7 +223,7 @@ static void put_answered(const struct node_router *r, struct prometheus *p)
 
 static void put_decisions(const struct node_router *r, struct prometheus *p)
 {
-    begin(p, "decisions_total", "Choices of a replica, by why it was chosen.");
+    prometheus_family(p, "decisions_total", "Choices of a replica, by why it was chosen.");
     for (unsigned i = 0; i < NODE_REASONS; i++) {
         LABEL("reason", node_reason_text((enum node_reason)i));
         prometheus_value(p, (double)r->decisions[i]);
@@ -249,67 +243,54 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
     for (unsigned i = 0; i < r->replica_count; i++)
         unnamed += node_router_replica_unnamed(r, i);
     const struct prometheus_figure figures[] = {
-        {"replica_names", PROMETHEUS_GAUGE, "Replicas that are known, those that went lately too.",
-         names.names},
-        {"replica_names_max", PROMETHEUS_GAUGE, "Beyond it a replica waits: replicas-max.",
-         names.names_max},
-        {"replica_names_waiting", PROMETHEUS_GAUGE, "Replicas that wait for room.", names.waiting},
-        {"replicas_unnamed", PROMETHEUS_GAUGE,
+        {"replica_names", "Replicas that are known, those that went lately too.", names.names},
+        {"replica_names_max", "Beyond it a replica waits: replicas-max.", names.names_max},
+        {"replica_names_waiting", "Replicas that wait for room.", names.waiting},
+        {"replicas_unnamed",
          "Replicas in use that no living router names: they go when their names are forgotten.",
          unnamed},
-        {"replica_names_forgotten_total", PROMETHEUS_COUNTER,
-         "Replicas that no router had named for long enough.", (double)names.forgotten},
-        {"replica_names_refused_total", PROMETHEUS_COUNTER,
+        {"replica_names_forgotten_total", "Replicas that no router had named for long enough.",
+         (double)names.forgotten},
+        {"replica_names_refused_total",
          "Names of replicas, told by members of the cluster, that are no HOST:PORT.",
          (double)names.no_names},
-        {"bookings", PROMETHEUS_GAUGE, "Requests in flight.",
-         node_bookings_open_count(r->bookings)},
-        {"last_resorts_total", PROMETHEUS_COUNTER,
+        {"bookings", "Requests in flight.", node_bookings_open_count(r->bookings)},
+        {"last_resorts_total",
          "Requests sent to a replica that is down, because all that serve the model are.",
          (double)r->last_resorts},
-        {"rejected_clients", PROMETHEUS_GAUGE,
-         "Clients whose rejected requests (4xx) are remembered.", r->clients.count},
-        {"unroutable_total", PROMETHEUS_COUNTER,
-         "Requests that found no replica at their first attempt.", (double)r->unroutable},
-        {"index_entries", PROMETHEUS_GAUGE, "Observations in the prefix index.", (double)s.entries},
-        {"index_bytes", PROMETHEUS_GAUGE, "Memory that the index has allocated.", (double)s.bytes},
-        {"index_bytes_used", PROMETHEUS_GAUGE, "Memory of it that is in use.",
-         (double)s.bytes_used},
-        {"index_bytes_max", PROMETHEUS_GAUGE, "Memory that the index may use.",
-         (double)s.bytes_max},
-        {"index_inserted_total", PROMETHEUS_COUNTER, "Observations made.", (double)s.inserted},
-        {"index_refreshed_total", PROMETHEUS_COUNTER, "Observations made again, later.",
-         (double)s.refreshed},
-        {"index_expired_total", PROMETHEUS_COUNTER, "Observations that grew too old.",
-         (double)s.expired},
-        {"index_evicted_total", PROMETHEUS_COUNTER,
-         "Observations dropped early because the memory was full.", (double)s.evicted},
-        {"index_refused_total", PROMETHEUS_COUNTER, "Observations without room.",
-         (double)s.refused},
-        {"index_forgotten_total", PROMETHEUS_COUNTER,
-         "Observations of replicas that lost their cache.", (double)s.forgotten},
-        {"index_stale_total", PROMETHEUS_COUNTER, "Observations that came too late to count.",
-         (double)s.stale},
-        {"index_future_total", PROMETHEUS_COUNTER, "Observations refused as of the future.",
-         (double)s.future},
-        {"index_promoted", PROMETHEUS_GAUGE,
-         "Checkpoints held by so many replicas that they have a set.", (double)s.promoted},
-        {"index_generation", PROMETHEUS_GAUGE, "The present time slice.", crdt_index_now(r->index)},
-        {"index_floor", PROMETHEUS_GAUGE, "The oldest time slice that the index keeps.",
-         crdt_index_floor(r->index)},
-        {"client_kinds", PROMETHEUS_GAUGE, "Kinds of clients whose prompts are read apart.",
-         (double)clients.kinds},
-        {"client_kinds_watched", PROMETHEUS_GAUGE,
+        {"rejected_clients", "Clients whose rejected requests (4xx) are remembered.",
+         r->clients.count},
+        {"unroutable_total", "Requests that found no replica at their first attempt.",
+         (double)r->unroutable},
+        {"index_entries", "Observations in the prefix index.", (double)s.entries},
+        {"index_bytes", "Memory that the index has allocated.", (double)s.bytes},
+        {"index_bytes_used", "Memory of it that is in use.", (double)s.bytes_used},
+        {"index_bytes_max", "Memory that the index may use.", (double)s.bytes_max},
+        {"index_inserted_total", "Observations made.", (double)s.inserted},
+        {"index_refreshed_total", "Observations made again, later.", (double)s.refreshed},
+        {"index_expired_total", "Observations that grew too old.", (double)s.expired},
+        {"index_evicted_total", "Observations dropped early because the memory was full.",
+         (double)s.evicted},
+        {"index_refused_total", "Observations without room.", (double)s.refused},
+        {"index_forgotten_total", "Observations of replicas that lost their cache.",
+         (double)s.forgotten},
+        {"index_stale_total", "Observations that came too late to count.", (double)s.stale},
+        {"index_future_total", "Observations refused as of the future.", (double)s.future},
+        {"index_promoted", "Checkpoints held by so many replicas that they have a set.",
+         (double)s.promoted},
+        {"index_generation", "The present time slice.", crdt_index_now(r->index)},
+        {"index_floor", "The oldest time slice that the index keeps.", crdt_index_floor(r->index)},
+        {"client_kinds", "Kinds of clients whose prompts are read apart.", (double)clients.kinds},
+        {"client_kinds_watched",
          "Those of which it is being learned how engines render their prompts.",
          (double)clients.watched},
-        {"client_kinds_displaced_total", PROMETHEUS_COUNTER,
+        {"client_kinds_displaced_total",
          "Kinds that gave way to new ones: what was learned of them is lost.",
          (double)clients.displaced},
-        {"renderings_learned_total", PROMETHEUS_COUNTER,
+        {"renderings_learned_total",
          "Changes of how a kind's prompts are read, by the cached tokens that answers report.",
          (double)clients.learned},
-        {"renderings_adopted_total", PROMETHEUS_COUNTER, "The same, as another router told.",
-         (double)clients.adopted},
+        {"renderings_adopted_total", "The same, as another router told.", (double)clients.adopted},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
@@ -330,7 +311,7 @@ static void put_models(const struct node_router *r, struct prometheus *p)
          range.output_tokens_min, range.output_tokens_max},
     };
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-        begin(p, rows[i].name, rows[i].help);
+        prometheus_family(p, rows[i].name, rows[i].help);
         prometheus_label(p, "bound", SLICE("min"));
         prometheus_value(p, rows[i].min);
         prometheus_label(p, "bound", SLICE("max"));
