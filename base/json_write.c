@@ -187,24 +187,6 @@ void json_u64(struct json_writer *w, uint64_t value)
     put_digits(w, false, value);
 }
 
-void json_put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, key);
-    json_u64(w, value);
-}
-
-void json_put_bool(struct json_writer *w, const char *key, bool value)
-{
-    json_key(w, key);
-    json_bool(w, value);
-}
-
-void json_put_cstr(struct json_writer *w, const char *key, const char *text)
-{
-    json_key(w, key);
-    json_cstr(w, text != NULL ? text : "");
-}
-
 void json_i64(struct json_writer *w, int64_t value)
 {
     put_digits(w, value < 0, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
@@ -237,4 +219,63 @@ void json_raw(struct json_writer *w, struct slice json)
 {
     separate(w);
     raw(w, json.at, json.len);
+}
+
+/* --- members -------------------------------------------------------------------------------- */
+
+void json_put_slice(struct json_writer *w, const char *key, struct slice text)
+{
+    json_key(w, key);
+    json_slice(w, text);
+}
+
+void json_put_cstr(struct json_writer *w, const char *key, const char *text)
+{
+    json_key(w, key);
+    json_cstr(w, text != NULL ? text : "");
+}
+
+void json_put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+void json_put_known(struct json_writer *w, const char *key, bool known, uint64_t value)
+{
+    json_key(w, key);
+    if (known)
+        json_u64(w, value);
+    else
+        json_nil(w);
+}
+
+void json_put_i64(struct json_writer *w, const char *key, int64_t value)
+{
+    json_key(w, key);
+    json_i64(w, value);
+}
+
+void json_put_double(struct json_writer *w, const char *key, double value)
+{
+    json_key(w, key);
+    json_double(w, value);
+}
+
+void json_put_bool(struct json_writer *w, const char *key, bool value)
+{
+    json_key(w, key);
+    json_bool(w, value);
+}
+
+void json_put_object(struct json_writer *w, const char *key)
+{
+    json_key(w, key);
+    json_object_begin(w);
+}
+
+void json_put_array(struct json_writer *w, const char *key)
+{
+    json_key(w, key);
+    json_array_begin(w);
 }

@@ -3,8 +3,7 @@
  *
  *     struct json_writer w = json_writer_of(&out);
  *     json_object_begin(&w);
- *     json_key(&w, "replicas");
- *     json_u64(&w, 3);
+ *     json_put_u64(&w, "replicas", 3);
  *     json_object_end(&w);
  *     err = json_writer_finish(&w);
  *
@@ -48,17 +47,26 @@ void json_slice(struct json_writer *w, struct slice text);
 void json_cstr(struct json_writer *w, const char *text);
 void json_u64(struct json_writer *w, uint64_t value);
 void json_i64(struct json_writer *w, int64_t value);
-/* A member of an object: its key, and the value. */
-void json_put_u64(struct json_writer *w, const char *key, uint64_t value);
-void json_put_bool(struct json_writer *w, const char *key, bool value);
-/* NULL counts as "". */
-void json_put_cstr(struct json_writer *w, const char *key, const char *text);
 /* NaN and infinities, which JSON does not have, become null. */
 void json_double(struct json_writer *w, double value);
 void json_bool(struct json_writer *w, bool value);
 void json_nil(struct json_writer *w);
 /* JSON text that is known to be valid, as one value. */
 void json_raw(struct json_writer *w, struct slice json);
+
+/* A member of an object: its key, and the value. */
+void json_put_slice(struct json_writer *w, const char *key, struct slice text);
+/* NULL counts as "". */
+void json_put_cstr(struct json_writer *w, const char *key, const char *text);
+void json_put_u64(struct json_writer *w, const char *key, uint64_t value);
+/* null where it is not known. */
+void json_put_known(struct json_writer *w, const char *key, bool known, uint64_t value);
+void json_put_i64(struct json_writer *w, const char *key, int64_t value);
+void json_put_double(struct json_writer *w, const char *key, double value);
+void json_put_bool(struct json_writer *w, const char *key, bool value);
+/* Begins one that is a member; its end is that of any other. */
+void json_put_object(struct json_writer *w, const char *key);
+void json_put_array(struct json_writer *w, const char *key);
 
 /* Appends the string with its quotes, alone. */
 MUST_USE int json_string_append(struct buf *out, struct slice text);

@@ -28,17 +28,24 @@ static void put(struct prometheus *p, const char *text)
         p->err = buf_append_cstr(p->out, text);
 }
 
-void prometheus_family(struct prometheus *p, const char *name, enum prometheus_type type,
-                       const char *help)
+static void family(struct prometheus *p, const char *name, const char *type, const char *help)
 {
-    static const char *const words[] = {[PROMETHEUS_GAUGE] = "gauge",
-                                        [PROMETHEUS_COUNTER] = "counter",
-                                        [PROMETHEUS_HISTOGRAM] = "histogram"};
     CHECK(p->labels == 0);
     p->family = name;
     if (p->err == 0)
         p->err = buf_printf(p->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", p->prefix, name, help,
-                            p->prefix, name, words[type]);
+                            p->prefix, name, type);
+}
+
+void prometheus_family(struct prometheus *p, const char *name, const char *help)
+{
+    bool counts = slice_ends_with(slice_of_cstr(name), SLICE("_total"));
+    family(p, name, counts ? "counter" : "gauge", help);
+}
+
+void prometheus_histograms(struct prometheus *p, const char *name, const char *help)
+{
+    family(p, name, "histogram", help);
 }
 
 /* What controls a terminal is written as people read it, "\x1b", and so is what is no UTF-8: the
@@ -154,7 +161,7 @@ void prometheus_histogram(struct prometheus *p, const char *label, struct slice 
 void prometheus_figures(struct prometheus *p, const struct prometheus_figure *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        prometheus_family(p, rows[i].name, rows[i].type, rows[i].help);
+        prometheus_family(p, rows[i].name, rows[i].help);
         prometheus_value(p, rows[i].value);
     }
 }

@@ -2,7 +2,7 @@
  * series.
  *
  *     struct prometheus p = prometheus_of(&out, "grapevine_");
- *     prometheus_family(&p, "replica_up", PROMETHEUS_GAUGE, "1 if the replica gets new requests.");
+ *     prometheus_family(&p, "replica_up", "1 if the replica gets new requests.");
  *     prometheus_label(&p, "replica", SLICE("10.0.0.1:8000"));
  *     prometheus_value(&p, 1);
  *     prometheus_figures(&p, rows, ARRAY_LEN(rows));
@@ -19,16 +19,9 @@
 #include "base/err.h"
 #include "base/histogram.h"
 
-enum prometheus_type {
-    PROMETHEUS_GAUGE,
-    PROMETHEUS_COUNTER,   /* its name ends in _total */
-    PROMETHEUS_HISTOGRAM, /* its name ends in _seconds; its series: prometheus_histogram() */
-};
-
 /* A family of one series without labels. */
 struct prometheus_figure {
     const char *name;
-    enum prometheus_type type;
     const char *help; /* one line; no backslash */
     double value;
 };
@@ -48,8 +41,10 @@ struct prometheus prometheus_of(struct buf *out, const char *prefix);
 /* 0 or the first error. */
 MUST_USE int prometheus_finish(struct prometheus *p);
 
-void prometheus_family(struct prometheus *p, const char *name, enum prometheus_type type,
-                       const char *help);
+/* Begins a family of counters if its name ends in _total, else of gauges. */
+void prometheus_family(struct prometheus *p, const char *name, const char *help);
+/* Begins one of histograms, whose name ends in _seconds: prometheus_histogram(). */
+void prometheus_histograms(struct prometheus *p, const char *name, const char *help);
 /* Labels of the next series, in this order. `value` may be any bytes: it is escaped. */
 void prometheus_label(struct prometheus *p, const char *label, struct slice value);
 /* Ends the series. Integers up to 2^53 are written in full, others with 15 digits. */

@@ -84,14 +84,11 @@ static struct slice type_of(const struct http_error *e)
 static void write_openai(struct json_writer *w, const struct http_error *e)
 {
     json_object_begin(w);
-    json_key(w, "error");
-    json_object_begin(w);
-    json_key(w, "message");
-    json_slice(w, e->message);
+    json_put_object(w, "error");
+    json_put_slice(w, "message", e->message);
     key_text(w, "type", type_of(e));
     key_text(w, "param", e->param);
-    json_key(w, "code");
-    json_u64(w, e->status);
+    json_put_u64(w, "code", e->status);
     json_object_end(w);
     json_object_end(w);
 }
@@ -99,14 +96,10 @@ static void write_openai(struct json_writer *w, const struct http_error *e)
 static void write_anthropic(struct json_writer *w, const struct http_error *e)
 {
     json_object_begin(w);
-    json_key(w, "type");
-    json_cstr(w, "error");
-    json_key(w, "error");
-    json_object_begin(w);
-    json_key(w, "type");
-    json_cstr(w, anthropic_type(e->status));
-    json_key(w, "message");
-    json_slice(w, e->message);
+    json_put_cstr(w, "type", "error");
+    json_put_object(w, "error");
+    json_put_cstr(w, "type", anthropic_type(e->status));
+    json_put_slice(w, "message", e->message);
     json_object_end(w);
     if (e->request_id.len > 0)
         key_text(w, "request_id", e->request_id);
@@ -116,30 +109,22 @@ static void write_anthropic(struct json_writer *w, const struct http_error *e)
 static void write_responses_event(struct json_writer *w, const struct http_error *e)
 {
     json_object_begin(w);
-    json_key(w, "type");
-    json_cstr(w, "error");
-    json_key(w, "code");
-    json_cstr(w, e->transient ? "server_error" : "invalid_prompt");
-    json_key(w, "message");
-    json_slice(w, e->message);
+    json_put_cstr(w, "type", "error");
+    json_put_cstr(w, "code", e->transient ? "server_error" : "invalid_prompt");
+    json_put_slice(w, "message", e->message);
     key_text(w, "param", e->param);
-    json_key(w, "sequence_number");
-    json_u64(w, e->sequence_number);
+    json_put_u64(w, "sequence_number", e->sequence_number);
     json_object_end(w);
 }
 
 static void write_sglang_event(struct json_writer *w, const struct http_error *e)
 {
     json_object_begin(w);
-    json_key(w, "error");
-    json_object_begin(w);
-    json_key(w, "message");
-    json_slice(w, e->message);
+    json_put_object(w, "error");
+    json_put_slice(w, "message", e->message);
     key_text(w, "type", type_of(e));
-    json_key(w, "code");
-    json_u64(w, e->status);
-    json_key(w, "retryable");
-    json_bool(w, e->transient);
+    json_put_u64(w, "code", e->status);
+    json_put_bool(w, "retryable", e->transient);
     json_object_end(w);
     json_object_end(w);
 }

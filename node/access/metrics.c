@@ -69,31 +69,28 @@ void access_metrics(const struct access *given, struct prometheus *p)
     static const struct access none;
     const struct access *a = given != NULL ? given : &none;
     const struct prometheus_figure figures[] = {
-        {"client_keys", PROMETHEUS_GAUGE, "Keys of clients in force (client-keys-file).",
+        {"client_keys", "Keys of clients in force (client-keys-file).",
          a->table != NULL ? a->table->count : 0},
-        {"client_keys_file_refused", PROMETHEUS_GAUGE,
+        {"client_keys_file_refused",
          "1 if the file of client keys cannot be used as it is now: the keys of before hold.",
          a->refused},
     };
     static const struct {
         const char *name, *help;
-        enum prometheus_type type;
         write_shares *write;
     } families[] = {
-        {"key_requests_total", "Requests of each client key that went on.", PROMETHEUS_COUNTER,
-         write_requests},
-        {"key_in_flight", "Requests of each client key under way at this router.", PROMETHEUS_GAUGE,
-         write_in_flight},
+        {"key_requests_total", "Requests of each client key that went on.", write_requests},
+        {"key_in_flight", "Requests of each client key under way at this router.", write_in_flight},
         {"key_refused_total",
          "Requests of each client key beyond a limit, for other models, or for others' responses.",
-         PROMETHEUS_COUNTER, write_refused},
+         write_refused},
         {"key_tokens_total", "Tokens that each client key used; cached ones are prompt tokens too.",
-         PROMETHEUS_COUNTER, write_tokens},
+         write_tokens},
     };
     prometheus_figures(p, figures, sizeof figures / sizeof figures[0]);
     for (size_t f = 0; f < sizeof families / sizeof families[0]; f++) {
         struct shares rest = {0};
-        prometheus_family(p, families[f].name, families[f].type, families[f].help);
+        prometheus_family(p, families[f].name, families[f].help);
         for (unsigned i = 0; a->table != NULL && i < a->table->keys_count; i++) {
             const struct access_use *u = a->table->keys[i]->use;
             struct shares s = shares_of(u);

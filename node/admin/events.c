@@ -123,59 +123,40 @@ static void put_event(struct json_writer *w, const struct event *at)
     json_object_end(w);
 }
 
-static const struct event *next_change(const struct admin_events *e, uint64_t change)
+static uint64_t place(const struct event *at, const struct node_decisions_query *q)
+{
+    return q->order == NODE_DECISIONS_CHANGES ? at->change : at->number;
+}
+
+/* The next beyond that place; NULL: there is none. */
+static const struct event *next(const struct admin_events *e, const struct node_decisions_query *q,
+                                uint64_t beyond)
 {
     const struct event *found = NULL;
-    for (uint64_t n = oldest(e); n <= e->newest; n++) {
-        const struct event *at = event_at(e, n);
-        if (at && at->change > change && (!found || at->change < found->change))
+    for (const struct event *at = e->ring; at < e->ring + ADMIN_EVENTS_MAX; at++) {
+        if (at->number != 0 && place(at, q) > beyond && (!found || place(at, q) < place(found, q)))
             found = at;
     }
     return found;
 }
 
-static uint64_t write_numbers(const struct admin_events *e, uint64_t from, uint64_t to,
-                              unsigned left, struct json_writer *w)
-{
-    for (; from <= to && left > 0; from++) {
-        const struct event *at = event_at(e, from);
-        if (!at)
-            continue;
-        put_event(w, at);
-        left--;
-    }
-    return e->change;
-}
-
 uint64_t admin_events_write(const struct admin_events *e, const struct node_decisions_query *q,
                             struct json_writer *w)
 {
-    uint64_t told = q->beyond, first = oldest(e), newest = e->newest;
+    bool one = q->order == NODE_DECISIONS_ONE;
+    uint64_t beyond = q->beyond - one;
+    const struct event *at;
+    if (q->order == NODE_DECISIONS_LAST)
+        beyond = e->newest > q->count ? e->newest - q->count : 0;
     json_array_begin(w);
-    switch (q->order) {
-    case NODE_DECISIONS_LAST:
-        if (newest >= first && newest - first + 1 > q->count)
-            first = newest - q->count + 1;
-        told = write_numbers(e, first, newest, q->count, w);
-        break;
-    case NODE_DECISIONS_AFTER:
-        told = write_numbers(e, q->beyond >= first ? q->beyond + 1 : first, newest, q->count, w);
-        break;
-    case NODE_DECISIONS_ONE:
-        told = write_numbers(e, q->beyond, q->beyond, 1, w);
-        break;
-    case NODE_DECISIONS_CHANGES:
-        for (unsigned i = 0; i < q->count; i++) {
-            const struct event *at = next_change(e, told);
-            if (!at)
-                break;
-            put_event(w, at);
-            told = at->change;
-        }
-        break;
+    for (unsigned left = q->count; left > 0 && (at = next(e, q, beyond)) != NULL; left--) {
+        if (one && at->number != q->beyond)
+            break;
+        put_event(w, at);
+        beyond = place(at, q);
     }
     json_array_end(w);
-    return told;
+    return q->order == NODE_DECISIONS_CHANGES ? beyond : e->change;
 }
 
 void admin_events_recent_write(const struct admin_events *e, unsigned count, uint64_t unix_ms,

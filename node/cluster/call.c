@@ -60,8 +60,8 @@ static int ask_json(const struct node_ask *a, struct buf *out)
             continue;
         }
         json_object_begin(&w);
-        json_key(&w, "error");
-        json_cstr(&w, err_text(m->state != ASKED_DONE ? ERR_TIMEOUT
+        json_put_cstr(&w, "error",
+                      err_text(m->state != ASKED_DONE ? ERR_TIMEOUT
                                : m->err != ERR_OK     ? m->err
                                                       : ERR_CLOSED));
         json_object_end(&w);

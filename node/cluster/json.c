@@ -1,5 +1,6 @@
 /* What the seam knows, for operators: members with vectors and lag, digests, counters. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -12,35 +13,21 @@
 enum { VECTORS_MAX = 64 };
 enum { DUPLICATE_US = 60000000 };
 
-static void put_i64(struct json_writer *w, const char *key, int64_t value)
+static uint64_t since_us(uint64_t then_us, uint64_t now_us)
 {
-    json_key(w, key);
-    json_i64(w, value);
-}
-
-static void put_bool(struct json_writer *w, const char *key, bool value)
-{
-    json_key(w, key);
-    json_bool(w, value);
-}
-
-static void put_text(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, key);
-    json_cstr(w, value);
+    return now_us > then_us ? now_us - then_us : 0;
 }
 
 static void put_ms(struct json_writer *w, const char *key, uint64_t us)
 {
-    json_key(w, key);
-    json_double(w, (double)us / 1000);
+    json_put_double(w, key, (double)us / 1000);
 }
 
 static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 {
     char text[17];
     (void)snprintf(text, sizeof text, "%016" PRIx64, value);
-    put_text(w, key, text);
+    json_put_cstr(w, key, text);
 }
 
 /* --- members -------------------------------------------------------------------------------- */
@@ -49,8 +36,7 @@ static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 static void put_vector(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)
 {
-    json_key(w, "vector");
-    json_object_begin(w);
+    json_put_object(w, "vector");
     for (unsigned i = 0; i < gossip_member_count(g); i++) {
         struct gossip_member author;
         gossip_member_at(g, i, now_us, &author);
@@ -59,8 +45,7 @@ static void put_vector(struct json_writer *w, const struct gossip *g, const stru
             seq = author.seq_known;
         else if (!m->self && gossip_vector_of(g, m->node, author.node, &epoch, &seq) != ERR_OK)
             continue;
-        json_key(w, author.name);
-        json_array_begin(w);
+        json_put_array(w, author.name);
         json_u64(w, epoch);
         json_u64(w, seq);
         json_array_end(w);
@@ -91,22 +76,17 @@ static void put_places(struct json_writer *w, const struct gossip *g, const stru
 {
     struct gossip_place places[GOSSIP_PLACES_MAX];
     unsigned count = gossip_member_places(g, m->node, places);
-    json_key(w, "places");
-    json_array_begin(w);
+    json_put_array(w, "places");
     for (unsigned i = 0; i < count; i++) {
         char address[NODE_ADDRESS_MAX];
         node_address_text(&places[i].at, address);
         json_object_begin(w);
-        put_text(w, "address", address);
-        put_text(w, "kind", gossip_place_text(places[i].kind));
-        put_bool(w, "own_word", places[i].own);
-        json_key(w, "answered_ms_ago");
-        if (places[i].answered_us == 0 || m->self)
-            json_nil(w);
-        else
-            json_double(
-                w, (double)(now_us > places[i].answered_us ? now_us - places[i].answered_us : 0) /
-                       1000);
+        json_put_cstr(w, "address", address);
+        json_put_cstr(w, "kind", gossip_place_text(places[i].kind));
+        json_put_bool(w, "own_word", places[i].own);
+        bool answered = places[i].answered_us != 0 && !m->self;
+        json_put_double(w, "answered_ms_ago",
+                        answered ? (double)since_us(places[i].answered_us, now_us) / 1000 : NAN);
         json_object_end(w);
     }
     json_array_end(w);
@@ -123,8 +103,8 @@ static void put_duplicate(struct json_writer *w, const struct gossip *g,
         return;
     char address[NODE_ADDRESS_MAX];
     node_address_text(&s.name_conflict_at, address);
-    put_bool(w, "duplicate_name", true);
-    put_text(w, "duplicate_at", address);
+    json_put_bool(w, "duplicate_name", true);
+    json_put_cstr(w, "duplicate_at", address);
 }
 
 /* Where it takes no call, if that is so. */
@@ -133,7 +113,7 @@ static void put_filtered(struct json_writer *w, const struct node_replication *n
 {
     char at[NODE_ADDRESS_MAX];
     if (p && node_peer_filtered(n, p, now_us, at))
-        put_text(w, "tcp_filtered", at);
+        json_put_cstr(w, "tcp_filtered", at);
 }
 
 static void put_member(struct json_writer *w, const struct node_replication *n,
@@ -142,55 +122,53 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
 {
     const struct node_peer *p = node_replication_peer(n, m->node);
     json_object_begin(w);
-    put_text(w, "name", m->name);
+    json_put_cstr(w, "name", m->name);
     put_hex(w, "id", m->node);
-    put_bool(w, "self", m->self);
-    put_text(w, "state", gossip_state_text(m->state));
-    put_bool(w, "ready", m->self ? n->ready : p && p->ready);
-    put_bool(w, "draining", m->self ? n->draining : p && p->draining);
+    json_put_bool(w, "self", m->self);
+    json_put_cstr(w, "state", gossip_state_text(m->state));
+    json_put_bool(w, "ready", m->self ? n->ready : p && p->ready);
+    json_put_bool(w, "draining", m->self ? n->draining : p && p->draining);
     json_put_u64(w, "incarnation", m->incarnation);
     json_put_u64(w, "epoch_ms", m->incarnation >> 16);
     char address[NODE_ADDRESS_MAX];
     node_address_text(&m->address, address);
-    put_text(w, "address", address);
-    put_text(w, "admin", m->self ? n->admin : p ? p->admin : "");
+    json_put_cstr(w, "address", address);
+    json_put_cstr(w, "admin", m->self ? n->admin : p ? p->admin : "");
     if (p) {
-        put_text(w, "version", p->version);
-        put_text(w, "policy", p->policy);
+        json_put_cstr(w, "version", p->version);
+        json_put_cstr(w, "policy", p->policy);
         json_put_u64(w, "started_ms", p->started_ms);
         char hints[NODE_DETAIL_MAX];
         node_peer_hints(n, p, hints);
         if (hints[0] != '\0')
-            put_text(w, "hints", hints);
+            json_put_cstr(w, "hints", hints);
     } else if (m->self) {
-        put_text(w, "version", GRAPEVINE_VERSION);
-        put_text(w, "policy", n->config.policy ? n->config.policy : "");
+        json_put_cstr(w, "version", GRAPEVINE_VERSION);
+        json_put_cstr(w, "policy", n->config.policy);
     }
     put_places(w, n->gossip, m, now_us);
     put_duplicate(w, n->gossip, m, now_us);
     if (p && p->mismatch) {
         char differs[NODE_DETAIL_MAX];
         node_peer_differs(n, p, differs);
-        put_bool(w, "mismatch", true);
-        put_text(w, "differs", differs);
+        json_put_bool(w, "mismatch", true);
+        json_put_cstr(w, "differs", differs);
     }
-    json_key(w, "speaks");
-    json_array_begin(w);
+    json_put_array(w, "speaks");
     json_u64(w, m->speaks.least);
     json_u64(w, m->speaks.greatest);
     json_array_end(w);
     if (p && !m->understood) {
         char speaks[NODE_DETAIL_MAX];
         node_peer_speaks(n, p, speaks);
-        put_text(w, "not_understood", speaks);
+        json_put_cstr(w, "not_understood", speaks);
     }
     if (m->quarantined)
-        put_bool(w, "quarantined", true);
+        json_put_bool(w, "quarantined", true);
     put_filtered(w, n, p, now_us);
     if (!m->self) {
-        put_bool(w, "session", m->session);
-        put_ms(w, "heard_ms_ago",
-               m->heard_us > 0 && now_us > m->heard_us ? now_us - m->heard_us : 0);
+        json_put_bool(w, "session", m->session);
+        put_ms(w, "heard_ms_ago", m->heard_us > 0 ? since_us(m->heard_us, now_us) : 0);
         put_ms(w, "rtt_ms", m->rtt_us);
         put_lag(w, n->gossip, m, self);
         json_put_u64(w, "packets_in", m->packets_in);
@@ -230,21 +208,17 @@ int node_replication_members_brief_json(const struct node_replication *n, uint64
         gossip_member_at(n->gossip, i, now_us, &m);
         const struct node_peer *p = node_replication_peer(n, m.node);
         json_object_begin(&w);
-        put_text(&w, "name", m.name);
-        put_bool(&w, "self", m.self);
-        put_text(&w, "state", gossip_state_text(m.state));
-        put_bool(&w, "ready", m.self ? n->ready : p && p->ready);
-        put_bool(&w, "draining", m.self ? n->draining : p && p->draining);
-        put_text(&w, "admin", m.self ? n->admin : p ? p->admin : "");
-        put_text(&w, "version", m.self ? GRAPEVINE_VERSION : p ? p->version : "");
+        json_put_cstr(&w, "name", m.name);
+        json_put_bool(&w, "self", m.self);
+        json_put_cstr(&w, "state", gossip_state_text(m.state));
+        json_put_bool(&w, "ready", m.self ? n->ready : p && p->ready);
+        json_put_bool(&w, "draining", m.self ? n->draining : p && p->draining);
+        json_put_cstr(&w, "admin", m.self ? n->admin : p ? p->admin : "");
+        json_put_cstr(&w, "version", m.self ? GRAPEVINE_VERSION : p ? p->version : "");
         json_put_u64(&w, "started_ms", m.incarnation >> 16);
         if (!m.self) {
-            put_bool(&w, "session", m.session);
-            json_key(&w, "heard_ms");
-            if (m.heard_us > 0)
-                json_u64(&w, (now_us > m.heard_us ? now_us - m.heard_us : 0) / 1000);
-            else
-                json_nil(&w);
+            json_put_bool(&w, "session", m.session);
+            json_put_known(&w, "heard_ms", m.heard_us > 0, since_us(m.heard_us, now_us) / 1000);
             put_ms(&w, "rtt_ms", m.rtt_us);
             put_filtered(&w, n, p, now_us);
             put_lag(&w, n->gossip, &m, &self);
@@ -264,9 +238,9 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
         struct gossip_member m;
         gossip_member_at(n->gossip, i, now_us, &m);
         if (!m.self && m.state != GOSSIP_ALIVE && m.state != GOSSIP_SUSPECT)
-            put_text(&w, m.name, gossip_state_text(m.state));
+            json_put_cstr(&w, m.name, gossip_state_text(m.state));
         else if (!m.self && !m.understood)
-            put_text(&w, m.name, "not understood");
+            json_put_cstr(&w, m.name, "not understood");
     }
     json_object_end(&w);
     return json_writer_finish(&w);
@@ -279,18 +253,14 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
 static void put_hears(struct json_writer *w, const struct node_replication *n, uint64_t now_us)
 {
     unsigned count = gossip_member_count(n->gossip);
-    json_key(w, "hears");
-    json_object_begin(w);
+    json_put_object(w, "hears");
     for (unsigned i = 0; i < count && count <= VECTORS_MAX; i++) {
         struct gossip_member m;
         gossip_member_at(n->gossip, i, now_us, &m);
         if (m.self)
             continue;
-        json_key(w, m.name);
-        if (m.state > GOSSIP_SUSPECT || m.heard_us == 0)
-            json_nil(w);
-        else
-            json_u64(w, (now_us > m.heard_us ? now_us - m.heard_us : 0) / 1000);
+        json_put_known(w, m.name, m.state <= GOSSIP_SUSPECT && m.heard_us > 0,
+                       since_us(m.heard_us, now_us) / 1000);
     }
     json_object_end(w);
 }
@@ -305,7 +275,7 @@ int node_replication_digests_json(const struct node_replication *n, uint64_t now
     crdt_state_digest(state, floor, &digest);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
-    put_bool(&w, "ready", n->ready);
+    json_put_bool(&w, "ready", n->ready);
     json_put_u64(&w, "floor", floor);
     json_put_u64(&w, "now", now);
     put_hex(&w, "registry", digest.registry);
@@ -315,8 +285,7 @@ int node_replication_digests_json(const struct node_replication *n, uint64_t now
     put_hex(&w, "reports", digest.reports);
     put_hex(&w, "whole_index", digest.index);
     put_hears(&w, n, now_us);
-    json_key(&w, "index");
-    json_array_begin(&w);
+    json_put_array(&w, "index");
     for (uint32_t g = floor; g <= now + 1; g++) {
         uint64_t entries = crdt_index_entries_at(index, g);
         if (entries == 0)
@@ -344,18 +313,18 @@ static void put_round(struct json_writer *w, const struct node_replication *n, c
     }
     const struct node_peer *p = node_replication_peer(n, r->peer);
     json_object_begin(w);
-    put_text(w, "with", p ? p->name : "");
-    put_ms(w, "ago_ms", now_us > r->began_us ? now_us - r->began_us : 0);
+    json_put_cstr(w, "with", p ? p->name : "");
+    put_ms(w, "ago_ms", since_us(r->began_us, now_us));
     put_ms(w, "took_ms", r->ended_us - r->began_us);
-    put_text(w, "result",
-             r->open           ? "under way"
-             : r->too_many     ? "too many differences: a snapshot is taken"
-             : r->worked       ? "repaired"
-             : r->equal        ? "equal"
-             : r->differs      ? "differs, perhaps on its way"
-             : r->incomparable ? "not comparable"
-                               : "no answer");
-    put_bool(w, "forced", r->force);
+    json_put_cstr(w, "result",
+                  r->open           ? "under way"
+                  : r->too_many     ? "too many differences: a snapshot is taken"
+                  : r->worked       ? "repaired"
+                  : r->equal        ? "equal"
+                  : r->differs      ? "differs, perhaps on its way"
+                  : r->incomparable ? "not comparable"
+                                    : "no answer");
+    json_put_bool(w, "forced", r->force);
     json_put_u64(w, "differences", r->differences);
     json_put_u64(w, "joined", r->joined);
     json_put_u64(w, "bytes_out", r->bytes_out);
@@ -366,8 +335,7 @@ static void put_round(struct json_writer *w, const struct node_replication *n, c
 static void put_reconcile(struct json_writer *w, const struct node_replication *n, uint64_t now_us)
 {
     const struct node_reconcile *a = &n->reconcile;
-    json_key(w, "reconcile");
-    json_object_begin(w);
+    json_put_object(w, "reconcile");
     put_round(w, n, "last_round", &a->round, now_us);
     put_round(w, n, "last_repair", &a->repair, now_us);
     json_put_u64(w, "rounds", a->rounds);
@@ -387,8 +355,7 @@ static void put_reconcile(struct json_writer *w, const struct node_replication *
 static void put_frames(struct json_writer *w, const char *key, const uint64_t *count,
                        const uint64_t *bytes)
 {
-    json_key(w, key);
-    json_object_begin(w);
+    json_put_object(w, key);
     for (unsigned f = 0; f < GOSSIP_FRAMES; f++) {
         if (count[f] == 0)
             continue;
@@ -403,8 +370,7 @@ static void put_frames(struct json_writer *w, const char *key, const uint64_t *c
 
 static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
 {
-    json_key(w, "gossip");
-    json_object_begin(w);
+    json_put_object(w, "gossip");
     json_put_u64(w, "packets_in", s->packets_in);
     json_put_u64(w, "packets_out", s->packets_out);
     json_put_u64(w, "bytes_in", s->bytes_in);
@@ -448,8 +414,7 @@ static void put_state(struct json_writer *w, const struct node_replication *n)
     struct crdt_index_stats x;
     crdt_state_stats(state, &s);
     crdt_index_stats(crdt_state_index(state), &x);
-    json_key(w, "state");
-    json_object_begin(w);
+    json_put_object(w, "state");
     json_put_u64(w, "observations_in", s.observations_in);
     json_put_u64(w, "observations_new", s.observations_new);
     json_put_u64(w, "observations_out", s.observations_out);
@@ -477,19 +442,17 @@ int node_replication_stats_json(const struct node_replication *n, uint64_t now_u
     gossip_stats(n->gossip, &g);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
-    put_bool(&w, "ready", n->ready);
+    json_put_bool(&w, "ready", n->ready);
     put_ms(&w, "ready_after_ms", n->ready ? n->ready_us - n->started_us : 0);
-    json_key(&w, "snapshots");
-    json_object_begin(&w);
+    json_put_object(&w, "snapshots");
     json_put_u64(&w, "taken", n->snapshots);
     json_put_u64(&w, "failed", n->snapshots_failed);
     json_put_u64(&w, "bytes", n->snapshot_bytes);
     put_ms(&w, "last_took_ms", n->snapshot_us);
     json_object_end(&w);
-    json_key(&w, "clock");
-    json_object_begin(&w);
+    json_put_object(&w, "clock");
     json_put_u64(&w, "cluster_ms", node_state_cluster_ms(n->state, node_replication_ms(now_us)));
-    put_i64(&w, "ahead_of_wall_ms", node_state_clock_off_ms(n->state));
+    json_put_i64(&w, "ahead_of_wall_ms", node_state_clock_off_ms(n->state));
     json_put_u64(&w, "slewed_ms", n->clock_slewed_ms);
     json_put_u64(&w, "forward", n->clock_forward);
     json_put_u64(&w, "back", n->clock_back);

@@ -5,7 +5,7 @@
 static void put_frames(struct prometheus *p, const char *name, const char *help, const uint64_t *in,
                        const uint64_t *sent)
 {
-    prometheus_family(p, name, PROMETHEUS_COUNTER, help);
+    prometheus_family(p, name, help);
     for (unsigned f = 0; f < GOSSIP_FRAMES; f++) {
         struct slice frame = slice_of_cstr(gossip_frame_text((enum gossip_frame)f));
         prometheus_label(p, "frame", frame);
@@ -32,24 +32,24 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
         lag_us = m.lag_us > lag_us ? m.lag_us : lag_us;
         lag_deltas += m.seq_known > m.seq_applied ? m.seq_known - m.seq_applied : 0;
     }
-    prometheus_family(p, "cluster_members", PROMETHEUS_GAUGE, "Members by state, this one too.");
+    prometheus_family(p, "cluster_members", "Members by state, this one too.");
     for (unsigned i = 0; i < ARRAY_LEN(states); i++) {
         prometheus_label(p, "state", slice_of_cstr(gossip_state_text((enum gossip_state)i)));
         prometheus_value(p, states[i]);
     }
     const struct prometheus_figure rows[] = {
-        {"cluster_members_not_understood", PROMETHEUS_GAUGE,
+        {"cluster_members_not_understood",
          "Members that live and share no version of the protocol with this one.", foreign},
-        {"cluster_members_tcp_filtered", PROMETHEUS_GAUGE,
+        {"cluster_members_tcp_filtered",
          "Members whose datagrams come and to which TCP does not get through.",
          node_replication_filtered(n, now_us)},
-        {"cluster_other_asks", PROMETHEUS_GAUGE,
+        {"cluster_other_asks",
          "1 if a router of another cluster-name asked to join within the last minute.",
          node_replication_knocked(n, now_us)},
-        {"cluster_lag_seconds", PROMETHEUS_GAUGE,
-         "Age of the oldest delta that is known and not applied.", (double)lag_us / 1e6},
-        {"cluster_lag_deltas", PROMETHEUS_GAUGE,
-         "Deltas of all members that are known and not applied.", (double)lag_deltas},
+        {"cluster_lag_seconds", "Age of the oldest delta that is known and not applied.",
+         (double)lag_us / 1e6},
+        {"cluster_lag_deltas", "Deltas of all members that are known and not applied.",
+         (double)lag_deltas},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
 }
@@ -68,23 +68,19 @@ static void put_reconcile(const struct node_replication *n, struct prometheus *p
         {"too_many", a->rounds_too_many},
         {"unanswered", a->rounds_unanswered},
     };
-    prometheus_family(p, "reconcile_rounds_total", PROMETHEUS_COUNTER,
+    prometheus_family(p, "reconcile_rounds_total",
                       "Rounds of anti-entropy that this node began, by result.");
     for (unsigned i = 0; i < ARRAY_LEN(results); i++) {
         prometheus_label(p, "result", slice_of_cstr(results[i].result));
         prometheus_value(p, (double)results[i].count);
     }
     const struct prometheus_figure rows[] = {
-        {"reconcile_differences_total", PROMETHEUS_COUNTER, "Differences that anti-entropy found.",
+        {"reconcile_differences_total", "Differences that anti-entropy found.",
          (double)a->differences},
-        {"reconcile_bytes_out_total", PROMETHEUS_COUNTER, "Bytes of its messages sent.",
-         (double)a->bytes_out},
-        {"reconcile_bytes_in_total", PROMETHEUS_COUNTER, "Bytes of its messages received.",
-         (double)a->bytes_in},
-        {"snapshots_total", PROMETHEUS_COUNTER, "Snapshots taken from peers.",
-         (double)n->snapshots},
-        {"snapshots_failed_total", PROMETHEUS_COUNTER, "Snapshots that failed.",
-         (double)n->snapshots_failed},
+        {"reconcile_bytes_out_total", "Bytes of its messages sent.", (double)a->bytes_out},
+        {"reconcile_bytes_in_total", "Bytes of its messages received.", (double)a->bytes_in},
+        {"snapshots_total", "Snapshots taken from peers.", (double)n->snapshots},
+        {"snapshots_failed_total", "Snapshots that failed.", (double)n->snapshots_failed},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
 }
@@ -100,7 +96,7 @@ static void put_skipped(const struct node_replication *n, const struct gossip_st
                 {"section", s->sections_skipped},
                 {"message", n->messages_skipped},
                 {"part", n->parts_skipped}};
-    prometheus_family(p, "cluster_skipped_total", PROMETHEUS_COUNTER,
+    prometheus_family(p, "cluster_skipped_total",
                       "What other routers sent and this build does not know, by what it was.");
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
         prometheus_label(p, "what", slice_of_cstr(rows[i].what));
@@ -116,61 +112,55 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
     gossip_stats(n->gossip, &g);
     crdt_state_stats(node_state_crdt(n->state), &s);
     const struct prometheus_figure rows[] = {
-        {"cluster_ready", PROMETHEUS_GAUGE, "1 if this node has joined.", n->ready},
-        {"cluster_clock_ahead_seconds", PROMETHEUS_GAUGE, "Cluster time minus the wall clock.",
+        {"cluster_ready", "1 if this node has joined.", n->ready},
+        {"cluster_clock_ahead_seconds", "Cluster time minus the wall clock.",
          (double)node_state_clock_off_ms(n->state) / 1000},
-        {"cluster_clock_jumps_total", PROMETHEUS_COUNTER,
+        {"cluster_clock_jumps_total",
          "Times that cluster time was corrected by more than a time slice.",
          (double)(n->clock_forward + n->clock_back)},
-        {"gossip_packets_in_total", PROMETHEUS_COUNTER, "Packets received.", (double)g.packets_in},
-        {"gossip_packets_out_total", PROMETHEUS_COUNTER, "Packets sent.", (double)g.packets_out},
-        {"gossip_bytes_in_total", PROMETHEUS_COUNTER, "UDP payload received.", (double)g.bytes_in},
-        {"gossip_bytes_out_total", PROMETHEUS_COUNTER, "UDP payload sent.", (double)g.bytes_out},
-        {"gossip_refused_key_total", PROMETHEUS_COUNTER,
-         "Packets that did not prove the cluster key.", (double)g.refused_key},
-        {"gossip_other_cluster_total", PROMETHEUS_COUNTER,
-         "Hellos with this key file and another cluster-name.", (double)g.other_cluster},
-        {"gossip_hellos_held_total", PROMETHEUS_COUNTER,
-         "Hellos that were not opened because too many came.", (double)g.hellos_held},
-        {"gossip_refused_replay_total", PROMETHEUS_COUNTER, "Packets seen before or too old.",
+        {"gossip_packets_in_total", "Packets received.", (double)g.packets_in},
+        {"gossip_packets_out_total", "Packets sent.", (double)g.packets_out},
+        {"gossip_bytes_in_total", "UDP payload received.", (double)g.bytes_in},
+        {"gossip_bytes_out_total", "UDP payload sent.", (double)g.bytes_out},
+        {"gossip_refused_key_total", "Packets that did not prove the cluster key.",
+         (double)g.refused_key},
+        {"gossip_other_cluster_total", "Hellos with this key file and another cluster-name.",
+         (double)g.other_cluster},
+        {"gossip_hellos_held_total", "Hellos that were not opened because too many came.",
+         (double)g.hellos_held},
+        {"gossip_refused_replay_total", "Packets seen before or too old.",
          (double)g.refused_replay},
-        {"gossip_refused_malformed_total", PROMETHEUS_COUNTER,
-         "Packets of a member that made no sense.", (double)g.refused_malformed},
-        {"gossip_gaps_total", PROMETHEUS_COUNTER, "Gaps in an author's deltas.", (double)g.gaps},
-        {"gossip_gaps_lost_total", PROMETHEUS_COUNTER, "Deltas left to anti-entropy.",
-         (double)g.gaps_lost},
-        {"gossip_deaths_total", PROMETHEUS_COUNTER, "Members found dead.", (double)g.died},
-        {"gossip_name_conflicts_total", PROMETHEUS_COUNTER,
-         "Signs of another live router with this one's name.", (double)g.name_conflicts},
-        {"gossip_quarantines_total", PROMETHEUS_COUNTER,
-         "Members passed over for a while, whose frames made no sense.", (double)g.quarantines},
-        {"gossip_routers_refused_total", PROMETHEUS_COUNTER,
-         "Times that a router was beyond the limit of routers.", (double)g.routers_refused},
-        {"gossip_refusals_doubted_total", PROMETHEUS_COUNTER,
-         "Refusals of this router that most members do not share.", (double)g.refusals_doubted},
-        {"gossip_no_room_total", PROMETHEUS_COUNTER, "Members or messages beyond a limit.",
-         (double)g.no_room},
-        {"gossip_ring_bytes", PROMETHEUS_GAUGE, "Own news kept for those that missed it.",
-         (double)g.ring_bytes},
-        {"gossip_rate_held_total", PROMETHEUS_COUNTER, "Packets held back by the bandwidth budget.",
+        {"gossip_refused_malformed_total", "Packets of a member that made no sense.",
+         (double)g.refused_malformed},
+        {"gossip_gaps_total", "Gaps in an author's deltas.", (double)g.gaps},
+        {"gossip_gaps_lost_total", "Deltas left to anti-entropy.", (double)g.gaps_lost},
+        {"gossip_deaths_total", "Members found dead.", (double)g.died},
+        {"gossip_name_conflicts_total", "Signs of another live router with this one's name.",
+         (double)g.name_conflicts},
+        {"gossip_quarantines_total", "Members passed over for a while, whose frames made no sense.",
+         (double)g.quarantines},
+        {"gossip_routers_refused_total", "Times that a router was beyond the limit of routers.",
+         (double)g.routers_refused},
+        {"gossip_refusals_doubted_total", "Refusals of this router that most members do not share.",
+         (double)g.refusals_doubted},
+        {"gossip_no_room_total", "Members or messages beyond a limit.", (double)g.no_room},
+        {"gossip_ring_bytes", "Own news kept for those that missed it.", (double)g.ring_bytes},
+        {"gossip_rate_held_total", "Packets held back by the bandwidth budget.",
          (double)g.rate_held},
-        {"state_observations_in_total", PROMETHEUS_COUNTER,
-         "Observations of other routers received.", (double)s.observations_in},
-        {"state_observations_new_total", PROMETHEUS_COUNTER, "Of them, news.",
-         (double)s.observations_new},
-        {"state_observations_out_total", PROMETHEUS_COUNTER, "Observations told to other routers.",
+        {"state_observations_in_total", "Observations of other routers received.",
+         (double)s.observations_in},
+        {"state_observations_new_total", "Of them, news.", (double)s.observations_new},
+        {"state_observations_out_total", "Observations told to other routers.",
          (double)s.observations_out},
-        {"state_outbox_dropped_total", PROMETHEUS_COUNTER,
+        {"state_outbox_dropped_total",
          "Observations that were too many to tell at once: anti-entropy brings them.",
          (double)s.outbox_dropped},
-        {"state_refused_future_total", PROMETHEUS_COUNTER,
-         "Observations of a time that is the future here.", (double)s.future},
-        {"state_refused_stale_total", PROMETHEUS_COUNTER, "Observations that came too late.",
-         (double)s.stale},
-        {"state_refused_full_total", PROMETHEUS_COUNTER,
-         "Replicas, reports or observations of others without room.", (double)s.full},
-        {"state_malformed_total", PROMETHEUS_COUNTER, "Deltas and messages that made no sense.",
-         (double)s.malformed},
+        {"state_refused_future_total", "Observations of a time that is the future here.",
+         (double)s.future},
+        {"state_refused_stale_total", "Observations that came too late.", (double)s.stale},
+        {"state_refused_full_total", "Replicas, reports or observations of others without room.",
+         (double)s.full},
+        {"state_malformed_total", "Deltas and messages that made no sense.", (double)s.malformed},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
     put_members(n, now_us, p);

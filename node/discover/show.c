@@ -95,25 +95,21 @@ static double value_failing(const struct discover_origin *s, uint64_t now_ms)
 
 static const struct {
     const char *name;
-    enum prometheus_type type;
     const char *help;
     double (*value)(const struct discover_origin *s, uint64_t now_ms);
 } rows[] = {
-    {"discovery_entries", PROMETHEUS_GAUGE, "Replicas in the list that the source gave last.",
-     value_entries},
-    {"discovery_age_seconds", PROMETHEUS_GAUGE,
-     "Time since the source was last asked with success; -1 if never.", age_s},
-    {"discovery_failing", PROMETHEUS_GAUGE, "1 if it could not be asked the last time.",
-     value_failing},
-    {"discovery_failures_total", PROMETHEUS_COUNTER, "Times that it could not be asked.",
-     value_failures},
+    {"discovery_entries", "Replicas in the list that the source gave last.", value_entries},
+    {"discovery_age_seconds", "Time since the source was last asked with success; -1 if never.",
+     age_s},
+    {"discovery_failing", "1 if it could not be asked the last time.", value_failing},
+    {"discovery_failures_total", "Times that it could not be asked.", value_failures},
 };
 
 void discover_metrics(const struct discover *d, uint64_t now_ms, struct prometheus *p)
 {
     char text[DISCOVER_TITLE_BYTES];
     for (unsigned r = 0; r < ARRAY_LEN(rows); r++) {
-        prometheus_family(p, rows[r].name, rows[r].type, rows[r].help);
+        prometheus_family(p, rows[r].name, rows[r].help);
         for (unsigned i = 0; i < d->source_count; i++) {
             prometheus_label(p, "source", discover_title(&d->sources[i], text));
             prometheus_value(p, rows[r].value(&d->sources[i], now_ms));

@@ -471,24 +471,19 @@ void io_gossip_metrics(const struct shell *shell, struct prometheus *p)
         return;
     const struct io_gossip_stats *s = &g->stats;
     const struct prometheus_figure figures[] = {
-        {"gossip_send_errors_total", PROMETHEUS_COUNTER, "Datagrams that the kernel refused.",
-         (double)s->send_errors},
-        {"gossip_send_queued_total", PROMETHEUS_COUNTER, "Datagrams that waited for the kernel.",
+        {"gossip_send_errors_total", "Datagrams that the kernel refused.", (double)s->send_errors},
+        {"gossip_send_queued_total", "Datagrams that waited for the kernel.",
          (double)s->send_queued},
-        {"gossip_send_dropped_total", PROMETHEUS_COUNTER,
-         "Datagrams dropped because too many waited.", (double)s->send_dropped},
-        {"gossip_receive_errors_total", PROMETHEUS_COUNTER, "Errors of the gossip socket.",
-         (double)s->receive_errors},
-        {"gossip_calls_total", PROMETHEUS_COUNTER, "Calls to other routers over TCP.",
-         (double)s->calls_made},
-        {"gossip_calls_failed_total", PROMETHEUS_COUNTER, "Calls that got no whole answer.",
-         (double)s->calls_failed},
-        {"gossip_calls_served_total", PROMETHEUS_COUNTER, "Calls of other routers answered.",
-         (double)s->calls_served},
-        {"gossip_calls_refused_total", PROMETHEUS_COUNTER,
-         "Connections beyond the limit or without key.", (double)s->calls_refused},
-        {"loop_late_total", PROMETHEUS_COUNTER,
-         "Times that the event loop was late by 50 ms or more.", (double)s->late},
+        {"gossip_send_dropped_total", "Datagrams dropped because too many waited.",
+         (double)s->send_dropped},
+        {"gossip_receive_errors_total", "Errors of the gossip socket.", (double)s->receive_errors},
+        {"gossip_calls_total", "Calls to other routers over TCP.", (double)s->calls_made},
+        {"gossip_calls_failed_total", "Calls that got no whole answer.", (double)s->calls_failed},
+        {"gossip_calls_served_total", "Calls of other routers answered.", (double)s->calls_served},
+        {"gossip_calls_refused_total", "Connections beyond the limit or without key.",
+         (double)s->calls_refused},
+        {"loop_late_total", "Times that the event loop was late by 50 ms or more.",
+         (double)s->late},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
     node_replication_metrics(g->replication, io_now_us(), p);

@@ -20,24 +20,24 @@ static void write_process(const struct shell *shell, struct prometheus *p)
     size_t rss = 0;
     (void)uv_resident_set_memory(&rss);
     const struct prometheus_figure figures[] = {
-        {"uptime_seconds", PROMETHEUS_GAUGE, "Since the process started.",
+        {"uptime_seconds", "Since the process started.",
          (double)(shell_now_ms(shell) - shell->started_ms) / 1000},
-        {"process_cpu_seconds_total", PROMETHEUS_COUNTER, "CPU time, user and system.", cpu},
-        {"process_resident_memory_bytes", PROMETHEUS_GAUGE, "Resident memory.", (double)rss},
-        {"log_lines_suppressed_total", PROMETHEUS_COUNTER, "Log lines left out by the rate limit.",
+        {"process_cpu_seconds_total", "CPU time, user and system.", cpu},
+        {"process_resident_memory_bytes", "Resident memory.", (double)rss},
+        {"log_lines_suppressed_total", "Log lines left out by the rate limit.",
          (double)shell->log->suppressed_total},
-        {"log_lines_dropped_total", PROMETHEUS_COUNTER,
-         "Log lines that standard error did not take in time.", (double)io_log_dropped(shell->log)},
-        {"draining", PROMETHEUS_GAUGE,
-         "1 from SIGTERM on: not ready, and ends when what is open is done.", shell->draining},
-        {"config_refused", PROMETHEUS_GAUGE,
+        {"log_lines_dropped_total", "Log lines that standard error did not take in time.",
+         (double)io_log_dropped(shell->log)},
+        {"draining", "1 from SIGTERM on: not ready, and ends when what is open is done.",
+         shell->draining},
+        {"config_refused",
          "1 if the file of settings cannot be used as it is now: those of before hold.",
          reload_refused(shell->reload)},
-        {"config_waits", PROMETHEUS_GAUGE, "Settings of the file that wait for a restart.",
+        {"config_waits", "Settings of the file that wait for a restart.",
          reload_waiting(shell->reload)},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
-    prometheus_family(p, "build_info", PROMETHEUS_GAUGE, "Version.");
+    prometheus_family(p, "build_info", "Version.");
     prometheus_label(p, "version", SLICE(GRAPEVINE_VERSION));
     prometheus_value(p, 1);
 }
@@ -45,12 +45,9 @@ static void write_process(const struct shell *shell, struct prometheus *p)
 void metrics_files_write(void *context, struct json_writer *w)
 {
     const struct shell *shell = context;
-    json_key(w, "config_refused");
-    json_bool(w, reload_refused(shell->reload));
-    json_key(w, "client_keys_refused");
-    json_bool(w, client_keys_refused(shell->client_keys));
-    json_key(w, "tls_files_refused");
-    json_bool(w, tls_files_refused(shell->tls) > 0);
+    json_put_bool(w, "config_refused", reload_refused(shell->reload));
+    json_put_bool(w, "client_keys_refused", client_keys_refused(shell->client_keys));
+    json_put_bool(w, "tls_files_refused", tls_files_refused(shell->tls) > 0);
     json_put_u64(w, "config_waits", reload_waiting(shell->reload));
 }
 

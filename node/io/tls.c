@@ -271,7 +271,7 @@ static const char *const sides[TLS_SIDES] = {"clients", "admin", "replicas"};
 static void write_counts(const struct tls *t, struct prometheus *p, const char *name,
                          const char *help, size_t offset)
 {
-    prometheus_family(p, name, PROMETHEUS_COUNTER, help);
+    prometheus_family(p, name, help);
     for (unsigned i = 0; i < TLS_SIDES; i++) {
         prometheus_label(p, "side", slice_of_cstr(sides[i]));
         prometheus_value(p, (double)*(const uint64_t *)((const char *)&t->counts[i] + offset));
@@ -283,7 +283,7 @@ static void write_expiry(struct prometheus *p, const struct io_file *file, const
                          bool *any)
 {
     if (!*any)
-        prometheus_family(p, "tls_certificate_expiry_seconds", PROMETHEUS_GAUGE,
+        prometheus_family(p, "tls_certificate_expiry_seconds",
                           "Until the certificate in that file ends; below 0 it has.");
     *any = true;
     prometheus_label(p, "setting", slice_of_cstr(file->setting));
@@ -319,7 +319,7 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
                  offsetof(struct tls_counts, resumed));
     write_counts(t, p, "tls_truncated_total", "TLS streams that ended without close_notify.",
                  offsetof(struct tls_counts, truncated));
-    prometheus_family(p, "tls_failures_total", PROMETHEUS_COUNTER,
+    prometheus_family(p, "tls_failures_total",
                       "TLS streams that failed, mostly in their handshake, by reason.");
     for (unsigned i = 0; i < TLS_SIDES; i++) {
         for (unsigned k = 0; k < TLS_FAILURES; k++) {
@@ -329,13 +329,13 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
         }
     }
     const struct prometheus_figure figures[] = {
-        {"tls_files_refused", PROMETHEUS_GAUGE,
+        {"tls_files_refused",
          "Sets of TLS files that cannot be used as they are now: those of before hold.",
          tls_files_refused(t)},
-        {"tls_streams", PROMETHEUS_GAUGE, "TLS streams that are open.", (double)t->streams},
-        {"tls_handshake_cpu_seconds_total", PROMETHEUS_COUNTER, "Time spent on handshakes.",
+        {"tls_streams", "TLS streams that are open.", (double)t->streams},
+        {"tls_handshake_cpu_seconds_total", "Time spent on handshakes.",
          (double)t->handshake_ns / 1e9},
-        {"tls_handshakes_late_total", PROMETHEUS_COUNTER,
+        {"tls_handshakes_late_total",
          "Steps of handshakes that waited for another turn of the loop.",
          (double)t->handshakes_late},
     };

@@ -8,38 +8,34 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
-        {"connections_accepted_total", PROMETHEUS_COUNTER, "Connections accepted, all ports.",
+        {"connections_accepted_total", "Connections accepted, all ports.",
          (double)s->connections_accepted},
-        {"connections_open", PROMETHEUS_GAUGE, "Connections open now.",
-         (double)s->connections_open},
-        {"connections_refused_total", PROMETHEUS_COUNTER,
+        {"connections_open", "Connections open now.", (double)s->connections_open},
+        {"connections_refused_total",
          "Connections beyond connections-max, or beyond those of the admin and probe ports.",
          (double)s->connections_refused},
-        {"client_connections_refused_total", PROMETHEUS_COUNTER,
-         "Connections beyond connections-per-client-max.", (double)s->client_connections_refused},
-        {"connections_evicted_total", PROMETHEUS_COUNTER,
+        {"client_connections_refused_total", "Connections beyond connections-per-client-max.",
+         (double)s->client_connections_refused},
+        {"connections_evicted_total",
          "Idle or slow connections closed for new ones, of the client or admin and probe ports.",
          (double)s->connections_evicted},
-        {"proxy_headers_refused_total", PROMETHEUS_COUNTER,
+        {"proxy_headers_refused_total",
          "Connections closed for a missing or malformed PROXY header.",
          (double)s->proxy_headers_refused},
-        {"accept_pauses_total", PROMETHEUS_COUNTER,
-         "Times that a port stopped accepting for want of files or memory.",
+        {"accept_pauses_total", "Times that a port stopped accepting for want of files or memory.",
          (double)s->accept_pauses},
-        {"accept_failures_total", PROMETHEUS_COUNTER, "Connections that could not be accepted.",
+        {"accept_failures_total", "Connections that could not be accepted.",
          (double)s->accept_failures},
-        {"requests_total", PROMETHEUS_COUNTER, "Requests begun on the client port.",
-         (double)s->requests},
-        {"requests_open", PROMETHEUS_GAUGE, "Requests under way.", (double)s->requests_open},
-        {"client_gone_total", PROMETHEUS_COUNTER, "Requests whose client disconnected first.",
-         (double)s->client_gone},
-        {"requests_client_errors_total", PROMETHEUS_COUNTER,
+        {"requests_total", "Requests begun on the client port.", (double)s->requests},
+        {"requests_open", "Requests under way.", (double)s->requests_open},
+        {"client_gone_total", "Requests whose client disconnected first.", (double)s->client_gone},
+        {"requests_client_errors_total",
          "Requests that ended by their client's own error: 4xx other than queue_full, too slow.",
          (double)s->results[NODE_RESULT_CLIENT_ERROR]},
-        {"requests_hidden_total", PROMETHEUS_COUNTER,
+        {"requests_hidden_total",
          "Requests answered well after an attempt failed: a retry hid it from the client.",
          (double)s->hidden},
-        {"client_timeouts_total", PROMETHEUS_COUNTER, "Clients that sent or read too slowly.",
+        {"client_timeouts_total", "Clients that sent or read too slowly.",
          (double)s->client_timeouts},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
@@ -49,66 +45,64 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
-        {"retry_budget", PROMETHEUS_GAUGE, "Retries that may be made at once (retry-budget).",
+        {"retry_budget", "Retries that may be made at once (retry-budget).",
          proxy->exchanges.budget.level},
-        {"retry_budget_exhausted_total", PROMETHEUS_COUNTER,
-         "Retries that were not made because of retry-budget.", (double)s->retry_budget_exhausted},
-        {"poison_suspects_total", PROMETHEUS_COUNTER,
+        {"retry_budget_exhausted_total", "Retries that were not made because of retry-budget.",
+         (double)s->retry_budget_exhausted},
+        {"poison_suspects_total",
          "Requests without a token at a replica that died, which may be the cause.",
          (double)s->suspects},
-        {"poison_remembered", PROMETHEUS_GAUGE,
+        {"poison_remembered",
          "Requests that are refused because replicas died after them, as all routers hold.",
          (double)node_poison_count(proxy->config.router).sure},
-        {"upstream_connects_total", PROMETHEUS_COUNTER, "Connections opened to replicas.",
+        {"upstream_connects_total", "Connections opened to replicas.",
          (double)s->upstream_connects},
-        {"upstream_reused_total", PROMETHEUS_COUNTER, "Requests sent on a kept-alive connection.",
+        {"upstream_reused_total", "Requests sent on a kept-alive connection.",
          (double)s->upstream_reused},
-        {"upstream_stale_total", PROMETHEUS_COUNTER,
+        {"upstream_stale_total",
          "Requests on a kept-alive connection that the replica was closing, sent again on another.",
          (double)s->upstream_stale},
-        {"upstream_connect_failures_total", PROMETHEUS_COUNTER,
-         "Connections that could not be opened.", (double)s->upstream_connect_failures},
-        {"upstream_timeouts_total", PROMETHEUS_COUNTER,
-         "Replicas that did not connect or answer in time.", (double)s->upstream_timeouts},
-        {"upstream_full_total", PROMETHEUS_COUNTER,
-         "Times that upstream-connections-max was in the way.", (double)s->upstream_full},
-        {"upstream_broken_total", PROMETHEUS_COUNTER, "Answers that broke off or were malformed.",
+        {"upstream_connect_failures_total", "Connections that could not be opened.",
+         (double)s->upstream_connect_failures},
+        {"upstream_timeouts_total", "Replicas that did not connect or answer in time.",
+         (double)s->upstream_timeouts},
+        {"upstream_full_total", "Times that upstream-connections-max was in the way.",
+         (double)s->upstream_full},
+        {"upstream_broken_total", "Answers that broke off or were malformed.",
          (double)s->upstream_broken},
-        {"request_body_bytes_total", PROMETHEUS_COUNTER, "Bytes of request bodies read.",
-         (double)s->bytes_in},
-        {"response_bytes_total", PROMETHEUS_COUNTER, "Bytes written to clients.",
-         (double)s->bytes_out},
-        {"requests_in_flight", PROMETHEUS_GAUGE, "Requests that are booked at a replica.",
+        {"request_body_bytes_total", "Bytes of request bodies read.", (double)s->bytes_in},
+        {"response_bytes_total", "Bytes written to clients.", (double)s->bytes_out},
+        {"requests_in_flight", "Requests that are booked at a replica.",
          (double)node_router_booked(proxy->config.router)},
-        {"queue_length", PROMETHEUS_GAUGE, "Requests that wait for room at a replica.",
+        {"queue_length", "Requests that wait for room at a replica.",
          (double)proxy->exchanges.queue.lines[QUEUE_ROOM].length},
-        {"not_understood_total", PROMETHEUS_COUNTER,
-         "Prompt bodies routed by load, being no JSON request.", (double)s->not_understood},
-        {"backpressure_total", PROMETHEUS_COUNTER,
-         "Times an engine was held back for a slow client.", (double)s->backpressure},
-        {"answer_decode_waits_total", PROMETHEUS_COUNTER,
+        {"not_understood_total", "Prompt bodies routed by load, being no JSON request.",
+         (double)s->not_understood},
+        {"backpressure_total", "Times an engine was held back for a slow client.",
+         (double)s->backpressure},
+        {"answer_decode_waits_total",
          "Times the rest of a compressed answer waited, as one event decodes 1 MiB at most.",
          (double)s->unpack_waits},
-        {"stored_responses_evicted_total", PROMETHEUS_COUNTER,
+        {"stored_responses_evicted_total",
          "Stored responses whose maker was forgotten for newer ones.",
          (double)node_affinity_evicted(proxy->config.affinity)},
-        {"body_bytes_held", PROMETHEUS_GAUGE, "Memory that holds bodies on their way.",
+        {"body_bytes_held", "Memory that holds bodies on their way.",
          (double)proxy->segments.bytes},
-        {"body_memory_refused_total", PROMETHEUS_COUNTER, "Allocations beyond buffered-bytes-max.",
+        {"body_memory_refused_total", "Allocations beyond buffered-bytes-max.",
          (double)proxy->segments.refused},
-        {"probes_too_large_total", PROMETHEUS_COUNTER,
-         "Metrics or lists of models beyond what is read.", (double)s->probes_too_large},
-        {"probes_vetoed_total", PROMETHEUS_COUNTER,
+        {"probes_too_large_total", "Metrics or lists of models beyond what is read.",
+         (double)s->probes_too_large},
+        {"probes_vetoed_total",
          "Health checks without an answer in time that did not count, as other bytes came.",
          (double)s->probes_vetoed},
-        {"engine_control_total", PROMETHEUS_COUNTER,
+        {"engine_control_total",
          "Requests that steer an engine, each to one of all replicas (engine-control-paths=all).",
          (double)s->controls},
-        {"engine_cache_resets_total", PROMETHEUS_COUNTER,
+        {"engine_cache_resets_total",
          "Replicas whose cache all routers forgot, as they confirmed that it was reset.",
          (double)s->cache_resets},
-        {"watchdog_moved_total", PROMETHEUS_COUNTER,
-         "Requests moved away from replicas that stand still or sleep.", (double)s->watchdog_moved},
+        {"watchdog_moved_total", "Requests moved away from replicas that stand still or sleep.",
+         (double)s->watchdog_moved},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
@@ -174,7 +168,7 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
          retry_name, s->retries, RETRY_REASONS, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-        prometheus_family(p, families[i].name, PROMETHEUS_COUNTER, families[i].help);
+        prometheus_family(p, families[i].name, families[i].help);
         for (unsigned n = families[i].first; n < families[i].count; n++) {
             prometheus_label(p, families[i].label, slice_of_cstr(families[i].word(n)));
             prometheus_value(p, (double)families[i].values[n]);
@@ -184,13 +178,13 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 
 static void write_shortages(const struct proxy *proxy, struct prometheus *p)
 {
-    prometheus_family(p, "local_shortages_total", PROMETHEUS_COUNTER,
+    prometheus_family(p, "local_shortages_total",
                       "Connections to replicas that this machine had no port, file or memory for.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
         prometheus_value(p, (double)proxy->engines.shortages[i].met);
     }
-    prometheus_family(p, "local_shortage", PROMETHEUS_GAUGE,
+    prometheus_family(p, "local_shortage",
                       "1 while such a shortage lasts, until none was met for 10 s.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
@@ -206,8 +200,8 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     write_labelled(proxy, p);
     write_shortages(proxy, p);
     proxy_timing_metrics(&proxy->timing, p);
-    prometheus_family(p, "queue_wait_seconds", PROMETHEUS_HISTOGRAM,
-                      "Time in the queue of requests that found room at a replica.");
+    prometheus_histograms(p, "queue_wait_seconds",
+                          "Time in the queue of requests that found room at a replica.");
     prometheus_histogram(p, NULL, slice_of("", 0),
                          &proxy->exchanges.queue.lines[QUEUE_ROOM].waited);
 }

@@ -6,17 +6,9 @@
 
 static const char *engine_set(struct node_labels *out, struct slice value)
 {
-    static const struct {
-        struct slice name;
-        enum node_engine engine;
-    } engines[] = {
-        {SLICE("vllm"), NODE_ENGINE_VLLM},
-        {SLICE("sglang"), NODE_ENGINE_SGLANG},
-        {SLICE("other"), NODE_ENGINE_OTHER},
-    };
-    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
-        if (slice_equal(value, engines[i].name)) {
-            out->engine = engines[i].engine;
+    for (enum node_engine e = NODE_ENGINE_VLLM; e <= NODE_ENGINE_OTHER; e++) {
+        if (slice_equal(value, slice_of_cstr(node_engine_text(e)))) {
+            out->engine = e;
             return NULL;
         }
     }

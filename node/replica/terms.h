@@ -23,6 +23,7 @@ enum node_health {
     NODE_HEALTH_DOWN,
     NODE_HEALTH_DRAINING, /* finishes what it has, gets nothing new */
     NODE_HEALTH_ROUTER,   /* no engine: a router answers its probes. Never used */
+    NODE_HEALTHS,
 };
 
 /* The router's own questions to a replica, one bit each where they are counted together. */
@@ -76,6 +77,12 @@ enum node_error {
     NODE_ERROR_NO_TERMINAL, /* 200, and an end without the terminal event of its API */
     NODE_ERRORS,
 };
+
+/* In a word, for operators: "up", "vllm", "ok", "connect". */
+const char *node_health_text(enum node_health health);
+const char *node_engine_text(enum node_engine engine);
+const char *node_outcome_text(enum node_outcome outcome);
+const char *node_error_text(enum node_error error);
 
 /* What the answer reported of its work; -1 where it did not. For a stream without completion_tokens
  * the number of its content events is a good substitute. */

@@ -1,20 +1,15 @@
 /* The replicas in few words, for who looks at all of them each second. */
 #include "node/route/brief.h"
 
+#include <math.h>
+
 #include "base/checkpoint.h"
 #include "node/replica/learned.h"
 #include "node/route/router_internal.h"
 
 static void put(struct json_writer *w, const char *key, double value)
 {
-    json_key(w, key);
-    json_double(w, (double)(int64_t)(value * 1000 + 0.5) / 1000);
-}
-
-static void put_flag(struct json_writer *w, const char *key, bool value)
-{
-    json_key(w, key);
-    json_bool(w, value);
+    json_put_double(w, key, (double)(int64_t)(value * 1000 + 0.5) / 1000);
 }
 
 struct tokens {
@@ -90,15 +85,12 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     const struct node_replica *k = &r->replicas[number];
     struct tokens told = answered(r, (int)number);
     put(w, "cache_tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
-    put_flag(w, "cache_size_told", k->cache_tokens > 0);
+    json_put_bool(w, "cache_size_told", k->cache_tokens > 0);
     put(w, "held_tokens", k->belief.present_blocks * node_router_block_tokens(k));
     json_put_u64(w, "prompt_tokens", told.prompt);
     json_put_u64(w, "cached_tokens", told.cached);
-    json_key(w, "usage"); /* of its cache, as its metrics say */
-    if (k->scraped_ms != 0)
-        json_double(w, k->scrape.cache_usage);
-    else
-        json_nil(w);
+    /* of its cache, as its metrics say */
+    json_put_double(w, "usage", k->scraped_ms != 0 ? k->scrape.cache_usage : NAN);
 }
 
 static void put_replica(struct json_writer *w, const struct node_router *r, unsigned number,
@@ -108,23 +100,17 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     struct node_standing standing = node_router_replica_standing(r, number, now_ms);
     char room[NODE_STANDING_TEXT_BYTES];
     json_object_begin(w);
-    json_key(w, "name");
-    json_slice(w, node_replica_name(k));
-    json_key(w, "health");
-    json_cstr(w, node_health_text(node_replica_health(&r->replicas[k->server])));
-    json_key(w, "why");
-    json_cstr(w, node_standing_word(standing.why));
-    json_key(w, "text");
-    json_cstr(w, node_standing_text(&standing, room));
-    put_flag(w, "avoided", standing.avoided);
-    json_key(w, "engine");
-    json_cstr(w, node_engine_text(k->engine));
+    json_put_slice(w, "name", node_replica_name(k));
+    json_put_cstr(w, "health", node_health_text(node_replica_health(&r->replicas[k->server])));
+    json_put_cstr(w, "why", node_standing_word(standing.why));
+    json_put_cstr(w, "text", node_standing_text(&standing, room));
+    json_put_bool(w, "avoided", standing.avoided);
+    json_put_cstr(w, "engine", node_engine_text(k->engine));
     put(w, "weight", k->weight);
     json_put_u64(w, "chosen", k->chosen);
     put_load(w, r, k, now_ms);
     put_cache(w, r, number);
-    json_key(w, "models");
-    json_array_begin(w);
+    json_put_array(w, "models");
     node_models_each(r->models, k->server, put_name, w);
     json_array_end(w);
     for (unsigned i = 0; i < node_learned_rows_count; i++) {

@@ -1,23 +1,25 @@
 #include "node/route/decisions.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "node/route/router_internal.h"
 
 struct row {
-    uint16_t replica;
-    bool due;
-    unsigned era; /* another one: another replica has this index by now */
-    uint32_t requests, cached_tokens, tier_tokens;
-    float queue_s, uncached_s, displaced_s, decode_s, adapter_s, total_s;
+    unsigned era; /* another one: another replica has its index by now */
+    struct node_candidate candidate;
 };
 
-/* A text of a client, cut at its limit. */
+static const char cut_mark[] = {'\xe2', '\x80', '\xa6'}; /* an ellipsis */
+
+/* A text of a client, cut at its limit, and then with the mark. */
 struct text {
-    uint8_t len;
-    bool cut;
+    size_t len;
+    char at[NODE_DECISION_NAME_BYTES + sizeof cut_mark];
 };
+_Static_assert((int)NODE_DECISION_ID_BYTES <= (int)NODE_DECISION_NAME_BYTES, "both fit");
 
 struct entry {
     uint64_t number; /* 0: free */
@@ -28,10 +30,9 @@ struct entry {
     unsigned attempt;
     unsigned candidates, rows, chosen; /* that one is the row of the choice */
     bool has_costs, adapter, stream;
-    float displaced_weight, decode_weight, ttft_s;
-    uint32_t prompt_tokens, output_tokens;
+    double displaced_weight, decode_weight, ttft_s;
+    uint64_t prompt_tokens, output_tokens;
     struct text id, model;
-    char id_text[NODE_DECISION_ID_BYTES], model_text[NODE_DECISION_NAME_BYTES];
     bool ended;
     bool last; /* of its request, which ended with that result */
     enum node_result result;
@@ -90,17 +91,15 @@ static bool may_keep(struct node_decisions *d, unsigned attempt, uint64_t now_ms
     return attempt > 1;
 }
 
-static uint32_t to_u32(uint64_t x)
+static struct text copy(struct slice from, size_t most)
 {
-    return x > UINT32_MAX ? UINT32_MAX : (uint32_t)x;
-}
-
-static struct text copy(struct slice from, char *to, size_t size)
-{
-    struct text t = {.cut = from.len > size};
-    t.len = (uint8_t)(t.cut ? size : from.len);
+    struct text t = {.len = from.len < most ? from.len : most};
     if (t.len > 0)
-        memcpy(to, from.at, t.len);
+        memcpy(t.at, from.at, t.len);
+    if (from.len > most) {
+        memcpy(t.at + t.len, cut_mark, sizeof cut_mark);
+        t.len += sizeof cut_mark;
+    }
     return t;
 }
 
@@ -132,24 +131,6 @@ static unsigned select_rows(const struct node_router *r, unsigned chosen, bool c
     return count;
 }
 
-static struct row row_of(const struct node_router *r, const struct node_candidate *c)
-{
-    return (struct row){
-        .replica = (uint16_t)c->replica,
-        .due = c->is_due,
-        .era = node_router_replica_era(r, c->replica),
-        .requests = to_u32(c->requests),
-        .cached_tokens = to_u32(c->cached_tokens),
-        .tier_tokens = to_u32(c->tier_tokens),
-        .queue_s = (float)c->cost.queue_s,
-        .uncached_s = (float)c->cost.uncached_s,
-        .displaced_s = (float)c->cost.displaced_s,
-        .decode_s = (float)c->cost.decode_s,
-        .adapter_s = (float)c->cost.adapter_s,
-        .total_s = (float)c->cost.total_s,
-    };
-}
-
 void node_router_decision_keep(struct node_router *r, const struct node_request *request,
                                const struct node_size *size, unsigned chosen, bool costs,
                                uint64_t now_ms, struct node_decision *out)
@@ -175,17 +156,18 @@ void node_router_decision_keep(struct node_router *r, const struct node_request 
     e->has_costs = costs;
     e->adapter = size->adapter != 0;
     e->stream = !request->answer_whole;
-    e->displaced_weight = (float)r->config.displaced_weight;
-    e->decode_weight = (float)r->config.decode_weight;
-    e->ttft_s = (float)out->ttft_s;
-    e->prompt_tokens = to_u32(out->prompt_tokens);
-    e->output_tokens = (uint32_t)size->output_tokens;
-    e->id = copy(request->id, e->id_text, sizeof e->id_text);
-    e->model = copy(request->model, e->model_text, sizeof e->model_text);
+    e->displaced_weight = r->config.displaced_weight;
+    e->decode_weight = r->config.decode_weight;
+    e->ttft_s = out->ttft_s;
+    e->prompt_tokens = out->prompt_tokens;
+    e->output_tokens = (uint64_t)size->output_tokens;
+    e->id = copy(request->id, NODE_DECISION_ID_BYTES);
+    e->model = copy(request->model, NODE_DECISION_NAME_BYTES);
     e->ended = false;
     e->last = false;
     for (unsigned i = 0; i < count; i++) {
-        e->table[i] = row_of(r, &r->candidates[rows[i]]);
+        const struct node_candidate *c = &r->candidates[rows[i]];
+        e->table[i] = (struct row){node_router_replica_era(r, c->replica), *c};
         if (rows[i] == chosen)
             e->chosen = i;
     }
@@ -232,107 +214,70 @@ bool node_decisions_ended(const struct node_decisions *d, uint64_t number)
 
 /* --- showing them ---------------------------------------------------------------------------- */
 
-/* Seconds to the microsecond: a float has more digits than it knows. */
-static void put_seconds(struct json_writer *w, const char *key, bool known, float value)
+/* To the microsecond. */
+static double rounded(double seconds)
 {
-    json_key(w, key);
-    if (known)
-        json_double(w, (double)(int64_t)((double)value * 1e6 + 0.5) / 1e6);
-    else
-        json_nil(w);
+    return (double)(int64_t)(seconds * 1e6 + 0.5) / 1e6;
 }
 
-static void put_weight(struct json_writer *w, const char *key, float value)
+void node_candidate_write(const struct node_candidate *c, bool costs, bool all,
+                          struct json_writer *w)
 {
-    json_key(w, key);
-    json_double(w, (double)(int64_t)((double)value * 1e4 + 0.5) / 1e4);
-}
-
-static void put_text(struct json_writer *w, const char *key, const struct text *t, const char *text)
-{
-    static const char cut[] = {'\xe2', '\x80', '\xa6'}; /* an ellipsis */
-    char whole[NODE_DECISION_NAME_BYTES + sizeof cut];
-    _Static_assert((int)NODE_DECISION_ID_BYTES <= (int)NODE_DECISION_NAME_BYTES, "both fit");
-    memcpy(whole, text, t->len);
-    memcpy(whole + t->len, cut, sizeof cut);
-    json_key(w, key);
-    json_slice(w, slice_of(whole, t->len + (t->cut ? sizeof cut : 0)));
+    static const struct {
+        const char *key;
+        size_t offset;
+        bool detail;
+    } figures[] = {
+#define FIGURE(key, member, detail) {key, offsetof(struct node_candidate, member), detail}
+        FIGURE("queue_s", cost.queue_s, false),
+        FIGURE("uncached_s", cost.uncached_s, false),
+        FIGURE("displaced_s", cost.displaced_s, false),
+        FIGURE("decode_s", cost.decode_s, false),
+        FIGURE("adapter_s", cost.adapter_s, false),
+        FIGURE("cost_s", cost.total_s, false),
+        FIGURE("beyond_s", beyond_s, true),
+        FIGURE("times_slower", times_slower, true),
+        FIGURE("followers", followers, true),
+    };
+    json_put_u64(w, "cached_tokens", c->cached_tokens);
+    json_put_u64(w, "tier_tokens", c->tier_tokens);
+    json_put_u64(w, "requests", c->requests);
+    for (unsigned i = 0; i < ARRAY_LEN(figures); i++) {
+        double value = *(const double *)((const char *)c + figures[i].offset);
+        if (all)
+            json_put_double(w, figures[i].key, value);
+        else if (!figures[i].detail) /* NaN: null */
+            json_put_double(w, figures[i].key, costs ? rounded(value) : NAN);
+    }
+    json_put_bool(w, "due", costs && c->is_due);
 }
 
 static void put_told(struct json_writer *w, const char *key, int64_t value)
 {
-    json_key(w, key);
-    if (value >= 0)
-        json_i64(w, value);
-    else
-        json_nil(w);
+    json_put_known(w, key, value >= 0, (uint64_t)value);
 }
 
-static void put_name(struct json_writer *w, const struct node_router *r, const char *key,
-                     const struct row *row)
+static struct slice name_of(const struct node_router *r, const struct row *row)
 {
-    bool same = node_router_replica_era(r, row->replica) == row->era;
-    json_key(w, key);
-    json_slice(w, same ? node_router_replica_name(r, row->replica) : SLICE("(forgotten)"));
-}
-
-static void put_row(struct json_writer *w, const struct node_router *r, const struct entry *e,
-                    const struct row *row)
-{
-    json_object_begin(w);
-    put_name(w, r, "replica", row);
-    json_put_u64(w, "cached_tokens", row->cached_tokens);
-    json_put_u64(w, "tier_tokens", row->tier_tokens);
-    json_put_u64(w, "requests", row->requests);
-    put_seconds(w, "queue_s", e->has_costs, row->queue_s);
-    put_seconds(w, "uncached_s", e->has_costs, row->uncached_s);
-    put_seconds(w, "displaced_s", e->has_costs, row->displaced_s);
-    put_seconds(w, "decode_s", e->has_costs, row->decode_s);
-    put_seconds(w, "adapter_s", e->has_costs, row->adapter_s);
-    put_seconds(w, "cost_s", e->has_costs, row->total_s);
-    json_key(w, "due");
-    json_bool(w, e->has_costs && row->due);
-    json_object_end(w);
-}
-
-const char *node_outcome_text(enum node_outcome outcome)
-{
-    static const char *const texts[] = {
-        [NODE_OUTCOME_OK] = "ok",
-        [NODE_OUTCOME_CLIENT_GONE] = "client_gone",
-        [NODE_OUTCOME_ENGINE_BUSY] = "engine_busy",
-        [NODE_OUTCOME_ENGINE_ERROR] = "engine_error",
-        [NODE_OUTCOME_CONNECT_FAILED] = "connect_failed",
-        [NODE_OUTCOME_BROKEN] = "broken",
-        [NODE_OUTCOME_IN_DOUBT] = "in_doubt",
-        [NODE_OUTCOME_SLOW] = "slow",
-        [NODE_OUTCOME_STALLED] = "stalled",
-        [NODE_OUTCOME_NOT_SENT] = "not_sent",
-        [NODE_OUTCOME_REJECTED] = "rejected",
-    };
-    CHECK((unsigned)outcome < ARRAY_LEN(texts));
-    return texts[outcome];
+    unsigned replica = row->candidate.replica;
+    return node_router_replica_era(r, replica) == row->era ? node_router_replica_name(r, replica)
+                                                           : SLICE("(forgotten)");
 }
 
 /* null while it is under way. */
 static void put_outcome(struct json_writer *w, const struct entry *e)
 {
-    json_key(w, "outcome");
+    const struct node_decision_end *end = &e->end;
     if (!e->ended) {
-        json_nil(w);
+        json_put_known(w, "outcome", false, 0);
         return;
     }
-    const struct node_decision_end *end = &e->end;
-    json_object_begin(w);
-    json_key(w, "end");
-    json_cstr(w, node_outcome_text(end->outcome));
-    json_key(w, "result");
-    json_cstr(w, e->last ? node_result_text(e->result) : "retried");
-    put_told(w, "status", end->status != 0 ? (int64_t)end->status : -1);
-    put_told(w, "ttft_ms",
-             e->stream && end->first_token_ms >= e->at_ms
-                 ? (int64_t)(end->first_token_ms - e->at_ms)
-                 : -1);
+    json_put_object(w, "outcome");
+    json_put_cstr(w, "end", node_outcome_text(end->outcome));
+    json_put_cstr(w, "result", e->last ? node_result_text(e->result) : "retried");
+    json_put_known(w, "status", end->status != 0, end->status);
+    json_put_known(w, "ttft_ms", e->stream && end->first_token_ms >= e->at_ms,
+                   end->first_token_ms - e->at_ms);
     json_put_u64(w, "ms", e->ended_ms - e->at_ms);
     put_told(w, "prompt_tokens", end->prompt_tokens);
     put_told(w, "cached_tokens", end->cached_tokens);
@@ -348,95 +293,76 @@ static void put_entry(struct json_writer *w, const struct node_router *r, const 
     json_put_u64(w, "id", e->number);
     json_put_u64(w, "change", e->change);
     json_put_u64(w, "time_ms", unix_ms - (now_ms - e->at_ms));
-    put_text(w, "request", &e->id, e->id_text);
+    json_put_slice(w, "request", slice_of(e->id.at, e->id.len));
     json_put_u64(w, "attempt", e->attempt);
-    put_text(w, "model", &e->model, e->model_text);
-    json_key(w, "stream");
-    json_bool(w, e->stream);
-    json_key(w, "policy");
-    json_cstr(w, e->policy);
-    put_name(w, r, "choice", chosen);
-    json_key(w, "why");
-    json_cstr(w, node_reason_text(e->reason));
+    json_put_slice(w, "model", slice_of(e->model.at, e->model.len));
+    json_put_bool(w, "stream", e->stream);
+    json_put_cstr(w, "policy", e->policy);
+    json_put_slice(w, "choice", name_of(r, chosen));
+    json_put_cstr(w, "why", node_reason_text(e->reason));
     json_put_u64(w, "prompt_tokens", e->prompt_tokens);
-    json_put_u64(w, "cached_tokens", chosen->cached_tokens);
+    json_put_u64(w, "cached_tokens", chosen->candidate.cached_tokens);
     json_put_u64(w, "output_tokens", e->output_tokens);
-    json_key(w, "adapter");
-    json_bool(w, e->adapter);
-    put_seconds(w, "ttft_s", e->ttft_s > 0, e->ttft_s);
-    put_weight(w, "displaced_weight", e->displaced_weight);
-    put_weight(w, "decode_weight", e->decode_weight);
+    json_put_bool(w, "adapter", e->adapter);
+    json_put_double(w, "ttft_s", e->ttft_s > 0 ? rounded(e->ttft_s) : NAN);
+    json_put_double(w, "displaced_weight", e->displaced_weight);
+    json_put_double(w, "decode_weight", e->decode_weight);
     json_put_u64(w, "candidates", e->candidates);
-    json_key(w, "replicas");
-    json_array_begin(w);
-    for (unsigned i = 0; i < e->rows; i++)
-        put_row(w, r, e, &e->table[i]);
+    json_put_array(w, "replicas");
+    for (unsigned i = 0; i < e->rows; i++) {
+        json_object_begin(w);
+        json_put_slice(w, "replica", name_of(r, &e->table[i]));
+        node_candidate_write(&e->table[i].candidate, e->has_costs, false, w);
+        json_object_end(w);
+    }
     json_array_end(w);
     put_outcome(w, e);
     json_object_end(w);
 }
 
-static uint64_t oldest(const struct node_decisions *d)
+static uint64_t place(const struct entry *e, const struct node_decisions_query *q)
 {
-    return d->newest >= NODE_DECISIONS_MAX ? d->newest - NODE_DECISIONS_MAX + 1 : 1;
+    return q->order == NODE_DECISIONS_CHANGES ? e->change : e->number;
 }
 
-static const struct entry *wanted(const struct node_decisions *d, uint64_t number,
-                                  const struct node_decisions_query *q)
-{
-    const struct entry *e = entry_at(d, number);
-    return e && (!q->ended || e->ended) ? e : NULL;
-}
-
-/* The wanted one with the least change beyond that; NULL: there is none. */
-static const struct entry *next_change(const struct node_decisions *d,
-                                       const struct node_decisions_query *q, uint64_t change)
+/* The next that is wanted beyond that place; NULL: there is none. */
+static const struct entry *next(const struct node_decisions *d,
+                                const struct node_decisions_query *q, uint64_t beyond)
 {
     const struct entry *found = NULL;
-    for (uint64_t n = oldest(d); n <= d->newest; n++) {
-        const struct entry *e = wanted(d, n, q);
-        if (e && e->change > change && (!found || e->change < found->change))
+    for (const struct entry *e = d->ring; e < d->ring + NODE_DECISIONS_MAX; e++) {
+        bool wanted = e->number != 0 && (!q->ended || e->ended);
+        if (wanted && place(e, q) > beyond && (!found || place(e, q) < place(found, q)))
             found = e;
     }
     return found;
 }
 
-/* The number with which the query begins. */
-static uint64_t begin(const struct node_decisions *d, const struct node_decisions_query *q)
+/* Beyond it there are as many wanted ones as the query has room for, or all of them. */
+static uint64_t last_beyond(const struct node_decisions *d, const struct node_decisions_query *q)
 {
-    uint64_t first = oldest(d), from = d->newest + 1;
-    if (q->order == NODE_DECISIONS_ONE)
-        return q->beyond;
-    if (q->order == NODE_DECISIONS_AFTER)
-        return q->beyond >= first ? q->beyond + 1 : first;
-    for (unsigned left = q->count; left > 0 && from > first;)
-        left -= wanted(d, --from, q) != NULL;
-    return from;
+    uint64_t beyond = d->newest;
+    for (unsigned left = q->count; left > 0 && entry_at(d, beyond); beyond--)
+        left -= !q->ended || entry_at(d, beyond)->ended;
+    return beyond;
 }
 
 uint64_t node_decisions_write(const struct node_decisions *d, const struct node_router *r,
                               const struct node_decisions_query *q, uint64_t now_ms,
                               uint64_t unix_ms, struct json_writer *w)
 {
-    bool changes = q->order == NODE_DECISIONS_CHANGES;
-    uint64_t change = changes ? q->beyond : d->change;
-    uint64_t number = changes ? 0 : begin(d, q);
-    uint64_t last = q->order == NODE_DECISIONS_ONE ? q->beyond : d->newest;
+    bool one = q->order == NODE_DECISIONS_ONE;
+    uint64_t beyond = q->order == NODE_DECISIONS_LAST ? last_beyond(d, q) : q->beyond - one;
+    const struct entry *e;
     json_array_begin(w);
-    for (unsigned left = q->count; left > 0;) {
-        const struct entry *e = changes          ? next_change(d, q, change)
-                                : number <= last ? wanted(d, number++, q)
-                                                 : NULL;
-        if (e) {
-            put_entry(w, r, e, now_ms, unix_ms);
-            change = changes ? e->change : change;
-            left--;
-        } else if (changes || number > last) {
+    for (unsigned left = q->count; left > 0 && (e = next(d, q, beyond)) != NULL; left--) {
+        if (one && e->number != q->beyond)
             break;
-        }
+        put_entry(w, r, e, now_ms, unix_ms);
+        beyond = place(e, q);
     }
     json_array_end(w);
-    return change;
+    return q->order == NODE_DECISIONS_CHANGES ? beyond : d->change;
 }
 
 void node_decisions_end_write(const struct node_decisions *d, uint64_t number,
@@ -458,7 +384,7 @@ void node_decisions_check(const struct node_decisions *d)
         if (e->number == 0)
             continue;
         CHECK(e->number % NODE_DECISIONS_MAX == i && e->number <= d->newest);
-        CHECK(e->number >= oldest(d) && e->change <= d->change);
+        CHECK(e->number + NODE_DECISIONS_MAX > d->newest && e->change <= d->change);
         CHECK(e->rows > 0 && e->rows <= NODE_DECISION_ROWS_MAX && e->chosen < e->rows);
     }
 }

@@ -13,91 +13,20 @@
 
 enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
 
-const char *node_health_text(enum node_health health)
-{
-    switch (health) {
-    case NODE_HEALTH_UNKNOWN:
-        return "unknown";
-    case NODE_HEALTH_UP:
-        return "up";
-    case NODE_HEALTH_DOWN:
-        return "down";
-    case NODE_HEALTH_DRAINING:
-        return "draining";
-    case NODE_HEALTH_ROUTER:
-        return "router";
-    }
-    CHECK_UNREACHABLE();
-}
-
-const char *node_engine_text(enum node_engine engine)
-{
-    switch (engine) {
-    case NODE_ENGINE_AUTO:
-        return "auto";
-    case NODE_ENGINE_VLLM:
-        return "vllm";
-    case NODE_ENGINE_SGLANG:
-        return "sglang";
-    case NODE_ENGINE_OTHER:
-        return "other";
-    }
-    CHECK_UNREACHABLE();
-}
-
-static void put_double(struct json_writer *w, const char *key, double value)
-{
-    json_key(w, key);
-    json_double(w, value);
-}
-
-static void put_text(struct json_writer *w, const char *key, struct slice text)
-{
-    json_key(w, key);
-    json_slice(w, text);
-}
-
-/* Of HTTP; null: there is none. */
-static void put_status(struct json_writer *w, const char *key, unsigned status)
-{
-    json_key(w, key);
-    if (status > 0)
-        json_u64(w, status);
-    else
-        json_nil(w);
-}
-
 /* null: nobody knows. */
 static void put_context(struct json_writer *w, const struct node_router *r, unsigned replica)
 {
     uint32_t context = node_router_context(r, replica);
-    json_key(w, "context_tokens");
-    if (context > 0)
-        json_u64(w, context);
-    else
-        json_nil(w);
+    json_put_known(w, "context_tokens", context > 0, context);
 }
 
 static void explain_candidate(struct json_writer *w, const struct node_router *r,
                               const struct node_candidate *c)
 {
     json_object_begin(w);
-    put_text(w, "replica", node_replica_name(&r->replicas[c->replica]));
+    json_put_slice(w, "replica", node_replica_name(&r->replicas[c->replica]));
     put_context(w, r, c->replica);
-    json_put_u64(w, "cached_tokens", c->cached_tokens);
-    json_put_u64(w, "tier_tokens", c->tier_tokens);
-    json_put_u64(w, "requests", c->requests);
-    put_double(w, "queue_s", c->cost.queue_s);
-    put_double(w, "uncached_s", c->cost.uncached_s);
-    put_double(w, "displaced_s", c->cost.displaced_s);
-    put_double(w, "decode_s", c->cost.decode_s);
-    put_double(w, "adapter_s", c->cost.adapter_s);
-    put_double(w, "cost_s", c->cost.total_s);
-    put_double(w, "beyond_s", c->beyond_s);
-    put_double(w, "times_slower", c->times_slower);
-    put_double(w, "followers", c->followers);
-    json_key(w, "due");
-    json_bool(w, c->is_due);
+    node_candidate_write(c, true, true, w);
     json_object_end(w);
 }
 
@@ -182,16 +111,14 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
                              const struct node_request *request, uint64_t now_ms)
 {
     char room[WHY_BYTES];
-    json_key(w, "left_out");
-    json_array_begin(w);
+    json_put_array(w, "left_out");
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         if (k->absent || is_candidate(r, i) || k->ranks > 0)
             continue;
         json_object_begin(w);
-        put_text(w, "replica", node_replica_name(k));
-        json_key(w, "why");
-        json_cstr(w, why_left_out(r, i, request, now_ms, room));
+        json_put_slice(w, "replica", node_replica_name(k));
+        json_put_cstr(w, "why", why_left_out(r, i, request, now_ms, room));
         json_object_end(w);
     }
     json_array_end(w);
@@ -210,20 +137,16 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     struct node_rendered shown = request->rendered;
     if (shown.kind == 0) /* another router asks */
         node_router_render_shown(r, request->model, &shown);
-    json_key(w, "rendering");
-    json_object_begin(w);
-    json_key(w, "text"); /* empty: the prompt counts as it was sent */
-    json_cstr(w, node_rendering_text(shown.rendering, text, sizeof text));
+    json_put_object(w, "rendering");
+    /* empty: the prompt counts as it was sent */
+    json_put_cstr(w, "text", node_rendering_text(shown.rendering, text, sizeof text));
     const struct node_client_kind *k =
         shown.kind > 0 ? node_renderings_kind_at(r->renderings, shown.kind - 1u) : NULL;
-    put_text(w, "client", k ? slice_of(k->agent, k->agent_len) : slice_of("", 0));
-    json_key(w, "form");
-    json_cstr(w, k ? k->form : "");
-    json_key(w, "from");
-    json_cstr(w, from[k ? k->from : NODE_RENDERING_KNOWN]);
+    json_put_slice(w, "client", k ? slice_of(k->agent, k->agent_len) : slice_of("", 0));
+    json_put_cstr(w, "form", k ? k->form : "");
+    json_put_cstr(w, "from", from[k ? k->from : NODE_RENDERING_KNOWN]);
     json_put_u64(w, "answers", k ? k->taught : 0);
-    json_key(w, "watched");
-    json_bool(w, k != NULL && k->watch > 0);
+    json_put_bool(w, "watched", k != NULL && k->watch > 0);
     json_object_end(w);
 }
 
@@ -260,35 +183,32 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     int err = node_router_evaluate(r, request, NULL, true, now_ms, &size);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
-    json_key(&w, "policy");
-    json_cstr(&w, r->policy->name);
-    put_text(&w, "model", request->model);
+    json_put_cstr(&w, "policy", r->policy->name);
+    json_put_slice(&w, "model", request->model);
     struct node_need need = node_router_need(r, request);
     json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: it fits all contexts, or */
     json_put_u64(&w, "tokens_most", need.most);   /* none is known */
-    put_double(&w, "displaced_weight", r->config.displaced_weight);
-    put_double(&w, "decode_weight", r->config.decode_weight);
+    json_put_double(&w, "displaced_weight", r->config.displaced_weight);
+    json_put_double(&w, "decode_weight", r->config.decode_weight);
     if (err != ERR_OK) {
         r->candidate_count = 0;
-        json_key(&w, "error");
-        json_cstr(&w, err == ERR_NOT_FOUND ? "no replica serves the model"
+        json_put_cstr(&w, "error",
+                      err == ERR_NOT_FOUND ? "no replica serves the model"
                       : err == ERR_AGAIN
                           ? "every replica is full: at replica-requests-max, or without a "
                             "place for another connection"
                           : "no replica can be chosen now");
     } else {
-        put_double(&w, "prompt_tokens", size.prompt_tokens);
-        put_double(&w, "output_tokens", size.output_tokens);
-        json_key(&w, "adapter");
-        json_bool(&w, size.adapter != 0);
+        json_put_double(&w, "prompt_tokens", size.prompt_tokens);
+        json_put_double(&w, "output_tokens", size.output_tokens);
+        json_put_bool(&w, "adapter", size.adapter != 0);
         json_put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
         explain_rendering(&w, r, request);
         unsigned choice = would_choose(r, request);
-        put_text(&w, "choice", node_replica_name(&r->replicas[choice]));
-        json_key(&w, "last_resort"); /* it is down, as all are, and why; empty: it is not */
-        json_cstr(&w, why_last_resort(r, choice, now_ms, room));
-        json_key(&w, "replicas");
-        json_array_begin(&w);
+        json_put_slice(&w, "choice", node_replica_name(&r->replicas[choice]));
+        /* it is down, as all are, and why; empty: it is not */
+        json_put_cstr(&w, "last_resort", why_last_resort(r, choice, now_ms, room));
+        json_put_array(&w, "replicas");
         for (unsigned i = 0; i < r->candidate_count; i++)
             explain_candidate(&w, r, &r->candidates[i]);
         json_array_end(&w);
@@ -302,12 +222,11 @@ static void replica_load(struct json_writer *w, const struct node_router *r,
                          const struct node_replica *k, uint64_t now_ms)
 {
     double rate = k->tokens_per_s;
-    json_key(w, "load");
-    json_object_begin(w);
+    json_put_object(w, "load");
     json_put_u64(w, "requests", k->load.requests);
     json_put_u64(w, "prefill_tokens", k->load.prefill_tokens);
     json_put_u64(w, "context_tokens", k->load.context_tokens);
-    put_double(w, "queue_s", node_load_queue_s(r->bookings, &k->load, rate, now_ms));
+    json_put_double(w, "queue_s", node_load_queue_s(r->bookings, &k->load, rate, now_ms));
     struct crdt_load others;
     crdt_reports_load_sum(crdt_state_reports(r->crdt), (unsigned)(k - r->replicas), &others);
     json_put_u64(w, "requests_of_others", others.requests);
@@ -317,11 +236,10 @@ static void replica_load(struct json_writer *w, const struct node_router *r,
 
 static void replica_learned(struct json_writer *w, const struct node_replica *k)
 {
-    json_key(w, "learned");
-    json_object_begin(w);
+    json_put_object(w, "learned");
     for (unsigned i = 0; i < node_learned_rows_count; i++) {
         const struct node_learned_row *row = &node_learned_rows[i];
-        put_double(w, row->key, row->value(k) * row->unit);
+        json_put_double(w, row->key, row->value(k) * row->unit);
     }
     json_object_end(w);
 }
@@ -329,15 +247,13 @@ static void replica_learned(struct json_writer *w, const struct node_replica *k)
 static void replica_cache(struct json_writer *w, const struct node_router *r, unsigned number)
 {
     const struct node_replica *k = &r->replicas[number];
-    json_key(w, "cache");
-    json_object_begin(w);
-    put_double(w, "tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
-    json_key(w, "told_by_engine");
-    json_bool(w, k->cache_tokens > 0);
-    put_double(w, "size_factor", k->belief.factor);
+    json_put_object(w, "cache");
+    json_put_double(w, "tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
+    json_put_bool(w, "told_by_engine", k->cache_tokens > 0);
+    json_put_double(w, "size_factor", k->belief.factor);
     json_put_u64(w, "indexed_bytes",
                  crdt_index_blocks_total(r->index, number) * CHECKPOINT_BLOCK_BYTES);
-    put_double(w, "present_bytes", k->belief.present_blocks * CHECKPOINT_BLOCK_BYTES);
+    json_put_double(w, "present_bytes", k->belief.present_blocks * CHECKPOINT_BLOCK_BYTES);
     json_put_u64(w, "predicted_tokens", k->by_usage.predicted);
     json_put_u64(w, "actual_tokens", k->by_usage.actual);
     json_object_end(w);
@@ -352,11 +268,10 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     }
     json_object_begin(w);
     json_put_u64(w, "age_ms", now_ms > k->scraped_ms ? now_ms - k->scraped_ms : 0);
-    put_double(w, "running", k->scrape.running);
-    put_double(w, "waiting", k->scrape.waiting);
-    put_double(w, "cache_usage", k->scrape.cache_usage);
-    json_key(w, "asleep");
-    json_bool(w, k->asleep);
+    json_put_double(w, "running", k->scrape.running);
+    json_put_double(w, "waiting", k->scrape.waiting);
+    json_put_double(w, "cache_usage", k->scrape.cache_usage);
+    json_put_bool(w, "asleep", k->asleep);
     json_object_end(w);
 }
 
@@ -380,30 +295,28 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
         [NODE_PROBE_MODELS] = "/v1/models", [NODE_PROBE_SERVER_INFO] = "/server_info",
         [NODE_PROBE_PING] = "/ping",
     };
-    json_key(w, "probes_refused");
-    json_array_begin(w);
+    const struct node_replica *k = &r->replicas[number];
+    json_put_array(w, "probes_refused");
     for (unsigned i = 0; i < NODE_PROBES; i++) {
-        if ((r->replicas[number].probes_refused >> i & 1) != 0)
+        if ((k->probes_refused >> i & 1) != 0)
             json_cstr(w, paths[i]);
     }
     json_array_end(w);
-    json_key(w, "api_key"); /* whether the router has one to show */
-    json_bool(w, r->config.probes_have_key);
-    json_key(w, "models");
-    json_object_begin(w);
+    json_put_bool(w, "api_key", r->config.probes_have_key); /* whether the router has one to show */
+    json_put_object(w, "models");
     struct names names = {.w = w};
-    json_key(w, "names");
-    json_array_begin(w);
-    node_models_each(r->models, r->replicas[number].server, put_name, &names);
+    json_put_array(w, "names");
+    node_models_each(r->models, k->server, put_name, &names);
     json_array_end(w);
     json_put_u64(w, "count", names.count);
-    json_key(w, "from");
-    json_cstr(w, node_models_listed(r->models, r->replicas[number].server) ? "engine"
-                 : names.count > 0                                         ? "clients"
-                                                                           : "nobody");
-    put_text(w, "label", slice_of(r->replicas[number].model, r->replicas[number].model_len));
-    put_status(w, "list_status", r->replicas[number].list_status); /* nil: it gave a list, or */
-    json_object_end(w);                                            /* was not asked, or refuses */
+    json_put_cstr(w, "from",
+                  node_models_listed(r->models, k->server) ? "engine"
+                  : names.count > 0                        ? "clients"
+                                                           : "nobody");
+    json_put_slice(w, "label", slice_of(k->model, k->model_len));
+    /* null: it gave a list, or was not asked, or refuses */
+    json_put_known(w, "list_status", k->list_status > 0, k->list_status);
+    json_object_end(w);
 }
 
 /* Whether it is chosen as others are, and if not, why and for how long. */
@@ -414,29 +327,18 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     unsigned replica = (unsigned)(rank - r->replicas);
     struct node_standing standing = node_router_replica_standing(r, replica, now_ms);
     char room[WHY_BYTES];
-    json_key(w, "avoided");
-    json_bool(w, standing.avoided);
-    json_key(w, "why"); /* empty: nothing is wrong */
-    json_cstr(w, node_standing_word(standing.why));
-    json_key(w, "why_text"); /* the same in a phrase */
-    json_cstr(w, node_standing_text(&standing, room));
-    json_key(w, "rejects_status"); /* null: it rejects nothing that others accept */
-    if (standing.why == NODE_STANDING_REJECTS)
-        json_u64(w, standing.status);
-    else
-        json_nil(w);
-    json_key(w, "why_for_ms");
-    if (standing.until_ms > now_ms)
-        json_u64(w, standing.until_ms - now_ms);
-    else
-        json_nil(w);
-    json_key(w, "backing_off");
-    json_bool(w, node_router_replica_backing_off(r, rank->server, now_ms));
-    json_key(w, "leaving");
-    json_bool(w, k->signs.leaving);
-    put_status(w, "check_status", k->check_status); /* of its last health check */
-    json_key(w, "stalled"); /* the sign by which it is known; empty: it is not */
-    json_cstr(w, node_stall_name(node_router_replica_stall(r, replica)));
+    json_put_bool(w, "avoided", standing.avoided);
+    json_put_cstr(w, "why", node_standing_word(standing.why));         /* empty: nothing is wrong */
+    json_put_cstr(w, "why_text", node_standing_text(&standing, room)); /* the same in a phrase */
+    /* null: it rejects nothing that others accept */
+    json_put_known(w, "rejects_status", standing.why == NODE_STANDING_REJECTS, standing.status);
+    json_put_known(w, "why_for_ms", standing.until_ms > now_ms, standing.until_ms - now_ms);
+    json_put_bool(w, "backing_off", node_router_replica_backing_off(r, rank->server, now_ms));
+    json_put_bool(w, "leaving", k->signs.leaving);
+    /* of its last health check */
+    json_put_known(w, "check_status", k->check_status > 0, k->check_status);
+    /* the sign by which it is known; empty: it is not */
+    json_put_cstr(w, "stalled", node_stall_name(node_router_replica_stall(r, replica)));
 }
 
 /* What one router reports of one replica. */
@@ -457,16 +359,15 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     char id[17];
     (void)snprintf(id, sizeof id, "%016" PRIx64, router);
     json_object_begin(v->w);
-    json_key(v->w, "router");
-    json_cstr(v->w, name ? name : id);
+    json_put_cstr(v->w, "router", name ? name : id);
     if (sight) {
-        json_key(v->w, "health"); /* of one that is a router's own it tells builds that know none */
-        json_cstr(v->w, v->elsewhere ? "unknown"
-                        : sight->health <= NODE_HEALTH_DRAINING
-                            ? node_health_text((enum node_health)sight->health)
-                            : "unknown");
-        json_key(v->w, "configured");
-        json_bool(v->w, sight->configured);
+        /* of one that is a router's own it tells builds that know none */
+        json_put_cstr(v->w, "health",
+                      v->elsewhere ? "unknown"
+                      : sight->health <= NODE_HEALTH_DRAINING
+                          ? node_health_text((enum node_health)sight->health)
+                          : "unknown");
+        json_put_bool(v->w, "configured", sight->configured);
     }
     if (load) {
         json_put_u64(v->w, "requests", load->requests);
@@ -483,19 +384,15 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
     static const char *const wishes[] = {
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
     const struct crdt_replica *row = node_router_row(r, number);
-    json_key(w, "configured");
-    json_bool(w, r->replicas[number].configured);
-    json_key(w, "unnamed"); /* it goes when its name is forgotten */
-    json_bool(w, node_router_replica_unnamed(r, number));
-    json_key(w, "wish");
-    json_cstr(w, wishes[row->wish]);
-    json_key(w, "incarnation");
-    json_object_begin(w);
+    json_put_bool(w, "configured", r->replicas[number].configured);
+    /* it goes when its name is forgotten */
+    json_put_bool(w, "unnamed", node_router_replica_unnamed(r, number));
+    json_put_cstr(w, "wish", wishes[row->wish]);
+    json_put_object(w, "incarnation");
     json_put_u64(w, "started_ms", row->incarnation.started);
     json_put_u64(w, "raises", row->incarnation.raises);
     json_object_end(w);
-    json_key(w, "other_routers");
-    json_array_begin(w);
+    json_put_array(w, "other_routers");
     struct view view = {.w = w, .r = r, .elsewhere = node_router_only_at(r, number).len > 0};
     crdt_reports_each(crdt_state_reports(r->crdt), number, put_view, &view);
     json_array_end(w);
@@ -506,25 +403,18 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
 {
     const struct node_replica *k = &r->replicas[number];
     json_object_begin(w);
-    put_text(w, "name", node_replica_name(k));
-    json_key(w, "rank"); /* nil: it is none */
-    if (k->is_rank)
-        json_u64(w, k->rank);
-    else
-        json_nil(w);
-    json_put_u64(w, "ranks",
-                 k->ranks); /* where there are any, they are chosen and not their address */
+    json_put_slice(w, "name", node_replica_name(k));
+    json_put_known(w, "rank", k->is_rank, k->rank);
+    json_put_u64(w, "ranks", k->ranks); /* if any, they are chosen and not their address */
     struct slice only_at = node_router_only_at(r, number);
-    json_key(w, "health");
-    json_cstr(w, only_at.len > 0 ? "elsewhere" : node_health_text(health_of(r, k)));
-    put_text(w, "only_at", only_at);     /* the router that alone can use it; empty: all can */
-    if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
-        put_text(w, "router", slice_of(k->router, k->router_len));
+    json_put_cstr(w, "health", only_at.len > 0 ? "elsewhere" : node_health_text(health_of(r, k)));
+    json_put_slice(w, "only_at", only_at); /* the router that alone can use it; empty: all can */
+    if (k->health == NODE_HEALTH_ROUTER)   /* who answers there, being no engine */
+        json_put_slice(w, "router", slice_of(k->router, k->router_len));
     replica_standing(w, r, k, now_ms);
-    json_key(w, "engine");
-    json_cstr(w, node_engine_text(k->engine));
+    json_put_cstr(w, "engine", node_engine_text(k->engine));
     put_context(w, r, number);
-    put_double(w, "weight", k->weight);
+    json_put_double(w, "weight", k->weight);
     json_key(w, "sources");
     discover_names_write(r->sources, node_router_source_name(r, node_replica_name(k)), w);
     json_put_u64(w, "chosen", k->chosen);

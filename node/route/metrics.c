@@ -6,12 +6,20 @@
 #include "node/replica/learned.h"
 #include "node/route/router_internal.h"
 
-/* --- one series per replica ----------------------------------------------------------------- */
+/* --- series of each replica ----------------------------------------------------------------- */
 
 struct context {
     const struct node_router *r;
     uint64_t now_ms;
+    const struct node_learned_row *learned;
 };
+
+static const char *const sources[] = {"usage", "scrape"}, *const kinds[] = {"predicted", "actual"};
+
+static const struct node_prediction_sums *compared(const struct node_replica *k, unsigned source)
+{
+    return source == 0 ? &k->by_usage : &k->by_scrape;
+}
 
 static double scrape_age_s(const struct context *c, const struct node_replica *k)
 {
@@ -34,289 +42,173 @@ static struct crdt_load others(const struct context *c, const struct node_replic
 }
 
 #define REPLICA_METRICS(X)                                                                         \
-    X(up, PROMETHEUS_GAUGE, "1 if the replica gets new requests.",                                 \
+    X(up, "1 if the replica gets new requests.",                                                   \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
-    X(backing_off, PROMETHEUS_GAUGE,                                                               \
+    X(backing_off,                                                                                 \
       "1 if it is avoided where others will do, because its answers failed or were rejections "    \
       "that others do not share.",                                                                 \
       node_router_replica_backing_off(c->r, k->server, c->now_ms))                                 \
-    X(backing_off_elsewhere, PROMETHEUS_GAUGE,                                                     \
+    X(backing_off_elsewhere,                                                                       \
       "1 if another router reports that its answers failed, and none has succeeded since.",        \
       process(c, k)->breaker.heard != NODE_BREAKER_CLOSED)                                         \
-    X(leaving, PROMETHEUS_GAUGE, "1 if its health check says no, since it said yes last.",         \
+    X(leaving, "1 if its health check says no, since it said yes last.",                           \
       process(c, k)->signs.leaving)                                                                \
-    X(stalled, PROMETHEUS_GAUGE, "1 if it stands still with requests, and is avoided.",            \
+    X(stalled, "1 if it stands still with requests, and is avoided.",                              \
       process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
-    X(rejecting, PROMETHEUS_GAUGE,                                                                 \
-      "1 if it is avoided for requests that it rejected and another replica accepted, or lists "   \
-      "a model that it answers 404 for.",                                                          \
+    X(rejecting,                                                                                   \
+      "1 if it is avoided for requests that it rejected and another replica accepted, or lists a " \
+      "model that it answers 404 for.",                                                            \
       node_router_reject_is_avoided(c->r, k->server) ||                                            \
           node_router_denies_listed(c->r, k->server))                                              \
-    X(rejecting_used, PROMETHEUS_GAUGE,                                                            \
+    X(rejecting_used,                                                                              \
       "1 if it rejects so and is used: at most half of a model's replicas are avoided for that.",  \
       node_reject_holds(&process(c, k)->reject) && !node_router_reject_within(c->r, k->server))    \
-    X(stalls_total, PROMETHEUS_COUNTER, "Times that the watchdog found it standing still.",        \
-      (double)k->signs.stalls_total)                                                               \
-    X(probes_refused, PROMETHEUS_GAUGE,                                                            \
+    X(stalls_total, "Times that the watchdog found it standing still.", k->signs.stalls_total)     \
+    X(probes_refused,                                                                              \
       "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \
       process(c, k)->probes_refused != 0)                                                          \
-    X(requests, PROMETHEUS_GAUGE, "Requests in flight.", k->load.requests)                         \
-    X(prefill_tokens, PROMETHEUS_GAUGE, "Uncached prompt tokens booked and not computed yet.",     \
-      (double)k->load.prefill_tokens)                                                              \
-    X(context_tokens, PROMETHEUS_GAUGE, "Tokens of context of the requests in flight.",            \
-      (double)k->load.context_tokens)                                                              \
-    X(requests_of_others, PROMETHEUS_GAUGE, "Requests in flight there, of all other routers.",     \
-      (double)others(c, k).requests)                                                               \
-    X(prefill_tokens_of_others, PROMETHEUS_GAUGE,                                                  \
-      "Uncached prompt tokens not computed yet, of all other routers.",                            \
-      (double)others(c, k).prefill_tokens)                                                         \
-    X(queue_seconds, PROMETHEUS_GAUGE, "Estimated time until the booked prefill is computed.",     \
+    X(requests, "Requests in flight.", k->load.requests)                                           \
+    X(prefill_tokens, "Uncached prompt tokens booked and not computed yet.",                       \
+      k->load.prefill_tokens)                                                                      \
+    X(context_tokens, "Tokens of context of the requests in flight.", k->load.context_tokens)      \
+    X(requests_of_others, "Requests in flight there, of all other routers.",                       \
+      others(c, k).requests)                                                                       \
+    X(prefill_tokens_of_others, "Uncached prompt tokens not computed yet, of all other routers.",  \
+      others(c, k).prefill_tokens)                                                                 \
+    X(queue_seconds, "Estimated time until the booked prefill is computed.",                       \
       node_load_queue_s(c->r->bookings, &k->load, k->tokens_per_s, c->now_ms))                     \
-    X(cache_tokens, PROMETHEUS_GAUGE, "Size of the cache as told by the engine or configured.",    \
+    X(cache_tokens, "Size of the cache as told by the engine or configured.",                      \
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
-    X(context_length, PROMETHEUS_GAUGE,                                                            \
-      "Longest prompt with its answer that it takes; 0 if nobody knows.",                          \
+    X(context_length, "Longest prompt with its answer that it takes; 0 if nobody knows.",          \
       node_router_context(c->r, (unsigned)(k - c->r->replicas)))                                   \
-    X(cache_size_factor, PROMETHEUS_GAUGE, "Learned correction of the cache size.",                \
-      k->belief.factor)                                                                            \
-    X(engine_running, PROMETHEUS_GAUGE,                                                            \
-      "Requests running, as the engine tells; -1 if it does not.", k->scrape.running)              \
-    X(engine_waiting, PROMETHEUS_GAUGE,                                                            \
-      "Requests waiting, as the engine tells; -1 if it does not.", k->scrape.waiting)              \
-    X(engine_cache_usage, PROMETHEUS_GAUGE,                                                        \
-      "Share of the KV cache in use, as the engine tells; -1 if it does not.",                     \
+    X(cache_size_factor, "Learned correction of the cache size.", k->belief.factor)                \
+    X(engine_running, "Requests running, as the engine tells; -1 if it does not.",                 \
+      k->scrape.running)                                                                           \
+    X(engine_waiting, "Requests waiting, as the engine tells; -1 if it does not.",                 \
+      k->scrape.waiting)                                                                           \
+    X(engine_cache_usage, "Share of the KV cache in use, as the engine tells; -1 if it does not.", \
       k->scrape.cache_usage)                                                                       \
-    X(scrape_age_seconds, PROMETHEUS_GAUGE, "Time since its metrics were read; -1 if never.",      \
-      scrape_age_s(c, k))                                                                          \
-    X(probe_failures_total, PROMETHEUS_COUNTER, "Health checks that failed.",                      \
-      (double)k->probe_failures_total)                                                             \
-    X(chosen_total, PROMETHEUS_COUNTER, "Requests sent to the replica.", (double)k->chosen)        \
-    X(restarts_total, PROMETHEUS_COUNTER, "Restarts of the engine that were noticed.",             \
-      (double)k->restarts)                                                                         \
-    X(usage_impossible_total, PROMETHEUS_COUNTER,                                                  \
+    X(scrape_age_seconds, "Time since its metrics were read; -1 if never.", scrape_age_s(c, k))    \
+    X(probe_failures_total, "Health checks that failed.", k->probe_failures_total)                 \
+    X(chosen_total, "Requests sent to the replica.", k->chosen)                                    \
+    X(restarts_total, "Restarts of the engine that were noticed.", k->restarts)                    \
+    X(usage_impossible_total,                                                                      \
       "Answers whose usage cannot be true, such as more cached than prompt tokens.",               \
-      (double)k->usage_impossible)                                                                 \
-    X(prompt_tokens_total, PROMETHEUS_COUNTER, "Estimated prompt tokens sent to the replica.",     \
-      (double)k->prompt_tokens)
+      k->usage_impossible)                                                                         \
+    X(prompt_tokens_total, "Estimated prompt tokens sent to the replica.", k->prompt_tokens)
 
-#define REPLICA_VALUE(name, type, help, value)                                                     \
-    static double value_##name(const struct context *c, const struct node_replica *k)              \
-    {                                                                                              \
-        (void)c;                                                                                   \
-        return (value);                                                                            \
-    }
-REPLICA_METRICS(REPLICA_VALUE)
+#define LABEL(name, text) prometheus_label(p, name, slice_of_cstr(text))
 
-static const struct {
-    const char *name;
-    enum prometheus_type type;
-    const char *help;
-    double (*value)(const struct context *c, const struct node_replica *k);
-} replica_metrics[] = {
-#define REPLICA_ROW(name, type, help, value) {"replica_" #name, type, help, value_##name},
-    REPLICA_METRICS(REPLICA_ROW)};
-
-static void put_learned(const struct node_router *r, struct prometheus *p)
-{
-    for (unsigned i = 0; i < node_learned_rows_count; i++) {
-        const struct node_learned_row *row = &node_learned_rows[i];
-        if (row->metric == NULL)
-            continue;
-        prometheus_family(p, row->metric, PROMETHEUS_GAUGE, row->help);
-        for (unsigned n = 0; n < r->replica_count; n++) {
-            if (r->replicas[n].absent)
-                continue;
-            prometheus_label(p, "replica", node_replica_name(&r->replicas[n]));
-            prometheus_value(p, row->value(&r->replicas[n]));
-        }
-    }
-}
-
-static void put_replicas(const struct context *c, struct prometheus *p)
-{
-    for (unsigned i = 0; i < ARRAY_LEN(replica_metrics); i++) {
-        prometheus_family(p, replica_metrics[i].name, replica_metrics[i].type,
-                          replica_metrics[i].help);
-        for (unsigned n = 0; n < c->r->replica_count; n++) {
-            const struct node_replica *k = &c->r->replicas[n];
-            if (k->absent)
-                continue;
-            prometheus_label(p, "replica", node_replica_name(k));
-            prometheus_value(p, replica_metrics[i].value(c, k));
-        }
-    }
-}
-
-/* --- several series per replica ------------------------------------------------------------- */
-
-struct labelled {
-    struct {
-        const char *name, *value;
-    } labels[2];
-    double (*value)(const struct node_replica *k);
-};
+/* The same for families of several series: how many, and their labels. */
+#define LABELLED_METRICS(X)                                                                        \
+    X(replica_health, NODE_HEALTHS, LABEL("state", node_health_text((enum node_health)i)),         \
+      "1 for the state that it is in.", node_replica_health(process(c, k)) == (enum node_health)i) \
+    X(prediction_cached_tokens_total, 4,                                                           \
+      (LABEL("source", sources[i / 2]), LABEL("kind", kinds[i % 2])),                              \
+      "Cached prompt tokens, predicted and told by the engine, in answers and in scraped "         \
+      "counters.",                                                                                 \
+      i % 2 == 0 ? compared(k, i / 2)->predicted : compared(k, i / 2)->actual)                     \
+    X(prediction_cached_tokens_off_total, 2, LABEL("source", sources[i]),                          \
+      "Sum of the absolute errors of predicted cached tokens.", compared(k, i)->off)               \
+    X(prediction_ttft_seconds_total, 2, LABEL("kind", kinds[i]),                                   \
+      "Time to first token of streams, predicted and measured.",                                   \
+      i == 0 ? k->ttft_predicted_s : k->ttft_actual_s)                                             \
+    X(prediction_ttft_off_seconds_total, 1, (void)p,                                               \
+      "Sum of the absolute errors of the predicted time to first token.", k->ttft_off_s)           \
+    X(prediction_ttft_count_total, 1, (void)p, "Streams whose time to first token was compared.",  \
+      k->ttft_count)                                                                               \
+    X(replica_answers_total, NODE_OUTCOMES,                                                        \
+      LABEL("outcome", node_outcome_text((enum node_outcome)i)),                                   \
+      "Requests that ended, by outcome.", k->outcomes[i])                                          \
+    X(replica_rejections_total, 2, LABEL("peer", i == 0 ? "accepted" : "rejected"),                \
+      "Answers of 4xx that were tried at another replica, which accepted the same or rejected "    \
+      "it.",                                                                                       \
+      i == 0 ? k->reject.contradicted : k->reject.confirmed)                                       \
+    X(upstream_errors_total, NODE_ERRORS, LABEL("kind", node_error_text((enum node_error)i)),      \
+      "What went wrong at the replica, one attempt each, also where another replica answered.",    \
+      k->failed[i])
 
 #define VALUE(name, value)                                                                         \
-    static double name(const struct node_replica *k)                                               \
+    static double value_##name(const struct context *c, const struct node_replica *k, unsigned i)  \
     {                                                                                              \
-        return (value);                                                                            \
+        (void)c;                                                                                   \
+        (void)i;                                                                                   \
+        return (double)(value);                                                                    \
     }
-VALUE(usage_predicted, (double)k->by_usage.predicted)
-VALUE(usage_actual, (double)k->by_usage.actual)
-VALUE(usage_off, (double)k->by_usage.off)
-VALUE(scrape_predicted, (double)k->by_scrape.predicted)
-VALUE(scrape_actual, (double)k->by_scrape.actual)
-VALUE(scrape_off, (double)k->by_scrape.off)
-VALUE(ttft_predicted, k->ttft_predicted_s)
-VALUE(ttft_actual, k->ttft_actual_s)
-VALUE(ttft_off, k->ttft_off_s)
-VALUE(ttft_count, (double)k->ttft_count)
-VALUE(health_unknown, node_replica_health(k) == NODE_HEALTH_UNKNOWN)
-VALUE(health_up, node_replica_health(k) == NODE_HEALTH_UP)
-VALUE(health_down, node_replica_health(k) == NODE_HEALTH_DOWN)
-VALUE(health_draining, node_replica_health(k) == NODE_HEALTH_DRAINING)
-VALUE(health_router, node_replica_health(k) == NODE_HEALTH_ROUTER)
-VALUE(outcome_ok, (double)k->outcomes[NODE_OUTCOME_OK])
-VALUE(outcome_gone, (double)k->outcomes[NODE_OUTCOME_CLIENT_GONE])
-VALUE(outcome_busy, (double)k->outcomes[NODE_OUTCOME_ENGINE_BUSY])
-VALUE(outcome_error, (double)k->outcomes[NODE_OUTCOME_ENGINE_ERROR])
-VALUE(outcome_connect, (double)k->outcomes[NODE_OUTCOME_CONNECT_FAILED])
-VALUE(outcome_broken, (double)k->outcomes[NODE_OUTCOME_BROKEN])
-VALUE(outcome_in_doubt, (double)k->outcomes[NODE_OUTCOME_IN_DOUBT])
-VALUE(error_connect, (double)k->failed[NODE_ERROR_CONNECT])
-VALUE(error_timeout, (double)k->failed[NODE_ERROR_TIMEOUT])
-VALUE(error_broken, (double)k->failed[NODE_ERROR_BROKEN])
-VALUE(error_malformed, (double)k->failed[NODE_ERROR_MALFORMED])
-VALUE(error_status_5xx, (double)k->failed[NODE_ERROR_STATUS])
-VALUE(error_error_event, (double)k->failed[NODE_ERROR_EVENT])
-VALUE(error_aborted, (double)k->failed[NODE_ERROR_ABORTED])
-VALUE(error_no_terminal, (double)k->failed[NODE_ERROR_NO_TERMINAL])
-VALUE(outcome_slow, (double)k->outcomes[NODE_OUTCOME_SLOW])
-VALUE(outcome_stalled, (double)k->outcomes[NODE_OUTCOME_STALLED])
-VALUE(outcome_not_sent, (double)k->outcomes[NODE_OUTCOME_NOT_SENT])
-VALUE(outcome_rejected, (double)k->outcomes[NODE_OUTCOME_REJECTED])
-VALUE(rejections_contradicted, (double)k->reject.contradicted)
-VALUE(rejections_confirmed, (double)k->reject.confirmed)
+#define REPLICA_VALUE(name, help, value) VALUE(name, value)
+REPLICA_METRICS(REPLICA_VALUE)
+#define LABELLED_FUNCTIONS(name, count, labels, help, value)                                       \
+    static void label_##name(struct prometheus *p, unsigned i)                                     \
+    {                                                                                              \
+        (void)i;                                                                                   \
+        labels;                                                                                    \
+    }                                                                                              \
+    VALUE(name, value)
+LABELLED_METRICS(LABELLED_FUNCTIONS)
 
-static const struct {
-    const char *name;
-    enum prometheus_type type;
-    const char *help;
-    struct labelled rows[NODE_OUTCOMES];
-} labelled_metrics[] = {
-    {"replica_health",
-     PROMETHEUS_GAUGE,
-     "1 for the state that it is in.",
-     {{{{"state", "unknown"}}, health_unknown},
-      {{{"state", "up"}}, health_up},
-      {{{"state", "down"}}, health_down},
-      {{{"state", "draining"}}, health_draining},
-      {{{"state", "router"}}, health_router}}},
-    {"prediction_cached_tokens_total",
-     PROMETHEUS_COUNTER,
-     "Cached prompt tokens, predicted and told by the engine, in answers and in scraped counters.",
-     {{{{"source", "usage"}, {"kind", "predicted"}}, usage_predicted},
-      {{{"source", "usage"}, {"kind", "actual"}}, usage_actual},
-      {{{"source", "scrape"}, {"kind", "predicted"}}, scrape_predicted},
-      {{{"source", "scrape"}, {"kind", "actual"}}, scrape_actual}}},
-    {"prediction_cached_tokens_off_total",
-     PROMETHEUS_COUNTER,
-     "Sum of the absolute errors of predicted cached tokens.",
-     {{{{"source", "usage"}}, usage_off}, {{{"source", "scrape"}}, scrape_off}}},
-    {"prediction_ttft_seconds_total",
-     PROMETHEUS_COUNTER,
-     "Time to first token of streams, predicted and measured.",
-     {{{{"kind", "predicted"}}, ttft_predicted}, {{{"kind", "actual"}}, ttft_actual}}},
-    {"prediction_ttft_off_seconds_total",
-     PROMETHEUS_COUNTER,
-     "Sum of the absolute errors of the predicted time to first token.",
-     {{{{NULL}}, ttft_off}}},
-    {"prediction_ttft_count_total",
-     PROMETHEUS_COUNTER,
-     "Streams whose time to first token was compared.",
-     {{{{NULL}}, ttft_count}}},
-    {"replica_answers_total",
-     PROMETHEUS_COUNTER,
-     "Requests that ended, by outcome.",
-     {{{{"outcome", "ok"}}, outcome_ok},
-      {{{"outcome", "client_gone"}}, outcome_gone},
-      {{{"outcome", "engine_busy"}}, outcome_busy},
-      {{{"outcome", "engine_error"}}, outcome_error},
-      {{{"outcome", "connect_failed"}}, outcome_connect},
-      {{{"outcome", "broken"}}, outcome_broken},
-      {{{"outcome", "in_doubt"}}, outcome_in_doubt},
-      {{{"outcome", "slow"}}, outcome_slow},
-      {{{"outcome", "stalled"}}, outcome_stalled},
-      {{{"outcome", "not_sent"}}, outcome_not_sent},
-      {{{"outcome", "rejected"}}, outcome_rejected}}},
-    {"replica_rejections_total",
-     PROMETHEUS_COUNTER,
-     "Answers of 4xx that were tried at another replica, which accepted the same or rejected it.",
-     {{{{"peer", "accepted"}}, rejections_contradicted},
-      {{{"peer", "rejected"}}, rejections_confirmed}}},
-    {"upstream_errors_total",
-     PROMETHEUS_COUNTER,
-     "What went wrong at the replica, one attempt each, also where another replica answered.",
-     {{{{"kind", "connect"}}, error_connect},
-      {{{"kind", "timeout"}}, error_timeout},
-      {{{"kind", "broken"}}, error_broken},
-      {{{"kind", "malformed"}}, error_malformed},
-      {{{"kind", "status_5xx"}}, error_status_5xx},
-      {{{"kind", "error_event"}}, error_error_event},
-      {{{"kind", "aborted"}}, error_aborted},
-      {{{"kind", "no_terminal"}}, error_no_terminal}}},
+struct family {
+    const char *name, *help;
+    unsigned count; /* series of each replica */
+    void (*label)(struct prometheus *p, unsigned i);
+    double (*value)(const struct context *c, const struct node_replica *k, unsigned i);
 };
 
-static void put_labelled(const struct context *c, struct prometheus *p)
+static const struct family replica_families[] = {
+#define REPLICA_ROW(name, help, value) {"replica_" #name, help, 1, NULL, value_##name},
+    REPLICA_METRICS(REPLICA_ROW)};
+
+static const struct family labelled_families[] = {
+#define LABELLED_ROW(name, count, labels, help, value)                                             \
+    {#name, help, count, label_##name, value_##name},
+    LABELLED_METRICS(LABELLED_ROW)};
+
+static void put_families(const struct context *c, const struct family *rows, unsigned count,
+                         struct prometheus *p)
 {
-    for (unsigned i = 0; i < ARRAY_LEN(labelled_metrics); i++) {
-        prometheus_family(p, labelled_metrics[i].name, labelled_metrics[i].type,
-                          labelled_metrics[i].help);
+    for (const struct family *f = rows; f < rows + count; f++) {
+        prometheus_family(p, f->name, f->help);
         for (unsigned n = 0; n < c->r->replica_count; n++) {
             const struct node_replica *k = &c->r->replicas[n];
-            bool of_process = i == 0; /* its health */
-            const struct labelled *row = labelled_metrics[i].rows;
-            const struct labelled *end = row + ARRAY_LEN(labelled_metrics[i].rows);
-            for (; !k->absent && row < end && row->value != NULL; row++) {
+            for (unsigned i = 0; !k->absent && i < f->count; i++) {
                 prometheus_label(p, "replica", node_replica_name(k));
-                for (unsigned j = 0; j < ARRAY_LEN(row->labels) && row->labels[j].name; j++)
-                    prometheus_label(p, row->labels[j].name, slice_of_cstr(row->labels[j].value));
-                prometheus_value(p, row->value(of_process ? process(c, k) : k));
+                if (f->label)
+                    f->label(p, i);
+                prometheus_value(p, f->value(c, k, i));
             }
         }
     }
 }
 
+static double learned(const struct context *c, const struct node_replica *k, unsigned i)
+{
+    (void)i;
+    return c->learned->value(k);
+}
+
+static void put_learned(struct context c, struct prometheus *p)
+{
+    for (unsigned i = 0; i < node_learned_rows_count; i++) {
+        c.learned = &node_learned_rows[i];
+        struct family f = {c.learned->metric, c.learned->help, 1, NULL, learned};
+        put_families(&c, &f, f.name != NULL, p);
+    }
+}
+
 /* --- series with a model -------------------------------------------------------------------- */
-
-static uint64_t answered_prompt(const struct node_answered_row *row)
-{
-    return row->prompt_tokens;
-}
-
-static uint64_t answered_cached(const struct node_answered_row *row)
-{
-    return row->cached_tokens;
-}
-
-static const struct {
-    const char *name, *help;
-    uint64_t (*value)(const struct node_answered_row *row);
-} answered_metrics[] = {
-    {"answered_prompt_tokens_total",
-     "Prompt tokens as told by engines, of answers that told their cached ones too.",
-     answered_prompt},
-    {"answered_cached_tokens_total",
-     "Those of grapevine_answered_prompt_tokens_total that came from the replica's cache.",
-     answered_cached},
-};
 
 static void put_answered(const struct node_router *r, struct prometheus *p)
 {
-    for (unsigned i = 0; i < ARRAY_LEN(answered_metrics); i++) {
-        prometheus_family(p, answered_metrics[i].name, PROMETHEUS_COUNTER,
-                          answered_metrics[i].help);
+    static const struct {
+        const char *name, *help;
+    } families[] = {
+        {"answered_prompt_tokens_total",
+         "Prompt tokens as told by engines, of answers that told their cached ones too."},
+        {"answered_cached_tokens_total",
+         "Those of grapevine_answered_prompt_tokens_total that came from the replica's cache."},
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(families); i++) {
         struct node_answered_row row;
+        prometheus_family(p, families[i].name, families[i].help);
         for (unsigned at = 0; node_answered_next(r->answered, &at, &row);) {
             const struct node_replica *k = &r->replicas[row.replica];
             if (k->absent)
@@ -324,100 +216,81 @@ static void put_answered(const struct node_router *r, struct prometheus *p)
             prometheus_label(p, "replica", node_replica_name(k));
             if (row.model.len > 0)
                 prometheus_label(p, "model", row.model);
-            prometheus_value(p, (double)answered_metrics[i].value(&row));
+            prometheus_value(p, (double)(i == 0 ? row.prompt_tokens : row.cached_tokens));
         }
     }
 }
 
 static void put_decisions(const struct node_router *r, struct prometheus *p)
 {
-    prometheus_family(p, "decisions_total", PROMETHEUS_COUNTER,
-                      "Choices of a replica, by why it was chosen.");
+    prometheus_family(p, "decisions_total", "Choices of a replica, by why it was chosen.");
     for (unsigned i = 0; i < NODE_REASONS; i++) {
-        prometheus_label(p, "reason", slice_of_cstr(node_reason_text((enum node_reason)i)));
+        LABEL("reason", node_reason_text((enum node_reason)i));
         prometheus_value(p, (double)r->decisions[i]);
     }
 }
 
-static void put_renderings(const struct node_router *r, struct prometheus *p)
-{
-    struct node_renderings_stats s = node_renderings_stats(r->renderings);
-    const struct prometheus_figure figures[] = {
-        {"client_kinds", PROMETHEUS_GAUGE, "Kinds of clients whose prompts are read apart.",
-         (double)s.kinds},
-        {"client_kinds_watched", PROMETHEUS_GAUGE,
-         "Those of which it is being learned how engines render their prompts.", (double)s.watched},
-        {"client_kinds_displaced_total", PROMETHEUS_COUNTER,
-         "Kinds that gave way to new ones: what was learned of them is lost.", (double)s.displaced},
-        {"renderings_learned_total", PROMETHEUS_COUNTER,
-         "Changes of how a kind's prompts are read, by the cached tokens that answers report.",
-         (double)s.learned},
-        {"renderings_adopted_total", PROMETHEUS_COUNTER, "The same, as another router told.",
-         (double)s.adopted},
-    };
-    prometheus_figures(p, figures, ARRAY_LEN(figures));
-}
-
 /* --- the whole node ------------------------------------------------------------------------- */
 
-static void put_index(const struct node_router *r, struct prometheus *p)
+static void put_figures(const struct node_router *r, struct prometheus *p)
 {
     struct crdt_index_stats s;
     crdt_index_stats(r->index, &s);
     struct crdt_registry_stats names;
     crdt_registry_stats(crdt_state_registry(r->crdt), &names);
+    struct node_renderings_stats clients = node_renderings_stats(r->renderings);
     unsigned unnamed = 0;
     for (unsigned i = 0; i < r->replica_count; i++)
         unnamed += node_router_replica_unnamed(r, i);
     const struct prometheus_figure figures[] = {
-        {"replica_names", PROMETHEUS_GAUGE, "Replicas that are known, those that went lately too.",
-         names.names},
-        {"replica_names_max", PROMETHEUS_GAUGE, "Beyond it a replica waits: replicas-max.",
-         names.names_max},
-        {"replica_names_waiting", PROMETHEUS_GAUGE, "Replicas that wait for room.", names.waiting},
-        {"replicas_unnamed", PROMETHEUS_GAUGE,
+        {"replica_names", "Replicas that are known, those that went lately too.", names.names},
+        {"replica_names_max", "Beyond it a replica waits: replicas-max.", names.names_max},
+        {"replica_names_waiting", "Replicas that wait for room.", names.waiting},
+        {"replicas_unnamed",
          "Replicas in use that no living router names: they go when their names are forgotten.",
          unnamed},
-        {"replica_names_forgotten_total", PROMETHEUS_COUNTER,
-         "Replicas that no router had named for long enough.", (double)names.forgotten},
-        {"replica_names_refused_total", PROMETHEUS_COUNTER,
+        {"replica_names_forgotten_total", "Replicas that no router had named for long enough.",
+         (double)names.forgotten},
+        {"replica_names_refused_total",
          "Names of replicas, told by members of the cluster, that are no HOST:PORT.",
          (double)names.no_names},
-        {"bookings", PROMETHEUS_GAUGE, "Requests in flight.",
-         node_bookings_open_count(r->bookings)},
-        {"last_resorts_total", PROMETHEUS_COUNTER,
+        {"bookings", "Requests in flight.", node_bookings_open_count(r->bookings)},
+        {"last_resorts_total",
          "Requests sent to a replica that is down, because all that serve the model are.",
          (double)r->last_resorts},
-        {"rejected_clients", PROMETHEUS_GAUGE,
-         "Clients whose rejected requests (4xx) are remembered.", r->clients.count},
-        {"unroutable_total", PROMETHEUS_COUNTER,
-         "Requests that found no replica at their first attempt.", (double)r->unroutable},
-        {"index_entries", PROMETHEUS_GAUGE, "Observations in the prefix index.", (double)s.entries},
-        {"index_bytes", PROMETHEUS_GAUGE, "Memory that the index has allocated.", (double)s.bytes},
-        {"index_bytes_used", PROMETHEUS_GAUGE, "Memory of it that is in use.",
-         (double)s.bytes_used},
-        {"index_bytes_max", PROMETHEUS_GAUGE, "Memory that the index may use.",
-         (double)s.bytes_max},
-        {"index_inserted_total", PROMETHEUS_COUNTER, "Observations made.", (double)s.inserted},
-        {"index_refreshed_total", PROMETHEUS_COUNTER, "Observations made again, later.",
-         (double)s.refreshed},
-        {"index_expired_total", PROMETHEUS_COUNTER, "Observations that grew too old.",
-         (double)s.expired},
-        {"index_evicted_total", PROMETHEUS_COUNTER,
-         "Observations dropped early because the memory was full.", (double)s.evicted},
-        {"index_refused_total", PROMETHEUS_COUNTER, "Observations without room.",
-         (double)s.refused},
-        {"index_forgotten_total", PROMETHEUS_COUNTER,
-         "Observations of replicas that lost their cache.", (double)s.forgotten},
-        {"index_stale_total", PROMETHEUS_COUNTER, "Observations that came too late to count.",
-         (double)s.stale},
-        {"index_future_total", PROMETHEUS_COUNTER, "Observations refused as of the future.",
-         (double)s.future},
-        {"index_promoted", PROMETHEUS_GAUGE,
-         "Checkpoints held by so many replicas that they have a set.", (double)s.promoted},
-        {"index_generation", PROMETHEUS_GAUGE, "The present time slice.", crdt_index_now(r->index)},
-        {"index_floor", PROMETHEUS_GAUGE, "The oldest time slice that the index keeps.",
-         crdt_index_floor(r->index)},
+        {"rejected_clients", "Clients whose rejected requests (4xx) are remembered.",
+         r->clients.count},
+        {"unroutable_total", "Requests that found no replica at their first attempt.",
+         (double)r->unroutable},
+        {"index_entries", "Observations in the prefix index.", (double)s.entries},
+        {"index_bytes", "Memory that the index has allocated.", (double)s.bytes},
+        {"index_bytes_used", "Memory of it that is in use.", (double)s.bytes_used},
+        {"index_bytes_max", "Memory that the index may use.", (double)s.bytes_max},
+        {"index_inserted_total", "Observations made.", (double)s.inserted},
+        {"index_refreshed_total", "Observations made again, later.", (double)s.refreshed},
+        {"index_expired_total", "Observations that grew too old.", (double)s.expired},
+        {"index_evicted_total", "Observations dropped early because the memory was full.",
+         (double)s.evicted},
+        {"index_refused_total", "Observations without room.", (double)s.refused},
+        {"index_forgotten_total", "Observations of replicas that lost their cache.",
+         (double)s.forgotten},
+        {"index_stale_total", "Observations that came too late to count.", (double)s.stale},
+        {"index_future_total", "Observations refused as of the future.", (double)s.future},
+        {"index_promoted", "Checkpoints held by so many replicas that they have a set.",
+         (double)s.promoted},
+        {"index_generation", "The present time slice.", crdt_index_now(r->index)},
+        {"index_floor", "The oldest time slice that the index keeps.", crdt_index_floor(r->index)},
+        {"client_kinds", "Kinds of clients whose prompts are read apart.", (double)clients.kinds},
+        {"client_kinds_watched",
+         "Those of which it is being learned how engines render their prompts.",
+         (double)clients.watched},
+        {"client_kinds_displaced_total",
+         "Kinds that gave way to new ones: what was learned of them is lost.",
+         (double)clients.displaced},
+        {"renderings_learned_total",
+         "Changes of how a kind's prompts are read, by the cached tokens that answers report.",
+         (double)clients.learned},
+        {"renderings_adopted_total", "The same, as another router told.", (double)clients.adopted},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
@@ -438,7 +311,7 @@ static void put_models(const struct node_router *r, struct prometheus *p)
          range.output_tokens_min, range.output_tokens_max},
     };
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-        prometheus_family(p, rows[i].name, PROMETHEUS_GAUGE, rows[i].help);
+        prometheus_family(p, rows[i].name, rows[i].help);
         prometheus_label(p, "bound", SLICE("min"));
         prometheus_value(p, rows[i].min);
         prometheus_label(p, "bound", SLICE("max"));
@@ -449,12 +322,11 @@ static void put_models(const struct node_router *r, struct prometheus *p)
 void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p)
 {
     struct context c = {.r = r, .now_ms = now_ms};
-    put_replicas(&c, p);
-    put_learned(r, p);
-    put_labelled(&c, p);
+    put_families(&c, replica_families, ARRAY_LEN(replica_families), p);
+    put_learned(c, p);
+    put_families(&c, labelled_families, ARRAY_LEN(labelled_families), p);
     put_answered(r, p);
     put_models(r, p);
     put_decisions(r, p);
-    put_index(r, p);
-    put_renderings(r, p);
+    put_figures(r, p);
 }

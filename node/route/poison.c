@@ -144,23 +144,18 @@ static void put_row(struct json_writer *w, const struct node_router *r,
     uint32_t ttl = sure ? CRDT_POISON_TTL_S : CRDT_SUSPECT_TTL_S;
     (void)snprintf(hash, sizeof hash, "%016" PRIx64, row->hash);
     json_object_begin(w);
-    json_key(w, "hash");
-    json_cstr(w, hash);
-    json_key(w, "state");
-    json_cstr(w, sure ? "poison" : "suspect");
+    json_put_cstr(w, "hash", hash);
+    json_put_cstr(w, "state", sure ? "poison" : "suspect");
     json_key(w, "seconds_ago");
     uint32_t since = row->until > ttl ? row->until - ttl : 0;
     uint32_t now = table(r)->now_s;
     json_u64(w, now > since ? now - since : 0);
-    json_key(w, "seconds_left");
-    json_u64(w, row->until > now ? row->until - now : 0);
-    json_key(w, "replicas");
-    json_array_begin(w);
+    json_put_u64(w, "seconds_left", row->until > now ? row->until - now : 0);
+    json_put_array(w, "replicas");
     put_replica(w, r, row->before);
     put_replica(w, r, row->last);
     json_array_end(w);
-    json_key(w, "refused");
-    json_u64(w, row->refused);
+    json_put_u64(w, "refused", row->refused);
     json_object_end(w);
 }
 

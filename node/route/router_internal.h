@@ -26,6 +26,7 @@
 #define NODE_ROUTE_ROUTER_INTERNAL_H
 
 #include "base/err.h"
+#include "base/json_write.h"
 #include "crdt/state.h"
 #include "node/cluster/state.h"
 #include "node/replica/adapters.h"
@@ -437,8 +438,9 @@ void node_router_decision_keep(struct node_router *r, const struct node_request 
                                const struct node_size *size, unsigned chosen, bool costs,
                                uint64_t now_ms, struct node_decision *out);
 
-const char *node_outcome_text(enum node_outcome outcome);
-const char *node_health_text(enum node_health health);
-const char *node_engine_text(enum node_engine engine);
+/* Members of an object: what it found, and (`costs`: they are known) what it costs there: of
+ * decisions to the microsecond, and with `all` exactly and in more detail, for explain.c. */
+void node_candidate_write(const struct node_candidate *c, bool costs, bool all,
+                          struct json_writer *w);
 
 #endif

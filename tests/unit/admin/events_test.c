@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/check.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "tests/lib/test.h"
@@ -164,6 +165,12 @@ static void the_ring_is_bounded_and_asked_by_number_or_change(void **state)
     assert_int_equal(json_array_size(few), 2);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(few, 0), "id")), 21);
     json_decref(few);
+    static const uint64_t ids[] = {20, 10, ADMIN_EVENTS_MAX + 11, 0, UINT64_MAX};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) { /* only the first is kept */
+        json_t *one = read(NODE_DECISIONS_ONE, ids[i], 5);
+        assert_int_equal(json_array_size(one), i == 0);
+        json_decref(one);
+    }
 }
 
 /* Cut between characters; JSON all the same. */

@@ -35,9 +35,9 @@ static void buckets_count_all_below_them(void **state)
     histogram_add(&h, 2);
     struct buf out = {0};
     struct prometheus p = prometheus_of(&out, "g_");
-    prometheus_family(&p, "wait_seconds", PROMETHEUS_HISTOGRAM, "How long.");
+    prometheus_histograms(&p, "wait_seconds", "How long.");
     prometheus_histogram(&p, "model", SLICE("m"), &h);
-    prometheus_family(&p, "next", PROMETHEUS_GAUGE, "N.");
+    prometheus_family(&p, "next", "N.");
     prometheus_value(&p, 1);
     assert_int_equal(prometheus_finish(&p), ERR_OK);
     assert_int_equal(buf_append_char(&out, '\0'), 0);

@@ -39,6 +39,34 @@ static void nesting_and_commas(void **state)
     buf_free(&out);
 }
 
+static void members(void **state)
+{
+    (void)state;
+    struct buf out;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    json_object_begin(&w);
+    json_put_slice(&w, "a", SLICE("x\""));
+    json_put_cstr(&w, "b", "y");
+    json_put_u64(&w, "c", UINT64_MAX);
+    json_put_known(&w, "d", true, 0);
+    json_put_known(&w, "e", false, 7);
+    json_put_i64(&w, "f", -3);
+    json_put_double(&w, "g", 0.5);
+    json_put_bool(&w, "h", true);
+    json_put_cstr(&w, "", NULL);
+    json_put_object(&w, "i");
+    json_put_array(&w, "j");
+    json_array_end(&w);
+    json_object_end(&w);
+    json_object_end(&w);
+    assert_int_equal(json_writer_finish(&w), 0);
+    assert_slice_equal(buf_slice(&out),
+                       "{\"a\":\"x\\\"\",\"b\":\"y\",\"c\":18446744073709551615,\"d\":0,"
+                       "\"e\":null,\"f\":-3,\"g\":0.5,\"h\":true,\"\":\"\",\"i\":{\"j\":[]}}");
+    buf_free(&out);
+}
+
 static void strings(void **state)
 {
     (void)state;
@@ -113,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nesting_and_commas),
+        cmocka_unit_test(members),
         cmocka_unit_test(strings),
         cmocka_unit_test(random_strings_are_valid_json),
         cmocka_unit_test(full_buffer_is_cut_back),

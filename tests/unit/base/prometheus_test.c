@@ -11,15 +11,15 @@ static void families_and_series(void **state)
     (void)state;
     struct buf out = {0};
     struct prometheus p = prometheus_of(&out, "g_");
-    prometheus_family(&p, "up", PROMETHEUS_GAUGE, "Whether.");
+    prometheus_family(&p, "up", "Whether.");
     prometheus_label(&p, "replica", SLICE("a"));
     prometheus_label(&p, "state", SLICE(""));
     prometheus_value(&p, 1);
     prometheus_label(&p, "replica", SLICE("b"));
     prometheus_value(&p, 0);
     const struct prometheus_figure rows[] = {
-        {"bytes_total", PROMETHEUS_COUNTER, "Bytes.", 12},
-        {"age_seconds", PROMETHEUS_GAUGE, "Age.", 0.5},
+        {"bytes_total", "Bytes.", 12},
+        {"age_seconds", "Age.", 0.5},
     };
     prometheus_figures(&p, rows, ARRAY_LEN(rows));
     assert_int_equal(prometheus_finish(&p), ERR_OK);
@@ -40,7 +40,7 @@ static void label_values_are_escaped(void **state)
     (void)state;
     struct buf out = {0};
     struct prometheus p = prometheus_of(&out, "");
-    prometheus_family(&p, "m", PROMETHEUS_GAUGE, "H.");
+    prometheus_family(&p, "m", "H.");
     out.len = 0;
     prometheus_label(&p, "l", SLICE("a\"b\\c\nd\te\xff\x1b\xc2\x9b\xc3\xa9{}"));
     prometheus_value(&p, 1);
@@ -72,7 +72,7 @@ static void numbers(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct buf out = {0};
         struct prometheus p = prometheus_of(&out, "");
-        prometheus_family(&p, "m", PROMETHEUS_GAUGE, "H.");
+        prometheus_family(&p, "m", "H.");
         out.len = 0;
         prometheus_value(&p, cases[i].value);
         assert_int_equal(prometheus_finish(&p), ERR_OK);
@@ -91,7 +91,7 @@ static void errors_stick(void **state)
         assert_int_equal(buf_append_cstr(&out, "start"), ERR_OK);
         struct prometheus p = prometheus_of(&out, "g_");
         for (unsigned i = 0; i < 10; i++) {
-            prometheus_family(&p, "up", PROMETHEUS_GAUGE, "Whether.");
+            prometheus_family(&p, "up", "Whether.");
             prometheus_label(&p, "replica", SLICE("a\nb"));
             prometheus_value(&p, 0.25);
         }

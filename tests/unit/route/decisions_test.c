@@ -136,6 +136,12 @@ static void queries_are_by_number_and_by_change(void **state)
     expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 1, 2, false}, "2 3");
     expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 5, 2, false}, "");
     expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_CHANGES, 3, 9, false}, "4 5 2");
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 4, 9, false}, "4");
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 4, 9, true}, "");
+    static const uint64_t none[] = {0, 6, UINT64_MAX}; /* the last one never ended */
+    for (size_t i = 0; i < ARRAY_LEN(none); i++)
+        expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, none[i], 9, false}, "");
+    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, UINT64_MAX, 9, false}, "");
     /* In steps: each change comes once. */
     uint64_t change = 0;
     json_t *array;
