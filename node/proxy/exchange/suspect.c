@@ -276,12 +276,9 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     s->at_ms = x->proxy->now_ms;
     x->proxy->stats.suspects++;
     enum node_poison now = known ? NODE_POISON_SUSPECT : NODE_POISON_NONE;
+    bool second = s->deaths > 1 && s->clear && !together;
     if (strong || known || s->deaths > 1)
-        now = node_poison_died(router, s->hash, replica);
-    if (s->deaths > 1 && s->clear && !together && now != NODE_POISON_SURE) {
-        node_poison_convict(router, s->hash, replica);
-        now = NODE_POISON_SURE;
-    }
+        now = node_poison_died(router, s->hash, replica, second);
     if (s->deaths > 1)
         node_poison_names(router, s->hash, earlier, replica);
     bool once = x->proxy->config.options->poison_retry;
