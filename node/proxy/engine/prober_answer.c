@@ -56,7 +56,7 @@ static void log_leaving(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
     struct slice name = node_router_replica_name(proxy->config.router, p->replica);
-    bool leaving = node_router_replica_leaving(proxy->config.router, p->replica);
+    bool leaving = node_router_process(proxy->config.router, p->replica)->signs.leaving;
     if (leaving == p->told_leaving)
         return;
     p->told_leaving = leaving;
@@ -119,7 +119,7 @@ static void ping_done(struct prober_probe *p, int err, unsigned status)
     if (err != 0)
         return; /* health says what there is to say */
     p->no_ping = status != 200 && status != 503;
-    if (status == 503 && !node_router_replica_leaving(router, p->replica)) {
+    if (status == 503 && !node_router_process(router, p->replica)->signs.leaving) {
         node_router_health_no(router, p->replica);
         p->due_ms[NODE_PROBE_HEALTH] = 0;
         log_leaving(p, status);

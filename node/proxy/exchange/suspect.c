@@ -193,8 +193,9 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
         return d;
     struct under_way w = look(pool, failing);
     judge(d, pool, &w, end, now);
-    d->shared = node_router_replica_shared(pool->proxy->config.router,
-                                           (unsigned)(pool - pool->proxy->engines.pools));
+    const struct node_replica *k = node_router_process(
+        pool->proxy->config.router, (unsigned)(pool - pool->proxy->engines.pools));
+    d->shared = node_replica_requests(k) > node_replica_own_requests(k);
     if (failing != NULL)
         d->suspects = is_suspect(d, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
