@@ -7,8 +7,9 @@
 /* What is news of a replica. The rest of its standings come and go with single requests. */
 static bool is_passing(enum node_standing_why why)
 {
-    return why == NODE_STANDING_TRIAL || why == NODE_STANDING_FULL || why == NODE_STANDING_KEPT ||
-           why == NODE_STANDING_SLOW_START || why == NODE_STANDING_QUIET;
+    return why == NODE_STANDING_TRIAL || why == NODE_STANDING_TRIED || why == NODE_STANDING_FULL ||
+           why == NODE_STANDING_KEPT || why == NODE_STANDING_SLOW_START ||
+           why == NODE_STANDING_QUIET;
 }
 
 static enum admin_event_kind kind_of(enum node_standing_why why)

@@ -54,7 +54,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
          (double)s->suspects},
         {"poison_remembered",
          "Requests that are refused because replicas died after them, as all routers hold.",
-         (double)node_poison_count(proxy->config.router).sure},
+         (double)node_poison_count(proxy->config.router)},
         {"upstream_connects_total", "Connections opened to replicas.",
          (double)s->upstream_connects},
         {"upstream_reused_total", "Requests sent on a kept-alive connection.",

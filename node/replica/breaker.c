@@ -2,53 +2,24 @@
 
 #include "node/replica/replica.h"
 
-enum { PHASE_BITS = 2, LEVEL_MAX = 6 };
-
-/* --- levels --------------------------------------------------------------------------------- */
-
-static uint32_t length_of(unsigned level)
-{
-    uint32_t ms = NODE_BACKOFF_MIN_MS;
-    for (unsigned i = 1; i < level; i++)
-        ms = node_backoff_longer(ms);
-    return ms;
-}
-
-static uint8_t level_of(uint32_t length_ms)
-{
-    uint8_t level = 0;
-    for (uint32_t ms = NODE_BACKOFF_MIN_MS; level < LEVEL_MAX && ms / 2 < length_ms; ms *= 2)
-        level++;
-    return level;
-}
-
-static uint8_t longest(const struct node_replica *k)
-{
-    uint8_t errors = level_of(k->errors.length_ms), broken = level_of(k->broken.length_ms);
-    return errors > broken ? errors : broken;
-}
+enum { PHASE_BITS = 2 };
 
 /* --- own ------------------------------------------------------------------------------------ */
 
 static bool runs(const struct node_replica *k, uint64_t now_ms)
 {
-    return k->errors.until_ms > now_ms || k->broken.until_ms > now_ms;
-}
-
-static bool on_trial(const struct node_replica *k)
-{
-    return k->errors.trial || k->broken.trial;
+    return k->failing.until_ms > now_ms;
 }
 
 uint8_t node_breaker_report(const struct node_replica *k, uint64_t now_ms)
 {
     unsigned phase = runs(k, now_ms)     ? NODE_BREAKER_OPEN
                      : k->breaker.trying ? NODE_BREAKER_TRYING
-                     : on_trial(k)       ? NODE_BREAKER_DUE
+                     : k->failing.trial  ? NODE_BREAKER_DUE
                                          : NODE_BREAKER_CLOSED;
     if (phase == NODE_BREAKER_CLOSED)
         return 0;
-    return (uint8_t)(phase | (unsigned)longest(k) << PHASE_BITS);
+    return (uint8_t)(phase | (unsigned)k->failing.level << PHASE_BITS);
 }
 
 /* --- others' -------------------------------------------------------------------------------- */
@@ -67,7 +38,7 @@ void node_breaker_heard_add(struct node_breaker_heard *h, uint8_t reported, uint
 /* How long a back-off was is kept: failing again soon is worse. */
 static void recover(struct node_replica *k)
 {
-    k->errors.trial = k->broken.trial = false;
+    k->failing.trial = false;
     k->error_answers = k->answer_failures = 0;
 }
 
@@ -77,14 +48,14 @@ void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *
     bool waited = b->heard == NODE_BREAKER_DUE || b->heard == NODE_BREAKER_TRYING;
     bool waits = h->phase == NODE_BREAKER_DUE || h->phase == NODE_BREAKER_TRYING;
     /* Sums fall when a router goes: that is no news. What is seen here after the cure counts. */
-    if (h->cures > b->cures && on_trial(k) && !runs(k, now_ms) && !b->trying)
+    if (h->cures > b->cures && k->failing.trial && !runs(k, now_ms) && !b->trying)
         recover(k);
     if (waits && !waited)
         b->due_ms = now_ms;
     if (h->phase == NODE_BREAKER_OPEN && b->heard != NODE_BREAKER_OPEN)
         b->warned_ms = now_ms;
     b->heard = h->phase;
-    b->heard_level = h->level < LEVEL_MAX ? h->level : LEVEL_MAX;
+    b->heard_level = h->level;
     b->ahead = h->ahead < NODE_BREAKER_TURNS_MAX ? h->ahead : NODE_BREAKER_TURNS_MAX;
     b->cures = h->cures;
 }
@@ -98,7 +69,7 @@ static bool within(uint64_t since_ms, uint64_t ms, uint64_t now_ms)
 static bool works_here(const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_breaker *b = &k->breaker;
-    return k->error_answers == 0 && k->answer_failures == 0 && !on_trial(k) &&
+    return k->error_answers == 0 && k->answer_failures == 0 && !k->failing.trial &&
            (within(b->worked_ms, NODE_BREAKER_WORKED_MS, now_ms) ||
             within(b->proved_ms, NODE_BREAKER_CURED_MS, now_ms));
 }
@@ -108,21 +79,18 @@ static bool heeds(const struct node_replica *k, uint64_t now_ms)
     return k->breaker.heard != NODE_BREAKER_CLOSED && !works_here(k, now_ms);
 }
 
-bool node_breaker_due(const struct node_replica *k, uint64_t now_ms)
+/* Whether a trial is due, by own failures or by the others'. */
+static bool is_due(const struct node_replica *k, uint64_t now_ms)
 {
     return !runs(k, now_ms) &&
-           (on_trial(k) || (heeds(k, now_ms) && k->breaker.heard != NODE_BREAKER_OPEN));
+           (k->failing.trial || (heeds(k, now_ms) && k->breaker.heard != NODE_BREAKER_OPEN));
 }
 
 /* Since when a trial may be made, were it this router's turn. */
 static uint64_t due_since(const struct node_replica *k)
 {
     uint64_t since_ms = k->breaker.heard != NODE_BREAKER_CLOSED ? k->breaker.due_ms : 0;
-    if (k->errors.trial && k->errors.until_ms > since_ms)
-        since_ms = k->errors.until_ms;
-    if (k->broken.trial && k->broken.until_ms > since_ms)
-        since_ms = k->broken.until_ms;
-    return since_ms;
+    return k->failing.trial && k->failing.until_ms > since_ms ? k->failing.until_ms : since_ms;
 }
 
 bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms)
@@ -138,7 +106,7 @@ bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms)
         return true;
     if (heeds(k, now_ms) && b->heard >= NODE_BREAKER_TRYING)
         return true;
-    if (!node_breaker_due(k, now_ms))
+    if (!is_due(k, now_ms))
         return false;
     return b->trying || now_ms < due_since(k) + (uint64_t)b->ahead * NODE_BREAKER_TURN_MS;
 }
@@ -147,13 +115,13 @@ bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms)
 
 void node_breaker_sent(struct node_replica *k, uint64_t now_ms)
 {
-    k->breaker.trying = k->breaker.trying || node_breaker_due(k, now_ms);
+    k->breaker.trying = k->breaker.trying || is_due(k, now_ms);
 }
 
 void node_breaker_worked(struct node_replica *k, uint64_t now_ms)
 {
     struct node_breaker *b = &k->breaker;
-    if (node_breaker_due(k, now_ms) || heeds(k, now_ms)) {
+    if (is_due(k, now_ms) || heeds(k, now_ms)) {
         b->cured++;
         b->proved_ms = now_ms;
         recover(k);
@@ -168,30 +136,9 @@ void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint6
     bool failed = outcome == NODE_OUTCOME_ENGINE_ERROR || outcome == NODE_OUTCOME_BROKEN ||
                   outcome == NODE_OUTCOME_CONNECT_FAILED;
     if (b->trying && failed && !runs(k, now_ms)) { /* a trial for all: it is longer for all */
-        uint8_t level = longest(k) > b->heard_level ? longest(k) : b->heard_level;
-        node_backoff_set(&k->errors, length_of(level + 1u), now_ms);
+        unsigned level = k->failing.level > b->heard_level ? k->failing.level : b->heard_level;
+        node_backoff_set(&k->failing, level + 1, NODE_BACKOFF_MIN_MS, now_ms);
+        k->broke = false;
     }
     b->trying = false;
-}
-
-/* --- a share of failures -------------------------------------------------------------------- */
-
-void node_tally_add(struct node_tally *t, bool failed)
-{
-    const double fade = 1 - 1.0 / NODE_TALLY_RECENT;
-    t->attempts = t->attempts * fade + 1;
-    t->failures = t->failures * fade + failed;
-}
-
-bool node_tally_is_bad(const struct node_tally *t, const struct node_tally *others)
-{
-    return t->failures >= NODE_TALLY_FAILURES_MIN &&
-           t->failures * NODE_TALLY_SHARE >= t->attempts &&
-           t->failures * others->attempts >= NODE_TALLY_OTHERS * others->failures * t->attempts;
-}
-
-void node_breaker_trip(struct node_replica *k, uint64_t now_ms)
-{
-    node_backoff_begin(&k->errors, NODE_BACKOFF_MIN_MS, now_ms);
-    k->back_ms = k->errors.until_ms;
 }

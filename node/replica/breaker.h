@@ -57,9 +57,6 @@ enum {
     NODE_TALLY_OTHERS = 2,       /* nor less than so many times the share of the others: then it is
                                     what is asked, or what all stand on */
 };
-void node_tally_add(struct node_tally *t, bool failed);
-/* Whether a replica fails too often. `others`: the sum of all other replicas. */
-bool node_tally_is_bad(const struct node_tally *t, const struct node_tally *others);
 
 enum node_breaker_phase {
     NODE_BREAKER_CLOSED,
@@ -100,12 +97,11 @@ void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *
 /* What this router reports: phase and level in one byte. */
 uint8_t node_breaker_report(const struct node_replica *k, uint64_t now_ms);
 
-/* Whether another router's back-off has just begun, and nothing was seen of the replica since. */
+/* Whether another router's back-off has just begun, and nothing was seen of the replica since: its
+ * health is to be asked for now. */
 bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms);
 /* Whether it is avoided for what others report, or because it is another's turn. */
 bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms);
-/* Whether a trial is due, by own failures or by the others'. */
-bool node_breaker_due(const struct node_replica *k, uint64_t now_ms);
 
 /* A request is sent there. */
 void node_breaker_sent(struct node_replica *k, uint64_t now_ms);
@@ -113,8 +109,5 @@ void node_breaker_sent(struct node_replica *k, uint64_t now_ms);
 void node_breaker_worked(struct node_replica *k, uint64_t now_ms);
 /* One ended so. After node_replica_answered(). */
 void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
-
-/* It fails too often (node_tally_is_bad()): a back-off, and a slow start after it. */
-void node_breaker_trip(struct node_replica *k, uint64_t now_ms);
 
 #endif

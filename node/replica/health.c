@@ -1,7 +1,6 @@
 #include "node/replica/health.h"
 
 #include "base/bug.h"
-#include "base/check.h"
 #include "base/number.h"
 #include "node/replica/replica.h"
 #include "node/replica/speed.h"
@@ -14,24 +13,24 @@ static const double steps_margin = 10;
 /* A stall that nothing ends is tried again after this. */
 static const uint64_t stall_max_ms = 30000;
 
-uint32_t node_backoff_longer(uint32_t length_ms)
+void node_backoff_set(struct node_backoff *b, unsigned level, uint32_t first_ms, uint64_t now_ms)
 {
-    return length_ms >= NODE_BACKOFF_MAX_MS / 2 ? NODE_BACKOFF_MAX_MS : length_ms * 2;
-}
-
-void node_backoff_set(struct node_backoff *b, uint32_t length_ms, uint64_t now_ms)
-{
-    b->length_ms = length_ms;
-    b->until_ms = now_ms + length_ms;
+    b->level = (uint8_t)(level < NODE_BACKOFF_LEVELS ? level : NODE_BACKOFF_LEVELS);
+    uint32_t length_ms = first_ms << (b->level - 1);
+    b->until_ms = now_ms + (length_ms < NODE_BACKOFF_MAX_MS ? length_ms : NODE_BACKOFF_MAX_MS);
     b->trial = true;
 }
 
-void node_backoff_begin(struct node_backoff *b, uint32_t min_ms, uint64_t now_ms)
+void node_backoff_again(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms)
 {
-    if (now_ms < b->until_ms)
-        return;
-    bool soon = b->length_ms > 0 && now_ms - b->until_ms <= NODE_BACKOFF_FORGET_MS;
-    node_backoff_set(b, soon ? node_backoff_longer(b->length_ms) : min_ms, now_ms);
+    bool soon = now_ms <= b->until_ms + NODE_BACKOFF_FORGET_MS;
+    node_backoff_set(b, soon ? b->level + 1U : 1, first_ms, now_ms);
+}
+
+void node_backoff_begin(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms)
+{
+    if (now_ms >= b->until_ms)
+        node_backoff_again(b, first_ms, now_ms);
 }
 
 /* --- signs ---------------------------------------------------------------------------------- */
@@ -169,10 +168,20 @@ static bool not_there(const struct node_replica *k, const struct node_watched *w
            k->scrape.waiting == 0 && k->scrape.running >= 0 && k->scrape.running + FEW < ours;
 }
 
-/* For how long not one byte came, though it could be asked for some. */
-static uint64_t silence(const struct node_watched *w, uint64_t now_ms)
+/* Not one byte came for so long, though it could be asked for some. */
+static bool is_silent(const struct node_watched *w, uint64_t ms, uint64_t now_ms)
 {
-    return passed(later(later(w->heard_ms, w->since_ms), w->unasked_ms), now_ms);
+    return passed(later(later(w->heard_ms, w->since_ms), w->unasked_ms), now_ms) >= ms &&
+           passed(w->asked_ms, now_ms) >= ms / 2;
+}
+
+/* No token came or was counted for so long, and `times` as much beyond what is explained. */
+static bool is_still(const struct node_replica *k, const struct node_watched *w, uint64_t ms,
+                     unsigned times, uint64_t now_ms)
+{
+    uint64_t moved = later(later(k->signs.moved_ms, w->token_ms), w->since_ms);
+    return k->signs.still_ms >= moved + ms / 2 &&
+           passed(moved, now_ms) >= explained_ms(k, w) + ms * times;
 }
 
 enum node_stall node_signs_judge(const struct node_replica *k, const struct node_watched *w,
@@ -181,17 +190,14 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
     const struct node_signs *s = &k->signs;
     if (w->waiting + w->streaming == 0 || watchdog_ms == 0)
         return NODE_STALL_NONE;
-    if (silence(w, now_ms) >= watchdog_ms && passed(w->asked_ms, now_ms) >= watchdog_ms / 2)
+    if (is_silent(w, watchdog_ms, now_ms))
         return NODE_STALL_SILENT;
-    uint64_t moved = later(later(s->moved_ms, w->token_ms), w->since_ms);
-    uint64_t limit = explained_ms(k, w);
     bool health_hangs = passed(w->health_asked_ms, now_ms) >= watchdog_ms;
     bool fresh = k->scraped_ms != 0 && passed(k->scraped_ms, now_ms) < watchdog_ms;
     bool health_late = passed(w->health_asked_ms, now_ms) >= watchdog_ms * 2 / 3;
-    if (fresh && s->still_ms >= moved + watchdog_ms / 2 &&
-        passed(moved, now_ms) >= limit + watchdog_ms * counters_margin(k, w, health_late))
+    if (fresh && is_still(k, w, watchdog_ms, counters_margin(k, w, health_late), now_ms))
         return NODE_STALL_COUNTERS;
-    uint64_t starved_ms = limit + watchdog_ms * (s->proven ? 1 : LONG);
+    uint64_t starved_ms = explained_ms(k, w) + watchdog_ms * (s->proven ? 1 : LONG);
     bool starved = w->waiting_long > 0 && w->waiting_long + s->heard_waits > 1 &&
                    passed(later(s->first_ms, w->since_ms), now_ms) >= starved_ms;
     bool queued = fresh && k->scrape.waiting > 0;
@@ -205,14 +211,11 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
 static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
                      uint64_t watchdog_ms, uint64_t now_ms)
 {
-    const struct node_signs *s = &k->signs;
-    if (w->waiting + w->streaming == 0 || watchdog_ms == 0)
+    unsigned wanted = w->waiting + w->streaming;
+    if (wanted == 0 || watchdog_ms == 0)
         return false;
-    if (silence(w, now_ms) >= watchdog_ms / 3 && passed(w->asked_ms, now_ms) >= watchdog_ms / 6)
-        return true;
-    uint64_t moved = later(later(s->moved_ms, w->token_ms), w->since_ms);
-    return s->still_ms >= moved + watchdog_ms / 6 && w->waiting + w->streaming > 1 &&
-           passed(moved, now_ms) >= watchdog_ms / 3 + explained_ms(k, w);
+    return is_silent(w, watchdog_ms / 3, now_ms) ||
+           (wanted > 1 && is_still(k, w, watchdog_ms / 3, 1, now_ms));
 }
 
 /* Whether one request may try it: it answers something, and has nothing that stands still. */
@@ -294,21 +297,15 @@ uint8_t node_signs_report(const struct node_signs *s)
     return (uint8_t)(s->waits | (found ? NODE_STILL_FOUND : 0));
 }
 
-void node_signs_heard_add(struct node_signs_heard *h, uint8_t reported)
+void node_signs_hear(struct node_signs *s, unsigned waits, bool found, uint64_t now_ms)
 {
-    h->waits += reported & NODE_STILL_WAITS;
-    h->found = h->found || (reported & NODE_STILL_FOUND) != 0;
-}
-
-void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h, uint64_t now_ms)
-{
-    s->heard_waits = (uint8_t)(h->waits < UINT8_MAX ? h->waits : UINT8_MAX);
-    if (s->warned && !h->found && !node_signs_are_moving(s, now_ms)) {
+    s->heard_waits = (uint8_t)(waits < UINT8_MAX ? waits : UINT8_MAX);
+    if (s->warned && !found && !node_signs_are_moving(s, now_ms)) {
         s->stalls.trial = true;
         s->starved = false;
     }
-    s->warned = h->found && (s->warned || !s->heard_found);
-    s->heard_found = h->found;
+    s->warned = found && (s->warned || !s->heard_found);
+    s->heard_found = found;
 }
 
 /* --- what has begun there ------------------------------------------------------------------- */
@@ -333,15 +330,9 @@ bool node_signs_lost(const struct node_replica *k, uint64_t since_ms, uint64_t h
 
 const char *node_stall_name(enum node_stall stall)
 {
-    switch (stall) {
-    case NODE_STALL_NONE:
-        return "";
-    case NODE_STALL_SILENT:
-        return "silent";
-    case NODE_STALL_COUNTERS:
-        return "counters";
-    case NODE_STALL_STARVED:
-        return "starved";
-    }
-    CHECK_UNREACHABLE();
+    static const char *const names[] = {[NODE_STALL_NONE] = "",
+                                        [NODE_STALL_SILENT] = "silent",
+                                        [NODE_STALL_COUNTERS] = "counters",
+                                        [NODE_STALL_STARVED] = "starved"};
+    return names[stall];
 }

@@ -48,6 +48,7 @@ enum {
     NODE_BACKOFF_MIN_MS = 1000,
     NODE_BACKOFF_MAX_MS = 30000,
     NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
+    NODE_BACKOFF_LEVELS = 6,        /* from the first to the longest */
     /* Each trial may cost a request watchdog_ms. The router that found a stall makes the first
      * one, and has as long again for it before the others may. A stall that is found again
      * without one is no news for them. */
@@ -55,19 +56,19 @@ enum {
     NODE_MOVES_MS = 5000, /* an engine that moved so lately is at work */
 };
 
+/* The first is as long as the caller says, each level is twice as long as the one before. */
 struct node_backoff {
     uint64_t until_ms;
-    uint32_t length_ms; /* of the last one; 0: none yet */
-    bool trial;         /* no answer has begun since */
+    uint8_t level; /* of the last one, up to NODE_BACKOFF_LEVELS; 0: none yet */
+    bool trial;    /* no answer has begun since */
 };
 
-/* Of `min_ms`, twice as long when it comes again soon. Requests sent before it began do not extend
- * it when they fail. */
-void node_backoff_begin(struct node_backoff *b, uint32_t min_ms, uint64_t now_ms);
-/* Of that length, whatever it was before. */
-void node_backoff_set(struct node_backoff *b, uint32_t length_ms, uint64_t now_ms);
-/* How long the next one is, after one of that length. */
-uint32_t node_backoff_longer(uint32_t length_ms);
+/* One level up if the last one was lately. */
+void node_backoff_again(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
+/* The same, unless it backs off: requests sent before do not extend it when they fail. */
+void node_backoff_begin(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
+/* Of that level, or the longest. */
+void node_backoff_set(struct node_backoff *b, unsigned level, uint32_t first_ms, uint64_t now_ms);
 
 /* What a router tells the others of what waits there: up to NODE_STILL_WAITS requests that have no
  * token after watchdog_ms, and whether it found the engine still by its counters. */
@@ -99,12 +100,6 @@ struct node_signs {
     uint64_t down_ms;           /* when it went down last */
     uint64_t tried_ms;          /* when a request was sent there last */
 };
-
-static inline bool node_signs_avoided(const struct node_signs *s, uint64_t now_ms)
-{
-    return s->leaving || s->quiet || s->warned || s->stall != NODE_STALL_NONE ||
-           s->stalls.until_ms > now_ms;
-}
 
 /* A token came, or was counted. */
 void node_signs_moved(struct node_signs *s, uint64_t now_ms);
@@ -148,14 +143,9 @@ bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 
 /* What this router tells of it: NODE_STILL_*. */
 uint8_t node_signs_report(const struct node_signs *s);
-/* What all others tell, gathered; starts zeroed. */
-struct node_signs_heard {
-    unsigned waits;
-    bool found;
-};
-void node_signs_heard_add(struct node_signs_heard *h, uint8_t reported);
-/* A finding that ends without work seen leaves a trial: its router had no request for one. */
-void node_signs_hear(struct node_signs *s, const struct node_signs_heard *h, uint64_t now_ms);
+/* What all others tell: how many requests wait, and whether one found it still. A finding that ends
+ * without work seen leaves a trial: its router had no request for one. */
+void node_signs_hear(struct node_signs *s, unsigned waits, bool found, uint64_t now_ms);
 
 /* --- what has begun there */
 

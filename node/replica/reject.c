@@ -5,7 +5,6 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/number.h"
-#include "node/replica/health.h"
 
 /* Being rejected twice costs an engine next to nothing, so 20 times that may be risked for one good
  * request. */
@@ -30,12 +29,34 @@ static const double first_horizon = 64, first_weight = 16, first_bad = 0.01;
 /* Requests of one client, or with one prompt, that are remembered, and how many those of the other
  * clients, or of the client's other prompts, count as. */
 static const double client_horizon = 64, client_weight = 4;
-/* A confirmed rejection says more of a client than its requests before: they count half then. */
-static const double client_turns = 0.5;
 
-static uint64_t bit(uint8_t kind)
+static uint64_t bit(unsigned kind)
 {
     return UINT64_C(1) << (kind % NODE_REJECT_KINDS);
+}
+
+/* All of one API, or of any (-1), that have these flags. */
+static uint64_t kinds_with(int api, unsigned flags)
+{
+    uint64_t out = 0;
+    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
+        if ((api < 0 || k / NODE_REJECT_API == (unsigned)api) && (k & flags) == flags)
+            out |= bit(k);
+    }
+    return out;
+}
+
+static bool have(uint64_t kinds, int api, unsigned flags)
+{
+    return (kinds & ~kinds_with(api, flags)) == 0;
+}
+
+/* Kinds of the same API that ask for as much or for more: an engine that rejects the one rejects
+ * them as well. Whether it is streamed makes no difference to nearly all that is rejected. */
+static uint64_t and_more(unsigned kind)
+{
+    return kinds_with((int)(kind / NODE_REJECT_API),
+                      kind & (NODE_REJECT_TOOLS | NODE_REJECT_MEDIA));
 }
 
 void node_reject_init(struct node_reject *j)
@@ -49,11 +70,9 @@ void node_reject_renew(struct node_reject *j)
     node_reject_init(j);
     j->doubts = before.doubts;
     j->doubt_kinds = before.doubt_kinds;
-    j->doubt_ms = before.doubt_ms;
     j->reported = before.reported;
     j->contradicted = before.contradicted;
     j->confirmed = before.confirmed;
-    j->backoffs = before.backoffs;
 }
 
 /* What is held against it of requests for that model. */
@@ -63,6 +82,17 @@ static uint64_t own_kinds(const struct node_reject *j, uint64_t model)
     return about ? j->kinds : 0;
 }
 
+/* And by another router; but own eyes saw that such a request is accepted. */
+static uint64_t heeded(const struct node_reject *j)
+{
+    return j->heard & ~j->accepts;
+}
+
+static bool holds(const struct node_reject *j, uint8_t kind, uint64_t model)
+{
+    return ((own_kinds(j, model) | heeded(j)) & bit(kind)) != 0;
+}
+
 /* --- belief --------------------------------------------------------------------------------- */
 
 static bool is_by_status(unsigned status)
@@ -70,54 +100,45 @@ static bool is_by_status(unsigned status)
     return status == 401 || status == 403 || status == 404;
 }
 
-double node_reject_own(const struct node_reject *j, const struct node_rejection *x,
-                       const struct node_reject_prior *prior)
+/* The belief that it is the replica's own fault. */
+static double own_fault(const struct node_reject *j, const struct node_rejection *x,
+                        const struct node_reject_prior *prior)
 {
-    if (node_reject_holds_for(j, x->kind, x->model))
+    if (holds(j, x->kind, x->model))
         return own_caught;
     bool unproven = prior->peers && !node_reject_proven(j, x->kind);
-    bool feared = !j->known || (is_by_status(x->status) && !j->agreed);
+    bool feared = !j->known || is_by_status(x->status);
     double fear = unproven ? own_unproven : feared ? own_feared : 0;
     double own = number_max(j->own, fear * prior->pays);
     return own / (own + (1 - own) * prior->bad);
 }
 
-bool node_reject_is_worth(double own)
+enum node_reject_guilt node_reject_guilt(const struct node_reject *j,
+                                         const struct node_rejection *x,
+                                         const struct node_reject_prior *prior)
 {
-    return own >= worth_own;
+    double own = own_fault(j, x, prior);
+    if (holds(j, x->kind, x->model))
+        return NODE_REJECT_CAUGHT;
+    return own >= own_caught  ? NODE_REJECT_LIKELY
+           : own >= worth_own ? NODE_REJECT_WORTH
+                              : NODE_REJECT_UNLIKELY;
 }
 
-bool node_reject_is_likely(double own)
+double node_reject_passed(struct node_reject *j, const struct node_rejection *x,
+                          const struct node_reject_prior *prior)
 {
-    return own >= own_caught;
-}
-
-void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
-                        const struct node_reject_prior *prior)
-{
+    double own = own_fault(j, x, prior);
     /* That peers accept such requests is no news the next time. */
     struct node_reject_prior alone = *prior;
     alone.peers = false;
-    j->own = node_reject_own(j, x, &alone);
-}
-
-/* Kinds of the same API that ask for as much or for more: an engine that rejects the one rejects
- * them as well. Whether it is streamed makes no difference to nearly all that is rejected. */
-static uint64_t and_more(uint8_t kind)
-{
-    const unsigned more = NODE_REJECT_TOOLS | NODE_REJECT_MEDIA;
-    uint64_t out = 0;
-    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
-        if (k / NODE_REJECT_API == kind / NODE_REJECT_API && (kind & more & ~k) == 0)
-            out |= bit((uint8_t)k);
-    }
-    return out;
+    j->own = own_fault(j, x, &alone);
+    return own;
 }
 
 void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bool open)
 {
     if (open) {
-        j->doubt_ms = j->doubts == 0 ? x->rejected_ms : j->doubt_ms;
         j->doubts++;
         j->doubt_kinds |= and_more(x->kind);
         return;
@@ -129,72 +150,32 @@ void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bo
 
 /* --- evidence ------------------------------------------------------------------------------- */
 
-static uint32_t longer(uint32_t length_ms)
-{
-    return length_ms == 0 ? NODE_REJECT_BACKOFF_MS : node_backoff_longer(length_ms);
-}
-
-static void back_off(struct node_reject *j, uint64_t now_ms)
-{
-    bool soon = now_ms < j->until_ms + NODE_BACKOFF_FORGET_MS;
-    j->length_ms = soon ? longer(j->length_ms) : NODE_REJECT_BACKOFF_MS;
-    j->until_ms = now_ms + j->length_ms;
-    j->backoffs++;
-}
-
-/* What all kinds in `set` have in common, and all kinds that have it: one API, tools or media. */
-struct common {
-    int api; /* -1: there are several */
-    bool tools, media, stream;
-};
-
-static struct common common_of(uint64_t set)
-{
-    struct common c = {.api = -2, .tools = true, .media = true, .stream = true};
-    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
-        int api = (int)(k / NODE_REJECT_API);
-        if ((set >> k & 1) == 0)
-            continue;
-        c.api = c.api == -2 || c.api == api ? api : -1;
-        c.tools = c.tools && (k & NODE_REJECT_TOOLS) != 0;
-        c.media = c.media && (k & NODE_REJECT_MEDIA) != 0;
-        c.stream = c.stream && (k & NODE_REJECT_STREAM) != 0;
-    }
-    return c;
-}
-
-static uint64_t all_with(unsigned flag)
-{
-    uint64_t out = 0;
-    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++)
-        out |= (k & flag) != 0 ? bit((uint8_t)k) : 0;
-    return out;
-}
-
-/* Whether they are more than one of them and what follows of it. */
-static bool are_several(uint64_t told)
-{
-    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
-        if ((told >> k & 1) != 0 && (told & ~and_more((uint8_t)k)) == 0)
-            return false;
-    }
-    return told != 0;
-}
-
-/* The kinds that are taken to be rejected by those that were, and by those that worked since. */
+/* The kinds that are taken to be rejected by those that were, and by those that worked since: two,
+ * where the one does not follow from the other, stand for the widest group in which none worked. */
 static uint64_t held_by(uint64_t told, uint64_t worked)
 {
-    struct common c = common_of(told);
-    const uint64_t groups[] = {
-        UINT64_MAX, c.api >= 0 ? and_more((uint8_t)(c.api * NODE_REJECT_API)) : 0,
-        c.tools ? all_with(NODE_REJECT_TOOLS) : 0, c.media ? all_with(NODE_REJECT_MEDIA) : 0};
+    bool several = told != 0;
     uint64_t out = 0;
-    for (unsigned i = 0; i < ARRAY_LEN(groups) && are_several(told); i++) {
-        if (groups[i] != 0 && (groups[i] & worked) == 0)
-            return groups[i];
+    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++) {
+        if ((told & bit(k)) == 0)
+            continue;
+        out |= and_more(k);
+        several = several && (told & ~and_more(k)) != 0;
     }
-    for (unsigned k = 0; k < NODE_REJECT_KINDS; k++)
-        out |= (told >> k & 1) != 0 ? and_more((uint8_t)k) : 0;
+    if (!several)
+        return out & ~worked;
+    const struct {
+        int api;
+        unsigned flags;
+    } groups[] = {{-1, 0},
+                  {__builtin_ctzll(told) / NODE_REJECT_API, 0},
+                  {-1, NODE_REJECT_TOOLS},
+                  {-1, NODE_REJECT_MEDIA}};
+    for (unsigned i = 0; i < ARRAY_LEN(groups); i++) {
+        uint64_t group = kinds_with(groups[i].api, groups[i].flags);
+        if (have(told, groups[i].api, groups[i].flags) && (group & worked) == 0)
+            return group;
+    }
     return out & ~worked;
 }
 
@@ -202,41 +183,32 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
                               uint64_t now_ms)
 {
     uint64_t kind = bit(x->kind);
-    bool first = j->kinds == 0, had = node_reject_holds_for(j, x->kind, x->model);
+    bool first = j->kinds == 0, had = holds(j, x->kind, x->model);
     j->contradicted++;
     j->own = own_caught;
-    j->agreed = false;
-    j->proven = 0;
     if (first && had) /* another router found out before, and tries it for all */
         return false;
     j->status = x->status;
     /* Only a trial says that it is not mended. */
     if (first || (j->tried_ms != 0 && x->sent_ms >= j->tried_ms)) {
-        back_off(j, now_ms);
+        node_backoff_again(&j->backoff, NODE_REJECT_BACKOFF_MS, now_ms);
         j->tried_ms = 0;
     }
     if (first) {
         j->since_ms = now_ms;
-        j->passed = 0;
-        j->worked = j->heard != 0 ? j->worked : 0;
+        j->accepts = j->heard != 0 ? j->accepts : 0;
     }
     j->about = first || j->about == x->model ? x->model : 0;
     j->last_ms = now_ms;
     j->told |= kind;
-    j->worked &= ~kind;
-    j->kinds = held_by(j->told, j->worked);
+    j->accepts &= ~kind;
+    j->kinds = held_by(j->told, j->accepts);
     return !had;
-}
-
-void node_reject_confirmed(struct node_reject *j)
-{
-    j->confirmed++;
-    node_reject_agreed(j);
 }
 
 void node_reject_agreed(struct node_reject *j)
 {
-    j->agreed = j->known = true;
+    j->known = true;
     j->own = own_well;
 }
 
@@ -249,48 +221,31 @@ bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, u
         return false;
     j->own = own_well;
     j->known = true;
-    j->agreed = false;
     if (other) /* of what is held for one model it says nothing */
         return false;
-    j->proven |= k;
-    if (sent_ms >= j->doubt_ms)
-        j->doubt_kinds &= ~k;
+    j->doubt_kinds &= ~k;
     if (j->heard == 0 || sent_ms >= j->heard_ms)
-        j->worked |= k;
+        j->accepts |= k;
     if (j->kinds == 0)
         return false;
     if (told)
         j->kinds = j->told = j->tried_ms = 0;
     else
-        j->kinds = held_by(j->told, j->worked);
+        j->kinds = held_by(j->told, j->accepts);
     return j->kinds == 0;
 }
 
 void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t now_ms)
 {
-    if (!node_reject_concerns(j, kind, model))
-        return;
-    j->passed = 0;
-    if ((own_kinds(j, model) & bit(kind)) != 0 && now_ms >= j->until_ms) {
-        j->until_ms = now_ms + NODE_REJECT_BACKOFF_MS; /* unless its end says more */
+    if ((own_kinds(j, model) & bit(kind)) != 0 && now_ms >= j->backoff.until_ms) {
+        j->backoff.until_ms = now_ms + NODE_REJECT_BACKOFF_MS; /* unless its end says more */
         j->tried_ms = now_ms;
     }
     if ((j->heard & bit(kind)) != 0)
         j->heard_ms = now_ms;
 }
 
-void node_reject_passed_over(struct node_reject *j)
-{
-    j->passed += j->passed < UINT32_MAX;
-}
-
 /* --- avoided -------------------------------------------------------------------------------- */
-
-/* Its own eyes saw that such a request is accepted. */
-static uint64_t heeded(const struct node_reject *j)
-{
-    return j->heard & ~j->worked;
-}
 
 bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t model, bool again,
                         uint64_t now_ms)
@@ -300,33 +255,18 @@ bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t mode
     bool heeds = (heeded(j) & k) != 0 && now_ms < j->heard_ms + NODE_REJECT_HEED_MS;
     if ((j->doubt_kinds & k) != 0 || heeds)
         return true;
-    return own && (now_ms < j->until_ms || !again);
+    return own && (now_ms < j->backoff.until_ms || !again);
 }
 
 bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms)
 {
-    return (j->kinds != 0 && now_ms < j->until_ms) ||
+    return (j->kinds != 0 && now_ms < j->backoff.until_ms) ||
            (heeded(j) != 0 && now_ms < j->heard_ms + NODE_REJECT_HEED_MS);
-}
-
-bool node_reject_concerns(const struct node_reject *j, uint8_t kind, uint64_t model)
-{
-    return ((own_kinds(j, model) | heeded(j) | j->doubt_kinds) & bit(kind)) != 0;
-}
-
-bool node_reject_holds_for(const struct node_reject *j, uint8_t kind, uint64_t model)
-{
-    return ((own_kinds(j, model) | heeded(j)) & bit(kind)) != 0;
 }
 
 bool node_reject_proven(const struct node_reject *j, uint8_t kind)
 {
-    return (j->proven & bit(kind)) != 0;
-}
-
-bool node_reject_holds(const struct node_reject *j)
-{
-    return node_reject_kinds(j) != 0;
+    return (j->accepts & bit(kind)) != 0;
 }
 
 unsigned node_reject_status(const struct node_reject *j)
@@ -343,7 +283,7 @@ uint64_t node_reject_kinds(const struct node_reject *j)
 
 uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms)
 {
-    bool over = now_ms >= j->until_ms + NODE_REJECT_BACKOFF_MS;
+    bool over = now_ms >= j->backoff.until_ms + NODE_REJECT_BACKOFF_MS;
     return (over || j->about != 0) && !BUG(REJECTS_REPORTED) ? 0 : j->kinds;
 }
 
@@ -360,8 +300,8 @@ void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, 
     uint64_t news = h->kinds & ~j->heard;
     if (h->kinds == 0 || news != 0)
         j->heard_ms = h->kinds != 0 ? now_ms : 0;
-    j->worked &= j->kinds == 0 && j->heard == 0 ? 0 : ~news;
-    j->proven &= ~news;
+    if (news != 0)
+        j->accepts &= (j->kinds | j->heard) != 0 ? ~news : 0;
     j->heard = h->kinds;
     j->heard_status = h->status;
     /* One tries it for all. How long the back-off was is kept: again is worse. */
@@ -375,15 +315,9 @@ void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, 
 
 static const char *what_is_wrong(unsigned status)
 {
-    switch (status) {
-    case 401:
-    case 403:
+    if (status == 401 || status == 403)
         return "where its peers accept the key";
-    case 404:
-        return "where its peers have the model";
-    default:
-        return "that its peers accept";
-    }
+    return status == 404 ? "where its peers have the model" : "that its peers accept";
 }
 
 /* "streamed chat requests with tools". */
@@ -395,13 +329,14 @@ static void put_kinds(uint64_t kinds, char *room, size_t size)
         [NODE_REJECT_MESSAGES] = "messages ",      [NODE_REJECT_GENERATE] = "generate ",
         [NODE_REJECT_PROMPT] = "embedding ",       [NODE_REJECT_MEDIA_API] = "media ",
     };
-    struct common c = common_of(kinds);
+    int api = __builtin_ctzll(kinds) / NODE_REJECT_API;
+    bool tools = have(kinds, -1, NODE_REJECT_TOOLS), media = have(kinds, -1, NODE_REJECT_MEDIA);
     (void)snprintf(room, size, "%s%s%srequests%s%s", kinds == UINT64_MAX ? "all " : "",
-                   c.stream ? "streamed " : "", c.api >= 0 ? apis[c.api] : "",
-                   c.tools ? " with tools" : "",
-                   c.media && c.tools ? " and media"
-                   : c.media          ? " with media"
-                                      : "");
+                   have(kinds, -1, NODE_REJECT_STREAM) ? "streamed " : "",
+                   have(kinds, api, 0) ? apis[api] : "", tools ? " with tools" : "",
+                   media && tools ? " and media"
+                   : media        ? " with media"
+                                  : "");
 }
 
 const char *node_reject_text(unsigned status, uint64_t kinds, bool one_model,
@@ -418,22 +353,17 @@ const char *node_reject_text(unsigned status, uint64_t kinds, bool one_model,
 
 /* --- clients --------------------------------------------------------------------------------- */
 
-static const struct node_reject_client *row_of(const struct node_reject_clients *c, uint64_t id)
+static struct node_reject_client *row_of(const struct node_reject_clients *c, uint64_t id)
 {
-    for (unsigned i = 0; i < 2 && id != 0; i++) {
-        const struct node_reject_client *row = &c->rows[(id >> (16 * i)) % NODE_REJECT_CLIENTS_MAX];
-        if (row->id == id)
-            return row;
-    }
-    return NULL;
+    const struct node_reject_client *row = &c->rows[id % NODE_REJECT_CLIENTS_MAX];
+    bool known = id != 0 && row->id == id;
+    return known ? (struct node_reject_client *)row : NULL; /* as const as its table */
 }
 
 static struct node_reject_client *row_make(struct node_reject_clients *c, uint64_t id)
 {
-    struct node_reject_client *a = &c->rows[id % NODE_REJECT_CLIENTS_MAX];
-    struct node_reject_client *b = &c->rows[(id >> 16) % NODE_REJECT_CLIENTS_MAX];
-    struct node_reject_client *row = b->at < a->at ? b : a;
-    c->count += row->at == 0;
+    struct node_reject_client *row = &c->rows[id % NODE_REJECT_CLIENTS_MAX];
+    c->count += row->id == 0;
     *row = (struct node_reject_client){.id = id};
     return row;
 }
@@ -486,22 +416,11 @@ static void add(struct node_reject_share *s, double horizon, unsigned sort, doub
     s->rejected[sort] += (float)rejected;
 }
 
-/* What was accepted before counts less. */
-static void turn(struct node_reject_share *s)
-{
-    double rejected = 0;
-    for (unsigned i = 0; i < NODE_REJECT_SORTS; i++)
-        rejected += (double)s->rejected[i];
-    s->seen = (float)(rejected + ((double)s->seen - rejected) * client_turns);
-}
-
 void node_reject_client_accepted(struct node_reject_clients *c, struct node_reject_from from)
 {
-    struct node_reject_client *row = NULL;
-    if (c->count > 0) {
-        row = (struct node_reject_client *)row_of(c, from.prompt);
-        row = row != NULL ? row : (struct node_reject_client *)row_of(c, from.client);
-    }
+    struct node_reject_client *row = c->count > 0 ? row_of(c, from.prompt) : NULL;
+    if (row == NULL && c->count > 0)
+        row = row_of(c, from.client);
     if (row != NULL)
         add(&row->share, client_horizon, 0, 0);
     else
@@ -516,22 +435,17 @@ static void take_back(struct node_reject_share *s, unsigned sort)
     s->seen -= one;
 }
 
-static void row_rejected(struct node_reject_clients *c, struct node_reject_client *row,
-                         unsigned sort, double weight, bool confirmed)
+void node_reject_client_rejected(struct node_reject_clients *c, struct node_reject_from from,
+                                 unsigned status, double own)
 {
-    row->at = ++c->clock;
-    if (confirmed)
-        turn(&row->share);
-    add(&row->share, client_horizon, sort, weight);
-}
-
-static void client_rejected(struct node_reject_clients *c, struct node_reject_from from,
-                            unsigned sort, double weight, bool confirmed)
-{
-    struct node_reject_client *prompt = (struct node_reject_client *)row_of(c, from.prompt);
-    struct node_reject_client *client = (struct node_reject_client *)row_of(c, from.client);
+    unsigned sort = sort_of(status);
+    double weight = 1 - own;
+    if (own >= worth_own)
+        return;
+    struct node_reject_client *prompt = row_of(c, from.prompt);
+    struct node_reject_client *client = row_of(c, from.client);
     if (prompt != NULL) {
-        row_rejected(c, prompt, sort, weight, confirmed);
+        add(&prompt->share, client_horizon, sort, weight);
         return;
     }
     if (client == NULL)
@@ -540,26 +454,13 @@ static void client_rejected(struct node_reject_clients *c, struct node_reject_fr
         return;
     client = client != NULL ? client : row_make(c, from.client);
     if (from.prompt == 0 || client->prompt != from.prompt) {
-        row_rejected(c, client, sort, weight, confirmed);
+        add(&client->share, client_horizon, sort, weight);
         client->prompt = from.prompt;
         return;
     }
     /* It is the prompt, twice now, that is bad. */
     take_back(&client->share, sort);
     prompt = row_make(c, from.prompt);
-    row_rejected(c, prompt, sort, weight, confirmed);
-    row_rejected(c, prompt, sort, weight, confirmed);
-}
-
-void node_reject_client_confirmed(struct node_reject_clients *c, struct node_reject_from from,
-                                  unsigned status)
-{
-    client_rejected(c, from, sort_of(status), 1, true);
-}
-
-void node_reject_client_passed(struct node_reject_clients *c, struct node_reject_from from,
-                               unsigned status, double own)
-{
-    if (!node_reject_is_worth(own))
-        client_rejected(c, from, sort_of(status), 1 - own, false);
+    add(&prompt->share, client_horizon, sort, weight);
+    add(&prompt->share, client_horizon, sort, weight);
 }

@@ -11,11 +11,11 @@
  *   bad      of a client: the share of its requests that are rejected, with that status, for what
  *            they are; of a prompt that it sends again and again the same for itself.
  *
- * A rejection is tried elsewhere where own is 5 % or more (node_reject_is_worth()), at a peer that
- * is well; where it is as much as of one that was caught, a peer in a back-off will do, as after
- * other failures (node_reject_is_likely()). Of a replica of which nothing is known, and of a status
- * that mostly depends on the replica, more is feared, as long as trying elsewhere pays: where all
- * reject alike it soon does not.
+ * A rejection is tried elsewhere where own is 5 % or more, at a peer that is well; where it is as
+ * much as of one that was caught, a peer in a back-off will do, as after other failures (enum
+ * node_reject_guilt). Of a replica of which nothing is known, and of a status that mostly depends
+ * on the replica, more is feared, as long as trying elsewhere pays: where all reject alike it soon
+ * does not.
  *
  * A contradiction holds one *kind* of request against the replica (API, with tools or media, or
  * streamed), and those that ask for more of the same API: one without a tool parser serves all that
@@ -43,7 +43,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct node_replica;
+#include "node/replica/health.h"
 
 enum {
     NODE_REJECT_KINDS = 64,
@@ -80,8 +80,7 @@ struct node_rejection {
     uint64_t model;   /* a hash of what it is for; 0: not known, or no matter */
     unsigned status;  /* 4xx */
     struct node_reject_from from;
-    uint64_t sent_ms;     /* when the request was sent there */
-    uint64_t rejected_ms; /* when the answer came */
+    uint64_t sent_ms; /* when the request was sent there */
 };
 
 /* What is known of all together, when a rejection is judged. */
@@ -98,73 +97,63 @@ struct node_reject {
     uint64_t heard;  /* the same, by some other router */
     unsigned doubts; /* its rejections that another replica is asked about now, */
 
-    uint64_t doubt_kinds;
-    uint64_t doubt_ms;  /* since when */
-    double own;         /* belief that its next rejection is its own fault */
-    bool known;         /* since its start it accepted something, or a rejection was confirmed */
-    bool agreed;        /* since it accepted something, or was caught, a rejection was confirmed */
-    uint64_t told;      /* of them, those that were contradicted */
-    uint64_t about;     /* the only model that these are held for; 0: all */
-    uint64_t worked;    /* kinds that it accepted since something is held against it, */
-    uint64_t proven;    /* and since its start, if it was not caught since then */
-    unsigned status;    /* that it rejected with last */
-    uint64_t since_ms;  /* when the first contradiction of these came */
-    uint64_t last_ms;   /* and the last one */
-    uint64_t until_ms;  /* the next trial may be made then */
-    uint32_t length_ms; /* of the last back-off; 0: none yet */
-    uint64_t tried_ms;  /* a trial was sent then, and nothing is known of it; 0: there is none */
-    uint32_t passed;    /* requests that others got since it got one, where it gets its share */
+    uint64_t doubt_kinds; /* of these kinds */
+    double own;           /* belief that its next rejection is its own fault */
+    bool known;           /* since its start it accepted something, or a rejection was confirmed */
+    uint64_t told;        /* of them, those that were contradicted */
+    uint64_t about;       /* the only model that these are held for; 0: all */
+    uint64_t accepts;     /* kinds that it accepted since its start, or since it was caught */
+    unsigned status;      /* that it rejected with last */
+    uint64_t since_ms;    /* when the first contradiction of these came */
+    uint64_t last_ms;     /* and the last one */
+    struct node_backoff backoff; /* until the next trial may be made */
+    uint64_t tried_ms;     /* a trial was sent then, and nothing is known of it; 0: there is none */
     unsigned heard_status; /* that it rejected the others with; 0: they do not tell */
     uint64_t heard_ms;     /* since when, without a break */
     uint64_t reported;     /* kinds, as they went out last */
-    /* Since the start. */
-    uint64_t contradicted, confirmed, backoffs;
+    uint64_t contradicted, confirmed; /* since the start */
 };
 
 void node_reject_init(struct node_reject *j);
 /* Its engine is another one: nothing is known of it, and nothing held against it. */
 void node_reject_renew(struct node_reject *j);
 
-/* The belief that it is the replica's own fault. */
-double node_reject_own(const struct node_reject *j, const struct node_rejection *x,
-                       const struct node_reject_prior *prior);
-/* Whether another replica is to be asked with that belief. */
-bool node_reject_is_worth(double own);
-/* Whether it is at least as likely its own fault as the request's. */
-bool node_reject_is_likely(double own);
-/* It goes to the client without another replica being asked. */
-void node_reject_passed(struct node_reject *j, const struct node_rejection *x,
-                        const struct node_reject_prior *prior);
+/* Whose fault it is, by the belief that it is the replica's own. */
+enum node_reject_guilt {
+    NODE_REJECT_UNLIKELY,
+    NODE_REJECT_WORTH,  /* another replica is to be asked, */
+    NODE_REJECT_LIKELY, /* at least as likely its own fault as the request's, */
+    NODE_REJECT_CAUGHT, /* or it is known to reject what others accept, here or by another router */
+};
+enum node_reject_guilt node_reject_guilt(const struct node_reject *j,
+                                         const struct node_rejection *x,
+                                         const struct node_reject_prior *prior);
+/* It goes to the client without another replica being asked. Returns that belief. */
+double node_reject_passed(struct node_reject *j, const struct node_rejection *x,
+                          const struct node_reject_prior *prior);
 /* Another one is asked (`open`), or has answered: each call with true is followed by one with
  * false. */
 void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bool open);
 /* True: from now on it is avoided for that kind, which it was not. */
 bool node_reject_contradicted(struct node_reject *j, const struct node_rejection *x,
                               uint64_t now_ms);
-void node_reject_confirmed(struct node_reject *j);
-/* It confirmed another one's, which says the same of both. */
+/* Another one confirmed its rejection, or it another one's: that says the same of both. */
 void node_reject_agreed(struct node_reject *j);
 /* It accepted a request. True: nothing of what was held against it is any more. */
 bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t sent_ms);
-/* A request is sent there: it may be a trial. And one is not that could have been. */
+/* A request is sent there: it may be a trial. */
 void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t now_ms);
-void node_reject_passed_over(struct node_reject *j);
 
 /* Whether requests of that kind go there only where no other will do; `again`: whether this one can
  * be sent again, and so be the trial. */
 bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t model, bool again,
                         uint64_t now_ms);
-/* Whether requests of that kind are held against it, or in doubt: it is avoided, or on trial. */
-bool node_reject_concerns(const struct node_reject *j, uint8_t kind, uint64_t model);
-/* Whether they are held against it, in doubt or not, here or by another router. */
-bool node_reject_holds_for(const struct node_reject *j, uint8_t kind, uint64_t model);
 /* Whether it accepts requests of that kind, as far as anything is known of it. */
 bool node_reject_proven(const struct node_reject *j, uint8_t kind);
-/* Whether any kind is held against it, here or elsewhere. */
-bool node_reject_holds(const struct node_reject *j);
-/* Of what is held against it: the status that it answers, 0 where nobody tells; the kinds. */
-unsigned node_reject_status(const struct node_reject *j);
+/* The kinds that are held against it, here or elsewhere; and the status that it answers, 0 where
+ * nobody tells. */
 uint64_t node_reject_kinds(const struct node_reject *j);
+unsigned node_reject_status(const struct node_reject *j);
 /* Whether anything speaks against it: else nothing above needs to be asked. */
 static inline bool node_reject_any(const struct node_reject *j)
 {
@@ -202,19 +191,17 @@ enum { NODE_REJECT_CLIENTS_MAX = 4096 };
  * that comes from that client. So one bad prompt, sent again and again, says nothing of the others:
  * it may be of another program behind the same address.
  *
- * A row is of a client, or of a prompt of one. Each has two rows to choose from; of their owners
- * the one that was rejected last stays, and the other is as unknown as at first. */
+ * A row is of a client, or of a prompt of one. One whose place another one takes is as unknown as
+ * at first. */
 struct node_reject_clients {
     struct node_reject_share { /* fading */
         float seen;            /* requests, */
         float rejected[NODE_REJECT_SORTS];
     } first;                        /* of clients that have no row */
     double contradicted, confirmed; /* fading: of rejections that were tried elsewhere */
-    uint64_t clock;
-    unsigned count; /* rows in use */
+    unsigned count;                 /* rows in use */
     struct node_reject_client {
         uint64_t id;
-        uint64_t at;     /* by the clock */
         uint64_t prompt; /* of its last rejection without a row of its own; 0: none */
         struct node_reject_share share;
     } rows[NODE_REJECT_CLIENTS_MAX];
@@ -225,12 +212,10 @@ struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *
 /* Another replica was asked about a rejection, and answered. */
 void node_reject_tried(struct node_reject_clients *c, bool contradicted);
 void node_reject_client_accepted(struct node_reject_clients *c, struct node_reject_from from);
-/* One was rejected, and another replica rejected it too. */
-void node_reject_client_confirmed(struct node_reject_clients *c, struct node_reject_from from,
-                                  unsigned status);
-/* One was rejected, and no other replica was asked. It says something of the client if that was not
- * worth it with that belief; nothing if there was none to ask, or nothing left of the budget. */
-void node_reject_client_passed(struct node_reject_clients *c, struct node_reject_from from,
-                               unsigned status, double own);
+/* One was rejected, and another replica rejected it too (`own` 0), or none was asked: that says
+ * something of the client if it was not worth it with that belief; nothing if there was none to
+ * ask, or nothing left of the budget. */
+void node_reject_client_rejected(struct node_reject_clients *c, struct node_reject_from from,
+                                 unsigned status, double own);
 
 #endif

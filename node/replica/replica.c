@@ -50,7 +50,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->guessed_ms = 0;
     k->belief_held = k->packs = false;
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
-    k->errors = k->broken = (struct node_backoff){0};
+    k->failing = (struct node_backoff){0};
     k->tally = (struct node_tally){0};
     node_reject_renew(&k->reject);
     k->breaker = (struct node_breaker){.cured = cured};
@@ -97,7 +97,7 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
         k->gone = false;
         k->signs.leaving = false;
         k->breaker.warned_ms = 0;
-        if (now_ms >= k->broken.until_ms)
+        if (now_ms >= k->failing.until_ms)
             k->answer_failures = 0;
         if (k->health == NODE_HEALTH_DOWN)
             k->back_ms = now_ms;
@@ -114,16 +114,6 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
     return gone_now;
 }
 
-void node_replica_tls_failed(struct node_replica *k)
-{
-    k->tls_fails = true;
-}
-
-void node_replica_unresolved(struct node_replica *k, int err)
-{
-    k->unresolved = err;
-}
-
 void node_replica_found_router(struct node_replica *k, struct slice who)
 {
     k->probe_failures = 0;
@@ -136,7 +126,7 @@ void node_replica_found_router(struct node_replica *k, struct slice who)
 
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms)
 {
-    k->errors.trial = k->broken.trial = false;
+    k->failing.trial = false;
     node_signs_answering(&k->signs, now_ms);
     if (k->health != NODE_HEALTH_DOWN || chosen_ms <= k->signs.down_ms)
         return;
@@ -145,7 +135,14 @@ void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t
     k->gone = k->refuses = k->tls_fails = false;
     k->unresolved = 0;
     k->probe_failures = k->answer_failures = 0;
-    k->broken.until_ms = 0;
+    k->failing.until_ms = 0;
+}
+
+void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms)
+{
+    if (now_ms >= k->failing.until_ms)
+        k->broke = broke;
+    node_backoff_begin(&k->failing, NODE_BACKOFF_MIN_MS, now_ms);
 }
 
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
@@ -153,12 +150,13 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     switch (outcome) {
     case NODE_OUTCOME_OK:
         k->answer_failures = k->error_answers = 0;
-        k->errors.trial = k->broken.trial = false; /* how long it was is kept: again is worse */
+        k->failing.trial = false; /* how long it was is kept: again is worse */
         break;
     case NODE_OUTCOME_REJECTED: /* a server that fails may still say no */
         k->answer_failures = 0;
-        k->broken.trial = false;
+        k->failing.trial = k->failing.trial && !k->broke;
         break;
+    case NODE_OUTCOME_STALLED:
     case NODE_OUTCOME_CLIENT_GONE:
     case NODE_OUTCOME_IN_DOUBT:
     case NODE_OUTCOME_SLOW:
@@ -170,16 +168,14 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
         break;
     case NODE_OUTCOME_ENGINE_ERROR:
         if (++k->error_answers >= NODE_ERROR_ANSWERS_MAX)
-            node_backoff_begin(&k->errors, NODE_BACKOFF_MIN_MS, now_ms);
+            node_replica_fails(k, false, now_ms);
         break;
     case NODE_OUTCOME_CONNECT_FAILED:
     case NODE_OUTCOME_BROKEN:
-        if (++k->answer_failures < NODE_ANSWER_FAILURES_MAX && !k->broken.trial)
+        if (++k->answer_failures < NODE_ANSWER_FAILURES_MAX && !(k->failing.trial && k->broke))
             break;
         go_down(k, now_ms);
-        node_backoff_begin(&k->broken, NODE_BACKOFF_MIN_MS, now_ms);
-        break;
-    case NODE_OUTCOME_STALLED:
+        node_replica_fails(k, true, now_ms);
         break;
     }
 }

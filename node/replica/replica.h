@@ -24,9 +24,10 @@
  *   - A share of its connections breaks, far more than at others (node/replica/breaker.h): for a
  *     back-off, and then it starts slowly.
  *   - It rejected requests that others then accepted (node/replica/reject.h): for such requests.
- * A back-off is 1 s at first and doubles up to 30 s when it comes again soon. When it is over, one
- * request at a time may go there (the trial) until an answer has begun. Routers know of each
- * other's back-offs, and make one trial for all (node/replica/breaker.h).
+ * A back-off is 1 s at first and doubles up to 30 s when it comes again soon, for whichever of
+ * these reasons. When it is over, one request at a time may go there (the trial) until an answer
+ * has begun. Routers know of each other's back-offs, and make one trial for all
+ * (node/replica/breaker.h).
  */
 #ifndef NODE_REPLICA_REPLICA_H
 #define NODE_REPLICA_REPLICA_H
@@ -44,7 +45,6 @@
 #include "node/replica/scrape.h"
 #include "node/replica/scraped.h"
 #include "node/replica/terms.h"
-#include "node/replica/warm.h"
 #include "node/replica/whole.h"
 
 enum {
@@ -133,10 +133,10 @@ struct node_replica {
     unsigned kept;          /* for requests that may be poison (node_router_keep) */
     double weight;          /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
-    uint64_t back_ms; /* when it came back, empty: slow start (warm.h); 0: it did not */
+    uint64_t back_ms; /* when it came back, empty: slow start (standing.h); 0: it did not */
     uint64_t used_ms; /* when a request was placed there last, or others had some there; 0: never */
-    struct node_backoff errors;    /* answers of 5xx, or a share of failures */
-    struct node_backoff broken;    /* connections that failed or broke: it went down */
+    struct node_backoff failing;   /* answers of 5xx, a share of failures, or, as `broke` says: */
+    bool broke;                    /* connections failed or broke, and it went down */
     struct node_reject reject;     /* what it rejects and others accept: of a process */
     struct node_signs signs;       /* of life, or of none */
     struct node_breaker breaker;   /* the same between routers */
@@ -308,56 +308,11 @@ static inline bool node_replica_is_full(const struct node_replica *k, uint32_t m
     return k->no_place || node_replica_own_requests(k) >= max;
 }
 
-/* In a back-off, or on trial with its one request. */
-static inline bool node_replica_in_trouble(const struct node_replica *k, uint64_t now_ms)
-{
-    bool on_trial = k->errors.trial || k->broken.trial || k->signs.stalls.trial;
-    bool in_doubt = on_trial || k->breaker.heard != NODE_BREAKER_CLOSED;
-    return k->errors.until_ms > now_ms || k->broken.until_ms > now_ms ||
-           node_signs_avoided(&k->signs, now_ms) ||
-           (on_trial && node_replica_own_requests(k) > 0) ||
-           (in_doubt && node_breaker_avoids(k, now_ms));
-}
-/* By its signs alone, which a data-parallel rank has too. */
-static inline bool node_replica_stands_still(const struct node_replica *k, uint64_t now_ms)
-{
-    return node_signs_avoided(&k->signs, now_ms) ||
-           (k->signs.stalls.trial && node_replica_own_requests(k) > 0);
-}
-/* It said so, or it warms up with as many requests as it may have. */
-static inline bool node_replica_full(const struct node_replica *k, uint64_t now_ms)
-{
-    return k->busy_until_ms > now_ms ||
-           node_warm_full(k->back_ms, node_replica_requests(k), now_ms);
-}
-/* Chosen only where no other will do. */
-static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
-{
-    return node_replica_full(k, now_ms) || node_replica_in_trouble(k, now_ms);
-}
-/* It works, so it gets a request before one waits, though it be warming up. If it said that it is
- * full: once it has less of ours than then, or is not asked too often. */
-static inline bool node_replica_spare(const struct node_replica *k, uint64_t now_ms)
-{
-    return !node_replica_in_trouble(k, now_ms) &&
-           (k->busy_until_ms <= now_ms || node_replica_own_requests(k) < k->busy_requests ||
-            now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
-}
-/* In a back-off, or on trial since; leaving, or stalled. That it rejects is another matter. */
-static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
-{
-    return k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
-           k->broken.until_ms > now_ms || k->signs.stalls.trial ||
-           node_signs_avoided(&k->signs, now_ms);
-}
+/* Why it is avoided is in node/replica/standing.h. */
 
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
  * process is gone. True only once, not at each probe while it stays away. */
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
-/* That it failed lay with TLS. */
-void node_replica_tls_failed(struct node_replica *k);
-/* Or with its name, as node_router_unresolved() says. */
-void node_replica_unresolved(struct node_replica *k, int err);
 /* So many failed probes in a row take it down; 0: NODE_PROBE_FAILURES_MAX. */
 void node_replica_failures_max(struct node_replica *k, uint32_t max);
 /* It is out of use: if it comes back it is as if it were new, but for counters and its name. What
@@ -368,6 +323,8 @@ void node_replica_found_router(struct node_replica *k, struct slice who);
 /* One answer has begun, to a request that was sent at `chosen_ms`: it is no longer on trial, and no
  * longer down if it went down before that. */
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms);
+/* Its requests fail: it backs off, if it does not yet. */
+void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms);
 /* One answer ended. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 /* Whether the last metrics lacked ranks that those before had, which may come back. */

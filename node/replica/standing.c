@@ -24,12 +24,14 @@ static const struct {
     [NODE_STANDING_LEAVING] = {"leaving", "leaving: its health check says no"},
     [NODE_STANDING_STALLED] = {"stalled", "stalled: it stands still with requests"},
     [NODE_STANDING_QUIET] = {"quiet", "avoided: longer without a sign of life than usual"},
+    [NODE_STANDING_FOUND] = {"reported", "avoided: another router reports that it fails"},
+    [NODE_STANDING_BROKE] = {"broke", "avoided: its connections failed or broke"},
     [NODE_STANDING_ERRORS] = {"errors",
                               "avoided: its answers failed (5xx), or a share of them broke"},
-    [NODE_STANDING_BROKE] = {"broke", "avoided: its connections failed or broke"},
-    [NODE_STANDING_REJECTS] = {"rejects", ""}, /* text_of_rejects() */
+    [NODE_STANDING_TRIED] = {"trial", "avoided: it failed, and one request tries it"},
     [NODE_STANDING_TRIAL] = {"trial", "avoided: it failed, and one request tries it"},
     [NODE_STANDING_REPORTED] = {"reported", "avoided: another router reports that it fails"},
+    [NODE_STANDING_REJECTS] = {"rejects", ""}, /* text_of_rejects() */
     [NODE_STANDING_FULL] = {"full", "avoided: it said that it is full"},
     [NODE_STANDING_KEPT] = {"kept", "kept for a request that may be poison"},
     [NODE_STANDING_SLOW_START] = {"slow_start", "avoided: it is back, and starts slowly"},
@@ -94,81 +96,79 @@ static enum node_standing_why why_out(const struct node_replica *k)
     return k->asleep ? NODE_STANDING_ASLEEP : NODE_STANDING_WELL;
 }
 
-static struct node_standing avoided(enum node_standing_why why, uint64_t until_ms)
+/* It warms up with as many requests as it may have. */
+static bool is_cold(const struct node_replica *k, uint64_t now_ms)
 {
-    return (struct node_standing){.why = why, .avoided = true, .until_ms = until_ms};
+    if (k->back_ms == 0 || now_ms >= k->back_ms + NODE_WARM_MS)
+        return false;
+    uint64_t seconds = now_ms > k->back_ms ? (now_ms - k->back_ms) / 1000 : 0;
+    return node_replica_requests(k) >= (uint64_t)NODE_WARM_REQUESTS << seconds;
 }
 
-static uint64_t if_later(uint64_t until_ms, uint64_t now_ms)
-{
-    return until_ms > now_ms ? until_ms : 0;
-}
-
-static struct node_standing still(const struct node_replica *k, uint64_t now_ms)
+unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_signs *s = &k->signs;
-    if (s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms)
-        return avoided(NODE_STANDING_STALLED, if_later(s->stalls.until_ms, now_ms));
-    if (s->quiet)
-        return avoided(NODE_STANDING_QUIET, 0);
-    return s->warned ? avoided(NODE_STANDING_REPORTED, 0) : (struct node_standing){0};
+    bool asked = node_replica_own_requests(k) > 0, tried = node_replica_on_trial(k);
+    bool alone = k->breaker.heard == NODE_BREAKER_CLOSED;
+    bool others_turn = (tried || !alone) && node_breaker_avoids(k, now_ms);
+    bool stalled = s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms;
+    bool backs_off = k->failing.until_ms > now_ms;
+    bool on_trial = (k->failing.trial && asked) || (tried && alone && others_turn);
+    return (unsigned)s->leaving << NODE_STANDING_LEAVING |
+           (unsigned)stalled << NODE_STANDING_STALLED | (unsigned)s->quiet << NODE_STANDING_QUIET |
+           (unsigned)s->warned << NODE_STANDING_FOUND |
+           (unsigned)(backs_off && k->broke) << NODE_STANDING_BROKE |
+           (unsigned)(backs_off && !k->broke) << NODE_STANDING_ERRORS |
+           (unsigned)(s->stalls.trial && asked) << NODE_STANDING_TRIED |
+           (unsigned)on_trial << NODE_STANDING_TRIAL |
+           (unsigned)others_turn << NODE_STANDING_REPORTED |
+           (unsigned)(k->busy_until_ms > now_ms) << NODE_STANDING_FULL |
+           (unsigned)is_cold(k, now_ms) << NODE_STANDING_SLOW_START;
 }
 
-/* What node_replica_in_trouble() goes by, in its order of weight. */
-static struct node_standing trouble(const struct node_replica *k, uint64_t now_ms)
+/* When it is over by time alone, or was. */
+static uint64_t until(const struct node_replica *k, enum node_standing_why why)
 {
-    const struct node_signs *s = &k->signs;
-    uint64_t errors = if_later(k->errors.until_ms, now_ms);
-    uint64_t broken = if_later(k->broken.until_ms, now_ms);
-    bool on_trial = k->errors.trial || k->broken.trial || s->stalls.trial;
-    if (s->leaving)
-        return avoided(NODE_STANDING_LEAVING, 0);
-    struct node_standing stands = still(k, now_ms);
-    if (stands.why != NODE_STANDING_WELL)
-        return stands;
-    if (broken > 0 && broken >= errors)
-        return avoided(NODE_STANDING_BROKE, broken);
-    if (errors > 0)
-        return avoided(NODE_STANDING_ERRORS, errors);
-    if (!node_replica_in_trouble(k, now_ms)) /* the next request tries it */
-        return (struct node_standing){.why = on_trial ? NODE_STANDING_TRIAL : NODE_STANDING_WELL};
-    bool own =
-        on_trial && (node_replica_own_requests(k) > 0 || k->breaker.heard == NODE_BREAKER_CLOSED);
-    return avoided(own ? NODE_STANDING_TRIAL : NODE_STANDING_REPORTED, 0);
-}
-
-struct node_standing node_rank_standing(const struct node_replica *rank, uint64_t now_ms)
-{
-    struct node_standing out = still(rank, now_ms);
-    if (out.why == NODE_STANDING_WELL && node_replica_stands_still(rank, now_ms))
-        out = avoided(NODE_STANDING_TRIAL, 0);
-    return out;
+    switch (why) {
+    case NODE_STANDING_STALLED:
+        return k->signs.stalls.until_ms;
+    case NODE_STANDING_BROKE:
+    case NODE_STANDING_ERRORS:
+        return k->failing.until_ms;
+    case NODE_STANDING_REJECTS:
+        return k->reject.backoff.until_ms;
+    case NODE_STANDING_FULL:
+        return k->busy_until_ms;
+    case NODE_STANDING_SLOW_START:
+        return k->back_ms + NODE_WARM_MS;
+    default:
+        return 0;
+    }
 }
 
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms)
 {
-    struct node_standing out = {.why = why_out(k)};
-    if (out.why != NODE_STANDING_WELL)
-        return out;
-    out = trouble(k, now_ms);
-    if (out.why != NODE_STANDING_WELL)
-        return out;
+    enum node_standing_why why = why_out(k);
+    if (why != NODE_STANDING_WELL)
+        return (struct node_standing){.why = why};
     const struct node_reject *j = &k->reject;
-    if (node_reject_holds(j))
-        return (struct node_standing){.why = NODE_STANDING_REJECTS,
-                                      .avoided = node_reject_avoids_any(j, now_ms),
-                                      .until_ms = if_later(j->until_ms, now_ms),
-                                      .status = node_reject_status(j),
-                                      .kinds = node_reject_kinds(j),
-                                      .one_model = j->kinds != 0 && j->about != 0};
-    if (k->busy_until_ms > now_ms)
-        return avoided(NODE_STANDING_FULL, k->busy_until_ms);
-    if (k->kept > 0)
-        return avoided(NODE_STANDING_KEPT, 0);
-    if (k->back_ms == 0 || now_ms >= k->back_ms + NODE_WARM_MS)
-        return out;
-    return (struct node_standing){.why = NODE_STANDING_SLOW_START,
-                                  .avoided =
-                                      node_warm_full(k->back_ms, node_replica_requests(k), now_ms),
-                                  .until_ms = k->back_ms + NODE_WARM_MS};
+    unsigned avoided = node_replica_against(k, now_ms) |
+                       (unsigned)node_reject_avoids_any(j, now_ms) << NODE_STANDING_REJECTS |
+                       (unsigned)(k->kept > 0) << NODE_STANDING_KEPT;
+    /* And what keeps nobody away: the next request tries it, others are accepted, there is room. */
+    bool due = (avoided & NODE_IN_TROUBLE) == 0 && node_replica_on_trial(k);
+    bool warms = k->back_ms != 0 && now_ms < k->back_ms + NODE_WARM_MS;
+    unsigned all = avoided | (unsigned)due << NODE_STANDING_TRIAL |
+                   (unsigned)(node_reject_kinds(j) != 0) << NODE_STANDING_REJECTS |
+                   (unsigned)warms << NODE_STANDING_SLOW_START;
+    if (all == 0)
+        return (struct node_standing){.why = NODE_STANDING_WELL};
+    why = (enum node_standing_why)__builtin_ctz(all);
+    uint64_t until_ms = until(k, why);
+    return (struct node_standing){.why = why,
+                                  .avoided = (avoided >> why & 1) != 0,
+                                  .until_ms = until_ms > now_ms ? until_ms : 0,
+                                  .status = node_reject_status(j),
+                                  .kinds = node_reject_kinds(j),
+                                  .one_model = j->kinds != 0 && j->about != 0};
 }

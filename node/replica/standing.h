@@ -1,10 +1,24 @@
-/* Why a replica gets no requests, or only those that no other will do for: a word for operators.
- * What decides is node_replica_usable() and node_replica_avoided(); this says what they go by. */
+/* Why a replica gets no requests, or only those that no other will do for. All that speaks against
+ * one is in node_replica_against(): decisions go by sets of these reasons, and operators see the
+ * weightiest, in a word.
+ *
+ * One of them is slow start. The engine of a replica that is back is cold (memory to map, kernels
+ * to compile, an empty cache), and its empty queue would attract everything at once. For some
+ * seconds it takes a bounded number of requests, which doubles each second: 4, 8, 16, ... in
+ * flight, those of all routers together. The bound is beside what is believed of its speed: that is
+ * only ever learned from answers.
+ */
 #ifndef NODE_REPLICA_STANDING_H
 #define NODE_REPLICA_STANDING_H
 
 #include "node/replica/replica.h"
 
+enum {
+    NODE_WARM_REQUESTS = 4, /* in flight at first */
+    NODE_WARM_MS = 8000,    /* until there is no bound: 512 in flight by then */
+};
+
+/* In the order of their weight. */
 enum node_standing_why {
     NODE_STANDING_WELL,
     /* It gets no requests, */
@@ -23,17 +37,50 @@ enum node_standing_why {
     NODE_STANDING_LEAVING,  /* its health check says no */
     NODE_STANDING_STALLED,  /* it stands still with requests; the sign: struct node_signs */
     NODE_STANDING_QUIET,    /* longer without a sign of life than usual */
-    NODE_STANDING_ERRORS,   /* a back-off: answers of 5xx, or a share of failures */
+    NODE_STANDING_FOUND,    /* another router found it still */
     NODE_STANDING_BROKE,    /* a back-off: connections failed or broke */
+    NODE_STANDING_ERRORS,   /* a back-off: answers of 5xx, or a share of failures */
+    NODE_STANDING_TRIED,    /* it stood still, and one request tries it */
+    NODE_STANDING_TRIAL,    /* the back-off is over, one request tries it */
+    NODE_STANDING_REPORTED, /* another router has it in a back-off, or on trial */
     NODE_STANDING_REJECTS,  /* requests that others accept; all of them, or some. As many of its
                                 model as may be are avoided already: it is not */
-    NODE_STANDING_TRIAL,    /* the back-off is over, one request tries it */
-    NODE_STANDING_REPORTED, /* another router has it in a back-off, on trial, or found it still */
     NODE_STANDING_FULL,     /* it said that its queue is full */
     NODE_STANDING_KEPT,     /* kept for a request that may be poison */
     NODE_STANDING_SLOW_START,
     NODE_STANDINGS,
 };
+
+/* Sets of reasons: bit 1 << enum node_standing_why. */
+enum {
+    /* By its signs: each data-parallel rank has its own. */
+    NODE_STANDS_STILL = 1U << NODE_STANDING_LEAVING | 1U << NODE_STANDING_STALLED |
+                        1U << NODE_STANDING_QUIET | 1U << NODE_STANDING_FOUND |
+                        1U << NODE_STANDING_TRIED,
+    NODE_BACKS_OFF =
+        1U << NODE_STANDING_BROKE | 1U << NODE_STANDING_ERRORS | 1U << NODE_STANDING_TRIAL,
+    NODE_IN_TROUBLE = NODE_STANDS_STILL | NODE_BACKS_OFF | 1U << NODE_STANDING_REPORTED,
+};
+
+/* Why one that is up is chosen only where no other will do, whatever the request; 0: it is chosen
+ * as others are. */
+unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms);
+static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
+{
+    return node_replica_against(k, now_ms) != 0;
+}
+/* No answer has begun since it failed or stood still. */
+static inline bool node_replica_on_trial(const struct node_replica *k)
+{
+    return k->failing.trial || k->signs.stalls.trial;
+}
+/* By its own failures, or on trial since; that another router reports it, or that it rejects, is
+ * another matter. */
+static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
+{
+    return node_replica_on_trial(k) ||
+           (node_replica_against(k, now_ms) & (NODE_STANDS_STILL | NODE_BACKS_OFF)) != 0;
+}
 
 struct node_standing {
     enum node_standing_why why;
@@ -47,9 +94,6 @@ struct node_standing {
 };
 /* Leaves `beyond` to node/route/reject.c. */
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
-
-/* The same of a data-parallel rank whose process is well: whether it stands still. */
-struct node_standing node_rank_standing(const struct node_replica *rank, uint64_t now_ms);
 
 /* In a word: "errors", "stalled", ...; "" for none. And in a phrase, which may be in `room`. */
 enum { NODE_STANDING_TEXT_BYTES = NODE_REJECT_TEXT_BYTES + 80 };

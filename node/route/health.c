@@ -17,14 +17,8 @@ void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now
 {
     struct node_replica *k = node_router_process_at(r, replica);
     k->signs.leaving = true;
-    node_backoff_begin(&k->errors, NODE_BACKOFF_MIN_MS, now_ms);
+    node_replica_fails(k, false, now_ms);
     node_router_touch(r, replica);
-}
-
-bool node_router_replica_shared(const struct node_router *r, unsigned replica)
-{
-    const struct node_replica *k = node_router_process_at(r, replica);
-    return node_replica_requests(k) > node_replica_own_requests(k);
 }
 
 unsigned node_router_others(const struct node_router *r)
@@ -33,11 +27,6 @@ unsigned node_router_others(const struct node_router *r)
     for (unsigned k = 0; k < r->replica_count; k++)
         most = r->replicas[k].scraped.others > most ? r->replicas[k].scraped.others : most;
     return most;
-}
-
-bool node_router_replica_warned(const struct node_router *r, unsigned replica, uint64_t now_ms)
-{
-    return node_breaker_warned(node_router_process_at(r, replica), now_ms);
 }
 
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
@@ -70,32 +59,6 @@ enum node_stall node_router_replica_stall(const struct node_router *r, unsigned 
 {
     return node_router_rank_stalled(r, replica) ? node_router_own_stall(r, replica)
                                                 : node_router_process_at(r, replica)->signs.stall;
-}
-
-bool node_router_replica_leaving(const struct node_router *r, unsigned replica)
-{
-    return node_router_process_at(r, replica)->signs.leaving;
-}
-
-bool node_router_replica_asleep(const struct node_router *r, unsigned replica)
-{
-    return node_router_process_at(r, replica)->asleep;
-}
-
-bool node_router_replica_gone(const struct node_router *r, unsigned replica)
-{
-    return node_router_process_at(r, replica)->gone;
-}
-
-bool node_router_request_lost(const struct node_router *r, unsigned replica, uint64_t began_ms)
-{
-    const struct node_replica *k = node_router_process_at(r, replica);
-    return k->gone && began_ms <= k->refused_ms;
-}
-
-bool node_router_replica_errs(const struct node_router *r, unsigned replica)
-{
-    return node_router_process_at(r, replica)->error_answers > 0;
 }
 
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
@@ -131,11 +94,6 @@ bool node_router_answer_lost(const struct node_router *r, unsigned replica, uint
                            heard_ms, stall_cut_ms, now_ms);
 }
 
-uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica)
-{
-    return r->replicas[replica].signs.moved_ms;
-}
-
 bool node_router_ready(const struct node_router *r)
 {
     for (unsigned k = 0; k < r->replica_count; k++) {
@@ -151,13 +109,6 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
     const struct node_replica *k = node_router_process_at(r, replica);
     return k->health == NODE_HEALTH_DOWN &&
            (now_ms < k->signs.down_ms + awaited_ms || !node_router_ready(r));
-}
-
-/* Whether it could be tried, being down. That only others hold it for down is not enough: they may
- * have found a router there. */
-static bool may_answer(const struct node_replica *k)
-{
-    return k->health == NODE_HEALTH_DOWN && node_replica_usable(k, NODE_HEALTH_DOWN);
 }
 
 /* One whose port refused is tried last; then they take turns. */
@@ -179,7 +130,9 @@ int node_router_last_resort(struct node_router *r, const struct node_replica_set
         return err;
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = node_router_process_at(r, i);
-        if (!node_router_is_asked(r, i, serving, request, excluded) || !may_answer(k) ||
+        /* That only others hold it for down is not enough: they may have found a router there. */
+        bool down = k->health == NODE_HEALTH_DOWN && node_replica_usable(k, NODE_HEALTH_DOWN);
+        if (!down || !node_router_is_asked(r, i, serving, request, excluded) ||
             !node_router_may_come(r, i, request))
             continue;
         if (node_replica_is_full(k, r->config.replica_requests_max)) {

@@ -333,11 +333,14 @@ static void prediction_take_back(struct node_replica *k, const struct node_booki
 }
 
 /* One attempt at it ended. Where it failed, its recent ones are held against those at all others:
- * what fails everywhere is nothing to avoid one replica for. */
+ * what fails everywhere is nothing to avoid one replica for. Too many begin a back-off, and a slow
+ * start after it. */
 static void tally(struct node_router *r, struct node_replica *k, bool failed, uint64_t now_ms)
 {
-    struct node_tally others = {0};
-    node_tally_add(&k->tally, failed);
+    struct node_tally others = {0}, *t = &k->tally;
+    const double fade = 1 - 1.0 / NODE_TALLY_RECENT;
+    t->attempts = t->attempts * fade + 1;
+    t->failures = t->failures * fade + failed;
     if (!failed)
         return;
     for (unsigned i = 0; i < r->replica_count; i++) {
@@ -347,8 +350,11 @@ static void tally(struct node_router *r, struct node_replica *k, bool failed, ui
         others.attempts += other->tally.attempts;
         others.failures += other->tally.failures;
     }
-    if (node_tally_is_bad(&k->tally, &others))
-        node_breaker_trip(k, now_ms);
+    if (t->failures < NODE_TALLY_FAILURES_MIN || t->failures * NODE_TALLY_SHARE < t->attempts ||
+        t->failures * others.attempts < NODE_TALLY_OTHERS * others.failures * t->attempts)
+        return;
+    node_replica_fails(k, false, now_ms);
+    k->back_ms = k->failing.until_ms;
 }
 
 /* What cannot be true is corrected, and `*sane` is false. Some engines leave cached tokens out

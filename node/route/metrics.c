@@ -59,10 +59,11 @@ static struct crdt_load others(const struct context *c, const struct node_replic
       "1 if it is avoided for requests that it rejected and another replica accepted, or lists a " \
       "model that it answers 404 for.",                                                            \
       node_router_reject_is_avoided(c->r, k->server) ||                                            \
-          node_router_denies_listed(c->r, k->server))                                              \
+          node_models_denials(c->r->models, k->server).held > 0)                                   \
     X(rejecting_used,                                                                              \
       "1 if it rejects so and is used: at most half of a model's replicas are avoided for that.",  \
-      node_reject_holds(&process(c, k)->reject) && !node_router_reject_within(c->r, k->server))    \
+      node_reject_kinds(&process(c, k)->reject) != 0 &&                                            \
+          !node_router_reject_within(c->r, k->server))                                             \
     X(stalls_total, "Times that the watchdog found it standing still.", k->signs.stalls_total)     \
     X(probes_refused,                                                                              \
       "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \

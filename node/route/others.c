@@ -1,9 +1,15 @@
 /* Whether another replica would do for a request that one was chosen for. */
 #include "node/route/router_internal.h"
 
-/* ERR_OK: these are the candidates; else as node_router_evaluate(). */
-static int find_others(struct node_router *r, const struct node_request *request,
-                       const uint64_t *excluded, unsigned replica, uint64_t now_ms)
+/* What speaks against one that may be in a back-off: whether it answers, as far as is known. One
+ * that warms up takes one more where no other will do. */
+enum {
+    NO_ANSWER = NODE_STANDS_STILL | 1U << NODE_STANDING_REJECTS | 1U << NODE_STANDING_FULL,
+};
+
+bool node_router_has_other(struct node_router *r, const struct node_request *request,
+                           const uint64_t *excluded, unsigned replica, bool failing,
+                           uint64_t now_ms)
 {
     uint64_t without[NODE_REPLICA_WORDS];
     memcpy(without, excluded, sizeof without);
@@ -12,36 +18,16 @@ static int find_others(struct node_router *r, const struct node_request *request
         server = replica;
     without[server / 64] |= UINT64_C(1) << (server % 64);
     struct node_size size;
-    return node_router_evaluate(r, request, without, false, now_ms, &size);
-}
-
-/* Whether it answers, as far as is known: it may be avoided for failures before, and one that warms
- * up takes one more where no other will do. */
-static bool answers(const struct node_router *r, const struct node_replica *rank, uint64_t now_ms)
-{
-    const struct node_replica *k = &r->replicas[rank->server];
-    return node_replica_usable(k, NODE_HEALTH_UP) && k->busy_until_ms <= now_ms &&
-           !node_replica_stands_still(rank, now_ms) && !node_router_reject_avoids(r, rank->server);
-}
-
-bool node_router_has_other(struct node_router *r, const struct node_request *request,
-                           const uint64_t *excluded, unsigned replica, uint64_t now_ms)
-{
-    if (find_others(r, request, excluded, replica, now_ms) != ERR_OK)
-        return false;
-    const struct node_replica *rank = &r->replicas[r->candidates[0].replica];
-    return answers(r, rank, now_ms) && !node_replica_avoided(&r->replicas[rank->server], now_ms);
-}
-
-bool node_router_has_any_other(struct node_router *r, const struct node_request *request,
-                               const uint64_t *excluded, unsigned replica, uint64_t now_ms)
-{
-    int err = find_others(r, request, excluded, replica, now_ms);
+    int err = node_router_evaluate(r, request, without, false, now_ms, &size);
     if (err == ERR_AGAIN) /* room for it comes there */
-        return true;
+        return failing;
     bool all = err == ERR_OK;
-    for (unsigned i = 0; all && i < r->candidate_count; i++)
-        all = answers(r, &r->replicas[r->candidates[i].replica], now_ms);
+    for (unsigned i = 0; all && i < r->candidate_count; i++) {
+        unsigned other = r->candidates[i].replica;
+        unsigned against = node_router_against(r, other, now_ms);
+        all = node_replica_usable(node_router_process_at(r, other), NODE_HEALTH_UP) &&
+              (failing ? against & NO_ANSWER : against) == 0;
+    }
     return all;
 }
 
@@ -53,8 +39,8 @@ bool node_router_still_fits(struct node_router *r, const struct node_request *re
     if (rank->absent || rank->draining || k->absent || k->draining || k->asleep ||
         k->health == NODE_HEALTH_ROUTER)
         return false;
-    if (node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_in_trouble(k, now_ms) &&
-        !node_replica_stands_still(rank, now_ms))
+    if (node_replica_usable(k, NODE_HEALTH_UP) &&
+        (node_router_against(r, replica, now_ms) & NODE_IN_TROUBLE) == 0)
         return true;
-    return !node_router_has_other(r, request, excluded, replica, now_ms);
+    return !node_router_has_other(r, request, excluded, replica, false, now_ms);
 }

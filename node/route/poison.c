@@ -18,15 +18,13 @@ bool node_poison_any(const struct node_router *r)
     return table(r)->count > 0;
 }
 
-struct node_poison_counts node_poison_count(const struct node_router *r)
+unsigned node_poison_count(const struct node_router *r)
 {
-    struct node_poison_counts counts = {0};
+    unsigned count = 0;
     const struct crdt_poison *t = table(r);
-    for (unsigned i = 0; i < t->count; i++) {
-        counts.suspects += t->row[i].level == CRDT_POISON_SUSPECT;
-        counts.sure += t->row[i].level >= CRDT_POISON_SURE;
-    }
-    return counts;
+    for (unsigned i = 0; i < t->count; i++)
+        count += t->row[i].level >= CRDT_POISON_SURE;
+    return count;
 }
 
 static enum node_poison level_of(const struct crdt_poison_row *row)
@@ -62,20 +60,16 @@ static bool same_death(const struct node_router *r, const struct crdt_poison_row
            row->until + SAME_DEATH_S > table(r)->now_s + CRDT_SUSPECT_TTL_S;
 }
 
-enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica)
+enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica,
+                                  bool second)
 {
     const struct crdt_poison_row *row = crdt_poison_find(table(r), hash);
     enum node_poison level = level_of(row);
-    if (level == NODE_POISON_SUSPECT && same_death(r, row, replica))
+    if (!second && level == NODE_POISON_SUSPECT && same_death(r, row, replica))
         return level;
-    bool second = level != NODE_POISON_NONE;
+    second = second || level != NODE_POISON_NONE;
     set(r, hash, second ? CRDT_POISON_SURE : CRDT_POISON_SUSPECT, (int)replica);
     return second ? NODE_POISON_SURE : NODE_POISON_SUSPECT;
-}
-
-void node_poison_convict(struct node_router *r, uint64_t hash, unsigned replica)
-{
-    set(r, hash, CRDT_POISON_SURE, (int)replica);
 }
 
 void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, unsigned replica)

@@ -20,20 +20,17 @@ enum node_poison {
     NODE_POISON_SURE,    /* it is refused */
 };
 
-/* How many requests are suspects, or poison; both 0 on nearly every day. */
-struct node_poison_counts {
-    unsigned suspects, sure;
-};
-struct node_poison_counts node_poison_count(const struct node_router *r);
+/* How many requests are poison. */
+unsigned node_poison_count(const struct node_router *r);
 /* Whether any request is held to be something: else there is no need to hash. */
 bool node_poison_any(const struct node_router *r);
 enum node_poison node_poison_of(const struct node_router *r, uint64_t hash);
 
 /* The replica died, maybe of it. One death counts once, however many requests of that hash were
- * there, at whatever router. Returns what the request is now. */
-enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica);
-/* The same, and it is known to be the second. */
-void node_poison_convict(struct node_router *r, uint64_t hash, unsigned replica);
+ * there, at whatever router; with `second` it is known to be another one. Returns what the request
+ * is now. */
+enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica,
+                                  bool second);
 /* `earlier` died too, of an attempt that was not held against the request then: whoever looks at
  * it sees both. It changes nothing else. */
 void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, unsigned replica);

@@ -1,28 +1,11 @@
 /* Rejections of replicas (node/replica/reject.h): what answers of 4xx and of others to the same
  * request teach, and which replicas are avoided for it. */
-#include "base/check.h"
 #include "node/replica/standing.h"
 #include "node/route/router_internal.h"
 
 static struct node_reject *of(struct node_router *r, unsigned replica)
 {
     return &node_router_process_at(r, replica)->reject;
-}
-
-/* A set of those to look at when one is chosen: empty on nearly every day. */
-static void note(struct node_router *r, unsigned replica)
-{
-    unsigned server = node_router_server(r, replica);
-    bool any = node_reject_any(&r->replicas[server].reject);
-    bool had = node_replica_set_has(&r->rejecting, server);
-    if (any && !had)
-        node_replica_set_add(&r->rejecting, server);
-    else if (!any && had)
-        node_replica_set_remove(&r->rejecting, server);
-    r->rejecting_count += (unsigned)any - (unsigned)had;
-    const struct node_reject *j = &r->replicas[server].reject;
-    if ((j->about == 0 ? j->kinds : 0) != j->reported)
-        node_router_touch(r, server);
 }
 
 static bool is_proven(const struct node_router *r, unsigned server, uint8_t kind)
@@ -42,10 +25,11 @@ static struct node_reject_prior prior_of(const struct node_router *r,
     return out;
 }
 
-double node_router_reject_own(const struct node_router *r, const struct node_rejection *x)
+enum node_reject_guilt node_router_reject_guilt(const struct node_router *r,
+                                                const struct node_rejection *x)
 {
     struct node_reject_prior prior = prior_of(r, x);
-    return node_reject_own(&node_router_process_at(r, x->replica)->reject, x, &prior);
+    return node_reject_guilt(&node_router_process_at(r, x->replica)->reject, x, &prior);
 }
 
 uint64_t node_router_reject_model(const struct node_router *r, const struct node_request *request)
@@ -59,16 +43,6 @@ uint64_t node_router_reject_model(const struct node_router *r, const struct node
     return out;
 }
 
-bool node_router_rejects(const struct node_router *r, const struct node_rejection *x)
-{
-    return node_reject_holds_for(&node_router_process_at(r, x->replica)->reject, x->kind, x->model);
-}
-
-bool node_router_rejects_any(const struct node_router *r, unsigned replica)
-{
-    return node_reject_any(&node_router_process_at(r, replica)->reject);
-}
-
 static void count_model(void *context, struct slice name)
 {
     unsigned *count = context;
@@ -78,16 +52,13 @@ static void count_model(void *context, struct slice name)
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x)
 {
     struct node_reject_prior prior = prior_of(r, x);
-    struct node_reject *j = of(r, x->replica);
-    double own = node_reject_own(j, x, &prior);
-    node_reject_passed(j, x, &prior);
-    node_reject_client_passed(&r->clients, x->from, x->status, own);
+    double own = node_reject_passed(of(r, x->replica), x, &prior);
+    node_reject_client_rejected(&r->clients, x->from, x->status, own);
 }
 
 void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open)
 {
     node_reject_doubt(of(r, x->replica), x, open);
-    note(r, x->replica);
 }
 
 bool node_router_reject_contradicted(struct node_router *r, const struct node_rejection *x,
@@ -99,29 +70,28 @@ bool node_router_reject_contradicted(struct node_router *r, const struct node_re
     told.model = models > 1 ? x->model : 0;
     bool news = node_reject_contradicted(of(r, x->replica), &told, now_ms);
     node_reject_tried(&r->clients, true);
-    note(r, x->replica);
+    node_router_touch(r, node_router_server(r, x->replica));
     return news;
 }
 
 void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x,
                                   unsigned by)
 {
-    node_reject_confirmed(of(r, x->replica));
+    of(r, x->replica)->confirmed++;
+    node_reject_agreed(of(r, x->replica));
     node_reject_agreed(of(r, by));
     node_reject_tried(&r->clients, false);
-    node_reject_client_confirmed(&r->clients, x->from, x->status);
+    node_reject_client_rejected(&r->clients, x->from, x->status, 0);
 }
 
-bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t model,
-                          struct node_reject_from from, uint64_t sent_ms)
+bool node_router_accepted(struct node_router *r, unsigned replica,
+                          const struct node_request *request, struct node_reject_from from,
+                          uint64_t sent_ms)
 {
-    node_reject_client_accepted(&r->clients, from);
     struct node_reject *j = of(r, replica);
-    bool any = node_reject_any(j);
-    bool over = node_reject_accepted(j, kind, model, sent_ms);
-    if (any)
-        note(r, replica);
-    return over;
+    uint64_t model = node_reject_any(j) ? node_router_reject_model(r, request) : 0;
+    node_reject_client_accepted(&r->clients, from);
+    return node_reject_accepted(j, request->kind, model, sent_ms);
 }
 
 /* --- at most half ------------------------------------------------------------------------------
@@ -138,15 +108,7 @@ struct halves {
     unsigned all;                    /* of so many */
 };
 
-/* Of requests of that kind and for that model. */
-struct matter {
-    uint8_t kind;
-    uint64_t model;
-};
-
-/* `matter`: in doubt for such a request counts; NULL: only what is held. */
-static struct halves halves_of(const struct node_router *r, const struct node_replica_set *serving,
-                               const struct matter *matter)
+static struct halves halves_of(const struct node_router *r, const struct node_replica_set *serving)
 {
     struct halves out = {.count = 0};
     for (unsigned i = 0; i < r->replica_count; i++) {
@@ -155,11 +117,7 @@ static struct halves halves_of(const struct node_router *r, const struct node_re
             !node_replica_usable(k, NODE_HEALTH_UP))
             continue;
         out.all++;
-        if (!node_replica_set_has(&r->rejecting, i))
-            continue;
-        bool doubted =
-            matter != NULL && node_reject_concerns(&k->reject, matter->kind, matter->model);
-        if (!doubted && !node_reject_holds(&k->reject))
+        if (!node_reject_any(&k->reject))
             continue;
         node_replica_set_add(&out.against, i);
         out.count++;
@@ -171,93 +129,51 @@ static struct halves halves_of(const struct node_router *r, const struct node_re
 static bool is_before(const struct node_router *r, unsigned a, unsigned b)
 {
     const struct node_replica *x = &r->replicas[a], *y = &r->replicas[b];
-    bool holds_x = node_reject_holds(&x->reject), holds_y = node_reject_holds(&y->reject);
+    bool holds_x = node_reject_kinds(&x->reject) != 0, holds_y = node_reject_kinds(&y->reject) != 0;
     if (holds_x != holds_y)
         return holds_x;
     return x->name_hash != y->name_hash ? x->name_hash < y->name_hash : a < b;
 }
 
-static bool is_beyond(const struct node_router *r, const struct halves *h, unsigned slot)
+/* How many of these come before it: all from the half on are beyond. */
+static unsigned place_of(const struct node_router *r, const struct halves *h, unsigned slot)
 {
     unsigned before = 0;
-    if (h->count <= h->all / 2)
-        return false;
     for (unsigned i = 0; i < r->replica_count; i++)
         before += node_replica_set_has(&h->against, i) && is_before(r, i, slot);
-    return before >= h->all / 2;
+    return before;
 }
 
-/* One beyond the half. What was tried elsewhere, or cannot be, goes where it is accepted. */
-static bool waits_for_its_share(const struct halves *h, const struct node_reject *j,
-                                const struct node_request *request)
+/* Of one beyond the half: it gets one request of as many as there are replicas. What was tried
+ * elsewhere, or cannot be, goes where it is accepted. */
+static bool is_its_share(const struct node_router *r, const struct halves *h, unsigned place,
+                         const struct node_request *request)
 {
-    return h->count < h->all && (request->attempt > 1 || !request->again || j->passed + 1 < h->all);
-}
-
-void node_router_reject_ask(struct node_router *r, const struct node_replica_set *serving,
-                            const struct node_request *request, const uint64_t *excluded,
-                            uint64_t now_ms)
-{
-    struct node_replica_set others = {{0}};
-    bool any = false;
-    if (!request->rejected)
-        return;
-    for (unsigned i = 0; i < r->replica_count; i++) {
-        if (!node_replica_set_has(serving, i) || r->replicas[i].server != i ||
-            (excluded != NULL && (excluded[i / 64] >> (i % 64) & 1) != 0))
-            continue;
-        const struct node_replica *k = &r->replicas[i];
-        bool has_room = !node_replica_avoided(k, now_ms) &&
-                        !node_replica_is_full(k, r->config.replica_requests_max);
-        if (is_proven(r, i, request->kind) && has_room && !node_router_reject_avoids(r, i))
-            any = true;
-        else
-            node_replica_set_add(&others, i);
-    }
-    if (!r->rejected_any)
-        r->rejected = (struct node_replica_set){0};
-    for (unsigned word = 0; word < NODE_REPLICA_WORDS && any; word++)
-        r->rejected.words[word] |= others.words[word];
-    r->rejected_any = r->rejected_any || any;
+    bool may_go = request->attempt <= 1 && request->again;
+    return h->count == h->all || (may_go && (r->first_attempts + place) % h->all == 0);
 }
 
 void node_router_reject_find(struct node_router *r, const struct node_replica_set *serving,
                              const struct node_request *request, uint64_t now_ms)
 {
-    r->rejected_any = r->beyond_any = false;
-    if (r->rejecting_count == 0)
+    r->rejected_any = false;
+    struct halves h = halves_of(r, serving);
+    if (h.count == 0) /* on nearly every day */
         return;
-    r->rejected = r->beyond = (struct node_replica_set){0};
-    struct matter matter = {request->kind, node_router_reject_model(r, request)};
-    struct halves h = halves_of(r, serving, &matter);
-    for (unsigned i = 0; i < r->replica_count && h.count > 0; i++) {
-        const struct node_reject *j = &r->replicas[i].reject;
-        if (!node_replica_set_has(&h.against, i) ||
-            !node_reject_concerns(j, matter.kind, matter.model))
+    r->rejected = (struct node_replica_set){0};
+    uint64_t model = node_router_reject_model(r, request);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        if (!node_replica_set_has(&h.against, i))
             continue;
-        bool beyond = is_beyond(r, &h, i);
-        if (beyond)
-            node_replica_set_add(&r->beyond, i);
-        r->beyond_any = r->beyond_any || beyond;
-        if (beyond ? !waits_for_its_share(&h, j, request)
-                   : !node_reject_avoids(j, matter.kind, matter.model, request->again, now_ms))
+        unsigned place = place_of(r, &h, i);
+        bool beyond = place >= h.all / 2;
+        if ((beyond && is_its_share(r, &h, place, request)) ||
+            !node_reject_avoids(&r->replicas[i].reject, request->kind, model,
+                                request->again && !beyond, now_ms))
             continue;
         node_replica_set_add(&r->rejected, i);
         r->rejected_any = true;
     }
-}
-
-void node_router_reject_sent(struct node_router *r, unsigned replica,
-                             const struct node_request *request, uint64_t now_ms)
-{
-    unsigned server = node_router_server(r, replica);
-    for (unsigned i = 0; i < r->replica_count && r->beyond_any && request->attempt <= 1; i++) {
-        if (i != server && node_replica_set_has(&r->beyond, i))
-            node_reject_passed_over(&r->replicas[i].reject);
-    }
-    if (node_reject_any(&r->replicas[server].reject))
-        node_reject_sent(&r->replicas[server].reject, request->kind,
-                         node_router_reject_model(r, request), now_ms);
 }
 
 /* Whether it is within the half for each model that it is known to serve. */
@@ -265,27 +181,21 @@ struct within {
     const struct node_router *r;
     unsigned server;
     bool any, all;
-    struct node_replica_set serving; /* the last model: nearly always the next one as well */
 };
 
 static void look_at_model(void *context, struct slice model)
 {
     struct within *w = context;
     struct node_replica_set serving;
-    if (w->any && !w->all)
-        return;
     node_models_serving(w->r->models, model, &serving);
-    if (w->any && memcmp(&serving, &w->serving, sizeof serving) == 0)
-        return;
-    struct halves h = halves_of(w->r, &serving, NULL);
+    struct halves h = halves_of(w->r, &serving);
     w->any = true;
-    w->serving = serving;
-    w->all = !is_beyond(w->r, &h, w->server);
+    w->all = w->all && place_of(w->r, &h, w->server) < h.all / 2;
 }
 
 bool node_router_reject_within(const struct node_router *r, unsigned server)
 {
-    struct within w = {.r = r, .server = server};
+    struct within w = {.r = r, .server = server, .all = true};
     node_models_each(r->models, server, look_at_model, &w);
     if (!w.any)
         look_at_model(&w, slice_of("", 0));
@@ -294,12 +204,8 @@ bool node_router_reject_within(const struct node_router *r, unsigned server)
 
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server)
 {
-    return node_reject_holds(&r->replicas[server].reject) && node_router_reject_within(r, server);
-}
-
-bool node_router_denies_listed(const struct node_router *r, unsigned server)
-{
-    return node_models_denials(r->models, server).held > 0;
+    return node_reject_kinds(&r->replicas[server].reject) != 0 &&
+           node_router_reject_within(r, server);
 }
 
 void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted)
@@ -324,6 +230,14 @@ static void add_denials(const struct node_router *r, unsigned server, uint64_t n
                                        .until_ms = denials.until_ms};
 }
 
+unsigned node_router_against(const struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    const struct node_replica *rank = &r->replicas[replica], *k = &r->replicas[rank->server];
+    unsigned out = node_replica_against(k, now_ms) |
+                   (unsigned)node_router_reject_avoids(r, rank->server) << NODE_STANDING_REJECTS;
+    return rank == k ? out : out | (node_replica_against(rank, now_ms) & NODE_STANDS_STILL);
+}
+
 /* Of its process, and what an operator wishes of the rank alone. */
 struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
                                                   uint64_t now_ms)
@@ -336,37 +250,10 @@ struct node_standing node_router_replica_standing(const struct node_router *r, u
         standing.until_ms = 0;
     }
     add_denials(r, k->server, now_ms, &standing);
-    if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining)
-        standing = node_rank_standing(k, now_ms);
+    if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining &&
+        (node_replica_against(k, now_ms) & NODE_STANDS_STILL) != 0)
+        standing = node_replica_standing(k, now_ms);
     if (standing.why == NODE_STANDING_WELL && k->draining)
         standing.why = NODE_STANDING_DRAINED;
     return standing;
-}
-
-/* --- other routers -------------------------------------------------------------------------- */
-
-void node_router_reject_hear(struct node_router *r, unsigned replica,
-                             const struct node_reject_heard *h, uint64_t now_ms)
-{
-    struct node_reject *j = &r->replicas[replica].reject;
-    if (h->kinds == 0 && j->heard == 0)
-        return;
-    node_reject_hear(j, h, now_ms);
-    note(r, replica);
-}
-
-void node_router_reject_note(struct node_router *r, unsigned replica)
-{
-    note(r, replica);
-}
-
-void node_router_reject_check(const struct node_router *r)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < r->replica_count; i++) {
-        bool has = node_replica_set_has(&r->rejecting, i);
-        CHECK(!has || node_reject_any(&r->replicas[i].reject));
-        count += has;
-    }
-    CHECK(count == r->rejecting_count);
 }

@@ -179,7 +179,6 @@ void node_router_presence_update(struct node_router *r)
         if (k->absent) {
             struct node_replica_config prior = node_router_prior(r);
             node_replica_renew(k, &prior);
-            node_router_reject_note(r, slot);
             k->life++;
             r->fleet_stale = true;
             r->learned_ms = 0; /* the others hear at once that nothing is known of it */
@@ -390,8 +389,8 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
 
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    return node_replica_backing_off(node_router_process_at(r, replica), now_ms) ||
-           node_router_reject_is_avoided(r, node_router_server(r, replica));
+    const struct node_replica *k = node_router_process_at(r, replica);
+    return node_replica_backing_off(k, now_ms) || node_router_reject_is_avoided(r, k->server);
 }
 
 struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica)

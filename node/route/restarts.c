@@ -66,7 +66,6 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
     struct node_replica *k = node_router_replica_at(r, replica);
     enum node_health before = k->health;
     bool gone = node_replica_probed(k, ok, refused, now_ms);
-    node_router_reject_note(r, replica);
     if (k->health != before)
         node_router_touch(r, replica);
     /* If the incarnation has risen since the last good probe, another router has noticed already.
@@ -80,12 +79,12 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
 
 void node_router_tls_failed(struct node_router *r, unsigned replica)
 {
-    node_replica_tls_failed(node_router_replica_at(r, replica));
+    node_router_replica_at(r, replica)->tls_fails = true;
 }
 
 void node_router_unresolved(struct node_router *r, unsigned replica, int err)
 {
-    node_replica_unresolved(node_router_replica_at(r, replica), err);
+    node_router_replica_at(r, replica)->unresolved = err;
 }
 
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
@@ -136,10 +135,8 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
     bool lost = node_replica_scraped(k, &own, now_ms);
-    if (!k->is_rank) { /* that its process restarted is seen in what all ranks tell together */
-        node_router_reject_note(r, replica);
+    if (!k->is_rank) /* that its process restarted is seen in what all ranks tell together */
         restart_find(r, replica, lost, same_life);
-    }
     k->rkey_scraped = k->rkey;
     node_router_evictions_take(r, replica, now_ms);
     node_router_adapters_scraped(r, replica, s, now_ms);

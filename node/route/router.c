@@ -121,7 +121,6 @@ void node_router_check(const struct node_router *r)
     }
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
-    node_router_reject_check(r);
     node_adapters_check(r->adapters);
     node_renderings_check(r->renderings);
     node_state_check(r->state);
@@ -130,23 +129,31 @@ void node_router_check(const struct node_router *r)
 
 /* --- one decision --------------------------------------------------------------------------- */
 
-enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL }; /* which replicas of one health */
+/* Which replicas of one health: those that are well and known to accept such requests, all that are
+ * well, that work, or all. */
+enum takes { TAKES_PROVEN, TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
-/* `rank` is the same, or a rank of its process `k`. */
-static bool is_taken(const struct node_router *r, const struct node_replica *k,
-                     const struct node_replica *rank, enum takes takes, uint64_t now_ms)
+/* It works, so it gets a request before one waits, though it be warming up. If it said that it is
+ * full: once it has less of ours than then, or is not asked too often. */
+static bool is_spare(const struct node_replica *k, unsigned against, uint64_t now_ms)
 {
-    if (takes != TAKES_ALL &&
-        (node_replica_stands_still(rank, now_ms) || node_router_reject_avoids(r, rank->server)))
-        return false;
-    switch (takes) {
-    case TAKES_GOOD:
-        return !k->models_stale && !node_replica_avoided(k, now_ms);
-    case TAKES_SPARE:
-        return !node_replica_avoided(k, now_ms) || node_replica_spare(k, now_ms);
-    default:
+    return (against & (NODE_IN_TROUBLE | 1U << NODE_STANDING_REJECTS)) == 0 &&
+           ((against & 1U << NODE_STANDING_FULL) == 0 ||
+            node_replica_own_requests(k) < k->busy_requests ||
+            now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
+}
+
+static bool is_taken(const struct node_router *r, unsigned replica,
+                     const struct node_request *request, enum takes takes, uint64_t now_ms)
+{
+    const struct node_replica *k = node_router_process_at(r, replica);
+    if (takes == TAKES_ALL)
         return true;
-    }
+    unsigned against = node_router_against(r, replica, now_ms);
+    if (takes == TAKES_SPARE)
+        return is_spare(k, against, now_ms);
+    return against == 0 && !k->models_stale &&
+           (takes == TAKES_GOOD || node_reject_proven(&k->reject, request->kind));
 }
 
 /* Returns whether there are any, though they may all be at their limit. */
@@ -159,8 +166,7 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *process = node_router_process_at(r, k);
         if (node_router_is_asked(r, k, serving, request, excluded) &&
-            node_replica_usable(process, health) &&
-            is_taken(r, process, &r->replicas[k], takes, now_ms)) {
+            node_replica_usable(process, health) && is_taken(r, k, request, takes, now_ms)) {
             if (!node_replica_is_full(process, r->config.replica_requests_max))
                 r->candidates[r->candidate_count++].replica = k;
             else
@@ -247,17 +253,19 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
     static const struct {
         enum node_health health;
         enum takes takes;
-    } choices[] = {{NODE_HEALTH_UP, TAKES_GOOD},       {NODE_HEALTH_UP, TAKES_SPARE},
-                   {NODE_HEALTH_UP, TAKES_ALL},        {NODE_HEALTH_UNKNOWN, TAKES_GOOD},
-                   {NODE_HEALTH_UNKNOWN, TAKES_SPARE}, {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
-    for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
+    } choices[] = {{NODE_HEALTH_UP, TAKES_PROVEN},    {NODE_HEALTH_UP, TAKES_GOOD},
+                   {NODE_HEALTH_UP, TAKES_SPARE},     {NODE_HEALTH_UP, TAKES_ALL},
+                   {NODE_HEALTH_UNKNOWN, TAKES_GOOD}, {NODE_HEALTH_UNKNOWN, TAKES_SPARE},
+                   {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
+    /* A replica that accepts such requests knows best whether a rejection is right. */
+    for (unsigned i = request->rejected ? 0 : 1; i < ARRAY_LEN(choices); i++) {
         if (!candidates_collect(r, serving, request, excluded, choices[i].health, choices[i].takes,
                                 now_ms))
             continue;
         node_router_candidates_sure(r, request, now_ms);
         node_router_candidates_fit(r, need);
         int err = r->candidate_count > 0 ? candidates_by_company(r, request, now_ms) : ERR_AGAIN;
-        if (err == ERR_OK || choices[i].takes != TAKES_GOOD)
+        if (err == ERR_OK || choices[i].takes > TAKES_GOOD)
             return err;
     }
     return node_router_last_resort(r, serving, request, excluded);
@@ -298,7 +306,6 @@ static int candidates_find(struct node_router *r, const struct node_request *req
      * engine that refuses it says so. */
     struct node_replica_set fit = serving;
     bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
-    node_router_reject_ask(r, &fit, request, excluded, now_ms);
     int err = candidates_among(r, &fit, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
@@ -446,7 +453,10 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     process->used_ms = now_ms;
     replica->chosen++;
     node_breaker_sent(process, now_ms);
-    node_router_reject_sent(r, c->replica, request, now_ms);
+    if (node_reject_any(&process->reject))
+        node_reject_sent(&process->reject, request->kind, node_router_reject_model(r, request),
+                         now_ms);
+    r->first_attempts += request->attempt <= 1;
     process->signs.tried_ms = now_ms;
     if (r->guess_any && node_replica_set_has(&r->guesses, replica->server))
         process->guessed_ms = now_ms;

@@ -186,8 +186,8 @@ enum node_host_header node_router_host_header(const struct node_router *r, unsig
 /* Changes with probes and with finished requests: poll it to see and log changes. */
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
 /* Whether it failed so lately, with no answer begun since, that it is avoided where others will do
- * (node/replica/replica.h). It is UP all the same, or DOWN until the back-off and a probe are over.
- */
+ * (node/replica/standing.h). It is UP all the same, or DOWN until the back-off and a probe are
+ * over. */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
 /* The path of its health check, by its label; empty: that of the settings. */
@@ -265,12 +265,8 @@ void node_router_health_no(struct node_router *r, unsigned replica);
 /* An answer said that its engine is dead. It is avoided until its health check says yes, and the
  * others hear of it. */
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms);
-/* Whether requests of other routers are under way there, as far as is known. */
-bool node_router_replica_shared(const struct node_router *r, unsigned replica);
 /* How many other routers use replicas of this one, as far as is known. */
 unsigned node_router_others(const struct node_router *r);
-/* Whether another router has just found it in trouble: its health is to be asked for now. */
-bool node_router_replica_warned(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* A probe was answered by a router, `who`: its name as operators know it, cut to
  * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
@@ -369,25 +365,14 @@ void node_router_watched(struct node_router *r, unsigned replica, const struct n
                          uint64_t watchdog_ms, uint64_t now_ms);
 /* Why it counts as standing still: a rank by its own signs, or by those of its process. */
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica);
-/* Whether its health check said no. */
-bool node_router_replica_leaving(const struct node_router *r, unsigned replica);
-/* Whether its engine says that it sleeps. */
-bool node_router_replica_asleep(const struct node_router *r, unsigned replica);
-/* Whether its port refused the last probe. */
-bool node_router_replica_gone(const struct node_router *r, unsigned replica);
-/* Whether a request that was sent at `began_ms` went to a process that is gone: its port refused
- * since. One that its port took later is at the next process, which may not be well yet. */
-bool node_router_request_lost(const struct node_router *r, unsigned replica, uint64_t began_ms);
-/* Whether its last answers were errors, and its own ones. */
-bool node_router_replica_errs(const struct node_router *r, unsigned replica);
+/* What is known of its process: borrowed until the next call that changes anything. */
+const struct node_replica *node_router_process(const struct node_router *r, unsigned replica);
 /* By the signs of its own row alone. */
 enum node_stall node_router_own_stall(const struct node_router *r, unsigned replica);
 /* Whether it is a rank that stands still while its process does not. */
 bool node_router_rank_stalled(const struct node_router *r, unsigned replica);
 /* Whether the engine is at work, by its tokens and counters. */
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
-/* When it last showed so; 0: never. */
-uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica);
 /* When it last showed work, to this router or to another one (node/replica/work.h): of a rank, its
  * own, where its figures tell single steps, else that of its process. 0: never. */
 uint64_t node_router_replica_worked(const struct node_router *r, unsigned replica);
@@ -398,13 +383,12 @@ bool node_router_answer_lost(const struct node_router *r, unsigned replica, uint
                              uint64_t heard_ms, uint64_t stall_cut_ms, uint64_t now_ms);
 /* Whether one that is down is to be probed often: it went down lately, or none is up. */
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms);
-/* Whether another replica that is up and not avoided, and not in `excluded`, serves the request. */
+/* Whether the request would go to another replica, not in `excluded`, that is up and not avoided.
+ * With `failing` it may be in a back-off or warm up, or have no place yet for one more request of
+ * this router. */
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
-                           const uint64_t *excluded, unsigned replica, uint64_t now_ms);
-/* The same, but it may be in a back-off or warm up, as long as it is up, or has no place yet for
- * one more request of this router. */
-bool node_router_has_any_other(struct node_router *r, const struct node_request *request,
-                               const uint64_t *excluded, unsigned replica, uint64_t now_ms);
+                           const uint64_t *excluded, unsigned replica, bool failing,
+                           uint64_t now_ms);
 
 /* Whether a request that was booked there a while ago may still be sent there: the replica does not
  * leave, and there is no better one if it went down or came into trouble since. */
@@ -487,14 +471,11 @@ void node_router_error(struct node_router *r, unsigned replica, enum node_error 
 
 /* --- rejections (node/replica/reject.h) --- */
 
-/* The belief that the rejection is the replica's own fault. Changes nothing. */
-double node_router_reject_own(const struct node_router *r, const struct node_rejection *x);
+/* Whether the rejection is the replica's own fault, as far as is believed. Changes nothing. */
+enum node_reject_guilt node_router_reject_guilt(const struct node_router *r,
+                                                const struct node_rejection *x);
 /* For node_rejection.model. */
 uint64_t node_router_reject_model(const struct node_router *r, const struct node_request *request);
-/* Whether that kind of request is held against the replica, here or by another router. */
-bool node_router_rejects(const struct node_router *r, const struct node_rejection *x);
-/* Whether something speaks against it: else it is no matter which model it accepts one for. */
-bool node_router_rejects_any(const struct node_router *r, unsigned replica);
 /* The rejection goes to its client, and no other replica was asked. */
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x);
 /* Another replica is asked now, or it is known what came of it: each call with true is followed by
@@ -507,10 +488,11 @@ bool node_router_reject_contradicted(struct node_router *r, const struct node_re
 /* Another one, `by`, rejected them as well. */
 void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x,
                                   unsigned by);
-/* A good answer began to a request that was sent at `sent_ms`. True: nothing is held against the
- * replica any more, which was. */
-bool node_router_accepted(struct node_router *r, unsigned replica, uint8_t kind, uint64_t model,
-                          struct node_reject_from from, uint64_t sent_ms);
+/* A good answer began to a request that was sent at `sent_ms`; its model matters only where
+ * something speaks against the replica. True: nothing is held against it any more, which was. */
+bool node_router_accepted(struct node_router *r, unsigned replica,
+                          const struct node_request *request, struct node_reject_from from,
+                          uint64_t sent_ms);
 
 /* Bookings that are open: as many as requests are under way. */
 uint32_t node_router_booked(const struct node_router *r);

@@ -65,8 +65,9 @@ struct node_router {
     struct node_decay decay;
     uint64_t ticked_ms;
     uint64_t decisions[NODE_REASONS];
-    uint64_t unroutable;   /* first attempts without a replica */
-    uint64_t last_resorts; /* choices of one that is down, because all are */
+    uint64_t unroutable;     /* first attempts without a replica, */
+    uint64_t first_attempts; /* and with one */
+    uint64_t last_resorts;   /* choices of one that is down, because all are */
 
     void (*watch)(void *context, unsigned replica, bool present);
     bool (*watch_forgotten)(void *context, unsigned replica);
@@ -102,8 +103,6 @@ struct node_router {
     struct node_followers followers;
 
     struct node_reject_clients clients; /* whose requests are rejected */
-    struct node_replica_set rejecting;  /* against which something speaks, */
-    unsigned rejecting_count;           /* and how many these are */
 
     /* Scratch of one decision. */
     struct node_deepest {
@@ -116,9 +115,7 @@ struct node_router {
     bool guess_any;                   /* some candidate would be a guess: */
     struct node_replica_set guesses;  /* these */
     bool rejected_any;                /* some replica is avoided for this request, as it rejects */
-    struct node_replica_set rejected; /* what others accept: these; */
-    bool beyond_any;                  /* some rejects and is not avoided, but gets its share: */
-    struct node_replica_set beyond;   /* these */
+    struct node_replica_set rejected; /* what others accept: these */
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];
     uint32_t generations[NODE_REPLICAS_MAX];
@@ -292,32 +289,19 @@ MUST_USE int node_router_last_resort(struct node_router *r, const struct node_re
 /* Which replicas are avoided for this request, as they rejected such ones: r->rejected. */
 void node_router_reject_find(struct node_router *r, const struct node_replica_set *serving,
                              const struct node_request *request, uint64_t now_ms);
-/* After that, of a request that was rejected: a replica that accepts such ones knows best whether
- * that is right, so if there is one the others are avoided as well. */
-void node_router_reject_ask(struct node_router *r, const struct node_replica_set *serving,
-                            const struct node_request *request, const uint64_t *excluded,
-                            uint64_t now_ms);
 /* Whether this one is. After the call above. */
 static inline bool node_router_reject_avoids(const struct node_router *r, unsigned server)
 {
     return r->rejected_any && node_replica_set_has(&r->rejected, server);
 }
-/* The request is placed there. After the first of these calls. */
-void node_router_reject_sent(struct node_router *r, unsigned replica,
-                             const struct node_request *request, uint64_t now_ms);
 /* Of a replica that rejects: whether it is avoided for each model that it is known to serve, as no
  * more than half of any model's replicas are. */
 bool node_router_reject_within(const struct node_router *r, unsigned server);
 /* Whether it rejects, and is avoided so. */
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server);
-/* Whether that it denies a model which it lists is held against it (node/replica/model.h). */
-bool node_router_denies_listed(const struct node_router *r, unsigned server);
-/* What the other routers hold against it; `replica` is the row of an address. */
-void node_router_reject_hear(struct node_router *r, unsigned replica,
-                             const struct node_reject_heard *h, uint64_t now_ms);
-void node_router_reject_check(const struct node_router *r);
-/* Its engine may be another one: what speaks against it may be other than before. */
-void node_router_reject_note(struct node_router *r, unsigned replica);
+/* All that speaks against it, for this request too (node/replica/standing.h). After
+ * node_router_reject_find(). */
+unsigned node_router_against(const struct node_router *r, unsigned replica, uint64_t now_ms);
 
 /* --- due.c --- */
 

@@ -16,6 +16,11 @@ struct node_replica *node_router_process_at(const struct node_router *r, unsigne
     return &r->replicas[node_router_replica_at(r, replica)->server];
 }
 
+const struct node_replica *node_router_process(const struct node_router *r, unsigned replica)
+{
+    return node_router_process_at(r, replica);
+}
+
 int node_router_replica_find(const struct node_router *r, struct slice name)
 {
     char shared[NODE_NAME_MAX];

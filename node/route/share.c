@@ -143,7 +143,8 @@ struct heard {
     struct node_heard learned;
     struct node_breaker_heard breaker;
     struct node_reject_heard reject;
-    struct node_signs_heard signs;
+    unsigned waits;                    /* requests of all without a token there */
+    bool found_still;                  /* by some router */
     unsigned scrapers, scrapers_ahead; /* that may read its metrics: they see it up */
     struct {
         const struct crdt_learned *learned; /* NULL: nobody reports what it read */
@@ -177,7 +178,8 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, uses && rank > h->rank);
         node_reject_heard_add(&h->reject, sight->rejects, sight->rejects_with,
                               uses && rank > h->rank);
-        node_signs_heard_add(&h->signs, sight->still);
+        h->waits += sight->still & NODE_STILL_WAITS;
+        h->found_still = h->found_still || (sight->still & NODE_STILL_FOUND) != 0;
         h->scrapers += sight->health == NODE_HEALTH_UP;
         h->scrapers_ahead += sight->health == NODE_HEALTH_UP && rank > h->rank;
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
@@ -332,8 +334,8 @@ static void on_reports(void *context, uint64_t now_ms)
         if (is_removed(r, slot) || (k->absent && !k->named))
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
-        node_router_reject_hear(r, slot, &h.reject, now_ms);
-        node_signs_hear(&k->signs, &h.signs, now_ms);
+        node_reject_hear(&k->reject, &h.reject, now_ms);
+        node_signs_hear(&k->signs, h.waits, h.found_still, now_ms);
         if (!k->is_rank) {
             k->scraped.others = h.scrapers;
             k->scraped.ahead = h.scrapers_ahead;

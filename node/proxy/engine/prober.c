@@ -49,7 +49,8 @@ static uint64_t health_interval(const struct prober_probe *p)
             AWAITED_MIN_MS + hash_mix(proxy->now_ms ^ (uint64_t)p->replica << 32) % AWAITED_MIN_MS;
         return awaited < usual ? awaited : usual;
     }
-    bool costs = is_sglang(p) && p->was_up && !node_router_replica_leaving(router, p->replica);
+    bool costs =
+        is_sglang(p) && p->was_up && !node_router_process(router, p->replica)->signs.leaving;
     return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
 }
 
@@ -228,7 +229,8 @@ static struct prober_lane *free_lane(struct prober_probe *p, uint64_t now)
 
 static void heed_warning(struct prober_probe *p, uint64_t now)
 {
-    bool warned = node_router_replica_warned(p->prober->proxy->config.router, p->replica, now);
+    const struct node_router *router = p->prober->proxy->config.router;
+    bool warned = node_breaker_warned(node_router_process(router, p->replica), now);
     if (warned && !p->warned)
         prober_ask_health(p->prober->proxy, p->replica);
     p->warned = warned;

@@ -69,7 +69,7 @@ static void log_leaving(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
     struct slice name = name_of(p);
-    bool leaving = node_router_replica_leaving(proxy->config.router, p->replica);
+    bool leaving = node_router_process(proxy->config.router, p->replica)->signs.leaving;
     if (leaving == p->told_leaving)
         return;
     p->told_leaving = leaving;
@@ -132,7 +132,7 @@ static void ping_done(struct prober_probe *p, const struct answer *a)
     if (a->err != 0)
         return; /* health says what there is to say */
     p->no_ping = a->status != 200 && a->status != 503;
-    if (a->status == 503 && !node_router_replica_leaving(router, p->replica)) {
+    if (a->status == 503 && !node_router_process(router, p->replica)->signs.leaving) {
         node_router_health_no(router, p->replica);
         p->due_ms[NODE_PROBE_HEALTH] = 0;
         log_leaving(p, a->status);

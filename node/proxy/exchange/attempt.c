@@ -103,19 +103,20 @@ static bool was_lost(const struct exchange *x)
     return died_ms < pool->spared_ms + SUSPECT_DEATH_MS; /* one blow may be judged anew */
 }
 
-static bool has_other(struct exchange *x)
+/* `failing`: one in a back-off will do. */
+static bool has_other(struct exchange *x, bool failing)
 {
     struct node_request request;
     exchange_describe(x, &request);
     return node_router_has_other(x->proxy->config.router, &request, x->excluded,
-                                 x->now.decision.replica, x->proxy->now_ms);
+                                 x->now.decision.replica, failing, x->proxy->now_ms);
 }
 
 /* A full replica computed nothing, and is avoided from now on. So few come to it at once, as long
  * as another one is there that is well and not full itself. */
 static bool has_room_elsewhere(struct exchange *x, enum verdict_reason why)
 {
-    return why == RETRY_BUSY && has_other(x);
+    return why == RETRY_BUSY && has_other(x, false);
 }
 
 static bool is_in_budget(struct exchange *x, enum verdict_reason why)
@@ -127,7 +128,7 @@ static bool is_in_budget(struct exchange *x, enum verdict_reason why)
 
 enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reason why)
 {
-    return why == RETRY_DRAINS && !has_other(x) ? RETRY_ERROR : why;
+    return why == RETRY_DRAINS && !has_other(x, false) ? RETRY_ERROR : why;
 }
 
 bool exchange_may_retry(struct exchange *x, enum verdict_reason why)
@@ -142,20 +143,12 @@ bool exchange_may_retry(struct exchange *x, enum verdict_reason why)
     return false;
 }
 
-static bool has_any_other(struct exchange *x)
-{
-    struct node_request request;
-    exchange_describe(x, &request);
-    return node_router_has_any_other(x->proxy->config.router, &request, x->excluded,
-                                     x->now.decision.replica, x->proxy->now_ms);
-}
-
-bool exchange_may_try(struct exchange *x, enum verdict_reason why, bool likely)
+bool exchange_may_try(struct exchange *x, bool likely)
 {
     const struct budget *b = &x->proxy->exchanges.budget;
-    if (!is_left(x, why) || b->share == 0)
+    if (!is_left(x, RETRY_REJECTED) || b->share == 0)
         return false;
-    return x->free_retry || (budget_has_half(b) && (likely ? has_any_other(x) : has_other(x)));
+    return x->free_retry || (budget_has_half(b) && has_other(x, likely));
 }
 
 bool exchange_may_move(struct exchange *x)
@@ -163,7 +156,7 @@ bool exchange_may_move(struct exchange *x)
     x->reached = true;
     x->timed_out = false;
     return x->now.booked && !x->now.first_token && is_left(x, RETRY_TIMEOUT) &&
-           is_in_budget(x, RETRY_TIMEOUT) && has_other(x);
+           is_in_budget(x, RETRY_TIMEOUT) && has_other(x, false);
 }
 
 /* --- attempts ------------------------------------------------------------------------------- */

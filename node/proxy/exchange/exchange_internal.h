@@ -63,11 +63,10 @@ uint8_t exchange_reject_kind(const struct exchange *x);
 struct node_engine_error;
 
 /* What is held of the answer, which is a rejection, is kept; with `said` that error instead, which
- * came as an event. ERR_NOMEM: all is as it was. */
+ * came as an event. `says_why`: that it depends on the replica: no evidence against that one, which
+ * is in no doubt. ERR_NOMEM: all is as it was. */
 MUST_USE int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
-                                const struct node_engine_error *said);
-/* It says that it depends on the replica: no evidence against that one, which is in no doubt. */
-void exchange_kept_says_why(struct exchange *x);
+                                const struct node_engine_error *said, bool says_why);
 /* It is held again: nobody else was asked. */
 void exchange_kept_unkeep(struct exchange *x);
 void exchange_kept_drop(struct exchange *x);
@@ -301,7 +300,7 @@ enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reaso
 bool exchange_may_retry(struct exchange *x, enum verdict_reason why);
 /* The same after a rejection, quietly: half of the budget stays for replicas that fail, and unless
  * x->free_retry another one is to be well; with `likely` it may be in a back-off. */
-bool exchange_may_try(struct exchange *x, enum verdict_reason why, bool likely);
+bool exchange_may_try(struct exchange *x, bool likely);
 /* It may be poison and is not sent (again): answers so. False: it may be sent. */
 bool exchange_refuse_suspect(struct exchange *x);
 /* Releases the booking and books another replica; the present attempt goes on until
@@ -338,12 +337,8 @@ bool exchange_look_after(struct exchange *x);
 bool exchange_reject_waits(const struct exchange *x, unsigned status);
 /* An answer of 4xx is whole, or said in an event (`said`; else NULL: what is held is the answer).
  * Kept, and tried elsewhere where that is worth it: true. Also true: the client has its answer, of
- * this replica or of the one before. False: it goes to the client as it is. `why`: RETRY_REJECTED:
- * evidence decides, and is gathered against the replica. Any other reason: the answer says that it
- * depends on the replica, so it is tried elsewhere once, is not held against the replica, and costs
- * nothing of the budget. */
-bool exchange_rejected(struct exchange *x, unsigned status, const struct node_engine_error *said,
-                       enum verdict_reason why);
+ * this replica or of the one before. False: it goes to the client as it is. */
+bool exchange_rejected(struct exchange *x, unsigned status, const struct node_engine_error *said);
 /* The replica has not listed its models, and answers 404 in words that may mean anything: it may be
  * another engine than before, or none. Where no other replica can be asked, that it serves the
  * model no longer counts, and the lists of all are read first if that may help. True: another

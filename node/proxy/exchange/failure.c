@@ -123,7 +123,7 @@ static void acquit(struct exchange *x)
 /* Its last answers were errors too, and its own: it says nothing of the request. */
 static bool errs_anyway(const struct exchange *x)
 {
-    return node_router_replica_errs(x->proxy->config.router, x->now.decision.replica);
+    return node_router_process(x->proxy->config.router, x->now.decision.replica)->error_answers > 0;
 }
 
 /* The answer to a failure that an engine said goes to the client: another one is not asked. Unless
@@ -199,7 +199,7 @@ bool exchange_judge_status(struct exchange *x, unsigned status)
     if (status < 400 || exchange_body_decides(x, status))
         return false;
     struct verdict_judgement j = verdict_of_answer(status, slice_of("", 0));
-    if (j.verdict == VERDICT_CLIENT && exchange_rejected(x, status, NULL, RETRY_REJECTED))
+    if (j.verdict == VERDICT_CLIENT && exchange_rejected(x, status, NULL))
         return true;
     return exchange_judge_answer(x, &j, status);
 }
@@ -299,7 +299,7 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
     else if (refused && x->now.stale)
         suspect_ended(x, SUSPECT_END_GONE);
     else if (failure == UPSTREAM_STALLED &&
-             !node_router_replica_asleep(router, x->now.decision.replica))
+             !node_router_process(router, x->now.decision.replica)->asleep)
         suspect_ended(x, SUSPECT_END_SILENT);
 }
 

@@ -275,7 +275,7 @@ bool exchange_hold_judge(struct exchange *x)
         return true;
     struct verdict_judgement j = verdict_of_answer(x->now.status, message);
     if (j.verdict == VERDICT_CLIENT && !is_too_long(x, x->now.status, &error, message) &&
-        exchange_rejected(x, x->now.status, NULL, RETRY_REJECTED))
+        exchange_rejected(x, x->now.status, NULL))
         return true;
     if (x->now.status == 404 && whole && exchange_doubted(x))
         return true;
@@ -333,8 +333,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     unsigned status = error.status != 0 ? error.status : 500;
     bool rejected = j.verdict == VERDICT_CLIENT &&
                     !is_too_long(x, error.status, &error, slice_of_cstr(error.message));
-    if ((rejected && exchange_rejected(x, status, &error, RETRY_REJECTED)) ||
-        exchange_judge_answer(x, &j, status))
+    if ((rejected && exchange_rejected(x, status, &error)) || exchange_judge_answer(x, &j, status))
         return true;
     if (x->alive) /* the client has a 200: it gets the event */
         return false;

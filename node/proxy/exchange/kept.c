@@ -33,7 +33,7 @@ static int keep_beginning(struct exchange *x, unsigned status)
 }
 
 int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
-                       const struct node_engine_error *said)
+                       const struct node_engine_error *said, bool says_why)
 {
     struct exchange_kept *k = &x->kept;
     bool cut = said == NULL && x->now.held.len - x->now.held_head > EXCHANGE_HELD_ERROR_MAX;
@@ -58,21 +58,10 @@ int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
     k->what = *what;
     k->life = node_router_replica_life(x->proxy->config.router, what->replica);
     k->open = true;
-    k->says_why = false;
-    node_router_reject_doubt(x->proxy->config.router, what, true);
+    k->says_why = says_why;
+    if (!says_why)
+        node_router_reject_doubt(x->proxy->config.router, what, true);
     return 0;
-}
-
-static void end_doubt(const struct exchange *x)
-{
-    if (x->kept.open && !x->kept.says_why)
-        node_router_reject_doubt(x->proxy->config.router, &x->kept.what, false);
-}
-
-void exchange_kept_says_why(struct exchange *x)
-{
-    end_doubt(x);
-    x->kept.says_why = true;
 }
 
 void exchange_kept_unkeep(struct exchange *x)
@@ -90,7 +79,8 @@ void exchange_kept_unkeep(struct exchange *x)
 void exchange_kept_drop(struct exchange *x)
 {
     struct exchange_kept *k = &x->kept;
-    end_doubt(x);
+    if (k->open && !k->says_why)
+        node_router_reject_doubt(x->proxy->config.router, &k->what, false);
     k->open = false;
     if (k->bytes.cap > 0)
         buf_free(&k->bytes);
@@ -103,5 +93,6 @@ bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;
     return k->open && !x->alive && !exchange_is_committed(x) &&
-           (k->says_why || !node_router_rejects(x->proxy->config.router, &k->what));
+           (k->says_why ||
+            node_router_reject_guilt(x->proxy->config.router, &k->what) != NODE_REJECT_CAUGHT);
 }

@@ -193,8 +193,9 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
         return d;
     struct under_way w = look(pool, failing);
     judge(d, pool, &w, end, now);
-    d->shared = node_router_replica_shared(pool->proxy->config.router,
-                                           (unsigned)(pool - pool->proxy->engines.pools));
+    const struct node_replica *k = node_router_process(
+        pool->proxy->config.router, (unsigned)(pool - pool->proxy->engines.pools));
+    d->shared = node_replica_requests(k) > node_replica_own_requests(k);
     if (failing != NULL)
         d->suspects = is_suspect(d, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
@@ -276,12 +277,9 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     s->at_ms = x->proxy->now_ms;
     x->proxy->stats.suspects++;
     enum node_poison now = known ? NODE_POISON_SUSPECT : NODE_POISON_NONE;
+    bool second = s->deaths > 1 && s->clear && !together;
     if (strong || known || s->deaths > 1)
-        now = node_poison_died(router, s->hash, replica);
-    if (s->deaths > 1 && s->clear && !together && now != NODE_POISON_SURE) {
-        node_poison_convict(router, s->hash, replica);
-        now = NODE_POISON_SURE;
-    }
+        now = node_poison_died(router, s->hash, replica, second);
     if (s->deaths > 1)
         node_poison_names(router, s->hash, earlier, replica);
     bool once = x->proxy->config.options->poison_retry;

@@ -115,7 +115,7 @@ static bool is_stuck(const struct proxy *p, unsigned replica)
 {
     const struct node_router *router = p->config.router;
     return node_router_replica_stall(router, replica) != NODE_STALL_NONE ||
-           node_router_replica_asleep(router, replica);
+           node_router_process(router, replica)->asleep;
 }
 
 /* Down, and nothing is heard of it: it may be a pause all the same. */
@@ -164,8 +164,9 @@ static void end(struct proxy *p, struct upstream *u)
     bool connecting = u->state == UPSTREAM_CONNECTING;
     if (x == NULL || !(connecting || (u->state == UPSTREAM_BUSY && u->reading)))
         return;
-    if (!connecting &&
-        !node_router_request_lost(p->config.router, x->now.decision.server, u->began_ms))
+    /* What its port took later is at the next process, which may not be well yet. */
+    const struct node_replica *k = node_router_process(p->config.router, x->now.decision.server);
+    if (!connecting && (!k->gone || u->began_ms > k->refused_ms))
         return;
     uint64_t limit = connecting || !x->now.first_token ? WATCH_DEAD_MS : WATCH_SILENT_MS;
     if (p->now_ms - later(u->active_ms, p->resumed_ms) < limit)
@@ -190,7 +191,7 @@ static bool is_gone(const struct proxy *p, unsigned replica)
 {
     const struct node_router *router = p->config.router;
     return node_router_replica_health(router, replica) == NODE_HEALTH_DOWN &&
-           node_router_replica_gone(router, replica);
+           node_router_process(router, replica)->gone;
 }
 
 /* Some answer that has begun there has been silent for that long. */

@@ -51,7 +51,7 @@ bool service_is_blamed(const struct service *s, unsigned router, unsigned engine
     const struct node_replica *k =
         &r->node->node->router->replicas[replica_of(r, &s->engines[engine])];
     return !node_replica_usable(k, NODE_HEALTH_UP) ||
-           node_replica_in_trouble(k, world_mono_us(r->node) / 1000);
+           (node_replica_against(k, world_mono_us(r->node) / 1000) & NODE_IN_TROUBLE) != 0;
 }
 
 /* Failures of connections that a router has charged to an engine, in its present life. */

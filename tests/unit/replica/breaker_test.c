@@ -1,5 +1,5 @@
 /* A replica in trouble, and three routers that hear of each other's back-offs at once. */
-#include "node/replica/replica.h"
+#include "node/replica/standing.h"
 
 #include "tests/lib/test.h"
 

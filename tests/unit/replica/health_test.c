@@ -1,5 +1,5 @@
 /* Signs of life: what counts as standing still, and what does not. */
-#include "node/replica/replica.h"
+#include "node/replica/standing.h"
 #include "tests/lib/test.h"
 
 enum { W = 3000, NOW = 100000 };
@@ -343,13 +343,9 @@ static void what_waits_at_other_routers_counts(void **state)
     struct node_watched w = {
         .waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW + 10000};
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_NONE);
-    struct node_signs_heard h = {.waits = 0};
     node_signs_watch(&k, &w, W, NOW + 3100);
-    node_signs_heard_add(&h, node_signs_report(&k.signs));
-    node_signs_heard_add(&h, node_signs_report(&k.signs));
-    assert_int_equal(h.waits, 2);
-    assert_false(h.found);
-    node_signs_hear(&k.signs, &h, NOW + 4000);
+    assert_int_equal(node_signs_report(&k.signs), 1);
+    node_signs_hear(&k.signs, 2, false, NOW + 4000);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
 }
 
@@ -363,17 +359,14 @@ static void what_another_found_still_is_avoided(void **state)
         .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 4000};
     node_signs_watch(&first, &w, W, NOW + 4000);
     assert_int_equal(first.signs.stall, NODE_STALL_COUNTERS);
-    struct node_signs_heard h = {.waits = 0};
-    node_signs_heard_add(&h, node_signs_report(&first.signs));
-    node_signs_hear(&second.signs, &h, NOW + 4000);
+    assert_int_equal(node_signs_report(&first.signs), 3 | NODE_STILL_FOUND);
+    node_signs_hear(&second.signs, 3, true, NOW + 4000);
     assert_true(node_replica_avoided(&second, NOW + 4000));
     node_signs_moved(&second.signs, NOW + 4500); /* own eyes */
-    node_signs_hear(&second.signs, &h, NOW + 5000);
+    node_signs_hear(&second.signs, 3, true, NOW + 5000);
     assert_false(node_replica_avoided(&second, NOW + 4500));
-    h = (struct node_signs_heard){.waits = 0};
-    node_signs_hear(&second.signs, &h, NOW + 5000);
-    h.found = true;
-    node_signs_hear(&second.signs, &h, NOW + 5000); /* again */
+    node_signs_hear(&second.signs, 0, false, NOW + 5000);
+    node_signs_hear(&second.signs, 0, true, NOW + 5000); /* again */
     assert_true(node_replica_avoided(&second, NOW + 5000));
 }
 
@@ -387,9 +380,8 @@ static void a_finding_that_nobody_tries_ends(void **state)
     struct node_watched w = {
         .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 4000};
     node_signs_watch(&first, &w, W, NOW + 4000);
-    struct node_signs_heard h = {.waits = 0};
-    node_signs_heard_add(&h, node_signs_report(&first.signs));
-    node_signs_hear(&second.signs, &h, NOW + 4000);
+    assert_int_equal(node_signs_report(&first.signs), 3 | NODE_STILL_FOUND);
+    node_signs_hear(&second.signs, 3, true, NOW + 4000);
     w = (struct node_watched){.heard_ms = NOW + 10000};
     scrapes(&first, NOW + 4500, NOW, NOW + 10000, 0);
     node_signs_watch(&first, &w, W, NOW + 10000);
@@ -398,8 +390,7 @@ static void a_finding_that_nobody_tries_ends(void **state)
     node_signs_watch(&first, &w, W, NOW + 10000 + NODE_STALL_BACKOFF_MS);
     assert_int_equal(node_signs_report(&first.signs), 0);
     assert_true(node_replica_avoided(&second, NOW + 15000));
-    h = (struct node_signs_heard){.waits = 0};
-    node_signs_hear(&second.signs, &h, NOW + 15000);
+    node_signs_hear(&second.signs, 0, false, NOW + 15000);
     assert_false(node_replica_avoided(&second, NOW + 15000));
     second.load.requests = 1;
     assert_true(node_replica_avoided(&second, NOW + 15000));

@@ -38,8 +38,7 @@ static struct node_rejection rejection(unsigned replica, uint8_t kind, unsigned 
                                    .kind = kind,
                                    .status = status,
                                    .from = from_of(id),
-                                   .sent_ms = now - 1,
-                                   .rejected_ms = now};
+                                   .sent_ms = now - 1};
 }
 
 static void accepts(unsigned replica, uint8_t kind, uint64_t id)
@@ -59,19 +58,19 @@ static struct node_reject_prior prior_of(unsigned i, struct node_reject_from fro
 
 /* There is nobody to ask whether it is the replica's fault, or it is not worth it. Returns what was
  * believed of the replica. */
-static double passes_of(unsigned i, unsigned status, struct node_reject_from from)
+static enum node_reject_guilt passes_of(unsigned i, unsigned status, struct node_reject_from from)
 {
     now += 2;
     struct node_rejection x = rejection(i, 1, status, from.client);
     x.from = from;
     struct node_reject_prior prior = prior_of(i, from, status);
-    double own = node_reject_own(&at[i], &x, &prior);
-    node_reject_passed(&at[i], &x, &prior);
-    node_reject_client_passed(&clients, from, status, own);
-    return own;
+    enum node_reject_guilt guilt = node_reject_guilt(&at[i], &x, &prior);
+    double own = node_reject_passed(&at[i], &x, &prior);
+    node_reject_client_rejected(&clients, from, status, own);
+    return guilt;
 }
 
-static double passes(unsigned i, unsigned status, uint64_t id)
+static enum node_reject_guilt passes(unsigned i, unsigned status, uint64_t id)
 {
     return passes_of(i, status, from_of(id));
 }
@@ -81,7 +80,7 @@ static bool rejects_of(unsigned i, unsigned status, struct node_reject_from from
 {
     struct node_rejection x = rejection(i, 1, status, from.client);
     struct node_reject_prior prior = prior_of(i, from, status);
-    if (!node_reject_is_worth(node_reject_own(&at[i], &x, &prior))) {
+    if (node_reject_guilt(&at[i], &x, &prior) < NODE_REJECT_WORTH) {
         (void)passes_of(i, status, from);
         return false;
     }
@@ -93,9 +92,9 @@ static bool rejects_of(unsigned i, unsigned status, struct node_reject_from from
         (void)node_reject_contradicted(&at[i], &x, now);
         accepts((i + 1) % REPLICAS, 1, from.client);
     } else {
-        node_reject_confirmed(&at[i]);
+        node_reject_agreed(&at[i]);
         node_reject_agreed(&at[(i + 1) % REPLICAS]);
-        node_reject_client_confirmed(&clients, from, status);
+        node_reject_client_rejected(&clients, from, status, 0);
     }
     return true;
 }
@@ -265,7 +264,7 @@ static void what_nobody_could_check_blames_no_client(void **state)
             accepts(n % REPLICAS, 1, CLIENT + n % 10);
         double before = node_reject_prior_of(&clients, from_of(CLIENT), statuses[s]).bad;
         for (unsigned n = 0; n < 25; n++)
-            assert_true(node_reject_is_worth(passes(0, statuses[s], CLIENT + n % 10)));
+            assert_true(passes(0, statuses[s], CLIENT + n % 10) >= NODE_REJECT_WORTH);
         assert_true(node_reject_prior_of(&clients, from_of(CLIENT), statuses[s]).bad <= before);
         accepts(0, 1, CLIENT);
         assert_true(rejects(0, statuses[s], CLIENT, true));
@@ -291,7 +290,7 @@ static void a_back_off_and_its_trials(void **state)
     (void)state;
     start();
     assert_true(rejects(0, 401, CLIENT, true));
-    now = at[0].until_ms - 1;
+    now = at[0].backoff.until_ms - 1;
     assert_true(avoids(0, 1));
     now++;
     assert_false(avoids(0, 1));
@@ -299,10 +298,12 @@ static void a_back_off_and_its_trials(void **state)
         node_reject_avoids(&at[0], 1, 0, false, now)); /* no trial: it cannot be sent again */
     node_reject_sent(&at[0], 1, 0, now);
     assert_true(avoids(0, 1)); /* one at a time */
-    uint32_t before = at[0].length_ms;
+    unsigned before = at[0].backoff.level;
     assert_true(rejects(0, 401, CLIENT, true));
-    assert_int_equal(at[0].length_ms, 2 * before);
-    now = at[0].until_ms;
+    assert_int_equal(at[0].backoff.level, before + 1);
+    assert_in_range(at[0].backoff.until_ms - now, 2 * NODE_REJECT_BACKOFF_MS - 2,
+                    2 * NODE_REJECT_BACKOFF_MS);
+    now = at[0].backoff.until_ms;
     node_reject_sent(&at[0], 1, 0, now);
     accepts(0, 1, CLIENT);
     assert_false(avoids(0, 1));
@@ -316,9 +317,9 @@ static void what_was_sent_before_is_no_trial(void **state)
     start();
     struct node_rejection early = rejection(0, 1, 401, CLIENT);
     assert_true(rejects(0, 401, CLIENT, true));
-    uint32_t length = at[0].length_ms;
+    unsigned level = at[0].backoff.level;
     (void)node_reject_contradicted(&at[0], &early, now);
-    assert_int_equal(at[0].length_ms, length);
+    assert_int_equal(at[0].backoff.level, level);
     assert_false(node_reject_accepted(&at[0], 1, 0, early.sent_ms));
     assert_true(avoids(0, 1));
 }
@@ -364,7 +365,7 @@ static void several_kinds_of_requests(void **state)
     assert_false(avoids(0, TEXT));
     rejects_kind(0, TEXT);
     assert_true(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API)); /* and nothing accepted: all */
-    now = at[0].until_ms;
+    now = at[0].backoff.until_ms;
     node_reject_sent(&at[0], NODE_REJECT_MESSAGES * NODE_REJECT_API, 0, now);
     accepts(0, NODE_REJECT_MESSAGES * NODE_REJECT_API, CLIENT);
     assert_false(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API));
@@ -419,7 +420,7 @@ static void another_router_is_heeded(void **state)
     assert_true(rejects(0, 401, CLIENT, true));
     hear(1, 0, true);
     assert_true(avoids(1, 1));
-    now = at[0].until_ms + 1; /* that one tries it */
+    now = at[0].backoff.until_ms + 1; /* that one tries it */
     assert_false(avoids(0, 1));
     assert_true(avoids(1, 1));
     accepts(0, 1, CLIENT);
@@ -435,7 +436,7 @@ static void the_others_try_where_the_first_has_no_request(void **state)
     assert_true(rejects(0, 401, CLIENT, true));
     hear(1, 0, true);
     assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
-    now = at[0].until_ms + NODE_REJECT_BACKOFF_MS - 1;
+    now = at[0].backoff.until_ms + NODE_REJECT_BACKOFF_MS - 1;
     hear(1, 0, true);
     assert_true(!node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
     now++;
@@ -455,7 +456,7 @@ static void what_others_tell_is_heeded_for_a_minute(void **state)
     assert_true(rejects(0, 401, CLIENT, true));
     hear(1, 0, true);
     now += NODE_REJECT_HEED_MS;
-    at[0].until_ms = now;
+    at[0].backoff.until_ms = now;
     assert_false(avoids(1, 1));
     node_reject_sent(&at[1], 1, 0, now);
     assert_true(avoids(1, 1));
@@ -473,7 +474,7 @@ static void own_eyes_see_one_kind(void **state)
     rejects_kind(0, CHAT);
     hear(1, 0, true);
     accepts(1, TEXT, CLIENT);
-    assert_true(avoids(1, CHAT) && node_reject_holds(&at[1]));
+    assert_true(avoids(1, CHAT) && node_reject_kinds(&at[1]) != 0);
     assert_int_equal(node_reject_status(&at[1]), 400);
     rejects_kind(1, CHAT); /* no news: there is one that tries it */
     assert_true(at[1].kinds == 0);
@@ -493,8 +494,7 @@ static void only_a_trial_makes_the_back_off_longer(void **state)
         node_reject_sent(&at[0], 1, 0, now);
         rejects_kind(0, 1);
     }
-    assert_int_equal(at[0].length_ms, NODE_REJECT_BACKOFF_MS);
-    assert_int_equal(at[0].backoffs, 1);
+    assert_int_equal(at[0].backoff.level, 1);
 }
 
 static void is_text(unsigned status, uint64_t kinds, const char *text)
@@ -529,7 +529,7 @@ static void of_two_that_found_out_one_tries(void **state)
     hear(1, 0, true);
     assert_true(at[0].kinds != 0 && at[1].kinds == 0);
     hear(0, 1, false);
-    now = at[0].until_ms + 1;
+    now = at[0].backoff.until_ms + 1;
     assert_false(avoids(0, 1));
     assert_true(avoids(1, 1));
 }
@@ -552,7 +552,7 @@ static void clients_are_bounded(void **state)
     (void)state;
     start();
     for (uint64_t id = 1; id <= 100000; id++)
-        node_reject_client_confirmed(&clients, from_of(id * 0x9e3779b97f4a7c15), 400);
+        node_reject_client_rejected(&clients, from_of(id * 0x9e3779b97f4a7c15), 400, 0);
     assert_in_range(clients.count, NODE_REJECT_CLIENTS_MAX / 2, NODE_REJECT_CLIENTS_MAX);
 }
 

@@ -1,4 +1,4 @@
-#include "node/replica/replica.h"
+#include "node/replica/standing.h"
 
 #include <math.h>
 

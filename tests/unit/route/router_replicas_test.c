@@ -69,7 +69,7 @@ static void a_full_replica_is_passed_over(void **state)
             assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
             node_router_probed(r, k, true, false, START_MS);
         }
-        node_router_replica_at(r, 2)->errors.until_ms = START_MS + 1000;
+        node_router_replica_at(r, 2)->failing.until_ms = START_MS + 1000;
         struct node_request request = request_of(prompt(1, 4000));
         request.session = SLICE("me");
         struct node_decision d[6];
@@ -299,7 +299,7 @@ static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
         bool all = i == ARRAY_LEN(outcomes);
         (void)ends_every_third(r, all ? 4 : 1, all ? NODE_OUTCOME_BROKEN : outcomes[i], &now);
         for (unsigned k = 0; k < 4; k++)
-            assert_int_equal(node_router_replica_at(r, k)->errors.length_ms, 0);
+            assert_int_equal(node_router_replica_at(r, k)->failing.level, 0);
         alone_destroy(r);
     }
 }
