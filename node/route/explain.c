@@ -123,9 +123,7 @@ static const char *why_not_of_model(const struct node_router *r, unsigned replic
                                     const struct node_request *request, uint64_t now_ms)
 {
     unsigned server = r->replicas[replica].server;
-    struct node_replica_set asked;
-    node_router_asked_find(r, request, now_ms, &asked);
-    if (node_replica_set_has(&asked, server))
+    if (node_replica_set_has(&r->servers.asked, server))
         return NULL;
     return node_models_denied(r->models, server, request->model, now_ms)
                ? "answered lately that it does not know the model"
@@ -138,7 +136,7 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
 {
     const struct node_replica *k = &r->replicas[replica];
     struct node_need need = node_router_need(r, request);
-    if (node_router_is_unsure(r, request, k->server))
+    if (node_router_is_unsure(r, k->server))
         return "has listed no models, and others list this one";
     if (node_router_fit(r, replica, &need) != NODE_FIT_WELL) {
         bool not = node_router_fit(r, replica, &need) == NODE_FIT_NOT;
@@ -360,18 +358,6 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     json_object_end(w);
 }
 
-struct names {
-    struct json_writer *w;
-    unsigned count;
-};
-
-static void put_name(void *context, struct slice name)
-{
-    struct names *names = context;
-    if (names->count++ < NAMES_SHOWN_MAX)
-        json_slice(names->w, name);
-}
-
 /* Which probes the engine refuses, and which models it is known to serve. */
 static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
 {
@@ -391,16 +377,20 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_bool(w, r->config.probes_have_key);
     json_key(w, "models");
     json_object_begin(w);
-    struct names names = {.w = w};
     json_key(w, "names");
     json_array_begin(w);
-    node_models_each(r->models, r->replicas[number].server, put_name, &names);
+    struct slice name;
+    unsigned server = r->replicas[number].server, count = 0;
+    for (unsigned at = 0; node_models_next(r->models, server, &at, &name); count++) {
+        if (count < NAMES_SHOWN_MAX)
+            json_slice(w, name);
+    }
     json_array_end(w);
-    json_put_u64(w, "count", names.count);
+    json_put_u64(w, "count", count);
     json_key(w, "from");
-    json_cstr(w, node_models_listed(r->models, r->replicas[number].server) ? "engine"
-                 : names.count > 0                                         ? "clients"
-                                                                           : "nobody");
+    json_cstr(w, node_models_listed(r->models, server) ? "engine"
+                 : count > 0                           ? "clients"
+                                                       : "nobody");
     put_text(w, "label", slice_of(r->replicas[number].model, r->replicas[number].model_len));
     put_status(w, "list_status", r->replicas[number].list_status); /* nil: it gave a list, or */
     json_object_end(w);                                            /* was not asked, or refuses */

@@ -180,7 +180,7 @@ int node_router_last_resort(struct node_router *r, const struct node_replica_set
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = node_router_process_at(r, i);
         if (!node_router_is_asked(r, i, serving, request, excluded) || !may_answer(k) ||
-            !node_router_may_come(r, i, request))
+            !node_router_may_come(r, i))
             continue;
         if (node_replica_is_full(k, r->config.replica_requests_max)) {
             err = ERR_AGAIN;

@@ -232,12 +232,9 @@ static const struct node_replica *tells_bytes(const struct node_router *r,
 
 void node_router_models_believe(struct node_router *r)
 {
-    unsigned rows = node_models_rows(r->models);
-    for (unsigned n = 0; n <= rows; n++) {
-        unsigned number = n < rows ? n : (unsigned)NODE_MODELS_MAX;
+    for (unsigned number = 0; number <= node_models_last(r->models); number++) {
         struct node_model *row = node_models_row_at(r->models, number);
-        bool used = row->name_len > 0 || number == NODE_MODELS_MAX;
-        if (!used || row->bytes_samples >= NODE_LEARNED_FEW)
+        if (row->bytes_samples >= NODE_LEARNED_FEW)
             continue;
         const struct node_replica *replica = tells_bytes(r, row);
         if (replica != NULL && replica->bytes_samples > row->bytes_samples)

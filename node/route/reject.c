@@ -69,12 +69,6 @@ bool node_router_rejects_any(const struct node_router *r, unsigned replica)
     return node_reject_any(&node_router_process_at(r, replica)->reject);
 }
 
-static void count_model(void *context, struct slice name)
-{
-    unsigned *count = context;
-    *count += name.len > 0;
-}
-
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x)
 {
     struct node_reject_prior prior = prior_of(r, x);
@@ -94,8 +88,10 @@ bool node_router_reject_contradicted(struct node_router *r, const struct node_re
                                      uint64_t now_ms)
 {
     struct node_rejection told = *x;
-    unsigned models = 0;
-    node_models_each(r->models, node_router_server(r, x->replica), count_model, &models);
+    unsigned models = 0, server = node_router_server(r, x->replica);
+    struct slice name;
+    for (unsigned at = 0; node_models_next(r->models, server, &at, &name);)
+        models++;
     told.model = models > 1 ? x->model : 0;
     bool news = node_reject_contradicted(of(r, x->replica), &told, now_ms);
     node_reject_tried(&r->clients, true);
@@ -260,36 +256,31 @@ void node_router_reject_sent(struct node_router *r, unsigned replica,
                          node_router_reject_model(r, request), now_ms);
 }
 
-/* Whether it is within the half for each model that it is known to serve. */
-struct within {
-    const struct node_router *r;
-    unsigned server;
-    bool any, all;
-    struct node_replica_set serving; /* the last model: nearly always the next one as well */
-};
-
-static void look_at_model(void *context, struct slice model)
+/* `before`: who serves the last model, nearly always the same. */
+static bool is_within(const struct node_router *r, unsigned server, struct slice model,
+                      struct node_replica_set *before)
 {
-    struct within *w = context;
     struct node_replica_set serving;
-    if (w->any && !w->all)
-        return;
-    node_models_serving(w->r->models, model, &serving);
-    if (w->any && memcmp(&serving, &w->serving, sizeof serving) == 0)
-        return;
-    struct halves h = halves_of(w->r, &serving, NULL);
-    w->any = true;
-    w->serving = serving;
-    w->all = !is_beyond(w->r, &h, w->server);
+    node_models_serving(r->models, model, &serving);
+    if (memcmp(&serving, before, sizeof serving) == 0)
+        return true;
+    *before = serving;
+    struct halves h = halves_of(r, &serving, NULL);
+    return !is_beyond(r, &h, server);
 }
 
+/* Whether it is within the half for each model that it is known to serve. */
 bool node_router_reject_within(const struct node_router *r, unsigned server)
 {
-    struct within w = {.r = r, .server = server};
-    node_models_each(r->models, server, look_at_model, &w);
-    if (!w.any)
-        look_at_model(&w, slice_of("", 0));
-    return w.all;
+    struct node_replica_set before = {0};
+    struct slice model = slice_of("", 0); /* where it serves none that is known: of all */
+    unsigned at = 0;
+    (void)node_models_next(r->models, server, &at, &model);
+    do {
+        if (!is_within(r, server, model, &before))
+            return false;
+    } while (node_models_next(r->models, server, &at, &model));
+    return true;
 }
 
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server)
