@@ -21,7 +21,6 @@ enum {
     NODE_ANSWERED_ROWS_MAX = 4096,   /* pairs of replica and model whose tokens are counted */
     NODE_KINDS_MAX = 64,             /* kinds of clients whose prompts are read apart */
     NODE_KIND_AGENT_MAX = 40,        /* bytes of the product that a User-Agent names; more is cut */
-    NODE_KIND_MODEL_MAX = 64,        /* bytes of a kind's model that are shown */
     NODE_PRINTS_MAX = 256,       /* prompts of watched kinds that are remembered, of all kinds */
     NODE_PRINT_POINTS_MAX = 192, /* checkpoints of one: 300,000 tokens; the rest is not */
 };

@@ -206,14 +206,13 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     };
     char text[256];
     struct node_rendered shown = request->rendered;
-    if (shown.kind == 0) /* another router asks */
+    if (shown.key == 0) /* another router asks */
         node_router_render_shown(r, request->model, &shown);
     json_key(w, "rendering");
     json_object_begin(w);
     json_key(w, "text"); /* empty: the prompt counts as it was sent */
     json_cstr(w, node_rendering_text(shown.rendering, text, sizeof text));
-    const struct node_client_kind *k =
-        shown.kind > 0 ? node_renderings_kind_at(r->renderings, shown.kind - 1u) : NULL;
+    const struct node_client_kind *k = node_renderings_find(r->renderings, shown.key);
     put_text(w, "client", k ? slice_of(k->agent, k->agent_len) : slice_of("", 0));
     json_key(w, "form");
     json_cstr(w, k ? k->form : "");

@@ -74,7 +74,7 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
         return;
     /* While it is not known what engines make of a client's prompts, one that came sooner than is
      * believed may have been cached and nobody knew. The end tells. */
-    bool is_watched = e->work.rendered.print != 0;
+    bool is_watched = e->work.rendered.stamp != 0;
     if (is_watched &&
         e->work.prefill_tokens + e->prefill_beside > e->prefill_s * replica->tokens_per_s)
         return;
@@ -256,7 +256,7 @@ static bool is_sure(const struct node_replica *replica, const struct node_reach 
  * hit by an engine's block or by a sixteenth of the prompt is the grain of either side. */
 static void learn_cached(struct node_router *r, struct node_replica *replica,
                          struct node_model *model, const struct node_work *work,
-                         const struct node_usage *usage, uint64_t now_ms)
+                         const struct node_usage *usage)
 {
     double prompt = (double)usage->prompt_tokens, cached = (double)usage->cached_tokens;
     double scale = prompt / work->prompt_tokens;
@@ -278,7 +278,7 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
         .sure = is_sure(replica, &work->reach),
         .block_tokens = block,
     };
-    node_router_rendering_learn(r, work, &answer, now_ms);
+    node_router_rendering_learn(r, work, &answer);
     if (whole > grain || cached > 0)
         node_reuse_add(&model->reuse[work->answer_whole], &held, is_sure(replica, &work->reach),
                        cached);
@@ -309,7 +309,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
     learn_bytes(replica, model, &e->work, usage);
     if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0 && !e->work.continues)
-        learn_cached(r, replica, model, &e->work, usage, now_ms);
+        learn_cached(r, replica, model, &e->work, usage);
 }
 
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms)

@@ -296,7 +296,7 @@ void node_router_renderings_tick(struct node_router *r, uint64_t now_ms);
 void node_router_late_sent(struct node_router *r, struct node_rendered *what, unsigned k);
 /* What an answer says of how its prompt was rendered. */
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
-                                 const struct node_rendered_answer *answer, uint64_t now_ms);
+                                 const struct node_rendered_answer *answer);
 
 /* --- health.c --- */
 

@@ -28,7 +28,7 @@ static void late_system_messages_are_learned_too(void **state)
 static bool found(double cached, double last, bool late_new)
 {
     w.kind = node_renderings_kind(w.r, SLICE("client"), "chat", SLICE("model"), 1);
-    struct node_rendered what = node_renderings_of(w.r, w.kind);
+    struct node_rendered what = node_renderings_of(w.kind);
     node_renderings_print(w.r, w.kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w.r, &what, 0);
     what.late_new = late_new;
@@ -41,8 +41,7 @@ static bool found(double cached, double last, bool late_new)
                                        .cached_tokens = cached / TOKEN_BYTES,
                                        .predicted_tokens = (all - last) / TOKEN_BYTES,
                                        .block_tokens = BLOCK_TOKENS,
-                                       .sure = true},
-        1);
+                                       .sure = true});
 }
 
 /* One such turn may be a conversation that a cache has lost. */
