@@ -157,10 +157,8 @@ void node_router_render(struct node_router *r, const struct node_client *client,
 void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out)
 {
     const struct node_client_kind *k = node_renderings_latest(r->renderings, model);
-    *out = (struct node_rendered){.rendering = known_of(r, model)};
-    if (k == NULL)
-        return;
-    *out = node_renderings_of(k);
+    *out =
+        k != NULL ? node_renderings_of(k) : (struct node_rendered){.rendering = known_of(r, model)};
 }
 
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
