@@ -40,9 +40,10 @@ static const float surprise_fade = 0.8f, surprise_enough = 1.2f;
 
 /* What is looked at of each print, to find those at a replica. */
 struct print_head {
-    uint64_t key;     /* of its kind */
-    uint32_t stamp;   /* 0: free */
-    uint16_t replica; /* NO_REPLICA: it was not sent, not computed, or is forgotten there */
+    uint64_t key;   /* of its kind */
+    uint32_t stamp; /* 0: free */
+    uint16_t replica;
+    bool is_void; /* says nothing of others; its own answer, if it has one, is weighed */
 };
 
 struct node_renderings {
@@ -259,13 +260,17 @@ void node_renderings_sent(struct node_renderings *r, const struct node_rendered 
                           unsigned replica)
 {
     struct print_head *head = head_of(r, what);
-    if (head != NULL)
-        head->replica = (uint16_t)replica;
+    if (head == NULL)
+        return;
+    head->replica = (uint16_t)replica;
+    head->is_void = false;
 }
 
 void node_renderings_void(struct node_renderings *r, const struct node_rendered *what)
 {
-    node_renderings_sent(r, what, NO_REPLICA);
+    struct print_head *head = head_of(r, what);
+    if (head != NULL)
+        head->is_void = true;
 }
 
 void node_renderings_forget(struct node_renderings *r, unsigned replica)
@@ -292,7 +297,8 @@ static void trail_find(const struct node_renderings *r, unsigned number, struct 
     out->count = 0;
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
         const struct print_head *head = &r->heads[i];
-        if (head->stamp < own->stamp && head->key == own->key && head->replica == own->replica)
+        if (head->stamp < own->stamp && !head->is_void && head->key == own->key &&
+            head->replica == own->replica)
             out->earlier[out->count++] = (uint16_t)i;
     }
 }
@@ -510,7 +516,7 @@ void node_renderings_each(struct node_renderings *r, const struct node_client_ki
         unsigned number = (r->stamp - back) % NODE_PRINTS_MAX;
         const struct print_head *head = &r->heads[number];
         const struct node_print *print = &r->prints[number];
-        if (head->key != k->key || head->replica == NO_REPLICA)
+        if (head->key != k->key || head->replica == NO_REPLICA || head->is_void)
             continue;
         r->chain.length = print->length;
         r->chain.chunks = false;

@@ -31,6 +31,8 @@ static bool found(double cached, double last, bool late_new)
     struct node_rendered what = node_renderings_of(w.kind);
     node_renderings_print(w.r, w.kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w.r, &what, 0);
+    if (late_new) /* its answer counts, also where its first byte was not seen */
+        node_renderings_void(w.r, &what);
     what.late_new = late_new;
     static struct chain chain;
     joined(what.rendering, &chain);
