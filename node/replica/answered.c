@@ -6,7 +6,8 @@
 #include "base/err.h"
 #include "node/replica/model.h"
 
-enum { SLOTS = NODE_ANSWERED_ROWS_MAX * 2 };
+/* One more for each replica, without a name: it always has room. */
+enum { ROWS = NODE_ANSWERED_ROWS_MAX + NODE_REPLICAS_MAX, SLOTS = ROWS * 2 };
 
 struct sums {
     uint64_t prompt_tokens, cached_tokens;
@@ -21,10 +22,9 @@ struct row {
 
 struct node_answered {
     struct hash_secret secret;
-    unsigned count;        /* of rows */
+    unsigned count, named; /* rows, and those of them with a name */
     uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
-    struct sums nameless[NODE_REPLICAS_MAX];
-    struct row rows[NODE_ANSWERED_ROWS_MAX]; /* pages that no row needs are never touched */
+    struct row rows[ROWS]; /* pages that no row needs are never touched */
 };
 
 int node_answered_create(struct node_answered **out, const struct hash_secret *secret)
@@ -42,28 +42,39 @@ void node_answered_destroy(struct node_answered *a)
     free(a);
 }
 
-static bool is_row_of(const struct row *row, unsigned replica, struct slice model)
+static struct slice row_model(const struct row *row)
 {
-    return row->replica == replica && slice_equal(slice_of(row->name, row->name_len), model);
+    return slice_of(row->name, row->name_len);
 }
 
-static struct sums *find_or_make(struct node_answered *a, unsigned replica, struct slice model)
+static bool is_row_of(const struct row *row, unsigned replica, struct slice model)
 {
-    if (model.len == 0 || model.len > NODE_MODEL_NAME_MAX)
-        return &a->nameless[replica];
+    return row->replica == replica && slice_equal(row_model(row), model);
+}
+
+/* The slot of that row, or the empty one where it would go. */
+static unsigned slot_of(const struct node_answered *a, unsigned replica, struct slice model)
+{
     uint64_t hash = hash_mix(hash64(&a->secret, model.at, model.len) + replica);
     unsigned at = (unsigned)(hash % SLOTS);
     while (a->slots[at] != 0 && !is_row_of(&a->rows[a->slots[at] - 1], replica, model))
         at = (at + 1) % SLOTS;
+    return at;
+}
+
+static struct sums *find_or_make(struct node_answered *a, unsigned replica, struct slice model)
+{
+    unsigned at = slot_of(a, replica, model);
     if (a->slots[at] != 0)
         return &a->rows[a->slots[at] - 1].sums;
-    if (a->count == NODE_ANSWERED_ROWS_MAX)
-        return &a->nameless[replica];
+    if (model.len > 0 && (a->named == NODE_ANSWERED_ROWS_MAX || model.len > NODE_MODEL_NAME_MAX))
+        return find_or_make(a, replica, SLICE(""));
     struct row *row = &a->rows[a->count++];
     a->slots[at] = (uint16_t)a->count;
-    row->replica = (uint16_t)replica;
-    row->name_len = (uint16_t)model.len;
-    memcpy(row->name, model.at, model.len);
+    a->named += model.len > 0;
+    *row = (struct row){.replica = (uint16_t)replica, .name_len = (uint16_t)model.len};
+    if (model.len > 0)
+        memcpy(row->name, model.at, model.len);
     return &row->sums;
 }
 
@@ -76,47 +87,30 @@ void node_answered_add(struct node_answered *a, unsigned replica, struct slice m
     sums->cached_tokens += cached_tokens < prompt_tokens ? cached_tokens : prompt_tokens;
 }
 
-static unsigned slot_of(const struct node_answered *a, const struct row *row)
-{
-    struct slice model = slice_of(row->name, row->name_len);
-    uint64_t hash = hash_mix(hash64(&a->secret, model.at, model.len) + row->replica);
-    unsigned at = (unsigned)(hash % SLOTS);
-    while (a->slots[at] != 0)
-        at = (at + 1) % SLOTS;
-    return at;
-}
-
 void node_answered_forget(struct node_answered *a, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
-    a->nameless[replica] = (struct sums){0};
-    unsigned kept = 0;
-    for (unsigned i = 0; i < a->count; i++)
-        if (a->rows[i].replica != replica)
-            a->rows[kept++] = a->rows[i];
-    if (kept == a->count)
-        return;
-    a->count = kept;
+    unsigned count = a->count;
+    a->count = a->named = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (a->rows[i].replica == replica)
+            continue;
+        a->named += a->rows[i].name_len > 0;
+        a->rows[a->count++] = a->rows[i];
+    }
     memset(a->slots, 0, sizeof a->slots);
-    for (unsigned i = 0; i < kept; i++)
-        a->slots[slot_of(a, &a->rows[i])] = (uint16_t)(i + 1);
+    for (unsigned i = 0; i < a->count; i++)
+        a->slots[slot_of(a, a->rows[i].replica, row_model(&a->rows[i]))] = (uint16_t)(i + 1);
 }
 
 bool node_answered_next(const struct node_answered *a, unsigned *at, struct node_answered_row *out)
 {
-    while (*at < a->count + NODE_REPLICAS_MAX) {
-        unsigned i = (*at)++;
-        bool named = i < a->count;
-        const struct sums *sums = named ? &a->rows[i].sums : &a->nameless[i - a->count];
-        if (sums->prompt_tokens == 0)
-            continue;
-        *out = (struct node_answered_row){
-            .replica = named ? a->rows[i].replica : i - a->count,
-            .model = named ? slice_of(a->rows[i].name, a->rows[i].name_len) : SLICE(""),
-            .prompt_tokens = sums->prompt_tokens,
-            .cached_tokens = sums->cached_tokens,
-        };
-        return true;
-    }
-    return false;
+    if (*at == a->count)
+        return false;
+    const struct row *row = &a->rows[(*at)++];
+    *out = (struct node_answered_row){.replica = row->replica,
+                                      .model = row_model(row),
+                                      .prompt_tokens = row->sums.prompt_tokens,
+                                      .cached_tokens = row->sums.cached_tokens};
+    return true;
 }

@@ -10,8 +10,7 @@
 
 enum {
     SLOTS = NODE_MODELS_MAX * 2,
-    ROW_COMMON = NODE_MODELS_MAX, /* learns for names without a row */
-    ROW_NONE = 0xffff,
+    ROW_NONE = 0, /* of all names without a row of their own: nobody serves it */
     DENIAL_WAYS = 8,
 };
 
@@ -24,25 +23,24 @@ enum denial_state {
 
 struct denial {
     uint64_t key; /* of replica and model; 0: none */
-    uint64_t until_ms : 47;
-    uint64_t replica : 13;
-    uint64_t held : 1;  /* against the replica, which lists the model */
-    uint64_t state : 3; /* enum denial_state */
+    uint64_t until_ms;
+    uint16_t replica;
+    uint16_t row;  /* of the model */
+    uint8_t state; /* enum denial_state */
+    bool held;     /* against the replica, which lists the model */
 };
-
-_Static_assert(NODE_REPLICAS_MAX <= 1 << 13, "a denial has the number of the replica");
 
 struct node_models {
     struct hash_secret secret;
     struct node_replica_set told;      /* replicas that listed their models */
     struct node_replica_set on_demand; /* replicas that load adapters that they have not listed */
-    unsigned used;                     /* rows beyond were never taken */
+    unsigned used;                     /* rows from 1 to it have a name, those beyond never had */
     uint64_t denied_until_ms;          /* the last of all denials is over then */
     struct denial denials[NODE_MODELS_DENIALS];
-    uint16_t held[NODE_REPLICAS_MAX]; /* of each replica: denials that are held against it */
-    unsigned hand;                    /* the next row that was only learned to give way */
+    struct node_replica_set holding; /* replicas against which some may be held */
+    unsigned hand;                   /* the next row that was only learned to give way */
     double bytes_per_token, output_tokens;
-    uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
+    uint16_t slots[SLOTS]; /* row, open addressing, linear probing; 0 = empty */
     struct node_model rows[NODE_MODELS_MAX + 1];
 };
 
@@ -76,7 +74,7 @@ int node_models_create(struct node_models **out, const struct hash_secret *secre
     m->secret = *secret;
     m->bytes_per_token = bytes_per_token;
     m->output_tokens = output_tokens;
-    row_learn_afresh(m, &m->rows[ROW_COMMON]);
+    row_learn_afresh(m, &m->rows[ROW_NONE]);
     *out = m;
     return ERR_OK;
 }
@@ -95,7 +93,7 @@ static struct slice row_name(const struct node_model *row)
 static unsigned slot_of(const struct node_models *m, struct slice name)
 {
     unsigned at = (unsigned)(hash64(&m->secret, name.at, name.len) % SLOTS);
-    while (m->slots[at] != 0 && !slice_equal(row_name(&m->rows[m->slots[at] - 1]), name))
+    while (m->slots[at] != 0 && !slice_equal(row_name(&m->rows[m->slots[at]]), name))
         at = (at + 1) % SLOTS;
     return at;
 }
@@ -104,8 +102,7 @@ static unsigned row_find(const struct node_models *m, struct slice name)
 {
     if (name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
         return ROW_NONE;
-    uint16_t slot = m->slots[slot_of(m, name)];
-    return slot == 0 ? ROW_NONE : slot - 1u;
+    return m->slots[slot_of(m, name)];
 }
 
 static bool set_is_empty(const struct node_replica_set *s)
@@ -115,15 +112,6 @@ static bool set_is_empty(const struct node_replica_set *s)
             return false;
     }
     return true;
-}
-
-static void slots_rebuild(struct node_models *m)
-{
-    memset(m->slots, 0, sizeof m->slots);
-    for (unsigned i = 0; i < m->used; i++) {
-        if (m->rows[i].name_len > 0)
-            m->slots[slot_of(m, row_name(&m->rows[i]))] = (uint16_t)(i + 1);
-    }
 }
 
 /* Known from clients' requests alone. */
@@ -136,35 +124,37 @@ static bool is_learned(const struct node_models *m, const struct node_model *row
     return true;
 }
 
-/* An unused row, else one that nobody serves, else one that was only learned, each in its turn. */
-static unsigned row_take(struct node_models *m)
+/* One that nobody serves, else one that was only learned, each in its turn. */
+static unsigned row_spare(struct node_models *m)
 {
-    unsigned spare = ROW_NONE;
-    if (m->used < NODE_MODELS_MAX)
-        return m->used++;
-    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
-        if (m->rows[i].name_len == 0)
+    for (unsigned i = 1; i <= NODE_MODELS_MAX; i++) {
+        if (set_is_empty(&m->rows[i].serving))
             return i;
-        if (spare == ROW_NONE && set_is_empty(&m->rows[i].serving))
-            spare = i;
     }
-    for (unsigned i = 0; i < NODE_MODELS_MAX && spare == ROW_NONE; i++) {
-        unsigned at = (m->hand + i) % NODE_MODELS_MAX;
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        unsigned at = 1 + (m->hand + i) % NODE_MODELS_MAX;
         if (is_learned(m, &m->rows[at])) {
-            spare = at;
-            m->hand = at + 1;
+            m->hand = at;
+            return at;
         }
     }
-    if (spare != ROW_NONE) {
-        m->rows[spare].name_len = 0;
-        slots_rebuild(m);
-    }
-    return spare;
+    return ROW_NONE;
 }
 
-static unsigned row_add(struct node_models *m, struct slice name)
+static void slots_rebuild(struct node_models *m)
 {
-    unsigned number = row_take(m);
+    memset(m->slots, 0, sizeof m->slots);
+    for (unsigned i = 1; i <= m->used; i++)
+        m->slots[slot_of(m, row_name(&m->rows[i]))] = (uint16_t)i;
+}
+
+static unsigned row_find_or_make(struct node_models *m, struct slice name)
+{
+    unsigned number = row_find(m, name);
+    if (number != ROW_NONE)
+        return number;
+    bool fresh = m->used < NODE_MODELS_MAX;
+    number = fresh ? ++m->used : row_spare(m);
     if (number == ROW_NONE)
         return ROW_NONE;
     struct node_model *row = &m->rows[number];
@@ -172,16 +162,24 @@ static unsigned row_add(struct node_models *m, struct slice name)
     memcpy(row->name, name.at, name.len);
     row->name_len = (uint16_t)name.len;
     row_learn_afresh(m, row);
-    m->slots[slot_of(m, name)] = (uint16_t)(number + 1);
+    if (fresh)
+        m->slots[slot_of(m, name)] = (uint16_t)number;
+    else
+        slots_rebuild(m);
     return number;
+}
+
+static void serving_clear(struct node_models *m, unsigned replica)
+{
+    for (unsigned i = 1; i <= m->used; i++)
+        node_replica_set_remove(&m->rows[i].serving, replica);
 }
 
 int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
                     unsigned count)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
-    for (unsigned i = 0; i < m->used; i++)
-        node_replica_set_remove(&m->rows[i].serving, replica);
+    serving_clear(m, replica);
     node_replica_set_add(&m->told, replica);
     int result = ERR_OK;
     for (unsigned i = 0; i < count; i++) {
@@ -198,13 +196,12 @@ void node_models_adapter(struct node_models *m, struct slice name, struct slice 
         return;
     m->rows[number].adapter = true;
     if (base != ROW_NONE)
-        m->rows[number].parent = (uint16_t)(base + 1);
+        m->rows[number].parent = (uint16_t)base;
 }
 
 bool node_models_is_adapter(const struct node_models *m, struct slice name)
 {
-    unsigned number = row_find(m, name);
-    return number != ROW_NONE && m->rows[number].adapter;
+    return m->rows[row_find(m, name)].adapter;
 }
 
 void node_models_on_demand(struct node_models *m, unsigned replica, bool loads)
@@ -226,9 +223,7 @@ int node_models_also(struct node_models *m, unsigned replica, struct slice id)
     CHECK(replica < NODE_REPLICAS_MAX);
     if (id.len == 0 || id.len > NODE_MODEL_NAME_MAX)
         return ERR_OK;
-    unsigned number = row_find(m, id);
-    if (number == ROW_NONE)
-        number = row_add(m, id);
+    unsigned number = row_find_or_make(m, id);
     if (number == ROW_NONE)
         return ERR_FULL;
     m->rows[number].listed = true;
@@ -236,47 +231,44 @@ int node_models_also(struct node_models *m, unsigned replica, struct slice id)
     return ERR_OK;
 }
 
-static void let_go(struct node_models *m, struct denial *d)
+static bool lists(const struct node_models *m, unsigned replica, unsigned row)
 {
-    m->held[d->replica] -= d->held;
-    d->held = false;
+    return node_models_listed(m, replica) && node_replica_set_has(&m->rows[row].serving, replica);
 }
 
-/* But for those, if given. */
-static void let_all_go(struct node_models *m, unsigned replica, const bool *but)
+void node_models_unlisted_let_go(struct node_models *m, unsigned replica)
 {
-    for (unsigned i = 0; i < NODE_MODELS_DENIALS && m->held[replica] > 0; i++)
-        if (m->denials[i].replica == replica && !(but && but[i]))
-            let_go(m, &m->denials[i]);
-}
-
-void node_models_forget(struct node_models *m, unsigned replica)
-{
-    CHECK(replica < NODE_REPLICAS_MAX);
-    node_replica_set_remove(&m->told, replica);
-    node_replica_set_remove(&m->on_demand, replica);
-    for (unsigned i = 0; i < m->used; i++)
-        node_replica_set_remove(&m->rows[i].serving, replica);
-    let_all_go(m, replica, NULL);
-    for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++)
-        if (m->denials[i].replica == replica)
-            m->denials[i] = (struct denial){0};
+    if (!node_replica_set_has(&m->holding, replica))
+        return;
+    for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++) {
+        struct denial *d = &m->denials[i];
+        if (d->replica == replica)
+            d->held &= lists(m, replica, d->row);
+    }
+    if (node_models_denials(m, replica).held == 0)
+        node_replica_set_remove(&m->holding, replica);
 }
 
 void node_models_unlist(struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
     node_replica_set_remove(&m->told, replica);
-    let_all_go(m, replica, NULL);
+    node_models_unlisted_let_go(m, replica);
 }
 
 void node_models_unknow(struct node_models *m, unsigned replica)
 {
-    CHECK(replica < NODE_REPLICAS_MAX);
-    node_replica_set_remove(&m->told, replica);
-    let_all_go(m, replica, NULL);
-    for (unsigned i = 0; i < m->used; i++)
-        node_replica_set_remove(&m->rows[i].serving, replica);
+    node_models_unlist(m, replica);
+    serving_clear(m, replica);
+}
+
+void node_models_forget(struct node_models *m, unsigned replica)
+{
+    node_models_unknow(m, replica);
+    node_replica_set_remove(&m->on_demand, replica);
+    for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++)
+        if (m->denials[i].replica == replica)
+            m->denials[i] = (struct denial){0};
 }
 
 bool node_models_listed(const struct node_models *m, unsigned replica)
@@ -285,41 +277,19 @@ bool node_models_listed(const struct node_models *m, unsigned replica)
     return node_replica_set_has(&m->told, replica);
 }
 
-bool node_models_all_listed(const struct node_models *m, unsigned count)
-{
-    CHECK(count <= NODE_REPLICAS_MAX);
-    for (unsigned i = 0; i * 64 < count; i++) {
-        unsigned bits = count - i * 64;
-        uint64_t all = bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
-        if ((m->told.words[i] & all) != all)
-            return false;
-    }
-    return true;
-}
-
 /* --- what clients' requests teach ------------------------------------------------------------ */
 
 /* Of one replica and model; never 0. */
-static uint64_t denial_key(uint64_t name_hash, unsigned replica)
+static uint64_t denial_key(const struct node_models *m, unsigned replica, struct slice name)
 {
-    return hash_mix(name_hash + replica) | 1;
-}
-
-/* Where its DENIAL_WAYS places begin. */
-static size_t denial_at(uint64_t key)
-{
-    return (key >> 32) % (NODE_MODELS_DENIALS / DENIAL_WAYS) * DENIAL_WAYS;
-}
-
-static uint64_t name_hash(const struct node_models *m, struct slice name)
-{
-    return hash64(&m->secret, name.at, name.len);
+    return hash_mix(hash64(&m->secret, name.at, name.len) + replica) | 1;
 }
 
 /* The place of that denial, else of one that gives way to it. */
 static struct denial *place_of(const struct node_models *m, uint64_t key)
 {
-    struct denial *set = (struct denial *)&m->denials[denial_at(key)];
+    size_t first = (key >> 32) % (NODE_MODELS_DENIALS / DENIAL_WAYS) * DENIAL_WAYS;
+    struct denial *set = (struct denial *)&m->denials[first];
     struct denial *place = set;
     for (unsigned i = 0; i < DENIAL_WAYS; i++) {
         if (set[i].key == key)
@@ -330,41 +300,27 @@ static struct denial *place_of(const struct node_models *m, uint64_t key)
     return place;
 }
 
-static bool is_denied(const struct node_models *m, uint64_t key, uint64_t now_ms)
+/* NULL: there is none. */
+static struct denial *denial_of(const struct node_models *m, unsigned replica, struct slice name)
 {
-    const struct denial *d = place_of(m, key);
-    return d->key == key && d->until_ms > now_ms && d->state != DENIAL_LIFTED;
-}
-
-void node_models_learn(struct node_models *m, unsigned replica, struct slice name)
-{
-    if (node_models_listed(m, replica) || name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
-        return;
-    uint64_t key = denial_key(name_hash(m, name), replica);
+    uint64_t key = denial_key(m, replica, name);
     struct denial *d = place_of(m, key);
-    if (d->key == key)
-        *d = (struct denial){0};
-    unsigned number = row_find(m, name);
-    if (number == ROW_NONE)
-        number = row_add(m, name);
-    if (number != ROW_NONE) /* full of what engines list: learned again with the next answer */
-        node_replica_set_add(&m->rows[number].serving, replica);
+    return d->key == key ? d : NULL;
 }
 
-void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name)
+void node_models_learn(struct node_models *m, unsigned replica, struct slice name, bool by_list)
 {
-    node_models_learn(m, replica, name);
     unsigned number = row_find(m, name);
+    if (!node_models_listed(m, replica) && name.len > 0 && name.len <= NODE_MODEL_NAME_MAX) {
+        struct denial *d = denial_of(m, replica, name);
+        if (d != NULL)
+            *d = (struct denial){0};
+        number = row_find_or_make(m, name);
+        if (number != ROW_NONE) /* full of what engines list: learned again with the next answer */
+            node_replica_set_add(&m->rows[number].serving, replica);
+    }
     if (number != ROW_NONE)
-        m->rows[number].listed = true;
-}
-
-/* An engine that lists a model and denies it by turns is not asked at each turn. */
-static enum denial_state denial_after(const struct denial *before, bool again, bool listed,
-                                      uint64_t now_ms)
-{
-    bool repeats = again && before->until_ms > now_ms && before->state != DENIAL_FRESH;
-    return listed && !repeats ? DENIAL_FRESH : DENIAL_HOLDS;
+        m->rows[number].listed |= by_list;
 }
 
 bool node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
@@ -372,58 +328,41 @@ bool node_models_deny(struct node_models *m, unsigned replica, struct slice name
     bool listed = node_models_listed(m, replica);
     if (name.len == 0)
         return false;
-    unsigned number = row_find(m, name);
-    if (number != ROW_NONE && !listed)
-        node_replica_set_remove(&m->rows[number].serving, replica);
-    uint64_t key = denial_key(name_hash(m, name), replica);
-    struct denial *place = place_of(m, key);
+    unsigned row = row_find(m, name);
+    if (!listed)
+        node_replica_set_remove(&m->rows[row].serving, replica);
+    uint64_t key = denial_key(m, replica, name);
+    struct denial *d = place_of(m, key);
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
-    bool on_demand = node_replica_set_has(&m->on_demand, replica);
-    bool lists =
-        listed && number != ROW_NONE && node_replica_set_has(&m->rows[number].serving, replica);
-    bool held = place->key == key && place->held;
-    bool news = place->key == key && place->state != DENIAL_FRESH && lists && !held;
-    enum denial_state state = denial_after(place, place->key == key, listed && !on_demand, now_ms);
-    let_go(m, place);
-    m->held[replica] += held || news;
-    *place = (struct denial){.key = key,
-                             .until_ms = m->denied_until_ms & 0xffffffffffff,
-                             .replica = replica,
-                             .held = held || news,
-                             .state = state};
-    return news;
+    bool again = d->key == key && d->state != DENIAL_FRESH; /* after the first one was over */
+    bool was_held = d->key == key && d->held, held = was_held || (again && lists(m, replica, row));
+    /* An engine that lists a model and denies it by turns is not asked at each turn. */
+    bool by_turns = again && d->until_ms > now_ms;
+    bool may_lift = listed && !by_turns && !node_replica_set_has(&m->on_demand, replica);
+    if (held)
+        node_replica_set_add(&m->holding, replica);
+    *d = (struct denial){.key = key,
+                         .until_ms = m->denied_until_ms,
+                         .replica = (uint16_t)replica,
+                         .row = (uint16_t)row,
+                         .held = held,
+                         .state = may_lift ? DENIAL_FRESH : DENIAL_HOLDS};
+    return held && !was_held;
 }
 
 bool node_models_accepted(struct node_models *m, unsigned replica, struct slice name,
                           uint64_t sent_ms, uint64_t now_ms)
 {
-    uint64_t key = denial_key(name_hash(m, name), replica);
-    struct denial *d = place_of(m, key);
-    if (d->key != key || sent_ms + NODE_MODELS_DENIED_MS < d->until_ms)
+    struct denial *d = denial_of(m, replica, name);
+    if (d == NULL || sent_ms + NODE_MODELS_DENIED_MS < d->until_ms)
         return false;
     bool over = d->until_ms <= now_ms, held = d->held;
     if (!over && d->state != DENIAL_LIFTED)
         return false;
-    let_go(m, d);
+    d->held = false;
     if (over)
         *d = (struct denial){0};
     return held;
-}
-
-void node_models_unlisted_let_go(struct node_models *m, unsigned replica)
-{
-    bool listed[NODE_MODELS_DENIALS] = {false};
-    if (m->held[replica] == 0)
-        return;
-    for (unsigned i = 0; i < m->used; i++) {
-        if (!node_replica_set_has(&m->rows[i].serving, replica))
-            continue;
-        uint64_t key = denial_key(name_hash(m, row_name(&m->rows[i])), replica);
-        const struct denial *d = place_of(m, key);
-        if (d->key == key)
-            listed[d - m->denials] = true;
-    }
-    let_all_go(m, replica, listed);
 }
 
 bool node_models_denied_any(const struct node_models *m)
@@ -433,11 +372,15 @@ bool node_models_denied_any(const struct node_models *m)
 
 struct node_denials node_models_denials(const struct node_models *m, unsigned replica)
 {
-    struct node_denials out = {.held = m->held[replica]};
-    for (unsigned i = 0; i < NODE_MODELS_DENIALS && out.held > 0; i++) {
+    struct node_denials out = {.held = 0};
+    if (!node_replica_set_has(&m->holding, replica))
+        return out;
+    for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++) {
         const struct denial *d = &m->denials[i];
-        if (d->replica == replica && d->held && d->state != DENIAL_LIFTED &&
-            d->until_ms > out.until_ms)
+        if (d->replica != replica || !d->held)
+            continue;
+        out.held++;
+        if (d->state != DENIAL_LIFTED && d->until_ms > out.until_ms)
             out.until_ms = d->until_ms;
     }
     return out;
@@ -445,9 +388,8 @@ struct node_denials node_models_denials(const struct node_models *m, unsigned re
 
 void node_models_doubt(struct node_models *m, unsigned replica, struct slice name)
 {
-    unsigned number = row_find(m, name);
-    if (number != ROW_NONE && !node_models_listed(m, replica))
-        node_replica_set_remove(&m->rows[number].serving, replica);
+    if (!node_models_listed(m, replica))
+        node_replica_set_remove(&m->rows[row_find(m, name)].serving, replica);
 }
 
 void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t asked_ms)
@@ -462,65 +404,51 @@ void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t a
     }
 }
 
-void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
-                               uint64_t now_ms, struct node_replica_set *set)
-{
-    if (now_ms >= m->denied_until_ms || name.len == 0)
-        return;
-    uint64_t hash = name_hash(m, name);
-    for (unsigned k = 0; k < count; k++) {
-        if (node_replica_set_has(set, k) && is_denied(m, denial_key(hash, k), now_ms))
-            node_replica_set_remove(set, k);
-    }
-}
-
 bool node_models_denied(const struct node_models *m, unsigned replica, struct slice name,
                         uint64_t now_ms)
 {
-    return now_ms < m->denied_until_ms &&
-           is_denied(m, denial_key(name_hash(m, name), replica), now_ms);
+    if (now_ms >= m->denied_until_ms)
+        return false;
+    const struct denial *d = denial_of(m, replica, name);
+    return d != NULL && d->until_ms > now_ms && d->state != DENIAL_LIFTED;
 }
 
 /* --- who serves what ------------------------------------------------------------------------- */
 
-void node_models_each(const struct node_models *m, unsigned replica,
-                      void (*each)(void *context, struct slice name), void *context)
+bool node_models_next(const struct node_models *m, unsigned replica, unsigned *at,
+                      struct slice *name)
 {
-    for (unsigned i = 0; i < m->used; i++) {
-        if (node_replica_set_has(&m->rows[i].serving, replica))
-            each(context, row_name(&m->rows[i]));
+    while (++*at <= m->used) {
+        if (!node_replica_set_has(&m->rows[*at].serving, replica))
+            continue;
+        *name = row_name(&m->rows[*at]);
+        return true;
     }
+    return false;
 }
 
-void node_models_surely(const struct node_models *m, struct slice name,
-                        struct node_replica_set *out)
+const struct node_replica_set *node_models_surely(const struct node_models *m, struct slice name)
 {
-    unsigned number = row_find(m, name);
-    *out = number == ROW_NONE ? (struct node_replica_set){0} : m->rows[number].serving;
+    return &m->rows[row_find(m, name)].serving;
 }
 
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out)
 {
-    unsigned number = row_find(m, name);
-    bool listed = number != ROW_NONE;
-    const struct node_model *row = &m->rows[listed ? number : 0];
-    const struct node_model *base =
-        listed && row->adapter && row->parent > 0 ? &m->rows[row->parent - 1] : NULL;
-    bool known = listed && !row->adapter && !set_is_empty(&row->serving);
+    const struct node_model *row = &m->rows[row_find(m, name)];
+    bool known = !row->adapter && !set_is_empty(&row->serving);
     for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
-        uint64_t surely = listed ? row->serving.words[i] : 0;
         uint64_t loads = known ? 0 : m->on_demand.words[i];
-        if (base)
-            loads &= base->serving.words[i];
-        out->words[i] = name.len == 0 ? UINT64_MAX : surely | ~m->told.words[i] | loads;
+        if (row->parent != ROW_NONE)
+            loads &= m->rows[row->parent].serving.words[i];
+        out->words[i] =
+            name.len == 0 ? UINT64_MAX : row->serving.words[i] | ~m->told.words[i] | loads;
     }
 }
 
 bool node_models_known(const struct node_models *m, struct slice name)
 {
-    unsigned number = row_find(m, name);
-    return number != ROW_NONE && !set_is_empty(&m->rows[number].serving);
+    return !set_is_empty(node_models_surely(m, name));
 }
 
 struct slice node_models_base(const struct node_models *m, struct slice name)
@@ -535,7 +463,7 @@ struct node_model *node_models_row(struct node_models *m, struct slice name)
     unsigned number = row_find(m, name);
     if (number == ROW_NONE)
         number = row_find(m, node_models_base(m, name));
-    return &m->rows[number == ROW_NONE ? ROW_COMMON : number];
+    return &m->rows[number];
 }
 
 unsigned node_models_row_number(const struct node_models *m, const struct node_model *row)
@@ -549,7 +477,7 @@ struct node_model *node_models_row_at(struct node_models *m, unsigned number)
     return &m->rows[number];
 }
 
-unsigned node_models_rows(const struct node_models *m)
+unsigned node_models_last(const struct node_models *m)
 {
     return m->used;
 }
@@ -558,10 +486,9 @@ struct node_models_range node_models_range(const struct node_models *m)
 {
     struct node_models_range range = {INFINITY, 0, INFINITY, 0, INFINITY, 0};
     bool any = false;
-    for (unsigned n = 0; n <= m->used; n++) {
-        unsigned i = n < m->used ? n : (unsigned)ROW_COMMON;
+    for (unsigned i = m->used + 1; i-- > 0;) {
         const struct node_model *row = &m->rows[i];
-        bool counts = i == ROW_COMMON ? !any : !set_is_empty(&row->serving);
+        bool counts = i == ROW_NONE ? !any : !set_is_empty(&row->serving);
         if (!counts)
             continue;
         any = true;
@@ -580,12 +507,7 @@ struct node_models_range node_models_range(const struct node_models *m)
 
 void node_models_check(const struct node_models *m)
 {
-    for (unsigned i = 0; i < m->used; i++) {
-        const struct node_model *row = &m->rows[i];
-        if (row->name_len == 0) {
-            CHECK(set_is_empty(&row->serving));
-            continue;
-        }
-        CHECK(row_find(m, row_name(row)) == i);
-    }
+    CHECK(set_is_empty(&m->rows[ROW_NONE].serving));
+    for (unsigned i = 1; i <= m->used; i++)
+        CHECK(row_find(m, row_name(&m->rows[i])) == i);
 }

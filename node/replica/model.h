@@ -26,7 +26,9 @@
  * round. Denials stand in a table of NODE_MODELS_DENIALS, where a new one takes the place of the
  * oldest of eight.
  *
- * Invariants (node_models_check): every named row is found under its name, every other is empty.
+ * Names without a row learn together, in row 0. No replica serves that one.
+ *
+ * Invariants (node_models_check): every row but 0 is found under its name, and row 0 is empty.
  */
 #ifndef NODE_REPLICA_MODEL_H
 #define NODE_REPLICA_MODEL_H
@@ -79,9 +81,9 @@ struct node_model {
     struct node_ratio output_tokens;   /* per answer */
     uint64_t bytes_samples;            /* own ones */
     bool listed;                       /* a replica has listed it: no client made the name up */
-    uint16_t name_len;                 /* 0: an unused row */
+    uint16_t name_len;                 /* 0: row 0 */
     bool adapter;                      /* a LoRA adapter, as a list or an engine's metrics say */
-    uint16_t parent;                   /* number and 1 of the row of its base; 0: not known */
+    uint16_t parent;                   /* the row of an adapter's base; 0: not known */
     char name[NODE_MODEL_NAME_MAX];
 };
 
@@ -131,14 +133,10 @@ void node_models_unlist(struct node_models *m, unsigned replica);
 /* What it listed, and what it answered for, was another engine's: it may serve any model. */
 void node_models_unknow(struct node_models *m, unsigned replica);
 bool node_models_listed(const struct node_models *m, unsigned replica);
-/* Whether all replicas of these numbers, from 0 on, have. */
-bool node_models_all_listed(const struct node_models *m, unsigned count);
 
-/* What a client's request taught of a replica. What went well is ignored of one that has listed its
- * models. */
-void node_models_learn(struct node_models *m, unsigned replica, struct slice name);
-/* The same of a list that the replica gave a client. */
-void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name);
+/* What a client's request taught of a replica: it answered for the model, or (`by_list`) gave the
+ * client a list with it. That it serves it is ignored of one that has listed its models. */
+void node_models_learn(struct node_models *m, unsigned replica, struct slice name, bool by_list);
 /* True: from now on it is held against the replica, which lists the model. */
 bool node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
 /* The replica accepted a request for the model that was sent at `sent_ms`. True: its denial was
@@ -162,36 +160,33 @@ void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t a
 /* Whether it lately denied the model. */
 bool node_models_denied(const struct node_models *m, unsigned replica, struct slice name,
                         uint64_t now_ms);
-/* Takes those of `count` replicas that lately denied the model out of the set. */
-void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
-                               uint64_t now_ms, struct node_replica_set *set);
 
-/* Calls `each` for the models that the replica listed or is known to serve. */
-void node_models_each(const struct node_models *m, unsigned replica,
-                      void (*each)(void *context, struct slice name), void *context);
+/* The models that the replica listed or is known to serve: call with *at = 0 first; false behind
+ * the last one, and `name` is as before. */
+bool node_models_next(const struct node_models *m, unsigned replica, unsigned *at,
+                      struct slice *name);
 
 /* The replicas that may be asked for the model: those that serve it, all that have not listed
  * their models, and of those that load on demand the ones that may load it. An empty name is served
  * by all. */
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
-/* The replicas that are known to serve it. */
-void node_models_surely(const struct node_models *m, struct slice name,
-                        struct node_replica_set *out);
+/* The replicas that are known to serve it; good until a row is made. */
+const struct node_replica_set *node_models_surely(const struct node_models *m, struct slice name);
 bool node_models_known(const struct node_models *m, struct slice name);
 
 /* SGLang names an adapter in the request's model, `base:adapter`, and lists only the base. Returns
  * the base of a name that no replica serves as a whole, if the base is known; else empty. */
 struct slice node_models_base(const struct node_models *m, struct slice name);
 
-/* The row of a name, of its base (node_models_base), or the one that learns for all names without a
- * row. The pointer is good until the next node_models_set or node_models_learn. */
+/* The row of a name, of its base (node_models_base), or row 0. The pointer is good until the next
+ * node_models_set or node_models_learn. */
 struct node_model *node_models_row(struct node_models *m, struct slice name);
 /* The same by number, which a booking keeps: a row may have changed its name in between, then a
  * sample goes to the wrong model, which does no harm. */
 unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
 struct node_model *node_models_row_at(struct node_models *m, unsigned number);
-/* Rows from this number on, but for the one that learns for all, have never had a name. */
-unsigned node_models_rows(const struct node_models *m);
+/* The last row that has a name; 0: none has. */
+unsigned node_models_last(const struct node_models *m);
 
 #endif

@@ -1,6 +1,7 @@
 #include "node/replica/renderings.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +16,8 @@ enum {
     QUIET_MAX = 4096, /* answers between two watches in vain, at most */
     TOKENS_MIN = 256, /* of a prompt: in less the grain of checkpoints is all there is */
     NO_REPLICA = UINT16_MAX,
-    NO_KIND = UINT8_MAX,
 };
-_Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA && (int)NODE_KINDS_MAX < (int)NO_KIND,
-               "each has a number");
+_Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
 /* A loss is a share of what the answer tells renderings apart by. How much losses fade with each
  * such answer; how much less another rendering must lose: at first, where one clear answer is
@@ -41,10 +40,10 @@ static const float surprise_fade = 0.8f, surprise_enough = 1.2f;
 
 /* What is looked at of each print, to find those at a replica. */
 struct print_head {
+    uint64_t key;   /* of its kind */
     uint32_t stamp; /* 0: free */
     uint16_t replica;
-    uint8_t kind;
-    bool is_void;
+    bool is_void; /* says nothing of others; its own answer, if it has one, is weighed */
 };
 
 struct node_renderings {
@@ -116,7 +115,7 @@ static uint64_t key_of(const struct node_renderings *r, struct slice agent, cons
     return key != 0 ? key : 1;
 }
 
-/* A free place, or that of the kind used longest ago, whose prints are nobody's then. */
+/* A free place, or that of the kind used longest ago. */
 static struct node_client_kind *place_for(struct node_renderings *r)
 {
     struct node_client_kind *oldest = &r->kinds[0];
@@ -125,35 +124,47 @@ static struct node_client_kind *place_for(struct node_renderings *r)
             oldest = &r->kinds[i];
     }
     r->stats.displaced += oldest->key != 0;
-    for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
-        if (r->heads[i].kind == oldest - r->kinds)
-            r->heads[i].kind = NO_KIND;
-    }
     return oldest;
+}
+
+struct node_client_kind *node_renderings_find(struct node_renderings *r, uint64_t key)
+{
+    for (unsigned i = 0; i < NODE_KINDS_MAX && key != 0; i++) {
+        if (r->keys[i] == key)
+            return &r->kinds[i];
+    }
+    return NULL;
+}
+
+static void watch_begin(struct node_client_kind *k)
+{
+    memset(k->loss, 0, sizeof k->loss);
+    k->answers = 0;
+    k->heads_changed = k->heads_kept = 0;
+    k->surprise = 0;
+    k->watch = WATCH;
+    k->quiet = k->patience;
+    k->patience = k->patience * 2 < QUIET_MAX ? k->patience * 2 : QUIET_MAX;
 }
 
 struct node_client_kind *node_renderings_kind(struct node_renderings *r, struct slice agent,
                                               const char *form, struct slice model, uint64_t now_ms)
 {
     uint64_t key = key_of(r, agent, form, model);
-    for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
-        if (r->keys[i] == key) {
-            r->kinds[i].used_ms = now_ms;
-            return &r->kinds[i];
-        }
+    struct node_client_kind *k = node_renderings_find(r, key);
+    if (k == NULL) {
+        k = place_for(r);
+        r->keys[k - r->kinds] = key;
+        *k = (struct node_client_kind){.key = key,
+                                       .model = hash64(r->secret, model.at, model.len),
+                                       .form = form,
+                                       .patience = WATCH,
+                                       .margin = margin_first,
+                                       .margin_late = margin_late_first};
+        k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
+        watch_begin(k);
     }
-    struct node_client_kind *k = place_for(r);
-    r->keys[k - r->kinds] = key;
-    *k = (struct node_client_kind){.key = key,
-                                   .used_ms = now_ms,
-                                   .form = form,
-                                   .watch = WATCH,
-                                   .quiet = WATCH,
-                                   .patience = 2 * WATCH,
-                                   .margin = margin_first,
-                                   .margin_late = margin_late_first};
-    k->agent_len = (uint8_t)put(k->agent, sizeof k->agent, agent);
-    k->model_len = (uint8_t)put(k->model, sizeof k->model, model);
+    k->used_ms = now_ms;
     return k;
 }
 
@@ -167,41 +178,25 @@ const struct node_client_kind *node_renderings_latest(const struct node_renderin
                                                       struct slice model)
 {
     const struct node_client_kind *latest = NULL;
-    struct slice kept =
-        slice_of(model.at, model.len < NODE_KIND_MODEL_MAX ? model.len : NODE_KIND_MODEL_MAX);
+    uint64_t hash = hash64(r->secret, model.at, model.len);
     for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
         const struct node_client_kind *k = &r->kinds[i];
-        if (k->key != 0 && slice_equal(slice_of(k->model, k->model_len), kept) &&
-            (latest == NULL || k->used_ms > latest->used_ms))
+        if (k->key != 0 && k->model == hash && (latest == NULL || k->used_ms > latest->used_ms))
             latest = k;
     }
     return latest;
 }
 
-unsigned node_renderings_number(const struct node_renderings *r, const struct node_client_kind *k)
+void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
+                         struct rendering rendering, enum node_rendering_from from)
 {
-    return (unsigned)(k - r->kinds);
-}
-
-static void forget_evidence(struct node_client_kind *k)
-{
-    memset(k->loss, 0, sizeof k->loss);
-    k->answers = 0;
-    k->heads_changed = k->heads_kept = 0;
-}
-
-void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
-                         enum node_rendering_from from, uint64_t now_ms)
-{
+    r->stats.learned += from == NODE_RENDERING_ANSWERS;
+    r->stats.adopted += from == NODE_RENDERING_ROUTER;
     k->rendering = rendering;
     k->from = (uint8_t)from;
-    k->changed_ms = now_ms;
     k->taught = k->answers;
-    forget_evidence(k);
-    k->watch = WATCH;
-    k->quiet = WATCH;
-    k->patience = 2 * WATCH;
-    k->surprise = 0;
+    k->patience = WATCH;
+    watch_begin(k);
 }
 
 /* --- heads ---------------------------------------------------------------------------------- */
@@ -215,8 +210,7 @@ static void note_head(struct node_renderings *r, struct node_client_kind *k, uns
         return;
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
         const struct http_prompt_form *other = &r->prints[i].form;
-        if (i == number || r->heads[i].stamp == 0 || r->heads[i].kind != r->heads[number].kind ||
-            other->opening != form->opening)
+        if (i == number || r->heads[i].key != k->key || other->opening != form->opening)
             continue;
         any = true;
         if (node_print_same_head(&r->prints[number], &r->prints[i])) {
@@ -250,20 +244,16 @@ void node_renderings_print(struct node_renderings *r, struct node_client_kind *k
     r->stamp++;
     unsigned number = r->stamp % NODE_PRINTS_MAX;
     node_print_set(&r->prints[number], form, chain);
-    r->heads[number] = (struct print_head){
-        .stamp = r->stamp, .replica = NO_REPLICA, .kind = (uint8_t)node_renderings_number(r, k)};
-    out->print = (uint16_t)(number + 1);
+    r->heads[number] = (struct print_head){.key = k->key, .stamp = r->stamp, .replica = NO_REPLICA};
     out->stamp = r->stamp;
     note_head(r, k, number);
 }
 
-/* NULL: it has none any more. */
+/* NULL: it has none, or none any more. */
 static struct print_head *head_of(struct node_renderings *r, const struct node_rendered *what)
 {
-    if (what->print == 0)
-        return NULL;
-    struct print_head *head = &r->heads[what->print - 1];
-    return head->stamp == what->stamp ? head : NULL;
+    struct print_head *head = &r->heads[what->stamp % NODE_PRINTS_MAX];
+    return what->stamp != 0 && head->stamp == what->stamp ? head : NULL;
 }
 
 void node_renderings_sent(struct node_renderings *r, const struct node_rendered *what,
@@ -307,10 +297,9 @@ static void trail_find(const struct node_renderings *r, unsigned number, struct 
     out->count = 0;
     for (unsigned i = 0; i < NODE_PRINTS_MAX; i++) {
         const struct print_head *head = &r->heads[i];
-        if (i == number || head->stamp == 0 || head->stamp > own->stamp || head->is_void ||
-            head->kind != own->kind || head->replica != own->replica)
-            continue;
-        out->earlier[out->count++] = (uint16_t)i;
+        if (head->stamp < own->stamp && !head->is_void && head->key == own->key &&
+            head->replica == own->replica)
+            out->earlier[out->count++] = (uint16_t)i;
     }
 }
 
@@ -361,22 +350,17 @@ static unsigned distance(struct rendering a, struct rendering b)
            (a.counts_header != b.counts_header) + (a.late_first != b.late_first);
 }
 
-/* The same for this prompt, but in what it does not have. */
-static uint8_t seen_alike(const struct http_prompt_form *form, struct rendering r,
-                          struct rendering now)
+/* The bits of a code by which renderings of this prompt differ. weigh_late() tells apart where late
+ * messages stand. */
+static uint8_t telling_bits(const struct http_prompt_form *form)
 {
-    bool has_arguments = (form->arguments.low | form->arguments.high) != 0;
-    if (!http_prompt_fills(form, HTTP_PROMPT_TOOLS)) {
-        r.tools_sorted = now.tools_sorted;
-        r.tools_after = now.tools_after;
-    }
-    r.no_arguments = has_arguments ? r.no_arguments : now.no_arguments;
-    if (!http_prompt_fills(form, HTTP_PROMPT_HEADER))
-        r.counts_header = now.counts_header;
-    r.late_first = now.late_first; /* weigh_late() tells these apart */
-    if (r.lead >= RENDERING_LEADS) /* no code of a rendering: nobody asks what it loses */
-        r.lead = now.lead;
-    return rendering_code(r);
+    bool tools = http_prompt_fills(form, HTTP_PROMPT_TOOLS);
+    return rendering_code(
+        (struct rendering){.lead = 3,
+                           .no_arguments = (form->arguments.low | form->arguments.high) != 0,
+                           .tools_sorted = tools,
+                           .tools_after = tools,
+                           .counts_header = http_prompt_fills(form, HTTP_PROMPT_HEADER)});
 }
 
 static float loss_by(float off)
@@ -418,6 +402,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     const struct witness index = {.to = answer->predicted_tokens};
     float losses[RENDERING_CODES], widest = small_share;
     const struct http_prompt_form *form = &trail->print->form;
+    uint8_t now = rendering_code(k->rendering), telling = telling_bits(form);
     if (!is_new(k, form))
         return false;
     /* What only the index explains was sent when no prints were kept, or by another router: other
@@ -428,10 +413,12 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     for (unsigned i = 0; i < RENDERING_CODES; i++)
         losses[i] = -1;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
-        uint8_t alike = seen_alike(form, rendering_of((uint8_t)i), k->rendering);
+        uint8_t alike = (uint8_t)((i & telling) | (now & ~telling));
+        if (rendering_of(alike).lead >= RENDERING_LEADS) /* no code: nobody asks what it loses */
+            alike = now;
         if (losses[alike] < 0) {
-            bool is_now = alike == rendering_code(k->rendering);
-            float off = off_by(r, trail, rendering_of(alike), answer, is_now ? &index : &nobody);
+            float off =
+                off_by(r, trail, rendering_of(alike), answer, alike == now ? &index : &nobody);
             losses[alike] = loss_by(off);
             widest = fmaxf(fabsf(off), widest);
         }
@@ -465,7 +452,7 @@ static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
 
 /* Of those that lose least the one that differs least from the present one, and then the plainest,
  * becomes the rendering, if the present one loses clearly more. */
-static bool change(struct node_renderings *r, struct node_client_kind *k, uint64_t now_ms)
+static bool change(struct node_renderings *r, struct node_client_kind *k)
 {
     struct rendering best = k->rendering;
     float now = k->loss[rendering_code(k->rendering)], least = now;
@@ -484,9 +471,8 @@ static bool change(struct node_renderings *r, struct node_client_kind *k, uint64
     float *margin = late_alone ? &k->margin_late : &k->margin;
     if (now - least < *margin || least > now / 2)
         return false;
-    node_renderings_set(k, best, NODE_RENDERING_ANSWERS, now_ms);
+    node_renderings_set(r, k, best, NODE_RENDERING_ANSWERS);
     *margin = fminf(fmaxf(*margin, margin_min) * margin_growth, margin_max);
-    r->stats.learned++;
     return true;
 }
 
@@ -500,49 +486,37 @@ static bool surprises(const struct node_rendered_answer *answer)
            (answer->sure && -off > number_max(grain, less_share * prompt));
 }
 
-static void watch_begin(struct node_client_kind *k)
-{
-    forget_evidence(k);
-    k->surprise = 0;
-    k->watch = WATCH;
-    k->quiet = k->patience;
-    k->patience = k->patience * 2 < QUIET_MAX ? k->patience * 2 : QUIET_MAX;
-}
-
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
-                              const struct node_rendered_answer *answer, uint64_t now_ms)
+                              const struct node_rendered_answer *answer)
 {
-    if (LEFT_OUT(RENDERINGS) || what->kind == 0 || answer->prompt_tokens < TOKENS_MIN)
-        return false;
-    struct node_client_kind *k = &r->kinds[what->kind - 1];
-    if (k->key != what->key)
+    struct node_client_kind *k = node_renderings_find(r, what->key);
+    if (LEFT_OUT(RENDERINGS) || k == NULL || answer->prompt_tokens < TOKENS_MIN)
         return false;
     k->surprise = k->surprise * surprise_fade + (surprises(answer) ? 1 : 0);
     k->quiet -= k->watch == 0 && k->quiet > 0;
     if (k->watch == 0 && k->quiet == 0 && k->surprise >= surprise_enough)
         watch_begin(k);
     const struct print_head *head = head_of(r, what);
-    if (head == NULL || head->kind != what->kind - 1 || head->replica == NO_REPLICA ||
+    if (head == NULL || head->replica == NO_REPLICA ||
         rendering_code(what->rendering) != rendering_code(k->rendering))
         return false;
     struct trail trail;
-    trail_find(r, what->print - 1u, &trail);
+    trail_find(r, (unsigned)(head - r->heads), &trail);
     bool says = weigh(r, k, &trail, answer);
     if (what->late_new)
         says |= weigh_late(r, k, &trail, answer);
-    return says && change(r, k, now_ms);
+    return says && change(r, k);
 }
 
 void node_renderings_each(struct node_renderings *r, const struct node_client_kind *k, unsigned max,
                           void (*each)(void *context, const struct chain *chain, unsigned replica),
                           void *context)
 {
-    unsigned kind = node_renderings_number(r, k);
     for (uint32_t back = 0; back < NODE_PRINTS_MAX && back < r->stamp && max > 0; back++) {
         unsigned number = (r->stamp - back) % NODE_PRINTS_MAX;
         const struct print_head *head = &r->heads[number];
         const struct node_print *print = &r->prints[number];
-        if (head->stamp == 0 || head->kind != kind || head->replica == NO_REPLICA || head->is_void)
+        if (head->key != k->key || head->replica == NO_REPLICA || head->is_void)
             continue;
         r->chain.length = print->length;
         r->chain.chunks = false;
@@ -554,11 +528,6 @@ void node_renderings_each(struct node_renderings *r, const struct node_client_ki
     }
 }
 
-void node_renderings_adopted(struct node_renderings *r)
-{
-    r->stats.adopted++;
-}
-
 struct node_renderings_stats node_renderings_stats(const struct node_renderings *r)
 {
     struct node_renderings_stats stats = r->stats;
@@ -568,4 +537,27 @@ struct node_renderings_stats node_renderings_stats(const struct node_renderings 
         stats.watched += r->kinds[i].key != 0 && r->kinds[i].watch > 0;
     }
     return stats;
+}
+
+const char *node_rendering_text(struct rendering rendering, char *out, size_t size)
+{
+    const char *const parts[] = {
+        rendering.lead == RENDERING_LEAD_NO_LINE    ? "the first line does not count"
+        : rendering.lead == RENDERING_LEAD_NO_BLOCK ? "the first block of text does not count"
+                                                    : NULL,
+        rendering.no_arguments ? "template arguments do not count" : NULL,
+        rendering.tools_sorted ? "the order of tools does not count" : NULL,
+        rendering.tools_after ? "tools come after the system text" : NULL,
+        rendering.counts_header ? "Claude Code's billing header counts" : NULL,
+        rendering.late_first ? "later system messages come first" : NULL,
+    };
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (parts[i] == NULL || len >= size)
+            continue;
+        int n = snprintf(out + len, size - len, "%s%s", len > 0 ? "; " : "", parts[i]);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    return out;
 }

@@ -56,10 +56,8 @@ enum node_rendering_from {
 /* What was decided of one prompt. All zero: nothing, for there is nothing to decide. */
 struct node_rendered {
     struct rendering rendering;
-    uint8_t kind;   /* its number and 1, */
-    uint64_t key;   /* and its key: another kind may have its place since */
-    uint16_t print; /* the same of its print; 0: it has none */
-    uint32_t stamp; /* of the print */
+    uint64_t key;   /* of its kind */
+    uint32_t stamp; /* of its print; 0: it has none */
     uint64_t late;  /* the id of its late system messages; 0: it has none */
     bool late_new;  /* the replica that it went to had not been sent them */
 };
@@ -71,7 +69,6 @@ struct node_client_kind {
     uint8_t from;        /* enum node_rendering_from */
     uint32_t generation; /* of the index, when it was told to others, or by them */
     uint16_t replica;    /* whose answer taught it */
-    uint64_t changed_ms; /* 0: never */
     uint32_t answers;    /* that told renderings apart since, */
     uint32_t taught;     /* and those that it was learned from */
     float loss[RENDERING_CODES];
@@ -82,9 +79,9 @@ struct node_client_kind {
     uint32_t patience;                  /* how many that will be after the next one in vain */
     float surprise;                     /* how often answers were at odds lately */
     float margin, margin_late; /* that a change asks for: of anything; of late messages alone */
-    uint8_t agent_len, model_len;
-    char agent[NODE_KIND_AGENT_MAX];
-    char model[NODE_KIND_MODEL_MAX]; /* cut */
+    uint8_t agent_len;
+    char agent[NODE_KIND_AGENT_MAX]; /* cut */
+    uint64_t model;                  /* a hash of its name */
     const char *form;                /* a literal */
 };
 
@@ -104,18 +101,16 @@ struct node_client_kind *node_renderings_kind_at(struct node_renderings *r, unsi
 /* The one of this model that was used last; NULL: none was. */
 const struct node_client_kind *node_renderings_latest(const struct node_renderings *r,
                                                       struct slice model);
-unsigned node_renderings_number(const struct node_renderings *r, const struct node_client_kind *k);
+/* The kind of this key; NULL: it has given way to another one. */
+struct node_client_kind *node_renderings_find(struct node_renderings *r, uint64_t key);
 /* For a prompt of that kind, which has no print yet. */
-static inline struct node_rendered node_renderings_of(const struct node_renderings *r,
-                                                      const struct node_client_kind *k)
+static inline struct node_rendered node_renderings_of(const struct node_client_kind *k)
 {
-    return (struct node_rendered){.rendering = k->rendering,
-                                  .kind = (uint8_t)(node_renderings_number(r, k) + 1),
-                                  .key = k->key};
+    return (struct node_rendered){.rendering = k->rendering, .key = k->key};
 }
 /* Another rendering is believed from now on. */
-void node_renderings_set(struct node_client_kind *k, struct rendering rendering,
-                         enum node_rendering_from from, uint64_t now_ms);
+void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
+                         struct rendering rendering, enum node_rendering_from from);
 
 /* Keeps the prompt, whose points in `chain` are not joined yet, if its kind is watched. */
 void node_renderings_print(struct node_renderings *r, struct node_client_kind *k,
@@ -138,7 +133,7 @@ struct node_rendered_answer {
 };
 /* Whether its kind has another rendering now. */
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
-                              const struct node_rendered_answer *answer, uint64_t now_ms);
+                              const struct node_rendered_answer *answer);
 
 /* Calls `each` with the chain of each prompt of the kind that a replica was sent, as its rendering
  * is now; the newest first, at most `max`. */
@@ -152,8 +147,6 @@ struct node_renderings_stats {
     uint64_t adopted;        /* and by another's */
     uint64_t displaced;      /* kinds that gave way to new ones */
 };
-/* One was set by another router's answers: counts it. */
-void node_renderings_adopted(struct node_renderings *r);
 struct node_renderings_stats node_renderings_stats(const struct node_renderings *r);
 
 /* What does not count, and what stands elsewhere, as a phrase; empty: all counts as it is sent. A

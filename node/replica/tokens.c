@@ -15,11 +15,14 @@
 static const struct {
     double tokens;
     double spread;
+    unsigned medium; /* CHAIN_MEDIA: text */
 } prior[NODE_KINDS] = {
-    [NODE_KIND_LETTER] = {1, 0.5}, [NODE_KIND_DIGIT] = {5.6, 0.8},    [NODE_KIND_MARK] = {2.2, 0.6},
-    [NODE_KIND_TWO] = {0.76, 0.8}, [NODE_KIND_THREE] = {0.8, 0.8},    [NODE_KIND_OTHER] = {1, 0.6},
-    [NODE_KIND_IMAGE] = {1000, 1}, [NODE_KIND_SOUND] = {500, 1},      [NODE_KIND_FILM] = {3000, 1},
-    [NODE_KIND_SIZED] = {150, 1},  [NODE_KIND_MEGAPIXEL] = {1000, 1},
+    [NODE_KIND_LETTER] = {1, 0.5, CHAIN_MEDIA},     [NODE_KIND_DIGIT] = {5.6, 0.8, CHAIN_MEDIA},
+    [NODE_KIND_MARK] = {2.2, 0.6, CHAIN_MEDIA},     [NODE_KIND_TWO] = {0.76, 0.8, CHAIN_MEDIA},
+    [NODE_KIND_THREE] = {0.8, 0.8, CHAIN_MEDIA},    [NODE_KIND_OTHER] = {1, 0.6, CHAIN_MEDIA},
+    [NODE_KIND_IMAGE] = {1000, 1, CHAIN_IMAGE},     [NODE_KIND_SOUND] = {500, 1, CHAIN_SOUND},
+    [NODE_KIND_FILM] = {3000, 1, CHAIN_FILM},       [NODE_KIND_SIZED] = {150, 1, CHAIN_IMAGE},
+    [NODE_KIND_MEGAPIXEL] = {1000, 1, CHAIN_IMAGE},
 };
 static const double correlation = 0.5; /* of the kinds of text */
 
@@ -33,14 +36,7 @@ static const double trust_deviations = 3, trust_factor = 2, factor_max = 16, dou
 
 static bool is_text(unsigned kind)
 {
-    return kind < NODE_KIND_IMAGE;
-}
-
-static unsigned medium_of(unsigned kind)
-{
-    if (kind == NODE_KIND_SIZED || kind == NODE_KIND_MEGAPIXEL)
-        return CHAIN_IMAGE;
-    return kind < NODE_KIND_IMAGE ? (unsigned)CHAIN_MEDIA : kind - NODE_KIND_IMAGE;
+    return prior[kind].medium == CHAIN_MEDIA;
 }
 
 void node_tokens_init(struct node_tokens *t, double bytes_per_token)
@@ -164,7 +160,7 @@ void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_c
             continue;
         double alone[NODE_KINDS] = {0};
         for (unsigned k = 0; k < NODE_KINDS; k++) {
-            if (medium_of(k) != i)
+            if (prior[k].medium != i)
                 continue;
             alone[k] = amount[k];
             amount[k] = 0;

@@ -64,11 +64,6 @@ void node_router_counts_write(const struct node_router *r, struct json_writer *w
     json_object_end(w);
 }
 
-static void put_name(void *context, struct slice name)
-{
-    json_slice(context, name);
-}
-
 static void put_load(struct json_writer *w, const struct node_router *r,
                      const struct node_replica *k, uint64_t now_ms)
 {
@@ -111,7 +106,9 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     put_load(w, r, k, now_ms);
     put_cache(w, r, number);
     json_put_array(w, "models");
-    node_models_each(r->models, k->server, put_name, w);
+    struct slice name;
+    for (unsigned at = 0; node_models_next(r->models, k->server, &at, &name);)
+        json_slice(w, name);
     json_array_end(w);
     for (unsigned i = 0; i < node_learned_rows_count; i++) {
         if (node_learned_rows[i].metric)

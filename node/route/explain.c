@@ -52,9 +52,7 @@ static const char *why_not_of_model(const struct node_router *r, unsigned replic
                                     const struct node_request *request, uint64_t now_ms)
 {
     unsigned server = r->replicas[replica].server;
-    struct node_replica_set asked;
-    node_router_asked_find(r, request, now_ms, &asked);
-    if (node_replica_set_has(&asked, server))
+    if (node_replica_set_has(&r->servers.asked, server))
         return NULL;
     return node_models_denied(r->models, server, request->model, now_ms)
                ? "answered lately that it does not know the model"
@@ -67,7 +65,7 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
 {
     const struct node_replica *k = &r->replicas[replica];
     struct node_need need = node_router_need(r, request);
-    if (node_router_is_unsure(r, request, k->server))
+    if (node_router_is_unsure(r, k->server))
         return "has listed no models, and others list this one";
     if (node_router_fit(r, replica, &need) != NODE_FIT_WELL) {
         bool not = node_router_fit(r, replica, &need) == NODE_FIT_NOT;
@@ -135,13 +133,12 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     };
     char text[256];
     struct node_rendered shown = request->rendered;
-    if (shown.kind == 0) /* another router asks */
+    if (shown.key == 0) /* another router asks */
         node_router_render_shown(r, request->model, &shown);
     json_put_object(w, "rendering");
     /* empty: the prompt counts as it was sent */
     json_put_cstr(w, "text", node_rendering_text(shown.rendering, text, sizeof text));
-    const struct node_client_kind *k =
-        shown.kind > 0 ? node_renderings_kind_at(r->renderings, shown.kind - 1u) : NULL;
+    const struct node_client_kind *k = node_renderings_find(r->renderings, shown.key);
     json_put_slice(w, "client", k ? slice_of(k->agent, k->agent_len) : slice_of("", 0));
     json_put_cstr(w, "form", k ? k->form : "");
     json_put_cstr(w, "from", from[k ? k->from : NODE_RENDERING_KNOWN]);
@@ -275,18 +272,6 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     json_object_end(w);
 }
 
-struct names {
-    struct json_writer *w;
-    unsigned count;
-};
-
-static void put_name(void *context, struct slice name)
-{
-    struct names *names = context;
-    if (names->count++ < NAMES_SHOWN_MAX)
-        json_slice(names->w, name);
-}
-
 /* Which probes the engine refuses, and which models it is known to serve. */
 static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
 {
@@ -304,14 +289,18 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_array_end(w);
     json_put_bool(w, "api_key", r->config.probes_have_key); /* whether the router has one to show */
     json_put_object(w, "models");
-    struct names names = {.w = w};
     json_put_array(w, "names");
-    node_models_each(r->models, k->server, put_name, &names);
+    struct slice name;
+    unsigned count = 0;
+    for (unsigned at = 0; node_models_next(r->models, k->server, &at, &name); count++) {
+        if (count < NAMES_SHOWN_MAX)
+            json_slice(w, name);
+    }
     json_array_end(w);
-    json_put_u64(w, "count", names.count);
+    json_put_u64(w, "count", count);
     json_put_cstr(w, "from",
                   node_models_listed(r->models, k->server) ? "engine"
-                  : names.count > 0                        ? "clients"
+                  : count > 0                              ? "clients"
                                                            : "nobody");
     json_put_slice(w, "label", slice_of(k->model, k->model_len));
     /* null: it gave a list, or was not asked, or refuses */

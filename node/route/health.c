@@ -133,7 +133,7 @@ int node_router_last_resort(struct node_router *r, const struct node_replica_set
         /* That only others hold it for down is not enough: they may have found a router there. */
         bool down = k->health == NODE_HEALTH_DOWN && node_replica_usable(k, NODE_HEALTH_DOWN);
         if (!down || !node_router_is_asked(r, i, serving, request, excluded) ||
-            !node_router_may_come(r, i, request))
+            !node_router_may_come(r, i))
             continue;
         if (node_replica_is_full(k, r->config.replica_requests_max)) {
             err = ERR_AGAIN;

@@ -43,7 +43,7 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
         return;
     /* While it is not known what engines make of a client's prompts, one that came sooner than is
      * believed may have been cached and nobody knew. The end tells. */
-    bool is_watched = e->work.rendered.print != 0;
+    bool is_watched = e->work.rendered.stamp != 0;
     if (is_watched &&
         e->work.prefill_tokens + e->prefill_beside > e->prefill_s * replica->tokens_per_s)
         return;
@@ -193,12 +193,9 @@ static const struct node_replica *tells_bytes(const struct node_router *r,
 
 void node_router_models_believe(struct node_router *r)
 {
-    unsigned rows = node_models_rows(r->models);
-    for (unsigned n = 0; n <= rows; n++) {
-        unsigned number = n < rows ? n : (unsigned)NODE_MODELS_MAX;
+    for (unsigned number = 0; number <= node_models_last(r->models); number++) {
         struct node_model *row = node_models_row_at(r->models, number);
-        bool used = row->name_len > 0 || number == NODE_MODELS_MAX;
-        if (!used || row->bytes_samples >= NODE_LEARNED_FEW)
+        if (row->bytes_samples >= NODE_LEARNED_FEW)
             continue;
         const struct node_replica *replica = tells_bytes(r, row);
         if (replica != NULL && replica->bytes_samples > row->bytes_samples)
@@ -219,8 +216,7 @@ static bool is_sure(const struct node_replica *replica, const struct node_reach 
 /* Compared as shares of the prompt, so that the bytes per token do not matter. What is missing of a
  * hit by an engine's block or by a sixteenth of the prompt is the grain of either side. */
 static void learn_cached(struct node_router *r, struct node_replica *replica,
-                         const struct node_work *work, const struct node_usage *usage,
-                         uint64_t now_ms)
+                         const struct node_work *work, const struct node_usage *usage)
 {
     double prompt = (double)usage->prompt_tokens, cached = (double)usage->cached_tokens;
     double scale = prompt / work->prompt_tokens;
@@ -238,7 +234,7 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
         .sure = is_sure(replica, &work->reach),
         .block_tokens = block,
     };
-    node_router_rendering_learn(r, work, &answer, now_ms);
+    node_router_rendering_learn(r, work, &answer);
     if (whole <= grain)
         memset(expected, 0, sizeof expected); /* it may be no whole block */
     uint64_t predicted = (uint64_t)llround(work->cached_tokens * scale);
@@ -266,7 +262,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1);
     learn_bytes(replica, model, &e->work, usage);
     if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0 && !e->work.continues)
-        learn_cached(r, replica, &e->work, usage, now_ms);
+        learn_cached(r, replica, &e->work, usage);
 }
 
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms)

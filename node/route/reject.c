@@ -43,12 +43,6 @@ uint64_t node_router_reject_model(const struct node_router *r, const struct node
     return out;
 }
 
-static void count_model(void *context, struct slice name)
-{
-    unsigned *count = context;
-    *count += name.len > 0;
-}
-
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x)
 {
     struct node_reject_prior prior = prior_of(r, x);
@@ -65,8 +59,10 @@ bool node_router_reject_contradicted(struct node_router *r, const struct node_re
                                      uint64_t now_ms)
 {
     struct node_rejection told = *x;
-    unsigned models = 0;
-    node_models_each(r->models, node_router_server(r, x->replica), count_model, &models);
+    unsigned models = 0, server = node_router_server(r, x->replica);
+    struct slice name;
+    for (unsigned at = 0; node_models_next(r->models, server, &at, &name);)
+        models++;
     told.model = models > 1 ? x->model : 0;
     bool news = node_reject_contradicted(of(r, x->replica), &told, now_ms);
     node_reject_tried(&r->clients, true);
@@ -176,30 +172,25 @@ void node_router_reject_find(struct node_router *r, const struct node_replica_se
     }
 }
 
-/* Whether it is within the half for each model that it is known to serve. */
-struct within {
-    const struct node_router *r;
-    unsigned server;
-    bool any, all;
-};
-
-static void look_at_model(void *context, struct slice model)
+static bool is_within(const struct node_router *r, unsigned server, struct slice model)
 {
-    struct within *w = context;
     struct node_replica_set serving;
-    node_models_serving(w->r->models, model, &serving);
-    struct halves h = halves_of(w->r, &serving);
-    w->any = true;
-    w->all = w->all && place_of(w->r, &h, w->server) < h.all / 2;
+    node_models_serving(r->models, model, &serving);
+    struct halves h = halves_of(r, &serving);
+    return place_of(r, &h, server) < h.all / 2;
 }
 
+/* Whether it is within the half for each model that it is known to serve. */
 bool node_router_reject_within(const struct node_router *r, unsigned server)
 {
-    struct within w = {.r = r, .server = server, .all = true};
-    node_models_each(r->models, server, look_at_model, &w);
-    if (!w.any)
-        look_at_model(&w, slice_of("", 0));
-    return w.all;
+    struct slice model = slice_of("", 0); /* where it serves none that is known: of all */
+    unsigned at = 0;
+    (void)node_models_next(r->models, server, &at, &model);
+    do {
+        if (!is_within(r, server, model))
+            return false;
+    } while (node_models_next(r->models, server, &at, &model));
+    return true;
 }
 
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server)

@@ -33,27 +33,6 @@ static void tell(struct node_router *r, struct node_client_kind *k)
     k->generation = crdt_index_now(r->index);
 }
 
-/* The newest that any router told. False: none did. */
-static bool told(const struct node_router *r, const struct node_client_kind *k, uint8_t *code,
-                 unsigned *replica, uint32_t *generation)
-{
-    bool any = false;
-    for (unsigned c = 0; c < RENDERING_CODES; c++) {
-        unsigned slot;
-        uint32_t when;
-        if (rendering_of((uint8_t)c).lead >= RENDERING_LEADS ||
-            crdt_index_newest(r->index, binding_id(r, k, (uint8_t)c), CHECKPOINT_CODE_BINDING,
-                              &slot, &when) != ERR_OK ||
-            (any && when < *generation))
-            continue;
-        any = true;
-        *code = (uint8_t)c;
-        *replica = slot;
-        *generation = when;
-    }
-    return any;
-}
-
 static void record_again(void *context, const struct chain *chain, unsigned replica)
 {
     struct node_router *r = context;
@@ -84,18 +63,28 @@ static struct rendering known_of(const struct node_router *r, struct slice model
     return (struct rendering){.counts_header = sglang > vllm};
 }
 
-/* Takes over what another router told, if that is newer. */
+/* Takes over the newest that any router told, if it is another rendering. */
 static bool adopt(struct node_router *r, struct node_client_kind *k, uint64_t now_ms)
 {
-    uint8_t own = rendering_code(k->rendering), code = 0;
-    unsigned replica = 0;
-    uint32_t generation = 0;
+    uint8_t own = rendering_code(k->rendering), newest = own;
+    uint32_t generation = k->generation;
+    unsigned replica = k->replica;
     k->looked_ms = now_ms;
-    if (!told(r, k, &code, &replica, &generation) || code == own || generation < k->generation ||
-        (generation == k->generation && code < own))
+    for (uint8_t code = 0; code < RENDERING_CODES; code++) {
+        unsigned slot;
+        uint32_t when;
+        if (rendering_of(code).lead >= RENDERING_LEADS ||
+            crdt_index_newest(r->index, binding_id(r, k, code), CHECKPOINT_CODE_BINDING, &slot,
+                              &when) != ERR_OK ||
+            when < generation || (when == generation && code < newest))
+            continue;
+        newest = code;
+        generation = when;
+        replica = slot;
+    }
+    if (newest == own)
         return false;
-    node_renderings_set(k, rendering_of(code), NODE_RENDERING_ROUTER, now_ms);
-    node_renderings_adopted(r->renderings);
+    node_renderings_set(r->renderings, k, rendering_of(newest), NODE_RENDERING_ROUTER);
     k->generation = generation;
     k->replica = (uint16_t)replica;
     follow(r, k);
@@ -151,7 +140,7 @@ void node_router_render(struct node_router *r, const struct node_client *client,
                         const struct http_prompt_form *form, const struct chain *points,
                         uint64_t now_ms, struct node_rendered *out)
 {
-    *out = (struct node_rendered){.kind = 0};
+    *out = (struct node_rendered){.key = 0};
     if (points->chunks || !has_choice(form))
         return;
     node_router_clock(r, now_ms);
@@ -159,7 +148,7 @@ void node_router_render(struct node_router *r, const struct node_client *client,
         node_renderings_kind(r->renderings, client->agent, client->form, model, now_ms);
     if (k->looked_ms == 0 || now_ms >= k->looked_ms + LOOK_MS)
         look(r, k, model, now_ms);
-    *out = node_renderings_of(r->renderings, k);
+    *out = node_renderings_of(k);
     if (http_prompt_has_late(form))
         out->late = late_id(r, k, form);
     node_renderings_print(r->renderings, k, form, points, out);
@@ -168,18 +157,16 @@ void node_router_render(struct node_router *r, const struct node_client *client,
 void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out)
 {
     const struct node_client_kind *k = node_renderings_latest(r->renderings, model);
-    *out = (struct node_rendered){.rendering = known_of(r, model)};
-    if (k == NULL)
-        return;
-    *out = node_renderings_of(r->renderings, k);
+    *out =
+        k != NULL ? node_renderings_of(k) : (struct node_rendered){.rendering = known_of(r, model)};
 }
 
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
-                                 const struct node_rendered_answer *answer, uint64_t now_ms)
+                                 const struct node_rendered_answer *answer)
 {
-    if (!node_renderings_answered(r->renderings, &work->rendered, answer, now_ms))
+    if (!node_renderings_answered(r->renderings, &work->rendered, answer))
         return;
-    struct node_client_kind *k = node_renderings_kind_at(r->renderings, work->rendered.kind - 1u);
+    struct node_client_kind *k = node_renderings_find(r->renderings, work->rendered.key);
     k->replica = (uint16_t)work->replica;
     tell(r, k);
     follow(r, k);

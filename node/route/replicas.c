@@ -479,17 +479,6 @@ void node_router_model_label_take(struct node_router *r, unsigned replica)
         DISCARD(node_models_set(r->models, replica, &model, 1));
 }
 
-bool node_router_model_known(const struct node_router *r, struct slice model)
-{
-    struct node_replica_set serving;
-    node_models_surely(r->models, model, &serving);
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (!r->replicas[k].absent && node_replica_set_has(&serving, k))
-            return true;
-    }
-    return false;
-}
-
 void node_router_model_adapter(struct node_router *r, struct slice model, struct slice parent)
 {
     node_models_adapter(r->models, model, parent);
@@ -536,12 +525,12 @@ unsigned node_router_probes_refused(const struct node_router *r, unsigned replic
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model)
 {
     if (node_router_replica_engine(r, replica) != NODE_ENGINE_SGLANG)
-        node_models_learn(r->models, node_router_server(r, replica), model);
+        node_models_learn(r->models, node_router_server(r, replica), model, false);
 }
 
 void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model)
 {
-    node_models_learn_listed(r->models, node_router_server(r, replica), model);
+    node_models_learn(r->models, node_router_server(r, replica), model, true);
 }
 
 bool node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,

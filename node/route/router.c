@@ -272,44 +272,34 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
 }
 
 /* None that fits can be chosen: those that may be too small, and those that denied the model. */
-static int candidates_beyond(struct node_router *r, const struct node_replica_set *serving,
-                             const struct node_request *request, const struct node_need *need,
-                             bool cut, const uint64_t *excluded, uint64_t now_ms)
+static int candidates_beyond(struct node_router *r, const struct node_request *request,
+                             const struct node_need *need, bool cut, const uint64_t *excluded,
+                             uint64_t now_ms)
 {
     int err = ERR_UNREACHABLE;
+    struct node_replica_set serving = r->servers.asked;
     if (cut && need->over == 0)
-        err = candidates_among(r, serving, request, need, excluded, now_ms);
-    struct node_replica_set denied = *serving;
-    if (err == ERR_UNREACHABLE && node_router_denied_too(r, request, &denied))
-        err = candidates_among(r, &denied, request, need, excluded, now_ms);
+        err = candidates_among(r, &serving, request, need, excluded, now_ms);
+    if (err == ERR_UNREACHABLE && node_router_denied_too(r, request, &serving))
+        err = candidates_among(r, &serving, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
-    bool unknown = request->replica_wanted < 0 && node_router_is_unknown(r, request, serving);
-    return unknown ? ERR_NOT_FOUND : ERR_UNREACHABLE;
+    return node_router_is_unknown(r, request) ? ERR_NOT_FOUND : ERR_UNREACHABLE;
 }
 
 static int candidates_find(struct node_router *r, const struct node_request *request,
                            const struct node_need *need, const uint64_t *excluded, uint64_t now_ms)
 {
-    struct node_replica_set serving;
-    r->guess_any = false;
-    if (request->replica_wanted >= 0) {
-        memset(&serving, 0, sizeof serving);
-        if ((unsigned)request->replica_wanted < r->replica_count)
-            node_replica_set_add(&serving,
-                                 node_router_server(r, (unsigned)request->replica_wanted));
-    } else {
-        node_router_asked_find(r, request, now_ms, &serving);
-    }
-    node_router_reject_find(r, &serving, request, now_ms);
+    node_router_servers_find(r, request, now_ms);
+    node_router_reject_find(r, &r->servers.asked, request, now_ms);
     /* An estimate is no proof: what seems too short is tried where nothing else can be, and an
      * engine that refuses it says so. */
-    struct node_replica_set fit = serving;
+    struct node_replica_set fit = r->servers.asked;
     bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
     int err = candidates_among(r, &fit, request, need, excluded, now_ms);
     if (err != ERR_UNREACHABLE)
         return err;
-    return candidates_beyond(r, &serving, request, need, cut, excluded, now_ms);
+    return candidates_beyond(r, request, need, cut, excluded, now_ms);
 }
 
 static struct node_size size_of(struct node_router *r, const struct node_request *request)
@@ -458,7 +448,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
                          now_ms);
     r->first_attempts += request->attempt <= 1;
     process->signs.tried_ms = now_ms;
-    if (r->guess_any && node_replica_set_has(&r->guesses, replica->server))
+    if (node_replica_set_has(&r->guesses, replica->server))
         process->guessed_ms = now_ms;
     r->last_resorts += process->health == NODE_HEALTH_DOWN;
     replica->prompt_tokens += work->prompt_tokens;

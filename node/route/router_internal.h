@@ -42,6 +42,13 @@
 #include "node/route/router.h"
 #include "node/route/share.h"
 
+/* Which replicas serve a request's model, at whose addresses. */
+struct node_servers {
+    struct node_replica_set surely; /* known to serve it, or its base */
+    struct node_replica_set may;    /* these, and those that may */
+    struct node_replica_set asked;  /* those to ask now */
+};
+
 struct node_router {
     struct node_router_config config;
     const struct node_policy *policy;
@@ -112,8 +119,8 @@ struct node_router {
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     struct node_under_way under_way[NODE_REPLICAS_MAX]; /* at each of these */
     unsigned candidate_count;
-    bool guess_any;                   /* some candidate would be a guess: */
-    struct node_replica_set guesses;  /* these */
+    struct node_servers servers;      /* of the request's model */
+    struct node_replica_set guesses;  /* candidates that would be a guess */
     bool rejected_any;                /* some replica is avoided for this request, as it rejects */
     struct node_replica_set rejected; /* what others accept: these */
     uint32_t floors[NODE_REPLICAS_MAX];
@@ -275,7 +282,7 @@ void node_router_renderings_tick(struct node_router *r, uint64_t now_ms);
 void node_router_late_sent(struct node_router *r, struct node_rendered *what, unsigned k);
 /* What an answer says of how its prompt was rendered. */
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
-                                 const struct node_rendered_answer *answer, uint64_t now_ms);
+                                 const struct node_rendered_answer *answer);
 
 /* --- health.c --- */
 
@@ -340,24 +347,22 @@ void node_router_starts_take(struct node_router *r);
 
 /* --- serving.c --- */
 
-/* The replicas to ask for the model: those that serve it, or have neither listed their models nor
- * denied it; else SGLang, which takes any name; else those that denied it, in case that has
- * changed. */
-void node_router_asked_find(const struct node_router *r, const struct node_request *request,
-                            uint64_t now_ms, struct node_replica_set *out);
+/* Sets r->servers, for the calls below. To be asked are those that serve the model, or have neither
+ * listed their models nor denied it; else SGLang, which takes any name; else those that denied it,
+ * in case that has changed. */
+void node_router_servers_find(struct node_router *r, const struct node_request *request,
+                              uint64_t now_ms);
 /* None of the set can be chosen: adds those that list the model and lately denied it. False: there
  * are none. */
 bool node_router_denied_too(const struct node_router *r, const struct node_request *request,
                             struct node_replica_set *set);
-/* None of these can be chosen: whether there is no reason to believe that a replica would serve the
- * model, now or when it is back. */
-bool node_router_is_unknown(const struct node_router *r, const struct node_request *request,
-                            const struct node_replica_set *serving);
+/* None of those to be asked can be chosen: whether there is no reason to believe that a replica
+ * would serve the model, now or when it is back. */
+bool node_router_is_unknown(const struct node_router *r, const struct node_request *request);
 /* Whether the replica may serve the model, now or when it is back. One that has never listed its
  * models may serve any, but for one that is down while another is up whose list is known: it is no
  * reason to make clients wait for a name that they may have misspelt. */
-bool node_router_may_come(const struct node_router *r, unsigned replica,
-                          const struct node_request *request);
+bool node_router_may_come(const struct node_router *r, unsigned replica);
 /* Tokens of a request with its answer. All 0: it fits every context that is known. */
 struct node_need {
     uint32_t least; /* it has surely so many, */
@@ -378,8 +383,7 @@ void node_router_candidates_sure(struct node_router *r, const struct node_reques
                                  uint64_t now_ms);
 /* Whether the replica (the server of its ranks) may serve the model, as it may any, while some
  * candidate lists it. */
-bool node_router_is_unsure(const struct node_router *r, const struct node_request *request,
-                           unsigned server);
+bool node_router_is_unsure(const struct node_router *r, unsigned server);
 /* Leaves the candidates that it fits; else those of unknown context; else the longest. */
 void node_router_candidates_fit(struct node_router *r, const struct node_need *need);
 /* Context lengths have changed. */

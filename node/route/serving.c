@@ -19,55 +19,38 @@ static bool any_present(const struct node_router *r, const struct node_replica_s
     return false;
 }
 
-/* The replicas that serve the model, or its base and may know the adapter in the name. vLLM lists
- * its adapters by their whole names. */
-static void serving_find(const struct node_router *r, struct slice model,
-                         struct node_replica_set *out)
+/* Who serves the model, or its base and may know the adapter in the name. vLLM lists its adapters
+ * by their whole names. */
+static struct node_servers servers_of(const struct node_router *r, struct slice model)
 {
-    node_models_serving(r->models, model, out);
+    struct node_servers s = {.surely = *node_models_surely(r->models, model)};
     struct slice base = node_models_base(r->models, model);
-    if (base.len > 0) {
-        struct node_replica_set with_base;
-        node_models_serving(r->models, base, &with_base);
-        for (unsigned k = 0; k < r->replica_count; k++) {
-            if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
-                node_replica_set_add(out, k);
-        }
-    }
-}
-
-static void takers_of_any_name(const struct node_router *r, struct node_replica_set *out)
-{
-    *out = (struct node_replica_set){0};
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].engine == NODE_ENGINE_SGLANG)
-            node_replica_set_add(out, k);
-    }
-}
-
-/* The replicas that are known to serve the model, or its base. */
-static void surely_find(const struct node_router *r, struct slice model,
-                        struct node_replica_set *out)
-{
-    struct slice base = node_models_base(r->models, model);
-    struct node_replica_set with_base;
-    node_models_surely(r->models, model, out);
+    node_models_serving(r->models, model, &s.may);
     if (base.len == 0)
-        return;
-    node_models_surely(r->models, base, &with_base);
+        return s;
+    const struct node_replica_set *surely = node_models_surely(r->models, base);
+    struct node_replica_set may;
+    node_models_serving(r->models, base, &may);
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
-            node_replica_set_add(out, k);
+        if (r->replicas[k].engine == NODE_ENGINE_VLLM)
+            continue;
+        if (node_replica_set_has(surely, k))
+            node_replica_set_add(&s.surely, k);
+        if (node_replica_set_has(&may, k))
+            node_replica_set_add(&s.may, k);
     }
+    return s;
 }
 
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model)
 {
-    const struct node_replica *k = &r->replicas[replica];
-    struct node_replica_set set;
-    surely_find(r, model, &set);
-    return node_replica_set_has(&set, replica) ||
-           (k->model_len > 0 && slice_equal(slice_of(k->model, k->model_len), model));
+    struct node_servers s = servers_of(r, model);
+    return node_replica_set_has(&s.surely, replica);
+}
+
+bool node_router_model_known(const struct node_router *r, struct slice model)
+{
+    return any_present(r, node_models_surely(r->models, model));
 }
 
 /* A label says whose model it is. */
@@ -81,58 +64,61 @@ static bool is_named(const struct node_router *r, const struct node_request *req
  * answers for any. A model that a label names is another one's, unless this one is known to serve
  * it. */
 static void named_elsewhere_remove(const struct node_router *r, const struct node_request *request,
-                                   struct node_replica_set *out)
+                                   struct node_servers *s)
 {
-    bool sure = node_models_all_listed(r->models, r->replica_count) &&
-                !node_models_any_on_demand(r->models);
-    if (r->sources == NULL || sure)
-        return;
-    struct node_replica_set surely, left = *out;
-    bool any = false, found = false;
+    struct node_replica_set left = s->may;
+    bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].engine != NODE_ENGINE_SGLANG || r->replicas[k].absent ||
-            !node_replica_set_has(out, k))
-            continue;
-        if (!found) /* few fleets have such an engine */
-            surely_find(r, request->model, &surely);
-        found = true;
-        if (node_replica_set_has(&surely, k))
+        bool sure = node_replica_set_has(&s->surely, k) || !node_replica_set_has(&s->may, k);
+        if (sure || r->replicas[k].engine != NODE_ENGINE_SGLANG)
             continue;
         node_replica_set_remove(&left, k);
         any = true;
     }
-    if (any && is_named(r, request))
-        *out = left;
+    if (any && is_named(r, request)) /* few fleets have such an engine */
+        s->may = left;
 }
 
-void node_router_asked_find(const struct node_router *r, const struct node_request *request,
-                            uint64_t now_ms, struct node_replica_set *out)
+void node_router_servers_find(struct node_router *r, const struct node_request *request,
+                              uint64_t now_ms)
 {
-    struct node_replica_set serving, any;
-    serving_find(r, request->model, &serving);
-    named_elsewhere_remove(r, request, &serving);
-    *out = serving;
-    node_models_denied_remove(r->models, request->model, r->replica_count, now_ms, out);
-    if (any_present(r, out))
+    struct node_servers *s = &r->servers;
+    r->guesses = (struct node_replica_set){0};
+    if (request->replica_wanted >= 0) { /* whatever it serves */
+        struct node_replica_set wanted = {0};
+        if ((unsigned)request->replica_wanted < r->replica_count)
+            node_replica_set_add(&wanted, r->replicas[request->replica_wanted].server);
+        *s = (struct node_servers){wanted, wanted, wanted};
         return;
-    takers_of_any_name(r, &any);
-    if (any_present(r, &any) && !is_named(r, request))
-        *out = any;
+    }
+    *s = servers_of(r, request->model);
+    if (request->model.len == 0)
+        s->surely = s->may;
+    named_elsewhere_remove(r, request, s);
+    s->asked = s->may;
+    for (unsigned k = 0; k < r->replica_count && node_models_denied_any(r->models); k++) {
+        if (node_models_denied(r->models, k, request->model, now_ms))
+            node_replica_set_remove(&s->asked, k);
+    }
+    if (any_present(r, &s->asked))
+        return;
+    struct node_replica_set any_name = {0};
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].engine == NODE_ENGINE_SGLANG)
+            node_replica_set_add(&any_name, k);
+    }
+    if (any_present(r, &any_name) && !is_named(r, request))
+        s->asked = any_name;
     else if (!request->model_likely)
-        *out = serving;
+        s->asked = s->may;
 }
 
 bool node_router_denied_too(const struct node_router *r, const struct node_request *request,
                             struct node_replica_set *set)
 {
-    struct node_replica_set serving;
     bool any = false;
-    if (request->replica_wanted >= 0 || request->model_likely)
-        return false;
-    serving_find(r, request->model, &serving);
-    named_elsewhere_remove(r, request, &serving);
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].absent || !node_replica_set_has(&serving, k) ||
+    for (unsigned k = 0; k < r->replica_count && !request->model_likely; k++) {
+        if (r->replicas[k].absent || !node_replica_set_has(&r->servers.may, k) ||
             node_replica_set_has(set, k) || !node_models_listed(r->models, k))
             continue;
         node_replica_set_add(set, k);
@@ -155,25 +141,16 @@ static bool any_up_listed(const struct node_router *r)
 bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
                           unsigned server)
 {
-    struct node_replica_set surely;
     if (node_models_listed(r->models, server) || request->model.len == 0 ||
         request->replica_wanted >= 0 || !any_up_listed(r))
         return false;
-    surely_find(r, request->model, &surely);
-    return !any_present(r, &surely);
+    struct node_servers s = servers_of(r, request->model);
+    return !any_present(r, &s.surely);
 }
 
 /* Milliseconds between two requests on a guess at one replica. It may be no engine at all, and
  * costs each of them another attempt; or it serves the model, and its first good answer says so. */
 enum { GUESS_EVERY_MS = 1000 };
-
-/* SGLang serves whatever name it is asked for: that is no guess, and its answers teach nothing. */
-static bool is_unproven(const struct node_router *r, const struct node_replica_set *surely,
-                        unsigned server)
-{
-    return !node_replica_set_has(surely, server) && !node_models_listed(r->models, server) &&
-           r->replicas[server].engine != NODE_ENGINE_SGLANG;
-}
 
 static bool may_guess(const struct node_replica *k, const struct node_request *request,
                       uint64_t now_ms)
@@ -182,89 +159,79 @@ static bool may_guess(const struct node_replica *k, const struct node_request *r
 }
 
 /* Where nobody lists it, all that may serve it do so alike. */
-static bool any_lists(const struct node_router *r, const struct node_replica_set *surely)
+static bool any_lists(const struct node_router *r)
 {
     for (unsigned i = 0; i < r->candidate_count; i++) {
         unsigned server = node_router_server(r, r->candidates[i].replica);
-        if (node_replica_set_has(surely, server) && node_models_listed(r->models, server))
+        if (node_replica_set_has(&r->servers.surely, server) &&
+            node_models_listed(r->models, server))
             return true;
     }
     return false;
 }
 
+/* SGLang serves whatever name it is asked: that is no guess, and its answers teach nothing. */
+static bool is_unproven(const struct node_router *r, unsigned server)
+{
+    return !node_replica_set_has(&r->servers.surely, server) &&
+           !node_models_listed(r->models, server) &&
+           r->replicas[server].engine != NODE_ENGINE_SGLANG;
+}
+
+bool node_router_is_unsure(const struct node_router *r, unsigned server)
+{
+    return is_unproven(r, server) && any_lists(r);
+}
+
 void node_router_candidates_sure(struct node_router *r, const struct node_request *request,
                                  uint64_t now_ms)
 {
-    struct node_replica_set surely;
     unsigned left = 0;
-    r->guess_any = false;
-    if (request->model.len == 0 || request->replica_wanted >= 0 ||
-        node_models_all_listed(r->models, r->replica_count))
-        return;
-    surely_find(r, request->model, &surely);
-    if (!any_lists(r, &surely))
-        return;
     r->guesses = (struct node_replica_set){0};
+    if (!any_lists(r))
+        return;
     for (unsigned i = 0; i < r->candidate_count; i++) {
         unsigned k = r->candidates[i].replica, server = node_router_server(r, k);
-        bool guess = is_unproven(r, &surely, server);
+        bool guess = is_unproven(r, server);
         if (guess && !may_guess(&r->replicas[server], request, now_ms))
             continue;
         if (guess)
             node_replica_set_add(&r->guesses, server);
-        r->guess_any |= guess;
         r->candidates[left++].replica = k;
     }
     r->candidate_count = left;
 }
 
-bool node_router_is_unsure(const struct node_router *r, const struct node_request *request,
-                           unsigned server)
-{
-    struct node_replica_set surely;
-    if (request->model.len == 0)
-        return false;
-    surely_find(r, request->model, &surely);
-    return any_lists(r, &surely) && is_unproven(r, &surely, server);
-}
-
-bool node_router_may_come(const struct node_router *r, unsigned replica,
-                          const struct node_request *request)
+bool node_router_may_come(const struct node_router *r, unsigned replica)
 {
     unsigned server = node_router_server(r, replica);
-    struct node_replica_set surely;
-    if (r->replicas[server].health != NODE_HEALTH_DOWN || request->model.len == 0 ||
-        request->replica_wanted >= 0 || node_models_listed(r->models, server) || !any_up_listed(r))
-        return true;
-    surely_find(r, request->model, &surely);
-    return node_replica_set_has(&surely, server);
+    return r->replicas[server].health != NODE_HEALTH_DOWN ||
+           node_replica_set_has(&r->servers.surely, server) ||
+           node_models_listed(r->models, server) || !any_up_listed(r);
 }
 
-bool node_router_is_unknown(const struct node_router *r, const struct node_request *request,
-                            const struct node_replica_set *serving)
+bool node_router_is_unknown(const struct node_router *r, const struct node_request *request)
 {
     bool any = false;
+    if (request->replica_wanted >= 0)
+        return false;
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].absent || r->replicas[k].health == NODE_HEALTH_ROUTER)
             continue;
-        if (node_replica_set_has(serving, k) && node_router_may_come(r, k, request))
+        if (node_replica_set_has(&r->servers.asked, k) && node_router_may_come(r, k))
             return false;
         any = true;
     }
-    if (!any || request->model.len == 0)
-        return false;
-    return r->sources == NULL ||
-           !(discover_names_model(r->sources, request->model, request->model_likely) ||
-             discover_may_have(r->sources));
+    return any && request->model.len > 0 &&
+           (r->sources == NULL || !(is_named(r, request) || discover_may_have(r->sources)));
 }
 
 bool node_router_model_away(const struct node_router *r, struct slice model)
 {
-    struct node_replica_set surely;
+    struct node_servers s = servers_of(r, model);
     bool known = false;
-    surely_find(r, model, &surely);
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].absent || !node_replica_set_has(&surely, k))
+        if (r->replicas[k].absent || !node_replica_set_has(&s.surely, k))
             continue;
         if (r->replicas[k].health == NODE_HEALTH_UP)
             return false;
@@ -284,7 +251,7 @@ static const double surely_deviations = 3, likely_deviations = 2;
  * template no more than these. */
 enum { TOKENS_PER_BYTE = 2, TEMPLATE_TOKENS = 512, TOKEN_ID_BYTES = 4 };
 
-static uint32_t context_of(const struct node_router *r, unsigned replica)
+uint32_t node_router_context(const struct node_router *r, unsigned replica)
 {
     return node_replica_context(node_router_process_at(r, replica));
 }
@@ -314,11 +281,6 @@ void node_router_context_told(struct node_router *r, unsigned replica, uint32_t 
 {
     node_router_replica_at(r, replica)->context_told = tokens;
     node_router_contexts_follow(r);
-}
-
-uint32_t node_router_context(const struct node_router *r, unsigned replica)
-{
-    return context_of(r, replica);
 }
 
 static uint32_t tokens_of(double tokens)
@@ -353,7 +315,7 @@ struct node_need node_router_need(const struct node_router *r, const struct node
 enum node_fit node_router_fit(const struct node_router *r, unsigned replica,
                               const struct node_need *need)
 {
-    uint32_t context = context_of(r, replica);
+    uint32_t context = node_router_context(r, replica);
     if (context == 0) /* believed to be no shorter than any that is known */
         return need->most > r->context_least ? NODE_FIT_UNKNOWN : NODE_FIT_WELL;
     if (context <= need->over || need->least > context)
@@ -380,24 +342,27 @@ bool node_router_fit_keep(const struct node_router *r, const struct node_need *n
     return true;
 }
 
+/* The higher, the better: where it fits; where the context is not known; the longer context. */
+static uint64_t fit_rank(const struct node_router *r, unsigned replica,
+                         const struct node_need *need)
+{
+    enum node_fit fit = node_router_fit(r, replica, need);
+    return fit >= NODE_FIT_UNKNOWN ? (uint64_t)UINT32_MAX + fit : node_router_context(r, replica);
+}
+
 void node_router_candidates_fit(struct node_router *r, const struct node_need *need)
 {
-    enum node_fit best = NODE_FIT_NOT;
-    uint32_t longest = 0;
+    uint64_t best = 0;
     unsigned left = 0;
     if (need->most <= r->context_least && need->over == 0)
         return;
     for (unsigned i = 0; i < r->candidate_count; i++) {
-        enum node_fit fit = node_router_fit(r, r->candidates[i].replica, need);
-        uint32_t context = context_of(r, r->candidates[i].replica);
-        best = fit > best ? fit : best;
-        longest = context > longest ? context : longest;
+        uint64_t rank = fit_rank(r, r->candidates[i].replica, need);
+        best = rank > best ? rank : best;
     }
     for (unsigned i = 0; i < r->candidate_count; i++) {
         unsigned k = r->candidates[i].replica;
-        bool kept = best >= NODE_FIT_UNKNOWN ? node_router_fit(r, k, need) == best
-                                             : context_of(r, k) == longest;
-        if (kept)
+        if (fit_rank(r, k, need) == best)
             r->candidates[left++].replica = k;
     }
     r->candidate_count = left;
@@ -406,20 +371,19 @@ void node_router_candidates_fit(struct node_router *r, const struct node_need *n
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms)
 {
-    struct node_replica_set serving;
     struct node_need need = node_router_need(r, request);
     unsigned server = node_router_server(r, replica);
-    uint32_t here = context_of(r, replica);
+    uint32_t here = node_router_context(r, replica);
     enum node_longer longer = NODE_LONGER_NONE;
     if (request->replica_wanted >= 0)
         return longer;
-    node_router_asked_find(r, request, now_ms, &serving);
+    node_router_servers_find(r, request, now_ms);
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *other = &r->replicas[k];
-        uint32_t there = context_of(r, k);
+        uint32_t there = node_router_context(r, k);
         bool shorter = here > 0 && there > 0 && there <= here;
         if (other->absent || k == server || other->is_rank || other->health == NODE_HEALTH_ROUTER ||
-            !node_replica_set_has(&serving, k))
+            !node_replica_set_has(&r->servers.asked, k))
             continue;
         if (here > 0 && there > here && need.least <= there)
             return NODE_LONGER_SURELY;
@@ -436,5 +400,6 @@ bool node_router_context_doubted(const struct node_router *r, const struct node_
                                  unsigned replica)
 {
     struct node_need need = node_router_need(r, request);
-    return context_of(r, replica) > 0 && node_router_fit(r, replica, &need) == NODE_FIT_WELL;
+    return node_router_context(r, replica) > 0 &&
+           node_router_fit(r, replica, &need) == NODE_FIT_WELL;
 }

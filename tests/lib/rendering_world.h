@@ -205,7 +205,7 @@ static inline void request(struct world *w, const struct habit *h)
     }
     w->requests++;
     w->kind = node_renderings_kind(w->r, SLICE("client"), "chat", SLICE("model"), w->now_ms);
-    struct node_rendered what = node_renderings_of(w->r, w->kind);
+    struct node_rendered what = node_renderings_of(w->kind);
     node_renderings_print(w->r, w->kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w->r, &what, replica);
     what.late_new = brings_late(w, replica);
@@ -215,7 +215,7 @@ static inline void request(struct world *w, const struct habit *h)
     struct node_rendered_answer answer = serve(w, h, replica);
     answer.predicted_tokens = predicted;
     if (prng_below(&prng, 100) >= h->silent)
-        w->changes += node_renderings_answered(w->r, &what, &answer, w->now_ms);
+        w->changes += node_renderings_answered(w->r, &what, &answer);
     node_renderings_check(w->r);
 }
 

@@ -41,7 +41,7 @@ static const char *form_of(enum http_path_kind kind)
 void exchange_render(struct exchange *x)
 {
     struct proxy *p = x->proxy;
-    x->rendered = (struct node_rendered){.kind = 0};
+    x->rendered = (struct node_rendered){.key = 0};
     if (!x->skim.understood)
         return;
     struct slice model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);

@@ -212,7 +212,7 @@ static unsigned least_of(const struct play *p, unsigned first)
 static struct node_rendered read_leading(struct play *p, struct flight *f, uint64_t now_ms)
 {
     static struct http_prompt prompt;
-    struct node_rendered rendered = {.kind = 0};
+    struct node_rendered rendered = {.key = 0};
     if (p->setup->leading == LEADING_NONE)
         return rendered;
     const struct node_client client = {SLICE("bench"), "chat"};

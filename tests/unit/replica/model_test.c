@@ -143,10 +143,7 @@ static void the_range_is_of_models_that_are_served(void **state)
 
 static bool denied(const struct node_models *m, const char *name, unsigned replica, uint64_t now_ms)
 {
-    struct node_replica_set set;
-    memset(&set, 0xff, sizeof set);
-    node_models_denied_remove(m, slice_of_cstr(name), 8, now_ms, &set);
-    return !node_replica_set_has(&set, replica);
+    return node_models_denied(m, replica, slice_of_cstr(name), now_ms);
 }
 
 /* Engines that want an API key do not list their models to a router without one. */
@@ -156,8 +153,8 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     struct node_models *m = make();
     struct slice listed = SLICE("listed");
     assert_int_equal(node_models_set(m, 1, &listed, 1), ERR_OK);
-    node_models_learn(m, 0, SLICE("a"));
-    node_models_learn(m, 1, SLICE("a")); /* has told: that is the truth */
+    node_models_learn(m, 0, SLICE("a"), false);
+    node_models_learn(m, 1, SLICE("a"), false); /* has told: that is the truth */
     assert_true(node_models_known(m, SLICE("a")));
     assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "a", 1));
     node_models_deny(m, 0, SLICE("b"), 1000);
@@ -166,7 +163,7 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     assert_false(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS));
     node_models_deny(m, 0, SLICE("a"), 2000);
     assert_false(node_models_known(m, SLICE("a")));
-    node_models_learn(m, 0, SLICE("a")); /* it was loaded after all */
+    node_models_learn(m, 0, SLICE("a"), false); /* it was loaded after all */
     assert_false(denied(m, "a", 0, 2000));
     node_models_check(m);
     node_models_destroy(m);
@@ -299,9 +296,7 @@ static void who_stops_telling_is_asked_for_all(void **state)
 /* Names that clients make up at an engine that takes any. */
 static bool is_sure(const struct node_models *m, const char *name, unsigned replica)
 {
-    struct node_replica_set set;
-    node_models_surely(m, slice_of_cstr(name), &set);
-    return node_replica_set_has(&set, replica);
+    return node_replica_set_has(node_models_surely(m, slice_of_cstr(name)), replica);
 }
 
 /* Neither what it listed nor what it answered for was its own. */
@@ -311,36 +306,17 @@ static void another_engine_is_another_replica(void **state)
     struct node_models *m = make();
     struct slice ids[] = {SLICE("a"), SLICE("b")};
     assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
-    node_models_learn(m, 1, SLICE("a"));
+    node_models_learn(m, 1, SLICE("a"), false);
     node_models_doubt(m, 0, SLICE("a")); /* its list says so */
     assert_true(is_sure(m, "a", 0) && is_sure(m, "a", 1));
     node_models_doubt(m, 1, SLICE("a"));
     node_models_doubt(m, 1, SLICE("never heard"));
     assert_true(is_sure(m, "a", 0) && !is_sure(m, "a", 1) && serves(m, "a", 1));
-    node_models_learn(m, 1, SLICE("a"));
+    node_models_learn(m, 1, SLICE("a"), false);
     node_models_unknow(m, 0);
     assert_true(!is_sure(m, "a", 0) && !is_sure(m, "b", 0) && is_sure(m, "a", 1));
     assert_true(!node_models_listed(m, 0) && serves(m, "a", 0) && serves(m, "any", 0));
     node_models_check(m);
-    node_models_destroy(m);
-}
-
-static void all_have_listed_their_models(void **state)
-{
-    (void)state;
-    struct node_models *m = make();
-    assert_true(node_models_all_listed(m, 0));
-    assert_false(node_models_all_listed(m, 1));
-    for (unsigned k = 0; k < 64; k++)
-        assert_int_equal(node_models_set(m, k, NULL, 0), ERR_OK);
-    assert_true(node_models_all_listed(m, 64));
-    assert_false(node_models_all_listed(m, 65));
-    assert_int_equal(node_models_set(m, 64, NULL, 0), ERR_OK);
-    assert_true(node_models_all_listed(m, 65));
-    node_models_unlist(m, 63);
-    assert_true(node_models_all_listed(m, 63));
-    assert_false(node_models_all_listed(m, 64));
-    assert_false(node_models_all_listed(m, NODE_REPLICAS_MAX));
     node_models_destroy(m);
 }
 
@@ -353,7 +329,7 @@ static void what_clients_teach_is_bounded(void **state)
     char name[32];
     for (unsigned i = 0; i < 3 * NODE_MODELS_MAX; i++) {
         int len = snprintf(name, sizeof name, "made-up-%u", i);
-        node_models_learn(m, 0, slice_of(name, (size_t)len));
+        node_models_learn(m, 0, slice_of(name, (size_t)len), false);
     }
     node_models_check(m);
     assert_true(node_models_known(m, listed) && serves(m, "listed", 1));
@@ -387,7 +363,6 @@ int main(void)
         cmocka_unit_test(clients_teach_what_a_replica_does_not_tell),
         cmocka_unit_test(who_stops_telling_is_asked_for_all),
         cmocka_unit_test(another_engine_is_another_replica),
-        cmocka_unit_test(all_have_listed_their_models),
         cmocka_unit_test(what_clients_teach_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

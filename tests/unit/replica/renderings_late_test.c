@@ -28,9 +28,11 @@ static void late_system_messages_are_learned_too(void **state)
 static bool found(double cached, double last, bool late_new)
 {
     w.kind = node_renderings_kind(w.r, SLICE("client"), "chat", SLICE("model"), 1);
-    struct node_rendered what = node_renderings_of(w.r, w.kind);
+    struct node_rendered what = node_renderings_of(w.kind);
     node_renderings_print(w.r, w.kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w.r, &what, 0);
+    if (late_new) /* its answer counts, also where its first byte was not seen */
+        node_renderings_void(w.r, &what);
     what.late_new = late_new;
     static struct chain chain;
     joined(what.rendering, &chain);
@@ -41,8 +43,7 @@ static bool found(double cached, double last, bool late_new)
                                        .cached_tokens = cached / TOKEN_BYTES,
                                        .predicted_tokens = (all - last) / TOKEN_BYTES,
                                        .block_tokens = BLOCK_TOKENS,
-                                       .sure = true},
-        1);
+                                       .sure = true});
 }
 
 /* One such turn may be a conversation that a cache has lost. */

@@ -152,10 +152,10 @@ static void a_watch_ends(void **state)
     for (unsigned n = 0; n < 100; n++)
         request(&w, &h);
     assert_int_equal(w.kind->watch, 0);
-    struct node_rendered what = {.kind = 1};
+    struct node_rendered what = {.key = 0};
     write_prompt(&h, 0, 0);
     node_renderings_print(w.r, w.kind, &prompt.form, &prompt.chain, &what);
-    assert_int_equal(what.print, 0);
+    assert_int_equal(what.stamp, 0);
     /* It begins again where answers are at odds, and then again much later. */
     const struct habit drops = {.engine.lead = 1, .line_changes = true};
     assert_in_range(learned_after(&w, &drops, 2 * LEARNED_WITHIN + 64), 1, 2 * LEARNED_WITHIN + 64);
@@ -171,7 +171,7 @@ static void kinds_are_bounded(void **state)
         (void)snprintf(name, sizeof name, "agent%u", i);
         struct node_client_kind *k =
             node_renderings_kind(w.r, slice_of_cstr(name), "chat", SLICE("model"), 1000 + i);
-        struct node_rendered what = node_renderings_of(w.r, k);
+        struct node_rendered what = node_renderings_of(k);
         write_prompt(&(struct habit){.line_changes = true}, 0, 0);
         node_renderings_print(w.r, k, &prompt.form, &prompt.chain, &what);
         node_renderings_sent(w.r, &what, 0);
@@ -193,20 +193,20 @@ static void what_gave_way_is_answered_in_vain(void **state)
     world_begin(&w, 1);
     const struct node_client_kind *k =
         node_renderings_kind(w.r, SLICE("old"), "chat", SLICE("model"), 1);
-    struct node_rendered what = node_renderings_of(w.r, k);
+    struct node_rendered what = node_renderings_of(k);
     const struct node_rendered_answer odd = {
         .prompt_tokens = 10000, .block_tokens = 16, .sure = 1, .predicted_tokens = 10000};
-    assert_false(node_renderings_answered(w.r, &what, &odd, 2));
+    assert_false(node_renderings_answered(w.r, &what, &odd));
     assert_true(k->surprise > 0);
     char name[16];
     for (unsigned i = 0; i < NODE_KINDS_MAX; i++) {
         (void)snprintf(name, sizeof name, "agent%u", i);
         (void)node_renderings_kind(w.r, slice_of_cstr(name), "chat", SLICE("model"), 3 + i);
     }
-    const struct node_client_kind *other = node_renderings_kind_at(w.r, what.kind - 1u);
-    uint32_t quiet = other->quiet;
-    assert_false(node_renderings_answered(w.r, &what, &odd, 1000));
-    assert_true(other->key != what.key && other->surprise <= 0 && other->quiet == quiet);
+    assert_false(node_renderings_answered(w.r, &what, &odd));
+    assert_null(node_renderings_find(w.r, what.key));
+    for (unsigned i = 0; i < NODE_KINDS_MAX; i++)
+        assert_true(node_renderings_kind_at(w.r, i)->surprise <= 0);
     node_renderings_destroy(w.r);
 }
 
@@ -229,14 +229,14 @@ static void prints_are_joined_anew(void **state)
     world_begin(&w, 1);
     struct node_client_kind *k =
         node_renderings_kind(w.r, SLICE("client"), "chat", SLICE("model"), 1);
-    struct node_rendered what = {.kind = 1};
+    struct node_rendered what = {.key = 0};
     write_prompt(&(struct habit){.line_changes = true, .late = 1}, 0, 1);
     node_renderings_print(w.r, k, &prompt.form, &prompt.chain, &what);
     static struct chain wanted;
     for (unsigned code = 0; code < RENDERING_CODES; code++) {
         if (rendering_of((uint8_t)code).lead >= RENDERING_LEADS)
             continue;
-        node_renderings_set(k, rendering_of((uint8_t)code), NODE_RENDERING_ROUTER, 1);
+        node_renderings_set(w.r, k, rendering_of((uint8_t)code), NODE_RENDERING_ROUTER);
         joined(k->rendering, &wanted);
         node_renderings_sent(w.r, &what, 3);
         node_renderings_each(w.r, k, 10, see, &wanted);

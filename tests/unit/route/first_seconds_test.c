@@ -72,7 +72,7 @@ static double takes_s(uint64_t first_ms, bool watched)
     struct node_decision d;
     request.replica_wanted = 0;
     if (watched)
-        request.rendered = (struct node_rendered){.kind = 1, .key = 7, .print = 1, .stamp = 9};
+        request.rendered = (struct node_rendered){.key = 7, .stamp = 9};
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_first_byte(r, d.booking, START_MS + first_ms);
     double seconds = uncached_s(r, 0, START_MS + 3 * SECOND);
