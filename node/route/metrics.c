@@ -364,25 +364,24 @@ static void put_index(const struct node_router *r, struct prometheus *p)
 {
     struct crdt_index_stats s;
     crdt_index_stats(r->index, &s);
-    struct crdt_registry_stats names;
-    crdt_registry_stats(crdt_state_registry(r->crdt), &names);
+    const struct crdt_registry_stats *names = crdt_registry_stats(crdt_state_registry(r->crdt));
     unsigned unnamed = 0;
     for (unsigned i = 0; i < r->replica_count; i++)
         unnamed += node_router_replica_unnamed(r, i);
     const struct prometheus_figure figures[] = {
         {"replica_names", PROMETHEUS_GAUGE, "Replicas that are known, those that went lately too.",
-         names.names},
+         names->names},
         {"replica_names_max", PROMETHEUS_GAUGE, "Beyond it a replica waits: replicas-max.",
-         names.names_max},
-        {"replica_names_waiting", PROMETHEUS_GAUGE, "Replicas that wait for room.", names.waiting},
+         names->names_max},
+        {"replica_names_waiting", PROMETHEUS_GAUGE, "Replicas that wait for room.", names->waiting},
         {"replicas_unnamed", PROMETHEUS_GAUGE,
          "Replicas in use that no living router names: they go when their names are forgotten.",
          unnamed},
         {"replica_names_forgotten_total", PROMETHEUS_COUNTER,
-         "Replicas that no router had named for long enough.", (double)names.forgotten},
+         "Replicas that no router had named for long enough.", (double)names->forgotten},
         {"replica_names_refused_total", PROMETHEUS_COUNTER,
          "Names of replicas, told by members of the cluster, that are no HOST:PORT.",
-         (double)names.no_names},
+         (double)names->no_names},
         {"bookings", PROMETHEUS_GAUGE, "Requests in flight.",
          node_bookings_open_count(r->bookings)},
         {"last_resorts_total", PROMETHEUS_COUNTER,
