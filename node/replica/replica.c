@@ -137,16 +137,6 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
     return gone_now;
 }
 
-void node_replica_tls_failed(struct node_replica *k)
-{
-    k->tls_fails = true;
-}
-
-void node_replica_unresolved(struct node_replica *k, int err)
-{
-    k->unresolved = err;
-}
-
 void node_replica_found_router(struct node_replica *k, struct slice who)
 {
     k->probe_failures = 0;
@@ -209,8 +199,8 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
 
 double node_replica_cache_tokens(const struct node_replica *k, double configured)
 {
-    if (k->cache_tokens_said > 0)
-        return (double)k->cache_tokens_said;
+    if (k->said.cache_tokens > 0)
+        return (double)k->said.cache_tokens;
     double near = node_replica_near_tokens(k);
     return near > 0 ? near : configured;
 }

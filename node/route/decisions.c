@@ -137,7 +137,7 @@ static struct row row_of(const struct node_router *r, const struct node_candidat
     return (struct row){
         .replica = (uint16_t)c->replica,
         .due = c->is_due,
-        .era = node_router_replica_era(r, c->replica),
+        .era = node_router_replica(r, c->replica)->era,
         .requests = to_u32(c->requests),
         .cached_tokens = to_u32(c->cached_tokens),
         .tier_tokens = to_u32(c->tier_tokens),
@@ -271,7 +271,7 @@ static void put_told(struct json_writer *w, const char *key, int64_t value)
 static void put_name(struct json_writer *w, const struct node_router *r, const char *key,
                      const struct row *row)
 {
-    bool same = node_router_replica_era(r, row->replica) == row->era;
+    bool same = node_router_replica(r, row->replica)->era == row->era;
     json_key(w, key);
     json_slice(w, same ? node_router_replica_name(r, row->replica) : SLICE("(forgotten)"));
 }

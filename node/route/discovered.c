@@ -42,7 +42,7 @@ static bool on_busy(void *context, struct slice name)
 {
     struct node_router *r = context;
     int slot = node_router_replica_find(r, name);
-    return slot >= 0 && node_router_replica_busy(r, (unsigned)slot);
+    return slot >= 0 && node_replica_own_requests(node_router_replica(r, (unsigned)slot)) > 0;
 }
 
 static bool on_has(void *context, struct slice name)

@@ -401,7 +401,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_cstr(w, node_models_listed(r->models, r->replicas[number].server) ? "engine"
                  : names.count > 0                                         ? "clients"
                                                                            : "nobody");
-    put_text(w, "label", slice_of(r->replicas[number].model, r->replicas[number].model_len));
+    put_text(w, "label", r->replicas[number].said.model);
     put_status(w, "list_status", r->replicas[number].list_status); /* nil: it gave a list, or */
     json_object_end(w);                                            /* was not asked, or refuses */
 }
@@ -484,7 +484,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
     const struct crdt_replica *row = node_router_row(r, number);
     json_key(w, "configured");
-    json_bool(w, r->replicas[number].configured);
+    json_bool(w, node_router_is_ours(r, number));
     json_key(w, "unnamed"); /* it goes when its name is forgotten */
     json_bool(w, node_router_replica_unnamed(r, number));
     json_key(w, "wish");

@@ -80,12 +80,12 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
 
 void node_router_tls_failed(struct node_router *r, unsigned replica)
 {
-    node_replica_tls_failed(node_router_replica_at(r, replica));
+    node_router_replica_at(r, replica)->tls_fails = true;
 }
 
 void node_router_unresolved(struct node_router *r, unsigned replica, int err)
 {
-    node_replica_unresolved(node_router_replica_at(r, replica), err);
+    node_router_replica_at(r, replica)->unresolved = err;
 }
 
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,

@@ -124,6 +124,7 @@ void node_router_check(const struct node_router *r)
             node_replica_speed_check(&r->replicas[k]);
     }
     node_bookings_check(r->bookings, loads, r->replica_count);
+    node_router_presence_check(r);
     node_models_check(r->models);
     node_router_reject_check(r);
     node_adapters_check(r->adapters);

@@ -67,7 +67,7 @@ bool node_router_replica_serves(const struct node_router *r, unsigned replica, s
     struct node_replica_set set;
     surely_find(r, model, &set);
     return node_replica_set_has(&set, replica) ||
-           (k->model_len > 0 && slice_equal(slice_of(k->model, k->model_len), model));
+           (k->said.model.len > 0 && slice_equal(k->said.model, model));
 }
 
 /* A label says whose model it is. */
@@ -423,7 +423,7 @@ enum node_longer node_router_longer(struct node_router *r, const struct node_req
             continue;
         if (here > 0 && there > here && need.least <= there)
             return NODE_LONGER_SURELY;
-        bool told = other->context_said > 0 || other->health != NODE_HEALTH_UP;
+        bool told = other->said.context_tokens > 0 || other->health != NODE_HEALTH_UP;
         if (!shorter)
             longer = NODE_LONGER_MAYBE;
         else if (longer == NODE_LONGER_NONE && !told)

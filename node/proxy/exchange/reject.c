@@ -257,7 +257,7 @@ void exchange_accepted(struct exchange *x)
     if (!exchange_weighs_rejections(x->route.kind) || x->asking)
         return;
     bool same = k->open && k->what.replica == x->now.decision.server;
-    bool lives = k->open && k->life == node_router_replica_life(router, k->what.replica);
+    bool lives = k->open && k->life == node_router_replica(router, k->what.replica)->life;
     if (k->open && !same && k->what.status == 404) {
         exchange_describe(x, &request);
         node_router_model_doubted(router, k->what.replica, request.model);

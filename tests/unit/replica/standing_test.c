@@ -54,7 +54,7 @@ static void what_is_out_says_why(void **state)
     (void)node_replica_probed(&k, false, true, NOW);
     is(&k, NOW, "refuses", false, 0);
     (void)node_replica_probed(&k, false, false, NOW); /* it is back, and its TLS is not ours */
-    node_replica_tls_failed(&k);
+    k.tls_fails = true;
     is(&k, NOW, "tls", false, 0);
     (void)node_replica_probed(&k, false, false, NOW);
     is(&k, NOW, "checks", false, 0);
@@ -69,13 +69,13 @@ static void a_name_without_an_address_says_why(void **state)
     struct node_replica k = make();
     k.health = NODE_HEALTH_UNKNOWN;
     (void)node_replica_probed(&k, false, false, NOW);
-    node_replica_unresolved(&k, ERR_TIMEOUT); /* its health is still unknown */
+    k.unresolved = ERR_TIMEOUT; /* its health is still unknown */
     is(&k, NOW, "dns_silent", false, 0);
     for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
         (void)node_replica_probed(&k, false, false, NOW);
-    node_replica_unresolved(&k, ERR_NOT_FOUND);
+    k.unresolved = ERR_NOT_FOUND;
     is(&k, NOW, "no_address", false, 0);
-    node_replica_unresolved(&k, ERR_UNREACHABLE);
+    k.unresolved = ERR_UNREACHABLE;
     is(&k, NOW, "dns_fails", false, 0);
     (void)node_replica_probed(&k, false, false, NOW); /* it has one */
     is(&k, NOW, "checks", false, 0);
