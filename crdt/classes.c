@@ -65,7 +65,7 @@ static bool produce_replicas(struct crdt_state *s, uint64_t seq, struct wire_wri
 static bool dump_replicas(const struct crdt_state *s, uint64_t *position, struct wire_writer *w)
 {
     /* The position is a place: a row that moves meanwhile is brought by anti-entropy. */
-    for (int place; (place = crdt_registry_next(s->registry, (unsigned)*position)) >= 0;
+    for (int place; (place = crdt_registry_next(s->registry, (int)*position - 1)) >= 0;
          *position = (uint64_t)place + 1)
         if (!write_replica(s, place, w))
             return false;
@@ -75,8 +75,7 @@ static bool dump_replicas(const struct crdt_state *s, uint64_t *position, struct
 static void hash_replicas(const struct crdt_state *s, struct wire_writer *w)
 {
     wire_write_u32(w, crdt_registry_floor_s(s->registry));
-    for (int i = crdt_registry_next(s->registry, 0); i >= 0;
-         i = crdt_registry_next(s->registry, (unsigned)i + 1)) {
+    for (int i = -1; (i = crdt_registry_next(s->registry, i)) >= 0;) {
         struct crdt_registry_mark mark = crdt_registry_mark(s->registry, (unsigned)i);
         wire_write_u48(w, mark.key);
         wire_write_u48(w, mark.hash & mask48);
@@ -104,8 +103,7 @@ static bool answer_replicas(struct crdt_state *s, struct wire_reader *theirs, si
         lacking = true;
         (void)write_replica(s, place, w);
     }
-    for (int i = crdt_registry_next(s->registry, 0); i >= 0;
-         i = crdt_registry_next(s->registry, (unsigned)i + 1))
+    for (int i = -1; (i = crdt_registry_next(s->registry, i)) >= 0;)
         if (!has[i] && crdt_registry_mark(s->registry, (unsigned)i).named >= floor)
             (void)write_replica(s, i, w);
     return lacking;

@@ -65,7 +65,7 @@ static int compare_names(const struct crdt_replica *a, const struct crdt_replica
 
 static int find_same_rkey(const struct crdt_registry *r, unsigned place)
 {
-    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1))
+    for (int i = -1; (i = crdt_registry_next(r, i)) >= 0;)
         if ((unsigned)i != place && r->rkey[i] == r->rkey[place])
             return i;
     return -1;
@@ -97,8 +97,7 @@ static void settle(struct crdt_registry *r, unsigned place)
 static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
 {
     unsigned told = 0;
-    for (int i = crdt_registry_next(r, 0); i >= 0 && told < CRDT_TOLD_MAX;
-         i = crdt_registry_next(r, (unsigned)i + 1))
+    for (int i = -1; (i = crdt_registry_next(r, i)) >= 0 && told < CRDT_TOLD_MAX;)
         told += r->row[i].told_by == told_by &&
                 crdt_registry_rank_of(r, &r->row[i]).standing != CRDT_STANDING_OWN;
     return told >= CRDT_TOLD_MAX;
@@ -126,11 +125,11 @@ static bool join_later(struct crdt_replica *row, struct slice in)
 /* `own`: this router names it, or an operator had it do so. */
 static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in, bool own)
 {
-    if (crdt_registry_find_key(r, key) >= 0)
+    if (crdt_registry_place(r, key) >= 0)
         return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
     bool excess = !own && told_enough(r, in->told_by);
-    if (excess && r->in_use + r->waiting == r->config.rows_max) {
-        r->refused++; /* without a look at all that are there: it may come at any rate */
+    if (excess && r->stats.names + r->stats.waiting == r->config.rows_max) {
+        r->stats.refused++; /* without a look at all that are there: it may come at any rate */
         return ERR_FULL;
     }
     enum crdt_standing standing = own      ? CRDT_STANDING_OWN
@@ -154,7 +153,7 @@ static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry
     crdt_registry_occupy(r, (unsigned)at);
     settle(r, (unsigned)at);
     crdt_registry_arrange(r);
-    return crdt_registry_find_key(r, key);
+    return crdt_registry_place(r, key);
 }
 
 /* Two operators may have taken the same version at once: any fixed order of their wishes does, as
@@ -196,18 +195,18 @@ static int refuse(struct crdt_registry *r, const struct crdt_registry_row *in)
     if (in->name.len == 0 || in->name.len > CRDT_NAME_MAX || in->born > in->named)
         return ERR_RANGE;
     if (r->config.is_name != NULL && !r->config.is_name(in->name)) {
-        r->no_names++;
+        r->stats.no_names++;
         memcpy(r->no_name, in->name.at, in->name.len);
         r->no_name_len = (uint16_t)in->name.len;
         r->no_name_by = in->told_by;
         return ERR_SYNTAX;
     }
     if (in->named < r->floor && !BUG(NAME_RETURNS)) {
-        r->late++;
+        r->stats.late++;
         return ERR_STALE;
     }
     if (in->named > r->now + r->config.skew_s) {
-        r->future++;
+        r->stats.future++;
         return ERR_RANGE;
     }
     return 0;
@@ -226,7 +225,7 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
     if (err != 0)
         return err;
     uint64_t key = key_of(r, in->name);
-    int at = crdt_registry_find_key(r, key);
+    int at = crdt_registry_place(r, key);
     if (at < 0 || !slice_equal(name_of(&r->row[at]), in->name)) {
         at = add(r, key, in, false);
         if (at < 0)
@@ -250,7 +249,7 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
     struct crdt_registry_rank now = crdt_registry_rank_of(r, &r->row[at]);
     if (now.standing != rank.standing || now.born != rank.born) {
         crdt_registry_arrange(r);
-        at = crdt_registry_find_key(r, key);
+        at = crdt_registry_place(r, key);
     }
     return slot_of(r, at);
 }
@@ -261,7 +260,7 @@ int crdt_registry_name(struct crdt_registry *r, struct slice name, bool ours, bo
     if (name.len == 0 || name.len > CRDT_NAME_MAX)
         return ERR_RANGE;
     uint64_t key = key_of(r, name);
-    int at = crdt_registry_find_key(r, key);
+    int at = crdt_registry_place(r, key);
     if (at < 0 || !slice_equal(name_of(&r->row[at]), name)) {
         struct crdt_registry_row row = {.name = name, .named = r->now, .born = r->now};
         if (FUTURE)
@@ -273,7 +272,7 @@ int crdt_registry_name(struct crdt_registry *r, struct slice name, bool ours, bo
     }
     r->row[at].ours = r->row[at].ours || ours;
     crdt_registry_arrange(r);
-    return slot_of(r, crdt_registry_find_key(r, key));
+    return slot_of(r, crdt_registry_place(r, key));
 }
 
 void crdt_registry_seen(struct crdt_registry *r, unsigned slot, bool up)
@@ -290,7 +289,7 @@ void crdt_registry_seen(struct crdt_registry *r, unsigned slot, bool up)
 
 void crdt_registry_unname(struct crdt_registry *r, struct slice name)
 {
-    int at = crdt_registry_find_key(r, key_of(r, name));
+    int at = crdt_registry_place(r, key_of(r, name));
     if (at < 0)
         return;
     r->row[at].ours = false;
@@ -378,7 +377,7 @@ static int in_use(const struct crdt_registry *r, int place)
 
 int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key)
 {
-    return in_use(r, crdt_registry_find_key(r, key));
+    return in_use(r, crdt_registry_place(r, key));
 }
 
 int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey)
@@ -388,7 +387,7 @@ int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey)
 
 int crdt_registry_place_of(const struct crdt_registry *r, struct slice name)
 {
-    int place = crdt_registry_find_key(r, key_of(r, name));
+    int place = crdt_registry_place(r, key_of(r, name));
     return place >= 0 && slice_equal(name_of(&r->row[place]), name) ? place : -1;
 }
 
@@ -432,24 +431,12 @@ unsigned crdt_registry_slots(unsigned names_max)
     return slots < CRDT_REPLICAS_MAX ? slots : CRDT_REPLICAS_MAX;
 }
 
-void crdt_registry_stats(const struct crdt_registry *r, struct crdt_registry_stats *out)
+const struct crdt_registry_stats *crdt_registry_stats(const struct crdt_registry *r)
 {
-    *out = (struct crdt_registry_stats){.names = r->in_use,
-                                        .names_max = r->config.names_max,
-                                        .waiting = r->waiting,
-                                        .forgotten = r->forgotten,
-                                        .late = r->late,
-                                        .future = r->future,
-                                        .refused = r->refused,
-                                        .no_names = r->no_names};
+    return &r->stats;
 }
 
 /* --- all rows ------------------------------------------------------------------------------- */
-
-int crdt_registry_place(const struct crdt_registry *r, uint64_t key)
-{
-    return crdt_registry_find_key(r, key);
-}
 
 struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsigned place)
 {
@@ -478,7 +465,7 @@ uint64_t crdt_registry_digest(const struct crdt_registry *r, uint32_t from_s)
     uint64_t digest = r->digest;
     if (from_s <= r->floor)
         return digest;
-    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1))
+    for (int i = -1; (i = crdt_registry_next(r, i)) >= 0;)
         if (r->row[i].named < from_s)
             digest -= r->hash[i];
     return digest;

@@ -108,7 +108,7 @@ struct crdt_registry_stats {
     uint64_t refused;   /* rows beyond rows_max */
     uint64_t no_names;  /* rows whose names are none */
 };
-void crdt_registry_stats(const struct crdt_registry *r, struct crdt_registry_stats *out);
+const struct crdt_registry_stats *crdt_registry_stats(const struct crdt_registry *r);
 /* The row that waits and is next to have a slot; empty: none waits. Borrowed until the next change.
  */
 struct slice crdt_registry_waiting(const struct crdt_registry *r);
@@ -183,9 +183,9 @@ void crdt_registry_hold(struct crdt_registry *r, unsigned slot, bool held);
 
 /* --- all rows, waiting ones too: what routers compare and send -------------------------------- */
 
-/* A row stands at a *place*; those of rows in use are their slots. The next place with a row, from
- * `place` on, or -1. */
-MUST_USE int crdt_registry_next(const struct crdt_registry *r, unsigned place);
+/* A row stands at a *place*; those of rows in use are their slots. The next place with a row after
+ * that one (-1: the first), or -1. */
+MUST_USE int crdt_registry_next(const struct crdt_registry *r, int after);
 MUST_USE int crdt_registry_place(const struct crdt_registry *r, uint64_t key);
 MUST_USE int crdt_registry_place_of(const struct crdt_registry *r, struct slice name);
 struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsigned place);

@@ -25,12 +25,11 @@ struct crdt_registry {
     struct crdt_registry_config config; /* without zeroes */
     unsigned places;                    /* config.slots, then config.rows_max to wait */
     unsigned count;                     /* one more than the greatest slot that was ever in use */
-    unsigned in_use, waiting;           /* rows */
     uint32_t now, floor;                /* seconds */
     uint64_t version;
     uint64_t digest;
-    uint64_t forgotten, late, future, refused, no_names;
-    char no_name[CRDT_NAME_MAX]; /* the last of them, */
+    struct crdt_registry_stats stats;
+    char no_name[CRDT_NAME_MAX]; /* the last of stats.no_names, */
     uint16_t no_name_len;
     uint64_t no_name_by;       /* and who told it */
     struct hash_secret secret; /* a constant: all routers must compute the same keys */
@@ -86,8 +85,7 @@ bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
 
 /* --- registry_places.c --- */
 
-/* Where the row of a key or an rkey stands, or -1. */
-MUST_USE int crdt_registry_find_key(const struct crdt_registry *r, uint64_t key);
+/* Where the row of an rkey stands, or -1. */
 MUST_USE int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Both look-ups follow what happened to the rows. */
 void crdt_registry_index(struct crdt_registry *r);

@@ -48,8 +48,8 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     uint32_t added_floor = now - r->now <= AWAKE_S ? r->floor : floor_at(r, now);
     r->now = now;
     r->floor = floor_at(r, now);
-    uint64_t forgotten = r->forgotten;
-    for (int at = crdt_registry_next(r, 0); at >= 0; at = crdt_registry_next(r, (unsigned)at + 1)) {
+    uint64_t forgotten = r->stats.forgotten;
+    for (int at = -1; (at = crdt_registry_next(r, at)) >= 0;) {
         struct crdt_replica *row = &r->row[at];
         bool added = row->wish == CRDT_WISH_ADDED && row->named >= added_floor && vouches(r, row);
         bool looked_after = row->ours || added;
@@ -60,10 +60,10 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
         }
         if (row->named < r->floor) {
             crdt_registry_remove(r, (unsigned)at);
-            r->forgotten++;
+            r->stats.forgotten++;
         }
     }
-    if (r->forgotten != forgotten)
+    if (r->stats.forgotten != forgotten)
         crdt_registry_index(r);
     crdt_registry_arrange(r); /* what was up is so no longer by time alone */
 }
@@ -90,6 +90,7 @@ int crdt_registry_create(struct crdt_registry **out, const struct crdt_registry_
     r->places = c.slots + c.rows_max;
     r->now = c.now_s;
     r->floor = floor_at(r, c.now_s);
+    r->stats.names_max = c.names_max;
     hash_secret_from_seed(&r->secret, 0x67726170); /* any constant */
     *out = r;
     return 0;
@@ -107,9 +108,8 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 
 void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *from)
 {
-    CHECK(r->places == from->places && r->in_use + r->waiting == 0 && r->digest == 0);
-    for (int i = crdt_registry_next(from, 0); i >= 0;
-         i = crdt_registry_next(from, (unsigned)i + 1)) {
+    CHECK(r->places == from->places && r->stats.names + r->stats.waiting == 0 && r->digest == 0);
+    for (int i = -1; (i = crdt_registry_next(from, i)) >= 0;) {
         unsigned at = (unsigned)i;
         struct crdt_replica *row = &r->row[at];
         *row = from->row[at];
@@ -137,7 +137,7 @@ static void check_place(const struct crdt_registry *r, unsigned at)
     CHECK(row->name_len <= CRDT_NAME_MAX && row->name[row->name_len] == '\0');
     CHECK(row->born <= row->named && row->named >= r->floor);
     CHECK(r->rkey[at] == row->rkey);
-    CHECK(crdt_registry_find_key(r, row->key) == (int)at);
+    CHECK(crdt_registry_place(r, row->key) == (int)at);
     CHECK(crdt_registry_find_rkey(r, row->rkey) == (int)at);
     CHECK(crdt_registry_is_derived(r, at));
 }
@@ -157,7 +157,7 @@ void crdt_registry_check(const struct crdt_registry *r)
         CHECK(!occupied || at >= r->config.slots || at < r->count);
     }
     CHECK(digest == r->digest && news == r->news_count);
-    CHECK(in_use == r->in_use && waiting == r->waiting && in_use <= r->config.names_max);
+    CHECK(in_use == r->stats.names && waiting == r->stats.waiting && in_use <= r->config.names_max);
     CHECK(waiting == 0 || in_use == r->config.names_max || !room);
     if (waiting == 0 || in_use == 0)
         return;

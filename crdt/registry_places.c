@@ -17,7 +17,7 @@ static void put(struct crdt_registry_lookup *t, uint64_t key, unsigned place)
     t->place[at % CRDT_LOOKUP_PLACES] = (uint16_t)(place + 1);
 }
 
-int crdt_registry_find_key(const struct crdt_registry *r, uint64_t key)
+int crdt_registry_place(const struct crdt_registry *r, uint64_t key)
 {
     for (uint64_t at = hash_mix(key);; at++) {
         unsigned place = r->by_key.place[at % CRDT_LOOKUP_PLACES];
@@ -51,19 +51,20 @@ void crdt_registry_index(struct crdt_registry *r)
 {
     memset(&r->by_key, 0, sizeof r->by_key);
     memset(&r->by_rkey, 0, sizeof r->by_rkey);
-    for (int at = crdt_registry_next(r, 0); at >= 0; at = crdt_registry_next(r, (unsigned)at + 1)) {
+    for (int at = -1; (at = crdt_registry_next(r, at)) >= 0;) {
         put(&r->by_key, r->row[at].key, (unsigned)at);
         put(&r->by_rkey, r->rkey[at], (unsigned)at);
     }
 }
 
-int crdt_registry_next(const struct crdt_registry *r, unsigned place)
+int crdt_registry_next(const struct crdt_registry *r, int after)
 {
+    unsigned place = (unsigned)(after + 1);
     for (; place < r->count; place++)
         if (r->rkey[place] != 0)
             return (int)place;
     for (place = place < r->config.slots ? r->config.slots : place;
-         r->waiting > 0 && place < r->places; place++)
+         r->stats.waiting > 0 && place < r->places; place++)
         if (r->rkey[place] != 0)
             return (int)place;
     return -1;
@@ -94,7 +95,7 @@ void crdt_registry_tell(struct crdt_registry *r, unsigned place)
 
 static unsigned *counter_of(struct crdt_registry *r, unsigned place)
 {
-    return place < r->config.slots ? &r->in_use : &r->waiting;
+    return place < r->config.slots ? &r->stats.names : &r->stats.waiting;
 }
 
 void crdt_registry_occupy(struct crdt_registry *r, unsigned place)
@@ -142,8 +143,7 @@ static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, 
 {
     int found = -1;
     struct crdt_registry_rank extreme_rank = {0};
-    for (int at = crdt_registry_next(r, begin); at >= 0 && (unsigned)at < end;
-         at = crdt_registry_next(r, (unsigned)at + 1)) {
+    for (int at = (int)begin - 1; (at = crdt_registry_next(r, at)) >= 0 && (unsigned)at < end;) {
         struct crdt_registry_rank rank = crdt_registry_rank_of(r, &r->row[at]);
         if (found >= 0 && crdt_registry_is_smaller(rank, extreme_rank) != smallest)
             continue;
@@ -174,9 +174,9 @@ static int free_place(const struct crdt_registry *r, unsigned begin, unsigned en
 void crdt_registry_arrange(struct crdt_registry *r)
 {
     const unsigned slots = r->config.slots;
-    while (r->waiting > 0) {
+    while (r->stats.waiting > 0) {
         int first = crdt_registry_next_in(r);
-        if (r->in_use == r->config.names_max) {
+        if (r->stats.names == r->config.names_max) {
             int last = crdt_registry_next_out(r);
             if (!crdt_registry_is_smaller(crdt_registry_rank_of(r, &r->row[first]),
                                           crdt_registry_rank_of(r, &r->row[last])))
@@ -196,15 +196,15 @@ void crdt_registry_arrange(struct crdt_registry *r)
 
 int crdt_registry_room(struct crdt_registry *r, struct crdt_registry_rank rank)
 {
-    if (r->in_use + r->waiting == r->config.rows_max) {
+    if (r->stats.names + r->stats.waiting == r->config.rows_max) {
         int last = extreme(r, 0, r->places, false);
-        r->refused++;
+        r->stats.refused++;
         if (!crdt_registry_is_smaller(rank, crdt_registry_rank_of(r, &r->row[last])))
             return ERR_FULL;
         crdt_registry_remove(r, (unsigned)last);
         crdt_registry_index(r);
     }
-    bool room = r->waiting == 0 && r->in_use < r->config.names_max;
+    bool room = r->stats.waiting == 0 && r->stats.names < r->config.names_max;
     int place = room ? free_place(r, 0, r->config.slots) : -1;
     if (place < 0)
         place = free_place(r, r->config.slots, r->places);

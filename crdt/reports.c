@@ -28,7 +28,7 @@ struct reporter {
     uint64_t router;
     uint64_t epoch;
     unsigned rows;
-    struct row *row[CRDT_REPORTS];
+    struct row (*row)[CRDT_REPORTS]; /* by slot */
     uint64_t digest[CRDT_REPORTS];
 };
 
@@ -57,12 +57,9 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
     union crdt_report_value out;
     memset(&out, 0, sizeof out);
     if (kind == CRDT_REPORT_LOAD) {
-        out.load.requests = (uint32_t)least(in->load.requests, CRDT_LOAD_REQUESTS_MAX);
-        out.load.prefill_tokens = least(in->load.prefill_tokens, CRDT_LOAD_TOKENS_MAX);
-        out.load.context_tokens = least(in->load.context_tokens, CRDT_LOAD_TOKENS_MAX);
-        out.load.decoding_tokens = least(in->load.decoding_tokens, CRDT_LOAD_TOKENS_MAX);
-        out.load.adapter = in->load.adapter;
-        out.load.adapter_uses = (uint32_t)least(in->load.adapter_uses, CRDT_LOAD_USES_MAX);
+#define CUT(type, name, most) out.load.name = (type)least(in->load.name, most);
+        CRDT_LOAD_FIELDS(CUT)
+#undef CUT
     } else if (kind == CRDT_REPORT_SIGHT) {
         out.sight.configured = in->sight.configured;
         out.sight.health = in->sight.health;
@@ -96,10 +93,23 @@ static struct slice later_of(const struct row *row)
     return row->later != NULL ? slice_of(row->later->bytes, row->later->len) : slice_of(NULL, 0);
 }
 
+static struct crdt_report report_of(const struct reporter *p, enum crdt_report_kind kind,
+                                    unsigned slot)
+{
+    const struct row *row = &p->row[slot][kind];
+    return (struct crdt_report){.router = p->router,
+                                .epoch = p->epoch,
+                                .seq = row->seq,
+                                .slot = slot,
+                                .kind = kind,
+                                .value = row->value,
+                                .later = later_of(row)};
+}
+
 static uint64_t hash_of(const struct crdt_reports *r, const struct reporter *p, unsigned kind,
                         unsigned slot)
 {
-    const struct row *row = &p->row[kind][slot];
+    const struct row *row = &p->row[slot][kind];
     uint64_t h = hash_mix(p->router + 0x9e3779b97f4a7c15u * (kind + 1));
     h = hash_mix(h ^ crdt_registry_at(r->registry, slot)->key);
     h = hash_mix(h + p->epoch);
@@ -109,20 +119,16 @@ static uint64_t hash_of(const struct crdt_reports *r, const struct reporter *p, 
 
 static void load_add(struct crdt_load *sum, const struct crdt_load *l)
 {
-    sum->requests += l->requests;
-    sum->prefill_tokens += l->prefill_tokens;
-    sum->context_tokens += l->context_tokens;
-    sum->decoding_tokens += l->decoding_tokens;
-    sum->adapter_uses += l->adapter_uses;
+#define ADD(type, name, most) sum->name += l->name;
+    CRDT_LOAD_FIELDS(ADD)
+#undef ADD
 }
 
 static void load_subtract(struct crdt_load *sum, const struct crdt_load *l)
 {
-    sum->requests -= l->requests;
-    sum->prefill_tokens -= l->prefill_tokens;
-    sum->context_tokens -= l->context_tokens;
-    sum->decoding_tokens -= l->decoding_tokens;
-    sum->adapter_uses -= l->adapter_uses;
+#define SUBTRACT(type, name, most) sum->name -= l->name;
+    CRDT_LOAD_FIELDS(SUBTRACT)
+#undef SUBTRACT
 }
 
 /* --- rows ----------------------------------------------------------------------------------- */
@@ -152,28 +158,20 @@ static int make_room(struct reporter *p, unsigned slot)
     if (slot < p->rows)
         return 0;
     unsigned rows = (slot / ROWS_STEP + 1) * ROWS_STEP;
-    struct row *grown[CRDT_REPORTS];
-    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
-        grown[kind] = calloc(rows, sizeof *grown[kind]);
-        if (grown[kind] == NULL) {
-            while (kind-- > 0)
-                free(grown[kind]);
-            return ERR_NOMEM;
-        }
-    }
-    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
-        if (p->rows > 0)
-            memcpy(grown[kind], p->row[kind], p->rows * sizeof *grown[kind]);
-        free(p->row[kind]);
-        p->row[kind] = grown[kind];
-    }
+    struct row(*grown)[CRDT_REPORTS] = calloc(rows, sizeof *grown);
+    if (grown == NULL)
+        return ERR_NOMEM;
+    if (p->rows > 0)
+        memcpy(grown, p->row, p->rows * sizeof *grown);
+    free(p->row);
+    p->row = grown;
     p->rows = rows;
     return 0;
 }
 
 static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, unsigned slot)
 {
-    struct row *row = &p->row[kind][slot];
+    struct row *row = &p->row[slot][kind];
     p->digest[kind] -= row->hash;
     row->hash = hash_of(r, p, kind, slot);
     p->digest[kind] += row->hash;
@@ -197,7 +195,7 @@ static void put_later(struct row *row, struct slice later)
 
 static void put(struct crdt_reports *r, struct reporter *p, const struct crdt_report *in)
 {
-    struct row *row = &p->row[in->kind][in->slot];
+    struct row *row = &p->row[in->slot][in->kind];
     union crdt_report_value value = clean(in->kind, &in->value);
     if (in->kind == CRDT_REPORT_LOAD && p->router != r->self) {
         load_subtract(&r->sum[in->slot], &row->value.load);
@@ -215,20 +213,19 @@ static void put(struct crdt_reports *r, struct reporter *p, const struct crdt_re
 
 static void free_rows(struct reporter *p)
 {
-    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
-        for (unsigned slot = 0; slot < p->rows; slot++)
-            free(p->row[kind][slot].later);
-        free(p->row[kind]);
-        p->row[kind] = NULL;
-        p->digest[kind] = 0;
-    }
+    for (unsigned slot = 0; slot < p->rows; slot++)
+        for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)
+            free(p->row[slot][kind].later);
+    free(p->row);
+    p->row = NULL;
     p->rows = 0;
+    memset(p->digest, 0, sizeof p->digest);
 }
 
 static void drop_rows(struct crdt_reports *r, struct reporter *p)
 {
     for (unsigned slot = 0; slot < p->rows && p->router != r->self; slot++)
-        load_subtract(&r->sum[slot], &p->row[CRDT_REPORT_LOAD][slot].value.load);
+        load_subtract(&r->sum[slot], &p->row[slot][CRDT_REPORT_LOAD].value.load);
     free_rows(p);
     r->load_version++;
     r->version++;
@@ -240,9 +237,9 @@ void crdt_reports_forget(struct crdt_reports *r, unsigned slot)
     for (unsigned i = 0; i < r->count; i++) {
         struct reporter *p = r->reporter[i];
         for (unsigned kind = 0; slot < p->rows && kind < CRDT_REPORTS; kind++) {
-            p->digest[kind] -= p->row[kind][slot].hash;
-            free(p->row[kind][slot].later);
-            memset(&p->row[kind][slot], 0, sizeof p->row[kind][slot]);
+            p->digest[kind] -= p->row[slot][kind].hash;
+            free(p->row[slot][kind].later);
+            memset(&p->row[slot][kind], 0, sizeof p->row[slot][kind]);
         }
     }
     r->sum[slot] = (struct crdt_load){0};
@@ -273,9 +270,9 @@ void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch)
     own->epoch = epoch;
     for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
         for (unsigned slot = 0; slot < own->rows; slot++) {
-            if (!own->row[kind][slot].present)
+            if (!own->row[slot][kind].present)
                 continue;
-            own->row[kind][slot].seq = 0;
+            own->row[slot][kind].seq = 0;
             rehash(r, own, kind, slot);
             wait_row(r, kind, slot);
         }
@@ -290,15 +287,15 @@ void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
     union crdt_report_value known;
     memset(&known, 0, sizeof known);
     if (own->slot < p->rows)
-        known = p->row[own->kind][own->slot].value;
-    bool present = own->slot < p->rows && p->row[own->kind][own->slot].present;
+        known = p->row[own->slot][own->kind].value;
+    bool present = own->slot < p->rows && p->row[own->slot][own->kind].present;
     /* A row that was never set counts as zero load everywhere, so zero need not be sent. */
     if ((present || own->kind == CRDT_REPORT_LOAD) && same(&known, &value))
         return;
     if (make_room(p, own->slot) != 0)
         return; /* a gauge that is not sent; the next change tries again */
     struct crdt_report row = *own;
-    row.seq = p->row[own->kind][own->slot].seq;
+    row.seq = p->row[own->slot][own->kind].seq;
     put(r, p, &row);
     wait_row(r, own->kind, own->slot);
 }
@@ -324,14 +321,8 @@ void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, 
                       struct crdt_report *out)
 {
     const struct reporter *own = find(r, r->self);
-    CHECK(slot < own->rows && own->row[kind][slot].present);
-    *out = (struct crdt_report){.router = own->router,
-                                .epoch = own->epoch,
-                                .seq = own->row[kind][slot].seq,
-                                .slot = slot,
-                                .kind = kind,
-                                .value = own->row[kind][slot].value,
-                                .later = later_of(&own->row[kind][slot])};
+    CHECK(slot < own->rows && own->row[slot][kind].present);
+    *out = report_of(own, kind, slot);
 }
 
 void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
@@ -342,14 +333,30 @@ void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsi
     r->waiting[kind][slot / 64] &= ~bit;
     r->waiting_count--;
     struct reporter *own = find(r, r->self);
-    own->row[kind][slot].seq = seq;
+    own->row[slot][kind].seq = seq;
     rehash(r, own, kind, slot);
+}
+
+void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *from)
+{
+    struct reporter *to = find(r, r->self);
+    const struct reporter *own = find(from, from->self);
+    for (unsigned slot = 0; slot < own->rows; slot++) {
+        for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+            struct crdt_report row = report_of(own, (enum crdt_report_kind)kind, slot);
+            if (!own->row[slot][kind].present || make_room(to, slot) != 0)
+                continue;
+            row.seq = 0;
+            put(r, to, &row);
+            wait_row(r, kind, slot);
+        }
+    }
 }
 
 /* Another router holds a row that this one, in this life, forgot: its next report is later. */
 static int supersede(struct crdt_reports *r, struct reporter *own, const struct crdt_report *in)
 {
-    bool present = in->slot < own->rows && own->row[in->kind][in->slot].present;
+    bool present = in->slot < own->rows && own->row[in->slot][in->kind].present;
     if (in->epoch != own->epoch || present)
         return ERR_NOT_FOUND;
     if (make_room(own, in->slot) != 0)
@@ -380,8 +387,7 @@ void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch
         return;
     struct reporter *p = find(r, router);
     if (p == NULL && r->count < r->routers_max)
-        p = add(r,
-                router); /* more are for membership to refuse: it must not name more than these */
+        p = add(r, router); /* membership refuses more, and must not name them */
     if (p == NULL || epoch <= p->epoch)
         return;
     if (!BUG(EPOCH_IGNORED))
@@ -389,7 +395,7 @@ void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch
     p->epoch = epoch;
     for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)
         for (unsigned slot = 0; slot < p->rows; slot++)
-            if (p->row[kind][slot].present)
+            if (p->row[slot][kind].present)
                 rehash(r, p, kind, slot); /* only under the bug */
 }
 
@@ -417,7 +423,7 @@ int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in)
         return in->epoch < p->epoch ? ERR_STALE : ERR_NOT_FOUND;
     if (make_room(p, in->slot) != 0)
         return ERR_NOMEM;
-    const struct row *row = &p->row[in->kind][in->slot];
+    const struct row *row = &p->row[in->slot][in->kind];
     if (row->present && in->seq <= row->seq && !BUG(TIE_BY_ARRIVAL))
         return 0;
     put(r, p, in);
@@ -448,9 +454,9 @@ void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
         const struct reporter *p = r->reporter[i];
         if (slot >= p->rows)
             continue;
-        const struct row *load = &p->row[CRDT_REPORT_LOAD][slot];
-        const struct row *sight = &p->row[CRDT_REPORT_SIGHT][slot];
-        const struct row *learned = &p->row[CRDT_REPORT_LEARNED][slot];
+        const struct row *load = &p->row[slot][CRDT_REPORT_LOAD];
+        const struct row *sight = &p->row[slot][CRDT_REPORT_SIGHT];
+        const struct row *learned = &p->row[slot][CRDT_REPORT_LEARNED];
         if (!load->present && !sight->present && !learned->present)
             continue;
         if (!visit(context, p->router, load->present ? &load->value.load : NULL,
@@ -512,17 +518,11 @@ bool crdt_reports_row(const struct crdt_reports *r, unsigned index, enum crdt_re
 {
     CHECK(index < r->count);
     const struct reporter *p = r->reporter[index];
-    if (slot >= p->rows || !p->row[kind][slot].present)
+    if (slot >= p->rows || !p->row[slot][kind].present)
         return false;
     if (p->router == r->self && (r->waiting[kind][slot / 64] >> slot % 64 & 1) != 0)
         return false;
-    *out = (struct crdt_report){.router = p->router,
-                                .epoch = p->epoch,
-                                .seq = p->row[kind][slot].seq,
-                                .slot = slot,
-                                .kind = kind,
-                                .value = p->row[kind][slot].value,
-                                .later = later_of(&p->row[kind][slot])};
+    *out = report_of(p, kind, slot);
     return true;
 }
 
@@ -564,7 +564,7 @@ static void check_reporter(const struct crdt_reports *r, const struct reporter *
     for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
         uint64_t digest = 0;
         for (unsigned slot = 0; slot < p->rows; slot++) {
-            const struct row *row = &p->row[kind][slot];
+            const struct row *row = &p->row[slot][kind];
             CHECK(!row->present || row->hash == hash_of(r, p, kind, slot));
             CHECK(row->present || row->hash == 0);
             digest += row->hash;
@@ -585,11 +585,9 @@ void crdt_reports_check(const struct crdt_reports *r)
     }
     for (unsigned slot = 0; slot < SLOTS; slot++) {
         const struct crdt_load *kept = &r->sum[slot];
-        CHECK(kept->requests == sum[slot].requests &&
-              kept->prefill_tokens == sum[slot].prefill_tokens &&
-              kept->context_tokens == sum[slot].context_tokens &&
-              kept->decoding_tokens == sum[slot].decoding_tokens &&
-              kept->adapter_uses == sum[slot].adapter_uses);
+#define IS_SUM(type, name, most) CHECK(kept->name == sum[slot].name);
+        CRDT_LOAD_FIELDS(IS_SUM)
+#undef IS_SUM
     }
     free(sum);
     unsigned waiting = 0;

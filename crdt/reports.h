@@ -62,6 +62,9 @@ void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch);
 void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch);
 void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router);
 
+/* All own rows of `from`, which wait to be sent. `r` is new, with the same registry. */
+void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *from);
+
 /* The slot's name is forgotten: nobody reports anything of it. */
 void crdt_reports_forget(struct crdt_reports *r, unsigned slot);
 

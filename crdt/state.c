@@ -187,11 +187,6 @@ static int name_row(struct crdt_state *s, struct slice name, bool ours)
     return slot;
 }
 
-int crdt_state_replica(struct crdt_state *s, struct slice name)
-{
-    return name_row(s, name, false);
-}
-
 int crdt_state_name(struct crdt_state *s, struct slice name)
 {
     return name_row(s, name, true);
@@ -207,14 +202,6 @@ void crdt_state_seen(struct crdt_state *s, unsigned slot, bool up)
 {
     crdt_registry_seen(s->registry, slot, up);
     crdt_state_follow_registry(s);
-}
-
-int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish)
-{
-    CHECK(crdt_registry_has(s->registry, slot));
-    bool news = crdt_registry_wish(s->registry, slot, wish);
-    crdt_state_follow_registry(s);
-    return news;
 }
 
 int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining)
@@ -281,10 +268,11 @@ bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started)
     return news;
 }
 
-void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *from)
+void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from)
 {
     crdt_registry_copy(s->registry, from->registry);
     crdt_state_follow_registry(s);
+    crdt_reports_copy_own(s->reports, from->reports);
 }
 
 /* Of an observation whose time was moved: it is not older than the name of its replica, as others
@@ -337,11 +325,6 @@ void crdt_state_clock_moved(struct crdt_state *s, int64_t by_ms)
 {
     crdt_early_moved(&s->early, by_ms, s->generation_ms);
     s->early_due = true;
-}
-
-void crdt_state_advance(struct crdt_state *s, uint32_t now_generation)
-{
-    crdt_state_clock(s, (uint64_t)now_generation * s->generation_ms);
 }
 
 uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot)

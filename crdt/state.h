@@ -62,10 +62,9 @@ void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms);
 /* The clock was set, and s has the new time: own observations were made at another one than it
  * seemed (crdt/early.h). */
 void crdt_state_clock_moved(struct crdt_state *s, int64_t by_ms);
-/* The same as crdt_state_clock() by generations, to the beginning of one. */
-void crdt_state_advance(struct crdt_state *s, uint32_t now_generation);
-/* The registry of `from`, whose clock was ahead, slots and all; `s` is new. */
-void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *from);
+/* The registry of `from`, whose clock was ahead, slots and all, and what this router reported: as
+ * it was sent last, so that what has changed since is seen as a change. `s` is new. */
+void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from);
 /* Then: what was observed in the time of `from` that is the future of `s`, as much earlier as `s`
  * is. It is news: nobody whose clock is right took it. And what waits for a start time, with its
  * times as they were: crdt_state_clock_moved() follows. */
@@ -78,19 +77,16 @@ const struct crdt_poison *crdt_state_poison(const struct crdt_state *s);
 
 /* --- what this router does and sees --------------------------------------------------------- */
 
-/* The slot of a replica by name, made if new. ERR_AGAIN: it waits for a slot, ERR_FULL: it cannot
- * even wait, ERR_RANGE (name). */
-MUST_USE int crdt_state_replica(struct crdt_state *s, struct slice name);
-/* The same, and from now on this router names it: it is not forgotten. */
+/* The slot of a replica by name, made if new; from now on this router names it, so that it is not
+ * forgotten. ERR_AGAIN: it waits for a slot, ERR_FULL: it cannot even wait, ERR_RANGE (name). */
 MUST_USE int crdt_state_name(struct crdt_state *s, struct slice name);
 void crdt_state_unname(struct crdt_state *s, struct slice name);
 /* This router saw a replica that has a slot up, or down: what is up keeps its slot before what it
  * was only told, and is named again if operators added it. */
 void crdt_state_seen(struct crdt_state *s, unsigned slot, bool up);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
-MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish);
 MUST_USE int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining);
-/* The slot of a replica that an operator adds, no longer drained; errors as crdt_state_replica():
+/* The slot of a replica that an operator adds, no longer drained; errors as crdt_state_name():
  * what waits comes into use by itself. */
 MUST_USE int crdt_state_add(struct crdt_state *s, struct slice name);
 #ifdef GRAPEVINE_LAB

@@ -14,12 +14,9 @@ static void trim(struct wire_writer *w, const uint8_t *start)
 
 static void write_load(struct wire_writer *w, const struct crdt_load *l)
 {
-    wire_write_varint(w, l->requests);
-    wire_write_varint(w, l->prefill_tokens);
-    wire_write_varint(w, l->context_tokens);
-    wire_write_varint(w, l->decoding_tokens);
-    wire_write_varint(w, l->adapter);
-    wire_write_varint(w, l->adapter_uses);
+#define WRITE(type, name, most) wire_write_varint(w, l->name);
+    CRDT_LOAD_FIELDS(WRITE)
+#undef WRITE
 }
 
 static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
@@ -52,12 +49,9 @@ void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
 
 static void read_load(struct wire_reader *r, struct crdt_load *l)
 {
-    l->requests = (uint32_t)wire_read_field(r, CRDT_LOAD_REQUESTS_MAX);
-    l->prefill_tokens = wire_read_field(r, CRDT_LOAD_TOKENS_MAX);
-    l->context_tokens = wire_read_field(r, CRDT_LOAD_TOKENS_MAX);
-    l->decoding_tokens = wire_read_field(r, CRDT_LOAD_TOKENS_MAX);
-    l->adapter = (uint32_t)wire_read_field(r, UINT32_MAX);
-    l->adapter_uses = (uint32_t)wire_read_field(r, CRDT_LOAD_USES_MAX);
+#define READ(type, name, most) l->name = (type)wire_read_field(r, most);
+    CRDT_LOAD_FIELDS(READ)
+#undef READ
 }
 
 static uint8_t field_u8(struct wire_reader *r)

@@ -17,15 +17,21 @@
 #include "crdt/learned.h"
 #include "crdt/limits.h"
 
-/* In flight from one router at one replica: requests up to CRDT_LOAD_REQUESTS_MAX, tokens up to
- * CRDT_LOAD_TOKENS_MAX. More is cut. */
+/* In flight from one router at one replica, in the order of the wire: X(type, name, most). More is
+ * cut. */
+#define CRDT_LOAD_FIELDS(X)                                                                        \
+    X(uint32_t, requests, CRDT_LOAD_REQUESTS_MAX)                                                  \
+    X(uint64_t, prefill_tokens, CRDT_LOAD_TOKENS_MAX) /* of prompts, uncached, not computed yet */ \
+    X(uint64_t, context_tokens, CRDT_LOAD_TOKENS_MAX) /* of all requests in flight */              \
+    X(uint64_t, decoding_tokens, CRDT_LOAD_TOKENS_MAX)                                             \
+    X(uint32_t, adapter, UINT32_MAX) /* the LoRA adapter that it used there last, by a keyed */    \
+                                     /* hash; 0: none. Of sums it says nothing */                  \
+    X(uint32_t, adapter_uses, CRDT_LOAD_USES_MAX) /* how often it used one there; begins anew */
+
 struct crdt_load {
-    uint32_t requests;
-    uint64_t prefill_tokens; /* uncached prompt tokens not computed yet */
-    uint64_t context_tokens; /* of all requests in flight */
-    uint64_t decoding_tokens;
-    uint32_t adapter;      /* the LoRA adapter that it used there last, by a keyed hash; 0: none */
-    uint32_t adapter_uses; /* how often it used one there; begins anew at CRDT_LOAD_USES_MAX */
+#define CRDT_LOAD_MEMBER(type, name, most) type name;
+    CRDT_LOAD_FIELDS(CRDT_LOAD_MEMBER)
+#undef CRDT_LOAD_MEMBER
 };
 
 struct crdt_sight {

@@ -216,12 +216,11 @@ int node_create(struct node **out, const struct node_config *config,
 static void check_names_limit(struct node *n, uint64_t now_ms)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(registry, &stats);
-    if (stats.waiting == 0 || n->replication || now_ms < n->names_again_ms)
+    const struct crdt_registry_stats *stats = crdt_registry_stats(registry);
+    if (stats->waiting == 0 || n->replication || now_ms < n->names_again_ms)
         return;
     n->names_again_ms = now_ms + NAMES_FULL_MS;
-    log_event(n->log, LOG_ERROR, "replicas_full", LOG_UINT("limit", stats.names_max),
+    log_event(n->log, LOG_ERROR, "replicas_full", LOG_UINT("limit", stats->names_max),
               LOG_STR("waits", crdt_registry_waiting(registry)));
 }
 

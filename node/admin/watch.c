@@ -56,7 +56,7 @@ static void look_at(struct admin *a, unsigned replica, uint64_t now_ms)
 {
     const struct node_router *r = a->config.router;
     struct admin_seen *seen = &a->seen[replica];
-    unsigned era = node_router_replica_era(r, replica);
+    unsigned era = node_router_replica(r, replica)->era;
     if (seen->era != era || !node_router_replica_present(r, replica))
         *seen = (struct admin_seen){.era = era};
     if (!node_router_replica_present(r, replica))

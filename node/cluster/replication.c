@@ -279,31 +279,29 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
 static void replicas_full_announce(struct node_replication *n, uint64_t now_us)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(registry, &stats);
-    if (stats.waiting == 0 || now_us < n->replicas_full.again_us)
+    const struct crdt_registry_stats *stats = crdt_registry_stats(registry);
+    if (stats->waiting == 0 || now_us < n->replicas_full.again_us)
         return;
     char name[CRDT_NAME_MAX + 1];
     (void)snprintf(name, sizeof name, "%.*s", SLICE_ARG(crdt_registry_waiting(registry)));
-    node_replication_event_detail(n, NODE_REPLICATION_REPLICAS_FULL, 0, stats.names_max, name);
+    node_replication_event_detail(n, NODE_REPLICATION_REPLICAS_FULL, 0, stats->names_max, name);
     n->replicas_full.again_us = now_us + LOGGED_US;
 }
 
 static void name_refused_announce(struct node_replication *n, uint64_t now_us)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(registry, &stats);
-    if (stats.no_names < n->name_refused.count) /* the state is another one */
+    const struct crdt_registry_stats *stats = crdt_registry_stats(registry);
+    if (stats->no_names < n->name_refused.count) /* the state is another one */
         n->name_refused.count = 0;
-    if (stats.no_names == n->name_refused.count || now_us < n->name_refused.again_us)
+    if (stats->no_names == n->name_refused.count || now_us < n->name_refused.again_us)
         return;
     uint64_t member;
     char name[CRDT_NAME_MAX + 1];
     (void)snprintf(name, sizeof name, "%.*s", SLICE_ARG(crdt_registry_no_name(registry, &member)));
     node_replication_event_detail(n, NODE_REPLICATION_NAME_REFUSED, member,
-                                  (int64_t)(stats.no_names - n->name_refused.count), name);
-    n->name_refused.count = stats.no_names;
+                                  (int64_t)(stats->no_names - n->name_refused.count), name);
+    n->name_refused.count = stats->no_names;
     n->name_refused.again_us = now_us + LOGGED_US;
 }
 

@@ -120,43 +120,11 @@ void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms)
 
 /* --- going back ----------------------------------------------------------------------------- */
 
-/* A slot's own reports, on their way to another crdt_state. */
-struct own_reports {
-    uint64_t self;
-    unsigned slot;
-    struct crdt_state *to;
-};
-
-static bool copy_own(void *context, uint64_t router, const struct crdt_load *load,
-                     const struct crdt_sight *sight, const struct crdt_learned *learned)
-{
-    const struct own_reports *own = context;
-    if (router != own->self)
-        return true;
-    if (load) {
-        /* A gauge that fell to zero is a row that the others have, but zero alone makes no row. */
-        struct crdt_load busy = *load;
-        busy.requests++;
-        crdt_state_load(own->to, own->slot, &busy);
-        crdt_state_load(own->to, own->slot, load);
-    }
-    if (sight)
-        crdt_state_sight(own->to, own->slot, sight);
-    if (learned)
-        crdt_state_learned(own->to, own->slot, learned);
-    return false;
-}
-
 /* All but the observations: a snapshot from a generation that nothing has. Own reports stay as they
  * were sent last, so that what has changed since is seen as a change. */
-static int copy_without_index(uint64_t self, const struct crdt_state *from, struct crdt_state *to)
+static int copy_without_index(const struct crdt_state *from, struct crdt_state *to)
 {
-    const struct crdt_registry *registry = crdt_state_registry(from);
-    crdt_state_copy_registry(to, from);
-    for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
-        struct own_reports own = {.self = self, .slot = slot, .to = to};
-        crdt_reports_each(crdt_state_reports(from), slot, copy_own, &own);
-    }
+    crdt_state_copy_own(to, from);
     struct crdt_snapshot cursor;
     crdt_snapshot_begin(&cursor, UINT32_MAX);
     struct buf chunk = {0};
@@ -180,7 +148,7 @@ int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms)
     int err = crdt_state_create(&crdt, &config);
     if (err != ERR_OK)
         return err;
-    err = copy_without_index(s->config.self, s->crdt, crdt);
+    err = copy_without_index(s->crdt, crdt);
     if (err != ERR_OK) {
         crdt_state_destroy(crdt);
         return err;

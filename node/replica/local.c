@@ -40,8 +40,8 @@ static bool host_is_local(struct slice host)
 bool node_local_name_parse(struct slice name, struct node_local_name *out)
 {
     struct node_rank_name rank;
-    if (node_rank_name_parse(name, &rank))
-        name = rank.address;
+    out->is_rank = node_rank_name_parse(name, &rank);
+    out->whole = name = out->is_rank ? rank.address : name;
     out->address = slice_cut(&name, '@');
     out->owner = name;
     return host_is_local(host_of(out->address));

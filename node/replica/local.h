@@ -14,6 +14,8 @@
 struct node_local_name {
     struct slice address; /* HOST:PORT or https://HOST:PORT; borrowed from the name, as is */
     struct slice owner;   /* the router; empty: none is said */
+    struct slice whole;   /* both, without a rank */
+    bool is_rank;
 };
 
 /* Takes a name apart, rank or not. Returns whether its address is local. */

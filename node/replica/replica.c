@@ -182,8 +182,8 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
 
 double node_replica_cache_tokens(const struct node_replica *k, double configured)
 {
-    if (k->cache_tokens_said > 0)
-        return (double)k->cache_tokens_said;
+    if (k->said.cache_tokens > 0)
+        return (double)k->said.cache_tokens;
     double near = node_replica_near_tokens(k);
     return near > 0 ? near : configured;
 }

@@ -39,6 +39,7 @@
 #include "node/replica/evidence.h"
 #include "node/replica/foreign.h"
 #include "node/replica/health.h"
+#include "node/replica/labels.h"
 #include "node/replica/learn.h"
 #include "node/replica/reject.h"
 #include "node/replica/room.h"
@@ -103,18 +104,37 @@ struct node_size_held {
     double log, weight;
 };
 
-/* By whom this router knows that a replica is in use. */
+/* By whom this router knows that a replica is in use (node/route/share.c has the transitions). */
+enum node_naming_state {
+    NODE_NAMING_NONE,  /* by no other router, ever */
+    NODE_NAMING_LOST,  /* by none any more */
+    NODE_NAMING_NAMED, /* another one names it. From here on it is in use, from the next on *held*:
+                          no living router names it. */
+    NODE_NAMING_LENT,  /* another one uses it, and that is all that is known */
+    NODE_NAMING_AWAY,  /* the last that named it no longer reports, or did not for a while */
+    NODE_NAMING_LENDER_AWAY, /* the same of the one that used it */
+};
 struct node_naming {
-    uint64_t router;    /* 0: by nobody, ever */
-    bool lent;          /* that one does not name it itself, but uses it */
-    bool away;          /* since it named it last, there was a time without its report */
-    bool held;          /* no living router names it */
+    enum node_naming_state state;
+    uint64_t router;    /* that named it last, or used it */
     uint64_t silent_ms; /* since when it is back and does not name it; 0: it is not */
     uint64_t down_ms;   /* since when its probes fail; 0: they do not */
 };
+static inline bool node_naming_in_use(const struct node_naming *n)
+{
+    return n->state >= NODE_NAMING_NAMED;
+}
+static inline bool node_naming_held(const struct node_naming *n)
+{
+    return n->state > NODE_NAMING_NAMED;
+}
 
+/* Rows of the router's table. Each part names the files that write it, of node/route where nothing
+ * else is said. */
 struct node_replica {
-    /* Read at each decision, and so side by side: a cache line holds 64 bytes of them. */
+    /* Read at each decision, and so side by side: a cache line holds 64 bytes of them. By many:
+     * health by node/replica/replica.c; which is in use by replicas.c, ranks by rows.c; the load by
+     * router.c, learning.c and state.c; beliefs by node/replica/fleet.c and held.c. */
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
     enum node_health hint;   /* what most others see, while it is UNKNOWN here */
     bool absent;             /* in use by no router, or a free slot: in no table */
@@ -142,7 +162,6 @@ struct node_replica {
     struct node_breaker breaker;   /* the same between routers */
     struct node_tally tally;       /* of this router's attempts */
     uint64_t rank_requests_remote; /* as rank_requests, of others */
-    unsigned ranks_said;           /* by this router's settings; 0: nothing is said */
     unsigned ranks_read;           /* in the metrics that this router read; 0: none were */
     uint64_t busy_requests; /* of this router's, were in flight when it said that it is full */
     uint64_t name_hash;
@@ -163,6 +182,7 @@ struct node_replica {
     struct node_ratio bytes_per_token;
     struct node_fading placed_tokens; /* of prompts, by this router, lately (node/route/due.c) */
 
+    /* Speeds: node/replica/speed.c. */
     struct node_speed rate; /* tokens of prefill per second */
     struct node_speed pace; /* decode steps per second, were there no context */
     struct node_paced {     /* when its last sample came */
@@ -172,8 +192,9 @@ struct node_replica {
     struct node_whole whole;       /* whole answers, where nothing better tells */
     double short_tokens, short_s;  /* prefills too short to be timed one by one, added up */
     uint64_t streamed_ms, told_ms; /* when streams, and the metrics, last taught; 0: never */
-    uint64_t bytes_samples;        /* taken here or by other routers, each once */
-    bool belief_held; /* the belief's factor is of this cache (learned by any router) */
+    /* The cache: node/replica/replica.c and learned.c, learning.c. */
+    uint64_t bytes_samples; /* taken here or by other routers, each once */
+    bool belief_held;       /* the belief's factor is of this cache (learned by any router) */
     struct node_evidence evidence; /* of its size, by this router's requests */
     struct node_size_held size_held;
     double evicted_seen, evicted_idle_seen_s; /* what was made use of; -1: nothing */
@@ -182,9 +203,9 @@ struct node_replica {
     unsigned told_block;      /* what divides all that they said; 0: nothing said */
     unsigned told_block_seen; /* how often they said something else than before */
     uint64_t told_last;
-    enum node_host_header host_said; /* by its label */
-    bool engine_said;                /* by the settings of this router: its answers do not count */
-    unsigned probe_failures;         /* in a row */
+
+    /* Probes and answers: node/replica/replica.c, replicas.c, restarts.c; contexts by serving.c. */
+    unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
     unsigned answer_failures; /* in a row, for want of a connection or of its end */
@@ -198,15 +219,17 @@ struct node_replica {
     bool refuses, tls_fails;  /* so its last probe failed; */
     int unresolved;           /* or for want of an address, by this ERR_*; 0: it has one */
     bool packs;               /* it answered in a coding that is not decoded here */
-    uint32_t context_said;    /* tokens of a prompt with its answer, by the settings; 0: nothing */
     uint32_t context_listed;  /* by its list of models, and */
     uint32_t context_told;    /* by SGLang's /server_info; 0: they do not say */
-    uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
-    uint32_t adapter_slots;       /* by the engine itself; 0: unknown */
+    uint32_t adapter_slots;   /* by the engine itself; 0: unknown */
     uint32_t adapter_slots_heard; /* the same, reported by another router; 0: by none */
-    uint32_t adapter_last;        /* that this router used there; 0: none */
-    uint32_t adapter_uses;        /* by this router; begins anew at CRDT_LOAD_USES_MAX */
-    uint32_t adapter_uses_heard;  /* sum of the same of all others */
+
+    /* adapters.c */
+    uint32_t adapter_last;       /* that this router used there; 0: none */
+    uint32_t adapter_uses;       /* by this router; begins anew at CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses_heard; /* sum of the same of all others */
+
+    /* Metrics, and what was predicted: node/replica/replica.c and scraped.c, held.c. */
     struct node_scrape scrape;
     uint64_t scraped_ms;         /* 0: never */
     struct node_scraped scraped; /* by whom */
@@ -217,6 +240,7 @@ struct node_replica {
     uint64_t void_blocks;            /* sum, of prompts of this router that were never computed */
     struct node_others others;
 
+    /* Counters: router.c, learning.c. They stay when it goes out of use. */
     uint64_t chosen;
     uint64_t usage_impossible; /* answers whose usage cannot be true (node/replica/usage.h) */
     uint64_t outcomes[NODE_OUTCOMES];
@@ -227,29 +251,24 @@ struct node_replica {
     double ttft_predicted_s, ttft_actual_s, ttft_off_s;
     uint64_t ttft_count;
 
-    /* Between routers (node/route/share.h). */
-    bool configured;           /* this router names it */
-    bool adopted;              /* it does so because its own sources have not spoken yet */
-    bool vanishing;            /* its source says that it goes: no new requests from here */
-    bool named;                /* by another (node/route/share.h) */
-    struct node_naming naming; /* which, and how */
-    bool has_owner;            /* a router stands in its name (node/replica/local.h) */
-    bool forgotten;            /* its name is: absent, until nothing hangs on the slot */
+    /* Between routers (share.h): share.c, replicas.c, restarts.c. */
+    bool adopted;   /* this router names it because its own sources have not spoken yet */
+    bool vanishing; /* its source says that it goes: no new requests from here */
+    struct node_naming naming; /* by others */
     uint16_t era;              /* which name in turn has this slot */
     uint32_t life;             /* which engine in turn: a name, one added again, a restart */
-    bool announced_absent;     /* the watcher was last called with "absent" */
     uint32_t rkey;             /* of its present cache (crdt/registry.h) */
     uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */
     struct crdt_learned reported;
 
+    /* What it is called, and what the settings say of it: replicas.c. */
     uint16_t name_len;   /* 0: a free slot */
     uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
-    uint16_t model_len;  /* of the model that this router's settings name; 0: none */
-    uint16_t health_len; /* of the path of its health check, by its label; 0: no label */
     char name[NODE_NAME_MAX];
     char router[NODE_ROUTER_NAME_MAX];
-    char model[NODE_MODEL_ID_MAX];
-    char health_path[NODE_HEALTH_PATH_MAX];
+    struct node_labels said; /* by this router's settings; its slices are of these: */
+    char model_said[NODE_MODEL_ID_MAX];
+    char health_said[NODE_HEALTH_PATH_MAX];
 };
 
 /* What is believed of any engine before something was learned of it, and when it counts as down. */
@@ -268,8 +287,8 @@ struct slice node_replica_name(const struct node_replica *k);
 /* Its context length: of a prompt with its answer, in tokens; 0: nobody knows. */
 static inline uint32_t node_replica_context(const struct node_replica *k)
 {
-    if (k->context_said > 0)
-        return k->context_said;
+    if (k->said.context_tokens > 0)
+        return k->said.context_tokens;
     bool told_less =
         k->context_told > 0 && (k->context_listed == 0 || k->context_told < k->context_listed);
     return told_less ? k->context_told : k->context_listed;

@@ -56,7 +56,7 @@ static uint64_t key_of(const struct node_affinity *a, struct slice id)
 
 static uint16_t era_of(const struct node_affinity *a, unsigned replica)
 {
-    return a->router ? (uint16_t)node_router_replica_era(a->router, replica) : 0;
+    return a->router ? (uint16_t)node_router_replica(a->router, replica)->era : 0;
 }
 
 static void keep(struct node_affinity *a, uint64_t key, unsigned replica)

@@ -260,8 +260,8 @@ static void put_told(struct json_writer *w, const char *key, int64_t value)
 static struct slice name_of(const struct node_router *r, const struct row *row)
 {
     unsigned replica = row->candidate.replica;
-    return node_router_replica_era(r, replica) == row->era ? node_router_replica_name(r, replica)
-                                                           : SLICE("(forgotten)");
+    return node_router_replica(r, replica)->era == row->era ? node_router_replica_name(r, replica)
+                                                            : SLICE("(forgotten)");
 }
 
 /* null while it is under way. */

@@ -42,7 +42,7 @@ static bool on_busy(void *context, struct slice name)
 {
     struct node_router *r = context;
     int slot = node_router_replica_find(r, name);
-    return slot >= 0 && node_router_replica_busy(r, (unsigned)slot);
+    return slot >= 0 && node_replica_own_requests(node_router_replica(r, (unsigned)slot)) > 0;
 }
 
 static bool on_has(void *context, struct slice name)
@@ -55,13 +55,12 @@ static bool on_has(void *context, struct slice name)
 
 struct discover_host node_router_discover_host(struct node_router *r)
 {
-    struct crdt_registry_stats names;
-    crdt_registry_stats(crdt_state_registry(r->crdt), &names);
     return (struct discover_host){.context = r,
                                   .use = on_use,
                                   .drain = on_drain,
                                   .forget = on_forget,
                                   .busy = on_busy,
                                   .has = on_has,
-                                  .names_max = names.names_max};
+                                  .names_max =
+                                      crdt_registry_stats(crdt_state_registry(r->crdt))->names_max};
 }

@@ -302,7 +302,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
                   node_models_listed(r->models, k->server) ? "engine"
                   : count > 0                              ? "clients"
                                                            : "nobody");
-    json_put_slice(w, "label", slice_of(k->model, k->model_len));
+    json_put_slice(w, "label", k->said.model);
     /* null: it gave a list, or was not asked, or refuses */
     json_put_known(w, "list_status", k->list_status > 0, k->list_status);
     json_object_end(w);
@@ -373,7 +373,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
     static const char *const wishes[] = {
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
     const struct crdt_replica *row = node_router_row(r, number);
-    json_put_bool(w, "configured", r->replicas[number].configured);
+    json_put_bool(w, "configured", node_router_is_ours(r, number));
     /* it goes when its name is forgotten */
     json_put_bool(w, "unnamed", node_router_replica_unnamed(r, number));
     json_put_cstr(w, "wish", wishes[row->wish]);

@@ -2,10 +2,6 @@
  * (node/replica/local.h). While all routers are on the loopback of one machine they share them as
  * any other. Once a router was met elsewhere that is over, for good. */
 #include "node/replica/local.h"
-#include "base/check.h"
-#include "base/err.h"
-#include "node/cluster/replication.h"
-#include "node/replica/rank.h"
 #include "node/route/router_internal.h"
 
 static struct slice own_name(const struct node_router *r)
@@ -16,31 +12,23 @@ static struct slice own_name(const struct node_router *r)
 struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out)
 {
     struct node_local_name local;
-    struct node_rank_name rank;
-    bool plain = node_local_name_parse(name, &local) && local.owner.len == 0;
-    if (!r->apart || !plain || node_rank_name_parse(name, &rank))
+    bool plain = node_local_name_parse(name, &local) && local.owner.len == 0 && !local.is_rank;
+    if (!r->apart || !plain)
         return name;
     struct slice shared = node_local_name_write(name, own_name(r), out);
     return shared.len > 0 ? shared : name;
 }
 
-struct slice node_router_source_name(const struct node_router *r, struct slice name)
+bool node_router_is_own(const struct node_router *r, const struct node_local_name *local)
 {
     char text[NODE_NAME_MAX];
-    struct node_local_name local;
-    struct node_rank_name rank;
-    if (!node_local_name_parse(name, &local) || local.owner.len == 0 ||
-        node_rank_name_parse(name, &rank))
-        return name;
-    struct slice own = node_local_name_write(local.address, own_name(r), text);
-    return slice_equal(own, name) ? local.address : name;
+    return slice_equal(node_local_name_write(local->address, own_name(r), text), local->whole);
 }
 
-bool node_router_is_own(const struct node_router *r, const struct node_local_name *local,
-                        struct slice name)
+struct slice node_router_source_name(const struct node_router *r, struct slice name)
 {
-    char text[NODE_NAME_MAX];
-    struct node_rank_name rank;
-    struct slice own = node_local_name_write(local->address, own_name(r), text);
-    return slice_equal(own, node_rank_name_parse(name, &rank) ? rank.address : name);
+    struct node_local_name local;
+    bool own = node_local_name_parse(name, &local) && local.owner.len > 0 && !local.is_rank &&
+               node_router_is_own(r, &local);
+    return own ? local.address : name;
 }

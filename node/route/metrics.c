@@ -237,24 +237,23 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
 {
     struct crdt_index_stats s;
     crdt_index_stats(r->index, &s);
-    struct crdt_registry_stats names;
-    crdt_registry_stats(crdt_state_registry(r->crdt), &names);
+    const struct crdt_registry_stats *names = crdt_registry_stats(crdt_state_registry(r->crdt));
     struct node_renderings_stats clients = node_renderings_stats(r->renderings);
     unsigned unnamed = 0;
     for (unsigned i = 0; i < r->replica_count; i++)
         unnamed += node_router_replica_unnamed(r, i);
     const struct prometheus_figure figures[] = {
-        {"replica_names", "Replicas that are known, those that went lately too.", names.names},
-        {"replica_names_max", "Beyond it a replica waits: replicas-max.", names.names_max},
-        {"replica_names_waiting", "Replicas that wait for room.", names.waiting},
+        {"replica_names", "Replicas that are known, those that went lately too.", names->names},
+        {"replica_names_max", "Beyond it a replica waits: replicas-max.", names->names_max},
+        {"replica_names_waiting", "Replicas that wait for room.", names->waiting},
         {"replicas_unnamed",
          "Replicas in use that no living router names: they go when their names are forgotten.",
          unnamed},
         {"replica_names_forgotten_total", "Replicas that no router had named for long enough.",
-         (double)names.forgotten},
+         (double)names->forgotten},
         {"replica_names_refused_total",
          "Names of replicas, told by members of the cluster, that are no HOST:PORT.",
-         (double)names.no_names},
+         (double)names->no_names},
         {"bookings", "Requests in flight.", node_bookings_open_count(r->bookings)},
         {"last_resorts_total",
          "Requests sent to a replica that is down, because all that serve the model are.",

@@ -8,7 +8,7 @@
 
 static unsigned ranks_wanted(const struct node_replica *server)
 {
-    unsigned ranks = server->ranks_said > 0 ? server->ranks_said : server->ranks_read;
+    unsigned ranks = server->said.ranks > 0 ? server->said.ranks : server->ranks_read;
     return ranks > 1 ? ranks : 0;
 }
 
@@ -17,10 +17,8 @@ static unsigned ranks_wanted(const struct node_replica *server)
 static bool speaks_for(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
-    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
-    bool added = crdt_registry_has(registry, slot) &&
-                 crdt_registry_at(registry, slot)->wish == CRDT_WISH_ADDED;
-    return !k->absent && !k->is_rank && (k->configured || added);
+    bool ours = node_router_is_ours(r, slot) || node_router_wish(r, slot) == CRDT_WISH_ADDED;
+    return !k->absent && !k->is_rank && ours;
 }
 
 static void ranks_name(struct node_router *r, unsigned server)
@@ -33,7 +31,7 @@ static void ranks_name(struct node_router *r, unsigned server)
     }
 }
 
-/* The row of its address has got the name of this router since (apart.c). */
+/* The row of its address has got the name of this router since (node_router_apart_follow). */
 static bool is_renamed(const struct node_replica *k, const struct node_replica *server)
 {
     struct node_rank_name name;
@@ -47,30 +45,24 @@ static bool goes(const struct node_router *r, const struct node_replica *k, uint
 {
     const struct node_replica *server = &r->replicas[k->server];
     bool orphan = server == k || is_renamed(k, server) || !speaks_for(r, k->server);
-    bool reads = server->ranks_said > 0 || node_scraped_due(server, 0, now_ms);
-    bool others_name = k->naming.router != 0 && !k->naming.held;
-    return orphan || k->rank >= ranks_wanted(server) || (!reads && others_name);
+    bool reads = server->said.ranks > 0 || node_scraped_due(server, 0, now_ms);
+    return orphan || k->rank >= ranks_wanted(server) ||
+           (!reads && k->naming.state == NODE_NAMING_NAMED);
 }
 
 void node_router_ranks_tick(struct node_router *r, uint64_t now_ms)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *k = &r->replicas[slot];
-        if (k->is_rank && k->configured && goes(r, k, now_ms))
+        if (k->is_rank && node_router_is_ours(r, slot) && goes(r, k, now_ms))
             node_router_unname(r, node_replica_name(k));
     }
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *k = &r->replicas[slot];
-        if (speaks_for(r, slot) && (k->ranks_said > 0 || node_scraped_due(k, 0, now_ms)))
+        if (speaks_for(r, slot) && (k->said.ranks > 0 || node_scraped_due(k, 0, now_ms)))
             ranks_name(r, slot);
     }
     node_router_ranks_inherit(r);
-}
-
-unsigned node_router_ranks_said(const struct node_router *r, unsigned server)
-{
-    CHECK(server < r->replica_count);
-    return r->replicas[server].ranks_said;
 }
 
 /* --- what their metrics say ------------------------------------------------------------------ */

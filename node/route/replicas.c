@@ -17,19 +17,36 @@ void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t
     node_renderings_forget(r->renderings, replica);
 }
 
-/* Nobody's slot: to all that walk the table a replica that is absent. */
-static void slot_clear(struct node_router *r, unsigned slot)
+/* All of the slot anew but its numbers: absent, with this name or none. */
+static void slot_set(struct node_router *r, unsigned slot, struct slice name)
 {
     struct node_replica *k = &r->replicas[slot];
     struct node_replica_config prior = node_router_prior(r);
     uint16_t era = k->era;
     uint32_t life = k->life;
-    node_replica_init(k, slice_of("", 0), NODE_ENGINE_AUTO, 0, &prior);
-    node_renderings_forget(r->renderings, slot);
-    k->absent = k->announced_absent = true;
+    uint64_t hash = name.len > 0 ? hash64(&r->common->secret, name.at, name.len) : 0;
+    node_replica_init(k, name, NODE_ENGINE_AUTO, hash, &prior);
+    k->absent = true;
     k->server = (uint16_t)slot;
     k->era = era;
-    k->life = life + 1;
+    k->life = life;
+}
+
+/* Nobody's slot: to all that walk the table a replica that is absent. */
+static void slot_clear(struct node_router *r, unsigned slot)
+{
+    slot_set(r, slot, slice_of("", 0));
+    node_renderings_forget(r->renderings, slot);
+    r->replicas[slot].life++;
+}
+
+/* What a label says is kept in `room`. */
+static struct slice kept(struct slice label, char *room, size_t size)
+{
+    CHECK(label.len <= size);
+    if (label.len > 0)
+        memcpy(room, label.at, label.len);
+    return slice_of(room, label.len);
 }
 
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels)
@@ -37,23 +54,14 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     struct node_replica *k = node_router_replica_at(r, replica);
     if (labels->engine != NODE_ENGINE_AUTO && labels->engine != k->engine)
         node_router_replica_engine_set(r, replica, labels->engine);
-    k->engine_said = labels->engine != NODE_ENGINE_AUTO;
-    CHECK(labels->model.len <= sizeof k->model && labels->health.len <= sizeof k->health_path);
-    bool other = !slice_equal(labels->model, slice_of(k->model, k->model_len));
+    bool other = !slice_equal(labels->model, k->said.model);
+    k->belief.stale |= k->said.cache_tokens != labels->cache_tokens;
+    k->said = *labels;
+    k->said.model = kept(labels->model, k->model_said, sizeof k->model_said);
+    k->said.health = kept(labels->health, k->health_said, sizeof k->health_said);
     k->weight = node_labels_weight(labels);
-    k->belief.stale |= k->cache_tokens_said != labels->cache_tokens;
-    k->cache_tokens_said = labels->cache_tokens;
-    k->context_said = labels->context_tokens;
     node_router_contexts_follow(r);
-    k->ranks_said = labels->ranks;
-    k->host_said = labels->host_header;
     node_models_on_demand(r->models, replica, labels->adapters_on_demand);
-    k->model_len = (uint16_t)labels->model.len;
-    if (labels->model.len > 0)
-        memcpy(k->model, labels->model.at, labels->model.len);
-    k->health_len = (uint16_t)labels->health.len;
-    if (labels->health.len > 0)
-        memcpy(k->health_path, labels->health.at, labels->health.len);
     if (other)
         node_router_model_label_take(r, replica);
 }
@@ -69,26 +77,14 @@ static void told_take(struct node_router *r, unsigned slot)
                        &draining))
         return;
     node_router_labels(r, slot, &labels);
-    k->vanishing = draining && k->configured;
+    k->vanishing = draining && node_router_is_ours(r, slot);
 }
 
 /* From now on the slot is held: no other name gets it before slot_leave(). */
 static void slot_take(struct node_router *r, unsigned slot, const struct crdt_replica *row)
 {
     struct node_replica *k = &r->replicas[slot];
-    struct node_replica_config prior = node_router_prior(r);
-    struct slice name = slice_of(row->name, row->name_len);
-    uint16_t era = k->era;
-    uint32_t life = k->life;
-    node_replica_init(k, name, NODE_ENGINE_AUTO, hash64(&r->common->secret, name.at, name.len),
-                      &prior);
-    k->era = era;
-    k->life = life;
-    k->absent = k->announced_absent = true;
-    k->server = (uint16_t)slot;
-    struct node_local_name local;
-    k->has_owner = node_local_name_parse(name, &local) && local.owner.len > 0;
-    k->configured = row->ours;
+    slot_set(r, slot, slice_of(row->name, row->name_len));
     k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
     r->fleet_stale = true; /* it is believed to be like the others */
     told_take(r, slot);
@@ -120,9 +116,7 @@ static void slot_follow(struct node_router *r, unsigned slot)
 {
     const struct crdt_registry *registry = crdt_state_registry(r->crdt);
     struct node_replica *k = &r->replicas[slot];
-    bool has = crdt_registry_has(registry, slot);
-    k->forgotten = k->forgotten || (k->name_len > 0 && !has);
-    if (!has || k->forgotten)
+    if (!crdt_registry_has(registry, slot))
         return;
     const struct crdt_replica *row = crdt_registry_at(registry, slot);
     if (k->name_len == 0)
@@ -150,12 +144,10 @@ void node_router_registry_take(struct node_router *r)
 /* In use, by its own row. */
 static bool is_named(const struct node_router *r, unsigned slot)
 {
-    const struct node_replica *k = &r->replicas[slot];
-    const struct crdt_replica *row = node_router_row(r, slot);
-    enum crdt_wish wish = row ? row->wish : CRDT_WISH_REMOVED;
-    if (!node_router_may_use(r, slot))
-        return false;
-    return wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && (k->configured || k->named));
+    enum crdt_wish wish = node_router_wish(r, slot);
+    bool named = node_router_is_ours(r, slot) || node_naming_in_use(&r->replicas[slot].naming);
+    return node_router_may_use(r, slot) &&
+           (wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && named));
 }
 
 /* A rank is where its address is. */
@@ -172,11 +164,11 @@ void node_router_presence_update(struct node_router *r)
     node_router_registry_take(r);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        k->absent = !is_in_use(r, slot);
-        if (k->absent == k->announced_absent)
+        bool absent = !is_in_use(r, slot);
+        if (absent == k->absent)
             continue;
-        k->announced_absent = k->absent;
-        if (k->absent) {
+        k->absent = absent;
+        if (absent) {
             struct node_replica_config prior = node_router_prior(r);
             node_replica_renew(k, &prior);
             k->life++;
@@ -185,10 +177,19 @@ void node_router_presence_update(struct node_router *r)
         }
         node_router_touch(r, slot);
         if (r->watch)
-            r->watch(r->watch_context, slot, !k->absent);
+            r->watch(r->watch_context, slot, !absent);
     }
     node_router_ranks_count(r);
     node_router_ranks_inherit(r);
+}
+
+void node_router_presence_check(const struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        CHECK(k->name_len > 0 || (k->absent && k->naming.state == NODE_NAMING_NONE));
+        CHECK((k->naming.router == 0) == (k->naming.state == NODE_NAMING_NONE));
+    }
 }
 
 /* A name that is forgotten keeps its slot while a request, or a connection, is there. */
@@ -196,7 +197,8 @@ void node_router_slots_leave(struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *k = &r->replicas[slot];
-        if (k->forgotten && k->announced_absent && node_replica_own_requests(k) == 0 &&
+        bool forgotten = k->name_len > 0 && node_router_row(r, slot) == NULL;
+        if (forgotten && k->absent && node_replica_own_requests(k) == 0 &&
             (!r->watch_forgotten || r->watch_forgotten(r->watch_context, slot)))
             slot_leave(r, slot);
     }
@@ -244,7 +246,6 @@ int node_router_name(struct node_router *r, struct slice name, enum node_engine 
     if (slot < 0)
         return slot;
     struct node_replica *k = &r->replicas[slot];
-    k->configured = true;
     if (k->engine == NODE_ENGINE_AUTO)
         k->engine = engine;
     node_router_vanish(r, (unsigned)slot, false);
@@ -255,7 +256,7 @@ int node_router_name(struct node_router *r, struct slice name, enum node_engine 
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    k->vanishing = vanishing && k->configured;
+    k->vanishing = vanishing && node_router_is_ours(r, replica);
     draining_follow(k, node_router_row(r, replica));
     node_router_touch(r, replica);
 }
@@ -270,7 +271,6 @@ void node_router_unname(struct node_router *r, struct slice name)
     int slot = node_router_replica_find(r, name);
     if (slot < 0)
         return;
-    r->replicas[slot].configured = false;
     node_router_vanish(r, (unsigned)slot, false);
     node_router_presence_update(r);
 }
@@ -278,8 +278,7 @@ void node_router_unname(struct node_router *r, struct slice name)
 bool node_router_replica_removed(const struct node_router *r, struct slice name)
 {
     int slot = node_router_replica_find(r, name);
-    const struct crdt_replica *row = slot >= 0 ? node_router_row(r, (unsigned)slot) : NULL;
-    return row && row->wish == CRDT_WISH_REMOVED;
+    return slot >= 0 && node_router_wish(r, (unsigned)slot) == CRDT_WISH_REMOVED;
 }
 
 bool node_router_replica_listed(const struct node_router *r, struct slice name)
@@ -290,13 +289,8 @@ bool node_router_replica_listed(const struct node_router *r, struct slice name)
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);
-    const struct crdt_replica *row = node_router_row(r, replica);
-    return !k->absent && !k->configured && k->naming.held && row && row->wish != CRDT_WISH_ADDED;
-}
-
-bool node_router_replica_busy(const struct node_router *r, unsigned replica)
-{
-    return node_replica_own_requests(node_router_replica_at(r, replica)) > 0;
+    return !k->absent && !node_router_is_ours(r, replica) && node_naming_held(&k->naming) &&
+           node_router_wish(r, replica) != CRDT_WISH_ADDED;
 }
 
 static int remove_replica(struct node_router *r, struct slice name)
@@ -322,8 +316,7 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     if (wish == NODE_REPLICA_REMOVE)
         return remove_replica(r, name);
     int known = node_router_replica_find(r, name);
-    const struct crdt_replica *row = known >= 0 ? node_router_row(r, (unsigned)known) : NULL;
-    if (row && row->wish == CRDT_WISH_ADDED)
+    if (known >= 0 && node_router_wish(r, (unsigned)known) == CRDT_WISH_ADDED)
         return ERR_EXISTS;
     int slot = crdt_state_add(r->crdt, name);
     if (slot < 0)
@@ -335,16 +328,6 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     return slot;
 }
 
-unsigned node_router_replica_era(const struct node_router *r, unsigned replica)
-{
-    return node_router_replica_at(r, replica)->era;
-}
-
-uint32_t node_router_replica_life(const struct node_router *r, unsigned replica)
-{
-    return node_router_replica_at(r, replica)->life;
-}
-
 bool node_router_replica_present(const struct node_router *r, unsigned replica)
 {
     return !node_router_replica_at(r, replica)->absent;
@@ -352,12 +335,45 @@ bool node_router_replica_present(const struct node_router *r, unsigned replica)
 
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining)
 {
-    struct node_replica *k = node_router_replica_at(r, replica);
     if (!node_router_row(r, replica))
         return;
     DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* whether it was news */
-    draining_follow(k, node_router_row(r, replica));
     node_router_registry_take(r);
+}
+
+/* --- routers of other machines ----------------------------------------------------------------- */
+
+/* What was named as if all were on one machine gets this router's name, with its labels. Its ranks
+ * are named anew at the next tick (ranks.c). */
+static void name_anew(struct node_router *r, unsigned slot)
+{
+    char text[NODE_NAME_MAX], old[NODE_NAME_MAX + 1];
+    struct node_replica *k = &r->replicas[slot];
+    const struct crdt_replica *row = node_router_row(r, slot);
+    bool asked = row && row->asked, ours = row && row->ours;
+    CHECK(slice_to_cstr(node_replica_name(k), old, sizeof old));
+    struct slice name = slice_of_cstr(old);
+    struct slice shared = node_router_shared_name(r, name, text);
+    if (!row || slice_equal(shared, name) || (!ours && !asked))
+        return;
+    if (asked) {
+        DISCARD(crdt_state_remove(r->crdt, name));
+        DISCARD(crdt_state_add(r->crdt, shared)); /* it may wait */
+    }
+    crdt_state_unname(r->crdt, name);
+    if (ours)
+        DISCARD(node_router_name(r, shared, k->engine)); /* else its source offers it again */
+}
+
+void node_router_apart_follow(struct node_router *r)
+{
+    if (r->apart || !r->common->replicated ||
+        !(r->config.apart || (r->names && node_replication_apart(r->names))))
+        return;
+    r->apart = true;
+    for (unsigned slot = 0; slot < r->replica_count; slot++)
+        name_anew(r, slot);
+    node_router_presence_update(r); /* what others tell of their loopback is used no more */
 }
 
 /* --- what it is ----------------------------------------------------------------------------- */
@@ -367,19 +383,9 @@ unsigned node_router_replica_count(const struct node_router *r)
     return r->replica_count;
 }
 
-bool node_router_replica_packs(const struct node_router *r, unsigned replica)
-{
-    return r->replicas[replica].packs;
-}
-
 void node_router_replica_packs_set(struct node_router *r, unsigned replica)
 {
     node_router_replica_at(r, replica)->packs = true;
-}
-
-enum node_host_header node_router_host_header(const struct node_router *r, unsigned replica)
-{
-    return r->replicas[replica].host_said;
 }
 
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica)
@@ -391,12 +397,6 @@ bool node_router_replica_backing_off(const struct node_router *r, unsigned repli
 {
     const struct node_replica *k = node_router_process_at(r, replica);
     return node_replica_backing_off(k, now_ms) || node_router_reject_is_avoided(r, k->server);
-}
-
-struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica)
-{
-    const struct node_replica *k = node_router_replica_at(r, replica);
-    return slice_of(k->health_path, k->health_len);
 }
 
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica)
@@ -413,7 +413,8 @@ void node_router_replica_engine_set(struct node_router *r, unsigned replica, enu
 bool node_router_engine_found(struct node_router *r, unsigned replica, enum node_engine e)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);
-    if (e == NODE_ENGINE_AUTO || e == k->engine || k->engine_said || k->engine == NODE_ENGINE_OTHER)
+    if (e == NODE_ENGINE_AUTO || e == k->engine || k->said.engine != NODE_ENGINE_AUTO ||
+        k->engine == NODE_ENGINE_OTHER)
         return false;
     node_router_replica_engine_set(r, replica, e);
     return true;
@@ -427,8 +428,8 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
     /* Engines list the base first, adapters behind it. */
     k->fleet = count > 0 ? hash64(&r->common->secret, ids[0].at, ids[0].len) | 1 : 0;
     r->fleet_stale = true;
-    if (k->model_len > 0 && err == ERR_OK)
-        err = node_models_also(r->models, replica, slice_of(k->model, k->model_len));
+    if (k->said.model.len > 0 && err == ERR_OK)
+        err = node_models_also(r->models, replica, k->said.model);
     node_models_unlisted_let_go(r->models, replica);
     return err;
 }
@@ -448,7 +449,7 @@ bool node_router_models_none(struct node_router *r, unsigned replica, unsigned s
     if (node_models_listed(r->models, replica) || k->models_stale)
         node_models_unknow(r->models, replica);
     (void)node_router_context_listed(r, replica, 0);
-    if (k->model_len > 0)
+    if (k->said.model.len > 0)
         node_router_model_label_take(r, replica);
     return news && !node_models_listed(r->models, replica);
 }
@@ -458,15 +459,10 @@ void node_router_models_stale(struct node_router *r, unsigned replica, bool stal
     node_router_process_at(r, replica)->models_stale = stale;
 }
 
-bool node_router_models_are_stale(const struct node_router *r, unsigned replica)
-{
-    return node_router_process_at(r, replica)->models_stale;
-}
-
 void node_router_model_label_take(struct node_router *r, unsigned replica)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    struct slice model = slice_of(k->model, k->model_len);
+    struct slice model = k->said.model;
     bool listed = node_models_listed(r->models, replica);
     if (!listed)
         k->fleet = model.len > 0 ? hash64(&r->common->secret, model.at, model.len) | 1 : 0;
@@ -512,14 +508,9 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
     if (refused && probe == NODE_PROBE_MODELS) {
         k->list_status = 0;
         node_models_unlist(r->models, replica);
-        if (k->model_len > 0)
+        if (k->said.model.len > 0)
             node_router_model_label_take(r, replica);
     }
-}
-
-unsigned node_router_probes_refused(const struct node_router *r, unsigned replica)
-{
-    return node_router_replica_at(r, replica)->probes_refused;
 }
 
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model)

@@ -120,6 +120,7 @@ void node_router_check(const struct node_router *r)
             node_replica_speed_check(&r->replicas[k]);
     }
     node_bookings_check(r->bookings, loads, r->replica_count);
+    node_router_presence_check(r);
     node_models_check(r->models);
     node_adapters_check(r->adapters);
     node_renderings_check(r->renderings);

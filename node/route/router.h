@@ -167,8 +167,6 @@ void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 /* This router names it no longer: it goes, unless another router names it or operators added it.
  * One that waits goes too. */
 void node_router_unname(struct node_router *r, struct slice name);
-/* Whether requests of this router are under way there. */
-bool node_router_replica_busy(const struct node_router *r, unsigned replica);
 /* Whether an operator removed the replica of that name, whatever sources say. */
 bool node_router_replica_removed(const struct node_router *r, struct slice name);
 /* Whether the replica of that name is listed, or waits to be, as it is spelled. */
@@ -177,12 +175,11 @@ bool node_router_replica_listed(const struct node_router *r, struct slice name);
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
-/* Whether its answers come in a coding that the router cannot read. It holds until the engine
- * begins anew. */
-bool node_router_replica_packs(const struct node_router *r, unsigned replica);
+/* All that is known of it, to be read. */
+const struct node_replica *node_router_replica(const struct node_router *r, unsigned replica);
+/* Its answers come in a coding that the router cannot read. It holds until the engine begins anew.
+ */
 void node_router_replica_packs_set(struct node_router *r, unsigned replica);
-/* Whose name the requests there carry as their Host, by the label of its address. */
-enum node_host_header node_router_host_header(const struct node_router *r, unsigned replica);
 /* Changes with probes and with finished requests: poll it to see and log changes. */
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
 /* Whether it failed so lately, with no answer begun since, that it is avoided where others will do
@@ -190,8 +187,6 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
  * over. */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
-/* The path of its health check, by its label; empty: that of the settings. */
-struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
 /* Its answers are those of this kind (AUTO: they do not say). It may be another engine than before;
@@ -216,8 +211,6 @@ MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
 unsigned node_router_server(const struct node_router *r, unsigned replica);
 /* The number of the rank; -1: it is none. */
 MUST_USE int node_router_rank(const struct node_router *r, unsigned replica);
-/* How many ranks its label says; 0: nothing. */
-unsigned node_router_ranks_said(const struct node_router *r, unsigned server);
 /* What the metrics of an address said of each of its ranks: after node_router_scraped(). `count`
  * below 2: there are none. */
 void node_router_ranks_scraped(struct node_router *r, unsigned server,
@@ -227,10 +220,6 @@ void node_router_ranks_scraped(struct node_router *r, unsigned server,
 void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t now_ms);
 /* Whether the replica is known to serve the model: it listed it, or answered for it. */
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
-/* Counts the names that had this index: what was kept with another count is of another replica. */
-unsigned node_router_replica_era(const struct node_router *r, unsigned replica);
-/* Counts the engines that had this index: the names, the same one added again, its restarts. */
-uint32_t node_router_replica_life(const struct node_router *r, unsigned replica);
 /* Whether it is in use at all. One that is not is never chosen and stands in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
 /* The router that alone uses it, if that is another one; else empty. */
@@ -312,7 +301,6 @@ void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t 
 /* Its list may be of an engine that is gone: it is avoided where others will do until it has
  * answered, or failed to answer, the question for its models. */
 void node_router_models_stale(struct node_router *r, unsigned replica, bool stale);
-bool node_router_models_are_stale(const struct node_router *r, unsigned replica);
 /* It answered the question for its models with this status and no list, as what is no engine does.
  * It may serve any model from now on. What it had listed was another engine's; so was what it had
  * answered for, if its process may be another one. Whether this is news, and no label names its
@@ -337,8 +325,6 @@ void node_router_check_answered(struct node_router *r, unsigned replica, unsigne
  * replica that refuses to list its models no longer counts as having listed them. */
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
                                 unsigned status);
-/* The probes that are refused now, bit 1 << enum node_probe each; 0: none. */
-unsigned node_router_probes_refused(const struct node_router *r, unsigned replica);
 
 /* Of a replica that has not listed its models to the router: a client's request for the model went
  * well; the replica gave a client a list with the model. Of any replica: it answered that the model
@@ -463,7 +449,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
                         const struct node_usage *usage, uint64_t now_ms);
 
 /* An outcome that is known only now, of work that was finished IN_DOUBT. `life` is that of the
- * replica then (node_router_replica_life()): of a later one it says nothing. */
+ * replica then (struct node_replica.life): of a later one it says nothing. */
 void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
                        enum node_outcome outcome, uint64_t now_ms);
 /* Something went wrong at the replica: counted, and nothing else (the outcome is what counts). */

@@ -5,7 +5,6 @@
  *   state.c     what a decision needs of the shared state: time, others' loads
  *   reject.c    rejections that others contradict
  *   replicas.c  what is known of each: which are in use
- *   apart.c     what follows when routers of other machines are met
  *   discovered.c  which of them the sources of this router list
  *   ranks.c     which data-parallel ranks an address has
  *   held.c      what replicas hold of a prompt
@@ -84,7 +83,7 @@ struct node_router {
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;             /* when what was learned was reported last */
-    bool apart;                      /* routers are on several machines (apart.c) */
+    bool apart;                      /* routers are on several machines, for good */
     bool starts_wait;                /* start times were read before this router had joined */
     bool adopts;                     /* some replica is adopted (node/route/share.c) */
     bool names_held;                 /* some replica is in use although no living router names it */
@@ -177,13 +176,7 @@ void node_router_ranks_inherit(struct node_router *r);
 struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out);
 struct slice node_router_source_name(const struct node_router *r, struct slice name);
 /* Whether the name has this router's behind its address. */
-bool node_router_is_own(const struct node_router *r, const struct node_local_name *local,
-                        struct slice name);
-
-/* --- apart.c --- */
-
-/* Whether routers have been met on other machines, and what follows. */
-void node_router_apart_follow(struct node_router *r);
+bool node_router_is_own(const struct node_router *r, const struct node_local_name *local);
 
 /* --- state.c, replicas.c --- */
 
@@ -205,8 +198,11 @@ void node_router_others_take(struct node_router *r, unsigned replica, uint64_t n
 void node_router_state_take(struct node_router *r);
 /* Whether the replica's address means the same here as at those that name it. */
 bool node_router_may_use(const struct node_router *r, unsigned slot);
-/* What the registry says of a replica; NULL: its name is forgotten. */
+/* What the registry says of a replica; NULL: its name is forgotten, or it has none. */
 const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica);
+/* Of that the operators' wish, REMOVED where there is no row, and whether this router names it. */
+enum crdt_wish node_router_wish(const struct node_router *r, unsigned replica);
+bool node_router_is_ours(const struct node_router *r, unsigned replica);
 /* Its cache is another one, which is empty. What was learned of its speed stays: it is the same
  * machine. */
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey);
@@ -214,6 +210,10 @@ void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t
 void node_router_registry_take(struct node_router *r);
 /* Which replicas are in use, by the registry as it is now; calls the watcher where that changed. */
 void node_router_presence_update(struct node_router *r);
+void node_router_presence_check(const struct node_router *r);
+/* Whether routers have been met on other machines, and what follows: replicas of the loopback or a
+ * link get the name of their router (local.c). */
+void node_router_apart_follow(struct node_router *r);
 /* Slots of forgotten names on which nothing hangs any more are given back. */
 void node_router_slots_leave(struct node_router *r);
 /* The settings that are a replica's. */

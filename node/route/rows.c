@@ -11,6 +11,11 @@ struct node_replica *node_router_replica_at(const struct node_router *r, unsigne
     return &r->replicas[replica];
 }
 
+const struct node_replica *node_router_replica(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica);
+}
+
 struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica)
 {
     return &r->replicas[node_router_replica_at(r, replica)->server];
@@ -23,13 +28,14 @@ const struct node_replica *node_router_process(const struct node_router *r, unsi
 
 int node_router_replica_find(const struct node_router *r, struct slice name)
 {
-    char shared[NODE_NAME_MAX];
-    int slot = crdt_registry_by_name(crdt_state_registry(r->crdt),
-                                     node_router_shared_name(r, name, shared));
-    if (slot < 0)
-        slot = crdt_registry_by_name(crdt_state_registry(r->crdt), name);
+    char text[NODE_NAME_MAX];
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    struct slice shared = node_router_shared_name(r, name, text);
+    int slot = crdt_registry_by_name(registry, shared);
+    if (slot >= 0)
+        name = shared;
     else
-        name = node_router_shared_name(r, name, shared);
+        slot = crdt_registry_by_name(registry, name);
     bool taken = slot >= 0 && (unsigned)slot < r->replica_count &&
                  slice_equal(node_replica_name(&r->replicas[slot]), name);
     return taken ? slot : -1;
@@ -55,8 +61,20 @@ const struct crdt_replica *node_router_row(const struct node_router *r, unsigned
 {
     const struct crdt_registry *registry = crdt_state_registry(r->crdt);
     const struct node_replica *k = node_router_replica_at(r, replica);
-    bool known = k->name_len > 0 && !k->forgotten && crdt_registry_has(registry, replica);
+    bool known = k->name_len > 0 && crdt_registry_has(registry, replica);
     return known ? crdt_registry_at(registry, replica) : NULL;
+}
+
+enum crdt_wish node_router_wish(const struct node_router *r, unsigned replica)
+{
+    const struct crdt_replica *row = node_router_row(r, replica);
+    return row ? row->wish : CRDT_WISH_REMOVED;
+}
+
+bool node_router_is_ours(const struct node_router *r, unsigned replica)
+{
+    const struct crdt_replica *row = node_router_row(r, replica);
+    return row && row->ours;
 }
 
 /* --- what is local --------------------------------------------------------------------------- */
@@ -68,17 +86,18 @@ bool node_router_may_use(const struct node_router *r, unsigned slot)
     if (!node_local_name_parse(node_replica_name(k), &local))
         return true;
     if (local.owner.len > 0)
-        return node_router_is_own(r, &local, node_replica_name(k));
+        return node_router_is_own(r, &local);
     const struct crdt_replica *row = node_router_row(r, slot);
-    return !r->apart || k->configured || (row && row->asked);
+    return !r->apart || (row && (row->ours || row->asked));
 }
 
 struct slice node_router_only_at(const struct node_router *r, unsigned slot)
 {
     struct node_local_name local;
     const struct node_replica *k = &r->replicas[slot];
-    const struct crdt_replica *row = k->name_len > 0 ? node_router_row(r, slot) : NULL;
-    bool used = row && row->wish != CRDT_WISH_REMOVED && (k->named || row->wish == CRDT_WISH_ADDED);
+    enum crdt_wish wish = node_router_wish(r, slot);
+    bool used =
+        wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && node_naming_in_use(&k->naming));
     if (!used || !node_local_name_parse(node_replica_name(k), &local) ||
         node_router_may_use(r, slot))
         return slice_of("", 0);
@@ -129,9 +148,9 @@ void node_router_ranks_inherit(struct node_router *r)
         const struct node_replica *server = &r->replicas[k->server];
         if (server == k)
             continue;
-        k->belief.stale |= k->cache_tokens_said != server->cache_tokens_said;
+        k->belief.stale |= k->said.cache_tokens != server->said.cache_tokens;
         r->fleet_stale |= k->fleet != server->fleet;
-        k->cache_tokens_said = server->cache_tokens_said;
+        k->said.cache_tokens = server->said.cache_tokens;
         k->fleet = server->fleet;
         k->weight = server->weight;
         k->scraped.others = server->scraped.others; /* it is read with its address */

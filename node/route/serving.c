@@ -387,7 +387,7 @@ enum node_longer node_router_longer(struct node_router *r, const struct node_req
             continue;
         if (here > 0 && there > here && need.least <= there)
             return NODE_LONGER_SURELY;
-        bool told = other->context_said > 0 || other->health != NODE_HEALTH_UP;
+        bool told = other->said.context_tokens > 0 || other->health != NODE_HEALTH_UP;
         if (!shorter)
             longer = NODE_LONGER_MAYBE;
         else if (longer == NODE_LONGER_NONE && !told)

@@ -15,10 +15,10 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 
 /* To the others a router is one that must not be used; they find out themselves what it is. The
  * health of a rank is that of its address. Builds that know no ranks, or no replicas that are a
- * router's own, must not use their names. */
+ * router's own, must not use their names: both have an '@'. */
 static enum node_health health_told(const struct node_replica *k)
 {
-    bool other_kind = (k->is_rank || k->has_owner) && !k->absent;
+    bool other_kind = slice_find(node_replica_name(k), '@') < k->name_len && !k->absent;
     return k->health == NODE_HEALTH_ROUTER || other_kind ? NODE_HEALTH_DOWN : k->health;
 }
 
@@ -40,7 +40,7 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .adapter_uses = k->adapter_uses,
     };
     struct crdt_sight sight = {
-        .configured = k->configured && !k->vanishing,
+        .configured = node_router_is_ours(r, slot) && !k->vanishing,
         .health = (uint8_t)health_told(k),
         .engine = (uint8_t)k->engine,
         .asleep = k->asleep,
@@ -128,16 +128,18 @@ static void on_joined(void *context)
     node_router_adapters_joined(r);
 }
 
+/* What the last router that named the replica, or used it, says of it now. */
+enum word { WORD_NOTHING, WORD_REPORTS, WORD_USES };
+
 /* What the others say of one replica. */
 struct heard {
     const struct node_router *r;
     unsigned slot;
-    uint64_t rank;     /* of this router there */
-    uint64_t last;     /* by whom it was named so far */
-    uint64_t namer;    /* one that names it; 0: none */
-    uint64_t user;     /* one that uses it; 0: none */
-    bool last_reports; /* of this replica */
-    bool last_uses;
+    uint64_t rank;  /* of this router there */
+    uint64_t last;  /* by whom it was named so far */
+    uint64_t namer; /* one that names it; 0: none */
+    uint64_t user;  /* one that uses it; 0: none */
+    enum word last_word;
     unsigned up, down;
     enum node_engine engine;
     struct node_heard learned;
@@ -171,8 +173,8 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         bool uses = sight->health != NODE_HEALTH_UNKNOWN; /* one that is absent has no health */
         h->namer = sight->configured ? router : h->namer;
         h->user = uses ? router : h->user;
-        h->last_reports = h->last_reports || router == h->last;
-        h->last_uses = h->last_uses || (router == h->last && uses);
+        if (router == h->last)
+            h->last_word = uses ? WORD_USES : WORD_REPORTS;
         h->up += sight->health == NODE_HEALTH_UP && !sight->asleep;
         h->down += sight->health == NODE_HEALTH_DOWN || sight->asleep;
         node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, uses && rank > h->rank);
@@ -220,36 +222,35 @@ static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
     return so && now_ms - *since_ms >= ms;
 }
 
-/* Whether a name that no living router names holds all the same: at most until the registry forgets
- * it (crdt/registry.h). */
-static bool holds(const struct node_router *r, struct node_replica *k, const struct heard *h,
-                  uint64_t now_ms)
-{
-    struct node_naming *n = &k->naming;
-    bool lives = crdt_reports_knows(crdt_state_reports(r->crdt), n->router);
-    bool lends = n->lent && h->last_uses;
-    n->away = n->away || !h->last_reports;
-    bool down = k->health == NODE_HEALTH_DOWN || k->health == NODE_HEALTH_ROUTER;
-    bool silent = lasts(&n->silent_ms, lives && n->away && !lends, NODE_NAMING_SILENT_MS, now_ms);
-    bool failed = lasts(&n->down_ms, down, NODE_NAMING_DOWN_MS, now_ms);
-    bool denied = !n->away && !lends;
-    return !silent && !failed && !denied;
-}
-
+/*   NONE --one uses it--> LENT --it says nothing--> LENDER_AWAY
+ *   any state --one names it--> NAMED --it says nothing--> AWAY
+ *   NAMED, LENT --it is heard, and does so no longer--> LOST
+ *   what is held --it is back for a while and does not, or probes fail for long--> LOST
+ *
+ * A name holds at most until the registry forgets it (crdt/registry.h). */
 static void take_name(struct node_router *r, unsigned slot, const struct heard *h, uint64_t now_ms)
 {
-    struct node_replica *k = &r->replicas[slot];
-    struct node_naming *n = &k->naming;
-    if (h->namer != 0) {
-        *n = (struct node_naming){.router = h->namer};
-        k->named = true;
-    } else if (n->router == 0 && h->user != 0) {
-        *n = (struct node_naming){.router = h->user, .lent = true, .held = true};
-        k->named = true;
-    } else if (k->named) {
-        k->named = n->held = holds(r, k, h, now_ms);
-    }
-    r->names_held = r->names_held || n->held;
+    const struct node_replica *k = &r->replicas[slot];
+    struct node_naming *n = &r->replicas[slot].naming;
+    bool uses = h->last_word == WORD_USES;
+    if (h->namer != 0)
+        *n = (struct node_naming){.state = NODE_NAMING_NAMED, .router = h->namer};
+    else if (n->state == NODE_NAMING_NONE && h->user != 0)
+        *n = (struct node_naming){.state = NODE_NAMING_LENT, .router = h->user};
+    else if (n->state == NODE_NAMING_NAMED)
+        n->state = h->last_word == WORD_NOTHING ? NODE_NAMING_AWAY : NODE_NAMING_LOST;
+    else if (n->state == NODE_NAMING_LENT && !uses)
+        n->state = h->last_word == WORD_NOTHING ? NODE_NAMING_LENDER_AWAY : NODE_NAMING_LOST;
+    if (!node_naming_held(n))
+        return;
+    bool lends = uses && n->state != NODE_NAMING_AWAY;
+    bool back = !lends && crdt_reports_knows(crdt_state_reports(r->crdt), n->router);
+    bool down = k->health == NODE_HEALTH_DOWN || k->health == NODE_HEALTH_ROUTER;
+    bool silent = lasts(&n->silent_ms, back, NODE_NAMING_SILENT_MS, now_ms);
+    bool failed = lasts(&n->down_ms, down, NODE_NAMING_DOWN_MS, now_ms);
+    if (silent || failed)
+        n->state = NODE_NAMING_LOST;
+    r->names_held = r->names_held || node_naming_held(n);
 }
 
 /* While a source of this router has not spoken since the start, perhaps because what it asks is
@@ -264,7 +265,7 @@ static void names_adopt(struct node_router *r)
         struct node_replica *k = &r->replicas[slot];
         struct slice name = node_replica_name(k);
         bool serves = k->health == NODE_HEALTH_UP; /* what one that lied left behind does not */
-        if (pending && k->naming.held && serves && !k->configured) {
+        if (pending && node_naming_held(&k->naming) && serves && !node_router_is_ours(r, slot)) {
             k->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
             r->adopts = r->adopts || k->adopted;
         } else if (!pending && k->adopted) {
@@ -283,11 +284,12 @@ static void names_expire(struct node_router *r, uint64_t now_ms)
     bool held = r->names_held;
     r->names_held = false;
     for (unsigned slot = 0; held && slot < r->replica_count; slot++) {
-        if (!r->replicas[slot].naming.held)
+        const struct node_naming *n = &r->replicas[slot].naming;
+        if (!node_naming_held(n))
             continue;
         struct heard h = listen(r, slot);
         take_name(r, slot, &h, now_ms);
-        gone = gone || !r->replicas[slot].named;
+        gone = gone || !node_naming_in_use(n);
     }
     if (gone)
         node_router_presence_update(r);
@@ -301,13 +303,6 @@ static void scrape_take(struct node_router *r, struct node_replica *k, const str
         node_scraped_hear(k, h->scraper.router, h->scraper.learned, h->scraper.asleep, now_ms);
     if (k->asleep != was_asleep)
         node_router_touch(r, h->slot);
-}
-
-static bool is_removed(const struct node_router *r, unsigned slot)
-{
-    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
-    return crdt_registry_has(registry, slot) &&
-           crdt_registry_at(registry, slot)->wish == CRDT_WISH_REMOVED;
 }
 
 static void on_reports(void *context, uint64_t now_ms)
@@ -331,7 +326,8 @@ static void on_reports(void *context, uint64_t now_ms)
             k->engine = h.engine;
             node_router_touch(r, slot);
         }
-        if (is_removed(r, slot) || (k->absent && !k->named))
+        if (node_router_wish(r, slot) == CRDT_WISH_REMOVED ||
+            (k->absent && !node_naming_in_use(&k->naming)))
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
         node_reject_hear(&k->reject, &h.reject, now_ms);

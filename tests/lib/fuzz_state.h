@@ -9,6 +9,7 @@
 #include "base/checkpoint.h"
 #include "base/hash.h"
 #include "crdt/state.h"
+#include "tests/lib/state_help.h"
 
 static inline struct crdt_state *fuzz_state(uint64_t self)
 {
@@ -26,7 +27,7 @@ static inline struct crdt_state *fuzz_state(uint64_t self)
     crdt_state_router(s, 2, 1);
     static const char *const names[] = {"a", "b", "c"};
     for (unsigned i = 0; i < 3; i++)
-        CHECK(crdt_state_replica(s, slice_of_cstr(names[i])) == (int)i);
+        CHECK(state_replica(s, slice_of_cstr(names[i])) == (int)i);
     static struct chain chain = {.length = 60};
     for (unsigned i = 0; i < chain.length; i++)
         chain.points[i] =

@@ -1,4 +1,5 @@
 #include "tests/lib/states.h"
+#include "tests/lib/state_help.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +104,7 @@ static void walk_entry(void *context, uint64_t id48, uint8_t code, unsigned repl
 static void walk_registry(struct walk *w)
 {
     const struct crdt_registry *r = crdt_state_registry(w->state);
-    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1)) {
+    for (int i = -1; (i = crdt_registry_next(r, i)) >= 0;) {
         struct crdt_registry_row row = crdt_registry_row(r, (unsigned)i);
         struct line *line = add_line(w, 2, crdt_registry_mark(r, (unsigned)i).key);
         line->word[2] = row.named;
@@ -242,7 +243,7 @@ unsigned states_replica(struct crdt_state *s, unsigned number)
 {
     char name[32];
     int len = snprintf(name, sizeof name, "engine-%u", number);
-    int slot = crdt_state_replica(s, slice_of(name, (size_t)len));
+    int slot = state_replica(s, slice_of(name, (size_t)len));
     CHECK(slot >= 0);
     return (unsigned)slot;
 }

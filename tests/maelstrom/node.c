@@ -1,4 +1,5 @@
 #include "tests/maelstrom/node.h"
+#include "tests/lib/state_help.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +90,7 @@ static int state_open(struct mael_node *n, uint64_t wall_ms, uint64_t now_us)
     int err = node_state_create(&n->state, &config);
     if (err != ERR_OK)
         return err;
-    int slot = crdt_state_replica(crdt_of(n), SLICE("counter"));
+    int slot = state_replica(crdt_of(n), SLICE("counter"));
     if (slot < 0)
         return slot;
     n->counter = (unsigned)slot;
@@ -190,7 +191,7 @@ int mael_node_element_add(struct mael_node *n, int64_t element, uint64_t now_us)
 {
     char name[8];
     replica_of(element, name);
-    int slot = crdt_state_replica(crdt_of(n), slice_of_cstr(name));
+    int slot = state_replica(crdt_of(n), slice_of_cstr(name));
     if (slot < 0)
         return slot;
     struct chain *chain = calloc(1, sizeof *chain);

@@ -142,7 +142,7 @@ static void ping_done(struct prober_probe *p, const struct answer *a)
 struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
 {
     const struct proxy *proxy = p->prober->proxy;
-    struct slice own = node_router_replica_health_path(proxy->config.router, p->replica);
+    struct slice own = node_router_replica(proxy->config.router, p->replica)->said.health;
     switch (kind) {
     case NODE_PROBE_HEALTH:
         return own.len > 0 ? own : slice_of_cstr(proxy->config.options->health_path);
@@ -190,7 +190,7 @@ static void note_access(struct prober_probe *p, const struct prober_lane *lane, 
     if (lane->kind == NODE_PROBE_MODELS &&
         !node_router_models_listed(proxy->config.router, p->replica))
         DISCARD(models_replace(p, slice_of("", 0)));
-    bool refused = node_router_probes_refused(proxy->config.router, p->replica) != 0;
+    bool refused = node_router_replica(proxy->config.router, p->replica)->probes_refused != 0;
     bool news = refused ? status == 401 || status == 403 : p->told_refused;
     if (!news || (refused && p->told_refused && lane->sent_key == p->told_key))
         return;
@@ -226,7 +226,7 @@ void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine
 static void ranks_compare(struct prober_probe *p, unsigned told)
 {
     struct proxy *proxy = p->prober->proxy;
-    unsigned said = node_router_ranks_said(proxy->config.router, p->replica);
+    unsigned said = node_router_replica(proxy->config.router, p->replica)->said.ranks;
     bool differ = told > 1 && said > told;
     if (differ && !p->ranks_differ)
         log_event(proxy->config.log, LOG_WARN, "replica_ranks_differ",

@@ -107,7 +107,7 @@ static bool let_go_in_doubt(struct exchange *x)
     x->doubt =
         (struct exchange_doubt){.open = true,
                                 .replica = first,
-                                .life = node_router_replica_life(x->proxy->config.router, first)};
+                                .life = node_router_replica(x->proxy->config.router, first)->life};
     if (exchange_rebook(x, NODE_OUTCOME_IN_DOUBT) == 0)
         return true;
     exchange_blame(x); /* nobody else could say otherwise */

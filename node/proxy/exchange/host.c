@@ -19,7 +19,8 @@ void exchange_host_note(struct exchange *x, struct slice host)
 static bool is_clients(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    enum node_host_header said = node_router_host_header(p->config.router, x->now.decision.server);
+    enum node_host_header said =
+        node_router_replica(p->config.router, x->now.decision.server)->said.host_header;
     if (said == NODE_HOST_NOT_SAID)
         said = p->config.options->host_header == 0 ? NODE_HOST_REPLICA : NODE_HOST_CLIENT;
     return (said == NODE_HOST_CLIENT || BUG(HOST_OF_CLIENT)) && x->host_len > 0;

@@ -56,7 +56,7 @@ int exchange_kept_keep(struct exchange *x, const struct node_rejection *what,
     k->framing = x->out_framing;
     k->last = x->client->last;
     k->what = *what;
-    k->life = node_router_replica_life(x->proxy->config.router, what->replica);
+    k->life = node_router_replica(x->proxy->config.router, what->replica)->life;
     k->open = true;
     k->says_why = says_why;
     if (!says_why)

@@ -143,7 +143,7 @@ static void note(struct control_ask *ask, const struct asked *a, unsigned status
         ask->status = status;
         ask->said = error == NULL;
     }
-    bool same = node_router_replica_era(p->config.router, a->replica) == a->era;
+    bool same = node_router_replica(p->config.router, a->replica)->era == a->era;
     if (good && ask->resets && same && !says_no(body)) {
         node_router_cache_reset(p->config.router, a->replica, p->now_ms);
         p->stats.cache_resets++;
@@ -205,7 +205,7 @@ static void begin(struct control_ask *ask, struct asked *a, unsigned replica)
     const struct node_router *r = ask->proxy->config.router;
     a->ask = ask;
     a->replica = replica;
-    a->era = node_router_replica_era(r, replica);
+    a->era = node_router_replica(r, replica)->era;
     a->second = false;
     (void)slice_to_cstr(node_router_replica_name(r, replica), a->name, sizeof a->name);
     ask->open++;

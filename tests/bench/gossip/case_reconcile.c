@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "crdt/state.h"
 #include "tests/bench/gossip/child.h"
+#include "tests/lib/state_help.h"
 
 enum {
     ENTRIES = 1000000,
@@ -31,7 +32,7 @@ static struct crdt_state *state_make(uint64_t self)
     for (unsigned r = 0; r < NODE_REPLICAS; r++) {
         char name[32];
         int len = snprintf(name, sizeof name, "replica-%u:8000", r);
-        CHECK(crdt_state_replica(s, slice_of(name, (size_t)len)) == (int)r);
+        CHECK(state_replica(s, slice_of(name, (size_t)len)) == (int)r);
     }
     return s;
 }

@@ -44,8 +44,8 @@ static void lie(struct world *c)
 
 static struct crdt_registry_stats names_of(struct world *c, unsigned i)
 {
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(crdt_state_registry(world_state(&c->nodes[i])), &stats);
+    struct crdt_registry_stats stats =
+        *crdt_registry_stats(crdt_state_registry(world_state(&c->nodes[i])));
     return stats;
 }
 

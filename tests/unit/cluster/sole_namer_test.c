@@ -88,6 +88,29 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     world_close(&c);
 }
 
+/* One that joined has the name by the word of those that use it. */
+static void those_that_lend_their_word_may_stall(void **state)
+{
+    (void)state;
+    struct world c;
+    start_with_a_sole_namer(&c);
+    for (unsigned i = 0; i < 2; i++)
+        probe(&c, i, true);
+    world_run(&c, S);
+    world_kill(&c, 2);
+    world_run(&c, 10 * S); /* it is dead to all */
+    world_start(&c, 3);
+    world_settle(&c);
+    world_run(&c, S);
+    unsigned deaths = c.nodes[3].events[NODE_REPLICATION_MEMBER_DEAD];
+    for (unsigned i = 0; i < 2; i++)
+        world_pause(&c.nodes[i], c.now_us + 3 * S);
+    assert_true(stays(&c, 3, 20 * S));
+    assert_int_equal(c.nodes[3].events[NODE_REPLICATION_MEMBER_DEAD], deaths + 2);
+    assert_true(has(&c, 0, sole) && has(&c, 1, sole));
+    world_close(&c);
+}
+
 static void what_a_dead_router_named_goes_if_it_does_not_answer(void **state)
 {
     (void)state;
@@ -149,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stalled_router_takes_no_replicas_along),
         cmocka_unit_test(what_a_dead_router_named_stays_until_it_is_forgotten),
+        cmocka_unit_test(those_that_lend_their_word_may_stall),
         cmocka_unit_test(what_a_dead_router_named_goes_if_it_does_not_answer),
         cmocka_unit_test(a_router_that_is_back_says_again_what_it_names),
         cmocka_unit_test(a_name_that_is_taken_back_goes_at_once),

@@ -11,6 +11,7 @@
 #include "crdt/outbox.h"
 #include "crdt/record.h"
 #include "crdt/run.h"
+#include "tests/lib/state_help.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
@@ -175,7 +176,7 @@ static void test_what_is_known_already_is_not_told_again(void **state)
     (void)states_tell_nobody(s, 0);
     assert_int_equal(crdt_state_observe(s, &chain, slot), 0);
     assert_false(crdt_state_has_news(s));
-    crdt_state_advance(s, 1001);
+    state_advance(s, 1001);
     assert_int_equal(crdt_state_observe(s, &chain, slot), 50);
     assert_true(crdt_state_has_news(s));
     struct crdt_state_stats stats;
@@ -216,7 +217,7 @@ static void test_what_is_set_back_is_not_older_than_its_name(void **state)
     (void)states_replica(other, 1);
     states_prompt(&chain, 1, 50);
     assert_int_equal(crdt_state_observe(ahead, &chain, slot), 50);
-    crdt_state_advance(ahead, 1050);
+    state_advance(ahead, 1050);
     crdt_state_copy_future(s, ahead);
     (void)states_reconcile(s, other, true);
     assert_true(states_equal(s, other, crdt_index_floor(crdt_state_index(s))));
@@ -392,7 +393,7 @@ static void act(struct cluster *c)
         crdt_state_learned(s, slot, &(struct crdt_learned){.rate = (uint32_t)prng_below(p, 9)});
         break;
     case 3:
-        DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
+        DISCARD(state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
         DISCARD(crdt_state_drain(s, slot, prng_below(p, 2)));
         break;
     case 4:
@@ -401,7 +402,7 @@ static void act(struct cluster *c)
         break;
     case 5:
         c->now += prng_below(p, 20) == 0;
-        crdt_state_advance(s, c->now - (uint32_t)prng_below(p, 2));
+        state_advance(s, c->now - (uint32_t)prng_below(p, 2));
         break;
     case 6:
         assert_true(crdt_state_bind(s, hash_mix(1 + prng_below(p, 30)), slot) >= 0);
@@ -437,7 +438,7 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
     }
     for (unsigned i = 0; i < NODES; i++) {
         tell(c, i, loss_percent);
-        crdt_state_advance(c->node[i], c->now);
+        state_advance(c->node[i], c->now);
     }
     while (c->flights > 0)
         deliver(c, (unsigned)prng_below(&c->prng, c->flights));

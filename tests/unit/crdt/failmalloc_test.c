@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "crdt/state.h"
+#include "tests/lib/state_help.h"
 #include "tests/lib/test.h"
 
 static struct crdt_state_config config_of(uint64_t self)
@@ -52,7 +53,7 @@ static void check(const struct crdt_state *s)
 static void change(struct crdt_state *s, uint64_t seed, bool may_fail)
 {
     static struct chain chain;
-    int slot = crdt_state_replica(s, SLICE("host-1:8000"));
+    int slot = state_replica(s, SLICE("host-1:8000"));
     assert_true(slot == 0 || may_fail);
     if (slot < 0)
         return;

@@ -53,8 +53,7 @@ static void lie(struct crdt_registry *r, unsigned count, uint32_t now)
 
 static struct crdt_registry_stats stats_of(const struct crdt_registry *r)
 {
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(r, &stats);
+    struct crdt_registry_stats stats = *crdt_registry_stats(r);
     return stats;
 }
 
@@ -126,8 +125,7 @@ static void what_nobody_vouches_for_goes_with_its_time(void **state)
     (void)tell(r[0], "serves:1", LIAR, NOW);
     for (uint32_t now = NOW + 1; now <= NOW + 4 * TTL; now++) {
         for (unsigned i = 0; i < 9; i++) {
-            for (int at = crdt_registry_next(r[i / 3], 0); at >= 0;
-                 at = crdt_registry_next(r[i / 3], (unsigned)at + 1)) {
+            for (int at = -1; (at = crdt_registry_next(r[i / 3], at)) >= 0;) {
                 struct crdt_registry_row row = crdt_registry_row(r[i / 3], (unsigned)at);
                 bool news = false;
                 DISCARD(crdt_registry_join(r[i % 3], &row, &news));

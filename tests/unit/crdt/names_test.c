@@ -8,6 +8,7 @@
 #include "base/prng.h"
 #include "crdt/record.h"
 #include "crdt/state.h"
+#include "tests/lib/state_help.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
@@ -40,8 +41,7 @@ static struct crdt_state *make(uint64_t self, unsigned slots, unsigned names_max
 
 static struct crdt_registry_stats stats_of(const struct crdt_state *s)
 {
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(crdt_state_registry(s), &stats);
+    struct crdt_registry_stats stats = *crdt_registry_stats(crdt_state_registry(s));
     return stats;
 }
 
@@ -61,9 +61,9 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
 {
     (void)state;
     struct crdt_state *s = make(1, 8, 0);
-    int slot = crdt_state_replica(s, SLICE("old:80"));
+    int slot = state_replica(s, SLICE("old:80"));
     uint32_t now = START + TTL;
-    crdt_state_advance(s, now); /* it lives, so what follows is younger than all floors below */
+    state_advance(s, now); /* it lives, so what follows is younger than all floors below */
     states_prompt(&chain, 1, 20);
     assert_int_equal(crdt_state_observe(s, &chain, (unsigned)slot), 20);
     assert_int_equal(crdt_state_bind(s, 77, (unsigned)slot), 1);
@@ -83,14 +83,14 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     assert_int_equal(match(s, (unsigned)slot), 20);
     uint32_t rkey = crdt_registry_at(crdt_state_registry(s), (unsigned)slot)->rkey;
 
-    crdt_state_advance(s, ++now);
+    state_advance(s, ++now);
     assert_false(crdt_registry_has(crdt_state_registry(s), (unsigned)slot));
     crdt_state_check(s);
     assert_int_equal(crdt_state_bound(s, 77), -1);
     assert_int_equal(crdt_state_observe(s, &chain, (unsigned)slot), ERR_NOT_FOUND);
     assert_int_equal(crdt_state_bind(s, 77, (unsigned)slot), ERR_NOT_FOUND);
 
-    assert_int_equal(crdt_state_replica(s, SLICE("new:80")), slot);
+    assert_int_equal(state_replica(s, SLICE("new:80")), slot);
     assert_int_equal(match(s, (unsigned)slot), 0);
     assert_int_equal(crdt_index_blocks_total(crdt_state_index(s), (unsigned)slot), 0);
     struct crdt_load sum;
@@ -105,10 +105,10 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     crdt_state_check(s);
 
     /* The old name, named again, has the same rkey: what is older than its new life is not its. */
-    int again = crdt_state_replica(s, SLICE("old:80"));
+    int again = state_replica(s, SLICE("old:80"));
     assert_true(again >= 0 && again != slot);
     assert_int_equal(crdt_registry_at(crdt_state_registry(s), (unsigned)again)->rkey, rkey);
-    crdt_state_advance(s, now + 20);
+    state_advance(s, now + 20);
     crdt_state_check(s);
     uint8_t bytes[256];
     uint64_t points[2] = {11, 12};
@@ -128,13 +128,13 @@ static void test_a_slot_changes_hands_faster_than_the_sweeper_goes_round(void **
     uint32_t now = START;
     for (unsigned i = 0; i < 3 * TTL; i++) {
         snprintf(name, sizeof name, "pod-%u", i);
-        assert_int_equal(crdt_state_replica(s, slice_of_cstr(name)), 0);
+        assert_int_equal(state_replica(s, slice_of_cstr(name)), 0);
         states_prompt(&chain, i % 2, 30);
         assert_int_equal(match(s, 0), 0);
         assert_int_equal(crdt_state_observe(s, &chain, 0), 30);
         assert_int_equal(match(s, 0), 30);
         now += TTL + 1;
-        crdt_state_advance(s, now);
+        state_advance(s, now);
         if (i % 16 == 0)
             crdt_state_check(s);
     }
@@ -195,7 +195,7 @@ static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
         for (unsigned i = 0; i < NODES; i++) {
             struct crdt_index *index = crdt_state_index(c.node[i]);
             struct crdt_index_stats stats;
-            crdt_state_advance(c.node[i], now);
+            state_advance(c.node[i], now);
             crdt_index_stats(index, &stats);
             (void)crdt_index_sweep(index, (uint32_t)stats.buckets / 64); /* in haste 16 times */
             snprintf(name, sizeof name, "10.%u.%u.%u:8000", n >> 16, n >> 8 & 255, n & 255);
@@ -245,13 +245,13 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 8, 0), *b = make(2, 8, 0);
-    assert_int_equal(crdt_state_replica(a, SLICE("old:80")), 0);
+    assert_int_equal(state_replica(a, SLICE("old:80")), 0);
     (void)states_reconcile(b, a, true);
-    crdt_state_advance(a, START + 1);
-    assert_int_equal(crdt_state_replica(a, SLICE("young:80")), 1);
+    state_advance(a, START + 1);
+    assert_int_equal(state_replica(a, SLICE("young:80")), 1);
     (void)states_reconcile(a, b, true); /* whose floor is the lower one compares */
     assert_true(states_equal(a, b, START + 2));
-    crdt_state_advance(a, START + TTL + 1); /* the other does so in a moment */
+    state_advance(a, START + TTL + 1); /* the other does so in a moment */
     assert_int_equal(stats_of(a).names, 1);
     assert_int_equal(stats_of(b).names, 2);
     for (unsigned i = 0; i < 3; i++) {
@@ -260,7 +260,7 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
         assert_int_equal(stats_of(a).names, 1);
     }
     assert_int_equal(stats_of(a).late, 0); /* it was not even sent */
-    crdt_state_advance(b, START + TTL + 1);
+    state_advance(b, START + TTL + 1);
     assert_true(states_equal(a, b, START + TTL + 2));
     crdt_state_destroy(a);
     crdt_state_destroy(b);
@@ -283,8 +283,8 @@ static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(v
     assert_true(states_equal(a, b, 0));
 
     for (uint32_t now = START; now <= START + TTL + 1; now++)
-        crdt_state_advance(b, now); /* it names it again and again */
-    crdt_state_advance(a, START + TTL + 1);
+        state_advance(b, now); /* it names it again and again */
+    state_advance(a, START + TTL + 1);
     assert_int_equal(stats_of(a).names, 0);
     (void)states_reconcile(b, a, true);
     assert_int_equal(crdt_registry_by_name(crdt_state_registry(a), SLICE("long:80")), slot);

@@ -10,6 +10,7 @@
 #include "crdt/record.h"
 #include "crdt/section.h"
 #include "crdt/sketch.h"
+#include "tests/lib/state_help.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
@@ -162,8 +163,8 @@ static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **
         struct crdt_state *a = make(1, ttl, 16 << 20);
         struct crdt_state *b = make(2, ttl, 16 << 20);
         for (uint32_t now = 1000; now < 1010; now++) {
-            crdt_state_advance(a, now);
-            crdt_state_advance(b, now);
+            state_advance(a, now);
+            state_advance(b, now);
             observe(a, now, 20, now % 8);
             observe(b, now + 5000, 20, now % 8);
         }
@@ -389,7 +390,7 @@ static void test_registry_and_reports_are_repaired(void **state)
     (void)states_tell_nobody(b, 0);
     (void)crdt_state_restarted(a, 4, 777);
     (void)states_replica(b, 20);
-    DISCARD(crdt_state_wish(b, 5, CRDT_WISH_REMOVED));
+    DISCARD(state_wish(b, 5, CRDT_WISH_REMOVED));
     DISCARD(crdt_state_drain(b, 5, true));
     (void)states_reconcile(a, b, false);
     struct crdt_load sum;

@@ -42,8 +42,7 @@ static int join_named(struct crdt_registry *r, const char *name, uint32_t named,
 
 static void join_all(struct crdt_registry *to, const struct crdt_registry *from)
 {
-    for (int at = crdt_registry_next(from, 0); at >= 0;
-         at = crdt_registry_next(from, (unsigned)at + 1)) {
+    for (int at = -1; (at = crdt_registry_next(from, at)) >= 0;) {
         struct crdt_registry_row row = crdt_registry_row(from, (unsigned)at);
         bool news = false;
         DISCARD(crdt_registry_join(to, &row, &news)); /* some wait */
@@ -198,8 +197,7 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
 
     assert_int_equal(crdt_registry_join(r, &late, &news), ERR_STALE);
     assert_false(news);
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(r, &stats);
+    struct crdt_registry_stats stats = *crdt_registry_stats(r);
     assert_int_equal(stats.forgotten, 1);
     assert_int_equal(stats.late, 1);
     /* Named again it is new; its slot may be another's by then. */
@@ -214,7 +212,7 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     crdt_registry_unname(r, SLICE("kept"));
     crdt_registry_advance(r, NOW + 12 * TTL);
     assert_int_equal(crdt_registry_by_name(r, SLICE("kept")), -1);
-    crdt_registry_stats(r, &stats);
+    stats = *crdt_registry_stats(r);
     assert_int_equal(stats.names, 0);
     assert_int_equal(crdt_registry_digest(r, 0), 0);
     crdt_registry_check(r);
@@ -349,8 +347,7 @@ static void test_beyond_what_may_wait_the_greatest_go(void **state)
             crdt_registry_check(r[k]);
         }
     }
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(r[0], &stats);
+    struct crdt_registry_stats stats = *crdt_registry_stats(r[0]);
     assert_int_equal(stats.names, 3);
     assert_int_equal(stats.waiting, 3);
     assert_true(stats.refused > 0);

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/prng.h"
 #include "crdt/batch.h"
+#include "tests/lib/state_help.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
@@ -115,14 +116,14 @@ static void test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything(vo
             }
             unsigned slot = states_replica(a, (unsigned)prng_below(&p, 31));
             states_prompt(&chain, prng_below(&p, 700), 100);
-            crdt_state_advance(a, 1000 + (uint32_t)prng_below(&p, 3));
+            state_advance(a, 1000 + (uint32_t)prng_below(&p, 3));
             assert_true(crdt_state_observe(a, &chain, slot) >= 0);
             crdt_state_load(a, slot, &(struct crdt_load){.requests = (uint32_t)prng_below(&p, 9)});
             if (prng_below(&p, 9) == 0)
                 (void)crdt_state_restarted(a, slot, 0);
             uint8_t delta[1160];
             size_t len;
-            crdt_state_advance(b, crdt_index_now(crdt_state_index(a)));
+            state_advance(b, crdt_index_now(crdt_state_index(a)));
             while ((len = crdt_state_produce(a, ++seq, delta, sizeof delta)) > 0) {
                 struct crdt_origin origin = {.router = 1, .epoch = 1, .seq = seq};
                 assert_int_equal(crdt_state_apply(b, &origin, slice_of((char *)delta, len)), 0);
@@ -144,11 +145,11 @@ static void test_a_snapshot_begins_where_it_is_told_to(void **state)
     struct crdt_state *b = make(2);
     unsigned slot = states_replica(a, 1);
     for (uint32_t now = 1000; now < 1006; now++) {
-        crdt_state_advance(a, now);
+        state_advance(a, now);
         states_prompt(&chain, now, 30);
         assert_int_equal(crdt_state_observe(a, &chain, slot), 30);
     }
-    crdt_state_advance(b, 1005);
+    state_advance(b, 1005);
     struct crdt_snapshot c;
     crdt_snapshot_begin(&c, 1003);
     struct buf chunk = {0};

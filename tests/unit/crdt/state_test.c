@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/prng.h"
+#include "tests/lib/state_help.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
@@ -40,11 +41,11 @@ static struct crdt_state *small(unsigned n)
     if (n == 5)
         (void)crdt_state_restarted(s, slot, 900);
     if (n == 6 || n == 7)
-        DISCARD(crdt_state_wish(s, slot, n == 6 ? CRDT_WISH_ADDED : CRDT_WISH_REMOVED));
+        DISCARD(state_wish(s, slot, n == 6 ? CRDT_WISH_ADDED : CRDT_WISH_REMOVED));
     if (n == 7)
         DISCARD(crdt_state_drain(s, slot, true));
     if (n >= 7 && n <= 9)
-        crdt_state_advance(s, 1000 + n % 2);
+        state_advance(s, 1000 + n % 2);
     if (n % 4 != 1) {
         states_prompt(&chain, n % 3, 3);
         assert_int_equal(crdt_state_observe(s, &chain, slot), 3);
@@ -97,20 +98,20 @@ static struct crdt_state *random_state(struct prng *p, uint64_t self)
     struct crdt_state *s = states_make(&(struct states_setting){.self = self, .now = 990});
     for (unsigned i = 0; i < 150; i++) {
         unsigned slot = states_replica(s, (unsigned)prng_below(p, 40));
-        crdt_state_advance(s, 990 + (uint32_t)prng_below(p, 11));
+        state_advance(s, 990 + (uint32_t)prng_below(p, 11));
         states_prompt(&chain, prng_below(p, 20), (unsigned)prng_below(p, 60));
         assert_true(crdt_state_observe(s, &chain, slot) >= 0);
         assert_true(crdt_state_bind(s, hash_mix(1 + prng_below(p, 50)), slot) >= 0);
         if (prng_below(p, 10) == 0)
             (void)crdt_state_restarted(s, slot, prng_below(p, 3));
         if (prng_below(p, 10) == 0)
-            DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
+            DISCARD(state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
         if (prng_below(p, 10) == 0)
             DISCARD(crdt_state_drain(s, slot, prng_below(p, 2)));
         crdt_state_load(s, slot, &(struct crdt_load){.requests = (uint32_t)prng_below(p, 9)});
         crdt_state_learned(s, slot, &(struct crdt_learned){.rate = (uint32_t)prng_below(p, 9)});
     }
-    crdt_state_advance(s, 1000);
+    state_advance(s, 1000);
     (void)states_tell_nobody(s, 0);
     return s;
 }
@@ -198,12 +199,12 @@ static void test_a_binding_names_its_newest_replica_and_ends_with_its_cache(void
     assert_int_equal(crdt_state_bind(s, 5, a), 1);
     assert_int_equal(crdt_state_bind(s, 5, a), 0);
     assert_int_equal(crdt_state_bound(s, 5), (int)a);
-    crdt_state_advance(s, 1001);
+    state_advance(s, 1001);
     assert_int_equal(crdt_state_bind(s, 5, b), 1);
     assert_int_equal(crdt_state_bound(s, 5), (int)b);
     assert_true(crdt_state_restarted(s, b, 0));
     assert_int_equal(crdt_state_bound(s, 5), (int)a);
-    crdt_state_advance(s, 1100);
+    state_advance(s, 1100);
     assert_int_equal(crdt_state_bound(s, 5), -1);
     crdt_state_check(s);
     crdt_state_destroy(s);

@@ -80,7 +80,7 @@ static void a_number_that_is_used_again_is_as_new(void **state)
     assert_slice_equal(node_router_replica_name(r, slot), "new:80");
     assert_false(node_router_models_listed(r, slot));
     assert_false(node_router_model_known(r, model));
-    assert_int_equal(node_router_probes_refused(r, slot), 0);
+    assert_int_equal(node_router_replica(r, slot)->probes_refused, 0);
     assert_int_equal(node_affinity_get(affinity, SLICE("resp_1")), -1);
     assert_false(shows(r, "answered_prompt_tokens_total{"));
     assert_true(shows(r, "chosen_total{replica=\"new:80\"} 0\n"));
@@ -143,7 +143,7 @@ static void what_is_under_way_keeps_its_number(void **state)
     unsigned slot = name(r, "old:80");
     struct node_decision d = choose(r, prompt(1, 20000), now_ms);
     node_router_vanish(r, slot, true);
-    assert_true(node_router_replica_busy(r, slot));
+    assert_true(node_replica_own_requests(node_router_replica(r, slot)) > 0);
     node_router_unname(r, SLICE("old:80"));
     pass(r, FORGOTTEN_MS);
     assert_int_equal(node_router_replica_find(r, SLICE("old:80")), -1);

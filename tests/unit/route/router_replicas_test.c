@@ -413,14 +413,14 @@ static void a_refused_list_is_not_known_any_more(void **state)
         assert_int_equal(node_router_models(r, k, &ids[k], 1), ERR_OK);
     node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 403);
     assert_true(node_router_models_listed(r, 0));
-    assert_int_equal(node_router_probes_refused(r, 0), 1u << NODE_PROBE_METRICS);
+    assert_int_equal(node_router_replica(r, 0)->probes_refused, 1u << NODE_PROBE_METRICS);
     assert_int_equal(seen_of(r, "b", START_MS, 50), 2);
     node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 401);
     assert_false(node_router_models_listed(r, 0));
     assert_int_equal(seen_of(r, "b", START_MS, 50), 3);
     node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 404);
     node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 200);
-    assert_int_equal(node_router_probes_refused(r, 0), 0);
+    assert_int_equal(node_router_replica(r, 0)->probes_refused, 0);
     node_router_check(r);
     alone_destroy(r);
 }

@@ -4,6 +4,7 @@
 #include "node/route/discovered.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
+#include "tests/lib/state_help.h"
 
 enum { TTL_S = 100, HOUR_MS = 3600000, DELTA_BYTES = 1200 };
 
@@ -95,7 +96,7 @@ static void older_come(struct node_router *r, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         char name[32];
         int len = snprintf(name, sizeof name, "older-%u:1", i);
-        DISCARD(crdt_state_replica(other, slice_of(name, (size_t)len))); /* they may wait there */
+        DISCARD(state_replica(other, slice_of(name, (size_t)len))); /* they may wait there */
     }
     uint8_t delta[DELTA_BYTES];
     size_t len;
@@ -111,8 +112,7 @@ static void older_come(struct node_router *r, unsigned count)
 
 static struct crdt_registry_stats names_of(const struct node_router *r)
 {
-    struct crdt_registry_stats stats;
-    crdt_registry_stats(crdt_state_registry(r->crdt), &stats);
+    struct crdt_registry_stats stats = *crdt_registry_stats(crdt_state_registry(r->crdt));
     return stats;
 }
 
@@ -197,7 +197,7 @@ static void what_gets_room_again_is_what_its_source_says(void **state)
     const struct node_replica *k = used(r, "b:1");
     assert_non_null(k);
     assert_true(k->weight == 3 && k->engine == NODE_ENGINE_SGLANG);
-    assert_slice_equal(slice_of(k->model, k->model_len), "alpha");
+    assert_slice_equal(k->said.model, "alpha");
     assert_true(node_router_model_known(r, SLICE("alpha")));
     end(r);
 }
