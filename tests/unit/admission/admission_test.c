@@ -82,6 +82,36 @@ static void the_budget_is_filled_once(void **state)
     alone_destroy(a.router);
 }
 
+/* A tenant's limit comes first, once: one that counts already is not asked about again. */
+static void a_tenant_over_its_limit_is_refused(void **state)
+{
+    (void)state;
+    struct admission_request r[2] = {0};
+    struct access *access;
+    struct access_key tenant = {.use = access_use_new(SLICE("a")), .limits = {.in_flight = 1}};
+    const struct admission_question question = {.tenant = &tenant};
+    struct admission_answer answer;
+    assert_non_null(tenant.use);
+    assert_int_equal(access_create(&access), ERR_OK);
+    open_admission(1, 1, 2);
+    a.access = access;
+    for (unsigned i = 0; i < 2; i++) {
+        admission_ask(&a, &r[0], &question, START_MS, &answer);
+        assert_int_equal(answer.verdict, ADMISSION_GO);
+        assert_true(r[0].counted);
+    }
+    admission_ask(&a, &r[1], &question, START_MS, &answer);
+    assert_int_equal(answer.verdict, ADMISSION_REFUSE);
+    assert_int_equal(answer.why, REFUSED_KEY_LIMIT);
+    assert_int_equal(answer.over, ACCESS_OVER_IN_FLIGHT);
+    assert_int_equal(answer.retry_after_s, 1);
+    assert_false(r[1].counted);
+    access_end(access, &tenant);
+    access_destroy(access);
+    access_use_drop(tenant.use);
+    alone_destroy(a.router);
+}
+
 static void what_is_known_against_it_refuses_it(void **state)
 {
     (void)state;
@@ -149,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(go_wait_and_refuse),
         cmocka_unit_test(the_budget_is_filled_once),
+        cmocka_unit_test(a_tenant_over_its_limit_is_refused),
         cmocka_unit_test(what_is_known_against_it_refuses_it),
         cmocka_unit_test(without_a_replica_the_error_is_passed_on),
         cmocka_unit_test(a_suspect_waits_for_a_replica_to_itself),
