@@ -26,7 +26,7 @@ import tempfile
 import threading
 
 # The pure rooms, but for node/admin: its tests are end to end.
-ROOMS = ("crdt", "gossip", "http", "node/access", "node/cluster", "node/replica", "node/discover", "node/route", "node/settings",
+ROOMS = ("crdt", "gossip", "http", "node/access", "node/cluster", "node/replica", "node/discover", "node/route", "node/settings", "node/admission",
          "node/proxy")
 # Warnings are no errors: a dropped statement leaves variables unused.
 MAKE = ("make", "--no-print-directory", "-s", "OPT_release=-O1", "WARN=-w")

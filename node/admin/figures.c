@@ -164,7 +164,7 @@ void admin_figures_total_write(struct proxy *proxy, const struct node_router *ro
     struct admin_figures_second s = second_of(&nothing, &now, proxy, router);
     s.unix_ms = unix_ms;
     s.ms = unix_ms - since_ms;
-    for (unsigned i = PROXY_REFUSALS_OF_CLIENTS; i < PROXY_REFUSALS; i++)
+    for (unsigned i = REFUSALS_OF_CLIENTS; i < REFUSALS; i++)
         refused += stats->requests_refused[i];
     json_object_begin(w);
     put_counts(w, &s);

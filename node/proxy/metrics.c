@@ -46,7 +46,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
         {"retry_budget", "Retries that may be made at once (retry-budget).",
-         proxy->exchanges.budget.level},
+         proxy->admission.budget.level},
         {"retry_budget_exhausted_total", "Retries that were not made because of retry-budget.",
          (double)s->retry_budget_exhausted},
         {"poison_suspects_total",
@@ -75,7 +75,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
         {"requests_in_flight", "Requests that are booked at a replica.",
          (double)node_router_booked(proxy->config.router)},
         {"queue_length", "Requests that wait for room at a replica.",
-         (double)proxy->exchanges.queue.lines[QUEUE_ROOM].length},
+         (double)proxy->admission.queue.lines[QUEUE_ROOM].length},
         {"not_understood_total", "Prompt bodies routed by load, being no JSON request.",
          (double)s->not_understood},
         {"backpressure_total", "Times an engine was held back for a slow client.",
@@ -107,9 +107,9 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
 
-static const char *refusal_name(unsigned refusal)
+static const char *reason_name(unsigned refusal)
 {
-    return proxy_refusal_name((enum proxy_refusal)refusal);
+    return refusal_rows[refusal].word;
 }
 
 static const char *retry_name(unsigned reason)
@@ -151,9 +151,9 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
     } families[] = {
         {"requests_invalid_total",
          "Mistakes and probes of clients that the router answered itself: 404, 405, 426, ...",
-         "reason", refusal_name, s->requests_refused, PROXY_REFUSALS_OF_CLIENTS, 1},
+         "reason", reason_name, s->requests_refused, REFUSALS_OF_CLIENTS, 1},
         {"requests_refused_total", "Requests that the router could not serve, or would not.",
-         "reason", refusal_name, s->requests_refused, PROXY_REFUSALS, PROXY_REFUSALS_OF_CLIENTS},
+         "reason", reason_name, s->requests_refused, REFUSALS, REFUSALS_OF_CLIENTS},
         {"requests_failed_total", "Requests that failed: 5xx, queue_full, cut.", "reason",
          result_name, s->results, NODE_RESULTS, NODE_RESULT_STATUS_5XX},
         {"request_bodies_decoded_total", "Compressed request bodies that were decoded.", "coding",
@@ -203,5 +203,5 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     prometheus_histograms(p, "queue_wait_seconds",
                           "Time in the queue of requests that found room at a replica.");
     prometheus_histogram(p, NULL, slice_of("", 0),
-                         &proxy->exchanges.queue.lines[QUEUE_ROOM].waited);
+                         &proxy->admission.queue.lines[QUEUE_ROOM].waited);
 }

@@ -11,7 +11,6 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/engine/shortage.h"
 #include "node/proxy/exchange/drive.h"
-#include "node/proxy/exchange/suspect.h"
 #include "node/proxy/guard/door.h"
 #include "node/proxy/guard/slow.h"
 #include "node/proxy/guard/watch.h"
@@ -403,10 +402,7 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
     if (p->exchanges.lists_due)
         deadline_run(&p->limit[PROXY_LISTS], UINT64_MAX);
     p->exchanges.lists_due = false;
-    suspect_settle(p);
-    bool look = p->exchanges.queue_due && p->exchanges.queue.length > 0;
-    p->exchanges.queue_due = false;
-    if (look)
+    if (admission_settle(&p->admission))
         exchange_queue_run(p);
 }
 
@@ -419,12 +415,12 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     uint64_t late = now_ms - p->ticked_ms;
     p->paused = late >= PROXY_PAUSE_MS && !p->paused;
     p->ticked_ms = now_ms;
-    p->exchanges.queue_due = true; /* a replica may have come up */
+    p->admission.due = true; /* a replica may have come up */
     if (p->paused)
         p->resumed_ms = now_ms;
     begin_missing(p);
     shortage_tick(p);
-    budget_part(&p->exchanges.budget, node_router_others(p->config.router) + 1);
+    budget_part(&p->admission.budget, node_router_others(p->config.router) + 1);
     if (p->paused) {
         slow_shift(p, late);
         for (unsigned i = 0; i < PROXY_LIMITS; i++)
@@ -457,7 +453,7 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     p->engines.events = &upstream_events;
     p->engines.expired = upstream_expired;
     p->exchanges.expired = request_expired;
-    queue_init(&p->exchanges.queue, config->options->queue_max);
+    admission_init(&p->admission, config->router, config->access, config->options, &config->secret);
     memcpy(p->exchanges.id_key, config->random, sizeof p->exchanges.id_key);
     (void)snprintf(p->via, sizeof p->via, HTTP_VIA_ROUTER "%016" PRIx64, config->random[2]);
     (void)snprintf(p->identity, sizeof p->identity, "%s%s%s", p->via,
@@ -465,7 +461,6 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     segment_pool_init(&p->segments, config->options->buffered_bytes_max);
     buf_init(&p->scratch, 0);
     proxy_limits_begin(p);
-    budget_init(&p->exchanges.budget, config->options->retry_budget);
     if (door_init(p) != 0) {
         door_free(p);
         free(p->engines.pools);
@@ -562,7 +557,7 @@ const struct proxy_timing *proxy_timing(const struct proxy *p)
 
 uint64_t proxy_waiting(const struct proxy *p)
 {
-    return p->exchanges.queue.lines[QUEUE_ROOM].length;
+    return p->admission.queue.lines[QUEUE_ROOM].length;
 }
 
 uint64_t proxy_body_bytes(const struct proxy *p)

@@ -54,7 +54,7 @@ void proxy_check(const struct proxy *p)
 {
     uint64_t clients = 0, exchanges = 0, waiting = 0, kept = 0, standing[CLIENT_STANDINGS] = {0};
     deadlines_check(p);
-    queue_check(&p->exchanges.queue);
+    queue_check(&p->admission.queue);
     if (p->config.access != NULL)
         access_check(p->config.access);
     for (const struct client *c = p->clients.all; c != NULL; c = c->next) {
@@ -66,9 +66,10 @@ void proxy_check(const struct proxy *p)
             attempt_check(x);
         CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
         standing[c->standing]++;
-        CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->now.booked && x->now.upstream == NULL));
-        waiting += x != NULL && queue_waits(&x->waiter);
-        bool is_kept = x != NULL && x->suspect.kept != NODE_COMPANY_ANY;
+        CHECK(x == NULL || !queue_waits(&x->admission.waiter) ||
+              (!x->now.booked && x->now.upstream == NULL));
+        waiting += x != NULL && queue_waits(&x->admission.waiter);
+        bool is_kept = x != NULL && x->admission.kept != NODE_COMPANY_ANY;
         CHECK(!is_kept || x->now.booked);
         clients++;
         exchanges += x != NULL;
@@ -77,8 +78,8 @@ void proxy_check(const struct proxy *p)
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
         CHECK(standing[i] == p->clients.door.standing[i]);
-    CHECK(waiting == p->exchanges.queue.length);
-    kept += p->exchanges.suspects.kept != 0;
+    CHECK(waiting == p->admission.queue.length);
+    kept += p->admission.kept != 0;
     CHECK(kept == node_router_kept(p->config.router));
     CHECK(p->clients.gathered.owner == NULL);
     unsigned without_place = 0;

@@ -6,6 +6,7 @@
 #include "base/deadline.h"
 #include "base/segment.h"
 #include "http/head.h"
+#include "node/admission/admission.h"
 #include "node/proxy/client/clients.h"
 #include "node/proxy/engine/engines.h"
 #include "node/proxy/exchange/exchanges.h"
@@ -80,6 +81,7 @@ struct proxy {
     struct proxy_clients clients;
     struct proxy_engines engines;
     struct proxy_exchanges exchanges;
+    struct admission admission;
     unsigned model_asks;        /* clients for which replicas are asked for their models, */
     unsigned control_asks;      /* and those whose request goes to all of them */
     struct model_merge *models; /* of all replicas; NULL: not made yet */

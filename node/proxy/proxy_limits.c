@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "node/proxy/engine/prober.h"
-#include "node/proxy/exchange/suspect.h"
 #include "node/proxy/proxy_internal.h"
 
 /* Of a queue that is kept even where the limit is off: for its order, or because the limit counts
@@ -46,8 +45,8 @@ static void read_waits(const struct node_options *o, uint64_t *out)
         [PROXY_RETRY_LAST] = 150,
         [PROXY_REQUEST] = or_never(o->request_timeout_ms),
         [PROXY_QUEUE] = or_never(o->queue_timeout_ms),
-        [PROXY_QUEUE_ALONE] = SUSPECT_WAIT_MS,
-        [PROXY_QUEUE_APART] = SUSPECT_OTHERS_MS,
+        [PROXY_QUEUE_ALONE] = ADMISSION_ALONE_MS,
+        [PROXY_QUEUE_APART] = ADMISSION_APART_MS,
         [PROXY_LISTS] = PROXY_LISTS_MS,
         [PROXY_FETCH] = o->health_timeout_ms,
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
@@ -86,11 +85,11 @@ void proxy_renew(struct proxy *p, uint64_t now_ms)
         deadline_queue_limit(&p->limit[i], wait_ms[i]);
     p->due_ms = 0;
     p->limits.fields_max = (unsigned)o->headers_max;
-    queue_limit(&p->exchanges.queue, o->queue_max);
+    p->admission.queue.length_max = o->queue_max;
     p->segments.bytes_max = o->buffered_bytes_max;
-    budget_share(&p->exchanges.budget, o->retry_budget);
+    budget_share(&p->admission.budget, o->retry_budget);
     prober_renew(p);
-    p->exchanges.queue_due = true; /* there may be room now */
+    p->admission.due = true; /* there may be room now */
 }
 
 void proxy_limits_run(struct proxy *p)

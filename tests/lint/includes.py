@@ -17,7 +17,7 @@ MAY = {
     "http": ["base"],
 }
 # The rooms of node/, each may include those above it in this list, and TOP.
-ROOMS = ["access", "cluster", "replica", "discover", "route", "settings", "proxy", "admin"]
+ROOMS = ["access", "cluster", "replica", "discover", "route", "settings", "admission", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
 # node/proxy has rooms of its own. All but limit stand on its floor: what struct proxy is made of, and

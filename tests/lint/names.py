@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 FOLDERS = ["base", "crdt", "gossip", "http", "node"]
-MANY = re.compile(r"(base|node/(proxy(/\w+)?|io|daemon|gvctl))$")
+MANY = re.compile(r"(base|node/(proxy(/\w+)?|admission|io|daemon|gvctl))$")
 
 # Nouns of no file. It only shrinks.
 KNOWN = {}

@@ -9,7 +9,7 @@ bad=0
 fresh() { # a tree of one clean file a folder
     rm -rf "${tree:?}"/*
     local folder
-    for folder in base crdt gossip http node node/replica node/route node/proxy node/proxy/{limit,client,engine,exchange,guard} \
+    for folder in base crdt gossip http node node/replica node/route node/admission node/proxy node/proxy/{limit,client,engine,exchange,guard} \
         node/admin node/io node/daemon node/gvctl tests; do
         mkdir -p "$tree/$folder"
         local name=${folder//\//_}
@@ -64,6 +64,7 @@ plant_include node/route/x.c '"node/x.h"'
 plant_include node/x.c '"node/io/x.h"'
 plant_include node/x.c '<unistd.h>'
 plant_include node/route/x.c '"node/proxy/limit/x.h"'
+plant_include node/route/x.c '"node/admission/x.h"'
 plant_include node/proxy/limit/x.c '"node/proxy/net.h"'
 plant_include node/proxy/net.h '"node/proxy/client/x.h"'
 plant_include node/proxy/client/x.c '"node/proxy/engine/x.h"'
@@ -119,6 +120,7 @@ may_include node/route/x.c '"crdt/x.h"'
 may_include node/route/x.c '"node/replica/x.h"'
 may_include node/proxy/client/x.c '"node/proxy/proxy_internal.h"'
 may_include node/proxy/net.h '"node/proxy/limit/x.h"'
+may_include node/proxy/limit/x.c '"node/admission/x.h"'
 may_include node/proxy/exchange/x.c '"node/proxy/client/x.h"'
 may_include node/proxy/x.c '"node/proxy/guard/x.h"'
 may_include node/admin/x.c '"node/proxy/exchange/x.h"'

@@ -59,7 +59,7 @@ static void set_place(struct pool *pool, bool none)
     } else {
         CHECK(p->engines.without_place > 0);
         p->engines.without_place--;
-        p->exchanges.queue_due = true;
+        p->admission.due = true;
     }
     node_router_replica_full(p->config.router, (unsigned)(pool - p->engines.pools), none);
 }

@@ -8,31 +8,29 @@
 #include "http/answer.h"
 #include "node/proxy/engine/probe.h"
 
-static enum proxy_refusal refusal_of(unsigned status)
+/* Of an error that only has a status. */
+static enum refusal refusal_of(unsigned status)
 {
-    switch (status) {
-    case 403:
-    case 404:
-    case 405:
-        return PROXY_REFUSED_PATH;
-    case 408:
-        return PROXY_REFUSED_TIMEOUT;
-    case 413:
-        return PROXY_REFUSED_BODY_LIMIT;
-    case 426:
-        return PROXY_REFUSED_UPGRADE;
-    case 500:
-        return PROXY_REFUSED_INTERNAL;
-    case 502:
-    case 504:
-        return PROXY_REFUSED_BAD_GATEWAY;
-    case 503:
-        return PROXY_REFUSED_NO_REPLICA;
-    case 508:
-        return PROXY_REFUSED_LOOP;
-    default:
-        return PROXY_REFUSED_MALFORMED;
-    }
+    static const struct {
+        unsigned status;
+        enum refusal why;
+    } usual[] = {
+        {403, REFUSED_PATH},       {404, REFUSED_PATH},        {405, REFUSED_PATH},
+        {408, REFUSED_TIMEOUT},    {413, REFUSED_BODY_LIMIT},  {426, REFUSED_UPGRADE},
+        {500, REFUSED_INTERNAL},   {502, REFUSED_BAD_GATEWAY}, {504, REFUSED_BAD_GATEWAY},
+        {503, REFUSED_NO_REPLICA}, {508, REFUSED_LOOP},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+        if (usual[i].status == status)
+            return usual[i].why;
+    return REFUSED_MALFORMED;
+}
+
+unsigned exchange_because(struct exchange *x, enum refusal why)
+{
+    x->refusal = why;
+    x->limit = refusal_rows[why].setting;
+    return refusal_rows[why].status;
 }
 
 static void note_refusal(struct exchange *x, unsigned status)
@@ -40,7 +38,7 @@ static void note_refusal(struct exchange *x, unsigned status)
     if (status < 400)
         return;
     x->refused = true;
-    if (x->refusal == PROXY_REFUSED_NONE)
+    if (x->refusal == REFUSED_NONE)
         x->refusal = refusal_of(status);
 }
 
@@ -57,7 +55,7 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
     if (!x->refused || x->client->port != PROXY_PORT_CLIENT)
         return 0;
     lines[n++] = (struct http_line){SLICE("x-grapevine-reason"),
-                                    slice_of_cstr(proxy_refusal_name(x->refusal))};
+                                    slice_of_cstr(refusal_rows[x->refusal].word)};
     if (x->limit != NULL)
         lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     return n;
@@ -68,8 +66,8 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
 static bool is_transient(const struct exchange *x, unsigned status)
 {
     if (x->client->port != PROXY_PORT_CLIENT || x->route.kind == HTTP_PATH_HEALTH ||
-        proxy_refusal_is_clients(x->refusal) || x->refusal == PROXY_REFUSED_POISON ||
-        x->refusal == PROXY_REFUSED_LOOP || x->refusal == PROXY_REFUSED_BY_ENGINE)
+        refusal_is_clients(x->refusal) || x->refusal == REFUSED_POISON ||
+        x->refusal == REFUSED_LOOP || x->refusal == REFUSED_BY_ENGINE)
         return false;
     return status == 408 || status == 429 || status >= 500;
 }
@@ -146,7 +144,7 @@ bool exchange_answer_kept(struct exchange *x)
     struct buf bytes = k->bytes;
     struct slice head = slice_of(bytes.at, k->head), rest = slice_skip(buf_slice(&bytes), k->head);
     k->bytes = (struct buf){0};
-    x->refusal = PROXY_REFUSED_NONE;
+    x->refusal = REFUSED_NONE;
     x->limit = NULL;
     exchange_forget_answer(x);
     exchange_kept_drop(x);
@@ -198,7 +196,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
     if (error != NULL) {
         e = *error;
         say_error(x, &e, words);
-        if (status >= 500 && !e.transient && x->refusal != PROXY_REFUSED_BY_ENGINE &&
+        if (status >= 500 && !e.transient && x->refusal != REFUSED_BY_ENGINE &&
             x->client->port == PROXY_PORT_CLIENT && x->route.kind != HTTP_PATH_HEALTH)
             lines[n++] = (struct http_line){SLICE("x-should-retry"), SLICE("false")};
     }
@@ -321,6 +319,12 @@ void exchange_answer_error(struct exchange *x, unsigned status, struct slice par
     answer_error_text(x, status, "", param, text, slice_of("", 0));
 }
 
+void exchange_answer_refusal(struct exchange *x, enum refusal why)
+{
+    exchange_answer_error(x, exchange_because(x, why), slice_of("", 0), "%s",
+                          refusal_rows[why].text);
+}
+
 void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned status,
                                   const char *type, const char *text)
 {
@@ -328,8 +332,8 @@ void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned
     struct slice name = slice_of("", 0);
     if (p->config.options->replica_header)
         name = node_router_replica_name(p->config.router, replica);
-    if (x->refusal == PROXY_REFUSED_NONE)
-        x->refusal = PROXY_REFUSED_BY_ENGINE;
+    if (x->refusal == REFUSED_NONE)
+        x->refusal = REFUSED_BY_ENGINE;
     answer_error_text(x, status, type, slice_of("", 0), text, name);
 }
 
@@ -367,10 +371,10 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
         return;
     }
     c->exchange = x;
-    x->refusal = why->refusal != PROXY_REFUSED_NONE ? why->refusal : x->refusal;
+    x->refusal = why->refusal != REFUSED_NONE ? why->refusal : x->refusal;
     x->limit = why->limit != NULL ? why->limit : x->limit;
     if (exchange_is_committed(x) || x->alive) {
-        if (x->refusal == PROXY_REFUSED_NONE)
+        if (x->refusal == REFUSED_NONE)
             x->refusal = refusal_of(why->status);
         exchange_cut(x, CLIENT_END_REFUSED, false);
         return;
@@ -386,4 +390,11 @@ void exchange_refuse(struct client *c, unsigned status, const char *text)
 {
     struct exchange_refusal why = {.status = status, .text = text};
     exchange_refuse_for(c, &why);
+}
+
+void exchange_refuse_because(struct client *c, enum refusal why)
+{
+    const struct refusal_row *row = &refusal_rows[why];
+    struct exchange_refusal refusal = {row->status, why, row->setting, row->text};
+    exchange_refuse_for(c, &refusal);
 }

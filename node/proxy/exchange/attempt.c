@@ -121,7 +121,7 @@ static bool has_room_elsewhere(struct exchange *x, enum verdict_reason why)
 
 static bool is_in_budget(struct exchange *x, enum verdict_reason why)
 {
-    const struct budget *b = &x->proxy->exchanges.budget;
+    const struct budget *b = &x->proxy->admission.budget;
     return b->share > 0 &&
            (!is_charged(x, why) || budget_has(b) || was_lost(x) || has_room_elsewhere(x, why));
 }
@@ -138,14 +138,13 @@ bool exchange_may_retry(struct exchange *x, enum verdict_reason why)
     if (is_in_budget(x, why))
         return true;
     x->proxy->stats.retry_budget_exhausted++;
-    x->refusal = PROXY_REFUSED_RETRY_BUDGET;
-    x->limit = "retry-budget";
+    (void)exchange_because(x, REFUSED_RETRY_BUDGET);
     return false;
 }
 
 bool exchange_may_try(struct exchange *x, bool likely)
 {
-    const struct budget *b = &x->proxy->exchanges.budget;
+    const struct budget *b = &x->proxy->admission.budget;
     if (!is_left(x, RETRY_REJECTED) || b->share == 0)
         return false;
     return x->free_retry || (budget_has_half(b) && has_other(x, likely));
@@ -161,17 +160,10 @@ bool exchange_may_move(struct exchange *x)
 
 /* --- attempts ------------------------------------------------------------------------------- */
 
-/* Of the choice. */
-static bool may_wait(int err)
-{
-    return err == ERR_AGAIN || err == ERR_EXISTS || err == ERR_LIMIT;
-}
-
 int exchange_choose_again(struct exchange *x, enum node_outcome outcome)
 {
     exchange_release_booking(x, outcome);
-    int err = exchange_choose(x);
-    return may_wait(err) ? 0 : err;
+    return exchange_choose(x);
 }
 
 int exchange_rebook(struct exchange *x, enum node_outcome outcome)
@@ -184,41 +176,40 @@ int exchange_rebook(struct exchange *x, enum node_outcome outcome)
  * beside one, and a suspect is refused, unless it can be alone just now. */
 static void company_late(struct deadline *d)
 {
-    struct exchange *x = CONTAINER_OF(d, struct exchange, queue_deadline);
-    exchange_queue_served(x);
+    struct exchange *x = CONTAINER_OF(d, struct exchange, admission.deadline);
+    admission_leave(&x->proxy->admission, &x->admission, x->proxy->now_ms);
     exchange_route(x);
 }
 
-/* None was chosen, but one may be soon. */
-static void wait_for_replica(struct exchange *x)
+/* It is over for it, as admission answered. */
+static void refuse(struct exchange *x)
 {
-    struct node_request request;
-    if (suspect_may_wait(x)) {
-        exchange_describe(x, &request);
-        exchange_queue(x, &request, company_late);
-        return;
+    if (x->plan.why == REFUSED_KEY_LIMIT) {
+        exchange_key_limited(x);
+    } else if (x->plan.why == REFUSED_QUEUE_FULL) {
+        exchange_queue_full(x);
+    } else {
+        if (x->plan.text != NULL)
+            suspect_refuse(x, x->plan.text);
+        exchange_refuse_suspect(x);
     }
-    suspect_give_up(x);
-    (void)exchange_refuse_suspect(x);
 }
 
-/* The attempt that was planned begins, and the one before is over. False: none is planned, and the
- * request waits. */
+/* The attempt that was planned begins, and the one before is over. False: it waits for a replica,
+ * or was answered why it does not. */
 static bool begin(struct exchange *x)
 {
-    if (x->plan.err != 0) {
-        wait_for_replica(x);
+    enum admission_verdict verdict = x->plan.verdict;
+    if (verdict == ADMISSION_WAIT)
+        exchange_queue(x, company_late);
+    else if (verdict == ADMISSION_REFUSE)
+        refuse(x);
+    if (verdict != ADMISSION_GO)
         return false;
-    }
     CHECK(x->now.phase == ATTEMPT_NONE);
     x->now = (struct attempt){.decision = x->plan.decision, .booked = true, .follows = x->alive};
     exchange_goes(x, ATTEMPT_CHOSEN);
     return true;
-}
-
-bool exchange_will_wait(const struct exchange *x)
-{
-    return suspect_may_wait(x) && queue_has_place(&x->proxy->exchanges.queue, &x->waiter);
 }
 
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
@@ -240,7 +231,7 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
     x->failed_before |= why != RETRY_STORED; /* that one asks who has it */
     if (is_charged(x, why)) {
         x->retries++;
-        budget_take(&p->exchanges.budget); /* what was lost may take it where it is empty */
+        budget_take(&p->admission.budget); /* what was lost may take it where it is empty */
     }
 }
 
@@ -331,7 +322,7 @@ static void send_later(struct deadline *d)
     struct node_request request;
     if (suspect_refused(x)) {
         exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
-        (void)exchange_refuse_suspect(x);
+        exchange_refuse_suspect(x);
         return;
     }
     exchange_describe(x, &request);
@@ -365,10 +356,8 @@ static void look_over(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
     x->looking = false;
-    if (exchange_refuse_suspect(x))
-        return;
     int err = exchange_choose(x);
-    if (err == 0 && x->looked_after)
+    if (x->plan.verdict == ADMISSION_GO && x->looked_after)
         count_retry(x, x->too_long ? RETRY_CONTEXT : RETRY_MODEL);
     follow_choice(x, err);
 }
@@ -401,21 +390,22 @@ static bool needs_lists(const struct exchange *x)
 
 static void follow_choice(struct exchange *x, int err)
 {
-    if (err == 0)
-        (void)begin(x);
     if (err == ERR_NOT_FOUND && x->attempts == 0 && exchange_look(x, look_over))
         return;
-    if (err == 0 && needs_lists(x) && exchange_look(x, look_over)) {
+    if (err != 0) {
+        exchange_no_replica(x, err);
+        return;
+    }
+    if (!begin(x))
+        return;
+    if (needs_lists(x) && exchange_look(x, look_over)) {
         exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
         x->attempts--;
         return;
     }
     bool asks = x->asking_around && x->method != HTTP_METHOD_GET && !x->asking;
-    if (err == 0 && asks)
-        err = exchange_ask(x);
-    if (may_wait(err))
-        wait_for_replica(x);
-    else if (err != 0)
+    err = asks ? exchange_ask(x) : 0;
+    if (err != 0)
         exchange_no_replica(x, err);
     else
         start(x);
@@ -423,42 +413,36 @@ static void follow_choice(struct exchange *x, int err)
 
 void exchange_queue_run(struct proxy *p)
 {
-    struct queue_look look = queue_look_begin();
-    struct exchange *x;
-    while ((x = exchange_queue_next(p, &look)) != NULL) {
-        if (exchange_refuse_suspect(x)) /* since it came here */
-            continue;
+    struct queue_look look = {0};
+    struct admission_request *r;
+    while ((r = admission_next(&p->admission, &look)) != NULL) {
+        struct exchange *x = CONTAINER_OF(r, struct exchange, admission);
+        enum queue_class class = r->waiter.class;
         int err = exchange_choose(x);
-        bool waits = err == ERR_AGAIN || err == ERR_EXISTS;
-        if (waits && exchange_queue_class(x) == x->waiter.class) {
-            queue_pass(&look, &x->waiter);
-            continue;
-        }
-        exchange_queue_served(x);
-        follow_choice(x, err);
+        if (x->plan.verdict == ADMISSION_WAIT && x->plan.class == class)
+            queue_pass(&look, &r->waiter);
+        else
+            follow_choice(x, err);
     }
 }
 
 void exchange_route(struct exchange *x)
 {
-    if (x->looking || queue_waits(&x->waiter) || exchange_refuse_suspect(x))
+    if (x->looking || queue_waits(&x->admission.waiter))
         return;
-    if (x->attempts == 0 && x->plan.err == 0 && !x->asked) /* not again each time that it waited */
-        budget_fill(&x->proxy->exchanges.budget);
     if (x->route.kind == HTTP_PATH_GENERATE)
         exchange_exclude_other_engines(x);
     follow_choice(x, exchange_choose(x));
 }
 
-bool exchange_refuse_suspect(struct exchange *x)
+void exchange_refuse_suspect(struct exchange *x)
 {
-    if (!suspect_refused(x))
-        return false;
-    if (x->refusal == PROXY_REFUSED_POISON)
+    bool poison = suspect_refused(x) && x->refusal == REFUSED_POISON;
+    if (poison)
         node_poison_refused(x->proxy->config.router, x->suspect.hash);
     exchange_forget_answer(x);
-    exchange_answer_error(x, 502, slice_of("", 0), "%s", suspect_refusal_text(x));
-    return true;
+    exchange_answer_error(x, 502, slice_of("", 0), "%s",
+                          poison ? refusal_rows[REFUSED_POISON].text : x->suspect.refused_text);
 }
 
 void exchange_begin_anew(struct exchange *x, enum verdict_reason why)
@@ -484,7 +468,7 @@ int exchange_same_again(struct exchange *x)
     int err = start_upstream(x, true);
     if (err == 0) {
         x->began_ms = x->proxy->now_ms;
-        x->refusal = PROXY_REFUSED_NONE; /* of another address */
+        x->refusal = REFUSED_NONE; /* of another address */
         x->limit = NULL;
         exchange_push(x);
     }

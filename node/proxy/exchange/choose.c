@@ -132,7 +132,6 @@ bool exchange_look(struct exchange *x, void (*over)(struct deadline *d))
     if (x->looked || !prober_look(x->proxy))
         return false;
     x->looked = x->looking = true;
-    x->plan.err = ERR_NOT_FOUND;
     x->deadline.expired = over;
     proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
     return true;
@@ -143,8 +142,8 @@ static void model_unknown(struct exchange *x)
     struct node_request request;
     exchange_describe(x, &request);
     struct slice model = request.model;
-    x->refusal = PROXY_REFUSED_MODEL;
-    exchange_answer_error(x, 404, SLICE("model"), "The model `%.*s` does not exist.",
+    exchange_answer_error(x, exchange_because(x, REFUSED_MODEL), SLICE("model"),
+                          "The model `%.*s` does not exist.",
                           model.len > 256 ? 256 : (int)model.len, model.at);
 }
 
@@ -152,13 +151,12 @@ static void model_unknown(struct exchange *x)
  * can serve now. */
 void exchange_no_answer(struct exchange *x, const char *text)
 {
-    bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
+    bool late = x->timed_out || x->refusal == REFUSED_CONNECT;
     unsigned status = x->said != 0 ? x->said : late ? 504 : x->reached ? 502 : 503;
-    bool by_limit = x->refusal != PROXY_REFUSED_NONE &&
-                    (x->said == 0 || x->timed_out || x->refusal == PROXY_REFUSED_RETRY_BUDGET);
+    bool by_limit = x->refusal != REFUSED_NONE &&
+                    (x->said == 0 || x->timed_out || x->refusal == REFUSED_RETRY_BUDGET);
     if (!by_limit) {
-        x->refusal =
-            x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA : PROXY_REFUSED_BAD_GATEWAY;
+        x->refusal = x->said == 0 && status == 503 ? REFUSED_NO_REPLICA : REFUSED_BAD_GATEWAY;
         x->limit = x->timed_out ? x->limit : NULL;
     }
     if (x->said != 0 || text == NULL)
@@ -212,34 +210,29 @@ void exchange_exclude_other_engines(struct exchange *x)
     }
 }
 
-/* Books a replica that was not tried yet. ERR_AGAIN: it must wait for room. What is asked around is
- * a question more than work: most of those asked will not have it, so nothing is recorded of them.
- */
+/* What is asked around is a question more than work: most of those asked will not have it, so
+ * nothing is recorded of them. */
 int exchange_choose(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     struct node_request request;
     exchange_describe(x, &request);
-    suspect_describe(x, &request);
-    struct exchange_plan *plan = &x->plan;
-    plan->err = ERR_AGAIN;
-    if (exchange_must_queue(x, &request))
-        return plan->err;
     bool unknown = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
+    bool prompt = x->skimming && x->skim.understood && exchange_answers_tokens(x->route.kind);
+    const struct admission_question question = {
+        .tenant = x->key,
+        .against = suspect_refused(x) ? x->suspect.refused : REFUSED_NONE,
+        .request = &request,
+        .excluded = x->excluded,
+        .by_load = !prompt || unknown,
+        .prompt = x->skimming,
+    };
     x->asking_around = unknown && !x->asked;
-    uint64_t now = p->now_ms;
-    plan->err =
-        x->skimming && x->skim.understood && !unknown && exchange_answers_tokens(x->route.kind)
-            ? node_router_choose(p->config.router, &request, x->excluded, now, &plan->decision)
-            : node_router_choose_by_load(p->config.router, &request, x->excluded, now,
-                                         &plan->decision);
-    if (plan->err == 0) {
+    admission_ask(&p->admission, &x->admission, &question, p->now_ms, &x->plan);
+    if (x->plan.verdict == ADMISSION_GO) {
         x->attempts++;
-        x->refusal = PROXY_REFUSED_NONE;
+        x->refusal = REFUSED_NONE;
         x->limit = NULL;
-        suspect_placed(x, plan->decision.server);
     }
-    if (plan->err == ERR_EXISTS && suspect_may_wait(x))
-        suspect_keep(x, &request);
-    return plan->err;
+    return x->plan.err;
 }

@@ -23,7 +23,7 @@ bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
         return true;
     if (x->coding == HTTP_CODING_OTHER) {
         struct http_line accepted = {SLICE("accept-encoding"), SLICE(HTTP_CODINGS_ACCEPTED)};
-        x->refusal = PROXY_REFUSED_CODING;
+        x->refusal = REFUSED_CODING;
         exchange_answer_error_with(x, 415,
                                    "The router cannot decode the Content-Encoding of this body: "
                                    "send it uncompressed, or as one of " HTTP_CODINGS_ACCEPTED ".",
@@ -41,9 +41,7 @@ bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
 
 static bool refuse_memory(struct exchange *x)
 {
-    x->refusal = PROXY_REFUSED_MEMORY;
-    x->limit = "buffered-bytes-max";
-    exchange_refuse(x->client, 503, "Too many request bodies are held now.");
+    exchange_refuse_because(x->client, REFUSED_MEMORY);
     return false;
 }
 
@@ -144,8 +142,7 @@ int exchange_unpack(struct exchange *x, struct slice *bytes, struct slice *out)
 
 void exchange_unpack_refuse(struct exchange *x)
 {
-    x->refusal = PROXY_REFUSED_MEMORY;
-    x->limit = "buffered-bytes-max";
+    unsigned status = exchange_because(x, REFUSED_MEMORY);
     if (exchange_is_committed(x)) {
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return;
@@ -153,5 +150,5 @@ void exchange_unpack_refuse(struct exchange *x)
     exchange_hang_up(x);
     exchange_release_booking(x, NODE_OUTCOME_CLIENT_GONE);
     exchange_forget_answer(x);
-    exchange_answer_error(x, 503, slice_of("", 0), "Too many bodies are held now.");
+    exchange_answer_error(x, status, slice_of("", 0), "Too many bodies are held now.");
 }

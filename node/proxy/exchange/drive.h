@@ -32,11 +32,13 @@ void exchange_refuse(struct client *c, unsigned status, const char *text);
 /* The same where more is to be said of it. */
 struct exchange_refusal {
     unsigned status;
-    enum proxy_refusal refusal; /* NONE: by the status */
-    const char *limit;          /* the setting that it comes from; NULL: none */
+    enum refusal refusal; /* NONE: by the status */
+    const char *limit;    /* the setting that it comes from; NULL: none */
     const char *text;
 };
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);
+/* With the text of its row. */
+void exchange_refuse_because(struct client *c, enum refusal why);
 
 /* --- from the replica ------------------------------------------------------------------------- */
 

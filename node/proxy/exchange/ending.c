@@ -4,7 +4,6 @@
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "http/error.h"
@@ -141,20 +140,11 @@ const char *exchange_error_word(const struct exchange *x)
 
 void exchange_late_text(const struct exchange *x, char out[EXCHANGE_LATE_TEXT])
 {
-    static const struct {
-        const char *limit, *text;
-    } own[] = {
-        {"request-timeout", "The request was not answered in the time that it has"},
-        {"queue-timeout", "No replica had room for the request in time"},
-        {"retry-budget", "The replica did not answer in time, and no retry is left"},
-    };
-    const char *text = exchange_is_committed(x) ? "The replica was silent for too long"
-                                                : "The replica did not answer in time";
+    const char *own = refusal_rows[x->refusal].text;
+    const char *text = own != NULL                ? own
+                       : exchange_is_committed(x) ? "The replica was silent for too long"
+                                                  : "The replica did not answer in time";
     const char *limit = x->limit != NULL ? x->limit : "";
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        if (strcmp(own[i].limit, limit) == 0)
-            text = own[i].text;
-    }
     int n = snprintf(out, EXCHANGE_LATE_TEXT, "%s%s%s%s%s.", text, limit[0] != '\0' ? " (" : "",
                      limit, limit[0] != '\0' ? ")" : "",
                      exchange_is_committed(x) ? ": its answer is cut" : "");

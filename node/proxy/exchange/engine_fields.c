@@ -11,12 +11,11 @@ static bool is_open(const struct exchange *x)
 
 static bool refuse(struct exchange *x, struct slice field, const char *text)
 {
-    x->refusal = PROXY_REFUSED_ENGINE_FIELD;
-    x->limit = "engine-fields";
+    unsigned status = exchange_because(x, REFUSED_ENGINE_FIELD);
     if (x->now.upstream != NULL) /* the body streams through */
-        exchange_refuse(x->client, 400, text);
+        exchange_refuse(x->client, status, text);
     else
-        exchange_answer_error(x, 400, field, "%s", text);
+        exchange_answer_error(x, status, field, "%s", text);
     return true;
 }
 

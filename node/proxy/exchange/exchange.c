@@ -5,7 +5,6 @@
 
 #include "base/bug.h"
 #include "base/check.h"
-#include "node/proxy/exchange/suspect.h"
 #include "node/replica/usage.h"
 
 enum { EXCHANGES_KEPT = 256 };
@@ -35,7 +34,7 @@ struct exchange *exchange_new(struct client *c)
     }
     x->proxy = p;
     x->client = c;
-    x->started_ms = p->now_ms;
+    x->started_ms = x->admission.came_ms = p->now_ms;
     x->path[0] = '\0';
     x->request_deadline.expired = p->exchanges.expired;
     if (c->port == PROXY_PORT_CLIENT)
@@ -100,8 +99,8 @@ static enum node_result result_of(const struct exchange *x, enum client_end why)
         .answer = ends[why],
         .status = x->now.status,
         .event_status = x->event_status,
-        .queue_full = x->refused && x->refusal == PROXY_REFUSED_QUEUE_FULL,
-        .invalid = x->refused && proxy_refusal_is_clients(x->refusal),
+        .queue_full = x->refused && x->refusal == REFUSED_QUEUE_FULL,
+        .invalid = x->refused && refusal_is_clients(x->refusal),
         .health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed,
     };
     bool by_engine = x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.error;
@@ -110,7 +109,7 @@ static enum node_result result_of(const struct exchange *x, enum client_end why)
     } else if (by_engine && why == CLIENT_END_DONE) {
         ending.answer = NODE_ANSWER_ERROR_EVENT;
         ending.event_status = x->usage.error_status;
-    } else if (why == CLIENT_END_REFUSED && x->refusal == PROXY_REFUSED_MEMORY) {
+    } else if (why == CLIENT_END_REFUSED && x->refusal == REFUSED_MEMORY) {
         ending.answer = NODE_ANSWER_CUT;
     }
     return node_result_of(&ending);
@@ -159,8 +158,8 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
         return;
     if (BUG(BOOKING_RESET) && outcome == NODE_OUTCOME_BROKEN)
         return;
-    x->proxy->exchanges.queue_due = true;
-    suspect_left(x);
+    x->proxy->admission.due = true;
+    admission_alone(&x->proxy->admission, &x->admission, x->now.decision.server);
     struct node_usage usage = {-1, -1, -1, {0}};
     bool failed = x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.error;
     bool computed = x->now.status / 100 == 2 && !failed;
@@ -194,7 +193,7 @@ void exchange_blame(struct exchange *x)
  * for mistakes and probes of clients, of which a program at its start may make seven. */
 static bool has_access_line(const struct exchange *x, enum client_end why)
 {
-    bool invalid = x->refused && proxy_refusal_is_clients(x->refusal);
+    bool invalid = x->refused && refusal_is_clients(x->refusal);
     bool bad = why != CLIENT_END_DONE || (x->now.status >= 400 && !invalid) ||
                x->now.outcome != NODE_OUTCOME_OK;
     bool health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed;
@@ -207,22 +206,22 @@ static bool has_access_line(const struct exchange *x, enum client_end why)
  * client left, which is no reason of ours. */
 static const char *reason_of(const struct exchange *x, enum client_end why)
 {
-    enum proxy_refusal refusal = x->refused ? x->refusal : PROXY_REFUSED_NONE;
+    enum refusal refusal = x->refused ? x->refusal : REFUSED_NONE;
     if (why == CLIENT_END_NO_MEMORY)
-        refusal = PROXY_REFUSED_MEMORY;
+        refusal = REFUSED_MEMORY;
     else if (why == CLIENT_END_STOPPED)
-        refusal = PROXY_REFUSED_STOPPING;
+        refusal = REFUSED_STOPPING;
     else if (why != CLIENT_END_DONE && why != CLIENT_END_GONE)
         refusal = x->refusal;
-    if (refusal != PROXY_REFUSED_NONE)
-        return proxy_refusal_name(refusal);
+    if (refusal != REFUSED_NONE)
+        return refusal_rows[refusal].word;
     bool by_engine = why == CLIENT_END_DONE || why == CLIENT_END_ENGINE;
     return by_engine && x->cause != NULL ? x->cause : "";
 }
 
 bool exchange_passes_for_lack(const struct exchange *x)
 {
-    return x->refusal == PROXY_REFUSED_RETRY_BUDGET && x->limit != NULL && !x->refused &&
+    return x->refusal == REFUSED_RETRY_BUDGET && x->limit != NULL && !x->refused &&
            x->now.status >= 400;
 }
 
@@ -235,7 +234,7 @@ static void log_access(const struct exchange *x, enum client_end why)
     struct slice none = slice_of("", 0);
     bool read = x->skimming && x->skim.understood;
     const char *reason = reason_of(x, why);
-    bool invalid = x->refused && proxy_refusal_is_clients(x->refusal);
+    bool invalid = x->refused && refusal_is_clients(x->refusal);
     bool limited = x->limit != NULL && (reason[0] != '\0' || exchange_passes_for_lack(x));
     uint64_t now = p->now_ms;
     const struct log_field fields[] = {
@@ -337,8 +336,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     x->reached |= !x->asking && x->now.upstream != NULL && x->now.upstream->head_sent > 0;
     exchange_hang_up(x);
     deadline_clear(&x->request_deadline);
-    deadline_clear(&x->queue_deadline);
-    queue_remove(&x->proxy->exchanges.queue, &x->waiter);
+    admission_leave(&x->proxy->admission, &x->admission, x->proxy->now_ms);
     if (x->forget != NULL)
         x->forget(x->forget_context);
     drop_answer(x);
@@ -364,7 +362,7 @@ void exchange_finish_cut(struct exchange *x)
 {
     struct client *c = x->client;
     bool by_reset = x->out_framing == HTTP_BODY_UNTIL_CLOSE;
-    bool late = x->refusal == PROXY_REFUSED_REQUEST_TIMEOUT;
+    bool late = x->refusal == REFUSED_REQUEST_TIMEOUT;
     end(x, late ? CLIENT_END_LATE : CLIENT_END_ENGINE, x->now.outcome);
     client_answer_cut(c, by_reset);
 }

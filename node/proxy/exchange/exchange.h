@@ -39,19 +39,16 @@ enum {
 
 /* What is known of a request that may be poison (node/proxy/exchange/suspect.h); all 0: nothing. */
 struct suspect {
-    uint64_t hash;              /* 0: not made yet */
-    uint64_t at_ms;             /* the last death that it was at, */
-    unsigned replica;           /* and whose that was */
-    unsigned deaths;            /* of this request's own attempts, as far as they count */
-    bool died;                  /* there was one, though an answer cleared it */
-    bool spared;                /* one did not count: it may have been on its way to the engine */
-    bool core;                  /* one of them was of a core: no doubt that the engine died */
-    bool clear;                 /* or it was the only one there */
-    enum node_company company;  /* that it may have */
-    enum proxy_refusal refused; /* it is not sent (again), */
-    const char *refused_text;   /* and why, for its client; NULL: as for poison */
-    enum node_company
-        kept; /* for which the replica where it is now is kept for it; ANY: it is not */
+    uint64_t hash;            /* 0: not made yet */
+    uint64_t at_ms;           /* the last death that it was at, */
+    unsigned replica;         /* and whose that was */
+    unsigned deaths;          /* of this request's own attempts, as far as they count */
+    bool died;                /* there was one, though an answer cleared it */
+    bool spared;              /* one did not count: it may have been on its way to the engine */
+    bool core;                /* one of them was of a core: no doubt that the engine died */
+    bool clear;               /* or it was the only one there */
+    enum refusal refused;     /* it is not sent (again), */
+    const char *refused_text; /* and why, for its client, if it is no poison */
 };
 
 /* A replica answered an error that may be the request's own: what comes next decides. */
@@ -73,12 +70,6 @@ struct exchange_kept {
     enum http_framing framing;
     struct buf bytes; /* head and body as the client gets them */
     size_t head;      /* bytes of it that are the head */
-};
-
-/* What the last choice said; where the next attempt goes. */
-struct exchange_plan {
-    int err; /* ERR_OK: a replica is booked; else why none is */
-    struct node_decision decision;
 };
 
 /* What waits of its answer (hold.c). */
@@ -167,7 +158,6 @@ struct exchange {
     uint8_t agent_len;
     struct node_rendered rendered; /* how engines see its prompt */
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
-    bool key_counts;        /* access_end() is due */
     uint64_t client_id;     /* a hash of its key or address, and its program; 0: none */
 
     struct attempt now; /* the present attempt; until the next one begins, the last */
@@ -177,8 +167,8 @@ struct exchange {
     bool reached;      /* something of the request was sent */
 
     /* The choice, and the attempts so far. */
-    bool plain_known, plain; /* exchange_is_plain() */
-    struct exchange_plan plan;
+    bool plain_known, plain;      /* exchange_is_plain() */
+    struct admission_answer plan; /* what the last question said; where the next attempt goes */
     bool asking_around;    /* a stored response whose maker is unknown: 404 means the next one */
     bool asking;           /* `question` is what is sent */
     bool asked;            /* and was answered, or needs no answer */
@@ -205,9 +195,7 @@ struct exchange {
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct suspect suspect;
 
-    struct queue_waiter waiter;        /* there is no replica for it now (overload.c) */
-    uint64_t waited_ms[QUEUE_CLASSES]; /* there, before */
-    struct deadline queue_deadline;
+    struct admission_request admission;
     struct deadline request_deadline; /* request-timeout */
 
     /* The router answers itself, and waits for something: called at the end. */
@@ -223,12 +211,12 @@ struct exchange {
     char *usage_field; /* where its body asks for usage, or has blanks; NULL: nowhere */
     bool asks_plain;   /* no coding is accepted: what engines answer is read */
     uint64_t bytes_out;
-    bool refused;               /* it ends in an error of ours */
-    enum proxy_refusal refusal; /* counted then; NONE: by the status */
-    const char *limit;          /* the setting that such an error comes from; NULL: none */
-    const char *cause;          /* what of the engine's ended its answer badly; NULL: nothing */
-    unsigned retry_after_s;     /* of such an error; 0: as its status says */
-    struct http_usage usage;    /* of the present answer, while that is scanned */
+    bool refused;            /* it ends in an error of ours */
+    enum refusal refusal;    /* counted then; NONE: by the status */
+    const char *limit;       /* the setting that such an error comes from; NULL: none */
+    const char *cause;       /* what of the engine's ended its answer badly; NULL: nothing */
+    unsigned retry_after_s;  /* of such an error; 0: as its status says */
+    struct http_usage usage; /* of the present answer, while that is scanned */
 
     /* Not set to zero for each request. */
     char request_id_text[EXCHANGE_ID_MAX];
@@ -267,6 +255,10 @@ void exchange_answer_error(struct exchange *x, unsigned status, struct slice par
 /* The same with a field more in its head. */
 void exchange_answer_error_with(struct exchange *x, unsigned status, const char *text,
                                 const struct http_line *line);
+/* Why it is refused, and the setting that this comes from; returns the status of its row. */
+unsigned exchange_because(struct exchange *x, enum refusal why);
+/* An error with the text of its row. */
+void exchange_answer_refusal(struct exchange *x, enum refusal why);
 /* 405; `methods` is what the path does take, for people and for the Allow field. */
 void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
 

@@ -1,33 +1,5 @@
 /* What the files of an exchange share among themselves, and nobody else uses; what others do with
- * one stands in drive.h. Each calls only those before it in this list:
- *
- *   kind.c       what kind of work it is
- *   spent.c      what it used, for its key
- *   kept.c       a rejection that another replica is asked about
- *   exchange.c   life: made, finished, logged
- *   cors.c       what pages of other origins may know of those
- *   answer.c     answers of the router's own, refusals
- *   preflight.c  whether they may send requests
- *   ending.c     answers that end badly: counted, and said to the client
- *   overload.c   the wait for a replica
- *   ask_usage.c  usage that the client did not ask for
- *   pin.c        the data-parallel rank that was chosen, put into the request
- *   host.c       the name that the replica is asked under
- *   session.c    which conversation it belongs to
- *   choose.c     which replica
- *   owner.c      whose stored response it is for
- *   key.c        whose request it is, and what that client may use
- *   engine_fields.c  what is for engines among themselves
- *   ask.c        the question who has a stored response
- *   patience.c   limits of time
- *   attempt.c    a request is sent, and again to another replica
- *   reject.c     whose fault a rejection is
- *   failure.c    what follows when a replica fails
- *   hold.c       what of an answer waits, as another may come in its place
- *   decode.c     bodies that come compressed, of clients and of replicas
- *   request.c    the client's head and body
- *   response.c   the replica's answer on its way to the client
- */
+ * one stands in drive.h. README.md says in which order the files call each other. */
 #ifndef NODE_PROXY_EXCHANGE_EXCHANGE_INTERNAL_H
 #define NODE_PROXY_EXCHANGE_EXCHANGE_INTERNAL_H
 
@@ -185,19 +157,11 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
 
 /* --- overload.c ------------------------------------------------------------------------------ */
 
-/* Whether it may not be booked now: all that may be in flight are, or others wait for the same. */
-bool exchange_must_queue(const struct exchange *x, const struct node_request *request);
-/* What it is to wait for, by the last choice, which found none. */
-enum queue_class exchange_queue_class(const struct exchange *x);
-/* It is not booked, and waits until it may be: the next look at the queue may be at once. Or it is
- * answered: 429 where the queue is full, 504 when its time there is up; `over` is called instead
- * if it waits for other company than there is. */
-void exchange_queue(struct exchange *x, const struct node_request *request,
-                    void (*over)(struct deadline *d));
-/* The one to look at next; NULL: none. It stays in the queue until it is served, or has ended. */
-struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_look *look);
-/* It waits no longer: it is booked, or will be answered why not. */
-void exchange_queue_served(struct exchange *x);
+/* It waits in the queue, as x->plan says. When its time there is up it is answered 504; `over` is
+ * called instead if it waits for other company than there is. */
+void exchange_queue(struct exchange *x, void (*over)(struct deadline *d));
+/* The queue is full: 429. */
+void exchange_queue_full(struct exchange *x);
 
 /* --- patience.c ------------------------------------------------------------------------------ */
 
@@ -230,7 +194,8 @@ struct slice exchange_stored_response(const struct exchange *x);
 bool exchange_reject_again(const struct exchange *x, unsigned status);
 /* Whether the router knows that only this replica can answer. */
 bool exchange_only_there(const struct exchange *x);
-/* Books a replica that was not tried yet: x->plan, of which it returns the error. */
+/* Asks for a replica that was not tried yet: x->plan is the answer. ERR_*: none will do; 0: it is
+ * booked there, or waits, or is to be refused. */
 MUST_USE int exchange_choose(struct exchange *x);
 /* The replica of the present decision, which ended so, is not chosen again: nor are other ranks of
  * its process, unless it was a rank that stands still. */
@@ -269,8 +234,8 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head);
 bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head);
 /* It goes to all replicas, which not every key may ask for. True: it was answered so. */
 bool exchange_key_refuse_control(struct exchange *x);
-/* It is about to go to a replica, and counts. True: the key used enough, which was answered. */
-bool exchange_key_begin(struct exchange *x);
+/* Its key has used enough, as x->plan says: 429. */
+void exchange_key_limited(struct exchange *x);
 /* Its body is whole. True: it asks for what the key may not, which was answered. */
 bool exchange_key_refuse_body(struct exchange *x);
 /* The key that goes to engines in place of the client's; empty: none. Good for the call. */
@@ -301,15 +266,13 @@ bool exchange_may_retry(struct exchange *x, enum verdict_reason why);
 /* The same after a rejection, quietly: half of the budget stays for replicas that fail, and unless
  * x->free_retry another one is to be well; with `likely` it may be in a back-off. */
 bool exchange_may_try(struct exchange *x, bool likely);
-/* It may be poison and is not sent (again): answers so. False: it may be sent. */
-bool exchange_refuse_suspect(struct exchange *x);
-/* Releases the booking and books another replica; the present attempt goes on until
- * exchange_begin_anew(). If there is none, ERR_* of the choice; 0 also where it is to wait. */
+/* It may be poison and is not sent (again), as suspect_refused() said: answers so. */
+void exchange_refuse_suspect(struct exchange *x);
+/* Releases the booking and asks for another replica; the present attempt goes on until
+ * exchange_begin_anew(). ERR_* of exchange_choose(). */
 MUST_USE int exchange_rebook(struct exchange *x, enum node_outcome outcome);
 /* The same, but that replica may be chosen again. */
 MUST_USE int exchange_choose_again(struct exchange *x, enum node_outcome outcome);
-/* Where it left and none was booked: whether it waits for one, or is refused now. */
-bool exchange_will_wait(const struct exchange *x);
 /* The next attempt, as exchange_rebook() planned it, or the wait for one: what came of an answer is
  * forgotten and its connection let go. */
 void exchange_begin_anew(struct exchange *x, enum verdict_reason why);

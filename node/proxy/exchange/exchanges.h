@@ -3,8 +3,6 @@
 #define NODE_PROXY_EXCHANGE_EXCHANGES_H
 
 #include "base/deadline.h"
-#include "node/proxy/limit/budget.h"
-#include "node/proxy/limit/queue.h"
 
 enum {
     PROXY_RETRY_WAITS = 4,             /* 20 to 200 ms, with the tick */
@@ -22,22 +20,10 @@ enum {
     PROXY_CONTROL_BODY_BYTES_MAX = 64 * 1024,
 };
 
-/* Replicas that are kept for requests that may be poison (node/proxy/exchange/suspect_keep.c). */
-struct suspect_kept {
-    unsigned kept;            /* the replica that is kept for those that wait, + 1; 0: none */
-    uint64_t pause_until_ms;  /* until then none is */
-    unsigned placed;          /* requests that have one to themselves, and no token yet */
-    uint64_t placed_until_ms; /* others wait until then */
-};
-
 struct proxy_exchanges {
     struct exchange *free; /* for the next requests */
     unsigned free_count;
-    struct queue queue; /* those that wait for a replica */
-    bool lists_due;     /* all lists of models have come that requests wait for */
-    bool queue_due;     /* one of the queue may go now */
-    struct suspect_kept suspects;
-    struct budget budget;                /* of retries */
+    bool lists_due;                      /* all lists of models have come that requests wait for */
     uint64_t back_offs;                  /* so far */
     uint64_t id_key[2];                  /* secret: ids are the counter, hashed with it */
     uint64_t ids;                        /* so far */

@@ -94,10 +94,10 @@ static void log_failure(const struct exchange *x, unsigned replica, const char *
 /* What follows now that another replica has been looked for. */
 static void log_moved(const struct exchange *x, unsigned from, const char *what)
 {
-    if (x->plan.err == 0)
-        log_failure(x, from, what, "moved", (int)x->plan.decision.replica);
-    else
-        log_failure(x, from, what, exchange_will_wait(x) ? "waits" : "refused", -1);
+    static const char *const then[] = {
+        [ADMISSION_GO] = "moved", [ADMISSION_WAIT] = "waits", [ADMISSION_REFUSE] = "refused"};
+    bool goes = x->plan.verdict == ADMISSION_GO;
+    log_failure(x, from, what, then[x->plan.verdict], goes ? (int)x->plan.decision.replica : -1);
 }
 
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
@@ -167,7 +167,8 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
         log_failure(x, from, what, "refused", -1);
         exchange_hang_up(x);
         exchange_release_booking(x, j->outcome);
-        return exchange_refuse_suspect(x);
+        exchange_refuse_suspect(x);
+        return true;
     }
     if (doubt && x->doubt.open) {
         x->now.outcome = NODE_OUTCOME_IN_DOUBT;
@@ -248,7 +249,7 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
     exchange_forget_answer(x);
     x->now.outcome = outcome;
     x->timed_out |= failure == UPSTREAM_STALLED && x->limit != NULL; /* stall-cut */
-    if (x->timed_out || x->refusal == PROXY_REFUSED_CONNECT)
+    if (x->timed_out || x->refusal == REFUSED_CONNECT)
         exchange_late_text(x, text);
     exchange_no_answer(x, text);
 }
@@ -332,7 +333,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     } else if (!exchange_is_committed(x) && suspect_refused(x)) {
         log_failure(x, replica, exchange_failures[failure].what, "refused", -1);
         exchange_release_booking(x, outcome);
-        (void)exchange_refuse_suspect(x);
+        exchange_refuse_suspect(x);
     } else if (exchange_may_retry(x, exchange_failures[failure].why)) {
         ask_another(x, failure, outcome);
     } else {

@@ -32,7 +32,7 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
     struct slice secret = secret_of(head);
     struct access_key *k = access_find(access, secret);
     if (k == NULL) {
-        x->refusal = PROXY_REFUSED_CLIENT_KEY;
+        x->refusal = REFUSED_CLIENT_KEY;
         struct http_line challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
         exchange_answer_error_with(
             x, 401,
@@ -70,26 +70,25 @@ static bool model_is_read(enum http_path_kind kind, const struct http_head *head
 static void refuse_model(struct exchange *x, struct slice model)
 {
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_MODEL);
-    x->refusal = PROXY_REFUSED_KEY_MODEL;
-    x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
+    (void)exchange_because(x, REFUSED_KEY_MODEL);
     exchange_answer_error(x, 404, SLICE("model"),
                           "The model `%.*s` does not exist, or this API key may not use it.",
                           model.len > 256 ? 256 : (int)model.len, model.at);
 }
 
-static void refuse_more(struct exchange *x, enum access_verdict v, unsigned wait_s)
+void exchange_key_limited(struct exchange *x)
 {
     const struct access_limits *l = &x->key->limits;
-    const char *limit = access_verdict_name(v);
+    enum access_verdict v = x->plan.over;
     uint64_t most = v == ACCESS_OVER_REQUESTS ? l->requests
                     : v == ACCESS_OVER_TOKENS ? l->tokens
                                               : l->in_flight;
-    x->refusal = PROXY_REFUSED_KEY_LIMIT;
-    x->limit = limit;
-    x->retry_after_s = wait_s;
+    x->refusal = REFUSED_KEY_LIMIT;
+    x->limit = access_verdict_name(v);
+    x->retry_after_s = x->plan.retry_after_s;
     exchange_answer_error(x, 429, slice_of("", 0),
                           "Rate limit reached for the API key `%s`: %s is %llu.", x->key->use->name,
-                          limit, (unsigned long long)most);
+                          x->limit, (unsigned long long)most);
 }
 
 /* Whether it is what it looks like to whatever stands before an engine, too. */
@@ -107,9 +106,7 @@ static bool is_plain(struct slice path)
 static bool refuse_jobs(struct exchange *x)
 {
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_RESPONSE);
-    x->refusal = PROXY_REFUSED_KEY_RESPONSE;
-    exchange_answer_error(x, 403, slice_of("", 0),
-                          "The list of videos holds those of other API keys: ask for yours by id.");
+    exchange_answer_refusal(x, REFUSED_KEY_RESPONSE);
     return true;
 }
 
@@ -131,20 +128,23 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
         (!x->route.behind && model_is_read(x->route.kind, head)))
         return false;
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_MODEL);
-    x->refusal = PROXY_REFUSED_KEY_MODEL;
-    x->limit = access_verdict_name(ACCESS_OTHER_MODEL);
-    exchange_answer_error(x, 403, slice_of("", 0),
-                          "This API key is for certain models only, and which one a request to "
-                          "this path is for cannot be told.");
+    exchange_answer_refusal(x, REFUSED_KEY_MODEL);
     return true;
 }
 
 /* With models a key is for a part of the replicas' work; what steers an engine is for all of it. */
 bool exchange_key_refuse_control(struct exchange *x)
 {
-    if (x->key == NULL || (x->key->control && x->key->models == NULL))
-        return x->key != NULL && exchange_key_begin(x);
-    x->refusal = PROXY_REFUSED_CONTROL;
+    struct proxy *p = x->proxy;
+    if (x->key == NULL || (x->key->control && x->key->models == NULL)) {
+        const struct admission_question question = {.tenant = x->key};
+        admission_ask(&p->admission, &x->admission, &question, p->now_ms, &x->plan);
+        bool refused = x->plan.verdict == ADMISSION_REFUSE;
+        if (refused)
+            exchange_key_limited(x);
+        return refused;
+    }
+    x->refusal = REFUSED_CONTROL;
     x->limit = "client-keys-file";
     exchange_answer_error(
         x, 403, slice_of("", 0),
@@ -152,19 +152,6 @@ bool exchange_key_refuse_control(struct exchange *x)
                         : "This API key may not control engines (`control` in "
                           "client-keys-file).");
     return true;
-}
-
-bool exchange_key_begin(struct exchange *x)
-{
-    if (x->key == NULL)
-        return false;
-    unsigned wait_s;
-    enum access_verdict v =
-        access_begin(x->proxy->config.access, x->key, x->proxy->now_ms, &wait_s);
-    x->key_counts = v == ACCESS_GOOD;
-    if (v != ACCESS_GOOD)
-        refuse_more(x, v, wait_s);
-    return v != ACCESS_GOOD;
 }
 
 static bool refuse_model_of_body(struct exchange *x)
@@ -194,7 +181,7 @@ static bool refuse_background(struct exchange *x)
         return false;
     enum access_verdict v = l->tokens != 0 ? ACCESS_OVER_TOKENS : ACCESS_OVER_IN_FLIGHT;
     access_note_refusal(x->proxy->config.access, x->key, v);
-    x->refusal = PROXY_REFUSED_KEY_LIMIT;
+    x->refusal = REFUSED_KEY_LIMIT;
     x->limit = access_verdict_name(v);
     exchange_answer_error(x, 403, SLICE("background"),
                           "This API key has a limit (%s), so it may not ask for answers in the "

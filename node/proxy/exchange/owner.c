@@ -52,7 +52,7 @@ static enum owner owner_of(const struct exchange *x, struct slice id)
 static void note_refusal(struct exchange *x)
 {
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_RESPONSE);
-    x->refusal = PROXY_REFUSED_KEY_RESPONSE;
+    x->refusal = REFUSED_KEY_RESPONSE;
 }
 
 /* As an engine says it that does not have it. */

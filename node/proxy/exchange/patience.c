@@ -9,12 +9,6 @@
  * waits is better off than one that is sent away from an engine that would have answered. */
 static const double token_ttft_times = 10, token_ttft_times_max = 3;
 
-static void passed(struct exchange *x, enum proxy_refusal refusal, const char *limit)
-{
-    x->refusal = refusal;
-    x->limit = limit;
-}
-
 bool exchange_replica_moves(const struct exchange *x)
 {
     return node_router_replica_moves(x->proxy->config.router, x->now.decision.replica,
@@ -76,34 +70,31 @@ bool exchange_time_left(struct exchange *x)
         proxy_arm(x->proxy, PROXY_UPSTREAM_AGAIN, &u->deadline);
         return true;
     }
-    if (u->state == UPSTREAM_CONNECTING)
-        passed(x, PROXY_REFUSED_CONNECT, "upstream-connect-timeout");
-    else if (u->in_body && !u->awaits_token)
-        passed(x, PROXY_REFUSED_IDLE, "upstream-idle-timeout");
-    else if (u->request->answered_whole && u->request_sent)
-        passed(x, PROXY_REFUSED_WHOLE_ANSWER, "upstream-whole-answer-timeout");
-    else
-        passed(x, PROXY_REFUSED_FIRST_TOKEN, "upstream-first-token-timeout");
+    (void)exchange_because(x, u->state == UPSTREAM_CONNECTING  ? REFUSED_CONNECT
+                              : u->in_body && !u->awaits_token ? REFUSED_IDLE
+                              : u->request->answered_whole && u->request_sent
+                                  ? REFUSED_WHOLE_ANSWER
+                                  : REFUSED_FIRST_TOKEN);
     return false;
 }
 
 bool exchange_may_leave_silent(const struct exchange *x)
 {
-    return x->refusal == PROXY_REFUSED_FIRST_TOKEN && !x->silent_left && !exchange_replica_moves(x);
+    return x->refusal == REFUSED_FIRST_TOKEN && !x->silent_left && !exchange_replica_moves(x);
 }
 
 void exchange_late(struct exchange *x)
 {
     char text[EXCHANGE_LATE_TEXT];
-    passed(x, PROXY_REFUSED_REQUEST_TIMEOUT, "request-timeout");
+    unsigned status = exchange_because(x, REFUSED_REQUEST_TIMEOUT);
     exchange_late_text(x, text);
     if (exchange_is_committed(x)) {
         x->now.outcome = NODE_OUTCOME_SLOW;
-        exchange_say_cut(x, 504, text);
+        exchange_say_cut(x, status, text);
         exchange_finish_cut(x);
         return;
     }
     exchange_release_booking(x, NODE_OUTCOME_SLOW);
     exchange_forget_answer(x);
-    exchange_answer_error(x, 504, slice_of("", 0), "%s", text);
+    exchange_answer_error(x, status, slice_of("", 0), "%s", text);
 }

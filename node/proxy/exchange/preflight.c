@@ -17,11 +17,7 @@ bool exchange_preflight(struct exchange *x, const struct http_head *head)
         x->route.kind == HTTP_PATH_CONTROL)
         return false;
     if (cors == EXCHANGE_CORS_OTHER) {
-        x->refusal = PROXY_REFUSED_ORIGIN;
-        x->limit = "cors-allow-origin";
-        exchange_answer_error(x, 403, slice_of("", 0),
-                              "Pages of this origin may not call this router. Its operator can add "
-                              "the origin to cors-allow-origin.");
+        exchange_answer_refusal(x, REFUSED_ORIGIN);
         return true;
     }
     struct http_line lines[3];

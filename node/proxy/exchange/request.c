@@ -65,10 +65,7 @@ static bool refuse_path(struct exchange *x)
     const struct slice json = SLICE("application/json");
     enum http_path_kind kind = x->route.kind;
     if (kind == HTTP_PATH_CONTROL && o->engine_control_paths == NODE_PATHS_REFUSE) {
-        x->refusal = PROXY_REFUSED_CONTROL;
-        x->limit = "engine-control-paths";
-        exchange_answer_error(x, 403, slice_of("", 0),
-                              "This path controls an engine and is not open to clients.");
+        exchange_answer_refusal(x, REFUSED_CONTROL);
         return true;
     }
     if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS || x->route.behind) &&
@@ -248,12 +245,6 @@ static bool refuse_large_control(struct exchange *x)
     return false;
 }
 
-static void refuse_large(struct exchange *x)
-{
-    x->limit = "body-bytes-max";
-    exchange_refuse(x->client, 413, "The request body is too large.");
-}
-
 /* Makes the exchange of a head. False: it was refused, or answered. */
 static bool begin(struct client *c, const struct http_head *head, bool has_body)
 {
@@ -272,7 +263,7 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
     name_request(x, http_head_get(head, HTTP_X_REQUEST_ID));
     if (head->framing == HTTP_BODY_LENGTH &&
         head->content_length > x->proxy->config.options->body_bytes_max) {
-        refuse_large(x);
+        exchange_refuse_because(x->client, REFUSED_BODY_LIMIT);
         return false;
     }
     if (!x->local) {
@@ -310,14 +301,12 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
             return false;
     }
     /* What must be whole first is judged then: a client that sends hears what is wrong. */
-    if (!x->local && !x->whole && exchange_key_begin(x))
-        return false;
-    if (head->expect_continue && has_body && head->minor > 0) {
+    if (!x->local && !x->whole && has_body)
+        exchange_route(x);
+    if (c->exchange == x && head->expect_continue && has_body && head->minor > 0) {
         static const struct slice go_on = SLICE(HTTP_CONTINUE);
         client_write(c, &go_on, 1);
     }
-    if (!x->local && !x->whole && has_body)
-        exchange_route(x);
     return c->exchange == x;
 }
 
@@ -335,8 +324,6 @@ static bool route_early(struct exchange *x)
     x->undecided = false;
     x->early = x->skimming;
     x->skimming = false;
-    if (exchange_key_begin(x))
-        return false;
     exchange_route(x);
     return c->exchange == x;
 }
@@ -367,7 +354,7 @@ static bool body_grew(struct exchange *x, struct slice added)
 {
     x->proxy->stats.bytes_in += added.len;
     if (x->request.body->bytes > x->proxy->config.options->body_bytes_max) {
-        refuse_large(x);
+        exchange_refuse_because(x->client, REFUSED_BODY_LIMIT);
         return false;
     }
     if (x->undecided && !decide(x, added))
@@ -411,9 +398,7 @@ static bool add_body(struct exchange *x, struct slice bytes)
     uint64_t came = x->request.body->bytes + bytes.len;
     if (body_append(&x->proxy->segments, x->request.body, bytes,
                     bytes.len + (expected < came ? expected : came)) != 0) {
-        x->refusal = PROXY_REFUSED_MEMORY;
-        x->limit = "buffered-bytes-max";
-        exchange_refuse(x->client, 503, "Too many request bodies are held now.");
+        exchange_refuse_because(x->client, REFUSED_MEMORY);
         return false;
     }
     return body_grew(x, bytes);
@@ -442,8 +427,7 @@ static bool complete(struct exchange *x)
         if (x->request.streams_tokens)
             exchange_usage_ask(x);
     }
-    if ((x->skimming && exchange_engine_fields_refuse_body(x)) || exchange_key_refuse_body(x) ||
-        (x->whole && exchange_key_begin(x)))
+    if ((x->skimming && exchange_engine_fields_refuse_body(x)) || exchange_key_refuse_body(x))
         return false;
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);

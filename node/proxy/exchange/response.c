@@ -29,7 +29,7 @@ static void choose_scan(struct exchange *x, const struct http_head *head)
     bool job = x->route.kind == HTTP_PATH_JOBS && x->method == HTTP_METHOD_POST;
     bool all = (exchange_answers_tokens(x->route.kind) && form != HTTP_USAGE_LINES) ||
                (job && form == HTTP_USAGE_JSON);
-    bool counts = x->key_counts && exchange_computes(x->route.kind);
+    bool counts = x->admission.counted && exchange_computes(x->route.kind);
     bool packed = x->now.unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE;
     if (form < 0 || packed || (!all && !counts))
         return;
@@ -44,7 +44,7 @@ static void note_first_token(struct exchange *x)
     if (x->now.upstream != NULL)
         upstream_token_came(x->now.upstream);
     suspect_answered(x);
-    suspect_left(x);
+    admission_alone(&x->proxy->admission, &x->admission, x->now.decision.server);
     if (x->now.status / 100 != 2) /* an error came without the work */
         return;
     exchange_blame(x); /* the request is good, then */

@@ -79,7 +79,7 @@ void exchange_spent(struct exchange *x)
 {
     if (x->key == NULL)
         return;
-    if (x->key_counts) {
+    if (x->admission.counted) {
         count_tokens(x);
         access_end(x->proxy->config.access, x->key);
     }

@@ -237,7 +237,7 @@ static bool was_no_death(const struct exchange *x)
 
 void suspect_refuse(struct exchange *x, const char *text)
 {
-    x->suspect.refused = PROXY_REFUSED_SUSPECT;
+    x->suspect.refused = REFUSED_SUSPECT;
     x->suspect.refused_text = text;
 }
 
@@ -284,15 +284,15 @@ static void note_death(struct exchange *x, const struct pool_death *d)
         node_poison_names(router, s->hash, earlier, replica);
     bool once = x->proxy->config.options->poison_retry;
     if (now == NODE_POISON_SURE)
-        s->refused = PROXY_REFUSED_POISON;
+        s->refused = REFUSED_POISON;
     else if (s->deaths > 1)
         suspect_refuse(x, "Engines died after this request, maybe not because of it. It is not "
                           "sent to another.");
     else if (!once && s->clear)
         suspect_refuse(x, "An engine died after this request. It is not sent to another, as "
                           "poison-retry is off.");
-    s->company = strong || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
-    if (strong || s->refused != PROXY_REFUSED_NONE) /* else upstream_failed says enough */
+    x->admission.company = strong || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
+    if (strong || s->refused != REFUSED_NONE) /* else upstream_failed says enough */
         log_suspect(x, now == NODE_POISON_SURE ? "poison" : "poison_suspect", d);
 }
 
@@ -322,27 +322,20 @@ bool suspect_refused(struct exchange *x)
 {
     struct suspect *s = &x->suspect;
     struct node_router *router = x->proxy->config.router;
-    if (s->refused == PROXY_REFUSED_NONE && node_poison_any(router) && can_be_one(x)) {
+    if (s->refused == REFUSED_NONE && node_poison_any(router) && can_be_one(x)) {
         enum node_poison known = node_poison_of(router, hash(x));
         if (known == NODE_POISON_SURE)
-            s->refused = PROXY_REFUSED_POISON;
+            s->refused = REFUSED_POISON;
         else if (known == NODE_POISON_SUSPECT)
-            s->company = NODE_COMPANY_ALONE;
+            x->admission.company = NODE_COMPANY_ALONE;
     }
-    if (s->refused == PROXY_REFUSED_NONE)
+    if (s->refused == REFUSED_NONE)
         return false;
     x->refusal = s->refused;
     bool once = x->proxy->config.options->poison_retry;
-    if (s->refused == PROXY_REFUSED_SUSPECT && !once && s->deaths == 1)
+    if (s->refused == REFUSED_SUSPECT && !once && s->deaths == 1)
         x->limit = "poison-retry";
     return true;
-}
-
-const char *suspect_refusal_text(const struct exchange *x)
-{
-    return x->suspect.refused == PROXY_REFUSED_SUSPECT
-               ? x->suspect.refused_text
-               : "Engines died after this request. It is not sent to another.";
 }
 
 /* Whether an engine that answers so has taken the request apart. One without room, or that wants
@@ -361,5 +354,5 @@ void suspect_answered(struct exchange *x)
         return;
     node_poison_cleared(x->proxy->config.router, x->suspect.hash);
     x->suspect.deaths = 0;
-    x->suspect.company = NODE_COMPANY_ANY;
+    x->admission.company = NODE_COMPANY_ANY;
 }

@@ -44,8 +44,8 @@
  *
  *   - The first token clears it.
  *
- * Nothing here answers, sends or chooses: node/proxy/exchange/attempt.c asks, and does. What is of
- * replicas that are kept stands in suspect_keep.c. */
+ * Nothing here answers, sends or chooses: node/proxy/exchange/attempt.c asks, and does. How a
+ * suspect gets a replica to itself stands in node/admission/admission.h. */
 #ifndef NODE_PROXY_EXCHANGE_SUSPECT_H
 #define NODE_PROXY_EXCHANGE_SUSPECT_H
 
@@ -63,11 +63,6 @@ enum {
     SUSPECT_CLOSED_MS = 100, /* a port that refused so long before the end was closed on purpose */
     SUSPECT_ALIVE_MS = 500,  /* bytes that come later are of a living process */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */
-    SUSPECT_WAIT_MS = 4000,        /* of a suspect, for a replica to itself */
-    SUSPECT_OPEN_MS = 9500,   /* since it came, at most: its client has waited for the death too */
-    SUSPECT_OTHERS_MS = 3000, /* of what finds only replicas that are kept */
-    SUSPECT_KEEP_MS = 5000,   /* others wait for a suspect that is placed and has no token */
-    SUSPECT_PAUSE_MS = 30000, /* after one was kept in vain, none is kept where others would wait */
 };
 
 /* How an attempt ended that had no token. */
@@ -96,29 +91,8 @@ void suspect_of_nothing(const struct exchange *x);
 bool suspect_refused(struct exchange *x);
 /* It is not sent (again), though it is no poison; `text`, which is borrowed: why. */
 void suspect_refuse(struct exchange *x, const char *text);
-/* What is to be said to its client. */
-const char *suspect_refusal_text(const struct exchange *x);
 
 /* Its first token came, or an answer that is as good. */
 void suspect_answered(struct exchange *x);
-
-/* --- suspect_keep.c -------------------------------------------------------------------------- */
-
-/* What the choice has to know of it. */
-void suspect_describe(const struct exchange *x, struct node_request *out);
-/* It will wait for a replica to itself: one is kept for those that do, if none is yet. */
-void suspect_keep(struct exchange *x, const struct node_request *request);
-/* None is kept any longer if nothing waits for it. */
-void suspect_settle(struct proxy *p);
-/* It was placed: its replica is kept for it, */
-void suspect_placed(struct exchange *x, unsigned server);
-/* until its booking ends, or its first token came. */
-void suspect_left(struct exchange *x);
-/* How much of SUSPECT_WAIT_MS is over. */
-uint64_t suspect_waited_ms(const struct exchange *x);
-/* The choice found none for now. False: it is a suspect that may not wait (any longer), and is to
- * be given up, which refuses it. */
-bool suspect_may_wait(const struct exchange *x);
-void suspect_give_up(struct exchange *x);
 
 #endif

@@ -7,13 +7,6 @@
 #include "node/proxy/exchange/drive.h"
 #include "node/proxy/guard/slow.h"
 
-enum entry {
-    COMES_IN,
-    IS_FULL,        /* connections-max */
-    CLIENT_IS_FULL, /* connections-per-client-max */
-    IS_CROWDED,     /* there is no room for an answer either */
-};
-
 /* --- who speaks for others ----------------------------------------------------------------------
  */
 
@@ -94,10 +87,10 @@ static bool evict(const struct client *newcomer)
     return true;
 }
 
-static enum entry turn_away(struct client *c, enum entry why)
+static enum refusal turn_away(struct client *c, enum refusal why)
 {
     struct client_door *d = &c->proxy->clients.door;
-    if (why == IS_FULL)
+    if (why == REFUSED_CONNECTIONS)
         c->proxy->stats.connections_refused++;
     else
         c->proxy->stats.client_connections_refused++;
@@ -106,32 +99,32 @@ static enum entry turn_away(struct client *c, enum entry why)
         peers_leave(&d->peers, c->from);
     c->from = NULL;
     stand(c, CLIENT_SURPLUS);
-    return d->standing[CLIENT_SURPLUS] <= d->surplus_max ? why : IS_CROWDED;
+    return why;
 }
 
-static enum entry identify(struct client *c)
+static enum refusal identify(struct client *c)
 {
     uint64_t most = c->proxy->config.options->connections_per_client_max;
     if (most == 0)
-        return COMES_IN;
+        return REFUSED_NONE;
     c->from = peers_enter(&c->proxy->clients.door.peers, c->peer);
     if (c->from == NULL || c->from->open <= most)
-        return COMES_IN;
-    return turn_away(c, CLIENT_IS_FULL);
+        return REFUSED_NONE;
+    return turn_away(c, REFUSED_CLIENT_CONNECTIONS);
 }
 
-static enum entry enter(struct client *c)
+static enum refusal enter(struct client *c)
 {
     struct proxy *p = c->proxy;
     c->awaits_header = sends_header(c);
-    enum entry verdict = c->awaits_header ? COMES_IN : identify(c);
-    if (verdict != COMES_IN)
-        return verdict;
+    enum refusal why = c->awaits_header ? REFUSED_NONE : identify(c);
+    if (why != REFUSED_NONE)
+        return why;
     if (p->clients.door.standing[CLIENT_IN] >= p->config.options->connections_max &&
         !BUG(CLIENTS_UNLIMITED) && !evict(c))
-        return turn_away(c, IS_FULL);
+        return turn_away(c, REFUSED_CONNECTIONS);
     stand(c, CLIENT_IN);
-    return COMES_IN;
+    return REFUSED_NONE;
 }
 
 /* What a stranger sends there costs him nothing, so nothing keeps a connection but a whole request.
@@ -163,25 +156,16 @@ static void enter_admin(struct client *c)
 
 /* --- what they hear ------------------------------------------------------------------------- */
 
-/* It came in, or hears why not. */
-static void judge(struct client *c, enum entry verdict)
+/* It came in, or hears why not, if there is room for an answer. */
+static void judge(struct client *c, enum refusal why)
 {
-    static const struct exchange_refusal full = {
-        .status = 503,
-        .refusal = PROXY_REFUSED_CONNECTIONS,
-        .limit = "connections-max",
-        .text = "Too many connections.",
-    };
-    static const struct exchange_refusal client_full = {
-        .status = 429,
-        .refusal = PROXY_REFUSED_CLIENT_CONNECTIONS,
-        .limit = "connections-per-client-max",
-        .text = "Too many connections of one client.",
-    };
-    if (verdict == IS_CROWDED)
+    const struct client_door *d = &c->proxy->clients.door;
+    if (why == REFUSED_NONE)
+        return;
+    if (d->standing[CLIENT_SURPLUS] > d->surplus_max)
         client_close(c, true);
-    else if (verdict != COMES_IN)
-        exchange_refuse_for(c, verdict == IS_FULL ? &full : &client_full);
+    else
+        exchange_refuse_because(c, why);
 }
 
 void door_refuse_stranger(struct client *c)

@@ -9,7 +9,7 @@
 #include "node/proxy/exchange/drive.h"
 
 /* It gets no answer any more; the log has why. */
-static void drop_slow(struct client *c, enum proxy_refusal refusal, const char *limit)
+static void drop_slow(struct client *c, enum refusal refusal, const char *limit)
 {
     if (c->exchange != NULL) {
         c->exchange->refusal = refusal;
@@ -23,15 +23,11 @@ static void drop_slow(struct client *c, enum proxy_refusal refusal, const char *
 
 void slow_client_expired(struct deadline *d)
 {
-    static const struct exchange_refusal late_head = {
-        .status = 408,
-        .limit = "client-head-timeout",
-        .text = "The request did not arrive in time (client-head-timeout).",
-    };
-    static const struct exchange_refusal late_body = {
-        .status = 408,
-        .limit = "client-body-timeout",
-        .text = "The request did not arrive in time (client-body-timeout).",
+    static const struct exchange_refusal late[] = {
+        {408, REFUSED_TIMEOUT, "client-head-timeout",
+         "The request did not arrive in time (client-head-timeout)."},
+        {408, REFUSED_TIMEOUT, "client-body-timeout",
+         "The request did not arrive in time (client-body-timeout)."},
     };
     struct client *c = CONTAINER_OF(d, struct client, deadline);
     if (c->broken != CLIENT_END_DONE) {
@@ -42,9 +38,9 @@ void slow_client_expired(struct deadline *d)
     bool refuse = slow && c->out_bytes == 0;
     c->proxy->stats.client_timeouts += refuse || c->out_bytes > 0;
     if (refuse && !c->awaits_header)
-        exchange_refuse_for(c, c->state == CLIENT_HEAD ? &late_head : &late_body);
+        exchange_refuse_for(c, &late[c->state != CLIENT_HEAD]);
     else
-        drop_slow(c, PROXY_REFUSED_TIMEOUT, c->out_bytes > 0 ? "client-write-timeout" : NULL);
+        drop_slow(c, REFUSED_TIMEOUT, c->out_bytes > 0 ? "client-write-timeout" : NULL);
 }
 
 /* --- bodies -------------------------------------------------------------------------------------
@@ -57,7 +53,7 @@ static void refuse_slow(struct client *c, const char *limit, bool short_of_memor
     (void)snprintf(late, sizeof late, "The request body arrived too slowly (%s).", limit);
     struct exchange_refusal why = {
         .status = short_of_memory ? 503 : 408,
-        .refusal = PROXY_REFUSED_SLOW_UPLOAD,
+        .refusal = REFUSED_SLOW_UPLOAD,
         .limit = limit,
         .text = short_of_memory ? "Memory is short, and this body arrived too slowly." : late,
     };
@@ -277,7 +273,7 @@ bool slow_evict(const struct client *newcomer, bool crowd_alone)
             continue;
         CHECK(c->standing == CLIENT_IN && c != newcomer);
         p->stats.connections_evicted++;
-        drop_slow(c, PROXY_REFUSED_CONNECTIONS, "connections-max");
+        drop_slow(c, REFUSED_CONNECTIONS, "connections-max");
         return true;
     }
     return false;

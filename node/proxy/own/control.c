@@ -229,7 +229,7 @@ static void answer(struct exchange *x, struct control_ask *ask)
     if (err == ERR_OK)
         err = buf_append_cstr(&body, "]}");
     if (status >= 400 && ask->said)
-        x->refusal = PROXY_REFUSED_BY_ENGINE;
+        x->refusal = REFUSED_BY_ENGINE;
     if (err == ERR_OK)
         exchange_answer(x, status, SLICE("application/json"), buf_slice(&body), NULL, 0);
     else
@@ -324,11 +324,9 @@ static void answer_nobody(struct exchange *x, const struct control_whom *whom)
     else if (replica)
         exchange_answer_error(x, 404, SLICE("replica"), "There is no replica `%.*s`.",
                               SLICE_ARG(wanted));
-    else {
-        x->refusal = PROXY_REFUSED_MODEL;
-        exchange_answer_error(x, 404, SLICE("model"), "No replica lists the model `%.*s`.",
-                              SLICE_ARG(wanted));
-    }
+    else
+        exchange_answer_error(x, exchange_because(x, REFUSED_MODEL), SLICE("model"),
+                              "No replica lists the model `%.*s`.", SLICE_ARG(wanted));
 }
 
 /* NULL: it was answered why not. */

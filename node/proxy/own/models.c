@@ -23,9 +23,9 @@ static int merge_told(const struct proxy *p, struct model_merge *m)
 
 static void answer_unknown(struct exchange *x, struct slice id)
 {
-    x->refusal = PROXY_REFUSED_MODEL;
-    exchange_answer_error(x, 404, SLICE("model"), "The model `%.*s` does not exist.",
-                          id.len > 256 ? 256 : (int)id.len, id.at);
+    exchange_answer_error(x, exchange_because(x, REFUSED_MODEL), SLICE("model"),
+                          "The model `%.*s` does not exist.", id.len > 256 ? 256 : (int)id.len,
+                          id.at);
 }
 
 /* No list has it. As for a request for the model, 404 would say that it never comes. */
@@ -190,7 +190,7 @@ static void answer_asked(struct exchange *x, struct model_ask *ask)
         exchange_answer_error(x, 503, slice_of("", 0), "No replica listed its models.");
         return;
     }
-    x->refusal = PROXY_REFUSED_API_KEY;
+    x->refusal = REFUSED_API_KEY;
     if (ask->refusal.len > 0 && ask->refusal.at[0] == '{')
         exchange_answer(x, ask->refused, SLICE("application/json"), buf_slice(&ask->refusal), NULL,
                         0);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "node/proxy/limit/budget.h"
+#include "node/admission/budget.h"
 #include "node/proxy/proxy.h"
 #include "tests/lib/proxy_world.h"
 

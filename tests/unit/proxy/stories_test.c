@@ -378,7 +378,7 @@ static bool world_event(struct story *s, struct slice line)
     else if (slice_equal(line, SLICE("the queue")))
         show_queue(w);
     else if (slice_equal(line, SLICE("no retry is left")))
-        w->proxy->exchanges.budget.level = 0;
+        w->proxy->admission.budget.level = 0;
     else if (slice_equal(line, SLICE("the next connect fails")))
         w->connect_error = ERR_UNREACHABLE;
     else if (slice_equal(line, SLICE("the next connect is refused")))

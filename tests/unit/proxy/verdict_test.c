@@ -2,7 +2,7 @@
 #include "node/proxy/limit/verdict.h"
 
 #include "base/check.h"
-#include "node/proxy/limit/budget.h"
+#include "node/admission/budget.h"
 #include "tests/lib/test.h"
 
 static void whose_failure_it_is(void **state)

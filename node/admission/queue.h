@@ -9,7 +9,7 @@
  *
  *   queue_push()    at the end of its lane, or where it was if it waited before; ERR_FULL beyond
  *                   length_max
- *   queue_look()    whenever one may go: the first of each lane, class by class, the longest
+ *   a look          whenever one may go: the first of each lane, class by class, the longest
  *                   waiting first
  *     queue_take()    it is served
  *     queue_pass()    it may not go: its lane is passed over in this look
@@ -17,8 +17,8 @@
  *
  * Whether one may go, and how long it waits, the caller says (node/proxy/exchange/overload.c).
  */
-#ifndef NODE_PROXY_LIMIT_QUEUE_H
-#define NODE_PROXY_LIMIT_QUEUE_H
+#ifndef NODE_ADMISSION_QUEUE_H
+#define NODE_ADMISSION_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,20 +66,13 @@ struct queue_line {
 struct queue {
     struct queue_line lines[QUEUE_CLASSES];
     uint64_t arrivals;
-    uint64_t length, length_max; /* of all lines together */
-    uint64_t length_most; /* the greatest length_max so far: one that is lowered ends no wait */
+    uint64_t length;     /* of all lines together */
+    uint64_t length_max; /* may change: those that wait stay, where they are more */
 };
 
 _Static_assert(QUEUE_LANES == 64, "a look has a bit for each lane");
 
 void queue_init(struct queue *q, uint64_t length_max);
-/* Another limit; those that wait stay, where it is lower than they are many. */
-static inline void queue_limit(struct queue *q, uint64_t length_max)
-{
-    q->length_max = length_max;
-    if (length_max > q->length_most)
-        q->length_most = length_max;
-}
 /* `w` is borrowed until it is taken or removed. ERR_FULL. */
 MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, enum queue_class class,
                         uint64_t key, uint64_t now_ms);
@@ -102,16 +95,15 @@ static inline bool queue_has_place(const struct queue *q, const struct queue_wai
     return q->length - w->waits < q->length_max;
 }
 
-/* One look at the queue. Those that were not taken nor passed come again. */
+/* One look at the queue, all 0 at first. Those that were not taken nor passed come again. */
 struct queue_look {
-    uint64_t left[QUEUE_CLASSES]; /* lanes that were not passed */
+    uint64_t passed[QUEUE_CLASSES]; /* lanes */
 };
-struct queue_look queue_look_begin(void);
 /* NULL: there is nobody left to look at. */
 struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_look *look);
 static inline void queue_pass(struct queue_look *look, const struct queue_waiter *w)
 {
-    look->left[w->class] &= ~(UINT64_C(1) << w->lane);
+    look->passed[w->class] |= UINT64_C(1) << w->lane;
 }
 
 enum { QUEUE_RETRY_AFTER_MAX_S = 60 };

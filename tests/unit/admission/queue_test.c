@@ -1,4 +1,4 @@
-#include "node/proxy/limit/queue.h"
+#include "node/admission/queue.h"
 
 #include "base/err.h"
 #include "base/prng.h"
@@ -19,7 +19,7 @@ static void first_come_first_served(void **state)
     queue_init(&q, 4);
     for (unsigned i = 0; i < 4; i++)
         push(&w[i], i % 2, 10 * i); /* of two models */
-    struct queue_look look = queue_look_begin();
+    struct queue_look look = {0};
     for (unsigned i = 0; i < 4; i++) {
         assert_ptr_equal(queue_look_next(&q, &look), &w[i]);
         queue_take(&q, &w[i], 100);
@@ -41,7 +41,7 @@ static void no_room_for_one_model_does_not_hold_another(void **state)
     static const uint64_t keys[] = {1, 1, 2, 1};
     for (unsigned i = 0; i < 4; i++)
         push(&w[i], keys[i], 0);
-    struct queue_look look = queue_look_begin();
+    struct queue_look look = {0};
     struct queue_waiter *first = queue_look_next(&q, &look);
     assert_ptr_equal(first, &w[0]);
     queue_pass(&look, first);
@@ -49,7 +49,7 @@ static void no_room_for_one_model_does_not_hold_another(void **state)
     queue_take(&q, &w[2], 0);
     assert_null(queue_look_next(&q, &look)); /* two more of model 1 were not looked at */
     assert_int_equal(q.length, 3);
-    look = queue_look_begin();
+    look = (struct queue_look){0};
     assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
 }
 
@@ -79,7 +79,7 @@ static void a_lower_limit_ends_no_wait(void **state)
     queue_init(&q, 3);
     for (unsigned i = 0; i < 3; i++)
         push(&w[i], 1, 0);
-    queue_limit(&q, 1);
+    q.length_max = 1;
     queue_check(&q);
     assert_int_equal(q.length, 3);
     for (unsigned i = 0; i < 3; i++) {
@@ -116,7 +116,7 @@ static void one_that_comes_again_has_its_place(void **state)
     assert_true(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7)); /* w[0] */
     push(&w[1], 7, 20);
     queue_take(&q, &w[0], 20);
-    struct queue_look look = queue_look_begin();
+    struct queue_look look = {0};
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     queue_take(&q, &w[1], 30);
     assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
@@ -134,7 +134,7 @@ static void more_keys_than_lanes(void **state)
     queue_init(&q, COUNT);
     for (unsigned i = 0; i < COUNT; i++)
         push(&w[i], 1000 + i, i);
-    struct queue_look look = queue_look_begin();
+    struct queue_look look = {0};
     for (unsigned i = 0; i < COUNT; i++) {
         assert_ptr_equal(queue_look_next(&q, &look), &w[i]);
         queue_take(&q, &w[i], COUNT);
@@ -184,7 +184,7 @@ static void classes_are_served_in_their_order(void **state)
     assert_false(queue_has_place(&q, &w[3]));
     assert_true(queue_has_place(&q, &w[0])); /* it has one */
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 9000), 9);
-    struct queue_look look = queue_look_begin();
+    struct queue_look look = {0};
     assert_ptr_equal(queue_look_next(&q, &look), &w[2]);
     queue_pass(&look, &w[2]);
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
@@ -226,7 +226,7 @@ static void any_order_of_events(void **state)
                 if (queue_waits(&w[j]) && w[j].key != full && before)
                     oldest = &w[j];
             }
-            struct queue_look look = queue_look_begin();
+            struct queue_look look = {0};
             struct queue_waiter *got = queue_look_next(&q, &look);
             while (got != NULL && got->key == full) {
                 queue_pass(&look, got);

@@ -4,8 +4,8 @@
  * or more. Two kinds move also where it is empty (attempt.c): what was under way at a replica
  * that died, once in BUDGET_SPARED_MS for each replica; and what a full replica turned away,
  * where another one is well and not full. */
-#ifndef NODE_PROXY_LIMIT_BUDGET_H
-#define NODE_PROXY_LIMIT_BUDGET_H
+#ifndef NODE_ADMISSION_BUDGET_H
+#define NODE_ADMISSION_BUDGET_H
 
 #include <stdbool.h>
 

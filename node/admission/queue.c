@@ -1,4 +1,4 @@
-#include "node/proxy/limit/queue.h"
+#include "node/admission/queue.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@ static const double fade_ms = 10000; /* of the rate at which the queue empties *
 
 void queue_init(struct queue *q, uint64_t length_max)
 {
-    *q = (struct queue){.length_max = length_max, .length_most = length_max};
+    *q = (struct queue){.length_max = length_max};
 }
 
 static bool is_used(const struct queue_line *line, unsigned lane)
@@ -119,19 +119,11 @@ void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms)
     line->served_lately++;
 }
 
-struct queue_look queue_look_begin(void)
-{
-    struct queue_look look;
-    for (unsigned class = 0; class < QUEUE_CLASSES; class ++)
-        look.left[class] = UINT64_MAX;
-    return look;
-}
-
 struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_look *look)
 {
     for (unsigned class = 0; class < QUEUE_CLASSES; class ++) {
         struct queue_waiter *oldest = NULL;
-        uint64_t lanes = q->lines[class].used & look->left[class];
+        uint64_t lanes = q->lines[class].used & ~look->passed[class];
         for (; lanes != 0; lanes &= lanes - 1) {
             struct queue_waiter *w = q->lines[class].lanes[__builtin_ctzll(lanes)].first;
             if (oldest == NULL || w->number < oldest->number)
@@ -179,5 +171,5 @@ void queue_check(const struct queue *q)
         CHECK(length == line->length);
         all += length;
     }
-    CHECK(all == q->length && all <= q->length_most);
+    CHECK(all == q->length);
 }
