@@ -378,15 +378,13 @@ class Router(Process):
         time.sleep(0.02)  # the router's log has a thread: lines come a moment after what they tell of
         return self.events_yet(name)
 
-    def events_yet(self, name=None):
-        """For what waits: lines that are on their way are there next time."""
+    def events_yet(self, name=None):  # for what waits: lines that are on their way are there next time
         with self.parsing:
             for line in self.lines[len(self.parsed):]:
                 try:
-                    event = json.loads(line, object_pairs_hook=each_once)
+                    self.parsed.append(json.loads(line, object_pairs_hook=each_once))
                 except ValueError:
-                    event = None
-                self.parsed.append(event)
+                    self.parsed.append(None)
             return [e for e in self.parsed if e is not None and name in (None, e.get("event"))]
 
     def wait_event(self, name, n=1):
