@@ -55,15 +55,17 @@ def each_once(pairs):
 
 
 def wait_for(condition, what, limit=LIMIT, step=0.005):
-    """Polls until condition() is true; returns its value."""
-    end = time.monotonic() + limit
+    """Polls until condition() is true; returns its value. The longer it has waited, the rarer it asks: it is at most a
+    twentieth late, and what takes seconds costs no processor that other tests want."""
+    begin = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        waited = time.monotonic() - begin
+        if waited > limit:
             raise AssertionError("waited %g s for: %s" % (limit, what))
-        time.sleep(step)
+        time.sleep(max(step, min(waited / 20, 0.05)))
 
 
 claims = []
@@ -341,6 +343,7 @@ class Router(Process):
     wants, `wrap` a command that execs the one behind it."""
 
     def __init__(self, replicas, *args, env=None, wait_up=True, defaults=True, wrap=(), program=None):
+        self.parsed, self.parsing = [], threading.Lock()  # an event for each line; None: it is none
         command = list(wrap) + [program or binary("grapevine")]
         if defaults:
             command += ["--listen", HOST + ":0", "--admin-listen", HOST + ":0",
@@ -357,7 +360,7 @@ class Router(Process):
         ports = {}
 
         def listening():
-            ports.update({e["port_of"]: e["port"] for e in self.events("listening")})
+            ports.update({e["port_of"]: e["port"] for e in self.events_yet("listening")})
             return wanted <= set(ports) or not self.running()
         wait_for(listening, "the ports")
         if not wanted <= set(ports):
@@ -373,28 +376,28 @@ class Router(Process):
 
     def events(self, name=None):
         time.sleep(0.02)  # the router's log has a thread: lines come a moment after what they tell of
-        out = []
-        for line in list(self.lines):
-            try:
-                event = json.loads(line, object_pairs_hook=each_once)
-            except ValueError:
-                continue
-            if name is None or event.get("event") == name:
-                out.append(event)
-        return out
+        return self.events_yet(name)
+
+    def events_yet(self, name=None):  # for what waits: lines that are on their way are there next time
+        with self.parsing:
+            for line in self.lines[len(self.parsed):]:
+                try:
+                    self.parsed.append(json.loads(line, object_pairs_hook=each_once))
+                except ValueError:
+                    self.parsed.append(None)
+            return [e for e in self.parsed if e is not None and name in (None, e.get("event"))]
 
     def wait_event(self, name, n=1):
-        return wait_for(lambda: len(self.events(name)) >= n and self.events(name)[n - 1],
-                        "log event %s" % name)
+        return wait_for(lambda: self.events_yet(name)[n - 1:n], "log event %s" % name)[0]
 
     def wait_logged(self, path):
         """The first line of the access log about that path: wait_up() asks for models."""
-        return wait_for(lambda: next((e for e in self.events("request") if e["path"] == path), None),
+        return wait_for(lambda: next((e for e in self.events_yet("request") if e["path"] == path), None),
                         "a request for %s in the log" % path)
 
     def wait_up(self, n):
         """n replicas are up and have told their models."""
-        wait_for(lambda: len({e["replica"] for e in self.events("replica_up")}) >= n,
+        wait_for(lambda: len({e["replica"] for e in self.events_yet("replica_up")}) >= n,
                  "%d replicas up" % n)
         wanted = {m for r in self.replicas if isinstance(r, Engine) for m in r.models}
         wait_for(lambda: wanted <= self.models_told(), "models of the replicas")
@@ -445,9 +448,10 @@ class Router(Process):
 
     def metric(self, name):
         """Its value, or the sum over all its labels."""
-        found = [v for k, v in self.metrics().items() if k.split("{")[0] == "grapevine_" + name]
+        all_of_them = self.metrics()
         if "{" in name:
-            return self.metrics()["grapevine_" + name]
+            return all_of_them["grapevine_" + name]
+        found = [v for k, v in all_of_them.items() if k.split("{")[0] == "grapevine_" + name]
         assert found, "there is no metric " + name
         return sum(found)
 
@@ -474,7 +478,7 @@ class Router(Process):
 
     def delays_its_end(self):
         """It serves on for a time (drain-delay) after its signal, as a test set it to."""
-        draining = wait_for(lambda: self.events("draining") or not self.running(), "that it drains")
+        draining = wait_for(lambda: self.events_yet("draining") or not self.running(), "that it drains")
         return self.running() and draining[0]["delay_ms"] > 0
 
     def stop(self):

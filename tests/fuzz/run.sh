@@ -7,7 +7,7 @@
 #   JOBS=2           so many targets at a time (default 1)
 #
 # What a target finds on its way stays in BUILD_DIR/corpus/NAME, so that the next run goes on from
-# there; a new one begins with the seeds of tests/fuzz/corpus/NAME. One line a target; under a
+# there; a new one begins with the seeds of tests/fuzz/corpus/NAME, and tests/vectors. One line a target; under a
 # failing one what it said, the input that does it, and how to replay that. The last line is
 # `N passed, M failed`; the exit status is 1 if anything failed.
 set -uo pipefail
@@ -26,10 +26,14 @@ declare -A name_of=() began_at=() # of the targets that run, by pid
 trap 'kill "${!name_of[@]}" 2>/dev/null; echo "interrupted"; exit 130' INT TERM
 
 fuzz() { # fuzz NAME: starts it
-    local name=$1 corpus=$build/corpus/$1 crashes=$build/crashes/$1
+    local name=$1 corpus=$build/corpus/$1 crashes=$build/crashes/$1 vectors=()
+    case $name in # as tests/run.sh replays them
+    http_skim | http_json) vectors=(tests/vectors/json) ;;
+    http_request | http_response | http_chunked) vectors=(tests/vectors/llhttp) ;;
+    esac
     mkdir -p "$corpus" "$crashes"
     "$build/tests/fuzz/${name}_fuzz" -max_total_time="$limit" -timeout=20 -rss_limit_mb=2048 \
-        -print_final_stats=1 -artifact_prefix="$crashes/" "$corpus" "tests/fuzz/corpus/$name" \
+        -print_final_stats=1 -artifact_prefix="$crashes/" "$corpus" "tests/fuzz/corpus/$name" "${vectors[@]}" \
         >"$logs/$name" 2>&1 </dev/null &
     name_of[$!]=$name
     began_at[$!]=$(now)

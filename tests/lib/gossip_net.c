@@ -167,9 +167,14 @@ static void name_of(unsigned index, char out[32])
 
 uint64_t net_node(unsigned index)
 {
-    char name[32];
-    name_of(index, name);
-    return gossip_node_id(name);
+    static uint64_t ids[NET_NODES_MAX]; /* asked for each pair, each millisecond */
+    CHECK(index < NET_NODES_MAX);
+    if (ids[index] == 0) {
+        char name[32];
+        name_of(index, name);
+        ids[index] = gossip_node_id(name);
+    }
+    return ids[index];
 }
 
 struct net *net_new(unsigned count, uint64_t seed)

@@ -82,7 +82,7 @@ static struct figures figures_median(const struct quality_case *setup,
 void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regrets_print print)
 {
     enum { CHOOSERS_MAX = 32 };
-    struct figures figures[CHOOSERS_MAX];
+    struct figures figures[CHOOSERS_MAX] = {0};
     struct drawn d;
     draw(&d, number, asks);
     CHECK(v->count < REGRET_DRAWS_MAX);
@@ -96,6 +96,8 @@ void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regret
     }
     for (unsigned i = 0; choosers[i]; i++) {
         CHECK(i < CHOOSERS_MAX);
+        if (choosers[i]->is_bound && print == REGRETS_QUIET)
+            continue; /* no regret is against it, and nobody reads how far it is */
         bool once = print == REGRETS_QUIET || choosers[i] != &chooser_cache_aware;
         figures[i] =
             once ? figures_once(&d.setup, choosers[i]) : figures_median(&d.setup, choosers[i]);

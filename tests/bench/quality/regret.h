@@ -24,7 +24,7 @@ struct regrets {
 void regrets_open(struct regrets *v);
 enum regrets_print { REGRETS_QUIET, REGRETS_LINE, REGRETS_TABLE };
 
-/* Plays that draw under all policies. */
+/* Plays that draw under all policies; REGRETS_QUIET: without perfect knowledge. */
 void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regrets_print print);
 /* Median and worst of a measure. */
 double regrets_at(const struct regrets *v, enum measure m, double share);

@@ -424,8 +424,10 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
     prng_seed(&c->prng, seed);
     c->now = 1000;
     for (unsigned i = 0; i < NODES; i++)
-        c->node[i] =
-            states_make(&(struct states_setting){.self = i + 1, .outbox_bytes = i == 1 ? 4096 : 0});
+        c->node[i] = states_make(&(struct states_setting){
+            .self = i + 1,
+            .bytes_max = 2 << 20, /* a hundred times it is swept from end to end */
+            .outbox_bytes = i == 1 ? 4096 : 0});
     for (unsigned step = 0; step < 1500; step++) {
         act(c);
         if (prng_below(&c->prng, 4) == 0)

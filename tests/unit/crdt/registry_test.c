@@ -52,7 +52,7 @@ static void join_all(struct crdt_registry *to, const struct crdt_registry *from)
 
 /* --- the laws ------------------------------------------------------------------------------- */
 
-enum { VALUES = 1 << 9, STEP = 37 };
+enum { VALUES = 1 << 9, STEP = 61 };
 
 /* Every row of a small world: two names, two values of each field. */
 static struct crdt_registry_row value(unsigned n)
@@ -70,7 +70,9 @@ static struct crdt_registry_row value(unsigned n)
 
 static uint64_t digest_after(const unsigned *values, unsigned count)
 {
-    struct crdt_registry *r = make();
+    /* Of few places: 30,000 are made, checked and freed. */
+    struct crdt_registry *r = make_of(&(struct crdt_registry_config){
+        .slots = 4, .names_max = 4, .rows_max = 8, .ttl_s = TTL, .now_s = NOW});
     for (unsigned i = 0; i < count; i++) {
         struct crdt_registry_row row = value(values[i]);
         bool news = false;
@@ -90,7 +92,7 @@ static void test_rows_join_in_any_order_and_more_than_once(void **state)
 {
     (void)state;
     for (unsigned a = 0; a < TEST_ROUNDS(VALUES); a++) {
-        for (unsigned b = a; b < VALUES; b += 11) {
+        for (unsigned b = a; b < VALUES; b += 31) {
             uint64_t ab = digest_after((unsigned[]){a, b}, 2);
             assert_int_equal(digest_after((unsigned[]){b, a}, 2), ab);
         }
@@ -150,6 +152,8 @@ static void test_floors_commute_with_joins_at_the_limit_too(void **state)
 {
     (void)state;
     for (unsigned n = 0; n < TEST_ROUNDS(12 * 12 * 12); n++) {
+        if (n % 12 > n / 144)
+            continue; /* the other way round it is tried as well */
         for (unsigned names_max = 1; names_max <= 3; names_max++) {
             const unsigned a = n % 12, b = n / 12 % 12, c = n / 144;
             const unsigned orders[][3] = {{a, b, c}, {c, b, a}, {b, a, c}};

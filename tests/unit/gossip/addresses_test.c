@@ -32,6 +32,13 @@ static void wall_set(unsigned a, unsigned b, bool there)
     walls[a][b] = walls[b][a] = there;
 }
 
+/* Handshakes take the time, one for each pair: of large clusters few are tried, one with loss and
+ * one whose nodes advertise their addresses. */
+static bool tried(unsigned count, uint64_t seed)
+{
+    return count < 16 || (count == 16 ? seed <= 6 : seed == 2 || seed == 3);
+}
+
 /* Routers that listen on 0.0.0.0 knew each other without an address, and without a session: when
  * the one that they had all joined went, each held all others for dead, for ever. */
 static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
@@ -40,6 +47,8 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
     static const unsigned counts[] = {3, 4, 16, 64};
     for (unsigned k = 0; k < 4; k++) {
         for (uint64_t seed = 1; seed <= 6; seed++) {
+            if (!tried(counts[k], seed))
+                continue;
             struct net *net = net_new(counts[k], 40 + seed);
             net->advertise = seed % 3 == 0;
             net->world.net.loss = seed % 2 == 0 ? 0.02 : 0;
@@ -70,6 +79,8 @@ static void test_one_virtual_address_makes_a_mesh(void **state)
     for (unsigned pinned = 0; pinned < 2; pinned++) {
         for (unsigned k = 0; k < 4; k++) {
             for (uint64_t seed = 1; seed <= 25; seed++) {
+                if (!tried(counts[k], seed))
+                    continue;
                 struct net *net = net_new(counts[k], 200 + seed);
                 net->advertise = false;
                 net->seeds = NET_SEEDS_VIRTUAL;
@@ -117,6 +128,8 @@ static void test_any_connected_seeds_make_a_mesh(void **state)
     (void)state;
     for (unsigned count = 4; count <= 64; count *= 4) {
         for (uint64_t seed = 1; seed <= 10; seed++) {
+            if (!tried(count, seed))
+                continue;
             struct net *net = net_new(count, 60 + seed);
             net->advertise = seed % 3 == 0;
             net->world.net.loss = seed % 2 == 0 ? 0.02 : 0;

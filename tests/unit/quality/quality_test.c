@@ -166,7 +166,7 @@ static void test_room_that_no_engine_reports_is_known(void **state)
 static void test_regret_over_draws_is_bounded(void **state)
 {
     (void)state;
-    enum { DRAWS = TEST_ROUNDS(22) }; /* each workload twice */
+    enum { DRAWS = TEST_ROUNDS(11) }; /* each workload once */
     struct regrets r;
     regrets_open(&r);
     for (unsigned i = 0; i < DRAWS; i++)

@@ -134,7 +134,7 @@ static void a_fleet_that_differs_does_not_swing(void **state)
 {
     (void)state;
     const struct habit h = {.engine.lead = 1, .mixed = true, .line_changes = true};
-    for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(5); seed++) {
         world_begin(&w, seed);
         for (unsigned n = 0; n < 2000; n++)
             request(&w, &h);
