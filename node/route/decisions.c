@@ -167,7 +167,7 @@ void node_router_decision_keep(struct node_router *r, const struct node_request 
     e->last = false;
     for (unsigned i = 0; i < count; i++) {
         const struct node_candidate *c = &r->candidates[rows[i]];
-        e->table[i] = (struct row){node_router_replica_era(r, c->replica), *c};
+        e->table[i] = (struct row){node_router_replica(r, c->replica)->era, *c};
         if (rows[i] == chosen)
             e->chosen = i;
     }

@@ -228,7 +228,7 @@ static void contradict(struct exchange *x, const struct node_request *request)
         return;
     if (k->what.status == 404)
         node_router_model_doubted(router, k->what.replica, request->model);
-    bool lives = k->life == node_router_replica_life(router, k->what.replica);
+    bool lives = k->life == node_router_replica(router, k->what.replica)->life;
     if (lives && !k->says_why &&
         node_router_reject_contradicted(router, &k->what, x->proxy->now_ms))
         log_caught(x, k->what.replica, k->what.status, "accepted_by",
