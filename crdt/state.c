@@ -204,6 +204,14 @@ void crdt_state_seen(struct crdt_state *s, unsigned slot, bool up)
     crdt_state_follow_registry(s);
 }
 
+int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish)
+{
+    CHECK(crdt_registry_has(s->registry, slot));
+    bool news = crdt_registry_wish(s->registry, slot, wish);
+    crdt_state_follow_registry(s);
+    return news;
+}
+
 int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining)
 {
     CHECK(crdt_registry_has(s->registry, slot));

@@ -85,6 +85,7 @@ void crdt_state_unname(struct crdt_state *s, struct slice name);
  * was only told, and is named again if operators added it. */
 void crdt_state_seen(struct crdt_state *s, unsigned slot, bool up);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
+MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish);
 MUST_USE int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining);
 /* The slot of a replica that an operator adds, no longer drained; errors as crdt_state_name():
  * what waits comes into use by itself. */

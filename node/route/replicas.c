@@ -341,7 +341,7 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
     node_router_registry_take(r);
 }
 
-/* --- routers of other machines ----------------------------------------------------------------- */
+/* --- routers of other machines -------------------------------------------------------------- */
 
 /* What was named as if all were on one machine gets this router's name, with its labels. Its ranks
  * are named anew at the next tick (ranks.c). */

@@ -3,7 +3,7 @@
 #define TESTS_LIB_STATE_HELP_H
 
 #include "base/err.h"
-#include "crdt/state_internal.h"
+#include "crdt/state.h"
 
 /* The slot of a replica by name, made if new, which this router does not name: it will be
  * forgotten. Errors as crdt_state_name(). */
@@ -14,17 +14,10 @@ MUST_USE static inline int state_replica(struct crdt_state *s, struct slice name
     return slot;
 }
 
-/* An operator's wish; 1 if it was news, else 0. The row is no news by that for other routers. */
-MUST_USE static inline int state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish)
-{
-    bool news = crdt_registry_wish(s->registry, slot, wish);
-    crdt_state_follow_registry(s);
-    return news;
-}
-
+/* To the beginning of a generation, of the length that a state has where none is said. */
 static inline void state_advance(struct crdt_state *s, uint32_t now_generation)
 {
-    crdt_state_clock(s, (uint64_t)now_generation * s->generation_ms);
+    crdt_state_clock(s, (uint64_t)now_generation * 15000);
 }
 
 #endif

@@ -1,6 +1,5 @@
 /* The state that routers of each version have sent, as it was recorded
  * (tests/unit/cluster/recorded/): it must be read to the same values for ever. */
-#include "tests/lib/state_help.h"
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -41,7 +40,7 @@ static const struct crdt_learned learned = {.cache_tokens = 400000,
 static struct crdt_state *author(void)
 {
     struct crdt_state *s = fuzz_state(1);
-    assert_int_equal(state_wish(s, 1, CRDT_WISH_ADDED), 1);
+    assert_int_equal(crdt_state_wish(s, 1, CRDT_WISH_ADDED), 1);
     assert_int_equal(crdt_state_drain(s, 1, true), 1);
     assert_true(crdt_state_restarted(s, 2, 1700000000123));
     crdt_state_load(s, 0, &(struct crdt_load){7, 70000, 8000000, 900, 0, 0});

@@ -117,7 +117,7 @@ static void going_back_sets_back_what_was_of_the_future(void **state)
     crdt_state_epoch(crdt, wall_ms);
     assert_int_equal(state_replica(crdt, SLICE("a:1")), 0);
     assert_int_equal(state_replica(crdt, SLICE("b:1")), 1);
-    assert_int_equal(state_wish(crdt, 1, CRDT_WISH_ADDED), 1);
+    assert_int_equal(crdt_state_wish(crdt, 1, CRDT_WISH_ADDED), 1);
     assert_int_equal(crdt_state_drain(crdt, 1, true), 1);
     assert_true(crdt_state_restarted(crdt, 0, wall_ms));
     uint32_t rkey = crdt_registry_at(crdt_state_registry(crdt), 0)->rkey;

@@ -393,7 +393,7 @@ static void act(struct cluster *c)
         crdt_state_learned(s, slot, &(struct crdt_learned){.rate = (uint32_t)prng_below(p, 9)});
         break;
     case 3:
-        DISCARD(state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
+        DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
         DISCARD(crdt_state_drain(s, slot, prng_below(p, 2)));
         break;
     case 4:

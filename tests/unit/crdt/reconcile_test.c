@@ -390,7 +390,7 @@ static void test_registry_and_reports_are_repaired(void **state)
     (void)states_tell_nobody(b, 0);
     (void)crdt_state_restarted(a, 4, 777);
     (void)states_replica(b, 20);
-    DISCARD(state_wish(b, 5, CRDT_WISH_REMOVED));
+    DISCARD(crdt_state_wish(b, 5, CRDT_WISH_REMOVED));
     DISCARD(crdt_state_drain(b, 5, true));
     (void)states_reconcile(a, b, false);
     struct crdt_load sum;

@@ -41,7 +41,7 @@ static struct crdt_state *small(unsigned n)
     if (n == 5)
         (void)crdt_state_restarted(s, slot, 900);
     if (n == 6 || n == 7)
-        DISCARD(state_wish(s, slot, n == 6 ? CRDT_WISH_ADDED : CRDT_WISH_REMOVED));
+        DISCARD(crdt_state_wish(s, slot, n == 6 ? CRDT_WISH_ADDED : CRDT_WISH_REMOVED));
     if (n == 7)
         DISCARD(crdt_state_drain(s, slot, true));
     if (n >= 7 && n <= 9)
@@ -105,7 +105,7 @@ static struct crdt_state *random_state(struct prng *p, uint64_t self)
         if (prng_below(p, 10) == 0)
             (void)crdt_state_restarted(s, slot, prng_below(p, 3));
         if (prng_below(p, 10) == 0)
-            DISCARD(state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
+            DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
         if (prng_below(p, 10) == 0)
             DISCARD(crdt_state_drain(s, slot, prng_below(p, 2)));
         crdt_state_load(s, slot, &(struct crdt_load){.requests = (uint32_t)prng_below(p, 9)});
