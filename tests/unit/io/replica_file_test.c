@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "node/discover/discover_internal.h"
 #include "tests/lib/discover_quiet.h"
 #include "tests/lib/test.h"
 
@@ -63,14 +64,12 @@ static int teardown(void **state)
 }
 
 /* One reading later. */
-static struct discover_source_stats reading(void)
+static const struct discover_origin *reading(void)
 {
-    struct discover_source_stats stats;
     now += IO_WATCH_INTERVAL_MS;
     io_watches_tick(&all, &loop, now);
     assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
-    discover_source_at(d, 0, &stats);
-    return stats;
+    return &d->sources[0];
 }
 
 /* Who writes in place may be read in the middle of it. */
@@ -79,27 +78,27 @@ static void half_a_file_is_no_list(void **state)
     (void)state;
     assert_true(discover_lists(d, 0, SLICE("a:1")));
     write_file("http://b:1\n");
-    struct discover_source_stats stats = reading();
-    assert_true(discover_lists(d, 0, SLICE("a:1")) && stats.lists == 1);
+    const struct discover_origin *origin = reading();
+    assert_true(discover_lists(d, 0, SLICE("a:1")));
     write_file("http://b:1\nhttp://a:1\nhttp://c:1\n");
-    stats = reading();
-    assert_true(stats.entries == 1 && stats.lists == 1);
-    stats = reading();
-    assert_true(stats.entries == 3 && stats.lists == 2 && !stats.failing);
-    stats = reading(); /* as it was */
-    assert_true(stats.entries == 3 && stats.lists == 2);
+    origin = reading();
+    assert_true(origin->list.count == 1);
+    origin = reading();
+    assert_true(origin->list.count == 3 && !origin->failing);
+    origin = reading(); /* as it was */
+    assert_true(origin->list.count == 3);
 }
 
 static void half_a_line_is_no_failure(void **state)
 {
     (void)state;
     write_file("http");
-    struct discover_source_stats stats = reading();
-    assert_false(stats.failing);
+    const struct discover_origin *origin = reading();
+    assert_false(origin->failing);
     write_file("http://b:1\n");
     (void)reading();
-    stats = reading();
-    assert_true(stats.entries == 1 && stats.failures == 0);
+    origin = reading();
+    assert_true(origin->list.count == 1 && origin->failures == 0);
     assert_true(discover_lists(d, 0, SLICE("b:1")));
 }
 
@@ -108,22 +107,22 @@ static void a_broken_file_fails_until_it_is_mended(void **state)
     (void)state;
     write_file("http");
     (void)reading();
-    struct discover_source_stats stats = reading();
-    assert_true(stats.failing && stats.entries == 1 && stats.failures == 1);
-    stats = reading();
-    assert_true(stats.failing && stats.failures == 2);
+    const struct discover_origin *origin = reading();
+    assert_true(origin->failing && origin->list.count == 1 && origin->failures == 1);
+    origin = reading();
+    assert_true(origin->failing && origin->failures == 2);
     write_file("http://a:1\n");
     (void)reading();
-    stats = reading();
-    assert_true(!stats.failing && stats.entries == 1);
+    origin = reading();
+    assert_true(!origin->failing && origin->list.count == 1);
     assert_int_equal(unlink(path), 0);
     (void)reading();
-    stats = reading();
-    assert_true(stats.failing && stats.entries == 1);
+    origin = reading();
+    assert_true(origin->failing && origin->list.count == 1);
     write_file("http://a:1\n");
     (void)reading();
-    stats = reading();
-    assert_false(stats.failing);
+    origin = reading();
+    assert_false(origin->failing);
 }
 
 int main(void)
