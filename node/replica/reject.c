@@ -107,7 +107,7 @@ static double own_fault(const struct node_reject *j, const struct node_rejection
     if (holds(j, x->kind, x->model))
         return own_caught;
     bool unproven = prior->peers && !node_reject_proven(j, x->kind);
-    bool feared = !j->known || is_by_status(x->status);
+    bool feared = !j->known || (is_by_status(x->status) && !j->agreed);
     double fear = unproven ? own_unproven : feared ? own_feared : 0;
     double own = number_max(j->own, fear * prior->pays);
     return own / (own + (1 - own) * prior->bad);
@@ -186,6 +186,7 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
     bool first = j->kinds == 0, had = holds(j, x->kind, x->model);
     j->contradicted++;
     j->own = own_caught;
+    j->agreed = false;
     if (first && had) /* another router found out before, and tries it for all */
         return false;
     j->status = x->status;
@@ -208,7 +209,7 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
 
 void node_reject_agreed(struct node_reject *j)
 {
-    j->known = true;
+    j->agreed = j->known = true;
     j->own = own_well;
 }
 
@@ -221,6 +222,7 @@ bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, u
         return false;
     j->own = own_well;
     j->known = true;
+    j->agreed = false;
     if (other) /* of what is held for one model it says nothing */
         return false;
     j->doubt_kinds &= ~k;

@@ -100,12 +100,13 @@ struct node_reject {
     uint64_t doubt_kinds; /* of these kinds */
     double own;           /* belief that its next rejection is its own fault */
     bool known;           /* since its start it accepted something, or a rejection was confirmed */
-    uint64_t told;        /* of them, those that were contradicted */
-    uint64_t about;       /* the only model that these are held for; 0: all */
-    uint64_t accepts;     /* kinds that it accepted since its start, or since it was caught */
-    unsigned status;      /* that it rejected with last */
-    uint64_t since_ms;    /* when the first contradiction of these came */
-    uint64_t last_ms;     /* and the last one */
+    bool agreed;       /* its last rejection was confirmed: such a status is the client's fault */
+    uint64_t told;     /* of them, those that were contradicted */
+    uint64_t about;    /* the only model that these are held for; 0: all */
+    uint64_t accepts;  /* kinds that it accepted since its start, or since it was caught */
+    unsigned status;   /* that it rejected with last */
+    uint64_t since_ms; /* when the first contradiction of these came */
+    uint64_t last_ms;  /* and the last one */
     struct node_backoff backoff; /* until the next trial may be made */
     uint64_t tried_ms;     /* a trial was sent then, and nothing is known of it; 0: there is none */
     unsigned heard_status; /* that it rejected the others with; 0: they do not tell */

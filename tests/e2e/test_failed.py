@@ -238,7 +238,7 @@ class Cluster(Clustered):
             told = r.admin("POST", "/explain", json.dumps(prompt).encode()).json
             cached = told["replicas"][0]["cached_tokens"]
             self.assertLessEqual(cached, told["prompt_tokens"])
-            return cached > 1000 and abs(held - cached) < 0.1 * cached
+            return cached > 1000 and abs(held - cached) < 0.15 * cached  # bytes per token are learned
         self.assertTrue(same(nodes[0]))  # at once
         for r in nodes[1:]:
             wait_for(lambda: same(r), "it heard of it")
