@@ -7,26 +7,13 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/number.h"
+#include "node/replica/constants.h"
 #include "node/replica/learn.h"
 
 enum {
-    WAYS = 8,        /* places in which the demand for an adapter may stand */
-    SAMPLES = 9,     /* of which the median counts */
-    SAMPLES_MIN = 3, /* from which on it does: one stall says nothing */
+    WAYS = 8,    /* places in which the demand for an adapter may stand */
+    SAMPLES = 9, /* of which the median counts */
 };
-
-/* How far back demand counts: long enough to know an adapter that is asked for once a minute. */
-static const double demand_ms = 600000;
-
-/* How sharply the wanted and the others differ: one asked for half as often as the marginal one
- * is wanted 0.06, one twice as often 0.94. */
-static const int wanted_power = 4;
-
-/* Until something is learned: from the memory of the host it takes tens of milliseconds, from a
- * disk a second. It must be long enough for adapters to stay where they are. */
-static const double load_believed_s = 0.3;
-
-static const double took_max_s = 60;
 
 struct samples {
     unsigned count; /* since the start */
@@ -69,7 +56,7 @@ int node_adapters_create(struct node_adapters **out)
     struct node_adapters *a = calloc(1, sizeof *a);
     if (!a)
         return ERR_NOMEM;
-    a->fleet_load_s = load_believed_s;
+    a->fleet_load_s = RULE(ADAPTER_LOAD_S);
     *out = a;
     return ERR_OK;
 }
@@ -100,7 +87,7 @@ static unsigned places_of(uint32_t adapter)
 
 static double demand_now(const struct demand *d, uint64_t now_ms)
 {
-    return node_fading_now(&d->requests, demand_ms, now_ms);
+    return node_fading_now(&d->requests, RULE(ADAPTER_DEMAND_MS), now_ms);
 }
 
 void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now_ms)
@@ -109,7 +96,7 @@ void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now
     a->any = true;
     for (unsigned i = 0; i < WAYS; i++) {
         if (set[i].adapter == adapter) {
-            node_fading_add(&set[i].requests, 1, demand_ms, now_ms);
+            node_fading_add(&set[i].requests, 1, RULE(ADAPTER_DEMAND_MS), now_ms);
             return;
         }
         if (demand_now(&set[i], now_ms) < demand_now(at, now_ms))
@@ -131,7 +118,7 @@ static double demand_for(const struct node_adapters *a, uint32_t adapter, uint64
 static double wanted_of(const struct node_adapters *a, uint32_t adapter, uint64_t now_ms)
 {
     double demand = demand_for(a, adapter, now_ms);
-    return demand <= 0 ? 0 : 1 / (1 + pow(a->marginal / demand, wanted_power));
+    return demand <= 0 ? 0 : 1 / (1 + pow(a->marginal / demand, RULE(ADAPTER_POWER)));
 }
 
 /* --- what a replica holds ------------------------------------------------------------------- */
@@ -324,14 +311,14 @@ static double median(const struct samples *s)
 
 static bool load_is_known(const struct holder *h)
 {
-    return h->took[true].count >= SAMPLES_MIN;
+    return h->took[true].count > RULE(FEW);
 }
 
 void node_adapters_took(struct node_adapters *a, unsigned replica, bool loaded, double seconds)
 {
     struct holder *h = holder_of(a, replica);
     struct samples *s = &h->took[loaded];
-    s->took_s[s->count++ % SAMPLES] = (float)number_min(seconds, took_max_s);
+    s->took_s[s->count++ % SAMPLES] = (float)number_min(seconds, RULE(ADAPTER_TOOK_MAX_S));
     if (load_is_known(h))
         h->load_s = number_max(median(&h->took[true]) - median(&h->took[false]), 0);
 }

@@ -59,7 +59,7 @@
     X(WINDOW_OURS, 1.4, "times", "what is booked, may an engine count", "ADR 0029")                \
     X(WINDOW_PROMPTS, 8, "prompts", "a comparison counts as at most", "ADR 0029")                  \
     X(GRAIN, 16, "parts", "of a prompt: a hit may miss one", "ADR 0029")                           \
-    X(BLOCK_SEEN, 8, "answers", "that tell an engine's block", "by meaning")                        \
+    X(BLOCK_SEEN, 8, "answers", "that tell an engine's block", "by meaning")                       \
     /* Sizes of prompts and answers. */                                                            \
     X(BYTES_PRIOR, 2000, "tokens", "that the setting counts as", "ADR 0032")                       \
     X(BYTES_TOKENS, 1e6, "tokens", "that show bytes per token", "ADR 0032")                        \
@@ -68,7 +68,26 @@
     X(RESTORE, 0.1, "share", "of computing it, bringing a token back from a tier takes",           \
       "25 GB/s of a host's memory")                                                                \
     X(RESTORE_PRIOR, 20000, "tokens", "that this counts as", "by meaning")                         \
-    X(RESTORE_TOKENS, 500000, "tokens", "that show it", "by meaning")
+    X(RESTORE_TOKENS, 500000, "tokens", "that show it", "by meaning")                              \
+    X(TOKENS_ALIKE, 0.5, "correlation", "of what kinds of text have in tokens", "ADR 0032")        \
+    X(TOKENS_NOISE, 0.1, "share", "prompts of one kind differ by", "ADR 0032")                     \
+    X(TOKENS_TEMPLATE, 30, "tokens", "a chat template adds", "ADR 0032")                           \
+    X(TOKENS_DRIFT, 0.01, "share",                                                                 \
+      "a kind drifts by with each prompt: some twenty are remembered", "ADR 0032")                 \
+    X(TOKENS_DEVIATIONS, 3, "deviations", "a prompt counts up to", "ADR 0032")                     \
+    X(TOKENS_DOUBT, 1.1, "times", "more doubtful is a kind after one beyond: ten are a change",    \
+      "ADR 0032")                                                                                  \
+    X(TOKENS_MAX, 16, "times", "a kind may have of what is believed at first", "ADR 0032")         \
+    /* Adapters. */                                                                                \
+    X(ADAPTER_DEMAND_MS, 600000, "ms", "demand for an adapter counts half after this", "ADR 0034") \
+    X(ADAPTER_POWER, 4, "exponent",                                                                \
+      "asked for half as often as the marginal one, it is wanted 0.06", "ADR 0034")                \
+    X(ADAPTER_WANTED, 2, "loads", "it costs to push out a wanted one", "ADR 0034")                 \
+    X(ADAPTER_UNLIKE, 6, "loads", "it costs to bring one among others that are unlike it",         \
+      "ADR 0034")                                                                                  \
+    X(ADAPTER_LOAD_S, 0.3, "s", "to load one, before one was: between a host's memory and a disk", \
+      "hardware")                                                                                  \
+    X(ADAPTER_TOOK_MAX_S, 60, "s", "no load takes longer", "by meaning")
 
 enum node_rule {
 #define NODE_RULE_NAME(name, value, unit, says, by) NODE_RULE_##name,

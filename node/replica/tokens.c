@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/number.h"
+#include "node/replica/constants.h"
 
 /* What is believed at first: the tokens of a byte in those of a byte of English, which is what
  * bytes_per_token is said of; and of how many standard deviations that is sure. By least squares
@@ -24,15 +25,6 @@ static const struct {
     [NODE_KIND_FILM] = {3000, 1, CHAIN_FILM},       [NODE_KIND_SIZED] = {150, 1, CHAIN_IMAGE},
     [NODE_KIND_MEGAPIXEL] = {1000, 1, CHAIN_IMAGE},
 };
-static const double correlation = 0.5; /* of the kinds of text */
-
-/* How far prompts of one kind differ, and what a template adds to each. A factor drifts so that
- * some twenty prompts are remembered. */
-static const double noise = 0.1, noise_tokens = 30, drift = 0.01;
-
-/* A sample counts up to so many standard deviations, and up to a factor. One beyond makes the
- * factors that much more doubtful: ten of them in a row are a change. */
-static const double trust_deviations = 3, trust_factor = 2, factor_max = 16, doubt = 1.1;
 
 static bool is_text(unsigned kind)
 {
@@ -45,7 +37,7 @@ void node_tokens_init(struct node_tokens *t, double bytes_per_token)
         t->first[i] = is_text(i) ? prior[i].tokens / bytes_per_token : prior[i].tokens;
         t->factor[i] = 1;
         for (unsigned k = 0; k < NODE_KINDS; k++) {
-            double share = i == k ? 1 : is_text(i) && is_text(k) ? correlation : 0;
+            double share = i == k ? 1 : is_text(i) && is_text(k) ? RULE(TOKENS_ALIKE) : 0;
             t->variance[i][k] = share * prior[i].spread * prior[k].spread;
         }
     }
@@ -87,7 +79,8 @@ static void widen(struct node_tokens *t)
 {
     double grows[NODE_KINDS];
     for (unsigned i = 0; i < NODE_KINDS; i++)
-        grows[i] = number_max(number_min(doubt, prior[i].spread / sqrt(t->variance[i][i])), 1);
+        grows[i] = number_max(
+            number_min(RULE(TOKENS_DOUBT), prior[i].spread / sqrt(t->variance[i][i])), 1);
     for (unsigned i = 0; i < NODE_KINDS; i++)
         for (unsigned k = 0; k < NODE_KINDS; k++)
             t->variance[i][k] *= grows[i] * grows[k];
@@ -99,7 +92,8 @@ static double variance_of(const struct node_tokens *t, const double amount[NODE_
                           double moves[NODE_KINDS])
 {
     double share[NODE_KINDS];
-    double variance = noise * noise + noise_tokens / sum * noise_tokens / sum;
+    double variance = RULE(TOKENS_NOISE) * RULE(TOKENS_NOISE) +
+                      RULE(TOKENS_TEMPLATE) / sum * RULE(TOKENS_TEMPLATE) / sum;
     for (unsigned i = 0; i < NODE_KINDS; i++) {
         share[i] = amount[i] * t->first[i] / sum;
         moves[i] = 0;
@@ -131,8 +125,8 @@ static void step(struct node_tokens *t, const double amount[NODE_KINDS], double 
     if (sum <= 0 || tokens <= 0)
         return;
     double deviation = sqrt(variance_of(t, amount, sum, moves));
-    double most = trust_deviations * deviation;
-    double off = number_min(number_max(tokens / sum, 1 / trust_factor), trust_factor) - 1;
+    double most = RULE(TOKENS_DEVIATIONS) * deviation;
+    double off = number_min(number_max(tokens / sum, 1 / RULE(CLEARLY)), RULE(CLEARLY)) - 1;
     bool surprises = fabs(off) > most;
     off = number_min(number_max(off, -most), most) / deviation;
     for (unsigned i = 0; i < NODE_KINDS; i++)
@@ -140,11 +134,11 @@ static void step(struct node_tokens *t, const double amount[NODE_KINDS], double 
     for (unsigned i = 0; i < NODE_KINDS; i++) {
         double spread = prior[i].spread;
         double factor = t->factor[i] + off * moves[i];
-        t->factor[i] = number_min(number_max(factor, 1 / factor_max), factor_max);
+        t->factor[i] = number_min(number_max(factor, 1 / RULE(TOKENS_MAX)), RULE(TOKENS_MAX));
         for (unsigned k = 0; moves[i] != 0 && k < NODE_KINDS; k++)
             t->variance[i][k] -= moves[i] * moves[k]; /* as for [k][i], to the last bit */
         if (t->variance[i][i] < spread * spread)
-            t->variance[i][i] += spread * drift * spread * drift;
+            t->variance[i][i] += spread * RULE(TOKENS_DRIFT) * spread * RULE(TOKENS_DRIFT);
     }
     if (surprises)
         widen(t);

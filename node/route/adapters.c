@@ -2,11 +2,8 @@
  * others use. A router reports with its load at a replica which adapter it used there last. */
 #include "base/check.h"
 #include "base/hash.h"
+#include "node/replica/constants.h"
 #include "node/route/router_internal.h"
-
-/* In loads: what pushing out a wanted one weighs, and one among others that are not like it.
- * Measured with 200 adapters on 8 replicas of 16 slots (tests/unit/route/fleet_test.c). */
-static const double wanted_weight = 2, unlike_weight = 6;
 
 /* Of 32 bits, as it is reported: two of some thousands that are one by chance do no harm. */
 static uint32_t adapter_named(const struct node_router *r, struct slice name)
@@ -94,8 +91,8 @@ struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, u
     struct node_adapter_need need = node_adapters_need(r->adapters, k, size->adapter, now_ms);
     if (!need.loads)
         return cost;
-    double weight =
-        wanted_weight * need.wanted + unlike_weight * need.unlike + (size->adapter_held ? 1 : 0);
+    double weight = RULE(ADAPTER_WANTED) * need.wanted + RULE(ADAPTER_UNLIKE) * need.unlike +
+                    (size->adapter_held ? 1 : 0);
     cost.load_s = node_adapters_load_s(r->adapters, k);
     cost.unloaded_s = weight * cost.load_s;
     if (need.waits) /* until one of those that run is done */
