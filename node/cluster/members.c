@@ -260,6 +260,23 @@ bool node_replication_apart(const struct node_replication *n)
     return false;
 }
 
+static const double rtt_max_us = 2e6;
+
+double node_replication_travel_ms(const struct node_replication *n)
+{
+    double sum_us = 0;
+    unsigned count = 0;
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        struct gossip_member m;
+        gossip_member_at(n->gossip, i, n->now_us, &m);
+        if (m.self || m.state != GOSSIP_ALIVE || m.rtt_us == 0)
+            continue;
+        sum_us += number_min((double)m.rtt_us, rtt_max_us);
+        count++;
+    }
+    return count > 0 ? sum_us / count / 2 / 1000 : 0;
+}
+
 void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX])
 {
     out[0] = '\0';

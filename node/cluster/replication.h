@@ -163,6 +163,10 @@ void node_replication_draining(struct node_replication *n, uint64_t now_us);
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us);
 /* A member's name by its id, or NULL. Valid until the next call. */
 const char *node_replication_name(const struct node_replication *n, uint64_t member);
+/* How long what is sent travels from another router to this one, in ms: half the mean of the round
+ * trips to those that live, each two seconds at most. 0: none is measured. */
+double node_replication_travel_ms(const struct node_replication *n);
+
 void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
                                const uint8_t *bytes, size_t len, uint64_t now_us);
 /* Call it after anything happened at the user, and when the time is due: it collects news and

@@ -30,6 +30,8 @@
     X(DUE, "a slow replica gets its due")                                                          \
     X(NEAR_TIE, "costs that differ by 2 % are equal")                                              \
     X(LOOKS, "each router looks at one in R of the equal ones")                                    \
+    X(UNSEEN, "what others place at the same moment fills up")                                     \
+    X(SHARES, "each router prefers its share of the equal ones")                                   \
     X(FEWEST, "of equal ones that with the fewest requests")                                       \
     X(RATE_EARLY, "the first byte teaches the rate")                                               \
     X(RATE_SCRAPED, "the metrics teach rate and pace")                                             \

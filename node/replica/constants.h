@@ -39,6 +39,9 @@
     X(FULL_READINGS, 5, "readings", "in a row that make a limit of what runs", "ADR 0031")         \
     /* The choice. */                                                                              \
     X(TIE_S, 0.001, "s", "costs that differ by less are equal", "the clock")                       \
+    X(UNSEEN_MS, 50, "ms", "how old what is known of other routers is, but for its travel",        \
+      "published every 20 ms")                                                                     \
+    X(PLACED_MS, 1000, "ms", "how far back this router looks for how much one places", "ADR 0034") \
     X(DUE_SLOWER, 5, "times", "as late a first token may be at a slow replica", "ADR 0039")        \
     /* Speeds. */                                                                                  \
     X(REPLICA_VOTES, 4, "samples", "that count of one replica among its fleet", "ADR 0010")        \

@@ -133,3 +133,8 @@ void node_fading_add(struct node_fading *f, double amount, double half_ms, uint6
     f->sum = node_fading_now(f, half_ms, now_ms) + amount;
     f->at_ms = now_ms;
 }
+
+double node_fading_mean_ms(double half_ms)
+{
+    return half_ms / log(2);
+}

@@ -77,5 +77,7 @@ struct node_fading {
 /* What is left of it: a part as old as half_ms counts half. */
 double node_fading_now(const struct node_fading *f, double half_ms, uint64_t now_ms);
 void node_fading_add(struct node_fading *f, double amount, double half_ms, uint64_t now_ms);
+/* How old a part is on average: what is left of a steady rate, over this, is the rate. */
+double node_fading_mean_ms(double half_ms);
 
 #endif

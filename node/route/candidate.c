@@ -164,6 +164,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     struct node_holding holds = node_router_holding(r, k, request, size);
     struct node_room_amount booked = node_load_booked(&replica->load);
     c->name_hash = replica->name_hash;
+    c->owner = node_router_owner(r, k);
     c->weight = replica->weight;
     c->requests = (uint64_t)booked.requests;
     c->tokens = (uint64_t)booked.tokens + replica->load.prefill_tokens +

@@ -20,6 +20,7 @@ struct node_candidate {
     uint64_t cached_tokens; /* of this prompt, predicted */
     uint64_t tier_tokens;   /* of these, to be brought back from a tier */
     double matched_tokens;  /* of it, that were recorded there, whatever the engine makes of them */
+    unsigned owner;         /* the place of the router that prefers it among equals */
     double weight;          /* its share of the work, against the others'; > 0 */
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */
     double tokens_per_s;    /* at which it is believed to compute this prompt, and */
@@ -41,6 +42,8 @@ struct node_policy_input {
     uint64_t session_key; /* keyed hash of the session; 0: none */
     uint64_t prefix_key;  /* hash of the first blocks of the prompt; 0: none */
     unsigned routers;     /* that choose among them at the same time, this one included */
+    unsigned place;       /* of this one among these */
+    double unseen_s;      /* work that the others may have placed lately, unknown yet */
     double near_tie;      /* share of the least cost within which costs count as equal */
     double load_bound;    /* times the mean of requests in flight */
     struct prng *prng;

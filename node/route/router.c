@@ -378,6 +378,8 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
         .prefix_key = r->policy->wants_costs ? 0 : node_router_prefix_key(request->chain),
         .near_tie = r->config.near_tie,
         .routers = r->routers,
+        .place = r->place,
+        .unseen_s = node_router_unseen_s(r),
         .load_bound = r->config.load_bound,
         .prng = &r->prng,
         .turn = &r->turn,
@@ -500,6 +502,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     if (r->policy->wants_costs) {
         if (r->deepest.id != 0 && node_router_is_first_attempt(excluded))
             node_followers_note(&r->followers, r->deepest.id, now_ms);
+        node_router_placed(r, c->cost.uncached_s, now_ms);
         node_router_due_placed(&r->replicas[c->replica], size.prompt_tokens, now_ms);
     }
     node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
@@ -540,7 +543,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     node_router_presence_update(r);
     node_router_slots_leave(r);
     node_router_ranks_tick(r, now_ms);
-    r->routers = r->common->replicated ? crdt_reports_routers(crdt_state_reports(r->crdt)) : 1;
+    node_router_shares_find(r);
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;

@@ -11,6 +11,7 @@
  *   rendering.c  what engines make of a client's prompts
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
+ *   ties.c      what several routers choose at the same moment
  *   adapters.c  LoRA adapters
  *   restarts.c  what probes and scrapes say, and when an engine restarted
  *   followers.c  requests that begin alike (a header of its own)
@@ -91,7 +92,12 @@ struct node_router {
     struct node_replica_set lined;   /* which may have prefill going on */
     struct node_replica_set backing_off; /* what is reported of them changes by time alone */
 
-    unsigned routers; /* that are alive */
+    /* Of the routers that are alive: how many, and the place of this one in their order. */
+    unsigned routers, place;
+    uint16_t places[NODE_REPLICAS_MAX]; /* of replicas in use, in the order of their hashes */
+    unsigned placed;                    /* how many */
+    struct node_fading placed_s;        /* work that this one placed, until others hear of it */
+    double unseen_ms;                   /* how old what is known of others' work is, about */
 
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
@@ -309,6 +315,17 @@ bool node_router_reject_is_avoided(const struct node_router *r, unsigned server)
 /* All that speaks against it, for this request too (node/replica/standing.h). After
  * node_router_reject_find(). */
 unsigned node_router_against(const struct node_router *r, unsigned replica, uint64_t now_ms);
+
+/* --- ties.c --- */
+
+/* The order of replicas and routers, which shares follow. Once a second. */
+void node_router_shares_find(struct node_router *r);
+/* The place of the router whose share it is now; as many as there are routers: nobody's. */
+unsigned node_router_owner(const struct node_router *r, unsigned k);
+/* This one placed so much work. */
+void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
+/* What the others may have placed since they were heard of: as much as this one, each. */
+double node_router_unseen_s(const struct node_router *r);
 
 /* --- due.c --- */
 

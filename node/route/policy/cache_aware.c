@@ -3,12 +3,51 @@
  * there. Each of R routers looks at one in R of the equal ones, so that not all of them run to the
  * same one while none has heard of the others.
  *
+ * What other routers place at the same moment nobody knows yet. If they fill up the cheapest
+ * replicas, as water fills a vessel, costs up to its level are as good as equal (water-filling;
+ * Goren, Vargaftik and Moses, 2020). Among those each router prefers its own share of the replicas,
+ * so that no two run to the same ones. Only queues fill up: where the caches make the difference,
+ * nothing that others place changes it.
+ *
  * A slow replica that is due (node/route/due.c) comes first: its cost says that nobody should go
  * there, while the cheapest has a line. */
+#include <math.h>
+
 #include "base/number.h"
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
 #include "node/route/policy.h"
+
+enum { LEVEL_STEPS = 10 };
+
+/* The level to which the unseen work fills the replicas. */
+static double level_of(const struct node_policy_input *in, double least)
+{
+    double low = least, high = least + in->unseen_s;
+    for (unsigned step = 0; step < LEVEL_STEPS; step++) {
+        double level = (low + high) / 2, filled = 0;
+        for (unsigned i = 0; i < in->count; i++) {
+            double cost = in->candidates[i].cost.total_s;
+            filled += cost < level ? level - cost : 0;
+        }
+        if (filled > in->unseen_s)
+            high = level;
+        else
+            low = level;
+    }
+    return low;
+}
+
+static bool is_ours(const struct node_policy_input *in, const struct node_candidate *c)
+{
+    return c->owner == in->place;
+}
+
+/* What the request costs there that has nothing to do with what is under way. */
+static double still_s(const struct node_candidate *c)
+{
+    return c->cost.uncached_s + c->cost.displaced_s + c->cost.adapter_s;
+}
 
 static unsigned least_of(const struct node_policy_input *in)
 {
@@ -24,6 +63,38 @@ static double tie_of(const struct node_policy_input *in, double least)
 {
     double share = LEFT_OUT(NEAR_TIE) ? 0 : least * in->near_tie;
     return least + number_max(share, RULE(TIE_S));
+}
+
+/* Those that cost no more than `limit`, and whose caches are as good as `still`. */
+struct equal {
+    double limit, still;
+    bool ours; /* and this router's share */
+};
+
+static bool is_equal(const struct node_policy_input *in, const struct node_candidate *c,
+                     const struct equal *e)
+{
+    return c->cost.total_s <= e->limit && still_s(c) <= e->still && (!e->ours || is_ours(in, c));
+}
+
+/* As good as the least, if the others' work is reckoned with. */
+static struct equal equal_of(const struct node_policy_input *in)
+{
+    const struct node_candidate *least = &in->candidates[least_of(in)];
+    double tie = tie_of(in, least->cost.total_s), own = INFINITY;
+    struct equal e = {tie, INFINITY, false};
+    if (in->routers <= 1 || in->count < RULE(FEW) * in->routers)
+        return e;
+    struct equal filled = {number_max(tie, level_of(in, least->cost.total_s)),
+                           tie_of(in, still_s(least)), true};
+    for (unsigned i = 0; i < in->count; i++) {
+        if (is_equal(in, &in->candidates[i], &filled))
+            own = number_min(own, in->candidates[i].cost.total_s);
+    }
+    filled.ours = own < INFINITY && !LEFT_OUT(SHARES);
+    if (filled.ours)
+        filled.limit = number_min(filled.limit, tie_of(in, own));
+    return filled;
 }
 
 /* The best of the equal ones so far: rather one that was looked at, rather one with few requests.
@@ -68,10 +139,10 @@ unsigned node_policy_least_cost(const struct node_policy_input *in)
     unsigned due = due_of(in);
     if (due < in->count)
         return due;
-    double limit = tie_of(in, in->candidates[least_of(in)].cost.total_s);
+    struct equal equal = equal_of(in);
     struct best best = {.looked = false};
     for (unsigned i = 0; i < in->count; i++) {
-        if (in->candidates[i].cost.total_s <= limit)
+        if (is_equal(in, &in->candidates[i], &equal))
             best_take(&best, in, i,
                       in->routers <= 1 || LEFT_OUT(LOOKS) ||
                           prng_below(in->prng, in->routers) == 0);

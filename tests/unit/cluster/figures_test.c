@@ -86,6 +86,26 @@ static void the_index_has_its_sizes(void **state)
     world_close(&c);
 }
 
+/* Half a round trip to those that live; a dead one's last one says nothing. */
+static void what_others_send_travels_so_long(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 3, 1);
+    assert_true(node_replication_travel_ms(c.nodes[0].node->replication) < 1000);
+    c.net.delay_min_us = c.net.delay_max_us = 150000;
+    world_run(&c, 60 * S);
+    for (unsigned i = 0; i < 3; i++) {
+        double ms = node_replication_travel_ms(c.nodes[i].node->replication);
+        assert_true(ms > 130 && ms < 220); /* and what it takes to answer */
+    }
+    world_kill(&c, 2);
+    world_kill(&c, 1);
+    world_run(&c, 30 * S);
+    assert_true(node_replication_travel_ms(c.nodes[0].node->replication) == 0);
+    world_close(&c);
+}
+
 /* `hears` of a router's digests: milliseconds since it heard that one. -1: null. */
 static double hears(struct world *c, unsigned node, unsigned of)
 {
@@ -164,6 +184,7 @@ int main(void)
         cmocka_unit_test(members_are_counted_by_their_state),
         cmocka_unit_test(what_is_known_and_missing_is_counted),
         cmocka_unit_test(the_index_has_its_sizes),
+        cmocka_unit_test(what_others_send_travels_so_long),
         cmocka_unit_test(older_routers_are_given_the_digest_of_what_is_gone),
         cmocka_unit_test(who_is_heard_is_told_in_milliseconds),
         cmocka_unit_test(another_cluster_that_asks_is_shown),

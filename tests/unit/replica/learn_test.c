@@ -137,6 +137,7 @@ static void what_fades_is_a_sum(void **state)
     assert_near(node_fading_now(&f, 30000, 500), 100, 0); /* a clock that was read before */
     node_fading_add(&f, 10, 30000, 31000);
     assert_near(node_fading_now(&f, 30000, 31000), 60, 0.001);
+    assert_near(node_fading_mean_ms(30000), 30000 / 0.693147, 1e-5);
 }
 
 int main(void)

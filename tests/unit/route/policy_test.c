@@ -326,20 +326,49 @@ static void sessions_stay_when_another_gets_more_weight(void **state)
     assert_true(moved > 60 && moved < 200); /* 2/7 - 1/6 of them: 119 */
 }
 
-/* What all routers see as the best at the same moment does not get all of it. */
-static void routers_look_at_some_of_the_equal_ones(void **state)
+/* Of equal ones each router takes those of its share; of its own share the cheapest. */
+static void routers_share_out_what_is_equal(void **state)
 {
     (void)state;
     struct node_policy_input in = input_of(8);
-    candidates[3].requests = 0; /* the fewest */
-    for (unsigned i = 0; i < 8; i++)
-        candidates[i].requests = i == 3 ? 0 : 1;
-    assert_int_equal(choose("cache_aware", &in), 3);
     in.routers = 4;
-    unsigned taken = 0;
-    for (unsigned i = 0; i < 400; i++)
-        taken += choose("cache_aware", &in) == 3;
-    assert_true(taken > 60 && taken < 200); /* looked at by a quarter */
+    for (unsigned i = 0; i < 8; i++)
+        candidates[i].owner = i % 4;
+    for (in.place = 0; in.place < 4; in.place++) {
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(choose("cache_aware", &in) % 4, in.place);
+    }
+    in.place = 4; /* has no share: any */
+    unsigned seen = 0;
+    for (int i = 0; i < 200; i++)
+        seen |= 1u << choose("cache_aware", &in);
+    assert_int_equal(seen, 0xff);
+    in.place = 2;
+    for (unsigned i = 0; i < 8; i++)
+        candidates[i].cost = (struct node_cost){.queue_s = 0.1 * i, .total_s = 0.1 * i};
+    assert_int_equal(choose("cache_aware", &in), 0); /* none of its share is as good */
+    in.unseen_s = 0.4;                               /* the first three are filled up to 0.23 */
+    assert_int_equal(choose("cache_aware", &in), 2);
+    in.place = 3;
+    assert_true(choose("cache_aware", &in) < 3); /* any of those */
+    in.routers = 1;                              /* alone it sees all */
+    assert_int_equal(choose("cache_aware", &in), 0);
+}
+
+/* Others' work fills queues. It does not make a cache better that holds nothing of the prompt. */
+static void unseen_work_moves_nothing_from_its_cache(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(8);
+    in.routers = 8;
+    in.unseen_s = 10;
+    for (unsigned i = 0; i < 8; i++) {
+        candidates[i].owner = i;
+        candidates[i].cost = (struct node_cost){.uncached_s = i == 5 ? 0.01 : 1, .queue_s = 0.2};
+        candidates[i].cost.total_s = candidates[i].cost.uncached_s + candidates[i].cost.queue_s;
+    }
+    for (in.place = 0; in.place < 8; in.place++)
+        assert_int_equal(choose("cache_aware", &in), 5);
 }
 
 int main(void)
@@ -350,7 +379,8 @@ int main(void)
         cmocka_unit_test_setup(every_policy_stays_in_bounds, setup),
         cmocka_unit_test_setup(cache_aware_takes_the_least_cost, setup),
         cmocka_unit_test_setup(what_is_due_comes_first, setup),
-        cmocka_unit_test_setup(routers_look_at_some_of_the_equal_ones, setup),
+        cmocka_unit_test_setup(routers_share_out_what_is_equal, setup),
+        cmocka_unit_test_setup(unseen_work_moves_nothing_from_its_cache, setup),
         cmocka_unit_test_setup(least_ones_draw_among_equals, setup),
         cmocka_unit_test_setup(round_robin_takes_turns, setup),
         cmocka_unit_test_setup(two_choices_never_take_the_worst, setup),
