@@ -98,10 +98,14 @@ static void take_router(struct gather *g, const char *name, const json_t *told, 
     (void)json_object_set_new(row, "until_s", json_real(now_s));
 }
 
+struct entry {
+    json_t *of;
+};
+
 /* By time; of one router in its own order, whatever its clock did. */
 static int compare(const void *a, const void *b)
 {
-    const json_t *one = *(json_t *const *)a, *other = *(json_t *const *)b;
+    const json_t *one = ((const struct entry *)a)->of, *other = ((const struct entry *)b)->of;
     json_int_t ms = whole(one, "last_ms") - whole(other, "last_ms");
     if (ms == 0)
         ms = strcmp(fields_text(one, "router"), fields_text(other, "router"));
@@ -114,7 +118,7 @@ static int compare(const void *a, const void *b)
 static json_t *sorted(json_t *list)
 {
     size_t count = json_array_size(list);
-    json_t **order = calloc(count > 0 ? count : 1, sizeof *order);
+    struct entry *order = calloc(count > 0 ? count : 1, sizeof *order);
     json_t *out = json_array();
     if (order == NULL || out == NULL) {
         free(order);
@@ -122,10 +126,10 @@ static json_t *sorted(json_t *list)
         return list;
     }
     for (size_t i = 0; i < count; i++)
-        order[i] = json_array_get(list, i);
+        order[i].of = json_array_get(list, i);
     qsort(order, count, sizeof *order, compare);
     for (size_t i = 0; i < count; i++)
-        (void)json_array_append(out, order[i]);
+        (void)json_array_append(out, order[i].of);
     free(order);
     json_decref(list);
     return out;

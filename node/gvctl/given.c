@@ -39,7 +39,7 @@ bool given_token(struct given *g, const char *path)
     return true;
 }
 
-/* --- options, by their rows -------------------------------------------------------------------- */
+/* --- options, by their rows ------------------------------------------------------------------ */
 
 static void *field_of(struct given *g, const struct given_option *o)
 {

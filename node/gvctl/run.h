@@ -9,8 +9,8 @@
 
 /* A cluster in a few lines; 1 if the router cannot be asked, or is not ready. */
 MUST_USE int status(const struct given *g);
-/* Routers, replicas and requests, live in a terminal: a frame each --interval until q or Ctrl-C; one
- * frame with --once, or where output is no terminal. 1 if the first frame cannot be had. */
+/* Routers, replicas and requests, live in a terminal: a frame each --interval until q or Ctrl-C;
+ * one frame with --once, or where output is no terminal. 1 if the first frame cannot be had. */
 MUST_USE int top(const struct given *g);
 /* Why requests went where they went, the last ones; with --follow until it is interrupted, then
  * each is shown when its request has ended, once. */

@@ -359,7 +359,7 @@ double node_replica_near_tokens(const struct node_replica *k);
 
 /* Tokens in a block of its cache, by the engine or by what its answers say; 0: unknown. */
 double node_replica_block_tokens(const struct node_replica *k);
-/* Of the tokens that match, those that it can use: whole blocks, and never the prompt's last one. */
+/* Of the tokens that match those that it can use: whole blocks, and never the prompt's last. */
 double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched);
 
 /* A request began there: what of it would be held, at each size of the cache. The engine's counters

@@ -37,7 +37,7 @@ enum { STEP = 1, GAUGE = 2 };
 
 struct node_scrape_row {
     struct slice name;
-    size_t figure; /* offset in struct node_scrape_figures; the first row that is told counts */
+    size_t figure; /* offset in struct node_scrape_figures; the first row that has a value counts */
     enum node_scrape_how how;
     unsigned sign;
     struct slice label; /* of series that have this label: */

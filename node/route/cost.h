@@ -16,8 +16,8 @@
  *
  *   total = queue + uncached + W * displaced + V * decode + adapter
  *
- * Of V those three have N / (N + m), where m requests run at a replica on average and N is what any
- * engine runs at once: the more run, the less one of them is slowed by one more, while a queue is as
+ * Of V those three have N / (N + m), where m requests run at a replica on average and N at any
+ * engine at once: the more run, the less one of them is slowed by one more, while a queue is as
  * long for each (docs/adr/0031). All replicas have the same factor. With one that falls with their
  * own n the busiest would get the most.
  *

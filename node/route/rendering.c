@@ -70,7 +70,8 @@ static bool adopt(struct node_router *r, struct node_client_kind *k, uint64_t no
     uint32_t generation = k->generation;
     unsigned replica = k->replica;
     k->looked_ms = now_ms;
-    for (uint8_t code = 0; code < RENDERING_CODES; code++) {
+    for (unsigned i = 0; i < RENDERING_CODES; i++) {
+        uint8_t code = (uint8_t)i;
         unsigned slot;
         uint32_t when;
         if (rendering_of(code).lead >= RENDERING_LEADS ||

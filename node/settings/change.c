@@ -46,7 +46,7 @@ int node_options_change(struct node_options *in_force, struct node_options *fres
                         const struct node_options_told *told, struct node_options_changes *out)
 {
     const struct node_option *row;
-    bool same[NODE_OPTIONS_MAX];
+    bool same[NODE_OPTIONS_MAX] = {false};
     int err = 0;
     *out = (struct node_options_changes){0};
     for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++)
