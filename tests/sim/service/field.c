@@ -67,7 +67,8 @@ static void runs_short(void *context, struct world_event *event)
     if (err == ERR_FULL && service_chance(s, 0.5)) /* ports are used up towards one address */
         short_of->engine = (unsigned)service_below(s, s->engine_count);
     for (unsigned i = 0; i < s->engine_count && service_router_up(&s->routers[router]); i++) {
-        if (!service_is_blamed(s, router, i))
+        /* One that owes a probe its answer is avoided for that, if it lets it wait. */
+        if (!service_is_blamed(s, router, i) && !service_owes_answer(s, router, i))
             short_of->used |= UINT64_C(1) << i;
     }
     short_of->used &= ~service_ills(s);

@@ -2,6 +2,7 @@
  * longest back-off, whether it has requests for it or not, and whoever else has some. */
 #include <string.h>
 
+#include "node/proxy/engine/prober.h"
 #include "node/route/router_internal.h"
 #include "tests/sim/service/service.h"
 
@@ -52,6 +53,14 @@ bool service_is_blamed(const struct service *s, unsigned router, unsigned engine
         &r->node->node->router->replicas[replica_of(r, &s->engines[engine])];
     return !node_replica_usable(k, NODE_HEALTH_UP) ||
            (node_replica_against(k, world_mono_us(r->node) / 1000) & NODE_IN_TROUBLE) != 0;
+}
+
+bool service_owes_answer(const struct service *s, unsigned router, unsigned engine)
+{
+    const struct service_router *r = &s->routers[router];
+    uint64_t any_ms, health_ms;
+    prober_waits(r->node->node->proxy, replica_of(r, &s->engines[engine]), &any_ms, &health_ms);
+    return any_ms != 0 || health_ms != 0;
 }
 
 /* Failures of connections that a router has charged to an engine, in its present life. */
