@@ -43,7 +43,7 @@ class World:
 
     def settings(self):
         self.own = ("--replica", "http://%s:8001" % BRIDGE, "--listen", "0.0.0.0:8080", "--admin-listen", "127.0.0.1:9090",
-                    "--drain-delay", "4s")
+                    "--drain-delay", "8s")  # twice what the checks take on a busy machine
 
     def start(self, host):
         host.router = host.start(binary("grapevine"), *self.own, "--access-log", "all", "--log-format", "json",
