@@ -324,7 +324,7 @@ deps-bench:
 .PHONY: demo
 demo: deps ## three policies on the same conversations, side by side (KEEP=1 leaves it running, OBSERVE=1 with Prometheus)
 	@$(if $(OBSERVE),./tests/lib/deps.sh $(PACKAGES_OBSERVE))
-	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
+	@$(MAKE) --no-print-directory -j$(JOBS) -s $(DAEMONS) $(BUILD)/tests/engine-sim $(BUILD)/tests/replay
 	@./tests/bench/demo.sh
 
 .PHONY: tools
