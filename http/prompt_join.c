@@ -27,11 +27,20 @@ static uint64_t chunk_id(const struct hash_secret *secret, uint64_t id, const st
     return hash64(secret, words, sizeof words);
 }
 
-/* Segments that are in the prompt, one bit each. */
+static uint64_t bytes_of(const struct http_prompt_form *form, unsigned segments)
+{
+    uint64_t bytes = 0;
+    for (; segments != 0; segments &= segments - 1)
+        bytes += form->parts[__builtin_ctz(segments)].end.bytes;
+    return bytes;
+}
+
+/* Segments that are in the prompt, one bit each. A lead behind which less than a block comes is
+ * the prompt itself: it counts in any rendering. */
 static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering)
 {
     bool has_system = http_prompt_has_system(form);
-    unsigned out = rendering.counts_header ? 0 : 1u << HTTP_PROMPT_HEADER;
+    unsigned header = rendering.counts_header ? 0 : 1u << HTTP_PROMPT_HEADER, out = header;
     unsigned lead = (1u << HTTP_PROMPT_TEXT_LINE) - 1; /* where what leads is */
     if (!has_system)
         lead = ~lead;
@@ -39,7 +48,8 @@ static unsigned segments_in(const struct http_prompt_form *form, struct renderin
         out |= HTTP_PROMPT_LINES & lead;
     if (rendering.lead == RENDERING_LEAD_NO_BLOCK)
         out |= HTTP_PROMPT_BLOCKS & lead;
-    return form->filled & ~out;
+    bool is_all = bytes_of(form, form->filled & ~out) < CHECKPOINT_BLOCK_BYTES;
+    return form->filled & ~(is_all ? header : out);
 }
 
 uint64_t http_prompt_before_late(const struct http_prompt_form *form,

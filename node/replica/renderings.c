@@ -19,6 +19,9 @@ enum {
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
+/* In a reading that leaves less of a prompt than this its checkpoints are too far apart to tell
+ * what was cached: whatever was, one of them explains it. */
+static const uint64_t least_bytes = (uint64_t)4 * CHECKPOINT_BLOCK_BYTES;
 /* A loss is a share of what the answer tells renderings apart by. How much losses fade with each
  * such answer; how much less another rendering must lose: at first, where one clear answer is
  * enough (no cache holds what was never sent); after a change; and at most. */
@@ -403,7 +406,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     float losses[RENDERING_CODES], widest = small_share;
     const struct http_prompt_form *form = &trail->print->form;
     uint8_t now = rendering_code(k->rendering), telling = telling_bits(form);
-    if (!is_new(k, form))
+    if (!is_new(k, form) || node_print_read(trail->print, k->rendering).all < least_bytes)
         return false;
     /* What only the index explains was sent when no prints were kept, or by another router: other
      * renderings have no such witness. */
@@ -414,7 +417,8 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
         losses[i] = -1;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         uint8_t alike = (uint8_t)((i & telling) | (now & ~telling));
-        if (rendering_of(alike).lead >= RENDERING_LEADS) /* no code: nobody asks what it loses */
+        if (rendering_of(alike).lead >= RENDERING_LEADS || /* no code: nobody asks what it loses */
+            node_print_read(trail->print, rendering_of(alike)).all < least_bytes)
             alike = now;
         if (losses[alike] < 0) {
             float off =

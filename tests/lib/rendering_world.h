@@ -37,6 +37,8 @@ struct habit {
     unsigned silent;   /* percent of answers that report nothing */
     bool unsure;       /* and what is recorded is deep in the cache */
     bool many_routers; /* half of the prompts come by another one */
+    unsigned
+        plain; /* one of four instructions leads, and so many bytes come behind the first text */
 };
 
 struct world {
@@ -87,10 +89,27 @@ static inline void say(enum http_prompt_by by, uint64_t seed, size_t len)
     http_prompt_said(&prompt, by, &from);
 }
 
+static inline void write_plain(unsigned session, unsigned rest)
+{
+    const struct http_prompt_mark from = http_prompt_mark(&prompt);
+    http_prompt_open_head(&prompt, HTTP_PROMPT_TEXT, false);
+    text(session % 4, 1300);
+    text(hash_mix(prng_next(&prng)), 300);
+    http_prompt_text_end(&prompt);
+    text(prng_next(&prng), rest);
+    http_prompt_said(&prompt, HTTP_PROMPT_BY_USER, &from);
+    http_prompt_close(&prompt);
+    http_prompt_end(&prompt, (struct hash128){.low = 7}, (struct hash128){0});
+}
+
 /* A conversation of a client with twelve tools and a system text of 24 KB. */
 static inline void write_prompt(const struct habit *h, unsigned session, unsigned turns)
 {
     http_prompt_init(&prompt, &secret);
+    if (h->plain > 0) {
+        write_plain(session, h->plain);
+        return;
+    }
     http_prompt_open(&prompt, HTTP_PROMPT_TOOLS);
     unsigned first = h->tools_shuffled ? (unsigned)prng_below(&prng, 12) : 0;
     uint64_t odd = h->tools_change ? prng_next(&prng) : 0;

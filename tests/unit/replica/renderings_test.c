@@ -95,6 +95,29 @@ static void warm_engines_do_not_mislead(void **state)
     assert_in_range(wrong, 0, 200);
 }
 
+/* A prompt may be all lead. What is left without it is so little that any answer would be explained:
+ * such prompts lost their places when a router began beside warm engines. */
+static void a_prompt_that_is_all_lead_counts(void **state)
+{
+    (void)state;
+    const unsigned behind[] = {8, 300};
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(10); seed++) {
+        const struct habit h = {.plain = behind[seed % 2]};
+        warm_world_begin(&h, seed);
+        for (unsigned n = 0; n < 300; n++)
+            request(&w, &h);
+        assert_int_equal(w.changes, 0);
+        node_renderings_destroy(w.r);
+    }
+    const struct habit h = {.plain = behind[0]};
+    static struct chain chain;
+    for (unsigned lead = 0; lead < RENDERING_LEADS; lead++) {
+        write_prompt(&h, 0, 0);
+        joined((struct rendering){.lead = lead & 3U}, &chain);
+        assert_true(chain.bytes >= 1600);
+    }
+}
+
 /* Beside them it learns as soon as anywhere what changes from turn to turn. */
 static void warm_engines_do_not_hinder(void **state)
 {
@@ -257,6 +280,7 @@ int main(void)
         cmocka_unit_test(noise_makes_it_slower_and_no_worse),
         cmocka_unit_test(what_counts_is_never_left_out),
         cmocka_unit_test(warm_engines_do_not_mislead),
+        cmocka_unit_test(a_prompt_that_is_all_lead_counts),
         cmocka_unit_test(warm_engines_do_not_hinder),
         cmocka_unit_test(it_unlearns),
         cmocka_unit_test(a_fleet_that_differs_does_not_swing),
