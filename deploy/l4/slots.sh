@@ -36,7 +36,7 @@ while :; do
         nft -f - <<<"flush map ip grapevine slots
 add element ip grapevine slots { $elements }"
         last=${ready[*]}
-        echo "slots: $last"
+        echo "$(date +%T) slots: $last"
     fi
     sleep "$INTERVAL"
 done
