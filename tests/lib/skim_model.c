@@ -503,6 +503,13 @@ static void end_point(struct hasher *h)
                              .media = (uint16_t)chain_media(&h->content)};
 }
 
+static bool is_gone(struct rendering rendering, int segment, int first)
+{
+    return (segment == HEADER && !rendering.counts_header) ||
+           (segment == first && rendering.lead > 0) ||
+           (segment == first + 1 && rendering.lead == 2);
+}
+
 /* Which segments an engine sees, in its order. */
 static unsigned order_of(struct rendering rendering, struct hasher **out)
 {
@@ -511,13 +518,16 @@ static unsigned order_of(struct rendering rendering, struct hasher **out)
     for (int i = SYSTEM_LINE; i <= SYSTEM; i++)
         has_system |= segments[i].bytes > 0;
     int first = has_system ? SYSTEM_LINE : TEXT_LINE;
+    uint64_t left = 0; /* less than a block behind the lead: it is the prompt, and counts */
+    for (int i = 0; i < SEGMENTS; i++)
+        left += is_gone(rendering, i, first) ? 0 : segments[i].bytes;
+    if (left < 256)
+        rendering.lead = 0;
     bool tools = segments[TOOLS].bytes > 0;
     if (tools && !rendering.tools_after)
         out[count++] = &segments[TOOLS];
     for (int i = HEADER; i < SEGMENTS; i++) {
-        bool gone = (i == HEADER && !rendering.counts_header) ||
-                    (i == first && rendering.lead > 0) || (i == first + 1 && rendering.lead == 2);
-        if (!gone && segments[i].bytes > 0)
+        if (!is_gone(rendering, i, first) && segments[i].bytes > 0)
             out[count++] = &segments[i];
         if (tools && rendering.tools_after && i == (has_system ? SYSTEM : TEXT_BLOCK))
             out[count++] = &segments[TOOLS];
