@@ -146,8 +146,8 @@ static int choose(const struct admission *a, const struct admission_request *r,
     q->request->company = r->company;
     q->request->kept_for_it = (int)a->kept - 1;
     q->request->may_wait = kept && patient && q->prompt;
-    return q->by_load ? node_router_choose_by_load(a->router, q->request, q->excluded, now_ms, out)
-                      : node_router_choose(a->router, q->request, q->excluded, now_ms, out);
+    return q->by_load ? node_router_place_by_load(a->router, q->request, q->excluded, now_ms, out)
+                      : node_router_place(a->router, q->request, q->excluded, now_ms, out);
 }
 
 /* True: it may go on. */

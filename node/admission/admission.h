@@ -15,7 +15,7 @@
  *   1. The limits of its tenant (a client's key: node/access), once.
  *   2. What the caller knows against it: it is poison.
  *   3. requests-max, and whether others wait for the same: those go first.
- *   4. The replicas (node_router_choose()).
+ *   4. The replicas (node_router_place()).
  *   5. Where none will do now: whether it may wait for one, and whether the queue has a place.
  *
  * Its class is what it waits for (enum queue_class), its deadline the limit of the class, less what
@@ -74,8 +74,8 @@ struct admission_question {
     struct access_key *tenant;    /* NULL: none */
     enum refusal against;         /* what is known against it; REFUSED_NONE: nothing */
     struct node_request *request; /* NULL: it goes to no replica in particular, nor waits */
-    const uint64_t *excluded;     /* replicas (node_router_choose()) */
-    bool by_load;                 /* node_router_choose_by_load() */
+    const uint64_t *excluded;     /* replicas (node_router_place()) */
+    bool by_load;                 /* node_router_place_by_load() */
     bool prompt;                  /* it may wait for other company */
 };
 

@@ -1,7 +1,8 @@
-/* What a request would find at each candidate, and what it would cost there. */
+/* What a request would meet at each candidate: the numbers that the rule decides by (choose.c). */
 #include <math.h>
 
-#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
 #include "base/number.h"
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
@@ -137,24 +138,6 @@ static double followers_of(const struct node_router *r, double copied_s, uint64_
     return (double)here * (r->routers > 1 ? r->routers : 1);
 }
 
-/* A cost that is no number is less than nothing, and would be chosen. */
-static struct node_cost cost_of(struct node_cost_input *in)
-{
-    if (LEFT_OUT(DISPLACED))
-        in->displaced_tokens = 0;
-    if (LEFT_OUT(TIER))
-        in->restored_tokens = 0;
-    if (LEFT_OUT(CROWD))
-        in->step_context_s = 0;
-    if (LEFT_OUT(STEP_MORE))
-        in->step_more_s = 0;
-    if (LEFT_OUT(ADAPTER))
-        in->load_s = in->unloaded_s = 0;
-    struct node_cost cost = node_cost_of(in);
-    CHECK(isfinite(cost.total_s));
-    return cost;
-}
-
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
                            const struct node_request *request, const struct node_size *size,
                            const struct typical *typical, uint64_t now_ms)
@@ -176,6 +159,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->load_s = adapter.load_s;
     c->is_due = false;
     c->tokens_per_s = replica->tokens_per_s;
+    c->believed_per_s = replica->tokens_per_s;
+    c->placed_tokens = node_fading_now(&replica->placed_tokens, RULE(HALF_LIFE_MS), now_ms);
     if (!typical)
         return;
     struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
@@ -196,10 +181,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->beyond_s = node_room_beyond_s(&replica->room, booked, more, typical->requests, residence_s);
     c->times_slower = slower;
     double copied_tokens = copied_of(r, holds.blocks, size, new_tokens);
-    c->followers = followers_of(r, copied_tokens / rate, now_ms);
     double restored_tokens = holds.tier_tokens * node_ratio_value(&r->restore);
     c->ttft_s = wait_s + (new_tokens + restored_tokens) / rate + adapter.load_s;
-    struct node_cost_input in = {
+    c->meets = (struct node_cost_input){
         .queue_s = wait_s + c->beyond_s,
         .prompt_tokens = size->prompt_tokens,
         .cached_tokens = holds.cached_tokens,
@@ -211,7 +195,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .context_tokens = all.context_tokens,
         .tokens_per_s = rate,
         .copied_tokens = copied_tokens,
-        .followers = c->followers,
+        .followers = followers_of(r, copied_tokens / rate, now_ms),
         .step_context_s = RULE(STEP_GROWTH) * replica->step_base_s * slower,
         .step_more_s = number_max(
             tried_step_s(replica, all.requests, typical->context_tokens) * slower - typical->step_s,
@@ -222,44 +206,15 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .load_s = adapter.load_s,
         .unloaded_s = adapter.unloaded_s,
     };
-    c->cost = cost_of(&in);
-    c->slower_s = in.output_tokens * in.step_more_s / replica->weight;
 }
 
-/* The cheapest at which no more would run than ever did; NULL: there is none. */
-static const struct node_candidate *cheapest_with_room(const struct node_router *r)
-{
-    const struct node_candidate *least = NULL;
-    for (unsigned i = 0; i < r->candidate_count; i++) {
-        const struct node_candidate *c = &r->candidates[i];
-        if (c->beyond_s <= 0 && (!least || c->cost.total_s < least->cost.total_s))
-            least = c;
-    }
-    return least;
-}
+enum {
+    TOKEN_ID_BYTES = 4,  /* as the chain counts them */
+    FLEET_EVERY_MS = 10, /* how fast all are believed to be is worked out no more often */
+};
 
-static double begins_s(const struct node_candidate *c)
-{
-    return c->cost.queue_s + c->cost.uncached_s + c->cost.adapter_s;
-}
-
-/* That its steps are shorter says nothing for a replica where a request may find no room, while one
- * that has room would begin sooner (docs/adr/0042). */
-static void pace_forget(struct node_router *r)
-{
-    const struct node_candidate *other = cheapest_with_room(r);
-    for (unsigned i = 0; other && i < r->candidate_count; i++) {
-        struct node_candidate *c = &r->candidates[i];
-        double shorter_s = other->slower_s - c->slower_s;
-        if (c->beyond_s <= 0 || shorter_s <= 0 || begins_s(other) > begins_s(c))
-            continue;
-        c->cost.decode_s += shorter_s;
-        c->cost.total_s += r->config.decode_weight * shorter_s;
-    }
-}
-
-void node_router_candidates_fill(struct node_router *r, const struct node_request *request,
-                                 const struct node_size *size, bool costs, uint64_t now_ms)
+static void candidates_fill(struct node_router *r, const struct node_request *request,
+                            const struct node_size *size, bool costs, uint64_t now_ms)
 {
     struct typical typical;
     if (costs) {
@@ -268,6 +223,56 @@ void node_router_candidates_fill(struct node_router *r, const struct node_reques
     }
     for (unsigned i = 0; i < r->candidate_count; i++)
         candidate_fill(r, &r->candidates[i], request, size, costs ? &typical : NULL, now_ms);
-    if (costs && !LEFT_OUT(PACE_FORGET))
-        pace_forget(r);
+    r->has_costs = costs;
+}
+
+/* --- the request, and who may get it -------------------------------------------------------------
+ */
+
+static struct node_size size_of(struct node_router *r, const struct node_request *request)
+{
+    const struct node_model *row = node_models_row(r->models, request->model);
+    bool has_chain = request->chain && request->chain->bytes > 0;
+    double bytes = (double)(has_chain ? request->chain->bytes : request->body_bytes);
+    double tokens = bytes / node_ratio_value(&row->bytes_per_token), media = 0;
+    if (has_chain && request->chain->token_ids)
+        tokens = bytes / TOKEN_ID_BYTES;
+    else if (has_chain && !LEFT_OUT(KINDS))
+        tokens =
+            node_tokens_of(&row->tokens, request->chain->bytes, &request->chain->content, &media);
+    unsigned media_count = has_chain ? chain_media(&request->chain->content) : 0;
+    double text_bytes = bytes - (double)media_count * CHAIN_MEDIUM_BYTES;
+    struct node_size size = {
+        .model = node_models_row_number(r->models, row),
+        .prompt_tokens = tokens,
+        .output_tokens = node_ratio_value(&row->output_tokens),
+        .mean_block_tokens = CHECKPOINT_BLOCK_BYTES * tokens / number_max(bytes, 1),
+        .block_tokens = CHECKPOINT_BLOCK_BYTES * (tokens - media) / number_max(text_bytes, 1),
+        .medium_tokens = media_count > 0 ? media / media_count : 0,
+    };
+    if (size.prompt_tokens > UINT32_MAX / 2)
+        size.prompt_tokens = UINT32_MAX / 2;
+    if (request->output_tokens_max > 0 && size.output_tokens > request->output_tokens_max)
+        size.output_tokens = request->output_tokens_max;
+    return size;
+}
+
+int node_router_evaluate(struct node_router *r, const struct node_request *request,
+                         const struct node_need *need, const uint64_t *excluded, bool costs,
+                         uint64_t now_ms, struct node_size *size)
+{
+    node_router_clock(r, now_ms);
+    node_router_match_ahead(r, request->chain);
+    node_router_loads_take(r, now_ms);
+    int err = node_router_candidates_find(r, request, need, excluded, now_ms);
+    if (err != ERR_OK)
+        return err;
+    if (r->fleet_stale && now_ms >= r->fleet_ms + FLEET_EVERY_MS)
+        node_router_fleet_believe(r, now_ms);
+    *size = size_of(r, request);
+    size->adapter = node_router_adapter_of(r, request);
+    size->adapter_held = node_router_adapter_held(r, size->adapter);
+    node_router_match(r, request);
+    candidates_fill(r, request, size, costs, now_ms);
+    return ERR_OK;
 }

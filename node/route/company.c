@@ -1,7 +1,12 @@
 /* Replicas that are kept for a suspect: it is placed where nothing else of ours is under way, and
  * others are not placed beside it where they can be elsewhere. */
+#include <limits.h>
+
 #include "base/check.h"
+#include "base/err.h"
 #include "node/route/router_internal.h"
+
+enum { USED_MS = 10000 }; /* a replica that got a request so lately is in use */
 
 void node_router_keep(struct node_router *r, unsigned replica, bool kept)
 {
@@ -16,6 +21,71 @@ unsigned node_router_kept(const struct node_router *r)
     return r->kept;
 }
 
+static bool is_idle(const struct node_replica *k)
+{
+    return node_replica_requests(k) == 0;
+}
+
+/* Whether no candidate has another process than the first. */
+static bool is_one_process(const struct node_router *r)
+{
+    unsigned first = node_router_server(r, r->candidates[0].replica), i = 1;
+    while (i < r->candidate_count && node_router_server(r, r->candidates[i].replica) == first)
+        i++;
+    return i == r->candidate_count;
+}
+
+/* The last one that can serve at all is not put at risk while it is in use, be it idle just now. */
+static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
+                               uint64_t now_ms)
+{
+    const struct node_replica *k = node_router_process_at(r, r->candidates[0].replica);
+    return request->company == NODE_COMPANY_ALONE && is_one_process(r) &&
+           (!is_idle(k) || (k->used_ms != 0 && now_ms - k->used_ms < USED_MS));
+}
+
+enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };
+
+/* How unwelcome the company there is to it; 0: it is as wanted. Where a suspect cannot be alone it
+ * is at least with no other suspect: of this router by `kept`, of others by the order of routers at
+ * each replica, which differs from replica to replica. */
+static unsigned company_at(const struct node_router *r, unsigned replica,
+                           const struct node_request *request)
+{
+    const struct node_replica *k = node_router_process_at(r, replica);
+    if (request->company == NODE_COMPANY_ANY)
+        return k->kept > 0 ? COMPANY_KEPT : 0;
+    if (k->kept > 0 && (int)node_router_server(r, replica) != request->kept_for_it)
+        return COMPANY_KEPT;
+    unsigned busy = is_idle(k) ? 0 : COMPANY_BUSY;
+    bool others = request->company == NODE_COMPANY_RATHER_ALONE && k->scraped.ahead > 0;
+    return busy + (others ? COMPANY_OTHERS_TURN : 0);
+}
+
+int node_router_candidates_by_company(struct node_router *r, const struct node_request *request,
+                                      uint64_t now_ms)
+{
+    if (request->company == NODE_COMPANY_ANY && r->kept == 0)
+        return ERR_OK;
+    if (is_the_last_in_use(r, request, now_ms))
+        return ERR_LIMIT;
+    unsigned least = UINT_MAX, left = 0;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        unsigned company = company_at(r, r->candidates[i].replica, request);
+        least = company < least ? company : least;
+    }
+    bool any_but_kept = request->company == NODE_COMPANY_RATHER_ALONE && least < COMPANY_KEPT;
+    if (least > 0 && !any_but_kept)
+        return request->company == NODE_COMPANY_ALONE || request->may_wait ? ERR_EXISTS : ERR_OK;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        unsigned k = r->candidates[i].replica;
+        if (company_at(r, k, request) == least)
+            r->candidates[left++].replica = k;
+    }
+    r->candidate_count = left;
+    return ERR_OK;
+}
+
 int node_router_quietest(struct node_router *r, const struct node_request *request,
                          const uint64_t *excluded, uint64_t now_ms)
 {
@@ -24,7 +94,8 @@ int node_router_quietest(struct node_router *r, const struct node_request *reque
     bare.company = NODE_COMPANY_ANY;
     bare.may_wait = false;
     struct node_size size;
-    int err = node_router_evaluate(r, &bare, excluded, false, now_ms, &size);
+    struct node_need need = node_router_need(r, &bare);
+    int err = node_router_evaluate(r, &bare, &need, excluded, false, now_ms, &size);
     if (err != ERR_OK)
         return err;
     unsigned least = 0;

@@ -237,7 +237,7 @@ void node_candidate_write(const struct node_candidate *c, bool costs, bool all,
         FIGURE("cost_s", cost.total_s, false),
         FIGURE("beyond_s", beyond_s, true),
         FIGURE("times_slower", times_slower, true),
-        FIGURE("followers", followers, true),
+        FIGURE("followers", meets.followers, true),
     };
     json_put_u64(w, "cached_tokens", c->cached_tokens);
     json_put_u64(w, "tier_tokens", c->tier_tokens);

@@ -152,11 +152,9 @@ static unsigned would_choose(struct node_router *r, const struct node_request *r
 {
     struct prng prng = r->prng;
     uint64_t turn = r->turn;
-    struct node_policy_input input = node_router_policy_input(r, request);
-    input.prng = &prng;
-    input.turn = &turn;
-    unsigned index = r->policy->choose(&input);
-    CHECK(index < r->candidate_count);
+    unsigned index = node_router_choose(r, request, r->policy);
+    r->prng = prng;
+    r->turn = turn;
     return r->candidates[index].replica;
 }
 
@@ -177,12 +175,12 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     const struct node_request *request = &copy;
     copy.no_guess = true; /* none is shown as if its turn for a guess were now */
     char room[WHY_BYTES];
-    int err = node_router_evaluate(r, request, NULL, true, now_ms, &size);
+    struct node_need need = node_router_need(r, request);
+    int err = node_router_evaluate(r, request, &need, NULL, true, now_ms, &size);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     json_put_cstr(&w, "policy", r->policy->name);
     json_put_slice(&w, "model", request->model);
-    struct node_need need = node_router_need(r, request);
     json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: it fits all contexts, or */
     json_put_u64(&w, "tokens_most", need.most);   /* none is known */
     json_put_double(&w, "displaced_weight", r->config.displaced_weight);

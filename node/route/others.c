@@ -18,7 +18,8 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
         server = replica;
     without[server / 64] |= UINT64_C(1) << (server % 64);
     struct node_size size;
-    int err = node_router_evaluate(r, request, without, false, now_ms, &size);
+    struct node_need need = node_router_need(r, request);
+    int err = node_router_evaluate(r, request, &need, without, false, now_ms, &size);
     if (err == ERR_AGAIN) /* room for it comes there */
         return failing;
     bool all = err == ERR_OK;

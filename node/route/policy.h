@@ -25,14 +25,17 @@ struct node_candidate {
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */
     double tokens_per_s;    /* at which it is believed to compute this prompt, and */
     double line_s;          /* what is ahead of it in the line of prompts; the rest */
-    struct node_cost cost;  /* only if the policy wants costs, */
-    double ttft_s;          /* until its first token, */
-    double beyond_s;        /* of its queue, what is for running more than ever ran, */
-    double times_slower;    /* than its own samples say, by answers that should have ended, */
-    double followers;       /* that share what a copy of the prefix there costs others, */
-    double slower_s;        /* of its decode, what is for steps longer than at the fastest, */
-    bool is_due;            /* and this: slow, no line, less work than its speed deserves, while the
-                               cheapest has a line */
+    double believed_per_s;  /* the same, whatever is late there just now */
+    double placed_tokens;   /* of prompts that this router placed there lately */
+    /* Only if costs are wanted: what it would meet there, and */
+    struct node_cost_input meets;
+    double ttft_s;       /* until its first token, */
+    double beyond_s;     /* of its queue, what is for running more than ever ran, */
+    double times_slower; /* than its own samples say, by answers that should have ended. */
+    /* By the rule (choose.c): */
+    struct node_cost cost;
+    bool
+        is_due; /* slow, no line, less work than its speed deserves, while the cheapest has a line */
 };
 
 struct node_policy_input {
@@ -62,7 +65,8 @@ struct node_policy {
 /* By name, or NULL. */
 const struct node_policy *node_policy_find(const char *name);
 
-extern const struct node_policy node_policy_prefix_hash; /* another one may fall back to it */
+/* Others fall back to these. */
+extern const struct node_policy node_policy_prefix_hash, node_policy_least_request;
 
 /* What several policies need. */
 

@@ -4,7 +4,7 @@
  * randomness come in as arguments or from the seed of its configuration. The shell (node/io) drives
  * it:
  *
- *   node_router_choose()        the request is whole: pick a replica, book the work there
+ *   node_router_place()        the request is whole: pick a replica, book the work there
  *   node_router_first_byte()    the replica's answer has begun: prefill is over
  *   node_router_used()          its blocks were in use until now
  *   node_router_finish()        end, error or client gone: everything is released, exactly once
@@ -227,7 +227,7 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
 /* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.
- * Never out of node_router_choose(). `forgotten`
+ * Never out of node_router_place(). `forgotten`
  * (NULL: nothing hangs on an index) is called for one that went when its name is forgotten, again
  * and again until it returns true: nothing hangs on its index any more, which may become another's.
  */
@@ -403,13 +403,13 @@ bool node_router_ready(const struct node_router *r);
  * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
  * error: the next predictions correct the belief, and a probe that finds the port refused forgets
  * the replica's cache. */
-MUST_USE int node_router_choose(struct node_router *r, const struct node_request *request,
-                                const uint64_t *excluded, uint64_t now_ms,
-                                struct node_decision *out);
+MUST_USE int node_router_place(struct node_router *r, const struct node_request *request,
+                               const uint64_t *excluded, uint64_t now_ms,
+                               struct node_decision *out);
 /* The same for traffic without a prompt: least requests in flight, nothing recorded. */
-MUST_USE int node_router_choose_by_load(struct node_router *r, const struct node_request *request,
-                                        const uint64_t *excluded, uint64_t now_ms,
-                                        struct node_decision *out);
+MUST_USE int node_router_place_by_load(struct node_router *r, const struct node_request *request,
+                                       const uint64_t *excluded, uint64_t now_ms,
+                                       struct node_decision *out);
 
 /* The replica is kept for a request that may be poison; each call with true wants one with false.
  * Others are placed there only where no other will do. */
@@ -417,7 +417,7 @@ void node_router_keep(struct node_router *r, unsigned replica, bool kept);
 /* How many calls with true still want one with false. */
 unsigned node_router_kept(const struct node_router *r);
 /* The replica that the request may go to with the fewest requests under way; errors as
- * node_router_choose(). */
+ * node_router_place(). */
 MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,
                                   const uint64_t *excluded, uint64_t now_ms);
 

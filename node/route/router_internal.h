@@ -124,6 +124,7 @@ struct node_router {
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     struct node_under_way under_way[NODE_REPLICAS_MAX]; /* at each of these */
     unsigned candidate_count;
+    bool has_costs;                   /* what they are computed from is known */
     struct node_servers servers;      /* of the request's model */
     struct node_replica_set guesses;  /* candidates that would be a guess */
     bool rejected_any;                /* some replica is avoided for this request, as it rejects */
@@ -327,13 +328,6 @@ void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
 /* What the others may have placed since they were heard of: as much as this one, each. */
 double node_router_unseen_s(const struct node_router *r);
 
-/* --- due.c --- */
-
-/* A prompt of so many tokens is placed there. */
-void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms);
-/* Sets is_due of the candidates, whose costs are known. */
-void node_router_due_find(struct node_router *r, const struct node_size *size, uint64_t now_ms);
-
 /* --- adapters.c --- */
 
 /* The adapter that the request wants; 0: none. */
@@ -406,24 +400,35 @@ void node_router_candidates_fit(struct node_router *r, const struct node_need *n
 /* Context lengths have changed. */
 void node_router_contexts_follow(struct node_router *r);
 
+/* --- eligible.c, company.c --- */
+
+/* Finds the candidates; errors as node_router_place(). */
+MUST_USE int node_router_candidates_find(struct node_router *r, const struct node_request *request,
+                                         const struct node_need *need, const uint64_t *excluded,
+                                         uint64_t now_ms);
+/* Leaves those with the company that the request wants. ERR_EXISTS: there is none now. ERR_LIMIT:
+ * nor will there be one soon. */
+MUST_USE int node_router_candidates_by_company(struct node_router *r,
+                                               const struct node_request *request, uint64_t now_ms);
+
 /* --- candidate.c --- */
 
 /* Until all that routers booked there is computed, at this rate. */
 double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
                            uint64_t now_ms);
-/* What they hold of the prompt, and with `costs` what it costs there. */
-void node_router_candidates_fill(struct node_router *r, const struct node_request *request,
-                                 const struct node_size *size, bool costs, uint64_t now_ms);
-
-/* --- */
-
-/* Fills the candidates and what they hold of the prompt, with costs if `costs`. ERR_NOT_FOUND or
- * ERR_UNREACHABLE as node_router_choose. */
+/* Fills the candidates and what they hold of the prompt; with `costs` what node_router_choose()
+ * computes costs from. Errors as node_router_place(). */
 MUST_USE int node_router_evaluate(struct node_router *r, const struct node_request *request,
-                                  const uint64_t *excluded, bool costs, uint64_t now_ms,
-                                  struct node_size *size);
-struct node_policy_input node_router_policy_input(struct node_router *r,
-                                                  const struct node_request *request);
+                                  const struct node_need *need, const uint64_t *excluded,
+                                  bool costs, uint64_t now_ms, struct node_size *size);
+
+/* --- choose.c --- */
+
+/* After node_router_evaluate(): the candidate that the request goes to. */
+unsigned node_router_choose(struct node_router *r, const struct node_request *request,
+                            const struct node_policy *policy);
+/* The costs alone. The cheapest that is due, or candidate_count. */
+unsigned node_router_costs_find(struct node_router *r);
 
 /* What an answer teaches; `complete` if it was not cut short. */
 void node_router_learn(struct node_router *r, const struct node_booking_entry *e,

@@ -77,7 +77,7 @@ static void measure(const char *policy, unsigned replicas, uint64_t bytes, bool 
         struct node_decision d;
         struct node_usage usage = {(int64_t)bytes / 4, (int64_t)bytes / 5, 100, {0}};
         double start = now_us();
-        CHECK(node_router_choose(r, &request, NULL, now_ms, &d) == ERR_OK);
+        CHECK(node_router_place(r, &request, NULL, now_ms, &d) == ERR_OK);
         double chosen = now_us();
         node_router_first_byte(r, d.booking, now_ms + 5);
         if (kept)

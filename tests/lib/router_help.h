@@ -67,7 +67,7 @@ static inline struct node_decision choose(struct node_router *r, const struct ch
 {
     struct node_request request = request_of(chain);
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
     return d;
 }
 

@@ -137,7 +137,7 @@ void sim_work_request_of(struct sim_world *w, struct world_node *n, unsigned con
         .replica_wanted = -1,
     };
     struct node_decision d;
-    int err = node_router_choose(n->node->router, &request, NULL, world_mono_us(n) / 1000, &d);
+    int err = node_router_place(n->node->router, &request, NULL, world_mono_us(n) / 1000, &d);
     w->requests++;
     if (err == ERR_OK) {
         int engine = sim_engine_of_slot(w, n, d.replica);

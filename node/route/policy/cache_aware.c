@@ -7,10 +7,7 @@
  * replicas, as water fills a vessel, costs up to its level are as good as equal (water-filling;
  * Goren, Vargaftik and Moses, 2020). Among those each router prefers its own share of the replicas,
  * so that no two run to the same ones. Only queues fill up: where the caches make the difference,
- * nothing that others place changes it.
- *
- * A slow replica that is due (node/route/due.c) comes first: its cost says that nobody should go
- * there, while the cheapest has a line. */
+ * nothing that others place changes it. */
 #include <math.h>
 
 #include "base/number.h"
@@ -122,23 +119,8 @@ static void best_take(struct best *best, const struct node_policy_input *in, uns
         best->at = i;
 }
 
-/* The cheapest that is due. in->count: none is. */
-static unsigned due_of(const struct node_policy_input *in)
-{
-    unsigned due = in->count;
-    for (unsigned i = 0; i < in->count; i++) {
-        const struct node_candidate *c = &in->candidates[i];
-        if (c->is_due && (due == in->count || c->cost.total_s < in->candidates[due].cost.total_s))
-            due = i;
-    }
-    return due;
-}
-
 unsigned node_policy_least_cost(const struct node_policy_input *in)
 {
-    unsigned due = due_of(in);
-    if (due < in->count)
-        return due;
     struct equal equal = equal_of(in);
     struct best best = {.looked = false};
     for (unsigned i = 0; i < in->count; i++) {

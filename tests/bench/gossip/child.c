@@ -139,7 +139,7 @@ static void request(struct child *c, bool keep)
     struct node_request r = {.chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1};
     struct node_decision d;
     uint64_t now_ms = bench_now_us() / 1000;
-    CHECK(node_router_choose(c->node.router, &r, NULL, now_ms, &d) == 0);
+    CHECK(node_router_place(c->node.router, &r, NULL, now_ms, &d) == 0);
     if (keep)
         return;
     if (c->open_count == OPEN_MAX) {

@@ -242,7 +242,7 @@ static unsigned choose(struct play *p, struct flight *f)
         .answer_whole = f->ask->whole,
     };
     struct node_decision d;
-    CHECK(node_router_choose(router_at(p, f->router), &request, NULL, now_ms, &d) == ERR_OK);
+    CHECK(node_router_place(router_at(p, f->router), &request, NULL, now_ms, &d) == ERR_OK);
     f->booking = d.booking;
     world_touch(&world_of(p)->nodes[f->router]);
     unsigned engine = ((struct mind *)p->mind)->engines[f->router][d.server];

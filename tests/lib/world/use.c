@@ -109,7 +109,7 @@ struct node_decision world_choose(struct world *w, unsigned number, const struct
     struct node_request request = {
         .chain = chain, .body_bytes = chain->bytes, .replica_wanted = -1};
     struct node_decision d;
-    CHECK(node_router_choose(n->node->router, &request, NULL, world_mono_us(n) / 1000, &d) ==
+    CHECK(node_router_place(n->node->router, &request, NULL, world_mono_us(n) / 1000, &d) ==
           ERR_OK);
     world_touch(n);
     return d;

@@ -169,7 +169,7 @@ static void use(unsigned number, uint64_t seed)
     node_router_probed(r, (unsigned)at, true, false, world.now_us / 1000);
     struct node_request request = request_of(prompt(seed, 4000));
     struct node_decision d;
-    if (node_router_choose(r, &request, NULL, world.now_us / 1000, &d) == 0)
+    if (node_router_place(r, &request, NULL, world.now_us / 1000, &d) == 0)
         done(r, d, world.now_us / 1000);
 }
 

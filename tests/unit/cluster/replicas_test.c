@@ -101,7 +101,7 @@ static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
     struct node_decision d;
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(
-            node_router_choose_by_load(c.nodes[i].node->router, &request, NULL, world_ms(&c), &d),
+            node_router_place_by_load(c.nodes[i].node->router, &request, NULL, world_ms(&c), &d),
             ERR_UNREACHABLE);
     world_close(&c);
 }
@@ -142,7 +142,7 @@ static void replicas_come_and_go_at_run_time(void **state)
         struct node_request request = {.chain = &chain, .replica_wanted = -1};
         struct node_decision d;
         assert_int_equal(
-            node_router_choose(c.nodes[i].node->router, &request, NULL, world_ms(&c), &d),
+            node_router_place(c.nodes[i].node->router, &request, NULL, world_ms(&c), &d),
             ERR_UNREACHABLE);
     }
     assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_ADD,

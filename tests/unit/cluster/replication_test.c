@@ -171,7 +171,7 @@ static void prefill_of_whole_answers_is_told_as_over_in_time(void **state)
     world_prompt(&chain, 1, 5000); /* half a second */
     struct node_request request = {.chain = &chain, .replica_wanted = -1, .answer_whole = true};
     struct node_decision d;
-    assert_int_equal(node_router_choose(c.nodes[0].node->router, &request, NULL, world_ms(&c), &d),
+    assert_int_equal(node_router_place(c.nodes[0].node->router, &request, NULL, world_ms(&c), &d),
                      0);
     node_replication_run(c.nodes[0].node->replication, c.now_us);
     world_run(&c, 400 * MS);
@@ -314,7 +314,7 @@ static void a_session_goes_to_the_same_replica_from_every_router(void **state)
         struct node_request request = {.session = slice_of(key, (size_t)len), .replica_wanted = -1};
         struct node_decision d[2];
         for (unsigned i = 0; i < 2; i++)
-            assert_int_equal(node_router_choose(r[i], &request, NULL, 1000, &d[i]), 0);
+            assert_int_equal(node_router_place(r[i], &request, NULL, 1000, &d[i]), 0);
         assert_true(slice_equal(node_router_replica_name(r[0], d[0].replica),
                                 node_router_replica_name(r[1], d[1].replica)));
     }

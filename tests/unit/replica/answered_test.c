@@ -137,7 +137,7 @@ static void answered_tokens_have_one_denominator(void **state)
         struct node_request request = {
             .model = slice_of_cstr(answers[i].model), .body_bytes = 4000, .replica_wanted = -1};
         struct node_decision d;
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
         node_router_finish(r, d.booking, answers[i].outcome,
                            answers[i].reached ? &answers[i].usage : NULL, START_MS + 10);
     }
@@ -185,7 +185,7 @@ static void answer(struct node_router *r, const char *model)
         .model = slice_of_cstr(model), .body_bytes = 4000, .replica_wanted = -1};
     struct node_usage usage = {1000, 600, 5, {0}};
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_model_served(r, d.replica, request.model);
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 10);
 }

@@ -93,7 +93,7 @@ static void send(struct service *s, struct client *c)
         .chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1, .answer_whole = s->whole};
     unsigned number = (unsigned)(s->sent % s->router_count);
     c->r = s->world.nodes[number].node->router;
-    assert_int_equal(node_router_choose(c->r, &request, NULL, s->now_ms, &c->d), ERR_OK);
+    assert_int_equal(node_router_place(c->r, &request, NULL, s->now_ms, &c->d), ERR_OK);
     world_touch(&s->world.nodes[number]);
     struct engine *e = &s->engines[c->d.replica];
     e->served++;

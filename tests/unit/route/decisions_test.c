@@ -64,7 +64,7 @@ static void a_decision_has_its_table_and_its_end(void **state)
     request.model = SLICE("llama");
     request.attempt = 2;
     struct node_decision made;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 10, &made), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS + 10, &made), ERR_OK);
     assert_int_equal(made.number, 2);
     json_t *array =
         read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
@@ -176,7 +176,7 @@ static void a_flood_is_sampled_and_retries_are_kept(void **state)
     struct node_request request = request_of(prompt(1, 100));
     struct node_decision made;
     request.attempt = 2;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &made), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &made), ERR_OK);
     assert_int_equal(made.number, NODE_DECISIONS_BURST + 1);
     done(r, made, START_MS);
     for (unsigned s = 1; s <= 10; s++) {
@@ -202,7 +202,9 @@ static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
     struct node_decisions *d = kept_by(r);
     struct node_request request = request_of(prompt(1, 100));
     struct node_size size;
-    assert_int_equal(node_router_evaluate(r, &request, NULL, true, START_MS, &size), ERR_OK);
+    struct node_need need = node_router_need(r, &request);
+    assert_int_equal(node_router_evaluate(r, &request, &need, NULL, true, START_MS, &size), ERR_OK);
+    (void)node_router_costs_find(r);
     for (unsigned i = 0; i < r->candidate_count; i++)
         r->candidates[i].cost.total_s = 100 - i; /* the last one is the cheapest */
     struct node_decision made = {0};
@@ -231,7 +233,7 @@ static void policies_without_costs_and_long_names(void **state)
     request.id = slice_of(name, sizeof name);
     request.model = slice_of("\xff\"", 2); /* no UTF-8 */
     struct node_decision made;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &made), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &made), ERR_OK);
     done(r, made, START_MS);
     json_t *array =
         read(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 1, false}, NULL);

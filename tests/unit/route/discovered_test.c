@@ -162,7 +162,7 @@ static int where(struct node_router *r, const char *model)
     struct node_request request = request_of(NULL);
     request.model = slice_of_cstr(model);
     struct node_decision next;
-    int err = node_router_choose(r, &request, NULL, START_MS, &next);
+    int err = node_router_place(r, &request, NULL, START_MS, &next);
     if (err != ERR_OK)
         return err;
     done(r, next, START_MS);

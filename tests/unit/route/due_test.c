@@ -1,135 +1,142 @@
 /* What a slow replica is due while the others have a line (docs/adr/0039). */
+#include "node/replica/constants.h"
+#include "node/route/due.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
-enum { FAST, LIKE, SLOW, REPLICAS };
+enum { FAST, LIKE, SLOW, COUNT };
 
-static struct node_router *r;
-static struct node_size size;
-
-static struct node_candidate *of(unsigned replica)
-{
-    return &r->candidates[replica];
-}
+static struct node_candidate of[COUNT];
 
 /* Two fast replicas that have a line, and one five times slower that has none. */
 static int set_up(void **state)
 {
     (void)state;
-    r = make("cache_aware", REPLICAS);
-    size = (struct node_size){.prompt_tokens = 1000};
-    r->candidate_count = REPLICAS;
-    for (unsigned i = 0; i < REPLICAS; i++) {
+    for (unsigned i = 0; i < COUNT; i++) {
         bool slow = i == SLOW;
-        r->replicas[i].tokens_per_s = slow ? 2000 : 10000;
-        *of(i) = (struct node_candidate){
-            .replica = i, .weight = 1, .cost = {.queue_s = slow ? 0 : 0.1, .total_s = 0.2 + i}};
+        of[i] = (struct node_candidate){.replica = i,
+                                        .weight = 1,
+                                        .believed_per_s = slow ? 2000 : 10000,
+                                        .meets.prompt_tokens = 1000,
+                                        .cost = {.queue_s = slow ? 0 : 0.1, .total_s = 0.2 + i}};
     }
-    node_router_due_placed(&r->replicas[FAST], 100000, START_MS);
+    of[FAST].placed_tokens = 100000;
     return 0;
 }
 
-static int tear_down(void **state)
+static bool is_due(void)
 {
-    (void)state;
-    alone_destroy(r);
-    return 0;
-}
-
-static bool is_due(uint64_t now_ms)
-{
-    node_router_due_find(r, &size, now_ms);
-    assert_false(of(FAST)->is_due || of(LIKE)->is_due);
-    return of(SLOW)->is_due;
+    unsigned due = node_due_find(of, COUNT);
+    assert_false(of[FAST].is_due || of[LIKE].is_due);
+    assert_int_equal(due, of[SLOW].is_due ? SLOW : COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        of[i].is_due = false; /* as each request finds them */
+    return due == SLOW;
 }
 
 static void a_slow_one_has_its_part_and_no_more(void **state)
 {
     (void)state;
     unsigned placed = 0;
-    while (is_due(START_MS)) {
-        node_router_due_placed(&r->replicas[SLOW], 1000, START_MS);
+    while (is_due()) {
+        of[SLOW].placed_tokens += 1000;
         placed++;
     }
     assert_near(placed, 10, 0); /* its speed is an eleventh of all: 10000 of 110000 */
-    node_router_due_placed(&r->replicas[LIKE], 100000, START_MS);
-    assert_true(is_due(START_MS));
+    of[LIKE].placed_tokens = 100000;
+    assert_true(is_due());
 }
 
 static void what_was_placed_long_ago_counts_little(void **state)
 {
     (void)state;
-    node_router_due_placed(&r->replicas[SLOW], 50000, START_MS);
-    assert_false(is_due(START_MS));
-    uint64_t later = START_MS + 300000;
-    node_router_due_placed(&r->replicas[LIKE], 100000, later);
-    assert_true(is_due(later));
+    struct node_router *r = make("cache_aware", 2);
+    node_fading_add(&r->replicas[1].placed_tokens, 50000, RULE(HALF_LIFE_MS), START_MS);
+    const uint64_t later = START_MS + (uint64_t)RULE(HALF_LIFE_MS);
+    struct node_request request = {.model = SLICE("")};
+    struct node_need need = node_router_need(r, &request);
+    struct node_size size;
+    assert_int_equal(node_router_evaluate(r, &request, &need, NULL, true, later, &size), ERR_OK);
+    assert_near(r->candidates[0].placed_tokens, 0, 0);
+    assert_near(r->candidates[1].placed_tokens, 25000, 1);
+    alone_destroy(r);
 }
 
 static void no_line_no_due(void **state)
 {
     (void)state;
-    of(FAST)->cost.queue_s = 0;
-    assert_false(is_due(START_MS));
+    of[FAST].cost.queue_s = 0;
+    assert_false(is_due());
 }
 
 static void who_has_a_line_itself_is_not_due(void **state)
 {
     (void)state;
-    of(SLOW)->cost.queue_s = 0.01;
-    assert_false(is_due(START_MS));
+    of[SLOW].cost.queue_s = 0.01;
+    assert_false(is_due());
 }
 
 static void half_as_fast_is_not_slow(void **state)
 {
     (void)state;
-    r->replicas[SLOW].tokens_per_s = 5000;
-    assert_false(is_due(START_MS));
+    of[SLOW].believed_per_s = 5000;
+    assert_false(is_due());
 }
 
 static void what_the_others_hold_is_not_computed_again(void **state)
 {
     (void)state;
-    of(FAST)->cached_tokens = 499;
-    assert_true(is_due(START_MS));
-    of(FAST)->cached_tokens = 501;
-    assert_false(is_due(START_MS));
-    of(SLOW)->cached_tokens = 10;
-    assert_true(is_due(START_MS));
+    of[FAST].cached_tokens = 499;
+    assert_true(is_due());
+    of[FAST].cached_tokens = 501;
+    assert_false(is_due());
+    of[SLOW].cached_tokens = 10;
+    assert_true(is_due());
 }
 
 static void no_adapter_is_loaded_for_it(void **state)
 {
     (void)state;
-    of(SLOW)->cost.adapter_s = 0.3;
-    assert_false(is_due(START_MS));
-    of(FAST)->cost.adapter_s = 0.3;
-    assert_true(is_due(START_MS));
+    of[SLOW].cost.adapter_s = 0.3;
+    assert_false(is_due());
+    of[FAST].cost.adapter_s = 0.3;
+    assert_true(is_due());
 }
 
 /* An operator who gives it a tenth of the work means it. */
 static void a_weight_is_a_part_of_the_speed(void **state)
 {
     (void)state;
-    r->replicas[SLOW].weight = 0.1; /* a hundredth of all */
-    node_router_due_placed(&r->replicas[SLOW], 1500, START_MS);
-    assert_false(is_due(START_MS));
-    r->replicas[SLOW].weight = 1;
-    assert_true(is_due(START_MS));
+    of[SLOW].weight = 0.1; /* a hundredth of all */
+    of[SLOW].placed_tokens = 1500;
+    assert_false(is_due());
+    of[SLOW].weight = 1;
+    assert_true(is_due());
+}
+
+static void the_cheaper_of_two_comes_first(void **state)
+{
+    (void)state;
+    of[LIKE] = of[SLOW];
+    of[LIKE].cost.total_s += 0.1;
+    assert_int_equal(node_due_find(of, COUNT), SLOW);
+    of[LIKE].cost.total_s -= 0.2;
+    assert_int_equal(node_due_find(of, COUNT), LIKE);
+    assert_true(of[LIKE].is_due && of[SLOW].is_due);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_slow_one_has_its_part_and_no_more, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_was_placed_long_ago_counts_little, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_line_no_due, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_has_a_line_itself_is_not_due, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(half_as_fast_is_not_slow, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_others_hold_is_not_computed_again, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(no_adapter_is_loaded_for_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_weight_is_a_part_of_the_speed, set_up, tear_down),
+        cmocka_unit_test_setup(a_slow_one_has_its_part_and_no_more, set_up),
+        cmocka_unit_test(what_was_placed_long_ago_counts_little),
+        cmocka_unit_test_setup(no_line_no_due, set_up),
+        cmocka_unit_test_setup(who_has_a_line_itself_is_not_due, set_up),
+        cmocka_unit_test_setup(half_as_fast_is_not_slow, set_up),
+        cmocka_unit_test_setup(what_the_others_hold_is_not_computed_again, set_up),
+        cmocka_unit_test_setup(no_adapter_is_loaded_for_it, set_up),
+        cmocka_unit_test_setup(a_weight_is_a_part_of_the_speed, set_up),
+        cmocka_unit_test_setup(the_cheaper_of_two_comes_first, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void requests(struct node_router *r, bool may_fail)
         request.model = i % 2 ? SLICE("m") : SLICE("other");
         request.session = SLICE("me");
         struct node_decision d;
-        int err = node_router_choose(r, &request, NULL, START_MS + i, &d);
+        int err = node_router_place(r, &request, NULL, START_MS + i, &d);
         if (err < 0) /* "other" is known nowhere */
             continue;
         node_router_model_served(r, d.replica, request.model);
@@ -84,7 +84,7 @@ static void life(bool may_fail, const char *policy)
     if (node_router_replica_count(r) > 0) {
         struct node_request request = request_of(prompt(1, 4000));
         struct node_decision d;
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 2000, &d), 0);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS + 2000, &d), 0);
         done(r, d, START_MS + 2100);
     }
     node_check(node);

@@ -18,7 +18,7 @@ static struct node_decision send_whole(struct node_router *r, unsigned seed, int
 {
     struct node_request request = whole_prompt(seed, replica);
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
     return d;
 }
 
@@ -73,7 +73,7 @@ static double takes_s(uint64_t first_ms, bool watched)
     request.replica_wanted = 0;
     if (watched)
         request.rendered = (struct node_rendered){.key = 7, .stamp = 9};
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_first_byte(r, d.booking, START_MS + first_ms);
     double seconds = uncached_s(r, 0, START_MS + 3 * SECOND);
     alone_destroy(r);
@@ -143,7 +143,7 @@ static void but_not_where_the_other_begins_later(void **state)
     struct node_request line = request_of(prompt(100, 60000));
     line.replica_wanted = 1;
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &line, NULL, START_MS + SECOND, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &line, NULL, START_MS + SECOND, &d), ERR_OK);
     r->replicas[1].room.ran_anywhere = (struct node_room_amount){64, 1e6};
     assert_true(decode_s(r, 0) < full_s - 1);
     alone_destroy(r);

@@ -203,7 +203,7 @@ static void send(const struct fleet *f, struct job *j, unsigned number)
                                    .replica_wanted = -1};
     struct node_decision d;
     j->sent_ms = world_ms(&world);
-    assert_int_equal(node_router_choose(router_at(j->router), &request, NULL, j->sent_ms, &d),
+    assert_int_equal(node_router_place(router_at(j->router), &request, NULL, j->sent_ms, &d),
                      ERR_OK);
     world_touch(&world.nodes[j->router]);
     j->booking = d.booking;

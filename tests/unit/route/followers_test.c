@@ -59,10 +59,10 @@ static void a_burst_is_no_tenant(void **state)
     struct node_request request = request_of(prompt(1, 20000));
     request.replica_wanted = 0;
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     request = request_of(prompt(2, 20000));
     request.replica_wanted = 1;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
 
     uint64_t now = START_MS + 1000;
     request = request_of(prompt(1, 20000));
@@ -71,7 +71,7 @@ static void a_burst_is_no_tenant(void **state)
     json_decref(root);
     request.replica_wanted = 0;
     for (unsigned i = 0; i < 8; i++)
-        assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, now, &d), ERR_OK);
     request.replica_wanted = -1;
     root = explain(r, &request, now);
     double among = explained(root, 1, "decode_s");
@@ -91,7 +91,7 @@ static void each_of_the_other_routers_has_as_many(void **state)
     struct node_request request = request_of(prompt(1, 20000));
     request.replica_wanted = 0;
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     request.replica_wanted = -1;
     for (unsigned routers = 1; routers <= 4; routers *= 4) {
         r->routers = routers;
@@ -112,12 +112,12 @@ static void a_retry_does_not_follow_itself(void **state)
     struct node_request request = request_of(prompt(1, 20000));
     for (int k = 0; k < 2; k++) { /* two hold it */
         request.replica_wanted = k;
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     }
     request.replica_wanted = -1;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     const uint64_t excluded[NODE_REPLICA_WORDS] = {1ull << d.replica};
-    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
     request = request_of(prompt(1, 20000));
     json_t *root = explain(r, &request, START_MS);
     node_router_check(r);
@@ -134,7 +134,7 @@ static void chunks_have_no_followers(void **state)
     struct node_decision d;
     struct node_request request = request_of(prompt(1, 20000));
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     struct chain chunks = *prompt(1, 20000);
     chunks.chunks = true;
     request = request_of(&chunks);

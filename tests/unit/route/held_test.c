@@ -236,7 +236,7 @@ static void what_continues_a_stored_response_teaches_nothing(void **state)
         request = request_of(prompt(10 + i, 1000));
         request.continues = true;
         struct node_decision d;
-        assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, now, &d), ERR_OK);
         done_with(r, d, &(struct node_usage){30000, 28000, 10, {0}}, now + 100);
     }
     request = request_of(prompt(1, 1000));

@@ -23,7 +23,7 @@ static void answer(struct node_router *r, unsigned replica, enum node_outcome ou
     struct node_request request = request_of(NULL);
     struct node_decision d;
     request.replica_wanted = (int)replica;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_finish(r, d.booking, outcome, NULL, START_MS);
 }
 
@@ -94,11 +94,11 @@ static void neither_beyond_the_limit_nor_twice(void **state)
     for (unsigned k = 0; k < REPLICAS; k++)
         d[k] = choose(r, prompt(1, 4000), START_MS);
     assert_int_not_equal(d[0].replica, d[1].replica);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &more), ERR_AGAIN);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &more), ERR_AGAIN);
     for (unsigned k = 0; k < REPLICAS; k++)
         node_router_finish(r, d[k].booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
     request.sent = true;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &more), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &more), ERR_UNREACHABLE);
     alone_destroy(r);
 }
 
@@ -113,9 +113,9 @@ static void not_for_a_name_that_nobody_lists(void **state)
     node_router_model_served(r, 1, SLICE("served"));
     node_router_probed(r, 1, false, true, START_MS);
     request.model = SLICE("typo");
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     request.model = SLICE("served");
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
     /* It is one for a request without a model, and for one that no other will do for. */
@@ -123,7 +123,7 @@ static void not_for_a_name_that_nobody_lists(void **state)
     for (unsigned i = 0; i < 2; i++) {
         request.model = i == 0 ? SLICE("") : SLICE("typo");
         request.replica_wanted = i == 0 ? -1 : 1;
-        assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 1);
         node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
     }

@@ -283,7 +283,7 @@ static void work(struct world *c, unsigned router, unsigned requests, double tok
         struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
         struct world_node *n = &c->nodes[router];
         struct node_decision d;
-        assert_int_equal(node_router_choose(n->node->router, &request, NULL, world_ms(c), &d), 0);
+        assert_int_equal(node_router_place(n->node->router, &request, NULL, world_ms(c), &d), 0);
         node_replication_run(n->node->replication, c->now_us);
         world_run(c, (uint64_t)(tokens / tokens_per_s * S));
         node_router_first_byte(n->node->router, d.booking, world_ms(c));

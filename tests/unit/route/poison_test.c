@@ -57,7 +57,7 @@ static int place(struct node_router *r, enum node_company company, int kept_for_
     request.company = company;
     request.kept_for_it = kept_for_it;
     request.may_wait = may_wait;
-    return node_router_choose(r, &request, NULL, now_ms, d);
+    return node_router_place(r, &request, NULL, now_ms, d);
 }
 
 static void a_suspect_gets_an_idle_replica(void **state)

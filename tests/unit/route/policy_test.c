@@ -120,20 +120,6 @@ static void cache_aware_takes_the_least_cost(void **state)
     assert_true(seen[1] > 120 && seen[4] > 120 && seen[1] + seen[4] == 400);
 }
 
-/* Slow, idle, and the others have a line: its cost alone would leave it idle. */
-static void what_is_due_comes_first(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 6; i++)
-        candidates[i].cost.total_s = 1 + i;
-    candidates[5].is_due = true;
-    struct node_policy_input in = input_of(6);
-    assert_int_equal(choose("cache_aware", &in), 5);
-    assert_int_equal(choose("chunk_aware", &in), 5);
-    candidates[3].is_due = true; /* the cheaper of two */
-    assert_int_equal(choose("cache_aware", &in), 3);
-}
-
 static void least_ones_draw_among_equals(void **state)
 {
     (void)state;
@@ -378,7 +364,6 @@ int main(void)
         cmocka_unit_test_setup(equal_costs_go_where_few_requests_are, setup),
         cmocka_unit_test_setup(every_policy_stays_in_bounds, setup),
         cmocka_unit_test_setup(cache_aware_takes_the_least_cost, setup),
-        cmocka_unit_test_setup(what_is_due_comes_first, setup),
         cmocka_unit_test_setup(routers_share_out_what_is_equal, setup),
         cmocka_unit_test_setup(unseen_work_moves_nothing_from_its_cache, setup),
         cmocka_unit_test_setup(least_ones_draw_among_equals, setup),

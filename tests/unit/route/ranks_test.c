@@ -109,7 +109,7 @@ static void one_process_is_up_or_down(void **state)
     }
     struct node_request request = request_of(prompt(9, 4000));
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     for (unsigned k = 0; k < node_router_replica_count(r); k++)
         assert_int_equal(node_router_replica_health(r, k), NODE_HEALTH_DOWN);
     node_router_probed(r, 0, true, false, START_MS + 5000);
@@ -130,9 +130,9 @@ static void one_process_has_one_limit(void **state)
     assert_int_not_equal(d[0].rank, d[1].rank);
     struct node_request request = request_of(prompt(3, 4000));
     struct node_decision third;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &third), ERR_AGAIN);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &third), ERR_AGAIN);
     done(r, d[0], START_MS);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &third), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &third), ERR_OK);
     done(r, d[1], START_MS);
     done(r, third, START_MS);
     alone_destroy(r);
@@ -195,10 +195,10 @@ static void an_address_is_excluded_with_its_ranks(void **state)
     uint64_t excluded[NODE_REPLICA_WORDS] = {1};
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
     assert_int_equal(node_router_name(r, SLICE("f:8000"), NODE_ENGINE_VLLM), 5);
     node_router_probed(r, 5, true, false, START_MS);
-    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.rank, -1);
     assert_slice_equal(at(r, d.replica), "f:8000");
     done(r, d, START_MS);
@@ -229,13 +229,13 @@ static void what_cannot_be_pinned_goes_to_the_address(void **state)
     struct node_request request = request_of(prompt(1, 4000));
     request.unpinned = 1u << NODE_ENGINE_VLLM;
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     assert_int_equal(d.rank, -1);
     done(r, d, START_MS);
     request.unpinned = 0;
     request.replica_wanted = 0; /* the maker of a stored response that was made so */
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     done(r, d, START_MS);
     alone_destroy(r);
@@ -347,11 +347,11 @@ static void a_suspect_is_alone_in_the_whole_process(void **state)
     struct node_request request = request_of(prompt(1, 4000));
     request.replica_wanted = node_router_replica_find(r, SLICE("e:8000@2"));
     struct node_decision beside, d;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &beside), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &beside), ERR_OK);
     request.replica_wanted = -1;
     request.company = NODE_COMPANY_ALONE;
     request.kept_for_it = -1;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_slice_equal(at(r, d.replica), "f:8000");
     done(r, d, START_MS);
     done(r, beside, START_MS);

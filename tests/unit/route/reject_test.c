@@ -35,7 +35,7 @@ static void place(struct node_router *r, unsigned requests, bool again, uint64_t
         struct node_request request = request_of(prompt(asked++, 2000));
         request.kind = 8;
         request.again = again;
-        assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d[i]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d[i]), ERR_OK);
         got[d[i].server]++;
     }
     for (unsigned i = 0; i < requests; i++)
@@ -75,7 +75,7 @@ static void answer(struct node_router *r, unsigned replica, enum node_outcome ou
     struct node_request request = request_of(NULL);
     struct node_decision d;
     request.replica_wanted = (int)replica;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_finish(r, d.booking, outcome, NULL, START_MS);
 }
 
@@ -133,7 +133,7 @@ static void at_most_half_are_avoided(void **state)
     second.again = true;
     second.attempt = 2;
     for (unsigned i = 0; i < 8; i++) { /* what was tried there goes where it is accepted */
-        assert_int_equal(node_router_choose(r, &second, NULL, START_MS + 10, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &second, NULL, START_MS + 10, &d), ERR_OK);
         assert_int_equal(d.server, 3);
         node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS + 10);
     }
@@ -159,7 +159,7 @@ static void one_that_accepts_is_asked(void **state)
         node_router_reject_doubt(r, &x, true);
         for (unsigned i = 0; i < 12; i++) {
             assert_true(node_router_has_other(r, &second, without, 0, false, START_MS));
-            assert_int_equal(node_router_choose(r, &second, without, START_MS, &d), ERR_OK);
+            assert_int_equal(node_router_place(r, &second, without, START_MS, &d), ERR_OK);
             got[d.server]++;
             node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
         }
@@ -289,7 +289,7 @@ static unsigned got_for(struct node_router *r, unsigned replica, struct slice mo
     unsigned got = 0;
     for (unsigned i = 0; i < 32; i++) {
         struct node_request request = for_model(prompt(asked++, 2000), model);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 10, &d[i]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS + 10, &d[i]), ERR_OK);
         got += d[i].server == replica;
     }
     for (unsigned i = 0; i < 32; i++)
@@ -339,7 +339,7 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
     has_others(r, false, true);
     node_router_replica_full(r, 1, false);
     for (unsigned i = 0; i < NODE_WARM_REQUESTS; i++)
-        assert_int_equal(node_router_choose(r, &request, without, START_MS, &under_way[i]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, without, START_MS, &under_way[i]), ERR_OK);
     has_others(r, true, true);
     r->replicas[1].back_ms = START_MS;
     has_others(r, false, true);

@@ -54,9 +54,8 @@ static void life_choose(struct life *l)
     request.session = prng_below(prng, 2) ? SLICE("me") : SLICE("");
     request.answer_whole = prng_below(prng, 3) == 0;
     struct node_decision d = {0};
-    int err = prng_below(prng, 5)
-                  ? node_router_choose(l->r, &request, excluded, l->now, &d)
-                  : node_router_choose_by_load(l->r, &request, excluded, l->now, &d);
+    int err = prng_below(prng, 5) ? node_router_place(l->r, &request, excluded, l->now, &d)
+                                  : node_router_place_by_load(l->r, &request, excluded, l->now, &d);
     check_choice(&l->s, err, d.replica, excluded, model_b);
     if (err == ERR_OK) {
         l->open[l->count].b = d.booking;

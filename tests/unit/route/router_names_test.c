@@ -107,7 +107,7 @@ static void what_it_denied_is_not_the_next_ones(void **state)
     request.model = SLICE("llama");
     request.model_likely = true; /* leaves out those that denied it */
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
     done(r, d, now_ms);
     alone_destroy(r);
 }

@@ -36,20 +36,20 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     struct node_router *r = make("random", 0);
     struct node_request request = request_of(NULL);
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     assert_false(node_router_ready(r));
     assert_int_equal(node_router_name(r, SLICE("a"), NODE_ENGINE_AUTO), 0);
     assert_int_equal(node_router_name(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
     assert_false(node_router_ready(r)); /* nobody has found them up */
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_probed(r, 1, true, false, START_MS);
     assert_true(node_router_ready(r));
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 1);
     }
     uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 1};
-    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     alone_destroy(r);
 }
@@ -75,21 +75,21 @@ static void a_full_replica_is_passed_over(void **state)
         struct node_decision d[6];
         unsigned taken[3] = {0};
         for (unsigned n = 0; n < 4; n++) {
-            assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[n]), ERR_OK);
+            assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[n]), ERR_OK);
             taken[d[n].replica]++;
         }
         assert_int_equal(taken[0], 2);
         assert_int_equal(taken[1], 2);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
-        assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
+        assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
         done(r, d[3], START_MS);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[3]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[3]), ERR_OK);
         node_router_probed(r, 0, false, true, START_MS);
         node_router_probed(r, 1, false, true, START_MS);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[4]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[4]), ERR_OK);
         assert_int_equal(d[4].replica, 2); /* nobody else is there */
         node_router_probed(r, 2, false, true, START_MS);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[5]), ERR_UNREACHABLE);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[5]), ERR_UNREACHABLE);
         for (unsigned n = 0; n < 5; n++)
             done(r, d[n], START_MS);
         alone_destroy(r);
@@ -114,22 +114,22 @@ static void nobody_waits_while_one_that_works_has_room(void **state)
     struct node_decision d[13];
     unsigned taken[2] = {0};
     for (unsigned n = 0; n < 12; n++) {
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[n]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[n]), ERR_OK);
         taken[d[n].replica]++;
         assert_true(taken[1] <= 4 || taken[0] == 6); /* beyond its 4 when the other is full */
     }
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[12]), ERR_AGAIN);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[12]), ERR_AGAIN);
     unsigned there = d[11].replica == 1 ? 11 : 10;
     node_router_finish(r, d[there].booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 249, &d[there]), ERR_AGAIN);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 250, &d[there]), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS + 249, &d[there]), ERR_AGAIN);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS + 250, &d[there]), ERR_OK);
     assert_int_equal(d[there].replica, 1);
     node_router_finish(r, d[there].booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS + 250);
     for (unsigned n = 0; n < 12; n++) { /* one of its others ends: it has room by its own word */
         if (n == there || d[n].replica != 1)
             continue;
         done(r, d[n], START_MS + 251);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 251, &d[n]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS + 251, &d[n]), ERR_OK);
         assert_int_equal(d[n].replica, 1);
         break;
     }
@@ -155,18 +155,18 @@ static void requests_go_where_their_model_is(void **state)
     unsigned seen[3] = {0};
     for (int i = 0; i < 100; i++) {
         request.model = SLICE("qwen");
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
         seen[d.replica]++;
         request.model = SLICE("llama-lora");
-        assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 0);
     }
     assert_true(seen[0] == 0 && seen[1] > 20 && seen[2] > 20);
     request.model = SLICE("nobody knows");
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     request.model = SLICE("llama");
     node_router_probed(r, 0, false, true, START_MS);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     node_router_check(r);
     alone_destroy(r);
 }
@@ -179,13 +179,13 @@ static void a_wanted_replica_is_the_only_one(void **state)
     struct node_decision d;
     request.replica_wanted = 2;
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 2);
     }
     node_router_replica_drain(r, 2, true);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     request.replica_wanted = 77;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     alone_destroy(r);
 }
 
@@ -200,7 +200,7 @@ static void a_busy_replica_is_avoided_for_a_second(void **state)
         assert_int_equal(choose(r, NULL, START_MS + 500).replica, 1 - busy);
     uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << (1 - busy)};
     struct node_request request = request_of(NULL);
-    assert_int_equal(node_router_choose(r, &request, excluded, START_MS + 500, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, excluded, START_MS + 500, &d), ERR_OK);
     assert_int_equal(d.replica, busy);
     unsigned seen = 0;
     for (int i = 0; i < 10; i++)
@@ -314,7 +314,7 @@ static void one_that_is_added_again_starts_clean(void **state)
     struct node_request request = request_of(NULL);
     uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u};
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
         node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, START_MS);
     }
     assert_true(node_router_replica_backing_off(r, 1, START_MS));
@@ -351,7 +351,7 @@ static unsigned seen_of(struct node_router *r, const char *model, uint64_t now_m
     unsigned seen = 0;
     for (int i = 0; i < tries; i++) {
         struct node_decision d;
-        assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
         seen |= 1u << d.replica;
     }
     return seen;
@@ -379,7 +379,7 @@ static void a_replica_that_denied_a_model_is_passed_over(void **state)
     request.model = SLICE("m");
     request.model_likely = true;
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     node_router_check(r);
     alone_destroy(r);
 }
@@ -400,7 +400,7 @@ static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
     request.model = m;
     request.model_likely = true;
     struct node_decision d;
-    assert_int_not_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_not_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     alone_destroy(r);
 }
 
@@ -452,7 +452,7 @@ static void a_name_that_nobody_has_goes_to_sglang(void **state)
     request.model = SLICE("nobody");
     node_router_model_denied(r, 2, request.model, START_MS);
     request.model_likely = true;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     node_router_check(r);
     alone_destroy(r);
 }
@@ -468,19 +468,19 @@ static void an_adapter_goes_where_its_base_is(void **state)
     struct node_request request = request_of(NULL);
     struct node_decision d;
     request.model = SLICE("base:poems"); /* all are vLLM, which would have listed it */
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     node_router_replica_engine_set(r, 1, NODE_ENGINE_SGLANG);
     node_router_replica_engine_set(r, 2, NODE_ENGINE_AUTO);
     node_router_replica_engine_set(r, 3, NODE_ENGINE_SGLANG);
     unsigned seen[4] = {0};
     for (int i = 0; i < 50; i++) {
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
         seen[d.replica]++;
     }
     assert_true(seen[0] == 0 && seen[1] > 10 && seen[2] > 10 && seen[3] == 0);
     struct slice listed[] = {SLICE("base"), SLICE("base:poems")};
     assert_int_equal(node_router_models(r, 0, listed, 2), ERR_OK); /* now one tells the whole */
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     alone_destroy(r);
 }
@@ -526,7 +526,7 @@ static void what_a_cut_list_left_out_is_asked_for(void **state)
     struct node_request request = request_of(NULL);
     struct node_decision d;
     request.model = SLICE("last");
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     node_router_models_cut(r, 1);
     assert_int_equal(seen_of(r, "last", START_MS, 30), 2);
     assert_int_equal(seen_of(r, "first", START_MS, 60), 3);

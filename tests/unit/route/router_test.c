@@ -69,7 +69,7 @@ static void new_content_goes_where_there_is_room(void **state)
         struct node_decision d;
         request.chain = prompt(100 + i, 20000);
         request.body_bytes = request.chain->bytes;
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + i * 3000ull, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS + i * 3000ull, &d), ERR_OK);
         done(r, d, START_MS + i * 3000ull + 2000);
     }
     request = request_of(prompt(200, 20000));
@@ -87,7 +87,7 @@ static void new_content_goes_where_there_is_room(void **state)
     for (unsigned i = 0; i < 4; i++) {
         struct node_decision d;
         request.chain = prompt(300 + i, 20000);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 40000 + i * 3000ull, &d),
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS + 40000 + i * 3000ull, &d),
                          ERR_OK);
         done(r, d, START_MS + 42000 + i * 3000ull);
     }
@@ -242,7 +242,7 @@ static void a_belief_does_not_flip_between_models(void **state)
     for (unsigned i = 0; i < 200; i++, now += 2000) {
         struct node_request request = request_of(prompt(i, i % 2 ? 10000 : 5000));
         request.model = ids[i % 2];
-        assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, now, &d), ERR_OK);
         struct node_usage usage = {10000, 0, 100, {0}};
         done_with(r, d, &usage, now + 1000);
     }
@@ -365,13 +365,13 @@ static void a_retry_without_a_replica_is_not_unroutable(void **state)
     struct node_request request = request_of(NULL);
     struct node_decision d;
     uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1}, nobody[NODE_REPLICAS_MAX / 64] = {0};
-    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
-    assert_int_equal(node_router_choose_by_load(r, &request, excluded, START_MS, &d),
+    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place_by_load(r, &request, excluded, START_MS, &d),
                      ERR_UNREACHABLE);
     assert_near(metric(r, "grapevine_unroutable_total"), 0, 0);
     node_router_replica_drain(r, 0, true);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
-    assert_int_equal(node_router_choose(r, &request, nobody, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, nobody, START_MS, &d), ERR_UNREACHABLE);
     assert_near(metric(r, "grapevine_unroutable_total"), 2, 0);
     alone_destroy(r);
 }
@@ -413,7 +413,7 @@ static void a_session_stays_at_one_replica(void **state)
         struct node_decision d, first = {0};
         request.session = slice_of(name, (size_t)snprintf(name, sizeof name, "session-%u", s));
         for (unsigned i = 0; i < 3; i++) {
-            assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+            assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
             first = i == 0 ? d : first;
             assert_int_equal(d.replica, first.replica);
             done(r, d, START_MS);

@@ -34,7 +34,7 @@ static unsigned chosen(struct node_router *r, const struct node_request *request
     unsigned set = 0;
     for (unsigned i = 0; i < 60; i++) {
         struct node_decision d;
-        int got = node_router_choose(r, request, NULL, START_MS, &d);
+        int got = node_router_place(r, request, NULL, START_MS, &d);
         assert_int_equal(got, err);
         if (got != ERR_OK)
             return 0;
@@ -122,9 +122,9 @@ static void a_full_long_one_is_waited_for(void **state)
     }
     struct node_request request = long_request(40000, 0);
     struct node_decision d, none;
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
-    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &none), ERR_AGAIN);
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &none), ERR_AGAIN);
     done(r, d, START_MS);
     alone_destroy(r);
 }
@@ -143,7 +143,7 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
     assert_int_equal(chosen(r, &request, ERR_OK), 8);
     uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 3};
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 2);
     done(r, d, START_MS);
     alone_destroy(r);
@@ -196,11 +196,11 @@ static void what_goes_by_load_is_only_preferred(void **state)
     struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
     struct node_request request = long_request(40000, 0);
     struct node_decision d;
-    assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     done(r, d, START_MS);
     node_router_probed(r, 1, false, true, START_MS);
-    assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     done(r, d, START_MS);
     alone_destroy(r);
@@ -241,7 +241,7 @@ static int asked_for(struct node_router *r, const char *name, uint64_t now_ms)
     struct node_request request = request_of(prompt(1, 100));
     request.model = slice_of_cstr(name);
     struct node_decision d;
-    int err = node_router_choose(r, &request, NULL, now_ms, &d);
+    int err = node_router_place(r, &request, NULL, now_ms, &d);
     if (err == ERR_OK)
         done(r, d, now_ms);
     return err;
@@ -326,7 +326,7 @@ static unsigned chosen_at(struct node_router *r, const struct node_request *requ
     unsigned set = 0;
     for (unsigned i = 0; i < 60; i++) {
         struct node_decision d;
-        assert_int_equal(node_router_choose(r, request, NULL, now_ms, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, request, NULL, now_ms, &d), ERR_OK);
         set |= 1u << d.replica;
         done(r, d, now_ms);
     }
@@ -348,7 +348,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     request.no_guess = false;
     while (tried == 0) { /* with the first that goes there others wait for a second */
         struct node_decision d;
-        assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, now, &d), ERR_OK);
         tried = d.replica == 1 ? now : 0;
         done(r, d, now);
     }
@@ -370,7 +370,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
     uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1};
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, excluded, tried + 1002, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, excluded, tried + 1002, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     done(r, d, tried + 1002);
     /* and once it has answered for the model. */

@@ -26,7 +26,7 @@ static void a_line_of_whole_answers_ends_by_itself(void **state)
     struct node_decision d[2];
     for (unsigned i = 0; i < ARRAY_LEN(d); i++) {
         request.chain = prompt(1 + i, 20000);
-        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[i]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[i]), ERR_OK);
     }
     const struct node_load *load = &r->replicas[0].load;
     uint64_t both = load->prefill_tokens;
@@ -121,7 +121,7 @@ static double turn(struct world *w, unsigned router, uint64_t number, uint64_t c
     chain = prompt.chain;
     request.body_bytes = chain.bytes;
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, world_ms(w), &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, world_ms(w), &d), ERR_OK);
     node_router_used(r, d.booking, &chain, world_ms(w));
     const struct node_usage usage = {
         .prompt_tokens = 10000, .cached_tokens = (int64_t)cached, .completion_tokens = 1};
@@ -177,7 +177,7 @@ static bool brings_late(struct world *w, unsigned router, char note)
     http_skim_join(&skim, request.rendered.rendering);
     request.body_bytes = request.chain->bytes;
     struct node_decision d;
-    assert_int_equal(node_router_choose(r, &request, NULL, world_ms(w), &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, NULL, world_ms(w), &d), ERR_OK);
     bool late_new = node_bookings_get(r->bookings, d.booking)->work.rendered.late_new;
     node_router_used(r, d.booking, request.chain, world_ms(w));
     world_finish(w, router, d, &(struct node_usage){.prompt_tokens = 100, .cached_tokens = 0});

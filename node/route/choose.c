@@ -1,0 +1,120 @@
+/* The rule: which candidate gets a request.
+ *
+ *   1. What does it cost at each, in seconds, this request and all others (cost.h)?
+ *   2. Where it might find no room, short steps are no reason to go.
+ *   3. A slow replica that is due is taken, whatever it costs (due.h).
+ *   4. Else the policy takes one: the cheapest, or of those as good as it the one where least is
+ *      under way (policy/cache_aware.c). Other policies look at neither cost nor due.
+ *   5. Nothing else decides.
+ *
+ * It reads a table of numbers. Which replicas are in it is decided before (eligible.c), as is what
+ * the request would meet at each of them (candidate.c); that it is booked there comes after
+ * (book.c). docs/routing.md is this page for operators. */
+#include <math.h>
+
+#include "base/check.h"
+#include "node/replica/ablation.h"
+#include "node/route/due.h"
+#include "node/route/router_internal.h"
+
+/* A cost that is no number is less than nothing, and would be chosen. */
+static struct node_cost cost_of(struct node_cost_input *in)
+{
+    if (LEFT_OUT(DISPLACED))
+        in->displaced_tokens = 0;
+    if (LEFT_OUT(TIER))
+        in->restored_tokens = 0;
+    if (LEFT_OUT(CROWD))
+        in->step_context_s = 0;
+    if (LEFT_OUT(STEP_MORE))
+        in->step_more_s = 0;
+    if (LEFT_OUT(ADAPTER))
+        in->load_s = in->unloaded_s = 0;
+    struct node_cost cost = node_cost_of(in);
+    CHECK(isfinite(cost.total_s));
+    return cost;
+}
+
+/* The cheapest at which no more would run than ever did; NULL: there is none. */
+static const struct node_candidate *cheapest_with_room(const struct node_router *r)
+{
+    const struct node_candidate *least = NULL;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        const struct node_candidate *c = &r->candidates[i];
+        if (c->beyond_s <= 0 && (!least || c->cost.total_s < least->cost.total_s))
+            least = c;
+    }
+    return least;
+}
+
+static double begins_s(const struct node_candidate *c)
+{
+    return c->cost.queue_s + c->cost.uncached_s + c->cost.adapter_s;
+}
+
+/* Of its decode, what is for steps longer than at the fastest. */
+static double slower_s(const struct node_candidate *c)
+{
+    return c->meets.output_tokens * c->meets.step_more_s / c->weight;
+}
+
+/* That its steps are shorter says nothing for a replica where a request may find no room, while one
+ * that has room would begin sooner (docs/adr/0042). */
+static void pace_forget(struct node_router *r)
+{
+    const struct node_candidate *other = LEFT_OUT(PACE_FORGET) ? NULL : cheapest_with_room(r);
+    for (unsigned i = 0; other && i < r->candidate_count; i++) {
+        struct node_candidate *c = &r->candidates[i];
+        double shorter_s = slower_s(other) - slower_s(c);
+        if (c->beyond_s <= 0 || shorter_s <= 0 || begins_s(other) > begins_s(c))
+            continue;
+        c->cost.decode_s += shorter_s;
+        c->cost.total_s += r->config.decode_weight * shorter_s;
+    }
+}
+
+unsigned node_router_costs_find(struct node_router *r)
+{
+    if (!r->has_costs)
+        return r->candidate_count;
+    for (unsigned i = 0; i < r->candidate_count; i++) /* 1 */
+        r->candidates[i].cost = cost_of(&r->candidates[i].meets);
+    pace_forget(r);                                          /* 2 */
+    return node_due_find(r->candidates, r->candidate_count); /* 3 */
+}
+
+static struct node_policy_input input_of(struct node_router *r, const struct node_request *request)
+{
+    uint64_t session = 0;
+    if (request->session.len > 0)
+        session = hash64(&r->common->secret, request->session.at, request->session.len) | 1;
+    bool weighted = false;
+    for (unsigned i = 1; i < r->candidate_count && !weighted; i++)
+        weighted = r->candidates[i].weight != r->candidates[0].weight;
+    return (struct node_policy_input){
+        .candidates = r->candidates,
+        .count = r->candidate_count,
+        .weighted = weighted,
+        .session_key = session,
+        .prefix_key = r->policy->wants_costs ? 0 : node_router_prefix_key(request->chain),
+        .near_tie = r->config.near_tie,
+        .routers = r->routers,
+        .place = r->place,
+        .unseen_s = node_router_unseen_s(r),
+        .load_bound = r->config.load_bound,
+        .prng = &r->prng,
+        .turn = &r->turn,
+    };
+}
+
+unsigned node_router_choose(struct node_router *r, const struct node_request *request,
+                            const struct node_policy *policy)
+{
+    unsigned chosen = node_router_costs_find(r); /* 1 to 3 */
+    if (chosen == r->candidate_count || !policy->wants_costs) {
+        const struct node_policy_input input = input_of(r, request);
+        chosen = policy->choose(&input); /* 4 */
+    }
+    CHECK(chosen < r->candidate_count); /* 5 */
+    return chosen;
+}

@@ -1,0 +1,113 @@
+/* Which replicas may get the request: the candidates. They serve its model, its length fits, they
+ * are well, have room, and are not excluded. */
+#include "base/check.h"
+#include "base/err.h"
+#include "node/route/router_internal.h"
+
+/* Which replicas of one health: those that are well and known to accept such requests, all that are
+ * well, that work, or all. */
+enum takes { TAKES_PROVEN, TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
+
+/* It works, so it gets a request before one waits, though it be warming up. If it said that it is
+ * full: once it has less of ours than then, or is not asked too often. */
+static bool is_spare(const struct node_replica *k, unsigned against, uint64_t now_ms)
+{
+    return (against & (NODE_IN_TROUBLE | 1U << NODE_STANDING_REJECTS)) == 0 &&
+           ((against & 1U << NODE_STANDING_FULL) == 0 ||
+            node_replica_own_requests(k) < k->busy_requests ||
+            now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
+}
+
+static bool is_taken(const struct node_router *r, unsigned replica,
+                     const struct node_request *request, enum takes takes, uint64_t now_ms)
+{
+    const struct node_replica *k = node_router_process_at(r, replica);
+    if (takes == TAKES_ALL)
+        return true;
+    unsigned against = node_router_against(r, replica, now_ms);
+    if (takes == TAKES_SPARE)
+        return is_spare(k, against, now_ms);
+    return against == 0 && !k->models_stale &&
+           (takes == TAKES_GOOD || node_reject_proven(&k->reject, request->kind));
+}
+
+/* Returns whether there are any, though they may all be at their limit. */
+static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
+                               const struct node_request *request, const uint64_t *excluded,
+                               enum node_health health, enum takes takes, uint64_t now_ms)
+{
+    bool full = false;
+    r->candidate_count = 0;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *process = node_router_process_at(r, k);
+        if (node_router_is_asked(r, k, serving, request, excluded) &&
+            node_replica_usable(process, health) && is_taken(r, k, request, takes, now_ms)) {
+            if (!node_replica_is_full(process, r->config.replica_requests_max))
+                r->candidates[r->candidate_count++].replica = k;
+            else
+                full = true;
+        }
+    }
+    return full || r->candidate_count > 0;
+}
+
+/* ERR_UNREACHABLE: none of these can be chosen now. */
+static int candidates_among(struct node_router *r, const struct node_replica_set *serving,
+                            const struct node_request *request, const struct node_need *need,
+                            const uint64_t *excluded, uint64_t now_ms)
+{
+    /* What is full is waited for rather than going to one in trouble, which has room as it fails.
+     */
+    static const struct {
+        enum node_health health;
+        enum takes takes;
+    } choices[] = {{NODE_HEALTH_UP, TAKES_PROVEN},    {NODE_HEALTH_UP, TAKES_GOOD},
+                   {NODE_HEALTH_UP, TAKES_SPARE},     {NODE_HEALTH_UP, TAKES_ALL},
+                   {NODE_HEALTH_UNKNOWN, TAKES_GOOD}, {NODE_HEALTH_UNKNOWN, TAKES_SPARE},
+                   {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
+    /* A replica that accepts such requests knows best whether a rejection is right. */
+    for (unsigned i = request->rejected ? 0 : 1; i < ARRAY_LEN(choices); i++) {
+        if (!candidates_collect(r, serving, request, excluded, choices[i].health, choices[i].takes,
+                                now_ms))
+            continue;
+        node_router_candidates_sure(r, request, now_ms);
+        node_router_candidates_fit(r, need);
+        int err = r->candidate_count > 0 ? node_router_candidates_by_company(r, request, now_ms)
+                                         : ERR_AGAIN;
+        if (err == ERR_OK || choices[i].takes > TAKES_GOOD)
+            return err;
+    }
+    return node_router_last_resort(r, serving, request, excluded);
+}
+
+/* None that fits can be chosen: those that may be too small, and those that denied the model. */
+static int candidates_beyond(struct node_router *r, const struct node_request *request,
+                             const struct node_need *need, bool cut, const uint64_t *excluded,
+                             uint64_t now_ms)
+{
+    int err = ERR_UNREACHABLE;
+    struct node_replica_set serving = r->servers.asked;
+    if (cut && need->over == 0)
+        err = candidates_among(r, &serving, request, need, excluded, now_ms);
+    if (err == ERR_UNREACHABLE && node_router_denied_too(r, request, &serving))
+        err = candidates_among(r, &serving, request, need, excluded, now_ms);
+    if (err != ERR_UNREACHABLE)
+        return err;
+    return node_router_is_unknown(r, request) ? ERR_NOT_FOUND : ERR_UNREACHABLE;
+}
+
+int node_router_candidates_find(struct node_router *r, const struct node_request *request,
+                                const struct node_need *need, const uint64_t *excluded,
+                                uint64_t now_ms)
+{
+    node_router_servers_find(r, request, now_ms);
+    node_router_reject_find(r, &r->servers.asked, request, now_ms);
+    /* An estimate is no proof: what seems too short is tried where nothing else can be, and an
+     * engine that refuses it says so. */
+    struct node_replica_set fit = r->servers.asked;
+    bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
+    int err = candidates_among(r, &fit, request, need, excluded, now_ms);
+    if (err != ERR_UNREACHABLE)
+        return err;
+    return candidates_beyond(r, request, need, cut, excluded, now_ms);
+}
