@@ -95,8 +95,8 @@ static void warm_engines_do_not_mislead(void **state)
     assert_in_range(wrong, 0, 200);
 }
 
-/* A prompt may be all lead. What is left without it is so little that any answer would be explained:
- * such prompts lost their places when a router began beside warm engines. */
+/* A prompt may be all lead. What is left without it is so little that it explains any answer: such
+ * prompts lost their places when a router began beside warm engines. */
 static void a_prompt_that_is_all_lead_counts(void **state)
 {
     (void)state;
