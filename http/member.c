@@ -65,19 +65,18 @@ static const struct http_member members[] = {
     {MEMBER_OF(HTTP_IN_BODY, "truncate_prompt_tokens", HTTP_SLOT_ARGUMENT, 0)},
 };
 
-static const struct http_names *names_of_members(void)
+static struct http_names names_of_members;
+
+/* Before main(): no thread sees it half made. */
+__attribute__((constructor)) static void names_make(void)
 {
-    static struct http_names names;
-    static bool made;
-    for (unsigned i = made ? 0 : ARRAY_LEN(members); i > 0; i--)
-        http_names_put(&names, i - 1, members[i - 1].name);
-    made = true;
-    return &names;
+    for (unsigned i = ARRAY_LEN(members); i > 0; i--)
+        http_names_put(&names_of_members, i - 1, members[i - 1].name);
 }
 
 const struct http_member *http_member_find(enum http_member_parent parent, struct slice name)
 {
-    const struct http_names *names = names_of_members();
+    const struct http_names *names = &names_of_members;
     for (unsigned i = http_names_first(names, name); i != 0; i = names->next[i]) {
         const struct http_member *member = &members[i - 1];
         if (member->parent == parent && slice_equal(member->name, name))

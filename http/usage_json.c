@@ -155,18 +155,15 @@ static const struct {
     [MEDIA] = MEMBERS(of_media),
 };
 
-static const struct http_names *names_of(enum level level)
+static struct http_names names_at[ARRAY_LEN(members)];
+
+/* Before main(): no thread sees them half made. */
+__attribute__((constructor)) static void names_make(void)
 {
-    static struct http_names names[ARRAY_LEN(members)];
-    static bool made;
-    if (!made) {
-        for (size_t k = 0; k < ARRAY_LEN(members); k++) {
-            for (size_t i = members[k].count; i > 0; i--)
-                http_names_put(&names[k], (unsigned)i - 1, members[k].at[i - 1].name);
-        }
-        made = true;
+    for (size_t k = 0; k < ARRAY_LEN(members); k++) {
+        for (size_t i = members[k].count; i > 0; i--)
+            http_names_put(&names_at[k], (unsigned)i - 1, members[k].at[i - 1].name);
     }
-    return &names[level];
 }
 
 /* --- one answer ------------------------------------------------------------ */
@@ -224,7 +221,7 @@ static void on_key(struct http_usage *u)
     u->slot = SKIP;
     if (at == NULL)
         return;
-    const struct http_names *names = names_of(level);
+    const struct http_names *names = &names_at[level];
     for (unsigned i = http_names_first(names, name); i != 0; i = names->next[i]) {
         const struct known *one = &at[i - 1];
         if (name.len == one->name.len && memcmp(name.at, one->name.at, name.len) == 0) {

@@ -16,17 +16,16 @@ struct sizes {
     float distance[NODE_SIZES];
 };
 
-static const struct sizes *sizes(void)
+static struct sizes sizes;
+
+/* Before main(): no thread sees it half made. */
+__attribute__((constructor)) static void sizes_make(void)
 {
-    static struct sizes table;
-    if (table.size[0] == 0) {
-        for (unsigned i = NODE_SIZES; i-- > 0;) {
-            double doublings = ((double)i - NODE_SIZES_BELOW) / NODE_SIZES_PER_DOUBLING;
-            table.distance[i] = (float)(fabs(doublings) / (1 + fabs(doublings) / 2));
-            table.size[i] = (float)exp2(doublings);
-        }
+    for (unsigned i = 0; i < NODE_SIZES; i++) {
+        double doublings = ((double)i - NODE_SIZES_BELOW) / NODE_SIZES_PER_DOUBLING;
+        sizes.distance[i] = (float)(fabs(doublings) / (1 + fabs(doublings) / 2));
+        sizes.size[i] = (float)exp2(doublings);
     }
-    return &table;
 }
 
 static double part_tokens(const struct node_part *p, double size)
@@ -50,7 +49,7 @@ double node_reach_tokens(const struct node_reach *reach, double size)
  * turns of them at once. */
 static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
-    const float *restrict size = sizes()->size;
+    const float *restrict size = sizes.size;
     float tokens = times * p->tokens, from = p->from, width = p->to - from;
     if (!(width > 0)) { /* nor where infinity goes from infinity */
         for (unsigned i = 0; i < NODE_SIZES; i++)
@@ -85,8 +84,7 @@ void node_reach_sum(const struct node_reach *reach, double times, float sums[NOD
 
 double node_evidence_size(double size)
 {
-    return number_min(number_max(size, (double)sizes()->size[0]),
-                      (double)sizes()->size[NODE_SIZES - 1]);
+    return number_min(number_max(size, (double)sizes.size[0]), (double)sizes.size[NODE_SIZES - 1]);
 }
 
 void node_evidence_init(struct node_evidence *e)
@@ -107,7 +105,7 @@ static WIDE_INLINED float share_of(const struct node_evidence *e, unsigned i)
 static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_start,
                                    float *restrict errors)
 {
-    const float *restrict distance = sizes()->distance;
+    const float *restrict distance = sizes.distance;
     for (unsigned i = 0; i < NODE_SIZES; i++) {
         float share = share_of(e, i);
         errors[i] = e->cached2 - 2 * share * e->product[i] + share * share * e->expected2[i] +
@@ -145,7 +143,7 @@ static WIDE_INLINED void weigh(struct node_evidence *e, double head_start)
     unsigned best = least_of(errors);
     e->share = (double)share_of(e, best);
     e->weight = (double)(errors[NODE_SIZES_BELOW] - errors[best]);
-    e->size = (double)sizes()->size[best];
+    e->size = (double)sizes.size[best];
     if (LEFT_OUT(SIZE))
         e->weight = 0;
     if (LEFT_OUT(SHARE))
