@@ -85,23 +85,3 @@ int node_router_candidates_by_company(struct node_router *r, const struct node_r
     r->candidate_count = left;
     return ERR_OK;
 }
-
-int node_router_quietest(struct node_router *r, const struct node_request *request,
-                         const uint64_t *excluded, uint64_t now_ms)
-{
-    struct node_request bare = *request;
-    bare.chain = NULL;
-    bare.company = NODE_COMPANY_ANY;
-    bare.may_wait = false;
-    struct node_size size;
-    struct node_need need = node_router_need(r, &bare);
-    int err = node_router_evaluate(r, &bare, &need, excluded, false, now_ms, &size);
-    if (err != ERR_OK)
-        return err;
-    unsigned least = 0;
-    for (unsigned i = 1; i < r->candidate_count; i++) {
-        if (r->candidates[i].requests < r->candidates[least].requests)
-            least = i;
-    }
-    return (int)node_router_server(r, r->candidates[least].replica);
-}

@@ -1,4 +1,4 @@
-/* Whether another replica would do for a request that one was chosen for. */
+/* Who else would do: for a request that one was chosen for, or that wants to be alone. */
 #include "node/route/router_internal.h"
 
 /* What speaks against one that may be in a back-off: whether it answers, as far as is known. One
@@ -44,4 +44,24 @@ bool node_router_still_fits(struct node_router *r, const struct node_request *re
         (node_router_against(r, replica, now_ms) & NODE_IN_TROUBLE) == 0)
         return true;
     return !node_router_has_other(r, request, excluded, replica, false, now_ms);
+}
+
+int node_router_quietest(struct node_router *r, const struct node_request *request,
+                         const uint64_t *excluded, uint64_t now_ms)
+{
+    struct node_request bare = *request;
+    bare.chain = NULL;
+    bare.company = NODE_COMPANY_ANY;
+    bare.may_wait = false;
+    struct node_size size;
+    struct node_need need = node_router_need(r, &bare);
+    int err = node_router_evaluate(r, &bare, &need, excluded, false, now_ms, &size);
+    if (err != ERR_OK)
+        return err;
+    unsigned least = 0;
+    for (unsigned i = 1; i < r->candidate_count; i++) {
+        if (r->candidates[i].requests < r->candidates[least].requests)
+            least = i;
+    }
+    return (int)node_router_server(r, r->candidates[least].replica);
 }

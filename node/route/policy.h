@@ -34,8 +34,7 @@ struct node_candidate {
     double times_slower; /* than its own samples say, by answers that should have ended. */
     /* By the rule (choose.c): */
     struct node_cost cost;
-    bool
-        is_due; /* slow, no line, less work than its speed deserves, while the cheapest has a line */
+    bool is_due; /* slow, no line, less than its speed deserves, while the cheapest has one */
 };
 
 struct node_policy_input {
