@@ -465,7 +465,7 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
 static void test_routers_agree_whatever_becomes_of_the_packets(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++)
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++)
         run_cluster(seed, seed % 4 * 15);
 }
 

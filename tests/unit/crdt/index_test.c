@@ -283,7 +283,7 @@ static void test_sets_stay_where_they_are_while_the_table_is_churned(void **stat
     (void)state;
     struct crdt_index *x = make(1 << 18, 32, 20, 1000);
     uint64_t n = 1000;
-    for (uint32_t now = 1000; now < 1400; now++) {
+    for (uint32_t now = 1000; now < 1000 + TEST_ROUNDS(400); now++) {
         crdt_index_advance(x, now);
         for (unsigned id = 0; id < 100; id++) {
             for (unsigned r = 0; r < 10; r++)

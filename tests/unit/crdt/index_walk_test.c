@@ -74,7 +74,7 @@ static void test_a_walk_misses_nothing_that_moves_meanwhile(void **state)
     (void)state;
     struct prng p;
     prng_seed(&p, 21);
-    for (unsigned run = 0; run < 6; run++)
+    for (unsigned run = 0; run < TEST_ROUNDS(6); run++)
         walk_once(&p, 8900000 + run * 4096, 40 + run * 100, 40);
 }
 
@@ -118,7 +118,7 @@ static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
 static void test_a_walk_survives_what_happens_in_its_middle(void **state)
 {
     (void)state;
-    enum { WALKERS = 16, SHARED = 1500, ROUNDS = 6 };
+    enum { WALKERS = 16, SHARED = 1500, ROUNDS = 3 * TEST_ROUNDS(2) };
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct crdt_index *x = make(6 << 20, WALKERS, TTL, NOW);
         struct crdt_index *y = make(40 << 20, WALKERS, TTL, NOW);

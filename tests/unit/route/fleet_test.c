@@ -301,7 +301,7 @@ static void adapters_stay_where_they_are(void **state)
          1.25}, /* lines differ by more than a load: wanted adapters were everywhere (1.46) */
         {{8, 10000, ENGINES, 1, true, 1, 0, 40, 1.0, 0.3, true}, 1.2},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < TEST_ROUNDS(ARRAY_LEN(cases)); i++) {
         const struct fleet *f = &cases[i].fleet;
         struct result r;
         run(f, &r);
@@ -326,7 +326,7 @@ static void bursts_are_spread(void **state)
         unsigned burst, delay_ms, loss_ppm;
         double later; /* than with one router */
     } cases[] = {{1, 20, 0, 1.2}, {32, 20, 0, 1.3}, {32, 500, 50000, 1.3}};
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < TEST_ROUNDS(ARRAY_LEN(cases)); i++) {
         struct result r;
         f.routers = 8;
         f.burst = cases[i].burst;
