@@ -73,16 +73,6 @@ static void pace_forget(struct node_router *r)
     }
 }
 
-unsigned node_router_costs_find(struct node_router *r)
-{
-    if (!r->has_costs)
-        return r->candidate_count;
-    for (unsigned i = 0; i < r->candidate_count; i++) /* 1 */
-        r->candidates[i].cost = cost_of(&r->candidates[i].meets);
-    pace_forget(r);                                          /* 2 */
-    return node_due_find(r->candidates, r->candidate_count); /* 3 */
-}
-
 static struct node_policy_input input_of(struct node_router *r, const struct node_request *request)
 {
     uint64_t session = 0;
@@ -110,11 +100,27 @@ static struct node_policy_input input_of(struct node_router *r, const struct nod
 unsigned node_router_choose(struct node_router *r, const struct node_request *request,
                             const struct node_policy *policy)
 {
-    unsigned chosen = node_router_costs_find(r); /* 1 to 3 */
-    if (chosen == r->candidate_count || !policy->wants_costs) {
+    unsigned count = r->candidate_count, chosen = count;
+
+    /* 1. The cost of each. A policy that wants none has none, but for explain.c. */
+    for (unsigned i = 0; r->has_costs && i < count; i++)
+        r->candidates[i].cost = cost_of(&r->candidates[i].meets);
+
+    /* 2. Where it may find no room it is charged with the steps of one that has room. */
+    if (r->has_costs)
+        pace_forget(r);
+
+    /* 3. By cost alone a slow one would stand idle beside lines. */
+    if (r->has_costs)
+        chosen = node_due_find(r->candidates, count);
+
+    /* 4. The policy's own choice; of cache_aware the least cost, or one as good. */
+    if (chosen == count || !policy->wants_costs) {
         const struct node_policy_input input = input_of(r, request);
-        chosen = policy->choose(&input); /* 4 */
+        chosen = policy->choose(&input);
     }
-    CHECK(chosen < r->candidate_count); /* 5 */
+
+    /* 5. Nothing else decides. */
+    CHECK(chosen < count);
     return chosen;
 }

@@ -427,8 +427,6 @@ MUST_USE int node_router_evaluate(struct node_router *r, const struct node_reque
 /* After node_router_evaluate(): the candidate that the request goes to. */
 unsigned node_router_choose(struct node_router *r, const struct node_request *request,
                             const struct node_policy *policy);
-/* The costs alone. The cheapest that is due, or candidate_count. */
-unsigned node_router_costs_find(struct node_router *r);
 
 /* What an answer teaches; `complete` if it was not cut short. */
 void node_router_learn(struct node_router *r, const struct node_booking_entry *e,

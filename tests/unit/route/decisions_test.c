@@ -204,7 +204,7 @@ static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
     struct node_size size;
     struct node_need need = node_router_need(r, &request);
     assert_int_equal(node_router_evaluate(r, &request, &need, NULL, true, START_MS, &size), ERR_OK);
-    (void)node_router_costs_find(r);
+    (void)node_router_choose(r, &request, r->policy);
     for (unsigned i = 0; i < r->candidate_count; i++)
         r->candidates[i].cost.total_s = 100 - i; /* the last one is the cheapest */
     struct node_decision made = {0};
