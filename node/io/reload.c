@@ -20,12 +20,11 @@ struct reload {
     char *const *argv;
     char *const *environment;
     struct io_watch watch;
-    struct node_options fresh; /* made, and not taken yet, */
-    bool has_fresh;            /* if so */
+    struct node_options fresh;  /* made, and not taken yet; all zero: none */
+    struct node_options wanted; /* what was loaded last; all zero: nothing since the start */
     struct shell *shell;
-    bool began;                  /* the first reading is over */
-    struct node_options *wanted; /* what was loaded last; NULL: nothing since the start */
-    unsigned waiting;            /* settings that wait for a restart */
+    bool began;       /* the first reading is over */
+    unsigned waiting; /* settings that wait for a restart */
 };
 
 /* In the thread. Settings are made of what the file is by now: if that is not what was read, the
@@ -35,7 +34,6 @@ static int make(void *context)
     struct reload *r = context;
     struct node_options_error error;
     int err = io_config_load(&r->fresh, r->argc, r->argv, r->environment, &error);
-    r->has_fresh = err == 0;
     if (err == 0)
         return 0;
     (void)snprintf(r->watch.message, IO_FILE_MESSAGE, "%s", error.text);
@@ -92,18 +90,10 @@ static int follow(struct reload *r, struct node_options_changes *changes)
 /* What waits for a restart is shown by the admin port. */
 static void keep_wanted(struct reload *r)
 {
-    struct node_options *wanted = malloc(sizeof *wanted);
-    r->has_fresh = false;
-    if (wanted == NULL) {
-        node_options_free(&r->fresh);
-        return;
-    }
-    *wanted = r->fresh;
-    admin_options_wanted(r->shell->admin, wanted);
-    if (r->wanted != NULL)
-        node_options_free(r->wanted);
-    free(r->wanted);
-    r->wanted = wanted;
+    node_options_free(&r->wanted);
+    r->wanted = r->fresh;
+    r->fresh = (struct node_options){0};
+    admin_options_wanted(r->shell->admin, &r->wanted);
 }
 
 bool reload_refused(const struct reload *r)
@@ -124,7 +114,7 @@ static void take(void *context)
     bool tells = r->began || w->answers; /* the first reading is what the start has read */
     if (w->made && (w->err = follow(r, &changes)) != 0)
         (void)snprintf(w->message, IO_FILE_MESSAGE, "%s", err_text(w->err));
-    if (r->has_fresh)
+    if (w->made)
         keep_wanted(r);
     r->began = true;
     /* Shown until the file can be used again. */
@@ -183,10 +173,7 @@ void reload_free(struct reload *r)
     if (r == NULL)
         return;
     io_watch_free(&r->watch);
-    if (r->has_fresh)
-        node_options_free(&r->fresh);
-    if (r->wanted != NULL)
-        node_options_free(r->wanted);
-    free(r->wanted);
+    node_options_free(&r->fresh);
+    node_options_free(&r->wanted);
     free(r);
 }

@@ -1,8 +1,5 @@
 /* The limits of time and size, as the settings say them: at the start, and when settings change.
  * And when those of time end. */
-#include <string.h>
-
-#include "node/proxy/engine/prober.h"
 #include "node/proxy/proxy_internal.h"
 
 /* Of a queue that is kept even where the limit is off: for its order, or because the limit counts
@@ -12,8 +9,10 @@ static uint64_t or_never(uint64_t ms)
     return ms > 0 ? ms : UINT64_MAX / 4;
 }
 
-static void read_waits(const struct node_options *o, uint64_t *out)
+/* What is kept of the settings in another form. All else reads them at each use. */
+static void take_settings(struct proxy *p)
 {
+    const struct node_options *o = p->config.options;
     const uint64_t token_ms = o->upstream_first_token_timeout_ms;
     const bool automatic = token_ms == NODE_OPTION_AUTO;
     const uint64_t idle_ms = o->upstream_idle_timeout_ms;
@@ -57,38 +56,31 @@ static void read_waits(const struct node_options *o, uint64_t *out)
                                     : PROXY_CONTROL_MS,
         [PROXY_FETCH_FAILED] = 1,
     };
-    memcpy(out, wait_ms, sizeof wait_ms);
-}
-
-void proxy_limits_begin(struct proxy *p)
-{
-    const struct node_options *o = p->config.options;
-    uint64_t wait_ms[PROXY_LIMITS];
-    read_waits(o, wait_ms);
-    for (unsigned i = 0; i < PROXY_LIMITS; i++)
-        deadline_queue_init(&p->limit[i], wait_ms[i]);
-    p->limits = http_limits_default;
-    p->limits.head_bytes_max = o->head_bytes_max;
-    p->limits.fields_max = (unsigned)o->headers_max;
-    p->engines.limits = (struct http_limits){.head_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
-                                             .target_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
-                                             .fields_max = HTTP_FIELDS_MAX};
-}
-
-void proxy_renew(struct proxy *p, uint64_t now_ms)
-{
-    const struct node_options *o = p->config.options;
-    uint64_t wait_ms[PROXY_LIMITS];
-    p->now_ms = now_ms;
-    read_waits(o, wait_ms);
     for (unsigned i = 0; i < PROXY_LIMITS; i++)
         deadline_queue_limit(&p->limit[i], wait_ms[i]);
-    p->due_ms = 0;
     p->limits.fields_max = (unsigned)o->headers_max;
     p->admission.queue.length_max = o->queue_max;
     p->segments.bytes_max = o->buffered_bytes_max;
     budget_share(&p->admission.budget, o->retry_budget);
-    prober_renew(p);
+}
+
+void proxy_limits_begin(struct proxy *p)
+{
+    for (unsigned i = 0; i < PROXY_LIMITS; i++)
+        deadline_queue_init(&p->limit[i], 0);
+    p->limits = http_limits_default;
+    p->limits.head_bytes_max = p->config.options->head_bytes_max;
+    p->engines.limits = (struct http_limits){.head_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
+                                             .target_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
+                                             .fields_max = HTTP_FIELDS_MAX};
+    take_settings(p);
+}
+
+void proxy_renew(struct proxy *p, uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    take_settings(p);
+    p->due_ms = 0;
     p->admission.due = true; /* there may be room now */
 }
 

@@ -15,19 +15,13 @@ enum {
 
 void node_router_renew(struct node_router *r, const struct node_router_config *config)
 {
-    struct node_router_config *c = &r->config;
+    const char *name = r->config.name;
     r->policy = node_policy_find(config->policy);
     CHECK(r->policy != NULL);
-    c->policy = r->policy->name;
-    c->displaced_weight = config->displaced_weight;
-    c->decode_weight = config->decode_weight;
-    c->near_tie = config->near_tie;
-    c->cache_tokens = config->cache_tokens;
-    c->load_bound = config->load_bound;
-    c->replica_requests_max =
-        config->replica_requests_max > 0 ? config->replica_requests_max : UINT32_MAX;
-    c->all_down_refuse = config->all_down_refuse;
-    c->probe_failures_max = config->probe_failures_max;
+    r->config = *config;
+    r->config.name = name;
+    if (config->replica_requests_max == 0)
+        r->config.replica_requests_max = UINT32_MAX;
     for (unsigned i = 0; i < r->replica_count; i++)
         node_replica_failures_max(&r->replicas[i], config->probe_failures_max);
 }
@@ -40,7 +34,7 @@ int node_router_create(struct node_router **out, const struct node_router_config
     struct node_router *r = calloc(1, sizeof *r);
     if (!r)
         return ERR_NOMEM;
-    r->config = *config;
+    r->config.name = config->name;
     node_router_renew(r, config);
     r->state = state;
     r->common = node_state_config_of(state);

@@ -133,8 +133,8 @@ struct node_router;
 MUST_USE int node_router_create(struct node_router **out, const struct node_router_config *config,
                                 struct node_state *state);
 void node_router_destroy(struct node_router *r);
-/* Other settings from the next request on: of `config` the policy, weights, limits and cache_tokens
- * count. What was believed before anything was learned (the rest) was taken at the start. */
+/* Other settings from the next request on. Those that are not live (node/settings/change.h) are as
+ * at the start; `name` stays, whatever `config` says. */
 void node_router_renew(struct node_router *r, const struct node_router_config *config);
 /* Its invariants, and those of the state. */
 void node_router_check(const struct node_router *r);

@@ -3,9 +3,13 @@
  *   node_options_change(&in_force, &fresh, &told, &counts)
  *
  * `fresh` was loaded as at the start: the same flags and environment, the file as it is now. Rows
- * that are `live` are taken over into `in_force`, in place: whoever reads settings through it sees
- * them with the next look. What others made of settings at the start (time limits, the policy) is
- * theirs to renew.
+ * that are `live` are taken over into `in_force`, in place.
+ *
+ * A router has one struct node_options in force. All rooms borrow it as const and read a setting
+ * where they use it. Only this call changes it, between two events: no event sees half a change.
+ * Rows that are not live never change, so their strings may be borrowed as long as the router
+ * lives; strings of live rows are good for one event. The few things that the rooms keep in another
+ * form (time limits, the router's policy and weights) node_renew() makes anew.
  *
  * Pure.
  */

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
 
@@ -428,16 +427,6 @@ void prober_end(struct proxy *proxy, unsigned replica)
     p->active = false;
 }
 
-void prober_renew(struct proxy *proxy)
-{
-    struct prober *prober = proxy->engines.prober;
-    if (prober == NULL) /* it has not started */
-        return;
-    const char *wrong =
-        node_statuses_parse(slice_of_cstr(proxy->config.options->health_statuses), &prober->good);
-    CHECK(wrong == NULL); /* the settings were checked */
-}
-
 int prober_start(struct proxy *proxy)
 {
     struct prober *prober = calloc(1, sizeof *prober);
@@ -445,7 +434,6 @@ int prober_start(struct proxy *proxy)
         return ERR_NOMEM;
     prober->proxy = proxy;
     proxy->engines.prober = prober;
-    prober_renew(proxy);
     for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
         bool good =
             proxy->engines.pools[i].proxy != NULL && proxy->engines.pools[i].address.port != 0;

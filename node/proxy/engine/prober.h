@@ -26,8 +26,6 @@ void prober_end(struct proxy *proxy, unsigned replica);
 /* Begins what is due. Called by each tick. */
 void prober_tick(struct proxy *proxy);
 void prober_stop(struct proxy *proxy);
-/* Takes over the settings that it does not read at each use. */
-void prober_renew(struct proxy *proxy);
 
 /* A sign of life is wanted soon: its metrics, also where other routers read them for this one. With
  * `health` SGLang's health check too, which costs it a token. */

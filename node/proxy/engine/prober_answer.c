@@ -1,9 +1,11 @@
 /* What the answers to probes say of a replica. */
 #include "node/proxy/engine/prober_internal.h"
 
+#include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/engine/upstream.h"
 #include "node/replica/engine_json.h"
+#include "node/settings/statuses.h"
 
 /* As fetch.h has it. */
 struct answer {
@@ -94,6 +96,15 @@ static const char *silence_text(const struct pool *pool, int err, bool refused)
     return err == ERR_TIMEOUT ? "no answer in time" : fetch_error_text(err);
 }
 
+/* Of a health check. */
+static bool is_good(const struct proxy *proxy, unsigned status)
+{
+    struct node_statuses good;
+    struct slice setting = slice_of_cstr(proxy->config.options->health_statuses);
+    CHECK(node_statuses_parse(setting, &good) == NULL); /* it was checked */
+    return node_statuses_has(&good, status);
+}
+
 static void health_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -105,7 +116,7 @@ static void health_done(struct prober_probe *p, const struct answer *a)
         proxy->stats.probes_vetoed++; /* it is slow, not dead */
         return;
     }
-    bool ok = a->err == 0 && node_statuses_has(&p->prober->good, a->status);
+    bool ok = a->err == 0 && is_good(proxy, a->status);
     node_router_check_answered(router, p->replica, a->err == 0 ? a->status : 0);
     node_router_probed(router, p->replica, ok, a->refused, proxy->now_ms);
     if (fetch_error_is_tls(a->err))

@@ -5,7 +5,6 @@
 #include "node/proxy/engine/fetch.h"
 #include "node/proxy/engine/model_list.h"
 #include "node/proxy/engine/prober.h"
-#include "node/settings/statuses.h"
 
 enum {
     PROBER_MODELS_INTERVAL_MS = 10000,
@@ -56,7 +55,6 @@ struct prober {
     struct proxy *proxy;
     unsigned key_version;                          /* of the API key that probes carry */
     uint64_t models_version;                       /* of all lists of models */
-    struct node_statuses good;                     /* of health checks */
     struct model_list list;                        /* scratch, */
     struct node_scrape ranks[NODE_RANKS_MAX];      /* and more of it */
     struct prober_probe probes[NODE_REPLICAS_MAX]; /* touched as they come */

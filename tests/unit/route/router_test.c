@@ -424,6 +424,37 @@ static void a_session_stays_at_one_replica(void **state)
     alone_destroy(r);
 }
 
+/* The name of a router is no setting: it stays. Limits count for replicas that are known, too. */
+static void other_settings_from_now_on(void **state)
+{
+    (void)state;
+    struct node_config config = config_of("cache_aware");
+    struct node_state *shared = NULL;
+    struct node_router *r = NULL;
+    config.state.replicated = true;
+    config.state.self = 1;
+    config.router.name = "r1";
+    config.router.apart = true;
+    assert_int_equal(node_state_create(&shared, &config.state), ERR_OK);
+    assert_int_equal(node_router_create(&r, &config.router, shared), ERR_OK);
+    assert_int_equal(node_router_name(r, SLICE("host:8000"), NODE_ENGINE_VLLM), 0);
+    node_router_probed(r, 0, true, false, START_MS);
+    config.router.name = NULL;
+    config.router.policy = "random";
+    config.router.probe_failures_max = 1;
+    config.router.replica_requests_max = 0; /* no limit */
+    node_router_renew(r, &config.router);
+    node_router_tick(r, START_MS);
+    assert_string_equal(node_router_policy(r), "random");
+    (void)choose(r, NULL, START_MS);
+    assert_int_equal(node_router_name(r, SLICE("127.0.0.1:8000"), NODE_ENGINE_VLLM), 1);
+    assert_slice_equal(node_router_replica_name(r, 1), "127.0.0.1:8000@r1");
+    node_router_probed(r, 0, false, false, START_MS);
+    assert_int_equal(node_router_replica_health(r, 0), NODE_HEALTH_DOWN);
+    node_router_destroy(r);
+    node_state_destroy(shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_retry_without_a_replica_is_not_unroutable),
         cmocka_unit_test(misses_of_what_was_just_used_say_nothing_of_the_size),
         cmocka_unit_test(a_session_stays_at_one_replica),
+        cmocka_unit_test(other_settings_from_now_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
