@@ -1,7 +1,7 @@
 """What the end-to-end tests stand on: processes on free ports, a scriptable engine, a raw client.
 
-Nothing here sleeps for a guessed time: everything waits for a condition, with a limit. The limit is
-generous (LIMIT seconds), because it only bites where a test fails.
+Nothing here sleeps for a guessed time: everything waits for a condition, with a limit (lib_wait). The limit
+is generous (LIMIT seconds), because it only bites where a test fails.
 
 A test case gets its parts from Case: self.engine(), self.router(...), self.sim(...),
 self.client(router). They are stopped after the test (or after the class, if made in setUpClass with
@@ -25,6 +25,7 @@ import unittest
 # Test files take these from here, too.
 from lib_http import (HOST, LIMIT, SLOW, SSE_HEAD, Client, Cut, Head, Reader, Response, answer, answer_json,
                       chunk, chunked, request, reset, slow_ms)
+from lib_wait import pace, quiet_for, rate_of, stopped, wait_for, work_for
 
 # A shell has what it runs in the background ignore SIGINT, and the programs of the tests would, too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -52,20 +53,6 @@ def each_once(pairs):
     if len(dict(pairs)) < len(pairs):
         raise AssertionError("a key comes twice: %s" % pairs)
     return dict(pairs)
-
-
-def wait_for(condition, what, limit=LIMIT, step=0.005):
-    """Polls until condition() is true; returns its value. The longer it has waited, the rarer it asks: it is at most a
-    twentieth late, and what takes seconds costs no processor that other tests want."""
-    begin = time.monotonic()
-    while True:
-        value = condition()
-        if value:
-            return value
-        waited = time.monotonic() - begin
-        if waited > limit:
-            raise AssertionError("waited %g s for: %s" % (limit, what))
-        time.sleep(max(step, min(waited / 20, 0.05)))
 
 
 claims = []
@@ -375,7 +362,7 @@ class Router(Process):
                 raise
 
     def events(self, name=None):
-        time.sleep(0.02)  # the router's log has a thread: lines come a moment after what they tell of
+        quiet_for(0.02, "the router's log has a thread, and so has its reader here: lines come a moment later")
         return self.events_yet(name)
 
     def events_yet(self, name=None):  # for what waits: lines that are on their way are there next time

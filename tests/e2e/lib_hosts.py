@@ -11,15 +11,19 @@ A test file runs itself again within a namespace of its own (`Story`); there `Hu
 Needs root, and ip, nft, nsenter and unshare; `missing()` says what is not there.
 """
 
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
+import lib_wait
+from lib_http import LIMIT
+
+wait_for = functools.partial(lib_wait.wait_for, limit=3 * LIMIT, step=0.05)
 BRIDGE = "10.0.0.1"
 
 
@@ -67,9 +71,8 @@ class Host:
         self.hub, self.name, self.address = hub, name, address
         self.init = subprocess.Popen(["unshare", "-n", "-m", "-u", "sleep", "100000"], stdin=subprocess.DEVNULL)
         here = os.readlink("/proc/self/ns/net")
-        while os.readlink("/proc/%d/ns/net" % self.init.pid) == here or \
-                os.readlink("/proc/%d/exe" % self.init.pid).endswith("unshare"):
-            time.sleep(0.002)
+        wait_for(lambda: os.readlink("/proc/%d/ns/net" % self.init.pid) != here and not
+                 os.readlink("/proc/%d/exe" % self.init.pid).endswith("unshare"), "a namespace of its own", step=0.002)
         self.inside = ["nsenter", "-t", str(self.init.pid), "-n", "-m", "-u"]
         cable = "v%d" % len(hub.hosts)
         call("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(self.init.pid))
@@ -116,14 +119,3 @@ class Hub:
         for p in self.processes + [h.init for h in self.hosts]:
             p.kill()
             p.wait()
-
-
-def wait_for(condition, what, limit=60, step=0.05):
-    end = time.monotonic() + limit * float(os.environ.get("SLOW", "1"))
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise SystemExit("waited for: %s" % what)
-        time.sleep(step)

@@ -22,6 +22,8 @@ import threading
 import time
 from urllib.parse import parse_qs, urlsplit
 
+from lib_wait import work_for
+
 HOST = "127.0.0.1"
 NAMESPACE = "inference"
 SERVICE_LABEL = "kubernetes.io/service-name"
@@ -275,7 +277,7 @@ class Api:
         url = urlsplit(h.path)
         query = {k: v[0] for k, v in parse_qs(url.query, strict_parsing=True).items()}
         if self.hangs:
-            time.sleep(30)
+            work_for(30)
             return
         if h.headers.get("Authorization", "").partition(" ")[2] not in self.tokens:
             self.refused += 1

@@ -23,6 +23,8 @@ import socket
 import threading
 import time
 
+from lib_wait import pace
+
 HOST = "127.0.0.1"
 HELD_MAX = 64  # datagrams of a node whose port is not known yet
 
@@ -222,7 +224,7 @@ class Net:
             who = "?"
         there, back = self.link(who, place.name), self.link(place.name, who)
         while (there.cut or back.cut) and not self.stopped:
-            time.sleep(0.02)  # the handshake does not get through
+            pace(0.02)  # the handshake does not get through
         other = None
         try:
             other = socket.create_connection((HOST, place.node_port), 5)
@@ -245,9 +247,9 @@ class Net:
                 if self.capture is not None:
                     self.capture.append(data)
                 while link.cut and not self.stopped:
-                    time.sleep(0.02)
+                    pace(0.02)
                 if link.delay:
-                    time.sleep(link.delay)
+                    pace(link.delay)
                 if not data:
                     to.shutdown(socket.SHUT_WR)
                     return

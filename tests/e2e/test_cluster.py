@@ -6,10 +6,9 @@ import re
 import signal
 import socket
 import subprocess
-import time
 import unittest
 
-from lib import HOST, answer_json, binary, closed_port, wait_for
+from lib import HOST, answer_json, binary, closed_port, pace, wait_for
 from lib_cluster import Clustered, Talk, gvctl
 from lib_dns import Dns
 from test_engines import chat, message
@@ -235,7 +234,7 @@ class Members(Clustered):
             r.signal(signal.SIGTERM)
             while r.popen.poll() is None:
                 r.signal(number)
-                time.sleep(0.0005)
+                pace(0.0005)
             self.assertEqual(r.wait(), 0)
 
     def test_a_stopped_router_comes_back_by_itself(self):

@@ -19,9 +19,8 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import binary  # noqa: E402
+from lib import LIMIT, binary, wait_for  # noqa: E402
 
-LIMIT = 60
 NET = "10.77.%d.%d"
 VIRTUAL = "10.96.0.1"
 PINNED = """table ip nat {
@@ -70,8 +69,7 @@ class Router:
         os.close(ready)
         self.go = go
         here = os.readlink("/proc/self/ns/net")
-        while os.readlink("/proc/%d/ns/net" % self.process.pid) == here:
-            time.sleep(0.002)
+        wait_for(lambda: os.readlink("/proc/%d/ns/net" % self.process.pid) != here, "a namespace of its own", step=0.001)
         self.inside = inside = ["nsenter", "-t", str(self.process.pid), "-n"]
         cable = "v%d" % i
         run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns",
@@ -104,17 +102,12 @@ class Router:
         return [r for r in rows if r.get("event") == name]
 
 
-def wait_met(routers, limit=LIMIT):
+def wait_met(routers):
     names = sorted(r.name for r in routers)
-    while not all(r.events("listening") for r in routers):
-        time.sleep(0.01)
+    until("all listen", lambda: all(r.events("listening") for r in routers))
     began = time.monotonic()
-    waiting = list(routers)
-    while waiting:
-        waiting = [r for r in waiting if r.met() != names]
-        if time.monotonic() > began + limit:
-            raise SystemExit("not met: %s" % {r.name: r.met() for r in waiting})
-        time.sleep(0.02)
+    for r in routers:
+        until("%s has met all" % r.name, lambda: r.met() == names)
     return time.monotonic() - began
 
 
@@ -124,11 +117,7 @@ def hub():
 
 
 def until(what, done):
-    limit = time.monotonic() + LIMIT
-    while not done():
-        if time.monotonic() > limit:
-            raise SystemExit("not so: %s" % what)
-        time.sleep(0.1)
+    wait_for(done, what, limit=3 * LIMIT, step=0.02)
 
 
 def filtered(folder):
@@ -206,11 +195,7 @@ def story(join, count, folder):
         first = routers.pop(0)
         first.process.send_signal(signal.SIGKILL)
         first.process.wait()
-        limit = time.monotonic() + LIMIT
-        while not all(r.events("member_dead") for r in routers):
-            if time.monotonic() > limit:
-                raise SystemExit("r0 is not dead for all")
-            time.sleep(0.1)
+        until("r0 is dead for all", lambda: all(r.events("member_dead") for r in routers))
         wait_met(routers)
         for r in routers:
             dead = [e["member"] for e in r.events("member_dead")]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 import unittest
 
 from lib import HOST, closed_port, wait_for
@@ -20,7 +19,9 @@ class Shared(Clustered):
         for turn in range(6):
             for talk in talks:
                 talk.ask(nodes[turn % 3])
-            time.sleep(0.1)  # a person reads; news needs some 10 ms
+            for talk in talks:  # a person reads for longer
+                wait_for(lambda: talk.believed(nodes[(turn + 1) % 3])[talk.where[-1]] > talk.prompt[-1] * 0.7,
+                         "the next router has heard of it")
         for talk in talks:
             self.assertEqual(len(set(talk.where)), 1, "it moved: %s" % talk.where)
             for turn in range(1, 6):

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 
 from lib import HOST, LIMIT, Case, Client, answer, closed_port, wait_for
@@ -537,7 +536,10 @@ class Routers(Clustered, Found):
         second.stop()
         second = self.node("r2", [], *args, join=first)
         self.wait_replicas(second, a.name, b.name)
-        time.sleep(11) # a router that is back without a name has so long to name it
+
+        def named(name):
+            return any(self.replicas(r).get(name, {}).get("configured") for r in (first, second))
+        wait_for(lambda: named(a.name) and named(b.name), "a router that lives names them: time takes none")
         for r in (first, second):
             self.assertEqual(sorted(self.replicas(r)), sorted([a.name, b.name]))
         self.write(b.url)

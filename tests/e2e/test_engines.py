@@ -3,11 +3,12 @@ is everything that was booked released, whatever happens?"""
 
 import json
 import random
+import re
 import threading
 import time
 import unittest
 
-from lib import Case, Client, Cut, request, wait_for
+from lib import Case, Client, Cut, pace, request, wait_for
 
 CHAT = "/v1/chat/completions"
 FAST = ("--speed-up", "50", "--output-tokens", "5")
@@ -131,7 +132,10 @@ class Caches(Case):
             mine = [x for x in rows if x.get("replica", x.get("name")) == sim.name]
             return mine[0]["cached_tokens"] if mine else None
         self.assertGreater(believed(), 100)
-        time.sleep(2.5)  # the clock of a start time may be off by two seconds
+        shown = self.client(sim).ask("GET", "/metrics").body.decode()
+        started = float(re.search(r"^process_start_time_seconds (\S+)", shown, re.M).group(1))
+        # Start times by the clock of another machine may be off by two seconds.
+        wait_for(lambda: time.time() > started + 2.1, "a start time that is surely a later one")
         sim.call("POST", "/sim/restart", {})
         r.wait_event("replica_restarted")
         wait_for(lambda: believed() is not None, "it has listed its models again")
@@ -202,7 +206,7 @@ class Trouble(Case):
             else:
                 c.send(raw)
             if rude == "wait":
-                time.sleep(rng.random() * 0.05)
+                pace(rng.random() * 0.05)
             elif rude == "middle":
                 c.head()
             if rude:

@@ -3,7 +3,6 @@
 import os
 import socket
 import threading
-import time
 import unittest
 
 from lib import HOST, LIMIT, SSE_HEAD, Case, Engine, Router, answer, chunk, request, wait_for
@@ -194,14 +193,14 @@ class HalfClosed(Case):
 
     def answered(self, how, stream):
         e = self.engine()
-        gone = threading.Event()
+        gone, ended = threading.Event(), threading.Event()
 
         def handler(asked):
             asked.read_body()
             if how == "gone" and asked.wait_gone():
                 gone.set()
                 return
-            time.sleep(0.2)  # the end of the client's half is here by now
+            ended.wait(LIMIT)
             if stream:
                 asked.send(SSE_HEAD + chunk(b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n') +
                            chunk(b"data: [DONE]\n\n") + chunk(b""))
@@ -213,6 +212,9 @@ class HalfClosed(Case):
                                         b'{"model":"m","prompt":"x","stream":%s}' % (b"true" if stream else b"false")))
         e.wait_request()
         c.sock.shutdown(socket.SHUT_WR)
+        for _ in range(2):  # what came before these has been read when they are answered
+            self.assertEqual(r.admin("GET", "/healthz").status, 200)
+        ended.set()
         got = b""
         while piece := c.sock.recv(65536):
             got += piece

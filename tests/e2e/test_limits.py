@@ -6,14 +6,14 @@ import os
 import re
 import resource
 import select
-import signal
 import socket
 import subprocess
 import threading
 import time
 import unittest
 
-from lib import HOST, LIMIT, Case, Cut, Engine, Router, answer, binary, chunk, request, slow_ms, wait_for
+from lib import (HOST, LIMIT, Case, Cut, Engine, Router, answer, binary, chunk, quiet_for, request, slow_ms, stopped,
+                 wait_for)
 
 
 class Strangers:
@@ -104,14 +104,10 @@ class Limits(Case):
         wait_for(lambda: r.events("replica_up"), "the replica")
         early = self.client(r)
         wait_for(lambda: r.metric("connections_open") == 2, "the early one")  # and the one of this look
-        r.signal(signal.SIGSTOP)
-        try:
-            wait_for(lambda: os.waitid(os.P_PID, r.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")
+        with stopped(r):
             self.client(r)
             early.send(request("GET", "/a"))
-            time.sleep(0.3)  # as long as makes an idle one go
-        finally:
-            r.signal(signal.SIGCONT)
+            quiet_for(0.15, "it was idle for longer than makes a connection go (0.1 s) when the router goes on")
         self.assertEqual(early.read().status, 200)
 
     def test_slow_heads_and_slow_bodies_make_room(self):

@@ -14,6 +14,8 @@ import threading
 import time
 import unittest
 
+from lib_wait import wait_for
+
 NODE = os.path.join(os.environ.get("BUILD", "build"), "tests", "maelstrom")
 NAMES = ["n1", "n2", "n3"]
 
@@ -116,13 +118,6 @@ class Network:
                 self.lock.wait(left)
             return self.answers.pop(number)
 
-    def until(self, what, timeout_s=20):
-        """Waits until what() is true; the last value that it had otherwise."""
-        end = time.monotonic() + timeout_s
-        while not what():
-            assert time.monotonic() < end, "it did not come to that in %d s" % timeout_s
-            time.sleep(0.02)
-
 
 class Maelstrom(unittest.TestCase):
     def check(self, net, key, expected):
@@ -130,7 +125,7 @@ class Maelstrom(unittest.TestCase):
             def agrees(name=name):
                 value = net.ask(name, {"type": "read"})[key]
                 return (sorted(value) if isinstance(value, list) else value) == expected
-            net.until(agrees)
+            wait_for(agrees, "what %s has" % name, step=0.02)
 
     def test_broadcast(self):
         with Network("broadcast", loss=0.05, duplicate=0.1) as net:
@@ -156,17 +151,19 @@ class Maelstrom(unittest.TestCase):
 
     def test_set_across_a_partition(self):
         with Network("g-set", seed=2) as net:
+            net.ask("n2", {"type": "add", "element": 1000})
+            self.check(net, "value", [1000])  # so they have met
             with net.lock:
                 net.cut = {frozenset(("n1", "n2")), frozenset(("n1", "n3"))}
             values = list(range(60))
             for value in values:
                 net.ask(NAMES[value % 3], {"type": "add", "element": value})
-            time.sleep(3)  # long enough to be held dead
+            wait_for(lambda: any(net.ask(n, {"type": "deaths"})["value"] for n in ("n2", "n3")), "n1 is held dead", step=0.02)
             held = net.ask("n1", {"type": "read"})["value"]
-            self.assertEqual(sorted(held), values[::3])
+            self.assertEqual(sorted(held), values[::3] + [1000])
             with net.lock:
                 net.cut = set()
-            self.check(net, "value", values)
+            self.check(net, "value", values + [1000])
 
     def test_counter(self):
         with Network("pn-counter", loss=0.2, duplicate=0.2, delay_s=0.01) as net:

@@ -3,10 +3,9 @@ everything, and must not get it. A 4xx counts against it only if a peer accepts 
 
 import json
 import threading
-import time
 import unittest
 
-from lib import SSE_HEAD, answer_json, chunk, wait_for
+from lib import SSE_HEAD, answer_json, chunk, wait_for, work_for
 from lib_cluster import Clustered, gvctl
 
 CHAT = "/v1/chat/completions"
@@ -41,7 +40,7 @@ class Rejecting(Clustered):
 
         def handler(asked):
             asked.read_body()
-            time.sleep(WORK_S)
+            work_for(WORK_S)
             if not json.loads(asked.body).get("stream"):
                 asked.send(answer_json(GOOD))
                 return

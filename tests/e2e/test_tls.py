@@ -4,7 +4,6 @@ change."""
 import hashlib
 import json
 import os
-import signal
 import socket
 import ssl
 import struct
@@ -13,7 +12,7 @@ import threading
 import time
 import unittest
 
-from lib import Engine, Router, answer, binary, chunk, request, slow_ms, wait_for
+from lib import Engine, Router, answer, binary, chunk, pace, request, slow_ms, stopped, wait_for
 from lib_http import HOST, LIMIT, SSE_HEAD, Cut
 from lib_tls import Tap, TlsCase, TlsClient, TlsRouter, openssl
 
@@ -272,7 +271,7 @@ class Limits(TlsCase):
         try:
             for byte in hello:
                 drip.send(bytes([byte]))
-                time.sleep(0.01)
+                pace(0.01)
                 if time.monotonic() - began > LIMIT:
                     self.fail("it may go on for ever")
         except OSError:
@@ -284,13 +283,9 @@ class Limits(TlsCase):
     def test_a_client_that_hung_up_has_an_address(self):
         """Its socket knew none any more when the failure was told: the log and the events had an empty "from"."""
         r = self.tls_router([self.engine()])
-        r.signal(signal.SIGSTOP)
-        try:
-            wait_for(lambda: os.waitid(os.P_PID, r.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")
+        with stopped(r):
             for what in (b"\x00\x01\x02", b"\x16\x03\x01\x00\x05hello"):
                 self.client(r).send(what).reset()
-        finally:
-            r.signal(signal.SIGCONT)
         wait_for(lambda: len(r.events("tls_handshake_failed")) == 2, "both of them")
         self.assertEqual([e["from"] for e in r.events("tls_handshake_failed")], [HOST, HOST])
         events = r.admin("GET", "/events").json["events"]

@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from lib import LIMIT, Case, Client, answer, wait_for
+from lib import LIMIT, Case, Client, answer, pace, wait_for
 from lib_cluster import gvctl
 
 CHAT = "/v1/chat/completions"
@@ -50,7 +50,7 @@ class Load:
             self.threads.append(t)
             i += 1
             at += 1 / self.rate
-            time.sleep(max(0, at - time.monotonic()))
+            pace(at - time.monotonic())
 
     def stop(self):
         self.stopping.set()

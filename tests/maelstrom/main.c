@@ -155,6 +155,13 @@ static void handle_gossip(struct server *s, const char *src, const json_t *body)
     }
 }
 
+static json_t *handle_deaths(struct server *s)
+{
+    struct gossip_stats stats;
+    mael_node_stats(s->node, &stats);
+    return json_pack("{s:s, s:I}", "type", "deaths_ok", "value", (json_int_t)stats.died);
+}
+
 static json_t *handle(struct server *s, const char *type, const json_t *body)
 {
     if (strcmp(type, "init") == 0)
@@ -168,6 +175,8 @@ static json_t *handle(struct server *s, const char *type, const json_t *body)
         return handle_add(s, type, body);
     if (strcmp(type, "read") == 0)
         return handle_read(s);
+    if (strcmp(type, "deaths") == 0) /* no workload's: members that were held dead */
+        return handle_deaths(s);
     return error_body(NOT_SUPPORTED, "unknown type");
 }
 

@@ -1,0 +1,60 @@
+"""Waiting. Tests wait for conditions, with wait_for().
+
+A few need time itself, and say what for: quiet_for() where something must not happen and nothing tells when it could have,
+work_for() in an engine of the test, pace() between the steps of what makes load, rate_of() for how often something happens.
+"""
+
+import contextlib
+import os
+import signal
+import time
+
+from lib_http import LIMIT
+
+
+def wait_for(condition, what, limit=LIMIT, step=0.005):
+    """Polls until condition() is true; returns its value. The longer it has waited, the rarer it asks: it is at most a
+    twentieth late, and what takes seconds costs no processor that other tests want."""
+    begin = time.monotonic()
+    while True:
+        value = condition()
+        if value:
+            return value
+        waited = time.monotonic() - begin
+        if waited > limit:
+            raise AssertionError("waited %g s for: %s" % (limit, what))
+        time.sleep(max(step, min(waited / 20, 0.05)))
+
+
+def quiet_for(seconds, why):
+    """The last resort: so long nothing is to happen. `why` tells what could, and why no condition says that it did not."""
+    assert why
+    time.sleep(seconds)
+
+
+def work_for(seconds):
+    """An engine of a test takes so long for it."""
+    time.sleep(seconds)
+
+
+def pace(seconds):
+    """Between two steps of what makes load, or of a link that is slow."""
+    time.sleep(max(0, seconds))
+
+
+def rate_of(count, seconds=1):
+    """How much count() rises in a second, watched for so long."""
+    before, began = count(), time.monotonic()
+    time.sleep(seconds)
+    return (count() - before) / (time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def stopped(process):
+    """The process (a child) stands still within the block: surely, not soon."""
+    process.signal(signal.SIGSTOP)
+    try:
+        wait_for(lambda: os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")
+        yield
+    finally:
+        process.signal(signal.SIGCONT)
