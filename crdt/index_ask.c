@@ -88,28 +88,12 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
     }
 }
 
-/* --- covering ------------------------------------------------------------------------------- */
+/* --- all holders of one id ------------------------------------------------------------------ */
 
-struct cover {
-    const uint32_t *floors; /* or NULL */
-    uint32_t *blocks, *generations;
-    uint32_t replicas;
-    uint32_t weight; /* of the chunk */
-};
+typedef void (*take_fn)(const struct crdt_index *x, void *context, uint32_t stamp);
 
-static void cover_take(const struct crdt_index *x, struct cover *c, uint32_t stamp)
-{
-    unsigned r = crdt_stamp_replica(stamp);
-    uint32_t generation = crdt_stamp_generation(&x->window, stamp);
-    if (r >= c->replicas || (c->floors != NULL && generation < c->floors[r]))
-        return;
-    c->generations[r] =
-        c->blocks[r] == 0 || generation < c->generations[r] ? generation : c->generations[r];
-    c->blocks[r] += c->weight;
-}
-
-static void cover_in(const struct crdt_index *x, uint32_t bucket, unsigned second, uint32_t tag,
-                     uint8_t code, struct cover *c)
+static inline void take_in(const struct crdt_index *x, uint32_t bucket, unsigned second,
+                           uint32_t tag, uint8_t code, take_fn take, void *context)
 {
     const struct crdt_bucket *b = &x->table.bucket[bucket];
     for (unsigned found = crdt_bucket_find(b, tag, code, second); found != 0; found &= found - 1) {
@@ -118,12 +102,41 @@ static void cover_in(const struct crdt_index *x, uint32_t bucket, unsigned secon
         uint32_t at = 0;
         if (!crdt_entry_is_set(entry)) {
             if (crdt_stamp_alive(&x->window, stamp))
-                cover_take(x, c, stamp);
+                take(x, context, stamp);
             continue;
         }
         while (crdt_holders_next(&x->holders, crdt_entry_set(entry), &at, &stamp))
-            cover_take(x, c, stamp);
+            take(x, context, stamp);
     }
+}
+
+/* Takes the stamp of every live one. */
+static inline void take_holders(const struct crdt_index *x, uint64_t id, uint8_t code, take_fn take,
+                                void *context)
+{
+    struct crdt_place place = crdt_table_place(&x->table, id);
+    take_in(x, place.first, 0, place.tag, code, take, context);
+    if (x->table.bucket[place.first].overflow > 0)
+        take_in(x, place.second, CRDT_ENTRY_SECOND, place.tag, code, take, context);
+}
+
+struct cover {
+    const uint32_t *floors; /* or NULL */
+    uint32_t *blocks, *generations;
+    uint32_t replicas;
+    uint32_t weight; /* of the chunk */
+};
+
+static void cover_take(const struct crdt_index *x, void *context, uint32_t stamp)
+{
+    struct cover *c = context;
+    unsigned r = crdt_stamp_replica(stamp);
+    uint32_t generation = crdt_stamp_generation(&x->window, stamp);
+    if (r >= c->replicas || (c->floors != NULL && generation < c->floors[r]))
+        return;
+    c->generations[r] =
+        c->blocks[r] == 0 || generation < c->generations[r] ? generation : c->generations[r];
+    c->blocks[r] += c->weight;
 }
 
 void crdt_index_cover(const struct crdt_index *x, const struct chain *chain,
@@ -140,12 +153,8 @@ void crdt_index_cover(const struct crdt_index *x, const struct chain *chain,
     for (unsigned i = 0; i < chain->length; i++) {
         if (i + AHEAD < chain->length)
             crdt_index_prefetch(x, chain->points[i + AHEAD].id);
-        struct crdt_place place = crdt_table_place(&x->table, chain->points[i].id);
-        uint8_t code = chain->points[i].code;
-        c.weight = checkpoint_weight(code);
-        cover_in(x, place.first, 0, place.tag, code, &c);
-        if (x->table.bucket[place.first].overflow > 0)
-            cover_in(x, place.second, CRDT_ENTRY_SECOND, place.tag, code, &c);
+        c.weight = checkpoint_weight(chain->points[i].code);
+        take_holders(x, chain->points[i].id, chain->points[i].code, cover_take, &c);
     }
 }
 
@@ -172,8 +181,9 @@ struct best {
     bool found;
 };
 
-static void best_take(const struct crdt_index *x, struct best *best, uint32_t stamp)
+static void best_take(const struct crdt_index *x, void *context, uint32_t stamp)
 {
+    struct best *best = context;
     unsigned replica = crdt_stamp_replica(stamp);
     uint32_t generation = crdt_stamp_generation(&x->window, stamp);
     uint32_t rkey = x->replicated
@@ -185,33 +195,12 @@ static void best_take(const struct crdt_index *x, struct best *best, uint32_t st
     *best = (struct best){replica, generation, rkey, true};
 }
 
-static void newest_in(const struct crdt_index *x, uint32_t bucket, unsigned second, uint32_t tag,
-                      uint8_t code, struct best *best)
-{
-    const struct crdt_bucket *b = &x->table.bucket[bucket];
-    for (unsigned found = crdt_bucket_find(b, tag, code, second); found != 0; found &= found - 1) {
-        uint64_t entry = b->slot[__builtin_ctz(found)];
-        uint32_t stamp = crdt_entry_stamp(entry);
-        uint32_t at = 0;
-        if (!crdt_entry_is_set(entry)) {
-            if (crdt_stamp_alive(&x->window, stamp))
-                best_take(x, best, stamp);
-            continue;
-        }
-        while (crdt_holders_next(&x->holders, crdt_entry_set(entry), &at, &stamp))
-            best_take(x, best, stamp);
-    }
-}
-
 int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_code,
                       unsigned *replica_out, uint32_t *generation_out)
 {
     CHECK(weight_code <= CHECKPOINT_CODE_BINDING);
-    struct crdt_place place = crdt_table_place(&x->table, id);
     struct best best = {0};
-    newest_in(x, place.first, 0, place.tag, weight_code, &best);
-    if (place.first != place.second)
-        newest_in(x, place.second, CRDT_ENTRY_SECOND, place.tag, weight_code, &best);
+    take_holders(x, id, weight_code, best_take, &best);
     if (!best.found)
         return ERR_NOT_FOUND;
     *replica_out = best.replica;

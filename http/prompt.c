@@ -53,7 +53,7 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
     p->form.tools_set = (struct hash128){.low = 0};
     forget_said(p);
     p->open = -1;
-    p->by_chunks = p->may_be_header = false;
+    p->may_be_header = false;
     p->chain.bytes = 0;
     p->chain.length = 0;
     p->chain.token_ids = p->chain.chunks = false;
@@ -62,7 +62,7 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
 
 void http_prompt_by_chunks(struct http_prompt *p)
 {
-    p->by_chunks = p->chain.chunks = true;
+    p->chain.chunks = true;
 }
 
 /* Checkpoint in bytes from the start of the segment. */
@@ -148,7 +148,7 @@ static void add_chunk(struct http_prompt *p, uint64_t id, uint64_t bytes)
  * than there are if it has no end yet. */
 static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
 {
-    if (p->by_chunks) {
+    if (p->chain.chunks) {
         size_t cut = http_chunk_cut(p->stage + sizeof p->now.state + from, p->used - from);
         return cut > 0 ? (uint32_t)cut : UINT32_MAX;
     }
@@ -162,12 +162,12 @@ static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
  * were hashed already. */
 static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
 {
-    if (p->by_chunks)
+    if (p->chain.chunks)
         p->now.state = start_mark.state;
     memcpy(p->stage + from, &p->now.state, sizeof p->now.state);
     p->now.state = hash128(p->secret, p->stage + from, sizeof p->now.state + len);
     p->now.bytes += len;
-    if (p->by_chunks)
+    if (p->chain.chunks)
         add_chunk(p, p->now.state.low, len);
     else
         read_points(p);
@@ -239,7 +239,7 @@ void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
 void http_prompt_open_head(struct http_prompt *p, enum http_prompt_segment segment, bool blocks)
 {
     http_prompt_open(p, segment);
-    if (p->by_chunks)
+    if (p->chain.chunks)
         return;
     p->may_be_header = blocks && segment == HTTP_PROMPT_SYSTEM;
     begin(p, segment == HTTP_PROMPT_SYSTEM ? HTTP_PROMPT_SYSTEM_LINE : HTTP_PROMPT_TEXT_LINE);
@@ -253,7 +253,7 @@ void http_prompt_close(struct http_prompt *p)
     /* Whether another segment follows is known at the end only: http_prompt_join() drops it. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
-    part->has_end_point = beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->by_chunks;
+    part->has_end_point = beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->chain.chunks;
     if (part->has_end_point) {
         uint8_t code = code_within(beyond);
         add_point(p, p->now.state.low, last + checkpoint_weight(code), code);
@@ -377,7 +377,7 @@ static void absorb(struct http_prompt *p, uint64_t tag, struct hash128 digest, u
     };
     p->now.bytes += weight;
     p->now.has_other = true;
-    if (p->by_chunks) {
+    if (p->chain.chunks) {
         add_chunk(p, hash64(p->secret, &words[2], sizeof words - 2 * sizeof words[0]), weight);
         return;
     }
@@ -417,8 +417,6 @@ void http_prompt_separate(struct http_prompt *p)
  * late. */
 static void said_late(struct http_prompt *p, const struct http_prompt_mark *from)
 {
-    if (p->by_chunks)
-        return;
     flush(p);
     p->form.late = p->now.state;
     p->form.late_bytes += p->now.bytes - from->bytes;
@@ -474,7 +472,7 @@ void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *ma
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt)
 {
     flush(p);
-    for (unsigned i = mark->at; i < p->chain.length && !p->by_chunks; i++)
+    for (unsigned i = mark->at; i < p->chain.length && !p->chain.chunks; i++)
         p->chain.points[i].id = hash_mix(p->chain.points[i].id ^ salt);
 }
 

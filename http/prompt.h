@@ -30,7 +30,7 @@
  * moves it to the head shares what was said with another prompt only if both have the same late
  * messages: then a digest of all that is said up to the last one is mixed into what was said.
  *
- * With `by_chunks` the points are chunks instead (http/chunk_cut.h): a state begins anew behind
+ * With chain.chunks the points are chunks instead (http/chunk_cut.h): a state begins anew behind
  * each, so the same text has the same ids wherever it stands. A chunk ends at its cut, and where a
  * message or a content part ends. Roles are not in it. What is shorter than half a block has no
  * point. An atom is a chunk by itself.
@@ -100,8 +100,7 @@ struct http_prompt_form {
 struct http_prompt {
     const struct hash_secret *secret;
     struct http_prompt_form form;
-    int8_t open; /* the segment being written, -1 = none */
-    bool by_chunks;
+    int8_t open;                 /* the segment being written, -1 = none */
     bool may_be_header;          /* the text of the head that comes now */
     bool is_opened;              /* the user's first message is past */
     uint32_t used;               /* bytes in the stage */

@@ -115,7 +115,7 @@ static struct node_deepest deepest_of(const struct node_router *r, const struct 
         unsigned known = r->lengths[r->candidates[i].replica];
         length = known > length ? known : length;
     }
-    if (length == 0 || !chain || chain->chunks)
+    if (length == 0)
         return (struct node_deepest){0};
     return (struct node_deepest){chain->points[length - 1].id, chain->points[length - 1].blocks};
 }

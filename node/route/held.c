@@ -52,23 +52,27 @@ void node_router_match_ahead(const struct node_router *r, const struct chain *ch
 
 void node_router_match(struct node_router *r, const struct node_request *request)
 {
+    const struct chain *chain = request->chain;
     beliefs_refresh(r);
-    if (!request->chain || request->chain->length == 0) {
-        memset(r->lengths, 0, r->replica_count * sizeof r->lengths[0]);
-        memset(r->covered, 0, r->replica_count * sizeof r->covered[0]);
-        memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
+    memset(r->lengths, 0, r->replica_count * sizeof r->lengths[0]);
+    memset(r->held_blocks, 0, r->replica_count * sizeof r->held_blocks[0]);
+    memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
+    if (!chain || chain->length == 0)
         return;
-    }
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_belief *b = &r->replicas[k].belief;
         r->floors[k] = b->floor + (b->floor_share < 0.5 ? 1 : 0); /* of which more is gone */
     }
-    if (request->chain->chunks)
-        crdt_index_cover(r->index, request->chain, r->floors, r->replica_count, r->covered,
+    if (chain->chunks) {
+        crdt_index_cover(r->index, chain, r->floors, r->replica_count, r->held_blocks,
                          r->generations);
-    else
-        crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
-                         r->generations);
+        return;
+    }
+    crdt_index_match(r->index, chain, r->floors, r->replica_count, r->lengths, r->generations);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->lengths[k] > 0)
+            r->held_blocks[k] = chain->points[r->lengths[k] - 1].blocks;
+    }
 }
 
 uint64_t node_router_prefix_key(const struct chain *chain)
@@ -190,7 +194,7 @@ static void reach_find(const struct node_router *r, unsigned k, const struct cha
 static double media_within(const struct chain *chain, double blocks)
 {
     unsigned all = chain_media(&chain->content);
-    if (all == 0 || blocks <= 0)
+    if (all == 0)
         return 0;
     if (chain->chunks)
         return all * number_min(blocks * CHECKPOINT_BLOCK_BYTES / (double)chain->bytes, 1);
@@ -213,15 +217,8 @@ struct grip {
 
 static struct grip grip_of(const struct node_router *r, unsigned k, const struct chain *chain)
 {
-    if (chain == NULL || chain->length == 0)
-        return (struct grip){0};
-    struct grip grip = {0};
-    if (chain->chunks)
-        grip.blocks = r->covered[k];
-    else if (r->lengths[k] > 0)
-        grip.blocks = chain->points[r->lengths[k] - 1].blocks;
-    grip.media = media_within(chain, grip.blocks);
-    return grip;
+    double blocks = r->held_blocks[k];
+    return (struct grip){.blocks = blocks, .media = blocks > 0 ? media_within(chain, blocks) : 0};
 }
 
 static double matched_tokens(const struct grip *grip, const struct node_size *size)

@@ -130,9 +130,9 @@ struct node_router {
     bool rejected_any;                /* some replica is avoided for this request, as it rejects */
     struct node_replica_set rejected; /* what others accept: these */
     uint32_t floors[NODE_REPLICAS_MAX];
-    uint16_t lengths[NODE_REPLICAS_MAX];
+    uint16_t lengths[NODE_REPLICAS_MAX];     /* points of the prompt's start; of chunks none */
+    uint32_t held_blocks[NODE_REPLICAS_MAX]; /* of the prompt: at its start, or of its chunks */
     uint32_t generations[NODE_REPLICAS_MAX];
-    uint32_t covered[NODE_REPLICAS_MAX]; /* blocks, of a prompt as chunks */
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
 };
 

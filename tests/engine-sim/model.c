@@ -50,7 +50,7 @@ struct sim_model *sim_model_create(const struct sim_model_config *config)
     CHECK(m != NULL && config->prefill_tokens_per_s > 0 && config->running_max > 0);
     m->config = *config;
     m->cache = sim_cache_create(config->cache_blocks);
-    CHECK(config->tier_blocks == 0 || config->tier_tokens_per_s > 0);
+    CHECK(config->tier_blocks == 0 || (config->tier_tokens_per_s > 0 && !config->any_place));
     if (config->tier_blocks > 0)
         m->tier = sim_cache_create(config->tier_blocks);
     m->adapters.slots_max = config->adapters_max;
@@ -196,6 +196,20 @@ static uint64_t adapter_take(struct sim_model *m, struct sim_request *r)
     return loads ? m->config.adapter_load_ns : 0;
 }
 
+/* Brings the names that are there to the front, in their order: where blocks are reused at any
+ * place it is all the same where they stand. */
+static void sort_held(const struct sim_model *m, uint64_t *names, size_t count)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (sim_cache_match(m->cache, &names[i], 1) == 0)
+            continue;
+        uint64_t name = names[i];
+        names[i] = names[held];
+        names[held++] = name;
+    }
+}
+
 static void prefill_begin(struct sim_model *m, uint64_t now_ns)
 {
     struct sim_request *r = waiting_first(m);
@@ -204,6 +218,8 @@ static void prefill_begin(struct sim_model *m, uint64_t now_ns)
     /* The last token is always computed: its result is the first output. */
     size_t hits_max = (size_t)((r->chain.tokens - 1) / m->config.block_tokens);
     size_t total = blocks_for(m, r->chain.tokens);
+    if (m->config.any_place)
+        sort_held(m, r->chain.blocks, hits_max);
     size_t hits = sim_cache_match(m->cache, r->chain.blocks, hits_max);
     uint32_t *blocks = blocks_reserve(r, total);
     if (sim_cache_take(m->cache, r->chain.blocks, hits, total - hits, blocks) != 0)
@@ -227,7 +243,8 @@ static void prefill_begin(struct sim_model *m, uint64_t now_ns)
         m->counters.tier_queries += m->tier == NULL ? 0 : r->prompt_tokens - (cached - restored);
         m->counters.tier_hits += restored;
     }
-    double ns = (double)(r->chain.tokens - cached) * 1e9 / m->config.prefill_tokens_per_s;
+    double computed = (double)(r->chain.tokens - cached) + m->config.again * (double)cached;
+    double ns = computed * 1e9 / m->config.prefill_tokens_per_s;
     if (restored > 0)
         ns += (double)restored * 1e9 / m->config.tier_tokens_per_s;
     m->prefilling = r;
@@ -401,11 +418,22 @@ const struct sim_cache *sim_model_cache(const struct sim_model *m)
     return m->cache;
 }
 
+size_t sim_model_reusable(const struct sim_model *m, const struct sim_chain *prompt)
+{
+    if (!m->config.any_place)
+        return sim_cache_match(m->cache, prompt->blocks, prompt->block_count);
+    size_t held = 0;
+    for (size_t i = 0; i < prompt->block_count; i++)
+        held += sim_cache_match(m->cache, &prompt->blocks[i], 1);
+    return held;
+}
+
 double sim_model_displaced(struct sim_model *m, const struct sim_chain *prompt, size_t hits,
                            double horizon_ns)
 {
     size_t fresh = blocks_for(m, prompt->tokens) - hits;
-    return sim_cache_displaced(m->cache, prompt->blocks, hits, fresh, horizon_ns) *
+    size_t own = m->config.any_place ? prompt->block_count : hits;
+    return sim_cache_displaced(m->cache, prompt->blocks, own, fresh, horizon_ns) *
            m->config.block_tokens;
 }
 

@@ -17,6 +17,8 @@
  * - With a tier (memory of the host, a disk) each block that is computed is kept there too, by a
  *   least recently used rule of its own, so what the cache has evicted may still be there. It is
  *   brought back at `tier_tokens_per_s` before the rest is computed, and counts as cached.
+ * - With `any_place` each block of the prompt that is there is reused, not only the leading ones.
+ *   There is no tier then.
  *
  * The owner drives it: submit, abort, advance(now) at or after sim_model_next_event_ns(), and then
  * takes the requests that moved from changed(). A request is the owner's memory; the model holds a
@@ -45,6 +47,10 @@ struct sim_model_config {
     uint32_t cache_blocks;
     uint32_t tier_blocks; /* 0: no tier */
     double tier_tokens_per_s;
+    /* Blocks are named by what is in them and nothing before it, and reused wherever they stand; of
+     * each reused token so much is computed again (CacheBlend, EPIC). False: a prefix cache. */
+    bool any_place;
+    double again;
     uint32_t adapters_max; /* slots, at most SIM_ADAPTERS_MAX; 0: adapters cost nothing */
     uint64_t adapter_load_ns;
 };
@@ -124,7 +130,10 @@ struct sim_request *sim_model_changed(struct sim_model *m);
 uint32_t sim_model_running(const struct sim_model *m);
 uint32_t sim_model_waiting(const struct sim_model *m);
 const struct sim_cache *sim_model_cache(const struct sim_model *m);
-/* Tokens that a prompt, whose first `hits` blocks are there, would push out now, each weighed by
+/* How many blocks of a prompt it would reuse if it came now: leading ones, or wherever they stand.
+ */
+size_t sim_model_reusable(const struct sim_model *m, const struct sim_chain *prompt);
+/* Tokens that a prompt, of which it would reuse `hits` blocks, would push out now, each weighed by
  * its chance to be wanted again (cache.h). */
 double sim_model_displaced(struct sim_model *m, const struct sim_chain *prompt, size_t hits,
                            double horizon_ns);

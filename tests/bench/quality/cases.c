@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "tests/bench/quality/calibrate.h"
+#include "tests/bench/quality/documents.h"
 #include "tests/bench/quality/noise.h"
 #include "tests/bench/quality/record.h"
 
@@ -573,6 +574,7 @@ static const struct {
     {"late", late},
     {"short", short_texts},
     {"noise", case_noise},
+    {"documents", case_documents},
 };
 
 unsigned cases_run(const char *name, const char *traces)

@@ -30,6 +30,7 @@ const struct chooser *chooser_find(const char *name);
 /* --- grapevine.c --- */
 extern const struct chooser chooser_cache_aware, chooser_round_robin, chooser_least_request,
     chooser_session, chooser_prefix_hash;
+extern const struct chooser chooser_chunk_aware; /* no row of the table: for other engines */
 /* --- rivals.c --- */
 extern const struct chooser chooser_longest_match, chooser_blended, chooser_queue_uncached;
 extern const struct chooser chooser_by_speed; /* no row of the table: it knows the speeds */

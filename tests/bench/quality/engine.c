@@ -75,14 +75,12 @@ double engine_tokens_left(const struct engine *e, const struct sim_request *r, u
 {
     double cached = (double)r->cached_tokens;
     if (r->state == SIM_WAITING) {
-        cached = (double)sim_cache_match(sim_model_cache(e->model), r->chain.blocks,
-                                         r->chain.block_count) *
-                 e->spec->model.block_tokens;
-        return (double)r->chain.tokens - cached;
+        cached = (double)sim_model_reusable(e->model, &r->chain) * e->spec->model.block_tokens;
+        return (double)r->chain.tokens - (1 - e->spec->model.again) * cached;
     }
     if (r->state != SIM_PREFILL)
         return 0;
     double spent_s = now_ns > r->prefill_from_ns ? (double)(now_ns - r->prefill_from_ns) / 1e9 : 0;
-    return fmax((double)r->chain.tokens - cached - spent_s * e->spec->model.prefill_tokens_per_s,
-                0);
+    double computed = (double)r->chain.tokens - (1 - e->spec->model.again) * cached;
+    return fmax(computed - spent_s * e->spec->model.prefill_tokens_per_s, 0);
 }

@@ -30,6 +30,11 @@ static struct node_router *router_at(const struct play *p, unsigned number)
     return world_of(p)->nodes[number].node->router;
 }
 
+static const struct hash_secret *secret_of(const struct play *p, unsigned router)
+{
+    return &node_state_config_of(world_of(p)->nodes[router].node->state)->secret;
+}
+
 /* Brings the routers' time up to the engines'. */
 static uint64_t routers_now_ms(struct play *p)
 {
@@ -217,8 +222,8 @@ static struct node_rendered read_leading(struct play *p, struct flight *f, uint6
         return rendered;
     const struct node_client client = {SLICE("bench"), "chat"};
     leading_read(&f->ask->prompt, p->setup->bytes_per_token, p->setup->leading, f->unique,
-                 (uint64_t)(f->talk - p->setup->work->talks) + 1, f->turn,
-                 &node_state_config_of(world_of(p)->nodes[f->router].node->state)->secret, &prompt);
+                 (uint64_t)(f->talk - p->setup->work->talks) + 1, f->turn, secret_of(p, f->router),
+                 &prompt);
     node_router_render(router_at(p, f->router), &client, SLICE("base"), &prompt.form, &prompt.chain,
                        now_ms, &rendered);
     http_prompt_join(&prompt.form, prompt.secret, rendered.rendering, &prompt.chain);
@@ -232,6 +237,9 @@ static unsigned choose(struct play *p, struct flight *f)
     char model[24];
     int len = f->ask->adapter ? snprintf(model, sizeof model, "adapter-%u", f->ask->adapter) : 0;
     struct node_rendered rendered = read_leading(p, f, now_ms);
+    if (node_router_wants_chunks(router_at(p, f->router)))
+        prompt_chunks(&f->ask->prompt, p->setup->bytes_per_token, f->unique,
+                      secret_of(p, f->router), &f->chain);
     struct node_request request = {
         .rendered = rendered,
         .model = len > 0 ? slice_of(model, (size_t)len) : slice_of_cstr("base"),
@@ -294,3 +302,4 @@ ROUTER(round_robin);
 ROUTER(least_request);
 ROUTER(session);
 ROUTER(prefix_hash);
+ROUTER(chunk_aware);

@@ -32,8 +32,7 @@ static double queue_s(const struct engine *e, uint64_t now_ns)
 
 static size_t hits(const struct engine *e, const struct flight *f)
 {
-    return sim_cache_match(sim_model_cache(e->model), f->sim.chain.blocks,
-                           f->sim.chain.block_count);
+    return sim_model_reusable(e->model, &f->sim.chain);
 }
 
 static double in_flight_mean(const struct play *p)
@@ -89,6 +88,7 @@ static struct node_cost_input input(const struct play *p, const struct engine *e
         .queue_s = queue_s(e, p->now_ns),
         .prompt_tokens = (double)f->sim.chain.tokens,
         .cached_tokens = (double)held * m->block_tokens,
+        .restored_tokens = m->again * (double)held * m->block_tokens,
         .output_tokens = p->output_mean,
         .displaced_tokens = sim_model_displaced(e->model, &f->sim.chain, held, horizon_s * 1e9),
         .requests = e->in_flight,

@@ -170,7 +170,7 @@ static void answer_returns(const struct play *p, struct flight *f)
     if (!prompt_continues(now, next))
         return;
     struct sim_chain names;
-    prompt_names(next, spec->model.block_tokens, p->uniques, 0, &names);
+    prompt_names(next, spec->model.block_tokens, spec->model.any_place, p->uniques, 0, &names);
     uint64_t both = (uint64_t)now->count * now->unit_tokens + f->ask->output_tokens;
     uint64_t text = (uint64_t)next->count * next->unit_tokens;
     struct sim_chain *chain = &f->sim.chain;
@@ -202,7 +202,8 @@ static void on_ask(void *context, struct world_event *e)
     f->unique = p->uniques;
     if (p->setup->leading == LEADING_COUNTED)
         seen.space ^= hash_mix(f->unique);
-    prompt_names(&seen, spec->model.block_tokens, p->uniques, spec->dropped_tokens, &f->sim.chain);
+    prompt_names(&seen, spec->model.block_tokens, spec->model.any_place, p->uniques,
+                 spec->dropped_tokens, &f->sim.chain);
     answer_returns(p, f);
     prompt_chain(&f->ask->prompt, p->setup->bytes_per_token, &f->chain);
     double before = cpu_now_s();
@@ -242,6 +243,7 @@ static void done(struct play *p, struct engine *e, struct flight *f)
     const struct sim_request *r = &f->sim;
     double computed = (double)(r->prompt_tokens - r->cached_tokens);
     e->prefill_tokens += computed;
+    computed += e->spec->model.again * (double)r->cached_tokens;
     e->prefill_s += computed / e->spec->model.prefill_tokens_per_s;
     e->steps += r->generated - 1;
     e->steps_s += (double)(p->now_ns - f->first_ns) / 1e9;

@@ -8,6 +8,7 @@
 #define TESTS_BENCH_QUALITY_PROMPT_H
 
 #include "base/chain.h"
+#include "base/hash.h"
 #include "tests/engine-sim/text.h"
 
 #define PROMPT_IMAGE 0x80000000u /* a unit that is part of an image: tokens, but no text */
@@ -27,15 +28,20 @@ static inline uint64_t prompt_tokens(const struct prompt *p)
 
 /* Whether `next` begins with all units of `p`. */
 bool prompt_continues(const struct prompt *p, const struct prompt *next);
-/* As the engine names its blocks. `unique` stands for the tail; so many tokens before the end are
+/* As the engine names its blocks: by all that comes before them too, or (`any_place`) not; then a
+ * unit is so many whole blocks. `unique` stands for the tail; so many tokens before the end are
  * such that no later prompt has them, whatever its units say: the template drops them (thinking) or
  * has them elsewhere next time. The caller frees it. */
-void prompt_names(const struct prompt *p, uint32_t block_tokens, uint64_t unique,
+void prompt_names(const struct prompt *p, uint32_t block_tokens, bool any_place, uint64_t unique,
                   uint32_t dropped_tokens, struct sim_chain *out);
 /* Text has more or fewer bytes a token; here by up to a fifth. An image has one length for the
  * router, whatever its tokens. */
 uint64_t prompt_unit_bytes(const struct prompt *p, uint32_t i, double bytes_per_token);
 /* As the router reads it. */
 void prompt_chain(const struct prompt *p, double bytes_per_token, struct chain *out);
+/* The same with policy chunk_aware: as one text, written out, which http/prompt.h cuts. There may be
+ * no images in it. */
+void prompt_chunks(const struct prompt *p, double bytes_per_token, uint64_t unique,
+                   const struct hash_secret *secret, struct chain *out);
 
 #endif

@@ -263,6 +263,44 @@ static void test_tier(void **state)
 }
 
 /* Random traffic on a cache that is far too small: everything ends, nothing is lost. */
+/* 96 tokens of the prompt are three parts of two blocks each, which are named by what is in them. */
+static void parts_init(struct sim_request *r, uint64_t a, uint64_t b, uint64_t c)
+{
+    const uint64_t parts[] = {a, b, c};
+    request_init(r, a, 100, 1);
+    for (unsigned i = 0; i < 6; i++)
+        r->chain.blocks[i] = parts[i / 2] * 10 + i % 2;
+}
+
+/* A part is reused wherever it stands, behind one that is not there too; and in part computed
+ * again. */
+static void test_any_place(void **state)
+{
+    (void)state;
+    struct sim_model_config config = plain;
+    config.any_place = true;
+    config.again = 0.25;
+    struct sim_model *m = sim_model_create(&config);
+    struct sim_request a, b;
+    parts_init(&a, 1, 2, 3);
+    parts_init(&b, 9, 3, 1);
+    assert_int_equal(sim_model_reusable(m, &b.chain), 0);
+    assert_int_equal(sim_model_submit(m, &a, 0), 0);
+    sim_model_advance(m, SIM_NEVER - 1);
+    assert_int_equal(sim_model_reusable(m, &b.chain), 4);
+    assert_true(sim_model_displaced(m, &b.chain, 4, 1e18) < 1e-9); /* there is room */
+    uint64_t now = 3600ull * 1000 * MS;
+    assert_int_equal(sim_model_submit(m, &b, now), 0);
+    assert_int_equal(b.cached_tokens, 64);
+    assert_next(m, now + 5200000); /* 36 tokens, and a quarter of 64 */
+    assert_int_equal(sim_model_reusable(m, &b.chain), 6);
+    sim_model_advance(m, SIM_NEVER - 1);
+    assert_int_equal(sim_cache_named(sim_model_cache(m)), 8);
+    request_free(&a);
+    request_free(&b);
+    sim_model_destroy(m);
+}
+
 static void test_random_traffic(void **state)
 {
     (void)state;
@@ -418,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_an_adapter_waits_for_a_slot),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_tier),
+        cmocka_unit_test(test_any_place),
         cmocka_unit_test(test_random_traffic),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_long_texts_are_cut_alike),

@@ -1,4 +1,5 @@
 /* chunk_aware: a replica is credited with what it holds of a prompt, wherever it stands. */
+#include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
 enum { CHUNK_BLOCKS = 4, CHUNKS_PER_DOCUMENT = 20 };
@@ -50,11 +51,29 @@ static void a_prompt_without_chunks_is_held_by_nobody(void **state)
     alone_destroy(r);
 }
 
+/* The policy changes while the router runs: nothing is left over of the prefix matched before. */
+static void chunks_after_a_prefix(void **state)
+{
+    (void)state;
+    struct node_router *r = make("chunk_aware", 2);
+    struct chain *prefix = documents((unsigned[]){1, 2}, 2);
+    prefix->chunks = false;
+    done(r, choose(r, prefix, START_MS), START_MS + 100);
+    done(r, choose(r, prefix, START_MS + 200), START_MS + 300);
+    assert_true(r->deepest.id != 0);
+    struct node_decision d = choose(r, documents((unsigned[]){7, 8, 9}, 3), START_MS + 400);
+    assert_int_equal(d.cached_tokens, 0);
+    assert_true(r->deepest.id == 0);
+    done(r, d, START_MS + 500);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_are_found_in_any_order),
         cmocka_unit_test(a_prompt_without_chunks_is_held_by_nobody),
+        cmocka_unit_test(chunks_after_a_prefix),
     };
     return cmocka_run_group_tests_name("route/chunks", tests, NULL, NULL);
 }
