@@ -1,5 +1,5 @@
-/* The case `documents`: prompts of documents in any order, at engines that reuse a document wherever
- * it stands, and at those that reuse prefixes alone. */
+/* The case `documents`: prompts of documents in any order, at engines that reuse a document
+ * wherever it stands, and at those that reuse prefixes alone. */
 #ifndef TESTS_BENCH_QUALITY_DOCUMENTS_H
 #define TESTS_BENCH_QUALITY_DOCUMENTS_H
 

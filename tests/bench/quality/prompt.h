@@ -39,8 +39,8 @@ void prompt_names(const struct prompt *p, uint32_t block_tokens, bool any_place,
 uint64_t prompt_unit_bytes(const struct prompt *p, uint32_t i, double bytes_per_token);
 /* As the router reads it. */
 void prompt_chain(const struct prompt *p, double bytes_per_token, struct chain *out);
-/* The same with policy chunk_aware: as one text, written out, which http/prompt.h cuts. There may be
- * no images in it. */
+/* The same with policy chunk_aware: as one text, written out, which http/prompt.h cuts. It may hold
+ * no images. */
 void prompt_chunks(const struct prompt *p, double bytes_per_token, uint64_t unique,
                    const struct hash_secret *secret, struct chain *out);
 

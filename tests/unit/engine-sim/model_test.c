@@ -262,8 +262,7 @@ static void test_tier(void **state)
     sim_model_destroy(m);
 }
 
-/* Random traffic on a cache that is far too small: everything ends, nothing is lost. */
-/* 96 tokens of the prompt are three parts of two blocks each, which are named by what is in them. */
+/* 96 tokens of the prompt are three parts of two blocks each, named by what is in them. */
 static void parts_init(struct sim_request *r, uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t parts[] = {a, b, c};
@@ -301,6 +300,7 @@ static void test_any_place(void **state)
     sim_model_destroy(m);
 }
 
+/* Random traffic on a cache that is far too small: everything ends, nothing is lost. */
 static void test_random_traffic(void **state)
 {
     (void)state;
