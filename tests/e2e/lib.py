@@ -351,6 +351,7 @@ class Router(Process):
             return wanted <= set(ports) or not self.running()
         wait_for(listening, "the ports")
         if not wanted <= set(ports):
+            self.wait()  # so that all it said is read
             raise AssertionError("no start: %s" % self.lines)
         self.port, self.admin_port = ports["clients"], ports["admin"]
         self.gossip_port = ports.get("gossip")
