@@ -35,8 +35,8 @@ static uint64_t bytes_of(const struct http_prompt_form *form, unsigned segments)
     return bytes;
 }
 
-/* Segments that are in the prompt, one bit each. A lead behind which less than a block comes is
- * the prompt itself: it counts in any rendering. */
+/* Segments that are in the prompt, one bit each. A lead behind which less than a block comes, tools
+ * aside, is the prompt itself: it counts in any rendering. */
 static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering)
 {
     bool has_system = http_prompt_has_system(form);
@@ -48,7 +48,8 @@ static unsigned segments_in(const struct http_prompt_form *form, struct renderin
         out |= HTTP_PROMPT_LINES & lead;
     if (rendering.lead == RENDERING_LEAD_NO_BLOCK)
         out |= HTTP_PROMPT_BLOCKS & lead;
-    bool is_all = bytes_of(form, form->filled & ~out) < CHECKPOINT_BLOCK_BYTES;
+    unsigned behind = form->filled & ~(out | 1u << HTTP_PROMPT_TOOLS);
+    bool is_all = bytes_of(form, behind) < CHECKPOINT_BLOCK_BYTES;
     return form->filled & ~(is_all ? header : out);
 }
 

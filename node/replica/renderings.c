@@ -19,8 +19,8 @@ enum {
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
-/* In a reading that leaves less of a prompt than this its checkpoints are too far apart to tell
- * what was cached: whatever was, one of them explains it. */
+/* In a reading that leaves less of a prompt than this behind its lead the checkpoints are too far
+ * apart to tell what was cached: whatever was, one of them explains it. */
 static const uint64_t least_bytes = (uint64_t)4 * CHECKPOINT_BLOCK_BYTES;
 /* A loss is a share of what the answer tells renderings apart by. How much losses fade with each
  * such answer; how much less another rendering must lose: at first, where one clear answer is
@@ -397,6 +397,16 @@ static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_
     return true;
 }
 
+/* Of the prompt without its lead, tools aside. */
+static bool leaves_little(const struct node_print *print, struct rendering rendering)
+{
+    const struct http_prompt_form *form = &print->form;
+    bool tools = http_prompt_fills(form, HTTP_PROMPT_TOOLS);
+    uint64_t aside = tools ? form->parts[HTTP_PROMPT_TOOLS].end.bytes : 0;
+    return rendering.lead != RENDERING_LEAD_ALL &&
+           node_print_read(print, rendering).all - aside < least_bytes;
+}
+
 /* What the answer says of all but late system messages. */
 static bool weigh(struct node_renderings *r, struct node_client_kind *k, const struct trail *trail,
                   const struct node_rendered_answer *answer)
@@ -406,7 +416,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     float losses[RENDERING_CODES], widest = small_share;
     const struct http_prompt_form *form = &trail->print->form;
     uint8_t now = rendering_code(k->rendering), telling = telling_bits(form);
-    if (!is_new(k, form) || node_print_read(trail->print, k->rendering).all < least_bytes)
+    if (!is_new(k, form) || leaves_little(trail->print, k->rendering))
         return false;
     /* What only the index explains was sent when no prints were kept, or by another router: other
      * renderings have no such witness. */
@@ -418,7 +428,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         uint8_t alike = (uint8_t)((i & telling) | (now & ~telling));
         if (rendering_of(alike).lead >= RENDERING_LEADS || /* no code: nobody asks what it loses */
-            node_print_read(trail->print, rendering_of(alike)).all < least_bytes)
+            leaves_little(trail->print, rendering_of(alike)))
             alike = now;
         if (losses[alike] < 0) {
             float off =

@@ -49,9 +49,9 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
     return work;
 }
 
-static int decide(struct node_router *r, unsigned index, const struct node_work *work,
-                  const struct node_request *request, enum node_reason reason, uint64_t now_ms,
-                  struct node_decision *out)
+static int book(struct node_router *r, unsigned index, const struct node_work *work,
+                const struct node_request *request, enum node_reason reason, uint64_t now_ms,
+                struct node_decision *out)
 {
     CHECK(index < r->candidate_count);
     const struct node_candidate *c = &r->candidates[index];
@@ -117,7 +117,7 @@ int node_router_place(struct node_router *r, const struct node_request *request,
     enum node_reason reason = request->replica_wanted >= 0
                                   ? NODE_REASON_MAKER
                                   : node_reason_of(r->candidates, r->candidate_count, index);
-    err = decide(r, index, &work, request, reason, now_ms, out);
+    err = book(r, index, &work, request, reason, now_ms, out);
     if (err != ERR_OK)
         return err;
     if (r->policy->wants_costs) {
@@ -151,7 +151,7 @@ int node_router_place_by_load(struct node_router *r, const struct node_request *
     struct node_work work = {
         .replica = r->candidates[index].replica, .model = size.model, .answer_whole = true};
     enum node_reason reason = request->replica_wanted >= 0 ? NODE_REASON_MAKER : NODE_REASON_LOAD;
-    err = decide(r, index, &work, request, reason, now_ms, out);
+    err = book(r, index, &work, request, reason, now_ms, out);
     if (err == ERR_OK)
         node_router_decision_keep(r, request, &size, index, false, now_ms, out);
     return err;

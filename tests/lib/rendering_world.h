@@ -91,8 +91,13 @@ static inline void say(enum http_prompt_by by, uint64_t seed, size_t len)
 
 static inline void write_plain(unsigned session, unsigned rest)
 {
-    const struct http_prompt_mark from = http_prompt_mark(&prompt);
+    if (session % 3 > 0) {
+        http_prompt_open(&prompt, HTTP_PROMPT_TOOLS);
+        http_prompt_atom(&prompt, hash128(&secret, &rest, sizeof rest), 2000);
+        http_prompt_close(&prompt);
+    }
     http_prompt_open_head(&prompt, HTTP_PROMPT_TEXT, false);
+    const struct http_prompt_mark from = http_prompt_mark(&prompt);
     text(session % 4, 1300);
     text(hash_mix(prng_next(&prng)), 300);
     http_prompt_text_end(&prompt);

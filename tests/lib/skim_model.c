@@ -519,7 +519,7 @@ static unsigned order_of(struct rendering rendering, struct hasher **out)
         has_system |= segments[i].bytes > 0;
     int first = has_system ? SYSTEM_LINE : TEXT_LINE;
     uint64_t left = 0; /* less than a block behind the lead: it is the prompt, and counts */
-    for (int i = 0; i < SEGMENTS; i++)
+    for (int i = HEADER; i < SEGMENTS; i++)
         left += is_gone(rendering, i, first) ? 0 : segments[i].bytes;
     if (left < 256)
         rendering.lead = 0;
