@@ -116,8 +116,7 @@ class One(Case):
     def test_paths_bodies_and_whom_they_are_for(self):
         a, b = (steered(self.engine(models=(m,))) for m in ("m", "n"))
         dead = "http://127.0.0.1:%d" % closed_port()
-        r = self.router([a, b, dead], "--engine-control-paths", "all", wait_up=False)
-        wait_for(lambda: [x["health"] for x in r.admin("GET", "/replicas").json].count("up") == 2, "two are up")
+        r = self.router([a, b, dead], "--engine-control-paths", "all")  # two are up and have told their models
         c = self.client(r)
         got = c.ask("POST", "/sleep?level=1&mode=wait", b"")
         self.assertEqual((got.status, got.get("x-grapevine-reason")), (502, "bad_gateway"))
