@@ -324,7 +324,7 @@ class Logs(Case):
             for _ in range(1500):  # about 500 bytes each: more than a pipe holds
                 c.send(request("GET", "/health", None, [("X-Request-Id", "x" * 100)]))
                 c.read()
-            self.assertEqual(c.ask("GET", "/v1/models").status, 200)
+            wait_for(lambda: c.ask("GET", "/v1/models").status == 200, "the engine's models")
         finally:
             p.send_signal(signal.SIGTERM)
             p.send_signal(signal.SIGTERM)

@@ -25,7 +25,6 @@ class Renderer(Engine):
     def __init__(self, render, **how):
         super().__init__(**how)
         self.render, self.held, self.handler = render, set(), self.answer
-        self.prompt_tokens = self.cached_tokens = 0
 
     def answer(self, asked):
         body = asked.json
@@ -39,8 +38,6 @@ class Renderer(Engine):
             self.held.update(blocks)
             prompt = len(text) // TOKEN
             cached = min(cached * BLOCK, max(prompt - 1, 0))
-            self.prompt_tokens += prompt
-            self.cached_tokens += cached
         if asked.path == MESSAGES:
             asked.send(answer_json({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "ok"}],
                                     "model": "m", "stop_reason": "end_turn", "usage": {
@@ -127,14 +124,6 @@ class Fleet:
                 self.turn(session)
 
 
-def share(engines, asked):
-    """The share served from cache in what is asked within."""
-    before = [(e.prompt_tokens, e.cached_tokens) for e in engines]
-    asked()
-    prompt = sum(e.prompt_tokens - b[0] for e, b in zip(engines, before))
-    return sum(e.cached_tokens - b[1] for e, b in zip(engines, before)) / prompt
-
-
 SYSTEM = words("system", 400)
 TOOLS = [{"type": "function", "function": {"name": "tool%d" % i, "description": words("d%d" % i, 30),
                                            "parameters": {"type": "object"}}} for i in range(6)]
@@ -192,26 +181,28 @@ def off(routers, asked):
 
 
 class Rendering(Case):
+    """What is believed cached is, and the other way round. Where conversations go is the load's to decide; a router
+    that reads them as engines do finds them where they are."""
+
     def fleet(self, render, make, agent="strange-client/1.0", path=CHAT):
-        engines = [self.keep(Renderer(render)) for _ in range(ENGINES)]
-        router = self.router([e.url for e in engines])
-        router.wait_up(ENGINES)
-        return engines, router, Fleet(self, [router], make, agent, path)
+        router = self.router([self.keep(Renderer(render)) for _ in range(ENGINES)])
+        return router, Fleet(self, [router], make, agent, path)
 
     def explained(self, router, body):
         got = router.admin("POST", "/explain", json.dumps(body).encode())
         self.assertEqual(got.status, 200, got)
         return got.json
 
-    def later_share(self, render, make, **how):
-        engines, router, fleet = self.fleet(render, make, **how)
-        fleet.talk_on(TURNS // 2)
-        return share(engines, lambda: fleet.talk_on(TURNS // 2)), router, fleet
+    def predicts(self, render, make, turns=TURNS // 2, **how):
+        router, fleet = self.fleet(render, make, **how)
+        fleet.talk_on(turns)
+        over, under = off([router], lambda: fleet.talk_on(TURNS // 2))
+        self.assertLess(over, 0.05)
+        self.assertLess(under, 0.1)
+        return router, fleet
 
     def test_a_changing_first_line_that_no_model_sees_is_learned(self):
-        wanted, router, _ = self.later_share(without_line, constant_line)
-        got, router, fleet = self.later_share(without_line, changing_line)
-        self.assertGreater(got, wanted - 0.02)
+        router, fleet = self.predicts(without_line, changing_line)
         self.assertEqual(router.metric("renderings_learned_total"), 1)
         self.assertEqual(router.metric("client_kinds"), 1)
         body = changing_line(12345, fleet.talks[0] + [{"role": "user", "content": "and now?"}])
@@ -225,44 +216,30 @@ class Rendering(Case):
         self.assertIn("The prompts of strange-client (chat) are read so: the first line does not count", told)
 
     def test_a_changing_first_line_that_counts_is_not_left_out(self):
-        got, router, fleet = self.later_share(as_sent, changing_line)
-        self.assertLess(got, 0.05)
+        router, fleet = self.predicts(as_sent, changing_line)
         self.assertEqual(router.metric("renderings_learned_total"), 0)
         explained = self.explained(router, changing_line(12345, fleet.talks[0]))
         self.assertEqual(explained["rendering"]["text"], "")
         self.assertLess(max(r["cached_tokens"] for r in explained["replicas"]), 100)
 
     def test_claude_codes_header_needs_no_learning(self):
-        shares = []
-        for make in (lambda n, talk: billing_header(0, talk)), billing_header:
-            engines, router, fleet = self.fleet(without_header, make, "claude-cli/2.1.197 (external, cli)", MESSAGES)
-            fleet.talk_on(1)
-            shares.append(share(engines, lambda: fleet.talk_on(TURNS // 2)))
-            self.assertEqual(router.metric("renderings_learned_total"), 0)
-        self.assertGreater(shares[1], shares[0] - 0.02)
+        router, _ = self.predicts(without_header, billing_header, turns=1, agent="claude-cli/2.1.197 (external, cli)",
+                                  path=MESSAGES)
+        self.assertEqual(router.metric("renderings_learned_total"), 0)
 
     def test_tools_that_the_engine_sorts_are_learned(self):
-        wanted, _, _ = self.later_share(sorted_tools, lambda n, talk: shuffled_tools(0, talk))
-        got, router, fleet = self.later_share(sorted_tools, shuffled_tools)
-        self.assertGreater(got, wanted - 0.02)
+        router, fleet = self.predicts(sorted_tools, shuffled_tools)
         explained = self.explained(router, shuffled_tools(4, fleet.talks[0]))
         self.assertEqual(explained["rendering"]["text"], "the order of tools does not count")
 
-
     def test_later_system_messages_that_the_engine_moves_are_learned(self):
         for make, path in (notes, MESSAGES), (notes_in_chat, CHAT):
-            engines, router, fleet = self.fleet(late_first, make, path=path)
-            fleet.talk_on(TURNS // 2)
-            over, under = off([router], lambda: fleet.talk_on(TURNS // 2))
-            self.assertLess(over, 0.05)
-            self.assertLess(under, 0.1)
+            router, fleet = self.predicts(late_first, make, path=path)
             explained = self.explained(router, make(0, fleet.talks[0]))
             self.assertEqual(explained["rendering"]["text"], "later system messages come first")
 
     def test_later_system_messages_that_stay_are_left_in_place(self):
-        wanted, _, _ = self.later_share(as_sent, lambda n, talk: {**notes(n, []), "messages": talk}, path=MESSAGES)
-        got, router, _ = self.later_share(as_sent, notes, path=MESSAGES)
-        self.assertGreater(got, wanted - 0.02)
+        router, _ = self.predicts(as_sent, notes, path=MESSAGES)
         self.assertEqual(router.metric("renderings_learned_total"), 0)
 
 
