@@ -1,0 +1,78 @@
+/* What one rank of an engine holds, by its KV events: a tree of blocks.
+ *
+ * A block is known by its group and the engine's hash. Its *chain* is a hash of all tokens from the
+ * prompt's beginning to the block's end. It is the same at every engine of that block size, whatever
+ * its release and seed: kv_chain(). Chains are kept of the first group with full attention.
+ *
+ * Copies are counted between two bounds. An engine stores the same block twice for two requests at
+ * once, and removes each copy by itself; but a store is no proof of another copy, for anybody can
+ * ask an engine to announce again what it holds (vLLM's kv_cache_report_mode). So a second store
+ * raises the upper bound alone, and between the bounds a block is *unsure*. A block that was removed
+ * stays in the tree while others stand behind it: when it returns, so do they.
+ *
+ * Memory is allocated at once and bounded: KV_TREE_BLOCK_BYTES for each of `blocks_max`.
+ */
+#ifndef NODE_KV_TREE_H
+#define NODE_KV_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "node/kv/batch.h"
+
+enum {
+    KV_GROUPS_MAX = 16,       /* of a hybrid model; events of others are not counted */
+    KV_TREE_BLOCK_BYTES = 64, /* tables included */
+};
+
+/* The chain of a prompt's first blocks and the next one: by the digest of that one's tokens (struct
+ * kv_event). Never 0. */
+uint64_t kv_chain(const struct hash_secret *secret, uint64_t chain, uint64_t digest);
+/* Of no block. */
+uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, uint64_t space);
+
+struct kv_tree;
+
+/* Whole and empty, as an engine that starts. `secret` is borrowed. ERR_NOMEM. */
+MUST_USE int kv_tree_create(struct kv_tree **out, const struct hash_secret *secret,
+                            uint32_t blocks_max);
+void kv_tree_destroy(struct kv_tree *t);
+void kv_tree_check(const struct kv_tree *t);
+
+/* The engine is another one, or began anew: it holds nothing. */
+void kv_tree_clear(struct kv_tree *t);
+/* Events were missed, or none was seen yet: what is known may be gone, and what is not known may be
+ * held, until all is cleared. A block that is stored may be a second copy. */
+void kv_tree_doubt(struct kv_tree *t);
+/* All requests have ended that were under way when events were missed. An engine stores a block
+ * that it holds only for requests that ran at once, so from now on a new one is the only copy. */
+void kv_tree_settle(struct kv_tree *t);
+
+/* In the order of the feed. */
+void kv_tree_apply(struct kv_tree *t, const struct kv_event *event);
+
+/* How much of a prefix can be used again, in blocks from its beginning. */
+struct kv_held {
+    uint32_t surely, perhaps; /* at least, at most */
+    enum kv_medium slowest;   /* of what is surely held: where the slowest block lies */
+};
+/* Of the prefix that ends with this chain and has so many blocks. Every group must serve it: full
+ * attention with all its blocks, a sliding window with the last ones, a state with one at the end. */
+struct kv_held kv_tree_held(const struct kv_tree *t, uint64_t chain, uint32_t blocks);
+/* The engine told that it found so many blocks of that prefix: those are there. False: the events
+ * had said that they are not. */
+bool kv_tree_found(struct kv_tree *t, uint64_t chain, uint32_t blocks);
+
+struct kv_tree_stats {
+    uint32_t blocks;   /* now, with those that only others keep here */
+    uint32_t held;     /* blocks of all groups that are surely on the GPU */
+    uint64_t unplaced; /* stored behind a block that is not known */
+    uint64_t unknown;  /* removed, and not known; or of a group beyond KV_GROUPS_MAX */
+    uint64_t full;     /* found no room */
+    bool whole;        /* what is not known is not held */
+};
+struct kv_tree_stats kv_tree_stats(const struct kv_tree *t);
+
+#endif

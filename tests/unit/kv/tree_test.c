@@ -1,0 +1,352 @@
+#include "node/kv/tree.h"
+
+#include "tests/lib/test.h"
+
+#include "base/check.h"
+#include "base/prng.h"
+
+enum { BLOCK = 16 };
+
+static struct hash_secret secret;
+static struct kv_tree *tree;
+
+static void begin(uint32_t blocks_max)
+{
+    hash_secret_from_seed(&secret, 1);
+    assert_int_equal(kv_tree_create(&tree, &secret, blocks_max), 0);
+}
+
+static void end(void)
+{
+    kv_tree_check(tree);
+    kv_tree_destroy(tree);
+}
+
+/* Prompts are texts; a letter is a block. */
+static uint64_t hash_of(const char *prompt, size_t len)
+{
+    return hash64(&secret, prompt, len);
+}
+
+static uint64_t chain_of(const char *prompt, size_t len)
+{
+    uint64_t chain = kv_chain_root(&secret, BLOCK, 0);
+    for (size_t i = 0; i < len; i++)
+        chain = kv_chain(&secret, chain, (uint64_t)(unsigned char)prompt[i] + 1);
+    return chain;
+}
+
+static struct kv_event event_of(enum kv_change change)
+{
+    return (struct kv_event){.change = change, .group = KV_GROUP_NONE, .block_tokens = BLOCK};
+}
+
+/* The blocks of `prompt` from number `from` on are stored, as `like` says. */
+static void store_like(struct kv_event like, const char *prompt, size_t from)
+{
+    uint64_t hashes[64], digests[64];
+    size_t len = strlen(prompt);
+    assert_true(from < len && len <= 64);
+    for (size_t i = from; i < len; i++) {
+        hashes[i - from] = hash_of(prompt, i + 1);
+        digests[i - from] = (uint64_t)(unsigned char)prompt[i] + 1;
+    }
+    like.change = KV_STORED;
+    like.count = (uint32_t)(len - from);
+    like.hashes = hashes;
+    like.digests = digests;
+    if (from > 0) {
+        like.has_parent = true;
+        like.parent = hash_of(prompt, from);
+    }
+    kv_tree_apply(tree, &like);
+    kv_tree_check(tree);
+}
+
+static void store(const char *prompt, size_t from)
+{
+    store_like(event_of(KV_STORED), prompt, from);
+}
+
+static void drop_like(struct kv_event like, const char *prompt)
+{
+    uint64_t hash = hash_of(prompt, strlen(prompt));
+    like.change = KV_REMOVED;
+    like.count = 1;
+    like.hashes = &hash;
+    kv_tree_apply(tree, &like);
+    kv_tree_check(tree);
+}
+
+static void drop(const char *prompt)
+{
+    drop_like(event_of(KV_REMOVED), prompt);
+}
+
+static struct kv_held held(const char *prompt)
+{
+    return kv_tree_held(tree, chain_of(prompt, strlen(prompt)), (uint32_t)strlen(prompt));
+}
+
+#define assert_held(prompt, at_least, at_most)                                                     \
+    do {                                                                                           \
+        struct kv_held held_ = held(prompt);                                                       \
+        assert_int_equal(held_.surely, (at_least));                                                \
+        assert_int_equal(held_.perhaps, (at_most));                                                \
+    } while (0)
+
+static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
+{
+    (void)state;
+    begin(100);
+    store("abc", 0);
+    store("abcde", 3);
+    assert_held("abcde", 5, 5);
+    assert_held("abc", 3, 3);
+    assert_held("abx", 0, 2); /* of a prefix that was never stored the last block is missing */
+    drop("abcd");
+    assert_held("abcde", 3, 3);
+    assert_held("abc", 3, 3);
+    store("abcd", 3); /* what stood behind it is there again */
+    assert_held("abcde", 5, 5);
+    drop("a");
+    assert_held("abcde", 0, 0);
+    store("a", 0);
+    assert_held("abcde", 5, 5);
+    end();
+}
+
+static void test_a_block_is_gone_with_its_last_copy(void **state)
+{
+    (void)state;
+    begin(100);
+    store("ab", 0);
+    store("ab", 0); /* a copy, or told again */
+    drop("ab");
+    assert_held("ab", 1, 2);
+    drop("ab");
+    assert_held("ab", 0, 1); /* it is not known any more */
+    drop("a");
+    assert_int_equal(kv_tree_stats(tree).unknown, 0);
+    assert_int_equal(kv_tree_stats(tree).blocks, 1); /* the other copy of the first one */
+    drop("a");
+    assert_int_equal(kv_tree_stats(tree).blocks, 0);
+    drop("a");
+    assert_int_equal(kv_tree_stats(tree).unknown, 1);
+    end();
+}
+
+static void test_the_engine_found_it(void **state)
+{
+    (void)state;
+    begin(100);
+    store("abc", 0);
+    store("abc", 0);
+    drop("abc");
+    drop("ab");
+    assert_held("abc", 1, 3);
+    assert_true(kv_tree_found(tree, chain_of("abc", 3), 2));
+    assert_held("abc", 2, 3);
+    assert_true(kv_tree_found(tree, chain_of("abc", 3), 3));
+    assert_held("abc", 3, 3);
+    store("abcd", 3);
+    drop("a"), drop("a");
+    assert_held("abcd", 0, 0);
+    assert_false(kv_tree_found(tree, chain_of("abcd", 4), 4)); /* the events said otherwise */
+    assert_held("abcd", 4, 4);
+    end();
+}
+
+static void test_missed_events_make_all_unsure(void **state)
+{
+    (void)state;
+    begin(100);
+    store("abc", 0);
+    kv_tree_doubt(tree);
+    assert_false(kv_tree_stats(tree).whole);
+    assert_held("abc", 0, 3);
+    assert_held("xyz", 0, 3);
+    store("xyz", 0); /* may be a second copy */
+    assert_held("xyz", 3, 3);
+    drop("xyz");
+    assert_held("xyz", 2, 3);
+    kv_tree_settle(tree);
+    store("uvw", 0);
+    drop("uvw");
+    assert_held("uvw", 0, 3); /* not known: perhaps it is held from before */
+    struct kv_event all = event_of(KV_CLEARED);
+    kv_tree_apply(tree, &all);
+    assert_true(kv_tree_stats(tree).whole);
+    assert_held("abc", 0, 2);
+    end();
+}
+
+static void test_what_is_stored_behind_something_unknown(void **state)
+{
+    (void)state;
+    begin(100);
+    kv_tree_doubt(tree);
+    store("abcd", 2);
+    assert_int_equal(kv_tree_stats(tree).unplaced, 2);
+    assert_held("abcd", 0, 4);
+    store("ab", 0); /* now it has a place */
+    assert_held("abcd", 4, 4);
+    assert_int_equal(kv_tree_stats(tree).blocks, 4);
+    end();
+}
+
+static void test_no_block_stands_behind_itself(void **state)
+{
+    (void)state;
+    begin(100);
+    struct kv_event e = event_of(KV_STORED);
+    const uint64_t digests[] = {1, 2};
+    for (unsigned round = 0; round < 3; round++) {
+        const uint64_t hashes[] = {7 + round, 8}, parents[] = {8, 7};
+        e.has_parent = true;
+        for (unsigned i = 0; i < 2; i++) {
+            e.parent = parents[i];
+            e.count = 1;
+            e.hashes = &hashes[i];
+            e.digests = &digests[i];
+            kv_tree_apply(tree, &e);
+            kv_tree_check(tree);
+        }
+        e.parent = 9, e.count = 2; /* twice the same */
+        const uint64_t same[] = {9, 9};
+        e.hashes = same, e.digests = digests;
+        kv_tree_apply(tree, &e);
+        kv_tree_check(tree);
+    }
+    end();
+}
+
+static void test_tiers(void **state)
+{
+    (void)state;
+    begin(100);
+    struct kv_event host = event_of(KV_STORED), gpu = host;
+    host.medium = KV_HOST;
+    store("abc", 0);
+    store_like(host, "abc", 0);
+    drop_like(gpu, "abc"); /* the host has it still */
+    assert_held("abc", 3, 3);
+    assert_int_equal(held("abc").slowest, KV_HOST);
+    assert_int_equal(held("ab").slowest, KV_GPU);
+    struct kv_event all = event_of(KV_CLEARED);
+    kv_tree_apply(tree, &all);
+    kv_tree_check(tree);
+    assert_held("abc", 0, 3); /* nobody says whether the host was cleared, too */
+    drop_like(host, "abc"), drop_like(host, "ab"), drop_like(host, "a");
+    assert_int_equal(kv_tree_stats(tree).blocks, 0);
+    end();
+}
+
+static struct kv_event of_group(uint16_t number, enum kv_kind kind, uint32_t window)
+{
+    struct kv_event e = event_of(KV_STORED);
+    e.group = number;
+    e.kind = kind;
+    e.window = window;
+    return e;
+}
+
+static void test_all_groups_must_serve_a_prefix(void **state)
+{
+    (void)state;
+    begin(100);
+    struct kv_event window = of_group(0, KV_WINDOW, 2 * BLOCK), full = of_group(1, KV_ATTENTION, 0),
+                    mamba = of_group(2, KV_STATE, 0), other = of_group(3, KV_IGNORED, 0);
+    store_like(window, "abcdef", 0);
+    store_like(full, "abcdef", 0);
+    assert_held("abcdef", 6, 6);
+    drop_like(window, "a"), drop_like(window, "ab"), drop_like(window, "abc");
+    assert_held("abcdef", 6, 6); /* the last two are there */
+    assert_held("abcd", 0, 0);   /* of a shorter one they are not */
+    drop_like(window, "abcdef");
+    assert_held("abcdef", 5, 5);
+    store_like(mamba, "abcd", 0);
+    drop_like(mamba, "abc");
+    assert_held("abcdef", 0, 0); /* a state after four blocks, the window after five */
+    store_like(window, "abcd", 2);
+    assert_held("abcdef", 4, 4);
+    store_like(other, "a", 0), drop_like(other, "a");
+    assert_held("abcdef", 4, 4);
+    struct kv_event strange = of_group(99, KV_ATTENTION, 0);
+    store_like(strange, "abc", 0);
+    assert_int_equal(kv_tree_stats(tree).unknown, 3);
+    end();
+}
+
+static void test_without_room(void **state)
+{
+    (void)state;
+    begin(4);
+    store("abcdef", 0);
+    assert_int_equal(kv_tree_stats(tree).full, 2);
+    assert_false(kv_tree_stats(tree).whole);
+    assert_held("abcd", 4, 4);
+    assert_held("abcdef", 0, 6);
+    store("xyz", 2); /* no room for what stands in front of it either */
+    assert_int_equal(kv_tree_stats(tree).full, 3);
+    drop("abcd");
+    store("x", 0);
+    assert_held("x", 1, 1);
+    end();
+}
+
+/* Prompts of up to six letters out of three, against a plain count of copies. */
+static void test_drawn(void **state)
+{
+    (void)state;
+    struct prng prng;
+    prng_seed(&prng, 7);
+    for (unsigned round = 0; round < TEST_ROUNDS(60); round++) {
+        unsigned char copies[4][4][4][4] = {0}; /* by letters; 0: no more */
+        begin(200);
+        for (unsigned step = 0; step < 400; step++) {
+            char p[4] = {0};
+            unsigned len = 1 + prng_below(&prng, 3), from = 0, at[4] = {0};
+            for (unsigned i = 0; i < len; i++) {
+                at[i] = 1 + prng_below(&prng, 3);
+                p[i] = (char)('a' + at[i] - 1);
+            }
+            unsigned char *before[4];
+            for (unsigned i = 0; i < len; i++)
+                before[i] = &copies[at[0]][i > 0 ? at[1] : 0][i > 1 ? at[2] : 0][0];
+            while (from<len && * before[from]> 0)
+                from++; /* found in the cache */
+            if (prng_below(&prng, 3) > 0 && from < len) {
+                store(p, from);
+                for (unsigned i = from; i < len; i++)
+                    ++*before[i];
+            } else if (*before[len - 1] > 0) {
+                drop(p);
+                --*before[len - 1];
+            }
+            for (from = 0; from<len && * before[from]> 0;)
+                from++;
+            struct kv_held h = held(p);
+            assert_true(h.surely <= from);
+            assert_true(h.perhaps >= from);
+        }
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_prefix_is_held_up_to_what_is_missing),
+        cmocka_unit_test(test_a_block_is_gone_with_its_last_copy),
+        cmocka_unit_test(test_the_engine_found_it),
+        cmocka_unit_test(test_missed_events_make_all_unsure),
+        cmocka_unit_test(test_what_is_stored_behind_something_unknown),
+        cmocka_unit_test(test_no_block_stands_behind_itself),
+        cmocka_unit_test(test_tiers),
+        cmocka_unit_test(test_all_groups_must_serve_a_prefix),
+        cmocka_unit_test(test_without_room),
+        cmocka_unit_test(test_drawn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
