@@ -1,0 +1,264 @@
+#include "node/kv/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+
+/* A message that waits for a replay; its bytes follow. */
+struct held {
+    uint64_t number;
+    uint64_t len;
+};
+
+struct kv_feed {
+    const struct kv_feed_user *user;
+    const struct hash_secret *secret;
+    bool has_replay;
+    enum kv_feed_state state;
+    uint64_t next;      /* number */
+    uint64_t last_hash; /* of the message before; 0: not known */
+    uint64_t live;      /* number of the last message of the subscription, */
+    bool has_live;      /* if there was one since it opened */
+    bool asked;         /* for the replay; else it has to wait */
+    bool verifies;      /* its first message should be the last one that is known */
+    uint64_t due_ms;    /* of the replay: to ask for it, or to give it up */
+    uint64_t pause_ms;  /* none before that */
+    struct buf held;
+    struct kv_feed_stats stats;
+};
+
+static uint64_t hash_of(const struct kv_feed *f, struct slice payload)
+{
+    uint64_t hash = hash64(f->secret, payload.at, payload.len);
+    return hash != 0 ? hash : 1;
+}
+
+static void missed(struct kv_feed *f)
+{
+    f->stats.missed++;
+    f->user->missed(f->user->context);
+}
+
+static void hand_over(struct kv_feed *f, uint64_t number, struct slice payload)
+{
+    if (number == 0)
+        f->user->began(f->user->context);
+    f->next = number + 1;
+    f->last_hash = hash_of(f, payload);
+    f->stats.messages++;
+    if (f->user->message(f->user->context, payload) == 0)
+        return;
+    f->stats.unread++;
+    missed(f);
+}
+
+/* --- replays --------------------------------------------------------------------------------- */
+
+static void ask(struct kv_feed *f, uint64_t now_ms)
+{
+    f->asked = true;
+    f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+    f->pause_ms = now_ms + KV_REPLAY_PAUSE_MS;
+    f->stats.replays++;
+    f->verifies = f->next > 0 && f->last_hash != 0;
+    f->user->replay(f->user->context, f->next - f->verifies);
+}
+
+static void replay_begin(struct kv_feed *f, uint64_t now_ms)
+{
+    f->state = KV_FEED_REPLAYS;
+    f->asked = false;
+    f->due_ms = f->pause_ms;
+    buf_clear(&f->held);
+    if (now_ms >= f->pause_ms)
+        ask(f, now_ms);
+}
+
+/* What does not fit is missed: its number will be missing. */
+static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
+{
+    const struct held h = {number, payload.len};
+    if (buf_reserve(&f->held, sizeof h + payload.len) != 0)
+        return;
+    CHECK(buf_append(&f->held, &h, sizeof h) == 0);
+    CHECK(buf_append_slice(&f->held, payload) == 0);
+}
+
+/* Goes on with what came meanwhile. */
+static void replay_end(struct kv_feed *f)
+{
+    f->state = KV_FEED_LIVE;
+    struct slice rest = buf_slice(&f->held);
+    while (rest.len > 0) {
+        struct held h;
+        memcpy(&h, rest.at, sizeof h);
+        struct slice payload = slice_of(rest.at + sizeof h, h.len);
+        rest = slice_skip(rest, sizeof h + h.len);
+        if (h.number < f->next) /* the replay had it, too */
+            continue;
+        if (h.number > f->next)
+            missed(f);
+        hand_over(f, h.number, payload);
+    }
+    buf_clear(&f->held);
+}
+
+/* --- messages -------------------------------------------------------------------------------- */
+
+/* Messages before this one are not known. */
+static void gap(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms)
+{
+    f->stats.gaps++;
+    if (f->has_replay) {
+        replay_begin(f, now_ms);
+        hold(f, number, payload);
+        return;
+    }
+    missed(f);
+    hand_over(f, number, payload);
+}
+
+void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms)
+{
+    bool falls = f->has_live && number <= f->live;
+    if (falls && number == f->live && f->next == number + 1 &&
+        f->last_hash == hash_of(f, payload)) {
+        f->stats.twice++;
+        return;
+    }
+    f->live = number;
+    f->has_live = true;
+    if (f->state == KV_FEED_REPLAYS && !falls) {
+        hold(f, number, payload);
+        return;
+    }
+    f->state = KV_FEED_LIVE;
+    buf_clear(&f->held);
+    if (number == f->next || number == 0) {
+        hand_over(f, number, payload);
+        return;
+    }
+    if (number < f->next) { /* another engine, or one message late: all is in doubt */
+        missed(f);
+        f->next = 0;
+        f->last_hash = 0;
+    }
+    gap(f, number, payload, now_ms);
+}
+
+void kv_feed_replayed(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms)
+{
+    if (f->state != KV_FEED_REPLAYS || !f->asked)
+        return;
+    f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+    if (f->verifies && (number != f->next - 1 || hash_of(f, payload) != f->last_hash)) {
+        missed(f); /* it may be another engine, and what it sent before is not known */
+        f->next = number;
+    }
+    f->verifies = false;
+    if (number < f->next)
+        return;
+    if (number > f->next)
+        missed(f);
+    f->stats.replayed++;
+    hand_over(f, number, payload);
+}
+
+void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms)
+{
+    if (f->state != KV_FEED_REPLAYS || !f->asked)
+        return;
+    if (f->verifies) { /* the engine that sent the last message would have it: this is another one */
+        missed(f);
+        f->next = 0;
+        f->last_hash = 0;
+        f->asked = false;
+        f->due_ms = f->pause_ms;
+        kv_feed_tick(f, now_ms);
+        return;
+    }
+    replay_end(f);
+}
+
+void kv_feed_connected(struct kv_feed *f, uint64_t now_ms)
+{
+    f->has_live = false;
+    if (f->has_replay && f->state != KV_FEED_REPLAYS)
+        replay_begin(f, now_ms);
+}
+
+void kv_feed_restarted(struct kv_feed *f)
+{
+    f->state = KV_FEED_LIVE;
+    f->next = 0;
+    f->last_hash = 0;
+    f->has_live = false;
+    buf_clear(&f->held);
+    f->user->began(f->user->context);
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+uint64_t kv_feed_due_ms(const struct kv_feed *f)
+{
+    return f->state == KV_FEED_REPLAYS ? f->due_ms : UINT64_MAX;
+}
+
+void kv_feed_tick(struct kv_feed *f, uint64_t now_ms)
+{
+    if (now_ms < kv_feed_due_ms(f))
+        return;
+    if (f->asked)
+        replay_end(f); /* it answers no more */
+    else
+        ask(f, now_ms);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
+                   const struct hash_secret *secret, bool has_replay, uint64_t next)
+{
+    struct kv_feed *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return ERR_NOMEM;
+    f->user = user;
+    f->secret = secret;
+    f->has_replay = has_replay;
+    f->next = next;
+    buf_init(&f->held, KV_FEED_HELD_MAX);
+    *out = f;
+    return ERR_OK;
+}
+
+void kv_feed_destroy(struct kv_feed *f)
+{
+    if (f == NULL)
+        return;
+    buf_free(&f->held);
+    free(f);
+}
+
+void kv_feed_check(const struct kv_feed *f)
+{
+    CHECK(f->state == KV_FEED_REPLAYS || f->held.len == 0);
+    CHECK(f->state != KV_FEED_REPLAYS || f->has_replay);
+    CHECK(f->stats.replayed <= f->stats.messages);
+}
+
+enum kv_feed_state kv_feed_state(const struct kv_feed *f)
+{
+    return f->state;
+}
+
+uint64_t kv_feed_next(const struct kv_feed *f)
+{
+    return f->next;
+}
+
+struct kv_feed_stats kv_feed_stats(const struct kv_feed *f)
+{
+    return f->stats;
+}
