@@ -28,7 +28,7 @@ static void use(unsigned number, uint64_t seed)
         .chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1};
     struct node_decision d;
     if (node_router_place(r, &request, NULL, now_ms, &d) == ERR_OK)
-        world_finish(&world, number, d, &(struct node_usage){-1, -1, -1, {0}});
+        world_finish(&world, number, d, &no_usage);
     world_touch(n);
 }
 

@@ -89,8 +89,8 @@ static void adapters_stay_where_they_are(void **state)
         {{1, ENGINES, 6000, 1, 3, 1.2, 1, 1, 0}, 1.1},     /* nearly idle */
         {{4, ENGINES, 10000, 1, 3, 1.0, 0.5, 1, 0}, 1.2},  /* each router sees a quarter of it */
         {{4, ENGINES, 10000, 1, 20, 1.0, 0.5, 1, 0}, 1.2},
-        /* Lines differ by more than a load: wanted adapters were everywhere (1.46). With 60/s and full
-         * metrics the engines have more to load than they can, in two seeds of three. */
+        /* Lines differ by more than a load: wanted adapters were everywhere (1.46). With 60/s the
+         * engines have more to load than they can, in two seeds of three. */
         {{4, ENGINES, 10000, 1, 54, 1.0, 0.3, 1, 0}, 1.25},
         {{8, ENGINES, 10000, 1, 40, 1.0, 0.3, 1, 0}, 1.2},
     };
