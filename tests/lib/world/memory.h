@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What such a test sets: failmalloc_spare(). NULL: nothing fails. */
+/* Such a test sets it to failmalloc_spare(). NULL: nothing fails. */
 extern void (*world_spare_by)(bool spare);
 /* Called before a world takes memory for itself, and (false) after. */
 void world_spare(bool spare);
