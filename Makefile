@@ -259,11 +259,6 @@ $(BUILD)/tests/unit/engine-sim/%: $(BUILD)/obj/tests/unit/engine-sim/%.o $(TEST_
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
 
-# Its engines are the simulator's model.
-$(BUILD)/tests/unit/route/fleet_test: $(BUILD)/obj/tests/unit/route/fleet_test.o $(TEST_ARCHIVES)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
-
 $(BUILD)/tests/unit/quality/%: $(BUILD)/obj/tests/unit/quality/%.o $(BUILD)/libquality.a $(TEST_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@

@@ -229,7 +229,10 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
     struct gossip_message *in = *link;
     if (in->total != part->total || in->vector != part->vector)
         return ERR_SYNTAX;
-    if (!bit(in, part->index)) {
+    /* Without memory for the whole the last part is as good as lost, and is asked for again. */
+    bool fresh = !bit(in, part->index);
+    int status = fresh && in->bits_count + 1 == in->parts ? buf_reserve(out, in->total) : 0;
+    if (fresh && status == 0) {
         bit_set(in, part->index);
         memcpy(in->bytes + (size_t)part->index * GOSSIP_PART_BYTES, part->bytes.at,
                part->bytes.len);
@@ -241,11 +244,9 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
     if (in->due_us < in->answer_us)
         in->due_us = in->answer_us;
     due_by(m, in->due_us);
-    if (in->bits_count < in->parts)
-        return 0;
-    int status = buf_append(out, in->bytes, in->total);
-    if (status < 0)
+    if (status < 0 || in->bits_count < in->parts)
         return status;
+    CHECK(buf_append(out, in->bytes, in->total) == 0);
     drop(m, link);
     if (!delivered_has(delivered, part)) /* it never is, but for the bug */
         delivered_add(delivered, part->epoch, part->id);

@@ -36,7 +36,6 @@
     X(TURNED_OVER, 0.25, "share", "of what ran has ended: load rises no more", "ADR 0038")         \
     X(WAITED_STEPS, 2, "steps", "that a prompt may wait for: they are computed between steps",     \
       "ADR 0037")                                                                                  \
-    X(FULL_READINGS, 5, "readings", "in a row that make a limit of what runs", "ADR 0031")         \
     /* The choice. */                                                                              \
     X(TIE_S, 0.001, "s", "costs that differ by less are equal", "the clock")                       \
     X(UNSEEN_MS, 50, "ms", "how old what is known of other routers is, but for its travel",        \
@@ -44,8 +43,6 @@
     X(PLACED_MS, 1000, "ms", "how far back this router looks for how much one places", "ADR 0034") \
     X(DUE_SLOWER, 5, "times", "as late a first token may be at a slow replica", "ADR 0039")        \
     /* Speeds. */                                                                                  \
-    X(REPLICA_VOTES, 4, "samples", "that count of one replica among its fleet", "ADR 0010")        \
-    X(PRIOR_VOTES, 8, "samples", "beside so many the setting of the pace has no vote", "ADR 0030") \
     X(NOISE, 0.6, "log", "one sample of a speed is off by", "ADR 0030")                            \
     X(PACE_HOLDS_MS, 120000, "ms", "a slow replica's decode is tried again after this, and",       \
       "ADR 0070")                                                                                  \
@@ -55,14 +52,11 @@
     X(WHOLE_FLEET, 0.02, "share", "the same for a whole fleet", "ADR 0030")                        \
     /* Caches. */                                                                                  \
     X(SIZE_PROMPTS, 128, "prompts", "that show the size of a cache", "ADR 0029")                   \
-    X(SIZE_REPORTED, 2, "prompts", "must speak against an engine's own figure", "ADR 0029")        \
-    X(SIZE_CONFIGURED, 1, "prompts", "against that of the settings", "ADR 0029")                   \
     X(SIZE_DOUBT, 0.25, "prompts", "less than so many say nothing", "ADR 0029")                    \
     X(WINDOW_TOKENS, 4096, "tokens", "that an engine must count to be compared", "ADR 0029")       \
     X(WINDOW_OURS, 1.4, "times", "what is booked, may an engine count", "ADR 0029")                \
     X(WINDOW_PROMPTS, 8, "prompts", "a comparison counts as at most", "ADR 0029")                  \
     X(GRAIN, 16, "parts", "of a prompt: a hit may miss one", "ADR 0029")                           \
-    X(BLOCK_SEEN, 8, "answers", "that tell an engine's block", "by meaning")                       \
     /* Sizes of prompts and answers. */                                                            \
     X(BYTES_PRIOR, 2000, "tokens", "that the setting counts as", "ADR 0032")                       \
     X(BYTES_TOKENS, 1e6, "tokens", "that show bytes per token", "ADR 0032")                        \

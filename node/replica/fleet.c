@@ -40,7 +40,7 @@ static struct fleet_figure fleet_figure(const struct node_replica *replicas, uns
         const struct node_speed *s = figure(&replicas[i]);
         if (!counts(&replicas[i], fleet) || s->samples == 0)
             continue;
-        double few = number_min((double)s->samples, RULE(REPLICA_VOTES));
+        double few = number_min((double)s->samples, RULE(PRIOR));
         votes[used++] = (struct node_vote){s->value, few};
         samples += few;
         if (s->samples > RULE(FEW))
@@ -209,8 +209,8 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     uint32_t ended = rooms_compare(replicas, count, fleet);
     struct fleet_figure rate = fleet_figure(replicas, count, fleet, rate_of,
                                             config->prefill_tokens_per_s, INFINITY, scratch);
-    struct fleet_figure pace = fleet_figure(
-        replicas, count, fleet, pace_of, 1000 / config->decode_step_ms, RULE(PRIOR_VOTES), scratch);
+    struct fleet_figure pace = fleet_figure(replicas, count, fleet, pace_of,
+                                            1000 / config->decode_step_ms, RULE(PRIOR), scratch);
     double spread = spread_of(replicas, count, fleet);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];

@@ -34,7 +34,7 @@ static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
     bool full = now->waiting >= 1 && now->running >= 1 && now->running >= f->running_most &&
                 now->cache_usage < 1 / RULE(SLIGHTLY);
     f->full = full ? f->full + 1 : 0;
-    if (f->full >= RULE(FULL_READINGS) && !LEFT_OUT(SLOTS_READ))
+    if (f->full >= RULE(PRIOR) && !LEFT_OUT(SLOTS_READ))
         f->running_max = now->running;
 }
 

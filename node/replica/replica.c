@@ -196,9 +196,7 @@ double node_replica_near_tokens(const struct node_replica *k)
 /* Each router has a part of the evidence, so it wants that part of it. */
 static double head_start(const struct node_replica *k)
 {
-    bool reported = k->cache_tokens > 0 || k->cache_tokens_heard > 0;
-    double all = reported ? RULE(SIZE_REPORTED) : RULE(SIZE_CONFIGURED);
-    return all / (1 + k->others.count);
+    return RULE(FEW) / (1 + k->others.count);
 }
 
 void node_replica_cache_forget(struct node_replica *k)
@@ -217,7 +215,7 @@ double node_replica_block_tokens(const struct node_replica *k)
 {
     if (k->scrape.block_tokens > 0)
         return k->scrape.block_tokens;
-    return k->told_block_seen >= RULE(BLOCK_SEEN) ? k->told_block : 0;
+    return k->told_block_seen >= RULE(PRIOR) ? k->told_block : 0;
 }
 
 double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched)
@@ -472,7 +470,7 @@ static void block_learn(struct node_replica *k, uint64_t cached)
     if (cached == 0 || cached == k->told_last)
         return;
     k->told_block = divisor(cached, k->told_block);
-    k->told_block_seen += k->told_block_seen < RULE(BLOCK_SEEN);
+    k->told_block_seen += k->told_block_seen < RULE(PRIOR);
     k->told_last = cached;
 }
 

@@ -121,6 +121,15 @@ class HostHeader(Case):
             got = self.client(r).ask("GET", "/docs/")
             self.assertEqual((got.status, got.all("location")), (307, [seen]))
 
+    def test_with_the_clients_host_redirects_are_the_replicas(self):
+        e = self.named()
+        e.names.append("router.test")
+        to = "http://%s/docs" % e.names[0]
+        e.handler = lambda asked: (asked.read_body(), asked.send(answer(307, b"", [("Location", to)])))
+        r = self.router([e], "--other-paths", "pass", "--host-header", "client")
+        got = self.client(r).ask("GET", "/docs/")
+        self.assertEqual((got.status, got.all("location")), (307, [to]))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,5 @@
 """What a router has learned of its engines, and says of it. Who gets the work is tried in virtual time
-(tests/unit/route/fleet_test.c, due_test.c): real engines on a busy machine are as slow as it."""
+(tests/unit/replica/fleet_test.c, tests/unit/route/due_test.c): real engines on a busy machine are as slow as it."""
 
 import json
 import threading

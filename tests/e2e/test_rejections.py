@@ -1,8 +1,15 @@
 """A replica that rejects (4xx) at once what its peers accept. It computes nothing, so it has room for
-everything, and must not get it. A 4xx counts against it only if a peer accepts the same bytes."""
+everything, and must not get it. A 4xx counts against it only if a peer accepts the same bytes.
 
+How soon that is noticed, and at what price, depends on what is under way at that moment. Each decision is looked at in
+tests/unit/replica/reject_test.c, tests/unit/route/reject_test.c and the stories 260 to 269. Here it is waited for, and
+what follows is certain: only trials reach the replica, and no client sees one."""
+
+import itertools
 import json
+import math
 import threading
+import time
 import unittest
 
 from lib import SSE_HEAD, answer_json, chunk, wait_for, work_for
@@ -58,14 +65,15 @@ class Rejecting(Clustered):
         def handler(asked):
             asked.read_body()
             if only and only not in json.loads(asked.body):
+                e.served += 1
                 good(asked)
                 return
             with lock:
                 turn[0] += 1
                 status = statuses[turn[0] % len(statuses)]
-            e.rejected += 1
+                e.rejected += 1
             asked.send(error(status))
-        e.rejected = 0
+        e.rejected = e.served = 0
         e.handler = handler
         return e
 
@@ -101,12 +109,29 @@ class Rejecting(Clustered):
     def why(self, r, e):
         return self.rows(r)[e.name]["why"]
 
-    def check(self, routers, bad, requests, clients, make=body, share=0.02):
-        """At most that share of the requests reach it, and clients see at most 1 %."""
-        got = self.load(routers, requests, clients, make)
-        failed = sum(status != 200 for status in got)
-        self.assertLessEqual(bad.rejected, requests * share)
-        self.assertLessEqual(failed, requests * 0.01)
+    def catch(self, routers, bad, make=body):
+        """Requests one after the other until each router holds it against the replica. Their statuses."""
+        got = []
+
+        def held():
+            got.extend(self.load(routers[:1], 1, 1, make))
+            return all(self.of(r, "rejecting", bad) == 1 for r in routers)
+        wait_for(held, "it is caught")
+        return set(got)
+
+    def check(self, routers, bad, make=body):
+        """It is caught, and only trials reach it, of which no client sees any."""
+        statuses = self.catch(routers, bad, make)
+        self.only_trials(routers, [bad], make)
+        return statuses
+
+    def only_trials(self, routers, bad, make=body, requests=120):
+        """A back-off is 5 s at first and then twice as long, and a trial follows it: at most so many meanwhile."""
+        before, began = {e.name: e.rejected for e in bad}, time.monotonic()
+        self.assertEqual(set(self.load(routers, requests, 12, make)), {200})
+        trials = len(routers) * (1 + int(math.log2(1 + (time.monotonic() - began) / 5)))
+        for e in bad:
+            self.assertLessEqual(e.rejected - before[e.name], trials)
 
 
 class One(Rejecting):
@@ -116,13 +141,13 @@ class One(Rejecting):
         for status in STATUSES:
             bad = self.rejects(self.good(), status)
             r = self.router([bad, self.good(), self.good()])
-            self.check([r], bad, 150, 12, share=0.05)  # a third of the clients' first ones
+            self.assertEqual(self.check([r], bad), {200})
             r.stop()
 
     def test_streams(self):
         bad = self.rejects(self.good(), *STATUSES)
         r = self.router([bad] + [self.good() for _ in range(7)])
-        self.check([r], bad, 300, 24, streamed)
+        self.assertEqual(self.check([r], bad, streamed), {200})
         self.assertEqual(self.of(r, "answers_total", bad, ',outcome="rejected"'), bad.rejected)
         self.assertEqual(self.of(r, "answers_total", bad, ',outcome="ok"'), 0)
         self.assertEqual(self.of(r, "rejecting", bad), 1)
@@ -131,21 +156,19 @@ class One(Rejecting):
         self.assertEqual((event["replica"], event["level"]), (bad.name, "warn"))
 
     def test_it_served_well_before(self):
-        """And then its key is another one, in the midst of all that is under way."""
+        """And then its key is another one. Its first rejections pass for the clients' fault."""
         bad = self.good()
-        r = self.router([bad] + [self.good() for _ in range(7)])
-        self.load([r], 200, 24)
-        self.rejects(bad, *STATUSES)
-        self.check([r], bad, 400, 24)
+        r = self.router([bad, self.good(), self.good()])
+        wait_for(lambda: self.load([r], 12, 12) and len(bad.requests) > 2, "it serves")
+        self.rejects(bad, 401)
+        self.assertLessEqual(self.check([r], bad), {200, 401})
 
     def test_three_routers(self):
         bad = self.rejects(self.good(), *STATUSES)
         nodes = self.cluster(3, [bad] + [self.good() for _ in range(7)])
         for r in nodes:
             r.wait_up(8)
-        self.check(nodes, bad, 400, 24)
-        for r in nodes:
-            wait_for(lambda: self.of(r, "rejecting", bad) == 1, "heard of it")
+        self.assertEqual(self.check(nodes, bad), {200})
 
     def test_explain_leaves_it_out(self):
         """It was a candidate as any other, and even the choice: the path of /explain has no API. Not so for other
@@ -154,8 +177,7 @@ class One(Rejecting):
         nodes = self.cluster(3, [bad, self.good(), self.good()])
         for r in nodes:
             r.wait_up(3)
-        wait_for(lambda: self.load(nodes[:1], 1, 1) and self.why(nodes[0], bad) == "rejects", "it is caught")
-        wait_for(lambda: all(self.of(r, "rejecting", bad) == 1 for r in nodes), "all heard of it")
+        self.catch(nodes, bad)
         completion = json.dumps({"model": "m", "prompt": "hi"}).encode()
         for asked, left_out in ((body(), True), (completion, False)):
             one = nodes[0].admin("POST", "/explain", asked).json
@@ -201,8 +223,9 @@ class One(Rejecting):
         """No tool parser: it keeps what has no tools."""
         bad = self.rejects(self.good(), 400, only="tools")
         r = self.router([bad] + [self.good() for _ in range(3)])
-        self.check([r], bad, 300, 12, with_tools)
-        self.assertGreater(len(bad.requests) - bad.rejected, 20)
+        self.assertEqual(self.check([r], bad, with_tools), {200})
+        before = bad.served
+        wait_for(lambda: self.load([r], 4, 4) and bad.served > before + 4, "it serves the others")
 
     def test_it_is_mended(self):
         bad = self.rejects(self.good(), 401)
@@ -210,8 +233,7 @@ class One(Rejecting):
         nodes = self.cluster(3, [bad] + peers)
         for r in nodes:
             r.wait_up(3)
-        self.load(nodes, 30, 6)
-        wait_for(lambda: all(self.of(r, "rejecting", bad) for r in nodes), "heard of it")
+        self.catch(nodes, bad)
         good = peers[0].handler
         bad.handler = good
 
@@ -244,26 +266,20 @@ class Half(Rejecting):
         watcher = threading.Thread(target=watch)
         watcher.start()
 
-        lost = []
-
         def caught():
-            lost.extend(status for status in self.load(nodes, 8, 4) if status != 200)
+            self.load(nodes, 8, 4)
             return all(sum(self.of(r, "rejecting", e) + self.of(r, "rejecting_used", e) for e in engines) == 3
                        for r in nodes)
         wait_for(caught, "all three are caught")
         wait_for(lambda: len({tuple(sorted(self.avoided(r))) for r in nodes}) == 1, "they agree")
-        self.assertLessEqual(len(lost), 12 * routers)  # until one accepted something, and can be asked
         kept = self.avoided(nodes[0])
         used = [e for e in engines[:3] if e.name not in kept][0]
-        before = {e.name: e.rejected for e in engines[:3]}
-        self.assertEqual(set(self.load(nodes, 120, 12)), {200})
+        before = used.rejected
+        self.only_trials(nodes, [e for e in engines[:3] if e is not used])
+        wait_for(lambda: set(self.load(nodes, 12, 12)) == {200} and used.rejected > before, "it has a share")
         over.set()
         watcher.join()
         self.assertEqual(max(most), 2)
-        share = used.rejected - before[used.name]
-        self.assertTrue(10 <= share <= 40, share)
-        for e in engines[:3]:
-            self.assertTrue(e is used or e.rejected - before[e.name] <= 4, "trials alone")
         for r in nodes:
             self.assertEqual(self.avoided(r), kept)
             self.assertEqual(self.of(r, "rejecting_used", used), 1)
@@ -289,9 +305,9 @@ class Others(Rejecting):
         for e in engines:
             self.rejects(e, 400, only="bad")
         r = self.router(engines, "--policy", "session")
-        got = self.load([r], 200, 4, lambda n: body(n, bad=True, user="one"))
+        got = self.load([r], 60, 1, lambda n: body(n, bad=True, user="one"))
         self.assertEqual(set(got), {400})
-        self.assertLessEqual(sum(e.rejected for e in engines), 200 + 20)
+        self.assertLess(sum(e.rejected for e in engines), 60 + 20)  # hardly any is tried elsewhere
         self.assertEqual(set(self.load([r], 40, 4)), {200})
         for e in engines:
             self.assertEqual(self.of(r, "rejecting", e), 0)
@@ -308,24 +324,20 @@ class Others(Rejecting):
             return body(bad=True, messages=[{"role": "user", "content": "%s %d" % (said, n)}])
         self.load([r], 12, 1, bad)
         broken = self.rejects(engines[0], 400)
-        lost, lock = [], threading.Lock()
+        numbers = itertools.count()
 
-        def mixed(n):
-            return bad(n) if n % 3 == 0 else body(n, messages=[{"role": "user", "content": "%d is unlike " % n * 40}])
+        def good(_):
+            return body(messages=[{"role": "user", "content": "%d is unlike " % next(numbers) * 40}])
 
-        def run():
-            client = self.client(r)
-            for n in range(20):
-                status = client.ask("POST", CHAT, mixed(n)).status
-                with lock:
-                    lost.append((n % 3 != 0 and status != 200, n % 3 == 0 and status != 400))
-        threads = [threading.Thread(target=run) for _ in range(8)]
+        self.catch([r], broken, good)
+        got = {}
+        threads = [threading.Thread(target=lambda make=make: got.update({make: set(self.load([r], 60, 4, make))}))
+                   for make in (good, bad)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        self.assertLessEqual(sum(good for good, _ in lost), 2)
-        self.assertEqual(sum(other for _, other in lost), 0)
+        self.assertEqual(got, {good: {200}, bad: {400}})
         self.assertEqual([e.name for e in engines if self.why(r, e) == "rejects"], [broken.name])
 
     def test_all_reject_alike(self):
@@ -333,9 +345,9 @@ class Others(Rejecting):
         nodes = self.cluster(3, engines)
         for r in nodes:
             r.wait_up(8)
-        got = self.load(nodes, 600, 12)
+        got = self.load(nodes, 180, 3)
         self.assertEqual(set(got), {401})
-        self.assertLessEqual(sum(e.rejected for e in engines), 600 * 1.06)
+        self.assertLess(sum(e.rejected for e in engines), 180 * 1.5)  # to try elsewhere does not pay
         for r in nodes:
             self.assertEqual(len(r.events("replica_rejects")), 0)
 

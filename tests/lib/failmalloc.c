@@ -19,13 +19,13 @@ static struct {
     unsigned made; /* allocations in this run */
     unsigned fail; /* this one fails; 0: none */
     bool for_good; /* and all behind it */
-    bool spared;
-    long live; /* blocks */
+    int spared;    /* so often */
+    long live;     /* blocks */
 } state;
 
 static bool fails(void)
 {
-    if (state.spared)
+    if (state.spared > 0)
         return false;
     state.made++;
     return state.fail != 0 &&
@@ -78,7 +78,7 @@ void failmalloc_enough(void)
 
 void failmalloc_spare(bool spare)
 {
-    state.spared = spare;
+    state.spared += spare ? 1 : -1;
 }
 
 static void run(void (*scenario)(bool may_fail), unsigned fail, bool for_good)

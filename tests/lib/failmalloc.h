@@ -25,7 +25,7 @@ void failmalloc_library_free(void *at);
 /* From now on to the end of the run nothing fails: has it recovered? */
 void failmalloc_enough(void);
 /* What the test itself does between `true` and `false`, such as _check(), neither counts nor fails.
- */
+ * May be nested. */
 void failmalloc_spare(bool spare);
 
 #endif

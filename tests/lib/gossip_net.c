@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/wire.h"
+#include "tests/lib/world/memory.h"
 
 enum { ITEM_BYTES = 16, MS = 1000 };
 
@@ -72,8 +73,8 @@ static int app_apply(void *context, const struct gossip_origin *origin, struct s
             continue;
         if (net->latencies_len == net->latencies_cap) {
             net->latencies_cap = net->latencies_cap * 2 + 1024;
-            net->latencies = realloc(net->latencies, net->latencies_cap * sizeof net->latencies[0]);
-            CHECK(net->latencies != NULL);
+            net->latencies =
+                world_alloc(net->latencies, net->latencies_cap * sizeof net->latencies[0]);
         }
         net->latencies[net->latencies_len++] = now_us - made_us;
     }

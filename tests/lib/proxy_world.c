@@ -8,17 +8,14 @@
 #include "node/proxy/exchange/exchange.h"
 #include "tests/lib/proxy_hosts.h"
 #include "tests/lib/proxy_trace.h"
-
-void (*proxy_world_spare)(bool spare);
+#include "tests/lib/world/memory.h"
 
 /* The memory of the world is no part of what is tested. */
 static void append(struct buf *out, struct slice bytes)
 {
-    if (proxy_world_spare != NULL)
-        proxy_world_spare(true);
+    world_spare(true);
     CHECK(buf_append_slice(out, bytes) == 0);
-    if (proxy_world_spare != NULL)
-        proxy_world_spare(false);
+    world_spare(false);
 }
 
 #define NOTE(w, ...)                                                                               \
@@ -282,15 +279,13 @@ void proxy_world_settle(struct proxy_world *w)
         }
         proxy_run(w->proxy, w->now_ms);
     }
-    if (proxy_world_spare != NULL)
-        proxy_world_spare(true);
+    world_spare(true);
     note_bookings(w);
     proxy_check(w->proxy);
     enum { EVERY = 32 }; /* it looks at the whole index */
     if ((w->stopped && !w->strangers) || (w->traced && w->settled++ % EVERY == 0))
         node_router_check(w->node->router);
-    if (proxy_world_spare != NULL)
-        proxy_world_spare(false);
+    world_spare(false);
 }
 
 struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port)

@@ -90,9 +90,6 @@ struct proxy_world {
     char read_buffer[PROXY_READ_BYTES];
 };
 
-/* Called before the world takes memory for itself, and (false) after; NULL: nobody cares. */
-extern void (*proxy_world_spare)(bool spare);
-
 void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *config);
 /* Stops the proxy, delivers what is left, checks that nothing is, and frees. */
 void proxy_world_close(struct proxy_world *w);

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/checkpoint.h"
 #include "base/err.h"
 #include "node/route/router.h"
 #include "tests/lib/alone.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/use.h"
 
 enum { START_MS = 1000000 };
 
@@ -45,14 +45,7 @@ static inline struct node_router *make(const char *policy, unsigned up)
 static inline struct chain *prompt(uint64_t seed, unsigned tokens)
 {
     static struct chain chain;
-    chain = (struct chain){.bytes = tokens * 4ull};
-    for (unsigned i = 0; i < CHECKPOINT_MAX; i++) {
-        uint32_t blocks = checkpoint_blocks(i);
-        if (blocks * 256ull > chain.bytes)
-            break;
-        chain.points[chain.length++] = (struct chain_point){
-            .id = hash_mix(seed * 1000003 + i), .blocks = blocks, .code = checkpoint_code(i)};
-    }
+    world_prompt(&chain, seed, tokens);
     return &chain;
 }
 
@@ -70,8 +63,6 @@ static inline struct node_decision choose(struct node_router *r, const struct ch
     assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
     return d;
 }
-
-static const struct node_usage no_usage = {-1, -1, -1, {0}};
 
 static inline void done(struct node_router *r, struct node_decision d, uint64_t now_ms)
 {

@@ -286,23 +286,6 @@ static unsigned replaced(const char *traces)
         100 * best.cached, before.ttft_s, after.ttft_s, best.ttft_s, after.count);
 }
 
-/* Loads if all slots of the fleet were one set, least recently used: the best that one can do
- * without knowing what comes. */
-static uint64_t loads_at_best(const struct workload *w, unsigned slots)
-{
-    struct sim_adapters *sets = calloc(1, sizeof *sets);
-    CHECK(sets != NULL);
-    sets->slots_max = slots;
-    uint64_t loads = 0;
-    for (unsigned i = 0; i < w->count; i++) {
-        uint64_t id = w->talks[i].asks[0].adapter;
-        loads += sim_adapters_take(sets, id);
-        sim_adapters_release(sets, id);
-    }
-    free(sets);
-    return loads;
-}
-
 static unsigned adapters(const char *traces)
 {
     (void)traces;
@@ -322,7 +305,7 @@ static unsigned adapters(const char *traces)
         uint64_t loads = o.adapter_loads;
         outcome_free(&o);
         struct figures least = played(&c, &chooser_least_request, &o);
-        uint64_t best = loads_at_best(&w, 8 * 16);
+        uint64_t best = workload_loads_at_best(&w, 8 * 16);
         broken += !record_promise(
             (double)loads <= 1.2 * (double)best,
             "adapters: 200 on 8 x 16 slots, %u routers: %llu loads, %llu at best: x %.2f "

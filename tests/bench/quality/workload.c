@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/prng.h"
+#include "tests/engine-sim/adapters.h"
 
 void workload_free(struct workload *w)
 {
@@ -95,4 +96,19 @@ double workload_distinct_tokens(const struct workload *w)
     }
     free(seen);
     return tokens;
+}
+
+uint64_t workload_loads_at_best(const struct workload *w, unsigned slots)
+{
+    struct sim_adapters *sets = calloc(1, sizeof *sets);
+    CHECK(sets != NULL);
+    sets->slots_max = slots;
+    uint64_t loads = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        uint64_t id = w->talks[i].asks[0].adapter;
+        loads += sim_adapters_take(sets, id);
+        sim_adapters_release(sets, id);
+    }
+    free(sets);
+    return loads;
 }

@@ -43,6 +43,9 @@ void workload_clip(struct workload *w, uint64_t tokens_max);
 unsigned workload_asks(const struct workload *w);
 /* The highest number of an adapter; 0: there are none. */
 uint32_t workload_adapter_count(const struct workload *w);
+/* Loads of adapters if all slots of the fleet were one set, least recently used, and talks one
+ * request each: the best that one can do without knowing what comes. */
+uint64_t workload_loads_at_best(const struct workload *w, unsigned slots);
 double workload_output_mean(const struct workload *w);
 /* Tokens of text that differ: what a cache would need to hold all of it. */
 double workload_distinct_tokens(const struct workload *w);

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "gossip/call.h"
+#include "tests/lib/world/memory.h"
 #include "tests/lib/world/world.h"
 
 enum { CALLS_MAX = 1024 };
@@ -41,8 +42,7 @@ static int move(struct world *w, struct world_call *c, struct gossip_call *from,
     size_t len = 1 + prng_below(&w->prng, w->call_bytes_max);
     if (len > out->len)
         len = out->len;
-    char *bytes = malloc(len);
-    CHECK(bytes != NULL);
+    char *bytes = world_alloc(NULL, len);
     memcpy(bytes, out->at, len);
     buf_consume(out, len);
     if (world_chance(w, w->net.flip / 10))
@@ -170,6 +170,7 @@ static struct world_call *call_free_slot(struct world *w)
     return NULL;
 }
 
+/* NULL: no memory. */
 static struct gossip_call *call_side(struct world_node *n, bool client, uint32_t id, uint8_t kind,
                                      struct slice request)
 {
@@ -182,7 +183,7 @@ static struct gossip_call *call_side(struct world_node *n, bool client, uint32_t
     struct gossip_versions speaks = gossip_speaks(node_replication_gossip(n->node->replication));
     int err = client ? gossip_call_open(&side, &keys, speaks, random, kind, request)
                      : gossip_call_accept(&side, &n->keyring, speaks, random);
-    CHECK(err == ERR_OK);
+    CHECK(err == ERR_OK || err == ERR_NOMEM);
     return side;
 }
 
@@ -209,6 +210,10 @@ int world_call_open(struct world_node *client, uint32_t id, const struct gossip_
         .answers = call_side(server, false, 0, 0, request),
         .moved_us = w->now_us,
     };
+    if (!c->asks || !c->answers) {
+        call_drop(c);
+        return ERR_NOMEM;
+    }
     world_trace(w, (uint64_t)client->number << 32 ^ (uint64_t)server->number << 8 ^ kind);
     pump_later(w, c);
     return ERR_OK;

@@ -11,8 +11,6 @@
 
 enum { S = 1000000, MS = 1000 };
 
-static const struct node_usage no_usage = {-1, -1, -1, {0}};
-
 /* Routers that know each other, with the same replicas in different orders. */
 static inline void start(struct world *c, unsigned count, unsigned replicas)
 {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "gossip/session.h"
+#include "tests/lib/world/memory.h"
 #include "tests/lib/world/world.h"
 
 enum { DELAY_US = 300, REORDER_US = 20000, CLOGGED_US = 2000 };
@@ -136,8 +137,7 @@ void world_move(struct world *w, unsigned number, unsigned address)
 
 struct world_datagram *world_datagram_copy(const struct world_datagram *d)
 {
-    struct world_datagram *copy = malloc(sizeof *copy + d->len);
-    CHECK(copy != NULL);
+    struct world_datagram *copy = world_alloc(NULL, sizeof *copy + d->len);
     memcpy(copy, d, sizeof *copy + d->len);
     return copy;
 }
@@ -278,8 +278,7 @@ static void send_from(struct world_node *from, bool fresh, const struct gossip_a
         return;
     if (w->now_us < link->narrow_until_us && len > NARROW_BYTES && bytes[0] == GOSSIP_PACKET_DATA)
         return;
-    struct world_datagram *d = malloc(sizeof *d + len);
-    CHECK(d != NULL);
+    struct world_datagram *d = world_alloc(NULL, sizeof *d + len);
     *d = (struct world_datagram){
         .from = from->number,
         .from_life = from->life,

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/check.h"
+#include "tests/lib/world/memory.h"
 
 void world_queue_init(struct world_queue *q)
 {
@@ -24,8 +24,7 @@ void world_queue_put(struct world_queue *q, const struct world_event *e)
 {
     if (q->count == q->room) {
         q->room = q->room ? q->room * 2 : 1024;
-        q->events = realloc(q->events, q->room * sizeof *q->events);
-        CHECK(q->events != NULL);
+        q->events = world_alloc(q->events, q->room * sizeof *q->events);
     }
     struct world_event added = *e;
     added.order = q->order++;

@@ -117,7 +117,7 @@ static void tick(void *context, struct world_event *e)
     world_put(w, TICK_US, e);
 }
 
-void world_start(struct world *w, unsigned number)
+int world_try_start(struct world *w, unsigned number)
 {
     struct world_node *n = &w->nodes[number];
     world_up(n);
@@ -136,7 +136,11 @@ void world_start(struct world *w, unsigned number)
     n->config.replication.gossip.port = WORLD_PORT;
     n->config.replication.gossip.address =
         n->unadvertised ? (struct gossip_address){0} : n->address;
-    CHECK(node_create(&n->node, &n->config, &io, world_mono_us(n)) == ERR_OK);
+    int err = node_create(&n->node, &n->config, &io, world_mono_us(n));
+    if (err != ERR_OK) {
+        world_down(n);
+        return err;
+    }
     node_router_watch(n->node->router, on_replica, NULL, n);
     if (n->node->replication)
         seeds_resolve(n);
@@ -144,6 +148,12 @@ void world_start(struct world *w, unsigned number)
     world_put(w, prng_below(&w->prng, TICK_US),
               &(struct world_event){.happen = tick, .node = number, .a = n->life});
     world_wake_plan(n);
+    return ERR_OK;
+}
+
+void world_start(struct world *w, unsigned number)
+{
+    CHECK(world_try_start(w, number) == ERR_OK);
 }
 
 void world_kill(struct world *w, unsigned number)

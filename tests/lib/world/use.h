@@ -23,6 +23,8 @@ unsigned world_replica(struct world *w, unsigned number, const char *name);
 void world_prompt(struct chain *out, uint64_t seed, unsigned tokens);
 /* Chooses at the node, and lets it tell the others. */
 struct node_decision world_choose(struct world *w, unsigned number, const struct chain *chain);
+/* Of an answer that says nothing of its tokens. */
+static const struct node_usage no_usage = {-1, -1, -1, {0}};
 /* The answer came whole. */
 void world_finish(struct world *w, unsigned number, struct node_decision d,
                   const struct node_usage *usage);

@@ -3,6 +3,7 @@
  * it.
  *
  *   queue.h    what happens when
+ *   memory.h   its own memory never runs out
  *   world.c    time; nodes that come, pause and go
  *   net.c      datagrams: delay, loss, copies, damage, cuts, addresses that others see otherwise
  *   router.c   a node that is a whole router: struct node, its clocks, its seeds
@@ -215,6 +216,8 @@ void world_random(struct world_node *n, void *out, size_t len);
 
 /* Begins a life. Tells whom it knows, ticks once a second. */
 void world_start(struct world *w, unsigned number);
+/* The same, but an error of node_create() is returned, and the router is down. */
+MUST_USE int world_try_start(struct world *w, unsigned number);
 /* Its process is gone, with everything. */
 void world_kill(struct world *w, unsigned number);
 /* It announces that it leaves, and is gone a little later. */

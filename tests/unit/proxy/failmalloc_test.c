@@ -9,6 +9,7 @@
 #include "node/route/policy.h"
 #include "tests/lib/proxy_hosts.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/memory.h"
 
 static struct proxy_world world;
 static size_t answered[WORLD_WIRES_MAX]; /* so much of what went to a replica */
@@ -276,6 +277,6 @@ int main(void)
         cmocka_unit_test(test_errors_of_its_own), cmocka_unit_test(test_models),
         cmocka_unit_test(test_a_packed_answer),
     };
-    proxy_world_spare = failmalloc_spare;
+    world_spare_by = failmalloc_spare;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

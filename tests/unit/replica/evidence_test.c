@@ -52,7 +52,7 @@ static void a_cache_that_is_smaller_or_larger_is_found_out(void **state)
                            .share = 1,
                            .depth_min = truths[i] / 30,
                            .depth_max = fmax(truths[i] * 3, 1),
-                           .head_start = RULE(SIZE_REPORTED)};
+                           .head_start = RULE(FEW)};
         struct node_evidence found = ask(&e, 200);
         assert_within(found.size, truths[i], 0.1);
         assert_within(found.share, 1, 0.05);
@@ -72,7 +72,7 @@ static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **st
                            .share = shares[i],
                            .depth_min = 0.001,
                            .depth_max = 3,
-                           .head_start = RULE(SIZE_REPORTED)};
+                           .head_start = RULE(FEW)};
         struct node_evidence found = ask(&e, 400);
         assert_true(found.size == 1);
         assert_within(found.share, shares[i], 0.35);
@@ -81,7 +81,7 @@ static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **st
                            .share = 0,
                            .depth_min = 0.01,
                            .depth_max = 0.3,
-                           .head_start = RULE(SIZE_REPORTED)};
+                           .head_start = RULE(FEW)};
     struct node_evidence found = ask(&never, 500);
     assert_true(found.size == 1 && found.share < 0.05);
 }
@@ -93,7 +93,7 @@ static void both_at_once_are_told_apart(void **state)
                        .share = 0.6,
                        .depth_min = 0.001,
                        .depth_max = 1,
-                       .head_start = RULE(SIZE_REPORTED)};
+                       .head_start = RULE(FEW)};
     struct node_evidence found = ask(&e, 300);
     assert_within(found.size, 0.1, 0.2);
     assert_within(found.share, 0.6, 0.2);
@@ -107,7 +107,7 @@ static void prompts_from_one_depth_leave_the_reported_size(void **state)
                        .share = 1,
                        .depth_min = 0.001,
                        .depth_max = 0.1,
-                       .head_start = RULE(SIZE_REPORTED)};
+                       .head_start = RULE(FEW)};
     assert_true(ask(&e, 100).size == 1);
     e.depth_max = 0.8;
     assert_true(ask(&e, 100).size == 1);
@@ -120,7 +120,7 @@ static void one_absurd_answer_does_little(void **state)
                        .share = 1,
                        .depth_min = 0.9,
                        .depth_max = 0.91,
-                       .head_start = RULE(SIZE_REPORTED)};
+                       .head_start = RULE(FEW)};
     assert_true(ask(&e, 1).size == 1);
     assert_true(ask(&e, 10).size < 0.95);
 }
@@ -132,7 +132,7 @@ static void evidence_fades_and_the_reported_size_comes_back(void **state)
                        .share = 1,
                        .depth_min = 0.001,
                        .depth_max = 1,
-                       .head_start = RULE(SIZE_REPORTED)};
+                       .head_start = RULE(FEW)};
     struct node_evidence found = ask(&e, 100);
     assert_within(found.size, 0.1, 0.2);
     for (unsigned s = 0; s < 600; s++)
@@ -162,7 +162,7 @@ static void windows_of_counters_say_it_too(void **state)
             node_reach_sum(&reach, 1, expected);
             cached += node_reach_tokens(&reach, 0.5);
         }
-        node_evidence_add(&e, expected, cached, 80000, 8, RULE(SIZE_REPORTED));
+        node_evidence_add(&e, expected, cached, 80000, 8, RULE(FEW));
     }
     assert_within(e.size, 0.5, 0.1);
     assert_within(e.share, 1, 0.1);

@@ -87,12 +87,12 @@ static void evidence_over_requests(void **state)
             for (unsigned i = 0; i < NODE_SIZES; i++)
                 expected[i] = odd ? drawn(&prng, prompt) : (float)(prng_unit(&prng) * prompt);
             double cached = prng_unit(&prng) * prompt, weight = prng_unit(&prng) * 3;
-            node_evidence_add(&wide, expected, cached, prompt, weight, RULE(SIZE_REPORTED));
-            narrow_evidence_add(&narrow, expected, cached, prompt, weight, RULE(SIZE_REPORTED));
+            node_evidence_add(&wide, expected, cached, prompt, weight, RULE(FEW));
+            narrow_evidence_add(&narrow, expected, cached, prompt, weight, RULE(FEW));
             evidence_equal(&wide, &narrow);
             double seconds = prng_unit(&prng) * (request % 10 == 0 ? 20000 : 60);
-            node_evidence_fade(&wide, seconds, RULE(SIZE_CONFIGURED));
-            narrow_evidence_fade(&narrow, seconds, RULE(SIZE_CONFIGURED));
+            node_evidence_fade(&wide, seconds, RULE(FEW));
+            narrow_evidence_fade(&narrow, seconds, RULE(FEW));
             evidence_equal(&wide, &narrow);
         }
     }

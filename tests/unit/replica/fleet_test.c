@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "base/checkpoint.h"
 #include "base/err.h"
 #include "node/replica/speed.h"
 #include "node/route/router_internal.h"
@@ -84,11 +83,7 @@ static void send(struct service *s, struct client *c)
         c->prompt_tokens += (unsigned)(hash_mix(s->sent) % s->spread);
         c->output += (unsigned)(hash_mix(s->sent + 1000) % (4 * OUTPUT));
     }
-    chain = (struct chain){.bytes = c->prompt_tokens * 4};
-    for (unsigned i = 0; checkpoint_blocks(i) * 256ull <= chain.bytes; i++)
-        chain.points[chain.length++] = (struct chain_point){.id = hash_mix(s->sent * 1000003 + i),
-                                                            .blocks = checkpoint_blocks(i),
-                                                            .code = checkpoint_code(i)};
+    world_prompt(&chain, s->sent, c->prompt_tokens);
     struct node_request request = {
         .chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1, .answer_whole = s->whole};
     unsigned number = (unsigned)(s->sent % s->router_count);

@@ -107,7 +107,7 @@ static void a_full_engine_costs_the_time_until_a_slot_is_free(void **state)
         read_gauges(&r, 8, 0, 100);
     assert_true(wait_s(&r, 1000) == 0);
     r.load.requests = 11;
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 3; i++)
         read_gauges(&r, 8, 3, 100);
     assert_true(wait_s(&r, 1000) == 0); /* others' prompts are computed, perhaps */
     read_gauges(&r, 8, 3, 100);

@@ -1,4 +1,5 @@
 /* chunk_aware: a replica is credited with what it holds of a prompt, wherever it stands. */
+#include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
