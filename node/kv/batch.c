@@ -488,7 +488,7 @@ static inline int on_array(struct kv_decoder **d, unsigned count, nothing *out)
     return value(*d, &(struct value){.kind = VALUE_ARRAY, .count = count});
 }
 
-static inline int on_array_item(struct kv_decoder **d, nothing *in, nothing item)
+static inline int on_array_item(struct kv_decoder **d, const nothing *in, nothing item)
 {
     (void)d, (void)in, (void)item;
     return 0;
@@ -500,7 +500,7 @@ static inline int on_map(struct kv_decoder **d, unsigned count, nothing *out)
     return value(*d, &(struct value){.kind = VALUE_MAP, .count = count});
 }
 
-static inline int on_map_item(struct kv_decoder **d, nothing *in, nothing key, nothing item)
+static inline int on_map_item(struct kv_decoder **d, const nothing *in, nothing key, nothing item)
 {
     (void)d, (void)in, (void)key, (void)item;
     return 0;

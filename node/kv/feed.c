@@ -17,14 +17,14 @@ struct kv_feed {
     const struct hash_secret *secret;
     bool has_replay;
     enum kv_feed_state state;
-    uint64_t next;      /* number */
-    uint64_t last_hash; /* of the message before; 0: not known */
-    uint64_t live;      /* number of the last message of the subscription, */
-    bool has_live;      /* if there was one since it opened */
-    bool asked;         /* for the replay; else it has to wait */
-    bool verifies;      /* its first message should be the last one that is known */
-    uint64_t due_ms;    /* of the replay: to ask for it, or to give it up */
-    uint64_t pause_ms;  /* none before that */
+    uint64_t next;            /* number */
+    uint64_t last_hash;       /* of the message before; 0: not known */
+    uint64_t live, live_hash; /* number and hash of the last message of the subscription, */
+    bool has_live;            /* if there was one since it opened */
+    bool asked;               /* for the replay; else it has to wait */
+    bool verifies;            /* its first message should be the last one that is known */
+    uint64_t due_ms;          /* of the replay: to ask for it, or to give it up */
+    uint64_t pause_ms;        /* none before that */
     struct buf held;
     struct kv_feed_stats stats;
 };
@@ -96,10 +96,11 @@ static void replay_end(struct kv_feed *f)
         memcpy(&h, rest.at, sizeof h);
         struct slice payload = slice_of(rest.at + sizeof h, h.len);
         rest = slice_skip(rest, sizeof h + h.len);
-        if (h.number < f->next) /* the replay had it, too */
+        if (h.number < f->next && !f->verifies) /* the replay had it, too */
             continue;
-        if (h.number > f->next)
+        if (h.number != f->next || f->verifies) /* no replay showed that it is the same engine */
             missed(f);
+        f->verifies = false;
         hand_over(f, h.number, payload);
     }
     buf_clear(&f->held);
@@ -122,13 +123,14 @@ static void gap(struct kv_feed *f, uint64_t number, struct slice payload, uint64
 
 void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms)
 {
+    uint64_t hash = hash_of(f, payload);
     bool falls = f->has_live && number <= f->live;
-    if (falls && number == f->live && f->next == number + 1 &&
-        f->last_hash == hash_of(f, payload)) {
+    if (falls && number == f->live && hash == f->live_hash) {
         f->stats.twice++;
         return;
     }
     f->live = number;
+    f->live_hash = hash;
     f->has_live = true;
     if (f->state == KV_FEED_REPLAYS && !falls) {
         hold(f, number, payload);
@@ -136,11 +138,11 @@ void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint
     }
     f->state = KV_FEED_LIVE;
     buf_clear(&f->held);
-    if (number == f->next || number == 0) {
+    if (number == 0 || (number == f->next && !falls)) {
         hand_over(f, number, payload);
         return;
     }
-    if (number < f->next) { /* another engine, or one message late: all is in doubt */
+    if (number <= f->next) { /* another engine, or one message late: all is in doubt */
         missed(f);
         f->next = 0;
         f->last_hash = 0;
@@ -185,7 +187,7 @@ void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms)
 void kv_feed_connected(struct kv_feed *f, uint64_t now_ms)
 {
     f->has_live = false;
-    if (f->has_replay && f->state != KV_FEED_REPLAYS)
+    if (f->has_replay) /* again, if one was awaited: another engine may answer it */
         replay_begin(f, now_ms);
 }
 

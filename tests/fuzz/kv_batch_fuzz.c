@@ -3,6 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static volatile uint64_t sum;
+
 static void each(void *context, const struct kv_event *e)
 {
     uint64_t *blocks = context;
@@ -10,7 +12,8 @@ static void each(void *context, const struct kv_event *e)
     CHECK(e->count == 0 || e->hashes != NULL);
     CHECK(e->digests == NULL || (e->change == KV_STORED && e->block_tokens > 0));
     for (uint32_t i = 0; i < e->count; i++)
-        *blocks += (e->hashes[i] | 1) != 0 && (e->digests == NULL || (e->digests[i] | 1) != 0);
+        sum += e->hashes[i] + (e->digests != NULL ? e->digests[i] : 0); /* all can be read */
+    *blocks += e->count;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

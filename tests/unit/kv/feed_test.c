@@ -227,7 +227,7 @@ static void test_drawn(void **state)
                 send((unsigned)engine.next - 1, false, engine.life, now_ms); /* twice */
             if (now_ms >= kv_feed_due_ms(feed))
                 kv_feed_tick(feed, now_ms);
-            if (asked != (uint64_t)NOT_ASKED && prng_below(&prng, 3) == 0) {
+            if (open && asked != (uint64_t)NOT_ASKED && prng_below(&prng, 3) == 0) {
                 bool all = prng_below(&prng, 5) > 0;
                 uint64_t from = asked > engine.oldest ? asked : engine.oldest;
                 asked = (uint64_t)NOT_ASKED;

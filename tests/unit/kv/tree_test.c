@@ -311,7 +311,7 @@ static void test_drawn(void **state)
                 at[i] = 1 + prng_below(&prng, 3);
                 p[i] = (char)('a' + at[i] - 1);
             }
-            unsigned char *before[4];
+            unsigned char *before[4] = {0};
             for (unsigned i = 0; i < len; i++)
                 before[i] = &copies[at[0]][i > 0 ? at[1] : 0][i > 1 ? at[2] : 0][0];
             while (from<len && * before[from]> 0)
