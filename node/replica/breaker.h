@@ -67,9 +67,8 @@ enum node_breaker_phase {
 
 /* Part of struct node_replica. */
 struct node_breaker {
-    bool trying;      /* a request of this router is the trial */
-    uint8_t cured;    /* own trials that succeeded, modulo 256: reported */
-    uint8_t reported; /* phase and length, as they went out last */
+    bool trying;   /* a request of this router is the trial */
+    uint8_t cured; /* own trials that succeeded, modulo 256: reported */
     /* Of the others. */
     enum node_breaker_phase heard;
     uint8_t heard_level; /* how long the longest back-off is: 1: 1 s, 2: 2 s, 3: 4 s, ... */
@@ -103,11 +102,11 @@ bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms);
 /* Whether it is avoided for what others report, or because it is another's turn. */
 bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms);
 
-/* A request is sent there. */
+/* A request is sent there: part of node_replica_sent(). */
 void node_breaker_sent(struct node_replica *k, uint64_t now_ms);
-/* An answer has begun. Before node_replica_answering(). */
+/* An answer has begun: part of node_replica_answering(). */
 void node_breaker_worked(struct node_replica *k, uint64_t now_ms);
-/* One ended so. After node_replica_answered(). */
+/* One ended so: part of node_replica_ended(). */
 void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 
 #endif

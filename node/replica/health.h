@@ -94,7 +94,6 @@ struct node_signs {
     uint8_t waits, heard_waits; /* requests without a token: of this router, of the others */
     bool found;                 /* its counters stood still, and it is not known to move since */
     bool heard_found;           /* another router says so */
-    uint8_t reported;           /* as it went out last */
     uint64_t first_ms;          /* a first token of ours */
     uint64_t still_ms;          /* the last scrape that counted nothing since moved_ms; 0: none */
     uint64_t down_ms;           /* when it went down last */

@@ -111,7 +111,6 @@ struct node_reject {
     uint64_t tried_ms;     /* a trial was sent then, and nothing is known of it; 0: there is none */
     unsigned heard_status; /* that it rejected the others with; 0: they do not tell */
     uint64_t heard_ms;     /* since when, without a break */
-    uint64_t reported;     /* kinds, as they went out last */
     uint64_t contradicted, confirmed; /* since the start */
 };
 

@@ -33,14 +33,15 @@ enum {
 
 /* Part of struct node_replica. */
 struct node_scraped {
-    uint32_t count;   /* of own scrapes */
-    uint64_t own_ms;  /* when the last one was; 0: never */
-    unsigned others;  /* routers that see it up, */
-    unsigned ahead;   /* and those that stand before this one */
-    uint64_t told_by; /* the router whose count of work is known; 0: nobody's */
-    uint64_t source;  /* the router whose figures these are; 0: they are own ones */
-    uint32_t counted; /* its count then */
-    bool earlier;     /* the last answer was passed over: node_scraped_is_late() */
+    uint32_t count;         /* of own scrapes */
+    uint64_t own_ms;        /* when the last one was; 0: never */
+    unsigned others;        /* routers that see it up, */
+    unsigned ahead;         /* and those that stand before this one */
+    uint64_t told_by;       /* the router whose count of work is known; 0: nobody's */
+    uint64_t source;        /* the router whose figures these are; 0: they are own ones */
+    uint32_t counted;       /* its count then */
+    bool earlier;           /* the last answer was passed over: node_scraped_is_late() */
+    unsigned ranks_missing; /* readings in a row without some rank's counters */
 };
 
 /* Whether this router is to read its metrics; `interval_ms` is how often. */
@@ -53,8 +54,10 @@ bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, d
 void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms);
 /* Adds what it read, if there is anybody to read it. */
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
-/* What `source` reported, and whether the engine is asleep. */
-void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
+/* How many other routers see it up, and how many of them stand before this one. */
+void node_scraped_turn(struct node_replica *k, unsigned others, unsigned ahead);
+/* What `source` reported, and whether the engine is asleep. False: nothing new. */
+bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
                        bool asleep, uint64_t now_ms);
 
 #endif

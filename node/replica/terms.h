@@ -64,6 +64,7 @@ enum node_outcome {
     NODE_OUTCOME_REJECTED, /* 4xx, but for a full queue: the client's fault, unless another replica
                               accepts the same (node/replica/reject.h) */
 };
+enum { NODE_OUTCOMES = NODE_OUTCOME_REJECTED + 1 };
 
 /* What went wrong at a replica, one answer each, for metrics. */
 enum node_error {

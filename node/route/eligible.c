@@ -14,7 +14,7 @@ static bool is_spare(const struct node_replica *k, unsigned against, uint64_t no
 {
     return (against & (NODE_IN_TROUBLE | 1U << NODE_STANDING_REJECTS)) == 0 &&
            ((against & 1U << NODE_STANDING_FULL) == 0 ||
-            node_replica_own_requests(k) < k->busy_requests ||
+            node_replica_own_requests(k) < k->trouble.busy_requests ||
             now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
 }
 
@@ -27,7 +27,7 @@ static bool is_taken(const struct node_router *r, unsigned replica,
     unsigned against = node_router_against(r, replica, now_ms);
     if (takes == TAKES_SPARE)
         return is_spare(k, against, now_ms);
-    return against == 0 && !k->models_stale &&
+    return against == 0 && !k->server.models_stale &&
            (takes == TAKES_GOOD || node_reject_proven(&k->reject, request->kind));
 }
 

@@ -5,18 +5,18 @@ static const uint64_t awaited_ms = 60000; /* one that is down longer is probed l
 
 void node_router_health_no(struct node_router *r, unsigned replica)
 {
-    node_router_process_at(r, replica)->signs.leaving = true;
+    node_replica_leaves(node_router_process_at(r, replica));
 }
 
 void node_router_replica_full(struct node_router *r, unsigned server, bool full)
 {
-    node_router_process_at(r, server)->no_place = full;
+    node_router_process_at(r, server)->server.no_place = full;
 }
 
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     struct node_replica *k = node_router_process_at(r, replica);
-    k->signs.leaving = true;
+    node_replica_leaves(k);
     node_replica_fails(k, false, now_ms);
     node_router_touch(r, replica);
 }
@@ -35,12 +35,12 @@ void node_router_watched(struct node_router *r, unsigned replica, const struct n
     struct node_replica *k = node_router_replica_at(r, replica);
     struct node_watched all = *w;
     node_router_load_take(r, replica, now_ms);
-    for (unsigned i = 0; k->ranks > 0 && i < r->replica_count; i++) {
-        if (i != replica && r->replicas[i].server == replica)
+    for (unsigned i = 0; k->rank.ranks > 0 && i < r->replica_count; i++) {
+        if (i != replica && r->replicas[i].rank.server == replica)
             all.prefill_tokens_max += r->replicas[i].load.remote.prefill_tokens;
     }
     node_signs_watch(k, &all, watchdog_ms, now_ms);
-    if (node_signs_report(&k->signs) != k->signs.reported)
+    if (node_signs_report(&k->signs) != r->slots[replica].told.still)
         node_router_touch(r, replica);
 }
 
@@ -114,10 +114,10 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
 /* One whose port refused is tried last; then they take turns. */
 static bool goes_before(const struct node_replica *a, const struct node_replica *b)
 {
-    unsigned a_failed = a->answer_failures + a->error_answers;
-    unsigned b_failed = b->answer_failures + b->error_answers;
-    if (a->gone != b->gone)
-        return b->gone;
+    unsigned a_failed = a->trouble.answer_failures + a->trouble.error_answers;
+    unsigned b_failed = b->trouble.answer_failures + b->trouble.error_answers;
+    if (a->trouble.gone != b->trouble.gone)
+        return b->trouble.gone;
     return a_failed != b_failed ? a_failed < b_failed : a->signs.tried_ms < b->signs.tried_ms;
 }
 

@@ -53,23 +53,20 @@
 
 /* Settings; their defaults are in node/settings/table.c, their meaning in docs/routing.md. */
 struct node_router_config {
-    const char *policy;          /* a name of node_policy_names */
-    uint64_t seed;               /* for drawing among near-equal choices */
-    double displaced_weight;     /* W */
-    double decode_weight;        /* V */
-    uint32_t reuse_horizon_ms;   /* R */
-    double near_tie;             /* costs within this share (or 1 ms) of the least are equal */
-    uint64_t cache_tokens;       /* believed cache size where the engine reports none */
-    double prefill_tokens_per_s; /* believed prefill rate until it is learned */
-    double decode_step_ms;       /* believed pace of one decode step until it is learned */
-    double bytes_per_token;      /* until it is learned from usage */
-    double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
-    uint32_t replica_requests_max; /* in flight from here at one replica; 0: no limit */
-    uint32_t probe_failures_max;   /* failed probes in a row until a replica is down; 0: 3 */
-    bool all_down_refuse;          /* where all are down: nobody is tried */
-    bool probes_have_key;          /* probes carry an API key: said to operators, nothing else */
-    const char *name;              /* of this router among others, borrowed; NULL: it is alone */
-    bool apart;                    /* its settings show that they are on several machines */
+    const char *policy;        /* a name of node_policy_names */
+    uint64_t seed;             /* for drawing among near-equal choices */
+    double displaced_weight;   /* W */
+    double decode_weight;      /* V */
+    uint32_t reuse_horizon_ms; /* R */
+    double near_tie;           /* costs within this share (or 1 ms) of the least are equal */
+    uint64_t cache_tokens;     /* believed cache size where the engine reports none */
+    double load_bound;         /* prefix_hash: a replica takes at most this times the mean load */
+    uint32_t replica_requests_max;    /* in flight from here at one replica; 0: no limit */
+    struct node_replica_config prior; /* believed of each until it is learned */
+    bool all_down_refuse;             /* where all are down: nobody is tried */
+    bool probes_have_key;             /* probes carry an API key: said to operators, nothing else */
+    const char *name;                 /* of this router among others, borrowed; NULL: it is alone */
+    bool apart;                       /* its settings show that they are on several machines */
 };
 
 /* What may be under way where a request is placed. */
@@ -241,14 +238,9 @@ void node_router_replica_full(struct node_router *r, unsigned server, bool full)
 
 /* One active probe ended. The replica is up after one success (where requests broke it is avoided
  * until the back-off is over), down after probe_failures_max failures in a row, or at once when the
- * port refused (`refused`). */
-void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
+ * port refused. */
+void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms);
-/* That it failed lay with TLS. */
-void node_router_tls_failed(struct node_router *r, unsigned replica);
-/* That it failed lay with its name, of which no address is known: ERR_NOT_FOUND (it has none),
- * ERR_TIMEOUT (no DNS server answers), or another error. */
-void node_router_unresolved(struct node_router *r, unsigned replica, int err);
 /* Its health check was answered, by a status that says no: it is avoided until one says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
 /* An answer said that its engine is dead. It is avoided until its health check says yes, and the
@@ -319,8 +311,6 @@ bool node_router_model_away(const struct node_router *r, struct slice model);
 bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
                           unsigned server);
 
-/* Before node_router_probed(): the status of the health check; 0: it had no answer. */
-void node_router_check_answered(struct node_router *r, unsigned replica, unsigned status);
 /* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes. A
  * replica that refuses to list its models no longer counts as having listed them. */
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,

@@ -1,27 +1,4 @@
-/* What the files of the router share. Each calls only those above it:
- *
- *   local.c     names of replicas on this machine's loopback, as all call them
- *   rows.c      the table of replicas: rows, and of which process each is
- *   state.c     what a decision needs of the shared state: time, others' loads
- *   reject.c    rejections that others contradict
- *   replicas.c  what is known of each: which are in use
- *   discovered.c  which of them the sources of this router list
- *   ranks.c     which data-parallel ranks an address has
- *   held.c      what replicas hold of a prompt
- *   rendering.c  what engines make of a client's prompts
- *   health.c    signs of life; whom to try where all are down
- *   learning.c  what answers teach
- *   ties.c      what several routers choose at the same moment
- *   adapters.c  LoRA adapters
- *   restarts.c  what probes and scrapes say, and when an engine restarted
- *   followers.c  requests that begin alike (a header of its own)
- *   candidate.c  what a request costs at each replica
- *   due.c       what a slow replica is due
- *   serving.c   which replicas a request is for: by model, by length
- *   router.c    decisions; company.c  replicas that are kept for one request
- *   poison.c    requests after which engines die
- *   explain.c   why, as JSON; metrics.c
- *   share.c     to and from other routers */
+/* What the files of the router share. A file calls only those above it (README.md has the list). */
 #ifndef NODE_ROUTE_ROUTER_INTERNAL_H
 #define NODE_ROUTE_ROUTER_INTERNAL_H
 
@@ -47,6 +24,65 @@ struct node_servers {
     struct node_replica_set surely; /* known to serve it, or its base */
     struct node_replica_set may;    /* these, and those that may */
     struct node_replica_set asked;  /* those to ask now */
+};
+
+/* By whom this router knows that a replica is in use (node/route/share.c has the transitions). */
+enum node_naming_state {
+    NODE_NAMING_NONE,  /* by no other router, ever */
+    NODE_NAMING_LOST,  /* by none any more */
+    NODE_NAMING_NAMED, /* another one names it. From here on it is in use, from the next on *held*:
+                          no living router names it. */
+    NODE_NAMING_LENT,  /* another one uses it, and that is all that is known */
+    NODE_NAMING_AWAY,  /* the last that named it no longer reports, or did not for a while */
+    NODE_NAMING_LENDER_AWAY, /* the same of the one that used it */
+};
+struct node_naming {
+    enum node_naming_state state;
+    uint64_t router;    /* that named it last, or used it */
+    uint64_t silent_ms; /* since when it is back and does not name it; 0: it is not */
+    uint64_t down_ms;   /* since when its probes fail; 0: they do not */
+};
+static inline bool node_naming_in_use(const struct node_naming *n)
+{
+    return n->state >= NODE_NAMING_NAMED;
+}
+static inline bool node_naming_held(const struct node_naming *n)
+{
+    return n->state > NODE_NAMING_NAMED;
+}
+
+/* What this router keeps of a slot of the table beside what is known of the engine (struct
+ * node_replica). Zeroed with each name. */
+struct node_slot {
+    struct node_naming naming; /* by others: share.c */
+    bool adopted; /* this router names it because its own sources have not spoken yet: share.c */
+    unsigned ranks_read; /* in the metrics that this router read; 0: none were. ranks.c */
+
+    /* Restarts: restarts.c, share.c */
+    uint32_t rkey_scraped, rkey_probed; /* of its cache at the last scrape, the last good probe */
+    uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
+
+    struct { /* as it went out last: share.c */
+        uint8_t breaker, still;
+        uint64_t rejects;
+        struct crdt_learned learned;
+    } told;
+
+    /* Requests: book.c, state.c, serving.c, adapters.c */
+    uint64_t used_ms;    /* when one was placed there last, or others had some there; 0: never */
+    uint64_t guessed_ms; /* when it was chosen on a guess last; 0: never */
+    struct node_fading placed_tokens; /* of prompts, by this router, lately (due.c) */
+    uint32_t adapter_last;            /* that this router used there; 0: none */
+    uint32_t adapter_uses;            /* by this router; begins anew at CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses_heard;      /* sum of the same of all others */
+
+    /* Counted since the name has the slot, whether in use or not: book.c, learning.c */
+    uint64_t chosen;
+    uint64_t prompt_tokens, cached_tokens; /* of these: estimated, predicted */
+    uint64_t outcomes[NODE_OUTCOMES];
+    uint64_t failed[NODE_ERRORS];
+    uint64_t ttft_count;
+    double ttft_predicted_s, ttft_actual_s, ttft_off_s;
 };
 
 struct node_router {
@@ -101,7 +137,8 @@ struct node_router {
 
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
-    struct node_replica *replicas; /* NODE_REPLICAS_MAX */
+    struct node_replica *replicas; /* NODE_REPLICAS_MAX, */
+    struct node_slot *slots;       /* and as many */
     bool fleet_stale;              /* something was learned since the beliefs were set */
     uint64_t fleet_ms;             /* when that was */
 
@@ -156,6 +193,11 @@ void node_router_clock(struct node_router *r, uint64_t now_ms);
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
 /* Of the process where it is: for a rank the row of its address, else its own. */
 struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica);
+static inline struct node_slot *node_router_slot(const struct node_router *r,
+                                                 const struct node_replica *k)
+{
+    return &r->slots[k - r->replicas];
+}
 /* Whether a decision may look at it: it stands for itself, its process is one of `serving`, and
  * neither is excluded. */
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
@@ -171,10 +213,11 @@ static inline bool node_router_is_first_attempt(const uint64_t *excluded)
 }
 /* Of which address each row is a rank; after the registry changed. */
 void node_router_ranks_follow(struct node_router *r);
-/* How many ranks of each address are in use; after that changed. */
-void node_router_ranks_count(struct node_router *r);
 /* What settings and models say of an address holds for its ranks. */
-void node_router_ranks_inherit(struct node_router *r);
+static inline void node_router_ranks_inherit(struct node_router *r)
+{
+    r->fleet_stale |= node_ranks_inherit(r->replicas, r->replica_count);
+}
 
 /* --- local.c --- */
 
@@ -223,16 +266,6 @@ void node_router_presence_check(const struct node_router *r);
 void node_router_apart_follow(struct node_router *r);
 /* Slots of forgotten names on which nothing hangs any more are given back. */
 void node_router_slots_leave(struct node_router *r);
-/* The settings that are a replica's. */
-static inline struct node_replica_config node_router_prior(const struct node_router *r)
-{
-    return (struct node_replica_config){
-        .prefill_tokens_per_s = r->config.prefill_tokens_per_s,
-        .decode_step_ms = r->config.decode_step_ms,
-        .bytes_per_token = r->config.bytes_per_token,
-        .probe_failures_max = r->config.probe_failures_max,
-    };
-}
 /* What the settings say of a replica beside its address; replaces what was said before. Only this
  * router counts with it: labels are not reported to others. */
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);

@@ -117,12 +117,15 @@ static void health_done(struct prober_probe *p, const struct answer *a)
         return;
     }
     bool ok = a->err == 0 && is_good(proxy, a->status);
-    node_router_check_answered(router, p->replica, a->err == 0 ? a->status : 0);
-    node_router_probed(router, p->replica, ok, a->refused, proxy->now_ms);
-    if (fetch_error_is_tls(a->err))
-        node_router_tls_failed(router, p->replica);
-    if (a->err == ERR_UNREACHABLE && pool->address_count == 0)
-        node_router_unresolved(router, p->replica, pool->unresolved);
+    const struct node_check check = {
+        .ok = ok,
+        .refused = a->refused,
+        .tls_fails = fetch_error_is_tls(a->err),
+        .unresolved =
+            a->err == ERR_UNREACHABLE && pool->address_count == 0 ? pool->unresolved : ERR_OK,
+        .status = a->err == 0 ? (uint16_t)a->status : 0,
+    };
+    node_router_probed(router, p->replica, check, proxy->now_ms);
     if (a->err == 0 && !ok && p->was_up)
         node_router_health_no(router, p->replica);
     log_leaving(p, a->status);
@@ -201,7 +204,8 @@ static void note_access(struct prober_probe *p, const struct prober_lane *lane, 
     if (lane->kind == NODE_PROBE_MODELS &&
         !node_router_models_listed(proxy->config.router, p->replica))
         DISCARD(models_replace(p, slice_of("", 0)));
-    bool refused = node_router_replica(proxy->config.router, p->replica)->probes_refused != 0;
+    bool refused =
+        node_router_replica(proxy->config.router, p->replica)->server.probes_refused != 0;
     bool news = refused ? status == 401 || status == 403 : p->told_refused;
     if (!news || (refused && p->told_refused && lane->sent_key == p->told_key))
         return;

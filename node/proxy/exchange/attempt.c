@@ -379,7 +379,7 @@ bool exchange_look_after(struct exchange *x)
 static bool needs_lists(const struct exchange *x)
 {
     const struct node_router *router = x->proxy->config.router;
-    bool stale = node_router_replica(router, x->now.decision.server)->models_stale;
+    bool stale = node_router_replica(router, x->now.decision.server)->server.models_stale;
     struct node_request request;
     if (x->looked || (!stale && node_router_models_listed(router, x->now.decision.server)))
         return false;

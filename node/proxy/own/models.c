@@ -157,7 +157,7 @@ static bool wants_asking(const struct proxy *p, unsigned replica)
     if (p->engines.pools[replica].proxy == NULL || !node_router_replica_present(r, replica))
         return false;
     enum node_health health = node_router_replica_health(r, replica);
-    return (node_router_replica(r, replica)->probes_refused >> NODE_PROBE_MODELS & 1) != 0 &&
+    return (node_router_replica(r, replica)->server.probes_refused >> NODE_PROBE_MODELS & 1) != 0 &&
            health != NODE_HEALTH_DOWN && health != NODE_HEALTH_ROUTER;
 }
 

@@ -92,7 +92,8 @@ static void introduce(struct play *p, unsigned number, unsigned engine)
     for (unsigned i = 0; i < ranks_of(p); i++)
         m->slots[number][engine + i] = at;
     m->engines[number][at] = engine;
-    node_router_probed(router_at(p, number), (unsigned)at, true, false, world_ms(world_of(p)));
+    node_router_probed(router_at(p, number), (unsigned)at, (struct node_check){.ok = true},
+                       world_ms(world_of(p)));
     models_list(p, router_at(p, number), (unsigned)at);
     tier_label(p, router_at(p, number), slice_of(name, (size_t)len), engine);
 }

@@ -166,7 +166,7 @@ static void use(unsigned number, uint64_t seed)
         at = node_router_replica_find(r, SLICE("host-0:8000"));
     if (at < 0)
         return;
-    node_router_probed(r, (unsigned)at, true, false, world.now_us / 1000);
+    node_router_probed(r, (unsigned)at, (struct node_check){.ok = true}, world.now_us / 1000);
     struct node_request request = request_of(prompt(seed, 4000));
     struct node_decision d;
     if (node_router_place(r, &request, NULL, world.now_us / 1000, &d) == 0)

@@ -105,7 +105,7 @@ static struct node_router *make_router(void)
     config.router.policy = "round_robin";
     struct node_router *r = alone_router(&config);
     assert_int_equal(node_router_name(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM), 0);
-    node_router_probed(r, 0, true, false, START_MS);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
     return r;
 }
 

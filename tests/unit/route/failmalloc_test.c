@@ -28,7 +28,7 @@ static void replicas(struct node_router *r, bool may_fail)
         int at = node_router_name(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM);
         if (!fine(at, may_fail))
             continue;
-        node_router_probed(r, (unsigned)at, true, false, START_MS);
+        node_router_probed(r, (unsigned)at, (struct node_check){.ok = true}, START_MS);
         (void)fine(node_router_models(r, (unsigned)at, models, 2), may_fail);
     }
 }

@@ -129,7 +129,7 @@ static void routers_start(const struct fleet *f)
             (void)snprintf(name, sizeof name, "engine-%u:8000", k);
             assert_int_equal(node_router_name(router_at(i), slice_of_cstr(name), NODE_ENGINE_VLLM),
                              k);
-            node_router_probed(router_at(i), k, true, false, world_ms(&world));
+            node_router_probed(router_at(i), k, (struct node_check){.ok = true}, world_ms(&world));
             assert_int_equal(node_router_models(router_at(i), k, ids, ADAPTERS + 1), ERR_OK);
         }
         for (unsigned a = 0; a < ADAPTERS; a++)

@@ -86,7 +86,7 @@ static void life_finish(struct life *l)
 static void life_probed(struct life *l, unsigned k)
 {
     bool ok = prng_below(&l->prng, 3) != 0;
-    node_router_probed(l->r, k, ok, !ok, l->now);
+    node_router_probed(l->r, k, (struct node_check){.ok = ok, .refused = !ok}, l->now);
     bool down = node_router_replica_health(l->r, k) == NODE_HEALTH_DOWN;
     assert_true(ok ? !(down && l->s.up[k]) : down);
     l->s.up[k] = !down;

@@ -31,7 +31,7 @@ static unsigned name(struct node_router *r, const char *text)
 {
     int slot = node_router_name(r, slice_of_cstr(text), NODE_ENGINE_VLLM);
     assert_true(slot >= 0);
-    node_router_probed(r, (unsigned)slot, true, false, now_ms);
+    node_router_probed(r, (unsigned)slot, (struct node_check){.ok = true}, now_ms);
     return (unsigned)slot;
 }
 
@@ -80,7 +80,7 @@ static void a_number_that_is_used_again_is_as_new(void **state)
     assert_slice_equal(node_router_replica_name(r, slot), "new:80");
     assert_false(node_router_models_listed(r, slot));
     assert_false(node_router_model_known(r, model));
-    assert_int_equal(node_router_replica(r, slot)->probes_refused, 0);
+    assert_int_equal(node_router_replica(r, slot)->server.probes_refused, 0);
     assert_int_equal(node_affinity_get(affinity, SLICE("resp_1")), -1);
     assert_false(shows(r, "answered_prompt_tokens_total{"));
     assert_true(shows(r, "chosen_total{replica=\"new:80\"} 0\n"));

@@ -42,7 +42,7 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     assert_int_equal(node_router_name(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
     assert_false(node_router_ready(r)); /* nobody has found them up */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
-    node_router_probed(r, 1, true, false, START_MS);
+    node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
     assert_true(node_router_ready(r));
     for (int i = 0; i < 20; i++) {
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
@@ -67,9 +67,9 @@ static void a_full_replica_is_passed_over(void **state)
         static const struct slice names[] = {{"a", 1}, {"b", 1}, {"c", 1}};
         for (unsigned k = 0; k < 3; k++) {
             assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
-            node_router_probed(r, k, true, false, START_MS);
+            node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
         }
-        node_router_replica_at(r, 2)->failing.until_ms = START_MS + 1000;
+        node_router_replica_at(r, 2)->trouble.failing.until_ms = START_MS + 1000;
         struct node_request request = request_of(prompt(1, 4000));
         request.session = SLICE("me");
         struct node_decision d[6];
@@ -84,11 +84,11 @@ static void a_full_replica_is_passed_over(void **state)
         assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
         done(r, d[3], START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[3]), ERR_OK);
-        node_router_probed(r, 0, false, true, START_MS);
-        node_router_probed(r, 1, false, true, START_MS);
+        node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
+        node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[4]), ERR_OK);
         assert_int_equal(d[4].replica, 2); /* nobody else is there */
-        node_router_probed(r, 2, false, true, START_MS);
+        node_router_probed(r, 2, (struct node_check){.refused = true}, START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[5]), ERR_UNREACHABLE);
         for (unsigned n = 0; n < 5; n++)
             done(r, d[n], START_MS);
@@ -106,10 +106,10 @@ static void nobody_waits_while_one_that_works_has_room(void **state)
     static const struct slice names[] = {{"a", 1}, {"b", 1}};
     for (unsigned k = 0; k < 2; k++) {
         assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
-        node_router_probed(r, k, true, false, START_MS);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
     }
     struct node_replica *b = node_router_replica_at(r, 1);
-    b->back_ms = START_MS; /* takes 4 in its first second */
+    b->trouble.back_ms = START_MS; /* takes 4 in its first second */
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d[13];
     unsigned taken[2] = {0};
@@ -165,7 +165,7 @@ static void requests_go_where_their_model_is(void **state)
     request.model = SLICE("nobody knows");
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     request.model = SLICE("llama");
-    node_router_probed(r, 0, false, true, START_MS);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     node_router_check(r);
     alone_destroy(r);
@@ -219,7 +219,7 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
     unsigned failed = 0;
     for (unsigned i = 0; i < 3000; i++, now += 10) {
         if (i % 100 == 0)
-            node_router_probed(r, 1, true, false, now);
+            node_router_probed(r, 1, (struct node_check){.ok = true}, now);
         struct node_decision d = choose(r, prompt(i, 2000), now);
         if (d.replica == 1) {
             node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, now);
@@ -299,7 +299,7 @@ static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
         bool all = i == ARRAY_LEN(outcomes);
         (void)ends_every_third(r, all ? 4 : 1, all ? NODE_OUTCOME_BROKEN : outcomes[i], &now);
         for (unsigned k = 0; k < 4; k++)
-            assert_int_equal(node_router_replica_at(r, k)->failing.level, 0);
+            assert_int_equal(node_router_replica_at(r, k)->trouble.failing.level, 0);
         alone_destroy(r);
     }
 }
@@ -394,7 +394,7 @@ static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
         assert_int_equal(node_router_models(r, k, &m, 1), ERR_OK);
     node_router_model_denied(r, 0, m, START_MS);
     assert_int_equal(seen_of(r, "m", START_MS, 50), 2);
-    node_router_probed(r, 1, false, true, START_MS); /* its port refuses */
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS); /* its port refuses */
     assert_int_equal(seen_of(r, "m", START_MS, 50), 1);
     struct node_request request = request_of(NULL);
     request.model = m;
@@ -413,14 +413,14 @@ static void a_refused_list_is_not_known_any_more(void **state)
         assert_int_equal(node_router_models(r, k, &ids[k], 1), ERR_OK);
     node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 403);
     assert_true(node_router_models_listed(r, 0));
-    assert_int_equal(node_router_replica(r, 0)->probes_refused, 1u << NODE_PROBE_METRICS);
+    assert_int_equal(node_router_replica(r, 0)->server.probes_refused, 1u << NODE_PROBE_METRICS);
     assert_int_equal(seen_of(r, "b", START_MS, 50), 2);
     node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 401);
     assert_false(node_router_models_listed(r, 0));
     assert_int_equal(seen_of(r, "b", START_MS, 50), 3);
     node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 404);
     node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 200);
-    assert_int_equal(node_router_replica(r, 0)->probes_refused, 0);
+    assert_int_equal(node_router_replica(r, 0)->server.probes_refused, 0);
     node_router_check(r);
     alone_destroy(r);
 }
