@@ -9,6 +9,7 @@
 #include "crdt/state.h"
 #include "gossip/gossip.h"
 #include "node/route/discovered.h"
+#include "node/route/policy.h"
 #include "node/route/share.h"
 
 enum { NAMES_FULL_MS = 60000 };
@@ -233,12 +234,13 @@ void node_tick(struct node *n, uint64_t now_ms)
 
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms)
 {
-    const char *before = node_router_policy(n->router);
+    const struct node_policy *before = node_router_policy(n->router), *now;
     struct node_config config;
     node_config_of(&config, options);
     node_router_renew(n->router, &config.router);
-    if (n->replication && strcmp(before, config.router.policy) != 0)
-        node_replication_policy(n->replication, node_router_policy(n->router), now_ms * 1000);
+    now = node_router_policy(n->router);
+    if (n->replication && now != before)
+        node_replication_policy(n->replication, now->name, now_ms * 1000);
     proxy_renew(n->proxy, now_ms);
 }
 

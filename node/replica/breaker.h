@@ -1,6 +1,6 @@
 /* Back-offs of a replica (node/replica/replica.h) between routers: one that finds a replica in
  * trouble says so, the others avoid it as well, and when the back-off is over one trial is made for
- * all.
+ * all (docs/adr/0021).
  *
  *   what a router reports of its own eyes:
  *     CLOSED ──failures──> OPEN ──back-off over──> DUE ──its request──> TRYING ──answer──> CLOSED
@@ -9,21 +9,16 @@
  *
  *   what another one makes of it: OPEN: avoided here too. DUE: the routers take turns by the hash
  *   of router and replica, each TURN_MS behind the one before, in case that one has nothing to
- *   send. TRYING: it waits for the outcome. A success is a cure, which is counted and reported: who
- *   was waiting for a trial uses the replica again at once.
+ *   send. TRYING: it waits for the outcome. A success is a cure, which is counted and reported.
  *
  * When another router's back-off begins, the replica is avoided here too until its health check
- * says yes, for WARNED_MS at most: what has just died may have answered here a moment before.
+ * says yes, for WARNED_MS at most: what has just died may have answered here a moment before. Else
+ * own eyes outweigh reports: a router that has lately seen the replica answer, and not fail since,
+ * takes no notice of others' back-offs. So one that is cut off from the engines takes them from
+ * nobody else.
  *
- * Own eyes outweigh reports: a router that has lately seen the replica answer, and not fail since,
- * takes no notice of others' back-offs; for longer if it was its own trial that proved them wrong.
- * So one router that is cut off from the engines takes them from nobody else.
- *
- * A replica that fails some of its requests and answers the others has no failures in a row. So
- * the recent ones are counted, too: only what no request can bring about by itself (struct
- * node_tally). A share of failures that is far beyond that of all others begins a back-off. Its
- * trial would mostly succeed, so what follows of it is a slow start; and as the count stays, one
- * more failure soon begins a longer back-off.
+ * A replica that fails some of its requests and answers the others has no failures in a row: so the
+ * recent ones are counted, too (struct node_tally, node_replica_tally()).
  */
 #ifndef NODE_REPLICA_BREAKER_H
 #define NODE_REPLICA_BREAKER_H

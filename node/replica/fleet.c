@@ -23,18 +23,6 @@ void node_fleet_join(struct node_replica *k, const struct hash_secret *secret, s
     k->believed.fleet = model.len > 0 ? hash64(secret, model.at, model.len) | 1 : 0;
 }
 
-typedef const struct node_speed *figure_of(const struct node_replica *k);
-
-static const struct node_speed *rate_of(const struct node_replica *k)
-{
-    return &k->shown.rate;
-}
-
-static const struct node_speed *pace_of(const struct node_replica *k)
-{
-    return &k->shown.pace;
-}
-
 static bool counts(const struct node_replica *k, uint64_t fleet)
 {
     return k->believed.fleet == fleet && !k->absent;
@@ -46,15 +34,16 @@ struct fleet_figure {
     double median, best;
 };
 
-/* `votes_max`: beside so many votes of replicas the prior has none. */
+/* Of paces, or of rates. `votes_max`: beside so many votes of replicas the prior has none. */
 static struct fleet_figure fleet_figure(const struct node_replica *replicas, unsigned count,
-                                        uint64_t fleet, figure_of *figure, double prior,
-                                        double votes_max, struct node_vote *votes)
+                                        uint64_t fleet, bool pace, double prior, double votes_max,
+                                        struct node_vote *votes)
 {
     unsigned used = 0;
     double samples = 0, best = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct node_speed *s = figure(&replicas[i]);
+        const struct node_shown *shown = &replicas[i].shown;
+        const struct node_speed *s = pace ? &shown->pace : &shown->rate;
         if (!counts(&replicas[i], fleet) || s->samples == 0)
             continue;
         double few = number_min((double)s->samples, RULE(REPLICA_VOTES));
@@ -226,10 +215,10 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     uint64_t fleet = replicas[first].believed.fleet;
     explain_whole(replicas, count, fleet);
     uint32_t ended = rooms_compare(replicas, count, fleet);
-    struct fleet_figure rate = fleet_figure(replicas, count, fleet, rate_of,
+    struct fleet_figure rate = fleet_figure(replicas, count, fleet, false,
                                             config->prefill_tokens_per_s, INFINITY, scratch);
     struct fleet_figure pace = fleet_figure(
-        replicas, count, fleet, pace_of, 1000 / config->decode_step_ms, RULE(PRIOR_VOTES), scratch);
+        replicas, count, fleet, true, 1000 / config->decode_step_ms, RULE(PRIOR_VOTES), scratch);
     double spread = spread_of(replicas, count, fleet);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];

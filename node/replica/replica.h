@@ -14,20 +14,14 @@
  * One that is DOWN is sent a request only where all that serve the model are, as a last resort.
  *
  * Answers never take a replica down, because a client could provoke them at a whole fleet. But they
- * make it *avoided*: requests go there only where no other replica that serves the model will do.
- *   - Its health check said no (leaving), until one says yes: it drains, or its engine is dead.
- *   - It stands still (node/replica/health.h).
- *   - It went down because requests broke, and is up again: for a back-off.
- *   - A full queue (503 of a healthy engine): for a second.
- *   - 3 answers of 5xx with no success between: for a back-off. A server that drains answers its
- *     health check while it fails each request at once, and its empty queue would attract them all.
- *   - A share of its connections breaks, far more than at others (node/replica/breaker.h): for a
- *     back-off, and then it starts slowly.
- *   - It rejected requests that others then accepted (node/replica/reject.h): for such requests.
- * A back-off is 1 s at first and doubles up to 30 s when it comes again soon, for whichever of
- * these reasons. When it is over, one request at a time may go there (the trial) until an answer
- * has begun. Routers know of each other's back-offs, and make one trial for all
- * (node/replica/breaker.h).
+ * make it *avoided*: requests go there only where no other replica that serves the model will do
+ * (node/replica/standing.h has all reasons). So do 3 answers of 5xx with no success between: a
+ * server that drains answers its health check while it fails each request at once, and its empty
+ * queue would attract them all.
+ *
+ * A back-off is 1 s at first and doubles up to 30 s when it comes again soon, for whichever reason.
+ * When it is over, one request at a time may go there (the trial) until an answer has begun.
+ * Routers know of each other's back-offs, and make one trial for all (node/replica/breaker.h).
  */
 #ifndef NODE_REPLICA_REPLICA_H
 #define NODE_REPLICA_REPLICA_H

@@ -3,16 +3,12 @@
  *
  * The routers that see a replica up stand in an order, by the hash of router and replica. The first
  * NODE_SCRAPERS of them scrape it, and report what they read with what they learned
- * (crdt/learned.h). The others take the figures of the first that reports any, as if they had read
- * them. A router for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, whatever the
- * order: alone, while the cluster gathers, when those on duty die or have lost their way. So does
- * one whose requests get no token (node/proxy/guard/watch.h). What it read itself counts for
- * NODE_SCRAPE_STALE_MS: others' figures are older, and a token they count may look like a new one.
+ * (crdt/learned.h); the others take it as if they had read it. A router for which no figures came
+ * for NODE_SCRAPE_STALE_MS scrapes by itself, as does one whose requests get no token
+ * (node/proxy/guard/watch.h). What it read itself counts for that long: others' figures are older.
  *
- * An engine's signs of work (node/replica/work.h) are many, and only the router that reads them can
- * compare them. So each router counts how often it saw the engine work, by a reading or by tokens
- * of its own, these at most every NODE_WORK_TELL_MS, and reports the count. A count that rises is
- * a sign of work at all routers, also where nobody can read any metrics.
+ * Each router also counts how often it saw the engine work (node/replica/work.h), by a reading or
+ * by tokens of its own, and reports the count. One that rises is a sign of work at all routers.
  *
  * Only who scraped reports a restart to the registry: to the others it comes from there.
  */

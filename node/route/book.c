@@ -85,14 +85,14 @@ static int book(struct node_router *r, unsigned index, const struct node_work *w
         .cached_tokens = work->cached_tokens,
         .reason = reason,
         .ttft_s = replica->shown.rate.samples >= RATE_SAMPLES_MIN ? work->ttft_s : 0,
-        .listed = node_router_models_listed(r, c->replica),
+        .listed = node_models_listed(r->models, replica->rank.server),
     };
     r->decisions[reason]++;
     return ERR_OK;
 }
 
 /* Finding nobody for another attempt is no news: the answer of the last one goes to the client. */
-static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
+static int unroutable(struct node_router *r, const struct node_replica_set *excluded, int err)
 {
     if (err == ERR_AGAIN || err == ERR_EXISTS)
         return err; /* it waits */
@@ -101,7 +101,8 @@ static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
 }
 
 int node_router_place(struct node_router *r, const struct node_request *request,
-                      const uint64_t *excluded, uint64_t now_ms, struct node_decision *out)
+                      const struct node_replica_set *excluded, uint64_t now_ms,
+                      struct node_decision *out)
 {
     struct node_size size;
     struct node_need need = node_router_need(r, request);
@@ -134,7 +135,8 @@ int node_router_place(struct node_router *r, const struct node_request *request,
 }
 
 int node_router_place_by_load(struct node_router *r, const struct node_request *request,
-                              const uint64_t *excluded, uint64_t now_ms, struct node_decision *out)
+                              const struct node_replica_set *excluded, uint64_t now_ms,
+                              struct node_decision *out)
 {
     struct node_request bare = *request;
     bare.chain = NULL;

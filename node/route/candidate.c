@@ -262,8 +262,8 @@ static struct node_size size_of(struct node_router *r, const struct node_request
 }
 
 int node_router_evaluate(struct node_router *r, const struct node_request *request,
-                         const struct node_need *need, const uint64_t *excluded, bool costs,
-                         uint64_t now_ms, struct node_size *size)
+                         const struct node_need *need, const struct node_replica_set *excluded,
+                         bool costs, uint64_t now_ms, struct node_size *size)
 {
     node_router_clock(r, now_ms);
     node_router_match_ahead(r, request->chain);

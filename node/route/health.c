@@ -44,20 +44,15 @@ void node_router_watched(struct node_router *r, unsigned replica, const struct n
         node_router_touch(r, replica);
 }
 
-enum node_stall node_router_own_stall(const struct node_router *r, unsigned replica)
-{
-    return r->replicas[replica].signs.stall;
-}
-
 bool node_router_rank_stalled(const struct node_router *r, unsigned replica)
 {
-    return node_router_own_stall(r, replica) != NODE_STALL_NONE &&
+    return r->replicas[replica].signs.stall != NODE_STALL_NONE &&
            node_router_process_at(r, replica)->signs.stall == NODE_STALL_NONE;
 }
 
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica)
 {
-    return node_router_rank_stalled(r, replica) ? node_router_own_stall(r, replica)
+    return node_router_rank_stalled(r, replica) ? r->replicas[replica].signs.stall
                                                 : node_router_process_at(r, replica)->signs.stall;
 }
 
@@ -122,7 +117,8 @@ static bool goes_before(const struct node_replica *a, const struct node_replica 
 }
 
 int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
-                            const struct node_request *request, const uint64_t *excluded)
+                            const struct node_request *request,
+                            const struct node_replica_set *excluded)
 {
     int err = ERR_UNREACHABLE;
     r->candidate_count = 0;

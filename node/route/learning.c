@@ -237,8 +237,9 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
                                  (uint64_t)usage->cached_tokens, hit ? whole : cached, expected);
 }
 
-void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
-                       const struct node_usage *usage, bool complete, uint64_t now_ms)
+/* What an answer teaches; `complete` if it was not cut short. */
+static void learn(struct node_router *r, const struct node_booking_entry *e,
+                  const struct node_usage *usage, bool complete, uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[e->work.replica];
     struct node_model *model = node_models_row_at(r->models, e->work.model);
@@ -348,7 +349,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         node_replica_began(replica, &e->work, -1);
     }
     if (reported && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
-        node_router_learn(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
+        learn(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
 }
 
 void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,

@@ -29,6 +29,23 @@ static void slot_clear(struct node_router *r, unsigned slot)
     node_renderings_forget(r->renderings, slot);
 }
 
+/* Its label `model` is another one, or is all that is known of its models. */
+static void model_label_take(struct node_router *r, unsigned replica)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    struct slice model = k->said.model;
+    bool listed = node_models_listed(r->models, replica);
+    if (!listed)
+        node_fleet_join(k, &r->common->secret, model);
+    /* Without room in the table it counts as one that has not listed its models. */
+    if (model.len == 0)
+        node_models_unlist(r->models, replica);
+    else if (node_models_listed(r->models, replica))
+        DISCARD(node_models_also(r->models, replica, model));
+    else
+        DISCARD(node_models_set(r->models, replica, &model, 1));
+}
+
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
@@ -38,7 +55,7 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     node_router_contexts_follow(r);
     node_models_on_demand(r->models, replica, labels->adapters_on_demand);
     if (other)
-        node_router_model_label_take(r, replica);
+        model_label_take(r, replica);
 }
 
 /* Operators stand above sources: one that they added stays in use when its source drops it. */
@@ -390,6 +407,11 @@ bool node_router_engine_found(struct node_router *r, unsigned replica, enum node
     return news;
 }
 
+struct node_models *node_router_model_table(const struct node_router *r)
+{
+    return r->models;
+}
+
 int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                        unsigned count)
 {
@@ -420,45 +442,13 @@ bool node_router_models_none(struct node_router *r, unsigned replica, unsigned s
         node_models_unknow(r->models, replica);
     (void)node_router_context_listed(r, replica, 0);
     if (k->said.model.len > 0)
-        node_router_model_label_take(r, replica);
+        model_label_take(r, replica);
     return news && !node_models_listed(r->models, replica);
 }
 
 void node_router_models_stale(struct node_router *r, unsigned replica, bool stale)
 {
     node_router_process_at(r, replica)->server.models_stale = stale;
-}
-
-void node_router_model_label_take(struct node_router *r, unsigned replica)
-{
-    struct node_replica *k = node_router_replica_at(r, replica);
-    struct slice model = k->said.model;
-    bool listed = node_models_listed(r->models, replica);
-    if (!listed)
-        node_fleet_join(k, &r->common->secret, model);
-    /* Without room in the table it counts as one that has not listed its models. */
-    if (model.len == 0)
-        node_models_unlist(r->models, replica);
-    else if (node_models_listed(r->models, replica))
-        DISCARD(node_models_also(r->models, replica, model));
-    else
-        DISCARD(node_models_set(r->models, replica, &model, 1));
-}
-
-void node_router_model_adapter(struct node_router *r, struct slice model, struct slice parent)
-{
-    node_models_adapter(r->models, model, parent);
-}
-
-void node_router_models_cut(struct node_router *r, unsigned replica)
-{
-    CHECK(replica < r->replica_count);
-    node_models_unlist(r->models, replica);
-}
-
-bool node_router_models_listed(const struct node_router *r, unsigned replica)
-{
-    return node_models_listed(r->models, node_router_server(r, replica));
 }
 
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
@@ -474,7 +464,7 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
         k->server.list_status = 0;
         node_models_unlist(r->models, replica);
         if (k->said.model.len > 0)
-            node_router_model_label_take(r, replica);
+            model_label_take(r, replica);
     }
 }
 
@@ -482,31 +472,4 @@ void node_router_model_served(struct node_router *r, unsigned replica, struct sl
 {
     if (node_router_replica_engine(r, replica) != NODE_ENGINE_SGLANG)
         node_models_learn(r->models, node_router_server(r, replica), model, false);
-}
-
-void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model)
-{
-    node_models_learn(r->models, node_router_server(r, replica), model, true);
-}
-
-bool node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
-                              uint64_t now_ms)
-{
-    return node_models_deny(r->models, node_router_server(r, replica), model, now_ms);
-}
-
-bool node_router_models_denied_any(const struct node_router *r)
-{
-    return node_models_denied_any(r->models);
-}
-
-bool node_router_model_accepted(struct node_router *r, unsigned replica, struct slice model,
-                                uint64_t sent_ms, uint64_t now_ms)
-{
-    return node_models_accepted(r->models, node_router_server(r, replica), model, sent_ms, now_ms);
-}
-
-void node_router_model_doubted(struct node_router *r, unsigned replica, struct slice model)
-{
-    node_models_doubt(r->models, node_router_server(r, replica), model);
 }

@@ -86,12 +86,6 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
     node_router_touch(r, replica);
 }
 
-bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t interval_ms,
-                         uint64_t now_ms)
-{
-    return node_scraped_due(node_router_replica_at(r, replica), interval_ms, now_ms);
-}
-
 /* A reading says that the cache is `lost`, or when its process began. */
 static void restart_find(struct node_router *r, unsigned replica, bool lost, bool same_life)
 {

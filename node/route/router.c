@@ -83,19 +83,9 @@ bool node_router_engines_tell_usage(const struct node_router *r)
     return r->engines_tell_usage;
 }
 
-const char *node_router_policy(const struct node_router *r)
+const struct node_policy *node_router_policy(const struct node_router *r)
 {
-    return r->policy->name;
-}
-
-bool node_router_wants_session(const struct node_router *r)
-{
-    return r->policy->wants_session;
-}
-
-bool node_router_wants_chunks(const struct node_router *r)
-{
-    return r->policy->wants_chunks;
+    return r->policy;
 }
 
 void node_router_check(const struct node_router *r)

@@ -1,4 +1,4 @@
-/* What the files of the router share. A file calls only those above it (README.md has the list). */
+/* What the files of the router share. No two of them need each other (the lint looks). */
 #ifndef NODE_ROUTE_ROUTER_INTERNAL_H
 #define NODE_ROUTE_ROUTER_INTERNAL_H
 
@@ -10,7 +10,6 @@
 #include "node/replica/answered.h"
 #include "node/replica/booking.h"
 #include "node/replica/fleet.h"
-#include "node/replica/local.h"
 #include "node/replica/model.h"
 #include "node/replica/replica.h"
 #include "node/route/discovered.h"
@@ -202,14 +201,12 @@ static inline struct node_slot *node_router_slot(const struct node_router *r,
  * neither is excluded. */
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
                           const struct node_replica_set *serving,
-                          const struct node_request *request, const uint64_t *excluded);
+                          const struct node_request *request,
+                          const struct node_replica_set *excluded);
 /* Whether no replica was tried for the request before. */
-static inline bool node_router_is_first_attempt(const uint64_t *excluded)
+static inline bool node_router_is_first_attempt(const struct node_replica_set *excluded)
 {
-    uint64_t any = 0;
-    for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)
-        any |= excluded[i];
-    return any == 0;
+    return excluded == NULL || !node_replica_set_any(excluded);
 }
 /* Of which address each row is a rank; after the registry changed. */
 void node_router_ranks_follow(struct node_router *r);
@@ -219,14 +216,10 @@ static inline void node_router_ranks_inherit(struct node_router *r)
     r->fleet_stale |= node_ranks_inherit(r->replicas, r->replica_count);
 }
 
-/* --- local.c --- */
-
 /* As all routers call a replica that this one calls so; what is made of it is in `out`, of
  * NODE_NAME_MAX bytes. And the other way round, for a replica of this router. */
 struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out);
 struct slice node_router_source_name(const struct node_router *r, struct slice name);
-/* Whether the name has this router's behind its address. */
-bool node_router_is_own(const struct node_router *r, const struct node_local_name *local);
 
 /* --- state.c, replicas.c --- */
 
@@ -253,8 +246,7 @@ const struct crdt_replica *node_router_row(const struct node_router *r, unsigned
 /* Of that the operators' wish, REMOVED where there is no row, and whether this router names it. */
 enum crdt_wish node_router_wish(const struct node_router *r, unsigned replica);
 bool node_router_is_ours(const struct node_router *r, unsigned replica);
-/* Its cache is another one, which is empty. What was learned of its speed stays: it is the same
- * machine. */
+/* Its cache is another one, which is empty. */
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey);
 /* The replica table follows the registry. */
 void node_router_registry_take(struct node_router *r);
@@ -262,15 +254,13 @@ void node_router_registry_take(struct node_router *r);
 void node_router_presence_update(struct node_router *r);
 void node_router_presence_check(const struct node_router *r);
 /* Whether routers have been met on other machines, and what follows: replicas of the loopback or a
- * link get the name of their router (local.c). */
+ * link get the name of their router (rows.c). */
 void node_router_apart_follow(struct node_router *r);
 /* Slots of forgotten names on which nothing hangs any more are given back. */
 void node_router_slots_leave(struct node_router *r);
 /* What the settings say of a replica beside its address; replaces what was said before. Only this
  * router counts with it: labels are not reported to others. */
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);
-/* Its label `model` is another one, or is all that is known of its models. */
-void node_router_model_label_take(struct node_router *r, unsigned replica);
 
 /* --- ranks.c --- */
 
@@ -329,7 +319,8 @@ void node_router_rendering_learn(struct node_router *r, const struct node_work *
 /* The one to try where all are down becomes the only candidate. ERR_UNREACHABLE: there is none, or
  * none is to be tried; ERR_AGAIN: all of them are at their limit. */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
-                                     const struct node_request *request, const uint64_t *excluded);
+                                     const struct node_request *request,
+                                     const struct node_replica_set *excluded);
 
 /* --- reject.c --- */
 
@@ -437,8 +428,8 @@ void node_router_contexts_follow(struct node_router *r);
 
 /* Finds the candidates; errors as node_router_place(). */
 MUST_USE int node_router_candidates_find(struct node_router *r, const struct node_request *request,
-                                         const struct node_need *need, const uint64_t *excluded,
-                                         uint64_t now_ms);
+                                         const struct node_need *need,
+                                         const struct node_replica_set *excluded, uint64_t now_ms);
 /* Leaves those with the company that the request wants. ERR_EXISTS: there is none now. ERR_LIMIT:
  * nor will there be one soon. */
 MUST_USE int node_router_candidates_by_company(struct node_router *r,
@@ -452,18 +443,15 @@ double node_router_queue_s(struct node_router *r, struct node_replica *replica, 
 /* Fills the candidates and what they hold of the prompt; with `costs` what node_router_choose()
  * computes costs from. Errors as node_router_place(). */
 MUST_USE int node_router_evaluate(struct node_router *r, const struct node_request *request,
-                                  const struct node_need *need, const uint64_t *excluded,
-                                  bool costs, uint64_t now_ms, struct node_size *size);
+                                  const struct node_need *need,
+                                  const struct node_replica_set *excluded, bool costs,
+                                  uint64_t now_ms, struct node_size *size);
 
 /* --- choose.c --- */
 
 /* After node_router_evaluate(): the candidate that the request goes to. */
 unsigned node_router_choose(struct node_router *r, const struct node_request *request,
                             const struct node_policy *policy);
-
-/* What an answer teaches; `complete` if it was not cut short. */
-void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
-                       const struct node_usage *usage, bool complete, uint64_t now_ms);
 
 /* Sets what is believed of all replicas' speed (node/replica/fleet.h). */
 void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);

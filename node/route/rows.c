@@ -77,7 +77,41 @@ bool node_router_is_ours(const struct node_router *r, unsigned replica)
     return row && row->ours;
 }
 
-/* --- what is local --------------------------------------------------------------------------- */
+/* --- names of the loopback or a link ---------------------------------------------------------- */
+
+/* As routers of several machines call them (node/replica/local.h). While all routers are on the
+ * loopback of one machine they share them as any other. Once a router was met elsewhere that is
+ * over, for good. */
+
+static struct slice own_name(const struct node_router *r)
+{
+    return slice_of_cstr(r->config.name ? r->config.name : "");
+}
+
+/* Whether the name has this router's behind its address. */
+static bool is_own(const struct node_router *r, const struct node_local_name *local)
+{
+    char text[NODE_NAME_MAX];
+    return slice_equal(node_local_name_write(local->address, own_name(r), text), local->whole);
+}
+
+struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out)
+{
+    struct node_local_name local;
+    bool plain = node_local_name_parse(name, &local) && local.owner.len == 0 && !local.is_rank;
+    if (!r->apart || !plain)
+        return name;
+    struct slice shared = node_local_name_write(name, own_name(r), out);
+    return shared.len > 0 ? shared : name;
+}
+
+struct slice node_router_source_name(const struct node_router *r, struct slice name)
+{
+    struct node_local_name local;
+    bool own = node_local_name_parse(name, &local) && local.owner.len > 0 && !local.is_rank &&
+               is_own(r, &local);
+    return own ? local.address : name;
+}
 
 bool node_router_may_use(const struct node_router *r, unsigned slot)
 {
@@ -86,7 +120,7 @@ bool node_router_may_use(const struct node_router *r, unsigned slot)
     if (!node_local_name_parse(node_replica_name(k), &local))
         return true;
     if (local.owner.len > 0)
-        return node_router_is_own(r, &local);
+        return is_own(r, &local);
     const struct crdt_replica *row = node_router_row(r, slot);
     return !r->apart || (row && (row->ours || row->asked));
 }
@@ -122,14 +156,15 @@ void node_router_ranks_follow(struct node_router *r)
 
 /* --- for which requests ---------------------------------------------------------------------- */
 
-static bool is_excluded(const uint64_t *excluded, unsigned replica)
+static bool is_excluded(const struct node_replica_set *excluded, unsigned replica)
 {
-    return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
+    return excluded && node_replica_set_has(excluded, replica);
 }
 
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
                           const struct node_replica_set *serving,
-                          const struct node_request *request, const uint64_t *excluded)
+                          const struct node_request *request,
+                          const struct node_replica_set *excluded)
 {
     const struct node_replica *k = &r->replicas[replica];
     bool wanted = request->replica_wanted == (int)replica;

@@ -76,31 +76,29 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
  */
 static void lines_advance(struct node_router *r, uint64_t now_ms)
 {
-    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
-        for (uint64_t bits = r->lined.words[word]; bits != 0; bits &= bits - 1) {
-            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
-            struct node_replica *k = &r->replicas[slot];
-            node_router_load_advance(r, k, now_ms);
-            if (k->load.head == NODE_BOOKING_NONE)
-                node_replica_set_remove(&r->lined, slot);
-        }
+    const unsigned count = r->replica_count;
+    for (unsigned slot = 0; (slot = node_replica_set_next(&r->lined, slot, count)) < count;
+         slot++) {
+        struct node_replica *k = &r->replicas[slot];
+        node_router_load_advance(r, k, now_ms);
+        if (k->load.head == NODE_BOOKING_NONE)
+            node_replica_set_remove(&r->lined, slot);
     }
 }
 
 /* A back-off ends by itself, and then a trial is due. */
 static void backoffs_end(struct node_router *r, uint64_t now_ms)
 {
-    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
-        for (uint64_t bits = r->backing_off.words[word]; bits != 0; bits &= bits - 1) {
-            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
-            const struct node_replica *k = &r->replicas[slot];
-            uint8_t now = node_breaker_report(k, now_ms);
-            uint64_t rejects = node_reject_report(&k->reject, now_ms);
-            if (now != r->slots[slot].told.breaker || rejects != r->slots[slot].told.rejects)
-                node_router_touch(r, slot);
-            if (now == 0 && rejects == 0)
-                node_replica_set_remove(&r->backing_off, slot);
-        }
+    struct node_replica_set *set = &r->backing_off;
+    const unsigned count = r->replica_count;
+    for (unsigned slot = 0; (slot = node_replica_set_next(set, slot, count)) < count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        uint8_t now = node_breaker_report(k, now_ms);
+        uint64_t rejects = node_reject_report(&k->reject, now_ms);
+        if (now != r->slots[slot].told.breaker || rejects != r->slots[slot].told.rejects)
+            node_router_touch(r, slot);
+        if (now == 0 && rejects == 0)
+            node_replica_set_remove(set, slot);
     }
 }
 
@@ -109,12 +107,11 @@ static void on_collect(void *context, uint64_t now_ms)
     struct node_router *r = context;
     lines_advance(r, now_ms);
     backoffs_end(r, now_ms);
-    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
-        uint64_t bits = r->touched.words[word];
-        r->touched.words[word] = 0;
-        for (; bits != 0; bits &= bits - 1)
-            tell_replica(r, word * 64 + (unsigned)__builtin_ctzll(bits), now_ms);
-    }
+    const struct node_replica_set touched = r->touched;
+    const unsigned count = r->replica_count;
+    r->touched = (struct node_replica_set){0};
+    for (unsigned slot = 0; (slot = node_replica_set_next(&touched, slot, count)) < count; slot++)
+        tell_replica(r, slot, now_ms);
     tell_learned(r, now_ms);
 }
 

@@ -151,7 +151,7 @@ static void probe_one(struct sim_world *w, struct world_node *n, unsigned engine
     s.waiting = 0;
     s.cache_tokens = 500000;
     s.start_time_s = (double)e->started_ms / 1000;
-    if (!node_router_scrapes(n->node->router, slot, 0, now_ms))
+    if (!node_scraped_due(node_router_replica(n->node->router, slot), 0, now_ms))
         return;
     sim_book_read(w, n, engine);
     (void)node_router_scraped(n->node->router, slot, &s, now_ms);

@@ -209,8 +209,8 @@ static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
             (kind != NODE_PROBE_HEALTH && !p->was_up))
             continue;
         if (kind == NODE_PROBE_METRICS && !p->wanted &&
-            !node_router_scrapes(p->prober->proxy->config.router, p->replica, interval(p, kind),
-                                 now))
+            !node_scraped_due(node_router_replica(p->prober->proxy->config.router, p->replica),
+                              interval(p, kind), now))
             continue; /* another router does */
         if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
             longest = kind;

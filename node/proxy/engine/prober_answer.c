@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "node/proxy/engine/upstream.h"
 #include "node/replica/engine_json.h"
+#include "node/replica/model.h"
 #include "node/settings/statuses.h"
 
 /* As fetch.h has it. */
@@ -202,7 +203,7 @@ static void note_access(struct prober_probe *p, const struct prober_lane *lane, 
         return; /* it can do without */
     node_router_probe_answered(proxy->config.router, p->replica, lane->kind, status);
     if (lane->kind == NODE_PROBE_MODELS &&
-        !node_router_models_listed(proxy->config.router, p->replica))
+        !node_models_listed(node_router_model_table(proxy->config.router), p->replica))
         DISCARD(models_replace(p, slice_of("", 0)));
     bool refused =
         node_router_replica(proxy->config.router, p->replica)->server.probes_refused != 0;
@@ -313,6 +314,7 @@ static void no_list(struct prober_probe *p, unsigned status)
 static void models_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
+    struct node_models *models = node_router_model_table(proxy->config.router);
     struct model_list *list = &p->prober->list;
     p->models_asked = true;
     if (a->err == ERR_LIMIT)
@@ -329,10 +331,10 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
     for (unsigned i = 0; i < list->count; i++) {
         if (list->parents[i].len > 0)
-            node_router_model_adapter(proxy->config.router, list->ids[i], list->parents[i]);
+            node_models_adapter(models, list->ids[i], list->parents[i]);
     }
     if (err != 0 || list->cut) /* what is not known of it may be there all the same */
-        node_router_models_cut(proxy->config.router, p->replica);
+        node_models_unlist(models, p->replica);
     if (err == 0) {
         err = models_replace(p, a->body);
         prober_engine_found(proxy, p->replica, list->engine);

@@ -92,7 +92,7 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
                       const struct node_watched *w)
 {
     struct node_router *router = p->config.router;
-    bool stalled = node_router_own_stall(router, replica) != NODE_STALL_NONE;
+    bool stalled = node_router_replica(router, replica)->signs.stall != NODE_STALL_NONE;
     if (stalled == pool->told_stalled)
         return;
     pool->told_stalled = stalled;
@@ -103,7 +103,7 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
     }
     log_event(p->config.log, LOG_WARN, "replica_stalled",
               LOG_STR("replica", node_router_replica_name(router, replica)),
-              LOG_CSTR("sign", node_stall_name(node_router_own_stall(router, replica))),
+              LOG_CSTR("sign", node_stall_name(node_router_replica(router, replica)->signs.stall)),
               LOG_UINT("waiting", w->waiting), LOG_UINT("streaming", w->streaming),
               LOG_CSTR("effect", "it is avoided; what has no token moves to others"));
 }

@@ -208,7 +208,8 @@ static void learn(struct model_ask *ask, unsigned replica, struct slice body)
         return;
     prober_engine_found(p, replica, ask->list.engine);
     for (unsigned i = 0; i < ask->list.count; i++)
-        node_router_model_listed(p->config.router, replica, ask->list.ids[i]);
+        node_models_learn(node_router_model_table(p->config.router), replica, ask->list.ids[i],
+                          true);
     if (node_models_parse(body, model_merge_add, &ask->merge) == 0)
         ask->answered++;
 }

@@ -1,4 +1,5 @@
 #include "node/replica/answered.h"
+#include "node/replica/model.h"
 
 #include <stdio.h>
 
@@ -203,10 +204,10 @@ static void names_that_clients_make_up_take_no_rows(void **state)
             answer(r, name);
         }
     }
-    node_router_model_listed(r, 0, SLICE("real")); /* to a client */
+    node_models_learn(node_router_model_table(r), 0, SLICE("real"), true); /* to a client */
     answer(r, "real");
     node_router_replica_engine_set(r, 0, NODE_ENGINE_SGLANG);
-    node_router_model_listed(r, 0, SLICE("of SGLang"));
+    node_models_learn(node_router_model_table(r), 0, SLICE("of SGLang"), true);
     answer(r, "of SGLang");
     struct slice told = SLICE("told");
     assert_int_equal(node_router_models(r, 0, &told, 1), ERR_OK); /* to the router */

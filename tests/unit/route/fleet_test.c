@@ -11,6 +11,7 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/prng.h"
+#include "node/replica/model.h"
 #include "node/route/router.h"
 #include "tests/engine-sim/model.h"
 #include "tests/lib/alone.h"
@@ -133,7 +134,7 @@ static void routers_start(const struct fleet *f)
             assert_int_equal(node_router_models(router_at(i), k, ids, ADAPTERS + 1), ERR_OK);
         }
         for (unsigned a = 0; a < ADAPTERS; a++)
-            node_router_model_adapter(router_at(i), ids[a + 1], SLICE("base"));
+            node_models_adapter(node_router_model_table(router_at(i)), ids[a + 1], SLICE("base"));
         world_touch(&world.nodes[i]);
     }
 }

@@ -119,11 +119,11 @@ static void not_for_a_name_that_nobody_lists(void **state)
     assert_int_equal(d.replica, 1);
     node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
     /* It is one for a request without a model, and for one that no other will do for. */
-    const uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1};
+    const struct node_replica_set excluded = {{1}};
     for (unsigned i = 0; i < 2; i++) {
         request.model = i == 0 ? SLICE("") : SLICE("typo");
         request.replica_wanted = i == 0 ? -1 : 1;
-        assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 1);
         node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
     }

@@ -192,13 +192,13 @@ static void an_address_is_excluded_with_its_ranks(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
-    uint64_t excluded[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set excluded = {{1}};
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d;
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_UNREACHABLE);
     assert_int_equal(node_router_name(r, SLICE("f:8000"), NODE_ENGINE_VLLM), 5);
     node_router_probed(r, 5, (struct node_check){.ok = true}, START_MS);
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.rank, -1);
     assert_slice_equal(at(r, d.replica), "f:8000");
     done(r, d, START_MS);

@@ -147,7 +147,7 @@ static void one_that_accepts_is_asked(void **state)
     struct node_router *r = make("round_robin", 4);
     struct node_rejection x = rejection(0, START_MS);
     struct node_request second = request_of(prompt(1, 2000));
-    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set without = {{1}};
     struct node_decision d;
     second.kind = 8;
     second.again = second.rejected = true;
@@ -158,8 +158,8 @@ static void one_that_accepts_is_asked(void **state)
         unsigned got[4] = {0};
         node_router_reject_doubt(r, &x, true);
         for (unsigned i = 0; i < 12; i++) {
-            assert_true(node_router_has_other(r, &second, without, 0, false, START_MS));
-            assert_int_equal(node_router_place(r, &second, without, START_MS, &d), ERR_OK);
+            assert_true(node_router_has_other(r, &second, &without, 0, false, START_MS));
+            assert_int_equal(node_router_place(r, &second, &without, START_MS, &d), ERR_OK);
             got[d.server]++;
             node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
         }
@@ -173,12 +173,12 @@ static void one_that_accepts_is_asked(void **state)
 static void has_others(struct node_router *r, bool well, bool any)
 {
     struct node_request second = request_of(prompt(1, 2000));
-    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set without = {{1}};
     second.kind = 8;
     second.again = second.rejected = true;
     second.attempt = 2;
-    assert_int_equal(node_router_has_other(r, &second, without, 0, false, START_MS), well);
-    assert_int_equal(node_router_has_other(r, &second, without, 0, true, START_MS), any);
+    assert_int_equal(node_router_has_other(r, &second, &without, 0, false, START_MS), well);
+    assert_int_equal(node_router_has_other(r, &second, &without, 0, true, START_MS), any);
 }
 
 /* Which peer will do where the rejection is rather the replica's own fault: one in a back-off, too,
@@ -332,14 +332,14 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
     (void)state;
     struct node_router *r = make("round_robin", 2);
     struct node_decision under_way[NODE_WARM_REQUESTS];
-    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set without = {{1}};
     struct node_request request = request_of(prompt(7, 2000));
     has_others(r, true, true);
     node_router_replica_full(r, 1, true);
     has_others(r, false, true);
     node_router_replica_full(r, 1, false);
     for (unsigned i = 0; i < NODE_WARM_REQUESTS; i++)
-        assert_int_equal(node_router_place(r, &request, without, START_MS, &under_way[i]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, &without, START_MS, &under_way[i]), ERR_OK);
     has_others(r, true, true);
     r->replicas[1].trouble.back_ms = START_MS;
     has_others(r, false, true);
@@ -356,11 +356,11 @@ static void one_that_denies_what_it_lists_is_told(void **state)
     struct slice models[] = {SLICE("base"), SLICE("adapter")};
     char room[NODE_STANDING_TEXT_BYTES];
     assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
-    assert_false(node_router_model_denied(r, 0, models[1], START_MS));
+    assert_false(node_models_deny(node_router_model_table(r), 0, models[1], START_MS));
     node_router_models_asked(r, 0, START_MS);
     assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
     assert_int_equal(node_router_replica_standing(r, 0, START_MS).why, NODE_STANDING_WELL);
-    assert_true(node_router_model_denied(r, 0, models[1], START_MS));
+    assert_true(node_models_deny(node_router_model_table(r), 0, models[1], START_MS));
     struct node_standing s = node_router_replica_standing(r, 0, START_MS);
     assert_true(s.why == NODE_STANDING_REJECTS && s.status == 404 && s.avoided);
     assert_int_equal(s.until_ms, START_MS + NODE_MODELS_DENIED_MS);

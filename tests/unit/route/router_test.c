@@ -1,3 +1,4 @@
+#include "node/route/policy.h"
 #include "node/route/router.h"
 
 #include "tests/lib/router_help.h"
@@ -366,14 +367,14 @@ static void a_retry_without_a_replica_is_not_unroutable(void **state)
     struct node_router *r = make("cache_aware", 1);
     struct node_request request = request_of(NULL);
     struct node_decision d;
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1}, nobody[NODE_REPLICAS_MAX / 64] = {0};
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
-    assert_int_equal(node_router_place_by_load(r, &request, excluded, START_MS, &d),
+    struct node_replica_set excluded = {{1}}, nobody = {{0}};
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place_by_load(r, &request, &excluded, START_MS, &d),
                      ERR_UNREACHABLE);
     assert_near(metric(r, "grapevine_unroutable_total"), 0, 0);
     node_router_replica_drain(r, 0, true);
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
-    assert_int_equal(node_router_place(r, &request, nobody, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, &nobody, START_MS, &d), ERR_UNREACHABLE);
     assert_near(metric(r, "grapevine_unroutable_total"), 2, 0);
     alone_destroy(r);
 }
@@ -447,7 +448,7 @@ static void other_settings_from_now_on(void **state)
     config.router.replica_requests_max = 0; /* no limit */
     node_router_renew(r, &config.router);
     node_router_tick(r, START_MS);
-    assert_string_equal(node_router_policy(r), "random");
+    assert_string_equal(node_router_policy(r)->name, "random");
     (void)choose(r, NULL, START_MS);
     assert_int_equal(node_router_name(r, SLICE("127.0.0.1:8000"), NODE_ENGINE_VLLM), 1);
     assert_slice_equal(node_router_replica_name(r, 1), "127.0.0.1:8000@r1");

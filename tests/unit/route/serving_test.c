@@ -141,9 +141,9 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
     request.too_long = true;
     request.context_over = SHORT;
     assert_int_equal(chosen(r, &request, ERR_OK), 8);
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 3};
+    struct node_replica_set excluded = {{1u << 3}};
     struct node_decision d;
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 2);
     done(r, d, START_MS);
     alone_destroy(r);
@@ -228,7 +228,7 @@ static void explain_says_which_context_is_too_short(void **state)
     assert_true(json_number_value(json_object_get(root, "tokens_most")) > SHORT);
     assert_true(json_number_value(json_object_get(root, "tokens_least")) < SHORT);
     json_decref(root);
-    node_router_model_denied(r, 0, model, START_MS);
+    node_models_deny(node_router_model_table(r), 0, model, START_MS);
     root = explain(r, &request, START_MS);
     assert_string_equal(left_out(root, 0), "answered lately that it does not know the model");
     json_decref(root);
@@ -279,7 +279,7 @@ static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
     struct node_router *r = make("random", 2);
     node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_OK);
-    node_router_model_denied(r, 1, SLICE("x"), START_MS);
+    node_models_deny(node_router_model_table(r), 1, SLICE("x"), START_MS);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
     assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
@@ -370,15 +370,15 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     assert_int_equal(chosen_at(r, &request, tried + 1001), 2);
     node_router_probed(r, 0, (struct node_check){.ok = true}, now);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1};
+    struct node_replica_set excluded = {{1}};
     struct node_decision d;
-    assert_int_equal(node_router_place(r, &request, excluded, tried + 1002, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, &excluded, tried + 1002, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     done(r, d, tried + 1002);
     /* and once it has answered for the model. */
     node_router_model_served(r, 1, model);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
-    node_router_model_doubted(r, 1, model);
+    node_models_doubt(node_router_model_table(r), 1, model);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
     assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* it takes any name */
     assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
@@ -424,7 +424,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_false(node_router_context_listed(r, 0, SHORT));
     assert_true(node_router_models_none(r, 0, 404)); /* it is another one */
-    assert_true(!knows(r, "m") && !node_router_models_listed(r, 0));
+    assert_true(!knows(r, "m") && !node_models_listed(node_router_model_table(r), 0));
     assert_int_equal(node_router_context(r, 0), 0);
     assert_false(node_router_models_none(r, 0, 404)); /* no news */
     node_router_model_served(r, 0, SLICE("own"));
@@ -436,7 +436,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     struct node_labels labels = {.model = SLICE("label")};
     node_router_labels(r, 0, &labels);
     assert_false(node_router_models_none(r, 0, 404));
-    assert_true(knows(r, "label") && node_router_models_listed(r, 0));
+    assert_true(knows(r, "label") && node_models_listed(node_router_model_table(r), 0));
     node_router_models_asked(r, 0, START_MS);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_false(node_router_models_none(r, 0, 404)); /* its label says what there is to say */
