@@ -21,7 +21,7 @@ static void use(unsigned number, uint64_t seed)
         at = node_router_replica_find(r, SLICE("host-0:8000"));
     if (at < 0)
         return;
-    node_router_probed(r, (unsigned)at, true, false, now_ms);
+    node_router_probed(r, (unsigned)at, (struct node_check){.ok = true}, now_ms);
     struct chain chain;
     world_prompt(&chain, seed, 4000);
     struct node_request request = {
