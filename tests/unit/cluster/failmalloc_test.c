@@ -87,7 +87,9 @@ static int start(unsigned number)
     failmalloc_spare(true);
     struct node_config config = config_of("cache_aware");
     failmalloc_spare(false);
-    config.state.index_bytes = 16 << 20;
+    config.state.names_max = 16; /* quick to make and to check */
+    config.state.replicas_max = crdt_registry_slots(config.state.names_max);
+    config.state.index_bytes = 4 << 20;
     config.state.wall_ms = 1700000000000 + world.now_us / 1000 + number;
     config.keyring = &world.keyring;
     config.replication.gossip.name = number == 0 ? "a" : "b";
