@@ -70,8 +70,13 @@ static void open_world(void)
     failmalloc_spare(true);
     world_open(&world, ROUTERS, 3);
     world.checks = false;
-    for (unsigned i = 0; i < ROUTERS; i++)
-        world.nodes[i].config.replication.gossip.ring_bytes = 1 << 18;
+    for (unsigned i = 0; i < ROUTERS; i++) {
+        struct node_config *config = &world.nodes[i].config;
+        config->replication.gossip.ring_bytes = 1 << 18;
+        config->state.names_max = 16; /* quick to make and to check */
+        config->state.replicas_max = crdt_registry_slots(config->state.names_max);
+        config->state.index_bytes = 4 << 20;
+    }
     failmalloc_spare(false);
 }
 
