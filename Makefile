@@ -39,7 +39,7 @@ CC := $(CC_$(VARIANT))
 # which takes thirty cycles to begin. The prefix map: the same bytes wherever the tree lies.
 TUNE_x86_64 := -mtune=skylake
 OPT_release := -O3 -flto=auto -ffat-lto-objects $(TUNE_$(shell uname -m)) -fno-math-errno -fno-trapping-math \
-               -g -fdebug-prefix-map=$(CURDIR)=.
+               -g1 -fdebug-prefix-map=$(CURDIR)=.
 WHOLE_release := -flto=auto -Wno-stringop-overread -Wno-maybe-uninitialized
 LINK_release := -fno-lto
 # The branch profile that `make profile` took (docs/adr/0066). A function that has changed since then is compiled
@@ -49,8 +49,8 @@ ifeq ($(VARIANT)$(words $(PROFILE_FILE)),release1)
 OPT_release += -fprofile-use -fprofile-correction -fprofile-partial-training -Wno-coverage-mismatch -Wno-missing-profile
 PROFILED := $(BUILD)/profiled
 endif
-OPT_trained := $(filter-out -flto% -ffat% -g -fdebug%,$(OPT_release)) -fprofile-generate
-OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT_trained := $(filter-out -flto% -ffat% -g1 -fdebug%,$(OPT_release)) -fprofile-generate
+OPT_asan    := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_lab     := -O1 -g1 -Wno-maybe-uninitialized -DGRAPEVINE_LAB
 OPT_ablation := -O2 -g -DGRAPEVINE_ABLATION -fno-math-errno -fno-trapping-math
 OPT_cov     := -O0 -g --coverage
@@ -82,7 +82,7 @@ LDFLAGS := $(LINK_$(VARIANT)) $(filter -fsanitize% --coverage,$(OPT_$(VARIANT)))
 CORE_LIBS  := -lsodium -lxxhash -lz -lzstd -lm
 SHELL_LIBS := -luv -lcares -lcurl -lyaml -lssl -lcrypto $(CORE_LIBS)
 TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
-# Some 240 programs of tests are linked. Debug information is 94 % of what the linker would write; cmocka and CHECK name
+# Some 240 programs of tests are linked. Debug information is most of what the linker would write; cmocka and CHECK name
 # the line themselves. Sanitizers need it: there only the quicker linker is left.
 TEST_LINK_release := -Wl,--strip-debug
 TEST_LINK := $(TEST_LINK_$(VARIANT)) $(if $(shell command -v ld.gold),-fuse-ld=gold)
@@ -114,6 +114,12 @@ BENCH_SRC := $(wildcard tests/bench/*_bench.c)
 ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(ENGINE_SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) $(GOSSIP_BENCH_SRC) $(QUALITY_BENCH_SRC) \
            $(SIM_SRC) $(MAELSTROM_SRC) $(WIRE_SRC) $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
 ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
+
+# Fuzz targets link little of these: the rest is not compiled for them.
+ifeq ($(VARIANT),fuzz)
+SHELL_SRC := $(addprefix node/io/,config_yaml.c read_file.c replica_entry.c replica_list.c replica_yaml.c)
+TESTLIB_SRC := $(addprefix tests/lib/,proxy_hosts.c proxy_trace.c proxy_world.c)
+endif
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
@@ -159,11 +165,16 @@ $(BUILD)/profiled: $(PROFILE_FILE) $(BUILD)/flags
 	tar -xJf $< -C $(BUILD)/obj
 	@touch $@
 
-# Only the daemon is linked as a whole. What a unit test does itself needs no speed: it is compiled quickly.
+# Only the daemon is linked as a whole. What a unit test does itself needs no speed: it is compiled without optimisation,
+# in half the time. So are programs under sanitizers that compute little.
 PLAIN = $(filter-out -flto% -ffat%,$(CFLAGS))
+QUICK = $(patsubst -O%,-O0,$(filter-out -fprofile%,$(PLAIN)))
+QUICK_SRC := $(UNIT_SRC) $(if $(filter-out fuzz,$(VARIANT)),$(FUZZ_SRC)) \
+             $(if $(filter asan,$(VARIANT)),$(GVCTL_SRC) $(REPLAY_SRC) $(GOSSIP_BENCH_SRC) $(BACKEND_SRC))
 $(BUILD)/obj/node/gvctl/%.o: CFLAGS := $(PLAIN)
 $(BUILD)/obj/tests/%.o: CFLAGS := $(filter-out -fprofile%,$(PLAIN))
-$(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/tests/fuzz/%.o: CFLAGS := $(patsubst -O3,-O1,$(filter-out -fprofile%,$(PLAIN)))
+$(call obj,$(QUICK_SRC)): CFLAGS := $(QUICK)
+$(call obj,$(QUICK_SRC)): CPPFLAGS := $(filter-out -D_FORTIFY%,$(CPPFLAGS)) # that needs optimisation
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags $(PROFILED) | $(BUILD)/have-headers
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@

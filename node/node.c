@@ -9,6 +9,7 @@
 #include "crdt/state.h"
 #include "gossip/gossip.h"
 #include "node/route/discovered.h"
+#include "node/route/policy.h"
 #include "node/route/share.h"
 
 enum { NAMES_FULL_MS = 60000 };
@@ -41,12 +42,12 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                 .reuse_horizon_ms = (uint32_t)o->reuse_horizon_ms,
                 .near_tie = o->near_tie,
                 .cache_tokens = o->cache_tokens,
-                .prefill_tokens_per_s = o->prefill_rate,
-                .decode_step_ms = (double)o->decode_step_ms,
-                .bytes_per_token = o->bytes_per_token,
                 .load_bound = o->load_bound,
                 .replica_requests_max = replica_requests_max(o),
-                .probe_failures_max = (uint32_t)o->health_failures,
+                .prior = {.prefill_tokens_per_s = o->prefill_rate,
+                          .decode_step_ms = (double)o->decode_step_ms,
+                          .bytes_per_token = o->bytes_per_token,
+                          .probe_failures_max = (uint32_t)o->health_failures},
                 .all_down_refuse = o->when_all_down == NODE_ALL_DOWN_REFUSE,
                 .probes_have_key = o->replica_api_key_file[0] != '\0',
                 .apart = node_options_apart(o),
@@ -233,12 +234,13 @@ void node_tick(struct node *n, uint64_t now_ms)
 
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms)
 {
-    const char *before = node_router_policy(n->router);
+    const struct node_policy *before = node_router_policy(n->router), *now;
     struct node_config config;
     node_config_of(&config, options);
     node_router_renew(n->router, &config.router);
-    if (n->replication && strcmp(before, config.router.policy) != 0)
-        node_replication_policy(n->replication, node_router_policy(n->router), now_ms * 1000);
+    now = node_router_policy(n->router);
+    if (n->replication && now != before)
+        node_replication_policy(n->replication, now->name, now_ms * 1000);
     proxy_renew(n->proxy, now_ms);
 }
 

@@ -121,8 +121,8 @@ static uint64_t key_of(const struct admission *a, const struct admission_questio
     if (request->model.len > 0)
         key ^= hash64(&a->secret, request->model.at, request->model.len);
     for (size_t i = 0; i < NODE_REPLICAS_MAX / 64; i++) {
-        if (q->excluded[i] != 0)
-            key = hash_mix(key ^ hash_mix(q->excluded[i] + i));
+        if (q->excluded->words[i] != 0)
+            key = hash_mix(key ^ hash_mix(q->excluded->words[i] + i));
     }
     return key;
 }

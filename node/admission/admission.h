@@ -74,9 +74,9 @@ struct admission_question {
     struct access_key *tenant;    /* NULL: none */
     enum refusal against;         /* what is known against it; REFUSED_NONE: nothing */
     struct node_request *request; /* NULL: it goes to no replica in particular, nor waits */
-    const uint64_t *excluded;     /* replicas (node_router_place()) */
-    bool by_load;                 /* node_router_place_by_load() */
-    bool prompt;                  /* it may wait for other company */
+    const struct node_replica_set *excluded; /* replicas (node_router_place()) */
+    bool by_load;                            /* node_router_place_by_load() */
+    bool prompt;                             /* it may wait for other company */
 };
 
 enum admission_verdict { ADMISSION_GO, ADMISSION_WAIT, ADMISSION_REFUSE };

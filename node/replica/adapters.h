@@ -1,21 +1,19 @@
-/* Which LoRA adapters the engines hold, how much each is wanted, and what loading one takes.
+/* Which LoRA adapters the engines hold, how much each is wanted, and what loading one takes
+ * (docs/adr/0034).
  *
- * An engine has some slots for adapters on its device. An adapter that is in none is loaded before
- * the prompt, and the one used least recently, of those that no running request uses, gives way. No
- * engine tells what is in its slots, only what runs. So each request that is placed is followed
- * here, in the order of last use, as the engine does it. Requests of other routers come in with
- * their loads (node/route/adapters.c).
+ * An adapter that is in none of an engine's slots is loaded before the prompt, and the one used
+ * least recently, of those that no running request uses, gives way. No engine tells what is in its
+ * slots, so each request that is placed is followed here, in the order of last use. Requests of
+ * other routers come in with their loads (node/route/adapters.c).
  *
  * How much an adapter is wanted, 0 to 1, is how often it was asked for lately, held against the
  * adapter that just has a slot when the most wanted ones have the slots of the fleet (the
- * *marginal* one). An engine evicts by last use alone, so a fleet where all engines get adapters of
- * all kinds evicts what is wanted for what comes once. So like goes to like: what is asked for
- * seldom shares the slots of few replicas, what is asked for often stays on the others.
+ * *marginal* one). Like goes to like: what is asked for seldom shares the slots of few replicas, so
+ * that it evicts nothing that is wanted elsewhere.
  *
  * The seconds of a load are what the prompts of adapters that were not held took longer than
  * expected, against those of adapters that were: medians of the last samples, of each replica, or
- * of the fleet where it has few. They count while they are above zero: an engine whose loads cost
- * nothing is believed after some samples.
+ * of the fleet where it has few. They count while they are above zero.
  *
  * Adapters are named by keyed hashes, never 0. Times are milliseconds of the router's clock.
  */

@@ -102,7 +102,7 @@ static double newest_that_fit(const struct node_belief *b, const struct crdt_ind
 }
 
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
-                         double size_blocks)
+                         double size_blocks, double near_blocks)
 {
     b->size_blocks = size_blocks * b->factor;
     b->present_blocks =
@@ -110,8 +110,8 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
     b->near_floor = 0;
     b->near_share = 1;
     uint32_t ignored;
-    if (b->near_blocks > 0 && b->near_blocks < b->size_blocks)
-        (void)newest_that_fit(b, ring, b->near_blocks, &b->near_floor, &b->near_share, &ignored);
+    if (near_blocks > 0 && near_blocks < b->size_blocks)
+        (void)newest_that_fit(b, ring, near_blocks, &b->near_floor, &b->near_share, &ignored);
     b->stale = false;
 }
 

@@ -40,8 +40,8 @@ struct node_belief {
     uint32_t floor;        /* oldest generation believed present, at least in part */
     double floor_share;    /* how much of that one, 0..1 */
     uint32_t first;        /* oldest one with anything; the floor, unless all fits */
-    double near_blocks;    /* of the engine's own memory, where tiers are behind it; 0: none are */
-    uint32_t near_floor;   /* as the floor and its share, of that memory; 0 and 1 without tiers */
+    uint32_t near_floor; /* as the floor and its share, of the engine's own memory, where tiers are
+                            behind it; 0 and 1 where none are */
     double near_share;
     bool stale; /* the counters have changed since */
     unsigned void_count;
@@ -56,10 +56,16 @@ struct node_decay {
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s);
 
 void node_belief_init(struct node_belief *b);
+/* The counters have changed. */
+static inline void node_belief_moved(struct node_belief *b)
+{
+    b->stale = true;
+}
 
-/* Counts again. `size_blocks` is without the factor. `near_blocks` of `b` is the caller's. */
+/* Counts again. `size_blocks` is without the factor, `near_blocks` that of the engine's own memory.
+ */
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
-                         double size_blocks);
+                         double size_blocks, double near_blocks);
 
 /* How much of what was last used in that generation is in the engine's own memory, 0..1. */
 double node_belief_near(const struct node_belief *b, uint32_t generation);

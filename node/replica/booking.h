@@ -5,23 +5,18 @@
  *     prefill_tokens booked
  *     context_tokens and the request itself booked ----|
  *
- * The bookings in prefill at a replica form a line in the order in which they were sent: engines
- * serve first come, first served. The head of the line is being computed. `head_since_ms` is when
- * that began: when it was sent to an idle replica, or when the one before it was done.
+ * The bookings in prefill at a replica form a line in the order in which they were sent. The head
+ * of the line is being computed, since `head_since_ms`. Others' prompts stand in the same line of
+ * the engine: those that are computed while one of ours is at the head leave the others' gauges,
+ * and the time is shared out among all. But of one of ours that comes to an empty line of our own
+ * while others' are computed nobody sees how much of those was done already: it is not timed.
  *
- * Other routers' prompts stand in the same line of the engine. If some are computed while one of
- * ours is at the head, they leave the others' gauges, and the time is shared out among all. But if
- * ours comes to an empty line of our own while others' are computed, nobody sees how much of those
- * was done already. Such a booking is not timed.
+ * An answer that is not streamed begins when it is complete. Its booking leaves the line when its
+ * estimated time at the head has passed (node_load_advance).
  *
- * An answer that is not streamed begins when it is complete, so its first byte does not show when
- * prefill was over. Such a booking leaves the line when its estimated time at the head has passed
- * (node_load_advance).
- *
- * All sums are integers: without bookings every load is exactly zero.
- *
- * Invariants (node_bookings_check): the load of a replica is the sum of its open bookings; the
- * line holds exactly its bookings in prefill. A released or foreign handle aborts.
+ * Invariants (node_bookings_check): the load of a replica is the sum of its open bookings, in
+ * integers, so without bookings it is exactly zero; the line holds exactly its bookings in prefill.
+ * A released or foreign handle aborts.
  */
 #ifndef NODE_REPLICA_BOOKING_H
 #define NODE_REPLICA_BOOKING_H

@@ -8,18 +8,18 @@ enum { PHASE_BITS = 2 };
 
 static bool runs(const struct node_replica *k, uint64_t now_ms)
 {
-    return k->failing.until_ms > now_ms;
+    return k->trouble.failing.until_ms > now_ms;
 }
 
 uint8_t node_breaker_report(const struct node_replica *k, uint64_t now_ms)
 {
-    unsigned phase = runs(k, now_ms)     ? NODE_BREAKER_OPEN
-                     : k->breaker.trying ? NODE_BREAKER_TRYING
-                     : k->failing.trial  ? NODE_BREAKER_DUE
-                                         : NODE_BREAKER_CLOSED;
+    unsigned phase = runs(k, now_ms)            ? NODE_BREAKER_OPEN
+                     : k->breaker.trying        ? NODE_BREAKER_TRYING
+                     : k->trouble.failing.trial ? NODE_BREAKER_DUE
+                                                : NODE_BREAKER_CLOSED;
     if (phase == NODE_BREAKER_CLOSED)
         return 0;
-    return (uint8_t)(phase | (unsigned)k->failing.level << PHASE_BITS);
+    return (uint8_t)(phase | (unsigned)k->trouble.failing.level << PHASE_BITS);
 }
 
 /* --- others' -------------------------------------------------------------------------------- */
@@ -38,8 +38,8 @@ void node_breaker_heard_add(struct node_breaker_heard *h, uint8_t reported, uint
 /* How long a back-off was is kept: failing again soon is worse. */
 static void recover(struct node_replica *k)
 {
-    k->failing.trial = false;
-    k->error_answers = k->answer_failures = 0;
+    k->trouble.failing.trial = false;
+    k->trouble.error_answers = k->trouble.answer_failures = 0;
 }
 
 void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *h, uint64_t now_ms)
@@ -48,7 +48,7 @@ void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *
     bool waited = b->heard == NODE_BREAKER_DUE || b->heard == NODE_BREAKER_TRYING;
     bool waits = h->phase == NODE_BREAKER_DUE || h->phase == NODE_BREAKER_TRYING;
     /* Sums fall when a router goes: that is no news. What is seen here after the cure counts. */
-    if (h->cures > b->cures && k->failing.trial && !runs(k, now_ms) && !b->trying)
+    if (h->cures > b->cures && k->trouble.failing.trial && !runs(k, now_ms) && !b->trying)
         recover(k);
     if (waits && !waited)
         b->due_ms = now_ms;
@@ -69,7 +69,8 @@ static bool within(uint64_t since_ms, uint64_t ms, uint64_t now_ms)
 static bool works_here(const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_breaker *b = &k->breaker;
-    return k->error_answers == 0 && k->answer_failures == 0 && !k->failing.trial &&
+    return k->trouble.error_answers == 0 && k->trouble.answer_failures == 0 &&
+           !k->trouble.failing.trial &&
            (within(b->worked_ms, NODE_BREAKER_WORKED_MS, now_ms) ||
             within(b->proved_ms, NODE_BREAKER_CURED_MS, now_ms));
 }
@@ -82,15 +83,17 @@ static bool heeds(const struct node_replica *k, uint64_t now_ms)
 /* Whether a trial is due, by own failures or by the others'. */
 static bool is_due(const struct node_replica *k, uint64_t now_ms)
 {
-    return !runs(k, now_ms) &&
-           (k->failing.trial || (heeds(k, now_ms) && k->breaker.heard != NODE_BREAKER_OPEN));
+    return !runs(k, now_ms) && (k->trouble.failing.trial ||
+                                (heeds(k, now_ms) && k->breaker.heard != NODE_BREAKER_OPEN));
 }
 
 /* Since when a trial may be made, were it this router's turn. */
 static uint64_t due_since(const struct node_replica *k)
 {
     uint64_t since_ms = k->breaker.heard != NODE_BREAKER_CLOSED ? k->breaker.due_ms : 0;
-    return k->failing.trial && k->failing.until_ms > since_ms ? k->failing.until_ms : since_ms;
+    return k->trouble.failing.trial && k->trouble.failing.until_ms > since_ms
+               ? k->trouble.failing.until_ms
+               : since_ms;
 }
 
 bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms)
@@ -136,9 +139,10 @@ void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint6
     bool failed = outcome == NODE_OUTCOME_ENGINE_ERROR || outcome == NODE_OUTCOME_BROKEN ||
                   outcome == NODE_OUTCOME_CONNECT_FAILED;
     if (b->trying && failed && !runs(k, now_ms)) { /* a trial for all: it is longer for all */
-        unsigned level = k->failing.level > b->heard_level ? k->failing.level : b->heard_level;
-        node_backoff_set(&k->failing, level + 1, NODE_BACKOFF_MIN_MS, now_ms);
-        k->broke = false;
+        unsigned level =
+            k->trouble.failing.level > b->heard_level ? k->trouble.failing.level : b->heard_level;
+        node_backoff_set(&k->trouble.failing, level + 1, NODE_BACKOFF_MIN_MS, now_ms);
+        k->trouble.broke = false;
     }
     b->trying = false;
 }

@@ -1,6 +1,6 @@
 /* Back-offs of a replica (node/replica/replica.h) between routers: one that finds a replica in
  * trouble says so, the others avoid it as well, and when the back-off is over one trial is made for
- * all.
+ * all (docs/adr/0021).
  *
  *   what a router reports of its own eyes:
  *     CLOSED ──failures──> OPEN ──back-off over──> DUE ──its request──> TRYING ──answer──> CLOSED
@@ -9,21 +9,16 @@
  *
  *   what another one makes of it: OPEN: avoided here too. DUE: the routers take turns by the hash
  *   of router and replica, each TURN_MS behind the one before, in case that one has nothing to
- *   send. TRYING: it waits for the outcome. A success is a cure, which is counted and reported: who
- *   was waiting for a trial uses the replica again at once.
+ *   send. TRYING: it waits for the outcome. A success is a cure, which is counted and reported.
  *
  * When another router's back-off begins, the replica is avoided here too until its health check
- * says yes, for WARNED_MS at most: what has just died may have answered here a moment before.
+ * says yes, for WARNED_MS at most: what has just died may have answered here a moment before. Else
+ * own eyes outweigh reports: a router that has lately seen the replica answer, and not fail since,
+ * takes no notice of others' back-offs. So one that is cut off from the engines takes them from
+ * nobody else.
  *
- * Own eyes outweigh reports: a router that has lately seen the replica answer, and not fail since,
- * takes no notice of others' back-offs; for longer if it was its own trial that proved them wrong.
- * So one router that is cut off from the engines takes them from nobody else.
- *
- * A replica that fails some of its requests and answers the others has no failures in a row. So
- * the recent ones are counted, too: only what no request can bring about by itself (struct
- * node_tally). A share of failures that is far beyond that of all others begins a back-off. Its
- * trial would mostly succeed, so what follows of it is a slow start; and as the count stays, one
- * more failure soon begins a longer back-off.
+ * A replica that fails some of its requests and answers the others has no failures in a row: so the
+ * recent ones are counted, too (struct node_tally, node_replica_tally()).
  */
 #ifndef NODE_REPLICA_BREAKER_H
 #define NODE_REPLICA_BREAKER_H
@@ -67,9 +62,8 @@ enum node_breaker_phase {
 
 /* Part of struct node_replica. */
 struct node_breaker {
-    bool trying;      /* a request of this router is the trial */
-    uint8_t cured;    /* own trials that succeeded, modulo 256: reported */
-    uint8_t reported; /* phase and length, as they went out last */
+    bool trying;   /* a request of this router is the trial */
+    uint8_t cured; /* own trials that succeeded, modulo 256: reported */
     /* Of the others. */
     enum node_breaker_phase heard;
     uint8_t heard_level; /* how long the longest back-off is: 1: 1 s, 2: 2 s, 3: 4 s, ... */
@@ -103,11 +97,11 @@ bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms);
 /* Whether it is avoided for what others report, or because it is another's turn. */
 bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms);
 
-/* A request is sent there. */
+/* A request is sent there: part of node_replica_sent(). */
 void node_breaker_sent(struct node_replica *k, uint64_t now_ms);
-/* An answer has begun. Before node_replica_answering(). */
+/* An answer has begun: part of node_replica_answering(). */
 void node_breaker_worked(struct node_replica *k, uint64_t now_ms);
-/* One ended so. After node_replica_answered(). */
+/* One ended so: part of node_replica_ended(). */
 void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 
 #endif

@@ -28,25 +28,8 @@ __attribute__((constructor)) static void sizes_make(void)
     }
 }
 
-static double part_tokens(const struct node_part *p, double size)
-{
-    if (size >= (double)p->to)
-        return (double)p->tokens;
-    if (size <= (double)p->from)
-        return 0;
-    return (double)p->tokens * (size - (double)p->from) / (double)(p->to - p->from);
-}
-
-double node_reach_tokens(const struct node_reach *reach, double size)
-{
-    double sum = 0;
-    for (unsigned i = 0; i < reach->count; i++)
-        sum += part_tokens(&reach->parts[i], size);
-    return sum;
-}
-
-/* part_tokens() of all sizes. Such loops have no branch and a known end: a compiler takes several
- * turns of them at once. */
+/* Of all sizes: what lies between the depths of a part is there in that share. Such loops have no
+ * branch and a known end: a compiler takes several turns of them at once. */
 static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
     const float *restrict size = sizes.size;

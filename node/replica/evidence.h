@@ -1,23 +1,17 @@
-/* Which size of a cache would have predicted best what its engine served from it?
+/* Which size of a cache would have predicted best what its engine served from it (docs/adr/0029)?
  *
  * A prompt whose prefix was recorded at a replica is a test: so much of it was used last before so
- * much else (its depth in the LRU), and so much of it came from the cache. A miss alone does not
- * say why. The cache may be smaller than believed, or the prefix is not reused for another reason:
- * a template moved it, another rank had it, the request asked for something that a cache cannot
- * give. The first kind depends on the depth, the second does not.
- *
- * So many sizes are tried side by side, from a thousandth to 64 times what the engine reports (or
- * the settings). For each the sums of a regression through the origin are kept,
+ * much else (its depth in the LRU), and so much of it came from the cache. A miss may show a cache
+ * that is smaller than believed, or a prefix that is not reused for another reason. The first kind
+ * depends on the depth, the second does not. So many sizes are tried side by side, from a
+ * thousandth to 64 times what the engine reports (or the settings). For each the sums of a
+ * regression through the origin are kept,
  *
  *     cached tokens = share * tokens that a cache of this size would hold
  *
- * and the size that leaves the least error is believed, with its *share*. A miss at a depth that
- * hits elsewhere lowers the share; only misses from some depth on, and hits before it, move the
- * size. The reported size has a head start, which evidence must beat, and evidence fades in half an
- * hour.
- *
- * All is in units of the prompt: each request counts as much as any other, and an absurd one is one
- * vote.
+ * and the size that leaves the least error is believed, with its *share*. The reported size has a
+ * head start, which evidence must beat, and evidence fades in half an hour. All is in units of the
+ * prompt: each request counts as much as any other.
  */
 #ifndef NODE_REPLICA_EVIDENCE_H
 #define NODE_REPLICA_EVIDENCE_H
@@ -45,9 +39,8 @@ struct node_reach {
     struct node_part parts[NODE_PARTS_MAX];
 };
 
-/* Tokens of it that a cache of `size` times the reported one holds. */
-double node_reach_tokens(const struct node_reach *reach, double size);
-/* Adds the tokens for each size that is tried, `times` (which may be -1: taken back). */
+/* Adds the tokens of it that a cache of each size that is tried holds, `times` (which may be -1:
+ * taken back). */
 void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES]);
 
 struct node_evidence {

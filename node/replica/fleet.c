@@ -2,25 +2,30 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "base/number.h"
 #include "node/replica/ablation.h"
-#include "node/replica/constants.h"
+#include "node/replica/replica.h"
 
-typedef const struct node_speed *figure_of(const struct node_replica *k);
-
-static const struct node_speed *rate_of(const struct node_replica *k)
+static bool is_speed(double x)
 {
-    return &k->rate;
+    return x > 0 && isfinite(x);
 }
 
-static const struct node_speed *pace_of(const struct node_replica *k)
+void node_believed_check(const struct node_believed *b)
 {
-    return &k->pace;
+    CHECK(is_speed(b->tokens_per_s) && is_speed(b->idle_tokens_per_s));
+    CHECK(is_speed(b->step_base_s) && is_speed(b->idle_step_base_s));
+}
+
+void node_fleet_join(struct node_replica *k, const struct hash_secret *secret, struct slice model)
+{
+    k->believed.fleet = model.len > 0 ? hash64(secret, model.at, model.len) | 1 : 0;
 }
 
 static bool counts(const struct node_replica *k, uint64_t fleet)
 {
-    return k->fleet == fleet && !k->absent;
+    return k->believed.fleet == fleet && !k->absent;
 }
 
 /* What a fleet shows, and the best that any of it has shown. That is hoped of one that has shown
@@ -29,15 +34,16 @@ struct fleet_figure {
     double median, best;
 };
 
-/* `votes_max`: beside so many votes of replicas the prior has none. */
+/* Of paces, or of rates. `votes_max`: beside so many votes of replicas the prior has none. */
 static struct fleet_figure fleet_figure(const struct node_replica *replicas, unsigned count,
-                                        uint64_t fleet, figure_of *figure, double prior,
-                                        double votes_max, struct node_vote *votes)
+                                        uint64_t fleet, bool pace, double prior, double votes_max,
+                                        struct node_vote *votes)
 {
     unsigned used = 0;
     double samples = 0, best = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct node_speed *s = figure(&replicas[i]);
+        const struct node_shown *shown = &replicas[i].shown;
+        const struct node_speed *s = pace ? &shown->pace : &shown->rate;
         if (!counts(&replicas[i], fleet) || s->samples == 0)
             continue;
         double few = number_min((double)s->samples, RULE(PRIOR));
@@ -63,7 +69,7 @@ static double spread_of(const struct node_replica *replicas, unsigned count, uin
 {
     double seen = 0, sum = 0, squares = 0, noise = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct node_speed *s = &replicas[i].rate;
+        const struct node_speed *s = &replicas[i].shown.rate;
         if (!counts(&replicas[i], fleet) || s->samples == 0)
             continue;
         double own = log(s->value);
@@ -128,16 +134,18 @@ static struct belief believe(const struct node_speed *s, const struct fleet_figu
  * last sample, and until so many answers have ended that this router sent to the fleet. */
 static bool pace_holds(struct node_replica *k, uint32_t ended, uint64_t now_ms)
 {
-    if (k->pace.samples != k->paced.samples || ended < k->paced.ended)
-        k->paced = (struct node_paced){k->pace.samples, ended};
-    uint64_t last_ms = k->pace.at_ms > k->pace.heard_ms ? k->pace.at_ms : k->pace.heard_ms;
+    const struct node_speed *pace = &k->shown.pace;
+    struct node_paced *paced = &k->believed.paced;
+    if (pace->samples != paced->samples || ended < paced->ended)
+        *paced = (struct node_paced){pace->samples, ended};
+    uint64_t last_ms = pace->at_ms > pace->heard_ms ? pace->at_ms : pace->heard_ms;
     return (double)now_ms < (double)last_ms + RULE(PACE_HOLDS_MS) ||
-           ended - k->paced.ended < RULE(PACE_HOLDS_ANSWERS);
+           ended - paced->ended < RULE(PACE_HOLDS_ANSWERS);
 }
 
 static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
 {
-    return counts(k, fleet) && k->whole.count > 0;
+    return counts(k, fleet) && k->shown.whole.count > 0;
 }
 
 /* Explains the whole answers of all of them together, each as if it were as fast as they are on
@@ -147,7 +155,7 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     struct node_whole all = {0};
     double logs = 0, answers = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct node_whole *w = &replicas[i].whole;
+        const struct node_whole *w = &replicas[i].shown.whole;
         if (!is_told_whole(&replicas[i], fleet))
             continue;
         if (answers == 0)
@@ -159,14 +167,14 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
         return;
     double average = exp(logs / answers);
     for (unsigned i = 0; i < count; i++) {
-        const struct node_whole *w = &replicas[i].whole;
+        const struct node_whole *w = &replicas[i].shown.whole;
         if (is_told_whole(&replicas[i], fleet))
             node_whole_pool(&all, w, node_whole_factor(w, all.base) / average);
     }
     all.base = node_whole_explain_fleet(&all);
     for (unsigned i = 0; i < count; i++) {
-        if (replicas[i].fleet == fleet)
-            replicas[i].whole.base = all.base;
+        if (replicas[i].believed.fleet == fleet)
+            replicas[i].shown.whole.base = all.base;
     }
 }
 
@@ -192,7 +200,7 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
         most = (struct node_room_amount){RULE(ENGINE_RUNS),
                                          most.tokens * RULE(ENGINE_RUNS) / most.requests};
     for (unsigned i = 0; i < count; i++) {
-        if (replicas[i].fleet != fleet)
+        if (replicas[i].believed.fleet != fleet)
             continue;
         replicas[i].room.ran_anywhere = most;
     }
@@ -204,35 +212,37 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
                           const struct node_replica_config *config, struct node_vote *scratch,
                           uint64_t now_ms)
 {
-    uint64_t fleet = replicas[first].fleet;
+    uint64_t fleet = replicas[first].believed.fleet;
     explain_whole(replicas, count, fleet);
     uint32_t ended = rooms_compare(replicas, count, fleet);
-    struct fleet_figure rate = fleet_figure(replicas, count, fleet, rate_of,
+    struct fleet_figure rate = fleet_figure(replicas, count, fleet, false,
                                             config->prefill_tokens_per_s, INFINITY, scratch);
-    struct fleet_figure pace = fleet_figure(replicas, count, fleet, pace_of,
+    struct fleet_figure pace = fleet_figure(replicas, count, fleet, true,
                                             1000 / config->decode_step_ms, RULE(PRIOR), scratch);
     double spread = spread_of(replicas, count, fleet);
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];
-        if (k->fleet != fleet)
+        struct node_believed *b = &k->believed;
+        const struct node_shown *s = &k->shown;
+        if (b->fleet != fleet)
             continue;
         /* Few whole answers say too little of one replica, and few samples of its pace. */
-        bool timed = k->streamed_ms != 0 || k->told_ms != 0;
-        bool fresh = node_speed_fresh(&k->rate, now_ms) > RULE(FEW);
+        bool timed = s->streamed_ms != 0 || s->told_ms != 0;
+        bool fresh = node_speed_fresh(&s->rate, now_ms) > RULE(FEW);
         struct belief own =
-            believe(&k->rate, &rate, timed ? spread : 0, fresh ? 0 : rate.median, now_ms);
-        k->tokens_per_s = own.busy;
-        k->idle_tokens_per_s = own.idle;
-        own = believe(&k->pace, &pace, 0, pace_holds(k, ended, now_ms) ? 0 : pace.best, now_ms);
-        k->step_base_s = 1 / own.busy;
-        k->idle_step_base_s = 1 / own.idle;
+            believe(&s->rate, &rate, timed ? spread : 0, fresh ? 0 : rate.median, now_ms);
+        b->tokens_per_s = own.busy;
+        b->idle_tokens_per_s = own.idle;
+        own = believe(&s->pace, &pace, 0, pace_holds(k, ended, now_ms) ? 0 : pace.best, now_ms);
+        b->step_base_s = 1 / own.busy;
+        b->idle_step_base_s = 1 / own.idle;
     }
 }
 
 static bool is_first(const struct node_replica *replicas, unsigned at)
 {
     for (unsigned i = 0; i < at; i++) {
-        if (replicas[i].fleet == replicas[at].fleet)
+        if (replicas[i].believed.fleet == replicas[at].believed.fleet)
             return false;
     }
     return true;

@@ -1,14 +1,10 @@
-/* What an engine does beside what routers booked, and what it has no room for, by its own gauges.
+/* What an engine does beside what routers booked, and what it has no room for, by its own gauges
+ * (docs/adr/0031). Engines that say nothing of the kind have neither.
  *
  * Foreign requests are those that run and wait there, less what all routers have booked at that
  * moment. Gauges and bookings are of slightly different times, so the lesser of two readings in a
- * row counts. Where readings cease it fades.
- *
- * Room has two limits: how many requests run at once, learned where some wait while as many run as
- * ever did, and the memory that contexts fill. A prompt that finds no room waits until some of what
- * runs has ended.
- *
- * Engines that say nothing of the kind have neither.
+ * row counts. Where readings cease it fades. Room has two limits: how many requests run at once,
+ * learned where some wait while as many run as ever did, and the memory that contexts fill.
  */
 #ifndef NODE_REPLICA_FOREIGN_H
 #define NODE_REPLICA_FOREIGN_H

@@ -3,7 +3,6 @@
 #include "base/bug.h"
 #include "base/number.h"
 #include "node/replica/replica.h"
-#include "node/replica/speed.h"
 
 /* What a prompt explains: so many times what is learned, for long prompts are slower. What is only
  * believed is not trusted beyond this rate. */
@@ -75,8 +74,7 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                                  .stalls_total = s->stalls_total,
                                  .down_ms = s->down_ms,
                                  .heard_waits = s->heard_waits,
-                                 .heard_found = s->heard_found,
-                                 .reported = s->reported};
+                                 .heard_found = s->heard_found};
         s->moved_ms = s->worked_ms = now_ms;
     }
     bool works = node_work_take(&s->work, &now->work);
@@ -126,12 +124,12 @@ static uint64_t passed(uint64_t since_ms, uint64_t now_ms)
  * known, which is enough for the longest of them. */
 static uint64_t explained_ms(const struct node_replica *k, const struct node_watched *w)
 {
-    double rate = k->tokens_per_s;
-    if (k->rate.samples == 0)
+    double rate = k->believed.tokens_per_s;
+    if (k->shown.rate.samples == 0)
         rate = number_min(rate, prefill_rate_unproven * prefill_margin);
     double tokens = (double)w->prefill_tokens_max + (double)k->load.remote.prefill_tokens;
     double context = (double)k->load.context_tokens + (double)k->load.remote.context_tokens;
-    double step_s = node_replica_step_s(k, context);
+    double step_s = node_believed_step_s(&k->believed, context);
     double s = prefill_margin * tokens / rate + steps_margin * step_s;
     return (uint64_t)(s * 1000);
 }
@@ -254,7 +252,7 @@ static void note_tokens(struct node_replica *k, uint64_t token_ms)
     if (token_ms < s->told_ms + NODE_WORK_TELL_MS)
         return;
     s->told_ms = token_ms;
-    k->work++;
+    k->cache.sums.work++;
 }
 
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,

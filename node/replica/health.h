@@ -1,38 +1,26 @@
-/* Signs of life of one replica, and of none: whether what is under way there moves.
+/* Signs of life of one replica, and of none: whether what is under way there moves
+ * (docs/adr/0023, docs/adr/0048).
  *
- * An engine may hang behind a port that takes connections, even behind a health check that is fine:
- * its process is stopped, its machine is gone, its GPU never answers. What shows it is that tokens
- * are wanted of it and none comes. The engine *moves* with each token that comes to this router and
- * with each count of tokens in its metrics, whoever they are for.
- *
- * It stands still when tokens are wanted of it and, for longer than `watchdog_ms`,
+ * An engine may hang behind a port that takes connections, even behind a health check that is fine.
+ * It *moves* with each token that comes to this router and with each count of tokens in its
+ * metrics, whoever they are for. It stands still when tokens are wanted of it and, for longer than
+ * `watchdog_ms`,
  *
  *   SILENT    not one byte came from it, not even an answer to a probe that any live server answers
  *             in milliseconds. Time in which this router could send no probe does not count
- *   COUNTERS  its metrics are answered and count no token, beyond what its longest prompt explains
+ *   COUNTERS  its metrics are answered and count no token, beyond what its longest prompt explains;
+ *             longer where the evidence is weak
  *   STARVED   the engine may move, but no request of this router gets its first token: its health
  *             check hangs as well, or its metrics show that it does not have these requests
  *
- * COUNTERS needs more time where the evidence is weak: one lone request may wait for a grammar or
- * for its pictures, which no counter shows; an SGLang whose schedulers are not read counts tokens
- * when a request ends; an engine that never gave a token to anybody may compile its kernels. The
- * gauges of an engine are those of its last step: one that hangs does not show what came since.
- *
- * A data-parallel rank has signs of its own, of its own streams and gauges, so that it is found
- * while other ranks of its process move. Silence and health checks are of the process.
- *
- * Routers tell each other how many requests wait there in vain, so that what three routers see of
- * one engine weighs as much as if one had seen it; and that they found it still: then it is avoided
- * by those, too, that have nothing there and see nothing of it move.
+ * A data-parallel rank has signs of its own, of its own streams and gauges. Silence and health
+ * checks are of the process. Routers tell each other how many requests wait there in vain, and that
+ * they found it still.
  *
  * A replica that stands still is *stalled*: avoided, and what has no token there moves to others.
- * It is over when it moves. As nothing may be left there that could, a back-off goes by too, and
- * then, if the server answers and says that it is idle, one request at a time tries it.
- *
- * Avoiding and moving cost little, so little evidence is enough. To end an answer that has begun
- * costs its client all of it, and most pauses end by themselves. So that is a judgement of its own
- * (node_signs_lost()), by any sign of work (node/replica/work.h), of whomever and seen by whatever
- * router, and it takes `stall-cut`.
+ * It is over when it moves; or after a back-off, if the server answers and says that it is idle,
+ * one request at a time tries it. To end an answer that has begun is a judgement of its own
+ * (node_signs_lost()), by any sign of work (node/replica/work.h), and takes `stall-cut`.
  */
 #ifndef NODE_REPLICA_HEALTH_H
 #define NODE_REPLICA_HEALTH_H
@@ -94,7 +82,6 @@ struct node_signs {
     uint8_t waits, heard_waits; /* requests without a token: of this router, of the others */
     bool found;                 /* its counters stood still, and it is not known to move since */
     bool heard_found;           /* another router says so */
-    uint8_t reported;           /* as it went out last */
     uint64_t first_ms;          /* a first token of ours */
     uint64_t still_ms;          /* the last scrape that counted nothing since moved_ms; 0: none */
     uint64_t down_ms;           /* when it went down last */

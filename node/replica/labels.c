@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/err.h"
+#include "node/replica/replica.h"
 
 static const char *engine_set(struct node_labels *out, struct slice value)
 {
@@ -71,10 +73,16 @@ static const char *health_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+/* Whether it is a whole number from 1 to `most`. */
+static bool number_is(struct slice value, uint64_t most, uint64_t *out)
+{
+    return slice_to_u64(value, out) == ERR_OK && *out > 0 && *out <= most;
+}
+
 static const char *cache_tokens_set(struct node_labels *out, struct slice value)
 {
     uint64_t tokens = 0;
-    if (slice_to_u64(value, &tokens) != ERR_OK || tokens == 0 || tokens > NODE_CACHE_TOKENS_MAX)
+    if (!number_is(value, NODE_CACHE_TOKENS_MAX, &tokens))
         return "after # want cache-tokens= and a number of tokens, such as cache-tokens=2000000";
     out->cache_tokens = tokens;
     return NULL;
@@ -83,7 +91,7 @@ static const char *cache_tokens_set(struct node_labels *out, struct slice value)
 static const char *context_set(struct node_labels *out, struct slice value)
 {
     uint64_t tokens = 0;
-    if (slice_to_u64(value, &tokens) != ERR_OK || tokens == 0 || tokens > NODE_CONTEXT_TOKENS_MAX)
+    if (!number_is(value, NODE_CONTEXT_TOKENS_MAX, &tokens))
         return "after # want context= and a number of tokens, such as context=131072";
     out->context_tokens = (uint32_t)tokens;
     return NULL;
@@ -93,7 +101,7 @@ static const char *ranks_set(struct node_labels *out, struct slice value)
 {
     uint64_t ranks = 0;
     _Static_assert((int)NODE_RANKS_MAX == 64, "the text names it");
-    if (slice_to_u64(value, &ranks) != ERR_OK || ranks == 0 || ranks > NODE_RANKS_MAX)
+    if (!number_is(value, NODE_RANKS_MAX, &ranks))
         return "after # want ranks= and a number of data-parallel ranks from 1 to 64, such as "
                "ranks=8";
     out->ranks = (unsigned)ranks;
@@ -184,4 +192,24 @@ const char *node_labels_parse(struct slice text, struct node_labels *out)
     }
     *out = parsed;
     return NULL;
+}
+
+/* What a label says is kept in `room`. */
+static struct slice kept(struct slice label, char *room, size_t size)
+{
+    CHECK(label.len <= size);
+    if (label.len > 0)
+        memcpy(room, label.at, label.len);
+    return slice_of(room, label.len);
+}
+
+bool node_replica_say(struct node_replica *k, const struct node_labels *said)
+{
+    bool other = !slice_equal(said->model, k->said.model);
+    k->belief.stale |= k->said.cache_tokens != said->cache_tokens;
+    k->said = *said;
+    k->said.model = kept(said->model, k->model_said, sizeof k->model_said);
+    k->said.health = kept(said->health, k->health_said, sizeof k->health_said);
+    k->weight = node_labels_weight(said);
+    return other;
 }

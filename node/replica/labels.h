@@ -58,4 +58,9 @@ static inline double node_labels_weight(const struct node_labels *labels)
     return labels->weight > 0 ? labels->weight : 1;
 }
 
+struct node_replica;
+
+/* What is said of it from now on; `model` and `health` are copied. Whether its model is another. */
+bool node_replica_say(struct node_replica *k, const struct node_labels *said);
+
 #endif

@@ -41,6 +41,7 @@ static int greatest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+/* The greatest value that so many of all votes reach. */
 static double votes_reach(struct node_vote *votes, unsigned count, double share)
 {
     double all = 0, so_far = 0;
@@ -58,11 +59,6 @@ static double votes_reach(struct node_vote *votes, unsigned count, double share)
 double node_votes_median(struct node_vote *votes, unsigned count)
 {
     return votes_reach(votes, count, 0.5);
-}
-
-double node_votes_third(struct node_vote *votes, unsigned count)
-{
-    return votes_reach(votes, count, 1 / 3.0);
 }
 
 static unsigned fresh_of(unsigned samples, uint64_t at_ms, uint64_t now_ms)
@@ -92,7 +88,7 @@ double node_speed_third(const struct node_speed *s, double beside, uint64_t now_
         votes[used++] = (struct node_vote){s->heard, number_min(heard, RULE(FEW) + 1)};
     if (beside > 0)
         votes[used++] = (struct node_vote){beside, 1};
-    return node_votes_third(votes, used);
+    return votes_reach(votes, used, 1 / 3.0);
 }
 
 /* Makes room for a new last one. */

@@ -1,15 +1,12 @@
 /* Small estimators that learn from traffic and forget slowly. Plain values, no allocation.
  *
- * struct node_ratio: a ratio of two sums (bytes per token, tokens per answer). In a ratio of sums a
- * long sample weighs more than a short one, so it is more robust than a mean of quotients. It
- * starts from a prior of a stated weight. Samples beyond `horizon` (in units of the lower sum)
- * fade, so that it follows a replica that changes.
+ * struct node_ratio: a ratio of two sums (bytes per token, tokens per answer), in which a long
+ * sample weighs more than a short one. It starts from a prior of a stated weight. Samples beyond
+ * `horizon` (in units of the lower sum) fade.
  *
  * struct node_speed: tokens or steps per second, without a prior. Its value is what a third of the
- * last samples reach. Much makes an answer slower than the engine is (a first answer, a stall,
- * images that it fetches first), and next to nothing makes it faster: so a third that agree are
- * believed, whatever the others say, and however far they are from the prior. Samples fade:
- * without new ones their number halves every RULE(HALF_LIFE_MS).
+ * last samples reach: much makes an answer slower than the engine is, and next to nothing makes it
+ * faster. Samples fade: without new ones their number halves every RULE(HALF_LIFE_MS).
  *
  * struct node_fading: a sum whose parts fade with a stated half-life.
  */
@@ -42,8 +39,6 @@ struct node_vote {
  * that disagree the faster is believed: the replica is chosen, and shows whether that is true. With
  * the slower it would never be chosen. 0 without votes. Sorts `votes`. */
 double node_votes_median(struct node_vote *votes, unsigned count);
-/* The same for a third of all votes. */
-double node_votes_third(struct node_vote *votes, unsigned count);
 
 enum {
     NODE_SPEED_RECENT_MAX = 21, /* 14 slow answers in a row say nothing yet, 15 do */

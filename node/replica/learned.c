@@ -4,7 +4,8 @@
 #include <stddef.h>
 
 #include "base/check.h"
-#include "node/replica/speed.h"
+#include "crdt/reports.h"
+#include "node/replica/constants.h"
 
 /* --- figures -------------------------------------------------------------------------------- */
 
@@ -20,29 +21,29 @@ static uint32_t to_count(uint64_t n)
 
 static void rate_report(const struct node_replica *k, struct crdt_learned *out)
 {
-    out->rate = to_u32(k->rate.value);
+    out->rate = to_u32(k->shown.rate.value);
 }
 
 static void rate_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
 {
-    node_replica_rate_hear(k, in->rate, in->rate_samples, now_ms);
+    node_speed_hear(&k->shown.rate, in->rate, in->rate_samples, now_ms);
 }
 
 static void pace_report(const struct node_replica *k, struct crdt_learned *out)
 {
-    double step_base_s = 1 / k->pace.value;
+    double step_base_s = 1 / k->shown.pace.value;
     out->step_base_ns = to_u32(step_base_s * 1e9);
     out->step_context_fs = to_u32(RULE(STEP_GROWTH) * step_base_s * 1e15);
 }
 
 static void pace_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
 {
-    node_replica_pace_hear(k, in->step_base_ns * 1e-9, in->pace_samples, now_ms);
+    node_speed_hear(&k->shown.pace, 1 / (in->step_base_ns * 1e-9), in->pace_samples, now_ms);
 }
 
 static void bytes_report(const struct node_replica *k, struct crdt_learned *out)
 {
-    out->bytes_per_token_milli = to_u32(node_ratio_value(&k->bytes_per_token) * 1000);
+    out->bytes_per_token_milli = to_u32(node_ratio_value(&k->cache.bytes_per_token) * 1000);
 }
 
 static void bytes_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
@@ -61,9 +62,9 @@ static const struct figure {
 } figures[] = {
 #define OWN(member) offsetof(struct node_replica, member)
 #define WIRE(field) offsetof(struct crdt_learned, field)
-    {OWN(rate.samples), WIRE(rate_samples), WIRE(rate), rate_report, rate_hear},
-    {OWN(pace.samples), WIRE(pace_samples), WIRE(step_base_ns), pace_report, pace_hear},
-    {OWN(bytes_samples), WIRE(bytes_samples), WIRE(bytes_per_token_milli), bytes_report,
+    {OWN(shown.rate.samples), WIRE(rate_samples), WIRE(rate), rate_report, rate_hear},
+    {OWN(shown.pace.samples), WIRE(pace_samples), WIRE(step_base_ns), pace_report, pace_hear},
+    {OWN(cache.bytes_samples), WIRE(bytes_samples), WIRE(bytes_per_token_milli), bytes_report,
      bytes_hear},
 };
 _Static_assert(ARRAY_LEN(figures) <= NODE_HEARD_FIGURES_MAX, "a place for each figure");
@@ -80,17 +81,17 @@ static uint32_t wire_field(const struct crdt_learned *l, size_t field)
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-/* Field on the wire, the same of struct node_replica and of struct node_others. */
+/* Field on the wire, and of struct node_sums. */
 #define SUMS(X)                                                                                    \
-    X(prompt_tokens, predicted.prompt_tokens)                                                      \
-    X(predicted_tokens, predicted.cached_tokens)                                                   \
-    X(told, predicted.told)                                                                        \
+    X(prompt_tokens, prompt_tokens)                                                                \
+    X(predicted_tokens, cached_tokens)                                                             \
+    X(told, told)                                                                                  \
     X(void_blocks, void_blocks)                                                                    \
     X(engine_work, work)
 
 void node_others_add(struct node_others *sum, const struct crdt_learned *reported, uint32_t rkey)
 {
-#define SUM_ADD(field, member) sum->member += reported->field;
+#define SUM_ADD(field, member) sum->sums.member += reported->field;
     SUMS(SUM_ADD)
     sum->count++;
     if (reported->size_ppm == 0 || reported->believed_rkey != rkey)
@@ -104,8 +105,9 @@ void node_others_add(struct node_others *sum, const struct crdt_learned *reporte
 
 struct crdt_learned node_replica_report(const struct node_replica *k)
 {
-    struct crdt_learned l = {.cache_tokens = k->cache_tokens, .adapter_slots = k->adapter_slots};
-    if (k->belief_held) {
+    struct crdt_learned l = {.cache_tokens = k->told.cache_tokens,
+                             .adapter_slots = k->told.adapter_slots};
+    if (k->cache.size_learned) {
         l.believed_ppm = to_u32(k->belief.factor * 1e6);
         l.believed_rkey = k->rkey;
         double size, weight;
@@ -119,7 +121,7 @@ struct crdt_learned node_replica_report(const struct node_replica *k)
         if (samples > 0)
             figures[i].report(k, &l);
     }
-#define SUM_REPORT(field, member) l.field = k->member;
+#define SUM_REPORT(field, member) l.field = k->cache.sums.member;
     SUMS(SUM_REPORT)
     return l;
 }
@@ -144,23 +146,18 @@ void node_heard_add(struct node_heard *h, const struct crdt_learned *reported)
 
 void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint64_t now_ms)
 {
-    if (h->cache_tokens != k->cache_tokens_heard && k->cache_tokens == 0)
+    if (h->cache_tokens != k->told.cache_tokens_heard && k->told.cache_tokens == 0)
         k->belief.stale = true;
-    k->cache_tokens_heard = h->cache_tokens;
-    k->adapter_slots_heard = h->adapter_slots;
+    k->told.cache_tokens_heard = h->cache_tokens;
+    k->told.adapter_slots_heard = h->adapter_slots;
     for (unsigned i = 0; i < ARRAY_LEN(figures); i++) {
         const struct crdt_learned *best = h->figure[i];
         if (best && wire_field(best, figures[i].samples) > own_samples(k, &figures[i]))
             figures[i].hear(k, best, now_ms);
     }
     /* To begin with: those who found it out may be gone before this router has evidence. */
-    if (!k->belief_held && h->belief) {
-        k->belief.factor = h->belief->believed_ppm / 1e6;
-        k->belief.stale = true;
-        k->size_held.weight = RULE(PRIOR);
-        k->size_held.log = RULE(PRIOR) * log(k->belief.factor);
-        k->belief_held = true;
-    }
+    if (h->belief)
+        node_replica_size_heard(k, h->belief->believed_ppm / 1e6);
 }
 
 /* --- shown ---------------------------------------------------------------------------------- */
@@ -168,17 +165,18 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
 /* Name of the row; see struct node_learned_row. */
 #define ROWS(X)                                                                                    \
     X(believed_rate, "prefill_tokens_per_s", 1, "replica_prefill_tokens_per_second",               \
-      "Believed prefill rate: its own, or the fleet's where that is as good.", k->tokens_per_s)    \
-    X(own_rate, "prefill_tokens_per_s_measured", 1, NULL, NULL, k->rate.value)                     \
-    X(rate_samples, "prefill_samples", 1, NULL, NULL, (double)k->rate.samples)                     \
+      "Believed prefill rate: its own, or the fleet's where that is as good.",                     \
+      k->believed.tokens_per_s)                                                                    \
+    X(own_rate, "prefill_tokens_per_s_measured", 1, NULL, NULL, k->shown.rate.value)               \
+    X(rate_samples, "prefill_samples", 1, NULL, NULL, (double)k->shown.rate.samples)               \
     X(reuse_share, "reuse_share", 1, "replica_reuse_share",                                        \
       "Learned share of what it is believed to hold of a prompt that it takes from its cache.",    \
-      k->evidence.share)                                                                           \
+      k->cache.evidence.share)                                                                     \
     X(bytes_per_token, "bytes_per_token", 1, "replica_bytes_per_token",                            \
       "Learned bytes of a prompt per token, of all prompts sent there.",                           \
-      node_ratio_value(&k->bytes_per_token))                                                       \
+      node_ratio_value(&k->cache.bytes_per_token))                                                 \
     X(step_base, "decode_step_ms", 1e3, "replica_decode_step_seconds",                             \
-      "Learned time of a decode step without context.", k->step_base_s)                            \
+      "Learned time of a decode step without context.", k->believed.step_base_s)                   \
     X(running_max, "running_max", 1, "replica_running_max",                                        \
       "Most requests that run there at once, as learned; 0: no limit was seen.",                   \
       k->foreign.running_max)                                                                      \

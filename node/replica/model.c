@@ -105,15 +105,6 @@ static unsigned row_find(const struct node_models *m, struct slice name)
     return m->slots[slot_of(m, name)];
 }
 
-static bool set_is_empty(const struct node_replica_set *s)
-{
-    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
-        if (s->words[i] != 0)
-            return false;
-    }
-    return true;
-}
-
 /* Known from clients' requests alone. */
 static bool is_learned(const struct node_models *m, const struct node_model *row)
 {
@@ -128,7 +119,7 @@ static bool is_learned(const struct node_models *m, const struct node_model *row
 static unsigned row_spare(struct node_models *m)
 {
     for (unsigned i = 1; i <= NODE_MODELS_MAX; i++) {
-        if (set_is_empty(&m->rows[i].serving))
+        if (!node_replica_set_any(&m->rows[i].serving))
             return i;
     }
     for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
@@ -215,7 +206,7 @@ void node_models_on_demand(struct node_models *m, unsigned replica, bool loads)
 
 bool node_models_any_on_demand(const struct node_models *m)
 {
-    return !set_is_empty(&m->on_demand);
+    return node_replica_set_any(&m->on_demand);
 }
 
 int node_models_also(struct node_models *m, unsigned replica, struct slice id)
@@ -436,7 +427,7 @@ void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out)
 {
     const struct node_model *row = &m->rows[row_find(m, name)];
-    bool known = !row->adapter && !set_is_empty(&row->serving);
+    bool known = !row->adapter && node_replica_set_any(&row->serving);
     for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
         uint64_t loads = known ? 0 : m->on_demand.words[i];
         if (row->parent != ROW_NONE)
@@ -448,7 +439,7 @@ void node_models_serving(const struct node_models *m, struct slice name,
 
 bool node_models_known(const struct node_models *m, struct slice name)
 {
-    return !set_is_empty(node_models_surely(m, name));
+    return node_replica_set_any(node_models_surely(m, name));
 }
 
 struct slice node_models_base(const struct node_models *m, struct slice name)
@@ -488,7 +479,7 @@ struct node_models_range node_models_range(const struct node_models *m)
     bool any = false;
     for (unsigned i = m->used + 1; i-- > 0;) {
         const struct node_model *row = &m->rows[i];
-        bool counts = i == ROW_NONE ? !any : !set_is_empty(&row->serving);
+        bool counts = i == ROW_NONE ? !any : node_replica_set_any(&row->serving);
         if (!counts)
             continue;
         any = true;
@@ -507,7 +498,7 @@ struct node_models_range node_models_range(const struct node_models *m)
 
 void node_models_check(const struct node_models *m)
 {
-    CHECK(set_is_empty(&m->rows[ROW_NONE].serving));
+    CHECK(!node_replica_set_any(&m->rows[ROW_NONE].serving));
     for (unsigned i = 1; i <= m->used; i++)
         CHECK(row_find(m, row_name(&m->rows[i])) == i);
 }

@@ -13,20 +13,17 @@
  * as an answer to a question that came after the 404. If it then denies the model once more within
  * that time, this counts for NODE_MODELS_DENIED_MS whatever it lists.
  *
- * Operators hear of a replica that denies a model, lists it anew and denies it again, with no
- * success in between: that is *held* against it. It ends once the model is off the list, by a
- * success NODE_MODELS_DENIED_MS after the last denial, or by one after a list lifted that denial.
+ * A replica that denies a model, lists it anew and denies it again, with no success in between:
+ * that is *held* against it. It ends once the model is off the list, by a success
+ * NODE_MODELS_DENIED_MS after the last denial, or by one after a list lifted that denial.
  *
  * A replica may load adapters on demand. It may be asked for adapters of its base that others list,
  * and for names that nobody lists; a 404 counts there as well.
  *
  * Rows are made for models that engines list or answer well, never for names that clients merely
- * ask for. A row that no replica serves any more is kept, with what was learned, until its place is
- * needed. A listed model takes the place of one that was learned from clients, never the other way
- * round. Denials stand in a table of NODE_MODELS_DENIALS, where a new one takes the place of the
- * oldest of eight.
- *
- * Names without a row learn together, in row 0. No replica serves that one.
+ * ask for. A row is kept until its place is needed; a listed model takes the place of one that was
+ * learned from clients. Of NODE_MODELS_DENIALS denials a new one takes the place of the oldest of
+ * eight. Names without a row learn together, in row 0. No replica serves that one.
  *
  * Invariants (node_models_check): every row but 0 is found under its name, and row 0 is empty.
  */
@@ -40,39 +37,7 @@
 #include "node/replica/terms.h"
 #include "node/replica/tokens.h"
 
-enum {
-    NODE_MODELS_DENIED_MS = 60000,
-    NODE_REPLICA_WORDS = NODE_REPLICAS_MAX / 64,
-};
-
-/* A set of replicas. */
-struct node_replica_set {
-    uint64_t words[NODE_REPLICA_WORDS];
-};
-
-static inline bool node_replica_set_has(const struct node_replica_set *s, unsigned replica)
-{
-    return s->words[replica / 64] >> (replica % 64) & 1;
-}
-
-static inline void node_replica_set_add(struct node_replica_set *s, unsigned replica)
-{
-    s->words[replica / 64] |= UINT64_C(1) << (replica % 64);
-}
-
-static inline void node_replica_set_remove(struct node_replica_set *s, unsigned replica)
-{
-    s->words[replica / 64] &= ~(UINT64_C(1) << (replica % 64));
-}
-
-/* The first of them from `from` on; `count`: there is none below that. */
-static inline unsigned node_replica_set_next(const struct node_replica_set *s, unsigned from,
-                                             unsigned count)
-{
-    while (from < count && !node_replica_set_has(s, from))
-        from++;
-    return from;
-}
+enum { NODE_MODELS_DENIED_MS = 60000 };
 
 struct node_model {
     struct node_replica_set serving;

@@ -1,10 +1,10 @@
 #include "node/replica/rank.h"
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/replica/replica.h"
 
 /* A router's name may stand before the rank (node/replica/local.h). All of it where there is no
  * @. */
@@ -43,4 +43,55 @@ struct slice node_rank_name_write(struct slice address, unsigned rank,
     CHECK(address.len <= NODE_NAME_MAX && rank < NODE_RANKS_MAX);
     int len = snprintf(out, NODE_RANK_NAME_BYTES, "%.*s@%u", (int)address.len, address.at, rank);
     return slice_of(out, (size_t)len);
+}
+
+void node_rank_set(struct node_replica *k, int number, unsigned server)
+{
+    k->rank.is_one = number >= 0;
+    k->rank.number = number >= 0 ? (uint8_t)number : 0;
+    k->rank.server = (uint16_t)server;
+}
+
+void node_ranks_count(struct node_replica *replicas, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        replicas[i].rank.ranks = 0;
+        replicas[i].rank.requests_remote = 0;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_replica *k = &replicas[i];
+        struct node_replica *server = &replicas[k->rank.server];
+        if (!k->rank.is_one || server == k)
+            continue;
+        server->rank.ranks += !k->absent;
+        server->rank.requests_remote += k->load.remote.requests;
+    }
+}
+
+bool node_ranks_inherit(struct node_replica *replicas, unsigned count)
+{
+    bool moved = false;
+    for (unsigned i = 0; i < count; i++) {
+        struct node_replica *k = &replicas[i];
+        const struct node_replica *server = &replicas[k->rank.server];
+        if (server == k)
+            continue;
+        k->belief.stale |= k->said.cache_tokens != server->said.cache_tokens;
+        moved |= k->believed.fleet != server->believed.fleet;
+        k->said.cache_tokens = server->said.cache_tokens;
+        k->believed.fleet = server->believed.fleet;
+        k->weight = server->weight;
+        k->scraped.others = server->scraped.others; /* it is read with its address */
+        k->scraped.ahead = server->scraped.ahead;
+        k->engine = server->engine;
+    }
+    return moved;
+}
+
+void node_rank_load_remote(struct node_replica *k, struct node_replica *process,
+                           const struct node_remote_load *remote, uint64_t now_ms)
+{
+    if (process != k)
+        process->rank.requests_remote += remote->requests - k->load.remote.requests;
+    node_load_remote(&k->load, remote, now_ms);
 }

@@ -70,7 +70,6 @@ void node_reject_renew(struct node_reject *j)
     node_reject_init(j);
     j->doubts = before.doubts;
     j->doubt_kinds = before.doubt_kinds;
-    j->reported = before.reported;
     j->contradicted = before.contradicted;
     j->confirmed = before.confirmed;
 }

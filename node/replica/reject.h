@@ -1,41 +1,25 @@
-/* Rejections: answers of 4xx, and whose fault each is. A rejection is evidence against a replica
- * only if another replica then accepted the same bytes: it is *contradicted*. If another one
- * rejects them as well it is *confirmed*, and the request is to blame.
+/* Rejections: answers of 4xx, and whose fault each is (docs/adr/0049). A rejection is evidence
+ * against a replica only if another replica then accepted the same bytes: it is *contradicted*. If
+ * another one rejects them as well it is *confirmed*, and the request is to blame.
  *
- * Before any other replica was asked, two beliefs say how likely a contradiction is
- * (docs/adr/0049):
+ * Before any other replica was asked, two beliefs say how likely a contradiction is:
  *
  *   own      of a replica: that it rejects what it should serve. Low once it accepted something, or
- *            another one agreed with it; a rejection multiplies its odds, the more the less the
- *            client is known for bad requests.
+ *            another one agreed with it; a rejection multiplies its odds.
  *   bad      of a client: the share of its requests that are rejected, with that status, for what
  *            they are; of a prompt that it sends again and again the same for itself.
  *
- * A rejection is tried elsewhere where own is 5 % or more, at a peer that is well; where it is as
- * much as of one that was caught, a peer in a back-off will do, as after other failures (enum
- * node_reject_guilt). Of a replica of which nothing is known, and of a status that mostly depends
- * on the replica, more is feared, as long as trying elsewhere pays: where all reject alike it soon
- * does not.
- *
  * A contradiction holds one *kind* of request against the replica (API, with tools or media, or
- * streamed), and those that ask for more of the same API: one without a tool parser serves all that
- * has no tools, but one that rejects a plain chat rejects one with tools. Two kinds are taken for
- * all of them, or for the widest group in which nothing was accepted since. It is avoided for these
- * kinds: for a back-off, then until one request that can be sent again has tried it and was
- * accepted. While another replica is asked about its rejection it is avoided for them, too: it
- * answers at once, so it would have room for everything.
- *
- * Of a replica that serves several models the first contradiction holds kinds of one *model* only:
- * it may be an adapter that is broken there, and the base is well. A contradiction for another
- * model stands for all. What is held for one model goes to no other router.
+ * streamed), and those that ask for more of the same API; two stand for all, or for the widest
+ * group in which nothing was accepted since. It is avoided for these kinds: for a back-off, then
+ * until one request that can be sent again has tried it and was accepted. While another replica is
+ * asked about its rejection it is avoided for them, too: it answers at once, so it would have room
+ * for everything. Of a replica that serves several models the first contradiction holds kinds of
+ * one *model* only, and goes to no other router.
  *
  * Routers report the kinds that they hold against a replica, and the others avoid it for them. One
- * of those that found out at the same moment keeps the back-off, and tries it for all. If it has no
- * request to try it with, it reports nothing any more NODE_REJECT_BACKOFF_MS after that, and the
- * others try. A router tries itself after NODE_REJECT_HEED_MS, and then its own eyes count.
- *
- * Of a model's replicas at most half are avoided for this (node/route/reject.c). Another one that
- * rejects gets its fair share, and what it rejects is tried elsewhere.
+ * of those that found out at the same moment keeps the back-off, and tries it for all. Of a model's
+ * replicas at most half are avoided for this (node/route/reject.c).
  */
 #ifndef NODE_REPLICA_REJECT_H
 #define NODE_REPLICA_REJECT_H
@@ -111,7 +95,6 @@ struct node_reject {
     uint64_t tried_ms;     /* a trial was sent then, and nothing is known of it; 0: there is none */
     unsigned heard_status; /* that it rejected the others with; 0: they do not tell */
     uint64_t heard_ms;     /* since when, without a break */
-    uint64_t reported;     /* kinds, as they went out last */
     uint64_t contradicted, confirmed; /* since the start */
 };
 

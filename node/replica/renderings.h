@@ -2,32 +2,18 @@
  * (docs/adr/0051).
  *
  * A kind is a model, the form of an API and the product that the client's User-Agent names. Each
- * has a rendering (base/rendering.h). It is believed until answers speak for another one, that
- * differs in one thing.
+ * has a rendering (base/rendering.h), believed until answers speak for another one.
  *
  * While a kind is watched its prompts are kept as *prints*: digests of their segments, not joined.
  * So for any rendering it can be said how much of a prompt an earlier one at the same replica
  * shares, between two checkpoints. An answer says how much was cached. The difference is a
- * rendering's loss. Answers for which all renderings say the same count nothing. A rendering that
- * loses clearly less than the present one replaces it.
- *
- *   - More cached than a rendering explains is held against it in full: what is in a cache was put
- *     there by something. Less is held against it by half, for caches forget.
- *   - What no rendering explains counts nothing: the engine was warm before this router came, or
- *     has forgotten all.
- *   - A router may begin beside engines that hold its clients' conversations. Then more is cached
- *     than its prints explain, and a conversation whose head is its own looks like one whose head
- *     does not count. So an answer counts if it is to the first turn of a conversation, or if heads
- *     were seen to change from turn to turn: no engine holds what was never sent before.
- *   - Where late system messages stand is learned from answers to prompts that bring new ones to a
- *     replica: what was said before them was cached, or the head alone. Less than all counts only
- *     if nothing that was recorded there is old enough to be forgotten.
- *   - Losses fade, so what is learned can be unlearned. Each change asks for more evidence for a
- *     while, so a fleet whose engines differ does not swing to and fro.
+ * rendering's loss: in full where more was cached than it explains, by half where less was, for
+ * caches forget. A rendering that loses clearly less than the present one replaces it. Only answers
+ * count for which no engine can have held the prompt from before this router came.
  *
  * A kind is watched when it is new, when a late system message comes for the first time, when its
- * rendering changed, and when answers are at odds with what was predicted; each watch in vain makes
- * the next one wait longer. All else costs a look-up.
+ * rendering changed, and when answers are at odds with what was predicted. All else costs a
+ * look-up.
  *
  * Bounds: NODE_KINDS_MAX kinds, of which the one used longest ago gives way; NODE_PRINTS_MAX prints
  * of all kinds together, in a ring.

@@ -5,17 +5,18 @@
 #include "base/check.h"
 #include "base/number.h"
 #include "node/replica/constants.h"
-#include "node/replica/speed.h"
+
+/* --- made ------------------------------------------------------------------------------------ */
 
 void node_replica_failures_max(struct node_replica *k, uint32_t max)
 {
-    k->probe_failures_max = max > 0 ? max : NODE_PROBE_FAILURES_MAX;
+    k->trouble.probe_failures_max = max > 0 ? max : NODE_PROBE_FAILURES_MAX;
 }
 
 /* What is believed before anything is learned. */
 static void begin_anew(struct node_replica *k, const struct node_replica_config *config)
 {
-    k->window = (struct node_scrape_window){.queries = -1, .hits = -1};
+    k->cache.window = (struct node_scrape_window){.queries = -1, .hits = -1};
     k->scrape = node_scrape_unknown;
     node_replica_failures_max(k, config->probe_failures_max);
     node_replica_bytes_believe(k, config->bytes_per_token, 0);
@@ -39,30 +40,103 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     begin_anew(k, config);
 }
 
-/* All that was learned or heard goes: rates and beliefs, and why it was avoided. */
-void node_replica_renew(struct node_replica *k, const struct node_replica_config *config)
+void node_replica_anew(struct node_replica *k, unsigned slot, struct slice name, uint64_t name_hash,
+                       const struct node_replica_config *config)
 {
-    uint8_t cured = k->breaker.cured;
+    uint16_t era = k->era;
+    uint32_t life = k->life;
+    node_replica_init(k, name, NODE_ENGINE_AUTO, name_hash, config);
+    node_rank_set(k, -1, slot);
+    k->absent = true;
+    k->era = (uint16_t)(era + 1);
+    k->life = life + 1;
+}
+
+/* All that was learned or heard goes: rates and beliefs, and why it was avoided. */
+static void renew(struct node_replica *k, const struct node_replica_config *config)
+{
+    const struct node_trouble before = k->trouble;
     k->health = k->hint = NODE_HEALTH_UNKNOWN;
-    k->asleep = k->models_stale = k->gone = k->refuses = k->tls_fails = false;
-    k->unresolved = 0;
-    k->check_status = k->list_status = 0;
-    k->guessed_ms = 0;
-    k->belief_held = k->packs = false;
-    k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
-    k->failing = (struct node_backoff){0};
-    k->tally = (struct node_tally){0};
+    k->asleep = false;
+    k->server = (struct node_server){.no_place = k->server.no_place};
+    k->trouble = (struct node_trouble){.probe_failures_total = before.probe_failures_total,
+                                       .busy_requests = before.busy_requests,
+                                       .refused_ms = before.refused_ms};
     node_reject_renew(&k->reject);
-    k->breaker = (struct node_breaker){.cured = cured};
-    k->signs =
-        (struct node_signs){.stalls_total = k->signs.stalls_total, .reported = k->signs.reported};
+    k->breaker = (struct node_breaker){.cured = k->breaker.cured};
+    k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
+    k->scraped_ms = 0;
     k->foreign = (struct node_foreign){0};
     k->room = (struct node_room){0};
-    k->probe_failures = k->answer_failures = k->error_answers = k->probes_refused = 0;
-    k->cache_tokens = k->cache_tokens_heard = 0;
-    k->context_listed = k->context_told = 0;
+    k->told = (struct node_sizes_told){.adapter_slots = k->told.adapter_slots,
+                                       .adapter_slots_heard = k->told.adapter_slots_heard};
     begin_anew(k, config);
+}
+
+void node_replica_present(struct node_replica *k, bool present,
+                          const struct node_replica_config *config)
+{
+    k->absent = !present;
+    if (present)
+        return;
+    renew(k, config);
+    k->life++;
+}
+
+void node_replica_drain(struct node_replica *k, bool vanishing, bool wished, bool added)
+{
+    k->vanishing = vanishing;
+    k->draining = wished || (vanishing && !added);
+}
+
+void node_replica_keep(struct node_replica *k, bool kept)
+{
+    CHECK(kept || k->kept > 0);
+    k->kept = kept ? k->kept + 1 : k->kept - 1;
+}
+
+/* --- what it is ------------------------------------------------------------------------------ */
+
+bool node_replica_engine_hear(struct node_replica *k, enum node_engine e)
+{
+    bool news = k->engine == NODE_ENGINE_AUTO && e != NODE_ENGINE_AUTO;
+    if (news)
+        k->engine = e;
+    return news;
+}
+
+bool node_replica_engine_found(struct node_replica *k, enum node_engine e)
+{
+    bool fixed = k->said.engine != NODE_ENGINE_AUTO || k->engine == NODE_ENGINE_OTHER;
+    bool news = e != NODE_ENGINE_AUTO && e != k->engine && !fixed;
+    if (news)
+        k->engine = e;
+    return news;
+}
+
+uint32_t node_replica_context(const struct node_replica *k)
+{
+    const struct node_sizes_told *t = &k->told;
+    if (k->said.context_tokens > 0)
+        return k->said.context_tokens;
+    bool info =
+        t->context_info > 0 && (t->context_listed == 0 || t->context_info < t->context_listed);
+    return info ? t->context_info : t->context_listed;
+}
+
+bool node_replica_context_listed(struct node_replica *k, uint32_t tokens)
+{
+    bool other = k->told.context_listed > 0 && tokens > 0 && k->told.context_listed != tokens;
+    k->told.context_listed = tokens;
+    if (other)
+        k->told.context_info = 0;
+    return other;
+}
+
+void node_replica_context_info(struct node_replica *k, uint32_t tokens)
+{
+    k->told.context_info = tokens;
 }
 
 struct slice node_replica_name(const struct node_replica *k)
@@ -76,6 +150,8 @@ enum node_health node_replica_health(const struct node_replica *k)
     return k->draining && !out ? NODE_HEALTH_DRAINING : k->health;
 }
 
+/* --- health ---------------------------------------------------------------------------------- */
+
 static void go_down(struct node_replica *k, uint64_t now_ms)
 {
     if (k->health != NODE_HEALTH_DOWN)
@@ -83,78 +159,97 @@ static void go_down(struct node_replica *k, uint64_t now_ms)
     k->health = NODE_HEALTH_DOWN;
 }
 
-bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms)
+/* Its process is another one: what is held against its answers says nothing. */
+static void process_renewed(struct node_replica *k)
 {
-    k->refuses = refused;
-    k->tls_fails = false;
-    k->unresolved = 0;
-    if (ok) {
-        k->probe_failures = 0;
-        if (k->gone) { /* this is another process */
-            k->tally = (struct node_tally){0};
-            node_reject_renew(&k->reject);
-        }
-        k->gone = false;
+    k->trouble.tally = (struct node_tally){0};
+    node_reject_renew(&k->reject);
+}
+
+bool node_replica_probed(struct node_replica *k, struct node_check check, uint64_t now_ms)
+{
+    struct node_trouble *t = &k->trouble;
+    t->check = check;
+    if (check.ok) {
+        t->probe_failures = 0;
+        if (t->gone)
+            process_renewed(k);
+        t->gone = false;
         k->signs.leaving = false;
         k->breaker.warned_ms = 0;
-        if (now_ms >= k->failing.until_ms)
-            k->answer_failures = 0;
+        if (now_ms >= t->failing.until_ms)
+            t->answer_failures = 0;
         if (k->health == NODE_HEALTH_DOWN)
-            k->back_ms = now_ms;
+            t->back_ms = now_ms;
         k->health = NODE_HEALTH_UP;
         return false;
     }
-    k->probe_failures_total++;
-    if (++k->probe_failures >= k->probe_failures_max || refused)
+    t->probe_failures_total++;
+    if (++t->probe_failures >= t->probe_failures_max || check.refused)
         go_down(k, now_ms);
-    bool gone_now = refused && !k->gone;
-    k->gone = k->gone || refused;
-    if (refused)
-        k->refused_ms = now_ms;
+    bool gone_now = check.refused && !t->gone;
+    t->gone = t->gone || check.refused;
+    if (check.refused)
+        t->refused_ms = now_ms;
     return gone_now;
+}
+
+void node_replica_leaves(struct node_replica *k)
+{
+    k->signs.leaving = true;
 }
 
 void node_replica_found_router(struct node_replica *k, struct slice who)
 {
-    k->probe_failures = 0;
-    k->gone = false;
-    k->probes_refused = 0; /* the engine did, which was there before */
+    k->trouble.probe_failures = 0;
+    k->trouble.gone = false;
+    k->server.probes_refused = 0; /* the engine did, which was there before */
     k->health = NODE_HEALTH_ROUTER;
     k->router_len = (uint16_t)(who.len < NODE_ROUTER_NAME_MAX ? who.len : NODE_ROUTER_NAME_MAX);
     memcpy(k->router, who.at, k->router_len);
 }
 
+void node_replica_sent(struct node_replica *k, bool to_rank, uint64_t now_ms)
+{
+    k->rank.requests += to_rank;
+    k->signs.tried_ms = now_ms;
+    node_breaker_sent(k, now_ms);
+}
+
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms)
 {
-    k->failing.trial = false;
+    struct node_trouble *t = &k->trouble;
+    node_breaker_worked(k, now_ms);
+    t->failing.trial = false;
     node_signs_answering(&k->signs, now_ms);
     if (k->health != NODE_HEALTH_DOWN || chosen_ms <= k->signs.down_ms)
         return;
     k->health = NODE_HEALTH_UP;
-    k->back_ms = now_ms;
-    k->gone = k->refuses = k->tls_fails = false;
-    k->unresolved = 0;
-    k->probe_failures = k->answer_failures = 0;
-    k->failing.until_ms = 0;
+    t->back_ms = now_ms;
+    t->gone = false;
+    t->check = (struct node_check){.status = t->check.status};
+    t->probe_failures = t->answer_failures = 0;
+    t->failing.until_ms = 0;
 }
 
 void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms)
 {
-    if (now_ms >= k->failing.until_ms)
-        k->broke = broke;
-    node_backoff_begin(&k->failing, NODE_BACKOFF_MIN_MS, now_ms);
+    if (now_ms >= k->trouble.failing.until_ms)
+        k->trouble.broke = broke;
+    node_backoff_begin(&k->trouble.failing, NODE_BACKOFF_MIN_MS, now_ms);
 }
 
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
 {
+    struct node_trouble *t = &k->trouble;
     switch (outcome) {
     case NODE_OUTCOME_OK:
-        k->answer_failures = k->error_answers = 0;
-        k->failing.trial = false; /* how long it was is kept: again is worse */
+        t->answer_failures = t->error_answers = 0;
+        t->failing.trial = false; /* how long it was is kept: again is worse */
         break;
     case NODE_OUTCOME_REJECTED: /* a server that fails may still say no */
-        k->answer_failures = 0;
-        k->failing.trial = k->failing.trial && !k->broke;
+        t->answer_failures = 0;
+        t->failing.trial = t->failing.trial && !t->broke;
         break;
     case NODE_OUTCOME_STALLED:
     case NODE_OUTCOME_CLIENT_GONE:
@@ -163,16 +258,16 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     case NODE_OUTCOME_NOT_SENT:
         break;
     case NODE_OUTCOME_ENGINE_BUSY:
-        k->busy_requests = node_replica_own_requests(k);
-        k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
+        t->busy_requests = node_replica_own_requests(k);
+        t->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
         break;
     case NODE_OUTCOME_ENGINE_ERROR:
-        if (++k->error_answers >= NODE_ERROR_ANSWERS_MAX)
+        if (++t->error_answers >= NODE_ERROR_ANSWERS_MAX)
             node_replica_fails(k, false, now_ms);
         break;
     case NODE_OUTCOME_CONNECT_FAILED:
     case NODE_OUTCOME_BROKEN:
-        if (++k->answer_failures < NODE_ANSWER_FAILURES_MAX && !(k->failing.trial && k->broke))
+        if (++t->answer_failures < NODE_ANSWER_FAILURES_MAX && !(t->failing.trial && t->broke))
             break;
         go_down(k, now_ms);
         node_replica_fails(k, true, now_ms);
@@ -180,98 +275,39 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     }
 }
 
-double node_replica_cache_tokens(const struct node_replica *k, double configured)
+void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome outcome,
+                        uint64_t now_ms)
 {
-    if (k->said.cache_tokens > 0)
-        return (double)k->said.cache_tokens;
-    double near = node_replica_near_tokens(k);
-    return near > 0 ? near : configured;
+    k->rank.requests -= at_rank;
+    node_replica_answered(k, outcome, now_ms);
+    node_breaker_ended(k, outcome, now_ms);
 }
 
-double node_replica_near_tokens(const struct node_replica *k)
+/* What fails everywhere is nothing to avoid one replica for. */
+void node_replica_tally(struct node_replica *k, bool failed, const struct node_replica *replicas,
+                        unsigned count, uint64_t now_ms)
 {
-    return (double)(k->cache_tokens > 0 ? k->cache_tokens : k->cache_tokens_heard);
+    struct node_tally others = {0}, *t = &k->trouble.tally;
+    const double fade = 1 - 1.0 / NODE_TALLY_RECENT;
+    t->attempts = t->attempts * fade + 1;
+    t->failures = t->failures * fade + failed;
+    if (!failed)
+        return;
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_replica *other = &replicas[i];
+        if (other == k || other->absent)
+            continue;
+        others.attempts += other->trouble.tally.attempts;
+        others.failures += other->trouble.tally.failures;
+    }
+    if (t->failures < NODE_TALLY_FAILURES_MIN || t->failures * NODE_TALLY_SHARE < t->attempts ||
+        t->failures * others.attempts < NODE_TALLY_OTHERS * others.failures * t->attempts)
+        return;
+    node_replica_fails(k, false, now_ms);
+    k->trouble.back_ms = k->trouble.failing.until_ms;
 }
 
-/* Each router has a part of the evidence, so it wants that part of it. */
-static double head_start(const struct node_replica *k)
-{
-    return RULE(FEW) / (1 + k->others.count);
-}
-
-void node_replica_cache_forget(struct node_replica *k)
-{
-    node_belief_init(&k->belief);
-    node_evidence_init(&k->evidence);
-    k->belief_held = false;
-    k->size_held = (struct node_size_held){0};
-    memset(k->tells_cached, 0, sizeof k->tells_cached);
-    k->told_block = k->told_block_seen = 0;
-    k->evicted_seen = k->evicted_idle_seen_s = -1;
-    k->told_last = 0;
-}
-
-double node_replica_block_tokens(const struct node_replica *k)
-{
-    if (k->scrape.block_tokens > 0)
-        return k->scrape.block_tokens;
-    return k->told_block_seen >= RULE(PRIOR) ? k->told_block : 0;
-}
-
-double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched)
-{
-    double block = node_replica_block_tokens(k);
-    double tokens = number_min(matched, prompt - 1);
-    return number_max(block > 1 ? floor(tokens / block) * block : tokens, 0);
-}
-
-void node_replica_size_known(const struct node_replica *k, double *size, double *weight)
-{
-    *weight = k->evidence.weight + k->size_held.weight;
-    double sum = k->evidence.weight * log(k->evidence.size) + k->size_held.log;
-    *size = *weight > 0 ? exp(sum / *weight) : 1;
-}
-
-void node_replica_size_believe(struct node_replica *k)
-{
-    double size, weight;
-    node_replica_size_known(k, &size, &weight);
-    double sum = weight * log(size) + k->others.size_log;
-    weight += k->others.size_weight;
-    /* Squares: a share of 2 % would still be 12 % of a size that is 300 times off. */
-    double known = weight * weight / (weight * weight + RULE(SIZE_DOUBT) * RULE(SIZE_DOUBT));
-    node_belief_approach(&k->belief, weight > 0 ? exp(known * sum / weight) : 1);
-}
-
-double node_replica_evicted_after(struct node_replica *k)
-{
-    double evicted = k->scrape.evicted - k->evicted_seen;
-    double idle_s = k->scrape.evicted_idle_s - k->evicted_idle_seen_s;
-    bool begun = k->evicted_seen >= 0 && evicted >= 0 && idle_s >= 0;
-    if (k->scrape.evicted < 0 || k->scrape.evicted_idle_s < 0 ||
-        (begun && evicted < RULE(WINDOW_PROMPTS)))
-        return 0;
-    k->evicted_seen = k->scrape.evicted;
-    k->evicted_idle_seen_s = k->scrape.evicted_idle_s;
-    return begun ? idle_s / evicted : 0;
-}
-
-void node_replica_size_shown(struct node_replica *k, double size)
-{
-    k->size_held = (struct node_size_held){
-        .log = RULE(SIZE_PROMPTS) * log(node_evidence_size(size)), .weight = RULE(SIZE_PROMPTS)};
-    k->belief_held = true;
-    node_replica_size_believe(k);
-}
-
-void node_replica_size_fade(struct node_replica *k, double seconds)
-{
-    double keep = exp(-seconds / RULE(FADE_S));
-    node_evidence_fade(&k->evidence, seconds, head_start(k));
-    k->size_held.log *= keep;
-    k->size_held.weight *= keep;
-    node_replica_size_believe(k);
-}
+/* --- its metrics ----------------------------------------------------------------------------- */
 
 static bool went_back(double before, double now)
 {
@@ -292,116 +328,26 @@ static void keep_if_missing(double *now, double before)
         *now = before;
 }
 
-static struct node_predicted predicted_by_all(const struct node_replica *k)
-{
-    const struct node_predicted *own = &k->predicted;
-    const struct node_predicted *others = &k->others.predicted;
-    return (struct node_predicted){.prompt_tokens = own->prompt_tokens + others->prompt_tokens,
-                                   .cached_tokens = own->cached_tokens + others->cached_tokens,
-                                   .told = own->told + others->told};
-}
-
-static void window_begin(struct node_replica *k, uint64_t now_ms)
-{
-    k->window = (struct node_scrape_window){.queries = k->scrape.prefix_queries,
-                                            .hits = k->scrape.prefix_hits,
-                                            .predicted = predicted_by_all(k),
-                                            .who = k->others.who,
-                                            .since_ms = now_ms};
-}
-
-void node_replica_began(struct node_replica *k, const struct node_work *work, int times)
-{
-    struct node_scrape_window *w = &k->window;
-    uint64_t prompt = work->prompt_tokens, cached = work->cached_tokens;
-    k->predicted.prompt_tokens += times > 0 ? prompt : -prompt;
-    k->predicted.cached_tokens += times > 0 ? cached : -cached;
-    w->own_prompt_tokens += times > 0 ? prompt : -prompt;
-    w->own_requests += times > 0 ? 1 : -1U;
-    node_reach_sum(&work->reach, times, w->own_expected);
-}
-
-/* It may have shrunk: what came to nothing is taken back. */
-static double rise(uint64_t before, uint64_t now)
-{
-    return (double)(int64_t)(now - before);
-}
-
-/* The counters say what came from the cache for all requests together. What these would have had at
- * each size is known of this router's own; others' are taken to be like them. */
-static void window_teach(struct node_replica *k, double actual)
-{
-    struct node_scrape_window *w = &k->window;
-    double prompt = (double)(int64_t)w->own_prompt_tokens;
-    if ((int)w->own_requests <= 0 || prompt <= 0)
-        return;
-    double whole = (double)w->own_expected[NODE_SIZES - 1];
-    double weight = number_min(w->own_requests, RULE(WINDOW_PROMPTS));
-    double cached = number_min(actual * prompt, whole);
-    node_evidence_add(&k->evidence, w->own_expected, cached, prompt, weight, head_start(k));
-    k->belief_held = true;
-    node_replica_size_believe(k);
-}
-
-/* The engine's own counters against what was predicted for the requests that began there. */
-static void window_compare(struct node_replica *k, uint64_t now_ms)
-{
-    const struct node_scrape_window *w = &k->window;
-    double queries = k->scrape.prefix_queries - w->queries;
-    double hits = k->scrape.prefix_hits - w->hits;
-    if (w->queries < 0 || w->hits < 0 || k->scrape.prefix_queries < 0 ||
-        k->scrape.prefix_hits < 0 || w->who != k->others.who) {
-        window_begin(k, now_ms);
-        return;
-    }
-    if (queries < RULE(WINDOW_TOKENS) ||
-        (w->who != 0 && now_ms < w->since_ms + NODE_WINDOW_SHARED_MS))
-        return; /* goes on until the next scrape */
-    struct node_predicted all = predicted_by_all(k);
-    double prompt = rise(w->predicted.prompt_tokens, all.prompt_tokens);
-    double predicted = rise(w->predicted.cached_tokens, all.cached_tokens);
-    bool ours = prompt * RULE(WINDOW_OURS) >= queries && prompt <= queries * RULE(WINDOW_OURS);
-    if (ours && predicted >= 0 && hits >= 0 && hits <= queries) {
-        double actual = hits / queries * prompt;
-        k->by_scrape.predicted += (uint64_t)predicted;
-        k->by_scrape.actual += (uint64_t)actual;
-        k->by_scrape.off += (uint64_t)fabs(predicted - actual);
-        if (w->predicted.told == all.told)
-            window_teach(k, hits / queries);
-    }
-    window_begin(k, now_ms);
-}
-
-static void cache_size_told(struct node_replica *k, double tokens)
-{
-    if (tokens <= 0 || (uint64_t)tokens == k->cache_tokens)
-        return;
-    k->cache_tokens = (uint64_t)tokens;
-    node_evidence_init(&k->evidence); /* which was in units of another size */
-    k->size_held = (struct node_size_held){0};
-    node_belief_init(&k->belief);
-}
-
 /* Sums of fewer ranks than before are no restart of the others: such readings are left out, until
  * it seems that the rank is gone for good. */
 static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
 {
     bool missing =
         s->series > 0 && s->series < k->scrape.series && node_scrape_same_life(&k->scrape, s);
-    k->ranks_missing = missing ? k->ranks_missing + 1 : 0;
-    return missing && k->ranks_missing <= RULE(FEW);
+    k->scraped.ranks_missing = missing ? k->scraped.ranks_missing + 1 : 0;
+    return missing && k->scraped.ranks_missing <= RULE(FEW);
 }
 
 bool node_replica_misses_ranks(const struct node_replica *k)
 {
-    return k->ranks_missing > 0 && k->ranks_missing <= RULE(FEW);
+    return k->scraped.ranks_missing > 0 && k->scraped.ranks_missing <= RULE(FEW);
 }
 
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms)
 {
     if (rank_is_missing(k, s))
         return false;
-    cache_size_told(k, s->cache_tokens);
+    node_replica_size_told(k, s->cache_tokens);
     if (node_scrape_sizes_only(s)) {
         if (s->cache_tokens > 0)
             k->scrape.cache_tokens = s->cache_tokens;
@@ -412,7 +358,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
     struct node_scrape now = *s;
     now.adapters = slice_of(NULL, 0); /* borrowed */
     if (s->adapter_slots > 0)
-        k->adapter_slots = (uint32_t)number_min(s->adapter_slots, UINT16_MAX);
+        k->told.adapter_slots = (uint32_t)number_min(s->adapter_slots, UINT16_MAX);
     keep_if_missing(&now.cache_tokens, k->scrape.cache_tokens);
     keep_if_missing(&now.block_tokens, k->scrape.block_tokens);
     bool was_asleep = k->asleep;
@@ -428,7 +374,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
     if (restarted)
         k->foreign = (struct node_foreign){0};
     node_foreign_scraped(&k->foreign, &k->load,
-                         (double)k->rank_requests + (double)k->rank_requests_remote, &k->scrape,
+                         (double)k->rank.requests + (double)k->rank.requests_remote, &k->scrape,
                          &now, now_ms);
     if (k->scraped_ms != 0 && !restarted)
         node_replica_speed_scraped(k, &k->scrape, &now, (double)(now_ms - k->scraped_ms) / 1000,
@@ -436,78 +382,16 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
     bool works = node_signs_scraped(&k->signs, k->scraped_ms != 0 ? &k->scrape : NULL, &now,
                                     restarted, now_ms);
     if (works && k->scraped.source == 0) /* others may tell only what they saw */
-        k->work++;
+        k->cache.sums.work++;
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
     k->asleep = now.sleeping > 0;
-    if (restarted || k->window.queries < 0)
-        window_begin(k, now_ms);
-    else
-        window_compare(k, now_ms);
+    node_replica_window(k, restarted, now_ms);
     if (restarted) {
         k->restarts++;
-        k->back_ms = now_ms;
-        k->tally = (struct node_tally){0};
-        node_reject_renew(&k->reject);
+        k->trouble.back_ms = now_ms;
+        process_renewed(k);
     }
     /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
     return restarted || (k->asleep && !was_asleep);
-}
-
-static unsigned divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return (unsigned)a;
-}
-
-/* Engines count whole blocks. */
-static void block_learn(struct node_replica *k, uint64_t cached)
-{
-    if (cached == 0 || cached == k->told_last)
-        return;
-    k->told_block = divisor(cached, k->told_block);
-    k->told_block_seen += k->told_block_seen < RULE(PRIOR);
-    k->told_last = cached;
-}
-
-void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
-                                  uint64_t actual, double counted, const float expected[NODE_SIZES])
-{
-    k->by_usage.predicted += predicted;
-    k->by_usage.actual += actual;
-    k->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
-    k->predicted.told++;
-    block_learn(k, actual);
-    double whole = (double)expected[NODE_SIZES - 1];
-    if (whole <= 0)
-        return;
-    k->belief_held = true;
-    node_evidence_add(&k->evidence, expected, number_min(counted, whole), (double)prompt, 1,
-                      head_start(k));
-    node_replica_size_believe(k);
-}
-
-void node_replica_others(struct node_replica *k, const struct node_others *others,
-                         uint32_t generation, uint64_t now_ms)
-{
-    if (others->who == k->others.who && others->work != k->others.work)
-        node_signs_worked(&k->signs, now_ms);
-    double voids = rise(k->others.void_blocks, others->void_blocks);
-    if (others->who == k->others.who && voids > 0 && voids < UINT32_MAX)
-        node_belief_void(&k->belief, 0, generation, (uint32_t)voids);
-    k->others = *others;
-    node_replica_size_believe(k);
-}
-
-void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples)
-{
-    k->bytes_per_token = node_ratio_of(
-        bytes_per_token, number_min(RULE(BYTES_PRIOR) * (1 + (double)samples), RULE(BYTES_TOKENS)),
-        RULE(BYTES_TOKENS));
-    k->bytes_samples = samples;
-    k->belief.stale = true;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "crdt/reports.h"
 #include "node/replica/replica.h"
 
 static const double count_max = 1e15, ppm = 1e6, ms_in_s = 1e3;
@@ -81,13 +82,19 @@ void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct c
     out->engine_generated = out_of(s->generation_tokens, 1);
 }
 
-void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
+void node_scraped_turn(struct node_replica *k, unsigned others, unsigned ahead)
+{
+    k->scraped.others = others;
+    k->scraped.ahead = ahead;
+}
+
+bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
                        bool asleep, uint64_t now_ms)
 {
     struct node_scraped *d = &k->scraped;
     bool same = d->source == source;
     if (fresh(d->own_ms, 0, now_ms) || (same && d->counted == in->scrapes))
-        return;
+        return false;
     struct node_scrape s = node_scrape_unknown;
     s.running = in_of(in->engine_running, 1);
     s.waiting = in_of(in->engine_waiting, 1);
@@ -109,5 +116,5 @@ void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crd
     d->counted = in->scrapes;
     /* What it lost is in the registry, by whoever read it. */
     (void)node_replica_scraped(k, &s, now_ms);
-    k->rkey_scraped = k->rkey;
+    return true;
 }

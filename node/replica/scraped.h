@@ -3,16 +3,12 @@
  *
  * The routers that see a replica up stand in an order, by the hash of router and replica. The first
  * NODE_SCRAPERS of them scrape it, and report what they read with what they learned
- * (crdt/learned.h). The others take the figures of the first that reports any, as if they had read
- * them. A router for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, whatever the
- * order: alone, while the cluster gathers, when those on duty die or have lost their way. So does
- * one whose requests get no token (node/proxy/guard/watch.h). What it read itself counts for
- * NODE_SCRAPE_STALE_MS: others' figures are older, and a token they count may look like a new one.
+ * (crdt/learned.h); the others take it as if they had read it. A router for which no figures came
+ * for NODE_SCRAPE_STALE_MS scrapes by itself, as does one whose requests get no token
+ * (node/proxy/guard/watch.h). What it read itself counts for that long: others' figures are older.
  *
- * An engine's signs of work (node/replica/work.h) are many, and only the router that reads them can
- * compare them. So each router counts how often it saw the engine work, by a reading or by tokens
- * of its own, these at most every NODE_WORK_TELL_MS, and reports the count. A count that rises is
- * a sign of work at all routers, also where nobody can read any metrics.
+ * Each router also counts how often it saw the engine work (node/replica/work.h), by a reading or
+ * by tokens of its own, and reports the count. One that rises is a sign of work at all routers.
  *
  * Only who scraped reports a restart to the registry: to the others it comes from there.
  */
@@ -33,14 +29,15 @@ enum {
 
 /* Part of struct node_replica. */
 struct node_scraped {
-    uint32_t count;   /* of own scrapes */
-    uint64_t own_ms;  /* when the last one was; 0: never */
-    unsigned others;  /* routers that see it up, */
-    unsigned ahead;   /* and those that stand before this one */
-    uint64_t told_by; /* the router whose count of work is known; 0: nobody's */
-    uint64_t source;  /* the router whose figures these are; 0: they are own ones */
-    uint32_t counted; /* its count then */
-    bool earlier;     /* the last answer was passed over: node_scraped_is_late() */
+    uint32_t count;         /* of own scrapes */
+    uint64_t own_ms;        /* when the last one was; 0: never */
+    unsigned others;        /* routers that see it up, */
+    unsigned ahead;         /* and those that stand before this one */
+    uint64_t told_by;       /* the router whose count of work is known; 0: nobody's */
+    uint64_t source;        /* the router whose figures these are; 0: they are own ones */
+    uint32_t counted;       /* its count then */
+    bool earlier;           /* the last answer was passed over: node_scraped_is_late() */
+    unsigned ranks_missing; /* readings in a row without some rank's counters */
 };
 
 /* Whether this router is to read its metrics; `interval_ms` is how often. */
@@ -53,8 +50,10 @@ bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, d
 void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms);
 /* Adds what it read, if there is anybody to read it. */
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
-/* What `source` reported, and whether the engine is asleep. */
-void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
+/* How many other routers see it up, and how many of them stand before this one. */
+void node_scraped_turn(struct node_replica *k, unsigned others, unsigned ahead);
+/* What `source` reported, and whether the engine is asleep. False: nothing new. */
+bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
                        bool asleep, uint64_t now_ms);
 
 #endif

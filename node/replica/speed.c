@@ -1,67 +1,49 @@
 #include "node/replica/speed.h"
 
 #include <math.h>
-#include <stdbool.h>
 
-#include "base/check.h"
 #include "base/number.h"
 #include "node/replica/ablation.h"
+#include "node/replica/constants.h"
+#include "node/replica/replica.h"
 
 void node_replica_speed_begin(struct node_replica *k, const struct node_replica_config *config)
 {
-    k->rate = k->pace = (struct node_speed){0};
-    k->whole = (struct node_whole){0};
-    k->short_tokens = k->short_s = 0;
-    k->streamed_ms = k->told_ms = 0;
-    k->tokens_per_s = k->idle_tokens_per_s = config->prefill_tokens_per_s;
-    k->step_base_s = k->idle_step_base_s = config->decode_step_ms / 1000;
-}
-
-static bool is_speed(double x)
-{
-    return x > 0 && isfinite(x);
-}
-
-void node_replica_speed_check(const struct node_replica *k)
-{
-    CHECK(is_speed(k->tokens_per_s) && is_speed(k->idle_tokens_per_s));
-    CHECK(is_speed(k->idle_step_base_s));
-    CHECK(is_speed(k->step_base_s));
-}
-
-void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
-                            uint64_t now_ms)
-{
-    node_speed_hear(&k->rate, tokens_per_s, samples, now_ms);
-}
-
-void node_replica_pace_hear(struct node_replica *k, double step_base_s, uint64_t samples,
-                            uint64_t now_ms)
-{
-    node_speed_hear(&k->pace, 1 / step_base_s, samples, now_ms);
+    k->shown = (struct node_shown){.short_s = 0};
+    k->believed.tokens_per_s = k->believed.idle_tokens_per_s = config->prefill_tokens_per_s;
+    k->believed.step_base_s = k->believed.idle_step_base_s = config->decode_step_ms / 1000;
 }
 
 bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms)
 {
-    k->streamed_ms = now_ms;
+    struct node_shown *s = &k->shown;
+    s->streamed_ms = now_ms;
     if (seconds < RULE(TIMED_S) || tokens < RULE(TIMED_TOKENS)) {
-        tokens = k->short_tokens += tokens;
-        seconds = k->short_s += seconds;
+        tokens = s->short_tokens += tokens;
+        seconds = s->short_s += seconds;
         if (seconds < RULE(TIMED_S) || tokens < RULE(TIMED_TOKENS))
             return false;
-        k->short_tokens = k->short_s = 0;
+        s->short_tokens = s->short_s = 0;
     }
-    node_speed_add(&k->rate, tokens / seconds, now_ms);
+    node_speed_add(&s->rate, tokens / seconds, now_ms);
+    return true;
+}
+
+static bool step_add(struct node_shown *s, double context_tokens, double step_s, uint64_t now_ms)
+{
+    if (!(step_s >= RULE(STEP_MIN_S)))
+        return false;
+    node_speed_add(&s->pace, (1 + RULE(STEP_GROWTH) * context_tokens) / step_s, now_ms);
     return true;
 }
 
 bool node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms)
 {
-    if (!(step_s >= RULE(STEP_MIN_S)))
-        return false;
-    node_speed_add(&k->pace, (1 + RULE(STEP_GROWTH) * context_tokens) / step_s, now_ms);
-    return true;
+    bool is_step = step_add(&k->shown, context_tokens, step_s, now_ms);
+    if (is_step)
+        k->shown.streamed_ms = now_ms;
+    return is_step;
 }
 
 /* Whether such evidence came lately. */
@@ -73,18 +55,20 @@ static bool lately(uint64_t at_ms, uint64_t now_ms)
 bool node_replica_whole_add(struct node_replica *k, double seconds, double prefill_tokens,
                             double completion_tokens, double context_tokens, uint64_t now_ms)
 {
+    struct node_shown *s = &k->shown;
+    const struct node_believed *b = &k->believed;
     double steps = completion_tokens * (1 + RULE(STEP_GROWTH) * context_tokens);
-    double expected_s = prefill_tokens / k->tokens_per_s + steps * k->step_base_s;
-    if (lately(k->streamed_ms, now_ms) || lately(k->told_ms, now_ms) || seconds < RULE(TIMED_S) ||
+    double expected_s = prefill_tokens / b->tokens_per_s + steps * b->step_base_s;
+    if (lately(s->streamed_ms, now_ms) || lately(s->told_ms, now_ms) || seconds < RULE(TIMED_S) ||
         !(expected_s > 0))
         return false;
-    if (k->whole.base.prefill_s == 0) /* no other answer was explained yet */
-        k->whole.base = (struct node_whole_base){1 / k->tokens_per_s, k->step_base_s};
+    if (s->whole.base.prefill_s == 0) /* no other answer was explained yet */
+        s->whole.base = (struct node_whole_base){1 / b->tokens_per_s, b->step_base_s};
     double took_s = number_max(seconds, expected_s / RULE(TRUST));
-    node_whole_add(&k->whole, prefill_tokens / took_s, steps / took_s);
-    struct node_whole_base own = node_whole_explain(&k->whole);
-    node_speed_add(&k->rate, 1 / own.prefill_s, now_ms);
-    node_speed_add(&k->pace, 1 / own.decode_s, now_ms);
+    node_whole_add(&s->whole, prefill_tokens / took_s, steps / took_s);
+    struct node_whole_base own = node_whole_explain(&s->whole);
+    node_speed_add(&s->rate, 1 / own.prefill_s, now_ms);
+    node_speed_add(&s->pace, 1 / own.decode_s, now_ms);
     return true;
 }
 
@@ -99,15 +83,16 @@ static double risen(double before, double now)
 void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape *before,
                                 const struct node_scrape *now, double seconds, uint64_t now_ms)
 {
+    struct node_shown *s = &k->shown;
     double prefill_s = risen(before->prefill_s, now->prefill_s);
     double tokens = risen(before->prefill_tokens, now->prefill_tokens);
     double steps = risen(before->steps, now->steps), steps_s = risen(before->steps_s, now->steps_s);
-    if (LEFT_OUT(RATE_SCRAPED) || !(seconds > 0) || lately(k->streamed_ms, now_ms))
+    if (LEFT_OUT(RATE_SCRAPED) || !(seconds > 0) || lately(s->streamed_ms, now_ms))
         return;
     prefill_s = number_min(prefill_s, seconds);
     if (prefill_s >= RULE(TIMED_S) && tokens >= RULE(TIMED_TOKENS)) {
-        node_speed_add(&k->rate, tokens / prefill_s, now_ms);
-        k->told_ms = now_ms;
+        node_speed_add(&s->rate, tokens / prefill_s, now_ms);
+        s->told_ms = now_ms;
     }
     double prefill_share = number_max(prefill_s, 0) / seconds;
     if (steps < RULE(TIMED_STEPS) || !(steps_s > 0) || prefill_share > 1 / RULE(CLEARLY))
@@ -115,6 +100,6 @@ void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape
     double context = now->cache_usage > 0 && now->cache_tokens > 0
                          ? now->cache_usage * now->cache_tokens
                          : (double)(k->load.decoding_tokens + k->load.remote.decoding_tokens);
-    if (node_replica_pace_add(k, context, steps_s / steps * (1 - prefill_share), now_ms))
-        k->told_ms = now_ms;
+    if (step_add(s, context, steps_s / steps * (1 - prefill_share), now_ms))
+        s->told_ms = now_ms;
 }

@@ -12,31 +12,32 @@
 #ifndef NODE_REPLICA_SPEED_H
 #define NODE_REPLICA_SPEED_H
 
-#include "node/replica/constants.h"
-#include "node/replica/replica.h"
+#include <stdbool.h>
 
-static inline double node_replica_step_s(const struct node_replica *k, double context_tokens)
-{
-    return k->step_base_s * (1 + RULE(STEP_GROWTH) * context_tokens);
-}
+#include "node/replica/learn.h"
+#include "node/replica/whole.h"
+
+struct node_replica;
+struct node_replica_config;
+struct node_scrape;
+
+/* Part of struct node_replica: how fast it has shown itself to be. */
+struct node_shown {
+    struct node_speed rate;        /* tokens of prefill per second */
+    struct node_speed pace;        /* decode steps per second, were there no context */
+    struct node_whole whole;       /* whole answers, where nothing better tells */
+    double short_tokens, short_s;  /* prefills too short to be timed one by one, added up */
+    uint64_t streamed_ms, told_ms; /* when streams, and the metrics, last taught; 0: never */
+};
 
 /* Nothing was seen yet: as the settings say. */
 void node_replica_speed_begin(struct node_replica *k, const struct node_replica_config *config);
 
-/* What is believed is a number above 0. */
-void node_replica_speed_check(const struct node_replica *k);
-
-/* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the
- * fewer these were. */
-void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
-                            uint64_t now_ms);
-void node_replica_pace_hear(struct node_replica *k, double step_base_s, uint64_t samples,
-                            uint64_t now_ms);
-
 /* A prefill of so many tokens took so long, >= 0: the clock has milliseconds. Small ones are added
  * up. Whether that was news. */
 bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms);
-/* A step took so long while so many tokens of context were decoding. False: no step does. */
+/* A step of a stream took so long while so many tokens of context were decoding. False: no step
+ * does. */
 bool node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms);
 

@@ -74,11 +74,12 @@ static enum node_standing_why why_unresolved(int err)
 
 static enum node_standing_why why_down(const struct node_replica *k)
 {
-    if (k->refuses)
+    if (k->trouble.check.refused)
         return NODE_STANDING_REFUSES;
-    if (k->tls_fails)
+    if (k->trouble.check.tls_fails)
         return NODE_STANDING_TLS;
-    return k->gone || k->probe_failures >= k->probe_failures_max ? NODE_STANDING_FAILS_CHECKS
+    const struct node_trouble *t = &k->trouble;
+    return t->gone || t->probe_failures >= t->probe_failures_max ? NODE_STANDING_FAILS_CHECKS
                                                                  : NODE_STANDING_FAILS_REQUESTS;
 }
 
@@ -87,8 +88,8 @@ static enum node_standing_why why_out(const struct node_replica *k)
 {
     if (k->health == NODE_HEALTH_ROUTER)
         return NODE_STANDING_ROUTER;
-    if (k->unresolved != 0 && k->health != NODE_HEALTH_UP)
-        return why_unresolved(k->unresolved);
+    if (k->trouble.check.unresolved != 0 && k->health != NODE_HEALTH_UP)
+        return why_unresolved(k->trouble.check.unresolved);
     if (k->health == NODE_HEALTH_DOWN)
         return why_down(k);
     if (k->draining)
@@ -96,33 +97,40 @@ static enum node_standing_why why_out(const struct node_replica *k)
     return k->asleep ? NODE_STANDING_ASLEEP : NODE_STANDING_WELL;
 }
 
-/* It warms up with as many requests as it may have. */
+static bool warms_up(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->trouble.back_ms != 0 && now_ms < k->trouble.back_ms + NODE_WARM_MS;
+}
+
+/* It does with as many requests as it may have. */
 static bool is_cold(const struct node_replica *k, uint64_t now_ms)
 {
-    if (k->back_ms == 0 || now_ms >= k->back_ms + NODE_WARM_MS)
+    uint64_t back_ms = k->trouble.back_ms;
+    if (!warms_up(k, now_ms))
         return false;
-    uint64_t seconds = now_ms > k->back_ms ? (now_ms - k->back_ms) / 1000 : 0;
+    uint64_t seconds = now_ms > back_ms ? (now_ms - back_ms) / 1000 : 0;
     return node_replica_requests(k) >= (uint64_t)NODE_WARM_REQUESTS << seconds;
 }
 
 unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_signs *s = &k->signs;
+    const struct node_trouble *t = &k->trouble;
     bool asked = node_replica_own_requests(k) > 0, tried = node_replica_on_trial(k);
     bool alone = k->breaker.heard == NODE_BREAKER_CLOSED;
     bool others_turn = (tried || !alone) && node_breaker_avoids(k, now_ms);
     bool stalled = s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms;
-    bool backs_off = k->failing.until_ms > now_ms;
-    bool on_trial = (k->failing.trial && asked) || (tried && alone && others_turn);
+    bool backs_off = t->failing.until_ms > now_ms;
+    bool on_trial = (t->failing.trial && asked) || (tried && alone && others_turn);
     return (unsigned)s->leaving << NODE_STANDING_LEAVING |
            (unsigned)stalled << NODE_STANDING_STALLED | (unsigned)s->quiet << NODE_STANDING_QUIET |
            (unsigned)s->warned << NODE_STANDING_FOUND |
-           (unsigned)(backs_off && k->broke) << NODE_STANDING_BROKE |
-           (unsigned)(backs_off && !k->broke) << NODE_STANDING_ERRORS |
+           (unsigned)(backs_off && t->broke) << NODE_STANDING_BROKE |
+           (unsigned)(backs_off && !t->broke) << NODE_STANDING_ERRORS |
            (unsigned)(s->stalls.trial && asked) << NODE_STANDING_TRIED |
            (unsigned)on_trial << NODE_STANDING_TRIAL |
            (unsigned)others_turn << NODE_STANDING_REPORTED |
-           (unsigned)(k->busy_until_ms > now_ms) << NODE_STANDING_FULL |
+           (unsigned)(t->busy_until_ms > now_ms) << NODE_STANDING_FULL |
            (unsigned)is_cold(k, now_ms) << NODE_STANDING_SLOW_START;
 }
 
@@ -134,13 +142,13 @@ static uint64_t until(const struct node_replica *k, enum node_standing_why why)
         return k->signs.stalls.until_ms;
     case NODE_STANDING_BROKE:
     case NODE_STANDING_ERRORS:
-        return k->failing.until_ms;
+        return k->trouble.failing.until_ms;
     case NODE_STANDING_REJECTS:
         return k->reject.backoff.until_ms;
     case NODE_STANDING_FULL:
-        return k->busy_until_ms;
+        return k->trouble.busy_until_ms;
     case NODE_STANDING_SLOW_START:
-        return k->back_ms + NODE_WARM_MS;
+        return k->trouble.back_ms + NODE_WARM_MS;
     default:
         return 0;
     }
@@ -157,10 +165,9 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
                        (unsigned)(k->kept > 0) << NODE_STANDING_KEPT;
     /* And what keeps nobody away: the next request tries it, others are accepted, there is room. */
     bool due = (avoided & NODE_IN_TROUBLE) == 0 && node_replica_on_trial(k);
-    bool warms = k->back_ms != 0 && now_ms < k->back_ms + NODE_WARM_MS;
     unsigned all = avoided | (unsigned)due << NODE_STANDING_TRIAL |
                    (unsigned)(node_reject_kinds(j) != 0) << NODE_STANDING_REJECTS |
-                   (unsigned)warms << NODE_STANDING_SLOW_START;
+                   (unsigned)warms_up(k, now_ms) << NODE_STANDING_SLOW_START;
     if (all == 0)
         return (struct node_standing){.why = NODE_STANDING_WELL};
     why = (enum node_standing_why)__builtin_ctz(all);

@@ -72,7 +72,7 @@ static inline bool node_replica_avoided(const struct node_replica *k, uint64_t n
 /* No answer has begun since it failed or stood still. */
 static inline bool node_replica_on_trial(const struct node_replica *k)
 {
-    return k->failing.trial || k->signs.stalls.trial;
+    return k->trouble.failing.trial || k->signs.stalls.trial;
 }
 /* By its own failures, or on trial since; that another router reports it, or that it rejects, is
  * another matter. */

@@ -10,6 +10,48 @@
 #include "base/chain.h"
 #include "node/replica/limits.h"
 
+/* A set of replicas. */
+enum { NODE_REPLICA_WORDS = NODE_REPLICAS_MAX / 64 };
+struct node_replica_set {
+    uint64_t words[NODE_REPLICA_WORDS];
+};
+
+static inline bool node_replica_set_has(const struct node_replica_set *s, unsigned replica)
+{
+    return s->words[replica / 64] >> (replica % 64) & 1;
+}
+
+static inline void node_replica_set_add(struct node_replica_set *s, unsigned replica)
+{
+    s->words[replica / 64] |= UINT64_C(1) << (replica % 64);
+}
+
+static inline void node_replica_set_remove(struct node_replica_set *s, unsigned replica)
+{
+    s->words[replica / 64] &= ~(UINT64_C(1) << (replica % 64));
+}
+
+static inline bool node_replica_set_any(const struct node_replica_set *s)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++)
+        any |= s->words[i];
+    return any != 0;
+}
+
+/* The first of them from `from` on; `count`: there is none below that. */
+static inline unsigned node_replica_set_next(const struct node_replica_set *s, unsigned from,
+                                             unsigned count)
+{
+    for (unsigned word = from / 64; word < NODE_REPLICA_WORDS && from < count; word++) {
+        uint64_t bits = s->words[word] & UINT64_MAX << from % 64;
+        from = word * 64 + (bits != 0 ? (unsigned)__builtin_ctzll(bits) : 64);
+        if (bits != 0)
+            break;
+    }
+    return from < count ? from : count;
+}
+
 enum node_engine {
     NODE_ENGINE_AUTO, /* not known yet: found out by probing */
     NODE_ENGINE_VLLM,
@@ -64,6 +106,7 @@ enum node_outcome {
     NODE_OUTCOME_REJECTED, /* 4xx, but for a full queue: the client's fault, unless another replica
                               accepts the same (node/replica/reject.h) */
 };
+enum { NODE_OUTCOMES = NODE_OUTCOME_REJECTED + 1 };
 
 /* What went wrong at a replica, one answer each, for metrics. */
 enum node_error {

@@ -3,10 +3,8 @@
  * count with the word that they precede.
  *
  * What is learned is a factor for each kind, on what is believed at first: least squares over
- * fading samples, as a Kalman filter whose state is the factors. Those of text begin correlated: a
- * tokenizer with a small vocabulary cuts all of it finer, so prompts of any kind teach the others.
- * What a sample may change is bounded by how far prompts differ anyway: one absurd sample does
- * little, and a lasting change gets through. docs/adr/0032.
+ * fading samples, as a Kalman filter whose state is the factors. Those of text begin correlated, so
+ * prompts of any kind teach the others. What a sample may change is bounded (docs/adr/0032).
  */
 #ifndef NODE_REPLICA_TOKENS_H
 #define NODE_REPLICA_TOKENS_H

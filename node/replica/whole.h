@@ -1,13 +1,11 @@
-/* Whole answers: one time for two unknowns, how long a token of prefill and a step of decode take.
- *
- * Least squares of relative errors: a stall has next to no weight,
+/* Whole answers: one time for two unknowns, how long a token of prefill and a step of decode take
+ * (docs/adr/0036). By least squares of relative errors a stall has next to no weight,
  *
  *     sum over answers of (1 - (prefill * p + steps * d) / seconds)^2   is least.
  *
- * The few answers of one replica, which are much alike, do not tell the two apart: their fits said
- * 50,000 to 700,000 tokens/s of equal engines, and the fastest got everything. All answers of the
- * fleet do. So the fleet's are explained first; a replica differs from that by one factor for both,
- * and only as it has more answers by one for each.
+ * The few answers of one replica, which are much alike, do not tell the two apart; all answers of
+ * the fleet do. So the fleet's are explained first; a replica differs from that by one factor for
+ * both, and only as it has more answers by one for each.
  */
 #ifndef NODE_REPLICA_WHOLE_H
 #define NODE_REPLICA_WHOLE_H

@@ -1,22 +1,15 @@
-/* Signs of work: what of an engine's /metrics moves while it computes, for whomever.
+/* Signs of work: what of an engine's /metrics moves while it computes, for whomever. An engine that
+ * shows work lives, however long it says nothing on a stream, so an answer that has begun there
+ * goes on (node/replica/health.h, docs/adr/0048). What the HTTP server or the process counts by
+ * itself is no sign: probes raise it, also in front of a core that hangs.
  *
- * An engine that shows work lives, however long it says nothing on a stream: it may hold a tool
- * call's arguments back in its parser, hide its reasoning, compute the prompt of somebody else. So
- * an answer that has begun there goes on, and limits of time that the router works out wait
- * (node/replica/health.h). What the HTTP server or the process counts by itself (`http_*`,
- * `process_*`, `python_*`) is no sign: probes raise it, also in front of a core that hangs.
+ * The table is in scrape_table.c: its first rows are signs. A STEP moves while one answer is
+ * computed: an engine that has such a series and does not move it stands still. Others move when a
+ * request begins or ends: that they stand still shows nothing.
  *
- * The table is in scrape_table.c: its first rows are signs, which say when they move.
- *
- *   STEP     while one answer is computed: with each step, each chunk of a prompt, or every so many
- *            steps. An engine that has such a series and does not move it stands still.
- *   REQUEST  when a request begins or ends. It shows work, but its standing still shows nothing:
- *            one long answer is enough for that.
- *
- * A counter counts as moved when it is above what was ever read of it: a process that is read in
- * parts (several servers behind one port, a series that is missing at times) goes down and up again
- * without any work. One that stays below is another count from then on. A gauge moves when it
- * changes. Rounded gauges (SGLang's token_usage: two digits) are signs as well, but no STEP.
+ * A counter counts as moved when it is above what was ever read of it, for a process that is read
+ * in parts goes down and up again without any work; one that stays below is another count from then
+ * on. A gauge moves when it changes. Rounded gauges are signs as well, but no STEP.
  */
 #ifndef NODE_REPLICA_WORK_H
 #define NODE_REPLICA_WORK_H

@@ -64,9 +64,9 @@ void node_router_adapters_joined(struct node_router *r)
     for (unsigned k = 0; k < r->replica_count; k++) {
         struct crdt_load sum;
         crdt_reports_load_sum(reports, k, &sum);
-        if (sum.adapter_uses == r->replicas[k].adapter_uses_heard)
+        if (sum.adapter_uses == r->slots[k].adapter_uses_heard)
             continue;
-        r->replicas[k].adapter_uses_heard = sum.adapter_uses;
+        r->slots[k].adapter_uses_heard = sum.adapter_uses;
         struct seen s = {r, reports, k};
         crdt_reports_each(reports, k, seen_by, &s);
     }
@@ -96,20 +96,20 @@ struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, u
     cost.load_s = node_adapters_load_s(r->adapters, k);
     cost.unloaded_s = weight * cost.load_s;
     if (need.waits) /* until one of those that run is done */
-        cost.load_s += r->replicas[k].step_base_s * size->output_tokens / 2;
+        cost.load_s += r->replicas[k].believed.step_base_s * size->output_tokens / 2;
     return cost;
 }
 
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
                              uint64_t now_ms)
 {
-    struct node_replica *k = &r->replicas[replica];
+    struct node_slot *slot = &r->slots[replica];
     if (adapter == 0)
         return;
     node_adapters_asked(r->adapters, adapter, now_ms);
     node_adapters_use(r->adapters, replica, adapter, now_ms);
-    k->adapter_last = adapter;
-    k->adapter_uses = (k->adapter_uses + 1) % CRDT_LOAD_USES_MAX;
+    slot->adapter_last = adapter;
+    slot->adapter_uses = (slot->adapter_uses + 1) % CRDT_LOAD_USES_MAX;
 }
 
 void node_router_adapters_scraped(struct node_router *r, unsigned replica,

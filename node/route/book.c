@@ -57,43 +57,42 @@ static int book(struct node_router *r, unsigned index, const struct node_work *w
     const struct node_candidate *c = &r->candidates[index];
     struct node_replica *replica = &r->replicas[c->replica];
     struct node_replica *process = node_router_process_at(r, c->replica);
+    struct node_slot *slot = &r->slots[c->replica];
     struct node_booking booking;
     int err = node_bookings_open(r->bookings, &replica->load, work, now_ms, &booking);
     if (err != ERR_OK)
         return err;
     node_router_touch(r, c->replica);
     node_router_adapter_use(r, c->replica, work->adapter, now_ms);
-    process->rank_requests += process != replica;
-    process->used_ms = now_ms;
-    replica->chosen++;
-    node_breaker_sent(process, now_ms);
+    node_replica_sent(process, process != replica, now_ms);
+    node_router_slot(r, process)->used_ms = now_ms;
     if (node_reject_any(&process->reject))
         node_reject_sent(&process->reject, request->kind, node_router_reject_model(r, request),
                          now_ms);
     r->first_attempts += request->attempt <= 1;
-    process->signs.tried_ms = now_ms;
-    if (node_replica_set_has(&r->guesses, replica->server))
-        process->guessed_ms = now_ms;
+    if (node_replica_set_has(&r->guesses, replica->rank.server))
+        node_router_slot(r, process)->guessed_ms = now_ms;
     r->last_resorts += process->health == NODE_HEALTH_DOWN;
-    replica->prompt_tokens += work->prompt_tokens;
-    replica->cached_tokens += work->cached_tokens;
+    slot->chosen++;
+    slot->prompt_tokens += work->prompt_tokens;
+    slot->cached_tokens += work->cached_tokens;
     *out = (struct node_decision){
         .replica = c->replica,
-        .server = replica->server,
-        .rank = replica->is_rank ? replica->rank : -1,
+        .server = replica->rank.server,
+        .rank = replica->rank.is_one ? replica->rank.number : -1,
         .booking = booking,
         .prompt_tokens = work->prompt_tokens,
         .cached_tokens = work->cached_tokens,
         .reason = reason,
-        .ttft_s = replica->rate.samples >= RATE_SAMPLES_MIN ? work->ttft_s : 0,
-        .listed = node_router_models_listed(r, c->replica),
+        .ttft_s = replica->shown.rate.samples >= RATE_SAMPLES_MIN ? work->ttft_s : 0,
+        .listed = node_models_listed(r->models, replica->rank.server),
     };
     r->decisions[reason]++;
     return ERR_OK;
 }
 
 /* Finding nobody for another attempt is no news: the answer of the last one goes to the client. */
-static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
+static int unroutable(struct node_router *r, const struct node_replica_set *excluded, int err)
 {
     if (err == ERR_AGAIN || err == ERR_EXISTS)
         return err; /* it waits */
@@ -102,7 +101,8 @@ static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
 }
 
 int node_router_place(struct node_router *r, const struct node_request *request,
-                      const uint64_t *excluded, uint64_t now_ms, struct node_decision *out)
+                      const struct node_replica_set *excluded, uint64_t now_ms,
+                      struct node_decision *out)
 {
     struct node_size size;
     struct node_need need = node_router_need(r, request);
@@ -124,8 +124,8 @@ int node_router_place(struct node_router *r, const struct node_request *request,
         if (r->deepest.id != 0 && node_router_is_first_attempt(excluded))
             node_followers_note(&r->followers, r->deepest.id, now_ms);
         node_router_placed(r, c->cost.uncached_s, now_ms);
-        node_fading_add(&r->replicas[c->replica].placed_tokens, size.prompt_tokens,
-                        RULE(HALF_LIFE_MS), now_ms);
+        node_fading_add(&r->slots[c->replica].placed_tokens, size.prompt_tokens, RULE(HALF_LIFE_MS),
+                        now_ms);
     }
     node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
     if (request->chain && request->chain->length > 0)
@@ -135,7 +135,8 @@ int node_router_place(struct node_router *r, const struct node_request *request,
 }
 
 int node_router_place_by_load(struct node_router *r, const struct node_request *request,
-                              const uint64_t *excluded, uint64_t now_ms, struct node_decision *out)
+                              const struct node_replica_set *excluded, uint64_t now_ms,
+                              struct node_decision *out)
 {
     struct node_request bare = *request;
     bare.chain = NULL;

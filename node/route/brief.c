@@ -52,10 +52,10 @@ void node_router_counts_write(const struct node_router *r, struct json_writer *w
         if (k->absent)
             continue;
         for (unsigned e = 0; e < NODE_ERRORS; e++)
-            errors += k->failed[e];
+            errors += r->slots[i].failed[e];
         json_key_slice(w, node_replica_name(k));
         json_object_begin(w);
-        json_put_u64(w, "chosen", k->chosen);
+        json_put_u64(w, "chosen", r->slots[i].chosen);
         json_put_u64(w, "errors", errors);
         json_put_u64(w, "prompt_tokens", sums[i].prompt);
         json_put_u64(w, "cached_tokens", sums[i].cached);
@@ -71,7 +71,7 @@ static void put_load(struct json_writer *w, const struct node_router *r,
     crdt_reports_load_sum(crdt_state_reports(r->crdt), (unsigned)(k - r->replicas), &others);
     json_put_u64(w, "requests", k->load.requests);
     json_put_u64(w, "requests_of_others", others.requests);
-    put(w, "queue_s", node_load_queue_s(r->bookings, &k->load, k->tokens_per_s, now_ms));
+    put(w, "queue_s", node_load_queue_s(r->bookings, &k->load, k->believed.tokens_per_s, now_ms));
     json_put_u64(w, "context_tokens", k->load.context_tokens + others.context_tokens);
 }
 
@@ -80,7 +80,7 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     const struct node_replica *k = &r->replicas[number];
     struct tokens told = answered(r, (int)number);
     put(w, "cache_tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
-    json_put_bool(w, "cache_size_told", k->cache_tokens > 0);
+    json_put_bool(w, "cache_size_told", k->told.cache_tokens > 0);
     put(w, "held_tokens", k->belief.present_blocks * node_router_block_tokens(k));
     json_put_u64(w, "prompt_tokens", told.prompt);
     json_put_u64(w, "cached_tokens", told.cached);
@@ -96,18 +96,18 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     char room[NODE_STANDING_TEXT_BYTES];
     json_object_begin(w);
     json_put_slice(w, "name", node_replica_name(k));
-    json_put_cstr(w, "health", node_health_text(node_replica_health(&r->replicas[k->server])));
+    json_put_cstr(w, "health", node_health_text(node_replica_health(&r->replicas[k->rank.server])));
     json_put_cstr(w, "why", node_standing_word(standing.why));
     json_put_cstr(w, "text", node_standing_text(&standing, room));
     json_put_bool(w, "avoided", standing.avoided);
     json_put_cstr(w, "engine", node_engine_text(k->engine));
     put(w, "weight", k->weight);
-    json_put_u64(w, "chosen", k->chosen);
+    json_put_u64(w, "chosen", r->slots[number].chosen);
     put_load(w, r, k, now_ms);
     put_cache(w, r, number);
     json_put_array(w, "models");
     struct slice name;
-    for (unsigned at = 0; node_models_next(r->models, k->server, &at, &name);)
+    for (unsigned at = 0; node_models_next(r->models, k->rank.server, &at, &name);)
         json_slice(w, name);
     json_array_end(w);
     for (unsigned i = 0; i < node_learned_rows_count; i++) {
@@ -121,7 +121,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
 static bool is_well(const struct node_router *r, unsigned number, uint64_t now_ms)
 {
     const struct node_replica *k = &r->replicas[number];
-    enum node_health health = node_replica_health(&r->replicas[k->server]);
+    enum node_health health = node_replica_health(&r->replicas[k->rank.server]);
     struct node_standing standing = node_router_replica_standing(r, number, now_ms);
     return (health == NODE_HEALTH_UP || health == NODE_HEALTH_UNKNOWN) && !standing.avoided &&
            standing.why != NODE_STANDING_ASLEEP;
@@ -129,7 +129,7 @@ static bool is_well(const struct node_router *r, unsigned number, uint64_t now_m
 
 static bool is_shown(const struct node_replica *k)
 {
-    return !k->absent && k->ranks == 0;
+    return !k->absent && k->rank.ranks == 0;
 }
 
 struct node_router_brief node_router_brief_write(struct node_router *r, unsigned most,

@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
-#include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 
 double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
@@ -18,13 +17,13 @@ double node_router_queue_s(struct node_router *r, struct node_replica *replica, 
 }
 
 /* Nobody knows what foreign requests ask: as much as those that were sent there from here. */
-static double foreign_queue_s(const struct node_replica *k, const struct node_under_way *all,
+static double foreign_queue_s(const struct node_slot *s, const struct node_under_way *all,
                               double rate)
 {
-    if (all->foreign_waiting <= 0 || k->chosen == 0 || LEFT_OUT(QUEUE_FOREIGN))
+    if (all->foreign_waiting <= 0 || s->chosen == 0 || LEFT_OUT(QUEUE_FOREIGN))
         return 0;
-    double uncached = (double)(int64_t)(k->prompt_tokens - k->cached_tokens);
-    return all->foreign_waiting * number_max(uncached, 0) / (double)k->chosen / rate;
+    double uncached = (double)(int64_t)(s->prompt_tokens - s->cached_tokens);
+    return all->foreign_waiting * number_max(uncached, 0) / (double)s->chosen / rate;
 }
 
 /* Whether it is tried (node/replica/fleet.h): while it computes no prompt, or, if it has shown
@@ -32,7 +31,8 @@ static double foreign_queue_s(const struct node_replica *k, const struct node_un
 static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
 {
     bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;
-    return !LEFT_OUT(TRIED) && !computes && (all->requests <= 0 || k->rate.samples > RULE(FEW));
+    return !LEFT_OUT(TRIED) && !computes &&
+           (all->requests <= 0 || k->shown.rate.samples > RULE(FEW));
 }
 
 /* A replica that has shown little yet is no faster than what is being computed there shows. Waiting
@@ -41,11 +41,11 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
                          const struct node_under_way *all, uint64_t now_ms)
 {
     if (is_tried(k, all))
-        return k->idle_tokens_per_s;
+        return k->believed.idle_tokens_per_s;
     double shown = number_max(head->tokens, RULE(TIMED_TOKENS));
-    if (LEFT_OUT(RATE_SHOWN) || shown >= k->tokens_per_s * head->since_s ||
-        node_speed_fresh(&k->rate, now_ms) > RULE(FEW))
-        return k->tokens_per_s;
+    if (LEFT_OUT(RATE_SHOWN) || shown >= k->believed.tokens_per_s * head->since_s ||
+        node_speed_fresh(&k->shown.rate, now_ms) > RULE(FEW))
+        return k->believed.tokens_per_s;
     return shown / head->since_s;
 }
 
@@ -70,8 +70,10 @@ struct typical {
 /* The same where so many requests run: with none it may be tried (node/replica/fleet.h). */
 static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
 {
-    double times = requests > 0 || LEFT_OUT(TRIED) ? 1 : k->idle_step_base_s / k->step_base_s;
-    return node_replica_step_s(k, context_tokens) * times;
+    double times = requests > 0 || LEFT_OUT(TRIED)
+                       ? 1
+                       : k->believed.idle_step_base_s / k->believed.step_base_s;
+    return node_believed_step_s(&k->believed, context_tokens) * times;
 }
 
 /* How many times slower a replica is than believed, by answers that are not streamed: those that
@@ -80,10 +82,11 @@ static double tried_step_s(const struct node_replica *k, double requests, double
 static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,
                            double context_tokens, uint64_t now_ms)
 {
-    double answer_s = size->output_tokens * node_replica_step_s(k, context_tokens);
+    double answer_s = size->output_tokens * node_believed_step_s(&k->believed, context_tokens);
     double due = node_load_due_whole(&k->load, 1 / rate, answer_s, now_ms);
     double times = due / (RULE(FEW) + k->room.ended);
-    return times <= 1 || LEFT_OUT(WHOLE_LATE) || node_speed_fresh(&k->rate, now_ms) > RULE(FEW)
+    return times <= 1 || LEFT_OUT(WHOLE_LATE) ||
+                   node_speed_fresh(&k->shown.rate, now_ms) > RULE(FEW)
                ? 1
                : times;
 }
@@ -100,8 +103,9 @@ static struct typical typical_of(struct node_router *r, uint64_t now_ms)
         t.context_tokens += all->context_tokens / r->candidate_count;
     }
     for (unsigned i = 0; i < r->candidate_count; i++)
-        t.step_s = number_min(t.step_s, node_replica_step_s(&r->replicas[r->candidates[i].replica],
-                                                            t.context_tokens));
+        t.step_s = number_min(t.step_s,
+                              node_believed_step_s(&r->replicas[r->candidates[i].replica].believed,
+                                                   t.context_tokens));
     /* In a crowd a step without context is the end of a line far from all samples. */
     double crowded = number_min(t.requests / RULE(CROWD), 1);
     t.step_s *= RULE(SLIGHTLY) + crowded * (RULE(CLEARLY) - RULE(SLIGHTLY));
@@ -158,9 +162,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     struct node_adapter_cost adapter = node_router_adapter_cost(r, k, size, now_ms);
     c->load_s = adapter.load_s;
     c->is_due = false;
-    c->tokens_per_s = replica->tokens_per_s;
-    c->believed_per_s = replica->tokens_per_s;
-    c->placed_tokens = node_fading_now(&replica->placed_tokens, RULE(HALF_LIFE_MS), now_ms);
+    c->tokens_per_s = replica->believed.tokens_per_s;
+    c->believed_per_s = replica->believed.tokens_per_s;
+    c->placed_tokens = node_fading_now(&r->slots[k].placed_tokens, RULE(HALF_LIFE_MS), now_ms);
     if (!typical)
         return;
     struct node_head head = node_load_head(r->bookings, &replica->load, now_ms);
@@ -169,10 +173,10 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double slower = times_slower(replica, size, rate, all.context_tokens, now_ms);
     rate /= slower;
     double residence_s =
-        size->output_tokens * node_replica_step_s(replica, all.context_tokens) * slower;
+        size->output_tokens * node_believed_step_s(&replica->believed, all.context_tokens) * slower;
     c->tokens_per_s = rate;
     c->line_s = node_router_queue_s(r, replica, rate, now_ms);
-    double queue_s = c->line_s + late_s(&head, rate) + foreign_queue_s(replica, &all, rate);
+    double queue_s = c->line_s + late_s(&head, rate) + foreign_queue_s(&r->slots[k], &all, rate);
     double new_tokens = size->prompt_tokens - holds.cached_tokens;
     struct node_room_amount more = {1, new_tokens + size->output_tokens / 2};
     double wait_s =
@@ -196,7 +200,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .tokens_per_s = rate,
         .copied_tokens = copied_tokens,
         .followers = followers_of(r, copied_tokens / rate, now_ms),
-        .step_context_s = RULE(STEP_GROWTH) * replica->step_base_s * slower,
+        .step_context_s = RULE(STEP_GROWTH) * replica->believed.step_base_s * slower,
         .step_more_s = number_max(
             tried_step_s(replica, all.requests, typical->context_tokens) * slower - typical->step_s,
             0),
@@ -258,8 +262,8 @@ static struct node_size size_of(struct node_router *r, const struct node_request
 }
 
 int node_router_evaluate(struct node_router *r, const struct node_request *request,
-                         const struct node_need *need, const uint64_t *excluded, bool costs,
-                         uint64_t now_ms, struct node_size *size)
+                         const struct node_need *need, const struct node_replica_set *excluded,
+                         bool costs, uint64_t now_ms, struct node_size *size)
 {
     node_router_clock(r, now_ms);
     node_router_match_ahead(r, request->chain);

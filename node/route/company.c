@@ -10,9 +10,8 @@ enum { USED_MS = 10000 }; /* a replica that got a request so lately is in use */
 
 void node_router_keep(struct node_router *r, unsigned replica, bool kept)
 {
-    struct node_replica *k = node_router_process_at(r, replica);
-    CHECK(kept || (k->kept > 0 && r->kept > 0));
-    k->kept = kept ? k->kept + 1 : k->kept - 1;
+    CHECK(kept || r->kept > 0);
+    node_replica_keep(node_router_process_at(r, replica), kept);
     r->kept = kept ? r->kept + 1 : r->kept - 1;
 }
 
@@ -40,8 +39,9 @@ static bool is_the_last_in_use(const struct node_router *r, const struct node_re
                                uint64_t now_ms)
 {
     const struct node_replica *k = node_router_process_at(r, r->candidates[0].replica);
+    uint64_t used_ms = node_router_slot(r, k)->used_ms;
     return request->company == NODE_COMPANY_ALONE && is_one_process(r) &&
-           (!is_idle(k) || (k->used_ms != 0 && now_ms - k->used_ms < USED_MS));
+           (!is_idle(k) || (used_ms != 0 && now_ms - used_ms < USED_MS));
 }
 
 enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };

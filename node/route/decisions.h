@@ -1,12 +1,8 @@
-/* The last decisions of one router, with the table that each was made by and how it ended: what an
- * operator asks for when a request went somewhere else than expected.
+/* The last decisions of one router, with the table that each was made by and how it ended.
  *
  * A ring of fixed size, allocated once. Where requests come faster than NODE_DECISIONS_PER_S it
- * keeps a sample: then it still reaches back for seconds, so that how they ended is known too, and
- * the rest costs one comparison each. Further attempts of a request are kept whatever the rate.
- *
- * It holds nothing of a prompt but its size: no text, no hash of a prefix, no session. The id of a
- * request and the name of its model are as the client gave them, cut at their limits.
+ * keeps a sample, and further attempts of a request whatever the rate. It holds nothing of a prompt
+ * but its size. The id of a request and the name of its model are cut at their limits.
  *
  * Each entry has a number, from 1 on. Each time one is made, or ends, it gets a new `change`, from
  * one counter: who asks for all beyond the last change that it has seen misses nothing that is

@@ -14,7 +14,7 @@ static bool is_spare(const struct node_replica *k, unsigned against, uint64_t no
 {
     return (against & (NODE_IN_TROUBLE | 1U << NODE_STANDING_REJECTS)) == 0 &&
            ((against & 1U << NODE_STANDING_FULL) == 0 ||
-            node_replica_own_requests(k) < k->busy_requests ||
+            node_replica_own_requests(k) < k->trouble.busy_requests ||
             now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
 }
 
@@ -27,14 +27,15 @@ static bool is_taken(const struct node_router *r, unsigned replica,
     unsigned against = node_router_against(r, replica, now_ms);
     if (takes == TAKES_SPARE)
         return is_spare(k, against, now_ms);
-    return against == 0 && !k->models_stale &&
+    return against == 0 && !k->server.models_stale &&
            (takes == TAKES_GOOD || node_reject_proven(&k->reject, request->kind));
 }
 
 /* Returns whether there are any, though they may all be at their limit. */
 static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
-                               const struct node_request *request, const uint64_t *excluded,
-                               enum node_health health, enum takes takes, uint64_t now_ms)
+                               const struct node_request *request,
+                               const struct node_replica_set *excluded, enum node_health health,
+                               enum takes takes, uint64_t now_ms)
 {
     bool full = false;
     r->candidate_count = 0;
@@ -54,7 +55,7 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
 /* ERR_UNREACHABLE: none of these can be chosen now. */
 static int candidates_among(struct node_router *r, const struct node_replica_set *serving,
                             const struct node_request *request, const struct node_need *need,
-                            const uint64_t *excluded, uint64_t now_ms)
+                            const struct node_replica_set *excluded, uint64_t now_ms)
 {
     /* What is full is waited for rather than going to one in trouble, which has room as it fails.
      */
@@ -82,8 +83,8 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
 
 /* None that fits can be chosen: those that may be too small, and those that denied the model. */
 static int candidates_beyond(struct node_router *r, const struct node_request *request,
-                             const struct node_need *need, bool cut, const uint64_t *excluded,
-                             uint64_t now_ms)
+                             const struct node_need *need, bool cut,
+                             const struct node_replica_set *excluded, uint64_t now_ms)
 {
     int err = ERR_UNREACHABLE;
     struct node_replica_set serving = r->servers.asked;
@@ -97,8 +98,8 @@ static int candidates_beyond(struct node_router *r, const struct node_request *r
 }
 
 int node_router_candidates_find(struct node_router *r, const struct node_request *request,
-                                const struct node_need *need, const uint64_t *excluded,
-                                uint64_t now_ms)
+                                const struct node_need *need,
+                                const struct node_replica_set *excluded, uint64_t now_ms)
 {
     node_router_servers_find(r, request, now_ms);
     node_router_reject_find(r, &r->servers.asked, request, now_ms);

@@ -41,7 +41,7 @@ static bool is_candidate(const struct node_router *r, unsigned replica)
 
 static enum node_health health_of(const struct node_router *r, const struct node_replica *k)
 {
-    enum node_health health = node_replica_health(&r->replicas[k->server]);
+    enum node_health health = node_replica_health(&r->replicas[k->rank.server]);
     return health == NODE_HEALTH_UP && k->draining ? NODE_HEALTH_DRAINING : health;
 }
 
@@ -51,7 +51,7 @@ enum { WHY_BYTES = NODE_STANDING_TEXT_BYTES };
 static const char *why_not_of_model(const struct node_router *r, unsigned replica,
                                     const struct node_request *request, uint64_t now_ms)
 {
-    unsigned server = r->replicas[replica].server;
+    unsigned server = r->replicas[replica].rank.server;
     if (node_replica_set_has(&r->servers.asked, server))
         return NULL;
     return node_models_denied(r->models, server, request->model, now_ms)
@@ -65,7 +65,7 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
 {
     const struct node_replica *k = &r->replicas[replica];
     struct node_need need = node_router_need(r, request);
-    if (node_router_is_unsure(r, k->server))
+    if (node_router_is_unsure(r, k->rank.server))
         return "has listed no models, and others list this one";
     if (node_router_fit(r, replica, &need) != NODE_FIT_WELL) {
         bool not = node_router_fit(r, replica, &need) == NODE_FIT_NOT;
@@ -73,12 +73,13 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
                        node_router_context(r, replica), not ? "is" : "may be");
         return node_router_context(r, replica) > 0 ? room : "its context length is not known";
     }
-    if (r->replicas[k->server].no_place)
+    if (r->replicas[k->rank.server].server.no_place)
         return "this router has no place for another connection to it";
-    if (node_replica_own_requests(&r->replicas[k->server]) >= r->config.replica_requests_max)
+    if (node_replica_own_requests(&r->replicas[k->rank.server]) >= r->config.replica_requests_max)
         return "at replica-requests-max";
-    return r->replicas[k->server].models_stale ? "is asked for its models: it may be another engine"
-                                               : "another is preferred";
+    return r->replicas[k->rank.server].server.models_stale
+               ? "is asked for its models: it may be another engine"
+               : "another is preferred";
 }
 
 /* The model comes first, as no other request would change that; and of what is held against it,
@@ -93,8 +94,9 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     const char *not_of_model = why_not_of_model(r, replica, request, now_ms);
     if (health == NODE_HEALTH_UP && not_of_model != NULL)
         return not_of_model;
-    bool counts = standing.why == NODE_STANDING_REJECTS ? node_router_reject_avoids(r, k->server)
-                                                        : standing.avoided;
+    bool counts = standing.why == NODE_STANDING_REJECTS
+                      ? node_router_reject_avoids(r, k->rank.server)
+                      : standing.avoided;
     if (health == NODE_HEALTH_UP && !counts)
         standing.why = NODE_STANDING_WELL;
     if (standing.why != NODE_STANDING_WELL)
@@ -112,7 +114,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     json_put_array(w, "left_out");
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
-        if (k->absent || is_candidate(r, i) || k->ranks > 0)
+        if (k->absent || is_candidate(r, i) || k->rank.ranks > 0)
             continue;
         json_object_begin(w);
         json_put_slice(w, "replica", node_replica_name(k));
@@ -163,7 +165,7 @@ static const char *why_last_resort(const struct node_router *r, unsigned choice,
 {
     const struct node_replica *k = &r->replicas[choice];
     struct node_standing standing = node_router_replica_standing(r, choice, now_ms);
-    bool down = r->replicas[k->server].health == NODE_HEALTH_DOWN;
+    bool down = r->replicas[k->rank.server].health == NODE_HEALTH_DOWN;
     return down ? node_standing_text(&standing, room) : "";
 }
 
@@ -216,7 +218,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
 static void replica_load(struct json_writer *w, const struct node_router *r,
                          const struct node_replica *k, uint64_t now_ms)
 {
-    double rate = k->tokens_per_s;
+    double rate = k->believed.tokens_per_s;
     json_put_object(w, "load");
     json_put_u64(w, "requests", k->load.requests);
     json_put_u64(w, "prefill_tokens", k->load.prefill_tokens);
@@ -244,13 +246,13 @@ static void replica_cache(struct json_writer *w, const struct node_router *r, un
     const struct node_replica *k = &r->replicas[number];
     json_put_object(w, "cache");
     json_put_double(w, "tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
-    json_put_bool(w, "told_by_engine", k->cache_tokens > 0);
+    json_put_bool(w, "told_by_engine", k->told.cache_tokens > 0);
     json_put_double(w, "size_factor", k->belief.factor);
     json_put_u64(w, "indexed_bytes",
                  crdt_index_blocks_total(r->index, number) * CHECKPOINT_BLOCK_BYTES);
     json_put_double(w, "present_bytes", k->belief.present_blocks * CHECKPOINT_BLOCK_BYTES);
-    json_put_u64(w, "predicted_tokens", k->by_usage.predicted);
-    json_put_u64(w, "actual_tokens", k->by_usage.actual);
+    json_put_u64(w, "predicted_tokens", k->cache.by_usage.predicted);
+    json_put_u64(w, "actual_tokens", k->cache.by_usage.actual);
     json_object_end(w);
 }
 
@@ -281,7 +283,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     const struct node_replica *k = &r->replicas[number];
     json_put_array(w, "probes_refused");
     for (unsigned i = 0; i < NODE_PROBES; i++) {
-        if ((k->probes_refused >> i & 1) != 0)
+        if ((k->server.probes_refused >> i & 1) != 0)
             json_cstr(w, paths[i]);
     }
     json_array_end(w);
@@ -290,19 +292,19 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_put_array(w, "names");
     struct slice name;
     unsigned count = 0;
-    for (unsigned at = 0; node_models_next(r->models, k->server, &at, &name); count++) {
+    for (unsigned at = 0; node_models_next(r->models, k->rank.server, &at, &name); count++) {
         if (count < NAMES_SHOWN_MAX)
             json_slice(w, name);
     }
     json_array_end(w);
     json_put_u64(w, "count", count);
     json_put_cstr(w, "from",
-                  node_models_listed(r->models, k->server) ? "engine"
-                  : count > 0                              ? "clients"
-                                                           : "nobody");
+                  node_models_listed(r->models, k->rank.server) ? "engine"
+                  : count > 0                                   ? "clients"
+                                                                : "nobody");
     json_put_slice(w, "label", k->said.model);
     /* null: it gave a list, or was not asked, or refuses */
-    json_put_known(w, "list_status", k->list_status > 0, k->list_status);
+    json_put_known(w, "list_status", k->server.list_status > 0, k->server.list_status);
     json_object_end(w);
 }
 
@@ -310,7 +312,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
 static void replica_standing(struct json_writer *w, const struct node_router *r,
                              const struct node_replica *rank, uint64_t now_ms)
 {
-    const struct node_replica *k = &r->replicas[rank->server];
+    const struct node_replica *k = &r->replicas[rank->rank.server];
     unsigned replica = (unsigned)(rank - r->replicas);
     struct node_standing standing = node_router_replica_standing(r, replica, now_ms);
     char room[WHY_BYTES];
@@ -320,10 +322,10 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     /* null: it rejects nothing that others accept */
     json_put_known(w, "rejects_status", standing.why == NODE_STANDING_REJECTS, standing.status);
     json_put_known(w, "why_for_ms", standing.until_ms > now_ms, standing.until_ms - now_ms);
-    json_put_bool(w, "backing_off", node_router_replica_backing_off(r, rank->server, now_ms));
+    json_put_bool(w, "backing_off", node_router_replica_backing_off(r, rank->rank.server, now_ms));
     json_put_bool(w, "leaving", k->signs.leaving);
     /* of its last health check */
-    json_put_known(w, "check_status", k->check_status > 0, k->check_status);
+    json_put_known(w, "check_status", k->trouble.check.status > 0, k->trouble.check.status);
     /* the sign by which it is known; empty: it is not */
     json_put_cstr(w, "stalled", node_stall_name(node_router_replica_stall(r, replica)));
 }
@@ -391,8 +393,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     const struct node_replica *k = &r->replicas[number];
     json_object_begin(w);
     json_put_slice(w, "name", node_replica_name(k));
-    json_put_known(w, "rank", k->is_rank, k->rank);
-    json_put_u64(w, "ranks", k->ranks); /* if any, they are chosen and not their address */
+    json_put_known(w, "rank", k->rank.is_one, k->rank.number);
+    json_put_u64(w, "ranks", k->rank.ranks); /* if any, they are chosen and not their address */
     struct slice only_at = node_router_only_at(r, number);
     json_put_cstr(w, "health", only_at.len > 0 ? "elsewhere" : node_health_text(health_of(r, k)));
     json_put_slice(w, "only_at", only_at); /* the router that alone can use it; empty: all can */
@@ -404,7 +406,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_put_double(w, "weight", k->weight);
     json_key(w, "sources");
     discover_names_write(r->sources, node_router_source_name(r, node_replica_name(k)), w);
-    json_put_u64(w, "chosen", k->chosen);
+    json_put_u64(w, "chosen", r->slots[number].chosen);
     json_put_u64(w, "restarts", k->restarts);
     replica_access(w, r, number);
     replica_load(w, r, k, now_ms);
@@ -423,8 +425,8 @@ static void put_ranks(struct json_writer *w, const struct node_router *r, unsign
     memset(slots, -1, sizeof slots);
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
-        if (k->is_rank && k->server == server && !k->absent)
-            slots[k->rank] = (int)i;
+        if (k->rank.is_one && k->rank.server == server && !k->absent)
+            slots[k->rank.number] = (int)i;
     }
     for (unsigned rank = 0; rank < NODE_RANKS_MAX; rank++) {
         if (slots[rank] >= 0 && node_router_row(r, (unsigned)slots[rank]))
@@ -440,10 +442,10 @@ int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         bool shown = !k->absent || node_router_only_at(r, i).len > 0;
-        if (!shown || k->is_rank || !node_router_row(r, i))
+        if (!shown || k->rank.is_one || !node_router_row(r, i))
             continue;
         put_replica(&w, r, i, now_ms);
-        if (k->ranks > 0)
+        if (k->rank.ranks > 0)
             put_ranks(&w, r, i, now_ms);
     }
     json_array_end(&w);

@@ -5,18 +5,18 @@ static const uint64_t awaited_ms = 60000; /* one that is down longer is probed l
 
 void node_router_health_no(struct node_router *r, unsigned replica)
 {
-    node_router_process_at(r, replica)->signs.leaving = true;
+    node_replica_leaves(node_router_process_at(r, replica));
 }
 
 void node_router_replica_full(struct node_router *r, unsigned server, bool full)
 {
-    node_router_process_at(r, server)->no_place = full;
+    node_router_process_at(r, server)->server.no_place = full;
 }
 
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     struct node_replica *k = node_router_process_at(r, replica);
-    k->signs.leaving = true;
+    node_replica_leaves(k);
     node_replica_fails(k, false, now_ms);
     node_router_touch(r, replica);
 }
@@ -35,29 +35,24 @@ void node_router_watched(struct node_router *r, unsigned replica, const struct n
     struct node_replica *k = node_router_replica_at(r, replica);
     struct node_watched all = *w;
     node_router_load_take(r, replica, now_ms);
-    for (unsigned i = 0; k->ranks > 0 && i < r->replica_count; i++) {
-        if (i != replica && r->replicas[i].server == replica)
+    for (unsigned i = 0; k->rank.ranks > 0 && i < r->replica_count; i++) {
+        if (i != replica && r->replicas[i].rank.server == replica)
             all.prefill_tokens_max += r->replicas[i].load.remote.prefill_tokens;
     }
     node_signs_watch(k, &all, watchdog_ms, now_ms);
-    if (node_signs_report(&k->signs) != k->signs.reported)
+    if (node_signs_report(&k->signs) != r->slots[replica].told.still)
         node_router_touch(r, replica);
-}
-
-enum node_stall node_router_own_stall(const struct node_router *r, unsigned replica)
-{
-    return r->replicas[replica].signs.stall;
 }
 
 bool node_router_rank_stalled(const struct node_router *r, unsigned replica)
 {
-    return node_router_own_stall(r, replica) != NODE_STALL_NONE &&
+    return r->replicas[replica].signs.stall != NODE_STALL_NONE &&
            node_router_process_at(r, replica)->signs.stall == NODE_STALL_NONE;
 }
 
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica)
 {
-    return node_router_rank_stalled(r, replica) ? node_router_own_stall(r, replica)
+    return node_router_rank_stalled(r, replica) ? r->replicas[replica].signs.stall
                                                 : node_router_process_at(r, replica)->signs.stall;
 }
 
@@ -114,15 +109,16 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
 /* One whose port refused is tried last; then they take turns. */
 static bool goes_before(const struct node_replica *a, const struct node_replica *b)
 {
-    unsigned a_failed = a->answer_failures + a->error_answers;
-    unsigned b_failed = b->answer_failures + b->error_answers;
-    if (a->gone != b->gone)
-        return b->gone;
+    unsigned a_failed = a->trouble.answer_failures + a->trouble.error_answers;
+    unsigned b_failed = b->trouble.answer_failures + b->trouble.error_answers;
+    if (a->trouble.gone != b->trouble.gone)
+        return b->trouble.gone;
     return a_failed != b_failed ? a_failed < b_failed : a->signs.tried_ms < b->signs.tried_ms;
 }
 
 int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
-                            const struct node_request *request, const uint64_t *excluded)
+                            const struct node_request *request,
+                            const struct node_replica_set *excluded)
 {
     int err = ERR_UNREACHABLE;
     r->candidate_count = 0;

@@ -15,7 +15,7 @@ enum { PREFIX_KEY_BLOCKS = 16 }; /* what prefix_hash hashes: about 1,000 tokens 
 /* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
 double node_router_block_tokens(const struct node_replica *replica)
 {
-    return CHECKPOINT_BLOCK_BYTES / node_ratio_value(&replica->bytes_per_token);
+    return CHECKPOINT_BLOCK_BYTES / node_ratio_value(&replica->cache.bytes_per_token);
 }
 
 static double reported_blocks(const struct node_router *r, const struct node_replica *k)
@@ -31,9 +31,8 @@ static void beliefs_refresh(struct node_router *r)
         if (!replica->belief.stale)
             continue;
         struct crdt_index_ring ring = crdt_index_ring(r->index, k);
-        replica->belief.near_blocks =
-            node_replica_near_tokens(replica) / node_router_block_tokens(replica);
-        node_belief_refresh(&replica->belief, &ring, reported_blocks(r, replica));
+        double near_blocks = node_replica_near_tokens(replica) / node_router_block_tokens(replica);
+        node_belief_refresh(&replica->belief, &ring, reported_blocks(r, replica), near_blocks);
     }
 }
 
@@ -246,7 +245,7 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
     const struct node_replica *replica = &r->replicas[k];
     struct grip grip = grip_of(r, k, request->chain);
     struct node_holding h = {.blocks = grip.blocks, .matched_tokens = matched_tokens(&grip, size)};
-    h.cached_tokens = replica->evidence.share *
+    h.cached_tokens = replica->cache.evidence.share *
                       node_replica_whole_tokens(replica, size->prompt_tokens, h.matched_tokens);
     h.tier_tokens = h.cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
     h.displaced_tokens = displaced_tokens(
@@ -267,7 +266,7 @@ void node_router_record(struct node_router *r, const struct chain *chain,
     /* Without room the index knows less, which it counts itself; the request goes on. */
     DISCARD(crdt_state_observe(r->crdt, chain, k));
     uint64_t after = crdt_index_blocks_total(r->index, k);
-    r->replicas[k].belief.stale = true;
+    node_belief_moved(&r->replicas[k].belief);
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;
     work->prompt_id = chain->points[chain->length - 1].id;
     node_router_late_sent(r, &work->rendered, k);
@@ -281,9 +280,7 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
         return;
     if (!computed && !LEFT_OUT(VOIDS)) {
         node_renderings_void(r->renderings, &work->rendered);
-        node_belief_void(&replica->belief, work->prompt_id, work->generation - 1,
-                         work->fresh_blocks);
-        replica->void_blocks += work->fresh_blocks;
+        node_replica_void(replica, work);
     } else {
         node_belief_void_end(&replica->belief, work->prompt_id);
     }

@@ -7,7 +7,6 @@
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
 #include "node/replica/speed.h"
-#include "node/replica/usage.h"
 #include "node/route/router_internal.h"
 
 /* Whether it taught something. */
@@ -39,13 +38,13 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
     static const struct node_usage untold = {.prompt_tokens = -1, .cached_tokens = -1};
     if (LEFT_OUT(RATE_EARLY) || e->prefill_s < RULE(TIMED_S) || e->work.prompt_tokens == 0 ||
         e->work.prefill_tokens <= RULE(CLEARLY) * e->work.cached_tokens ||
-        node_speed_fresh(&replica->rate, now_ms) > RULE(FEW))
+        node_speed_fresh(&replica->shown.rate, now_ms) > RULE(FEW))
         return;
     /* While it is not known what engines make of a client's prompts, one that came sooner than is
      * believed may have been cached and nobody knew. The end tells. */
     bool is_watched = e->work.rendered.stamp != 0;
     if (is_watched &&
-        e->work.prefill_tokens + e->prefill_beside > e->prefill_s * replica->tokens_per_s)
+        e->work.prefill_tokens + e->prefill_beside > e->prefill_s * replica->believed.tokens_per_s)
         return;
     e->rate_taught = learn_rate(r, replica, e, &untold, now_ms);
 }
@@ -61,7 +60,7 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
     double uncached = (double)(usage->prompt_tokens - usage->cached_tokens);
     if (uncached > tier) /* there was less than was thought, or too much else */
         return;
-    double took = e->prefill_s * replica->tokens_per_s - uncached;
+    double took = e->prefill_s * replica->believed.tokens_per_s - uncached;
     node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier);
 }
 
@@ -74,7 +73,7 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
     double tokens = (double)e->work.prompt_tokens - e->work.cached_tokens;
     if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
         tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
-    double work_s = (tokens + e->prefill_beside) / replica->tokens_per_s;
+    double work_s = (tokens + e->prefill_beside) / replica->believed.tokens_per_s;
     node_adapters_took(r->adapters, e->work.replica, e->work.adapter_loads, e->prefill_s - work_s);
 }
 
@@ -90,7 +89,7 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     struct node_room_amount there = {(work->beside + left.requests) / 2 + 1,
                                      (work->context_beside + left.tokens) / 2 +
                                          work->context_tokens};
-    double step_s = node_replica_step_s(replica, there.tokens);
+    double step_s = node_believed_step_s(&replica->believed, there.tokens);
     double takes_s =
         work->line_tokens / work->tokens_per_s + (double)usage->completion_tokens * step_s;
     double took_s = (double)(now_ms - e->chosen_ms) / 1000;
@@ -101,9 +100,9 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
  * five times faster passed for steps of 0.7 s that take 0.075 s. */
 static double rate_least(const struct node_replica *replica)
 {
-    bool shown = replica->rate.samples > RULE(FEW);
-    return shown ? number_min(replica->tokens_per_s, replica->rate.value)
-                 : replica->tokens_per_s / RULE(TRUST);
+    bool shown = replica->shown.rate.samples > RULE(FEW);
+    return shown ? number_min(replica->believed.tokens_per_s, replica->shown.rate.value)
+                 : replica->believed.tokens_per_s / RULE(TRUST);
 }
 
 static void learn_pace(struct node_router *r, struct node_replica *replica,
@@ -117,13 +116,10 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
     double prefilled = replica->load.prefilled_tokens - e->prefilled_at_first_byte;
     if (prefilled / rate_least(replica) > duration_s / RULE(CLEARLY))
         return;
-    double step_s =
-        (duration_s - prefilled / replica->tokens_per_s) / (double)(usage->completion_tokens - 1);
+    double step_s = (duration_s - prefilled / replica->believed.tokens_per_s) /
+                    (double)(usage->completion_tokens - 1);
     double context = (replica->load.decoding_area - e->area_at_first_byte) / duration_s;
-    if (!node_replica_pace_add(replica, context, step_s, now_ms))
-        return;
-    replica->streamed_ms = now_ms;
-    r->fleet_stale = true;
+    r->fleet_stale |= node_replica_pace_add(replica, context, step_s, now_ms);
 }
 
 /* The queue and the prompt were predicted by the rate that was believed then, and what was cached
@@ -151,8 +147,7 @@ void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
 {
     r->fleet_stale = false;
     r->fleet_ms = now_ms;
-    struct node_replica_config prior = node_router_prior(r);
-    node_fleet_believe(r->replicas, r->replica_count, &prior, r->votes, now_ms);
+    node_fleet_believe(r->replicas, r->replica_count, &r->config.prior, r->votes, now_ms);
 }
 
 /* The model's figures are of text and media: token ids have four bytes each by definition. The
@@ -166,13 +161,12 @@ static void learn_bytes(struct node_replica *replica, struct node_model *model,
         return;
     if (usage->prompt_tokens >= RULE(TIMED_STEPS)) {
         double tokens = (double)usage->prompt_tokens;
-        node_ratio_add(&replica->bytes_per_token, bytes, tokens);
-        replica->bytes_samples++;
+        node_replica_bytes_add(replica, bytes, tokens, true);
         if (!work->token_ids)
             node_model_bytes_add(model, work->prompt_bytes, &work->content, tokens,
                                  usage->media_tokens);
     } else if (usage->prompt_tokens < 0) {
-        node_ratio_add(&replica->bytes_per_token, bytes, work->prompt_tokens);
+        node_replica_bytes_add(replica, bytes, work->prompt_tokens, false);
     }
 }
 
@@ -183,9 +177,10 @@ static const struct node_replica *tells_bytes(const struct node_router *r,
     const struct node_replica *best = NULL;
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *replica = &r->replicas[k];
-        bool serves = row->name_len == 0 || node_replica_set_has(&row->serving, replica->server);
+        bool serves =
+            row->name_len == 0 || node_replica_set_has(&row->serving, replica->rank.server);
         if (serves && !replica->absent &&
-            (best == NULL || replica->bytes_samples > best->bytes_samples))
+            (best == NULL || replica->cache.bytes_samples > best->cache.bytes_samples))
             best = replica;
     }
     return best;
@@ -198,8 +193,8 @@ void node_router_models_believe(struct node_router *r)
         if (row->bytes_samples >= NODE_LEARNED_FEW)
             continue;
         const struct node_replica *replica = tells_bytes(r, row);
-        if (replica != NULL && replica->bytes_samples > row->bytes_samples)
-            node_model_bytes_believe(row, node_ratio_value(&replica->bytes_per_token));
+        if (replica != NULL && replica->cache.bytes_samples > row->bytes_samples)
+            node_model_bytes_believe(row, node_ratio_value(&replica->cache.bytes_per_token));
     }
 }
 
@@ -242,8 +237,9 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
                                  (uint64_t)usage->cached_tokens, hit ? whole : cached, expected);
 }
 
-void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
-                       const struct node_usage *usage, bool complete, uint64_t now_ms)
+/* What an answer teaches; `complete` if it was not cut short. */
+static void learn(struct node_router *r, const struct node_booking_entry *e,
+                  const struct node_usage *usage, bool complete, uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[e->work.replica];
     struct node_model *model = node_models_row_at(r->models, e->work.model);
@@ -277,7 +273,6 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     if (!e->work.answer_whole && e->work.prompt_tokens > 0)
         r->fleet_stale |= node_room_ran(&replica->room, e->ran_at_first_byte);
     struct node_replica *process = node_router_process_at(r, e->work.replica);
-    node_breaker_worked(process, now_ms);
     node_replica_answering(process, e->chosen_ms, now_ms);
     if (process != replica)
         node_signs_answering(&replica->signs, now_ms);
@@ -294,7 +289,7 @@ void node_router_used(struct node_router *r, struct node_booking b, const struct
         crdt_index_ring(r->index, replica).newest == e->work.generation)
         return;
     DISCARD(crdt_state_observe(r->crdt, chain, replica));
-    r->replicas[replica].belief.stale = true;
+    node_belief_moved(&r->replicas[replica].belief);
 }
 
 /* Under the model's name only where an engine listed it: some engines answer for whatever name a
@@ -310,63 +305,15 @@ static void count_answered(struct node_router *r, const struct node_work *work,
                       (uint64_t)usage->cached_tokens);
 }
 
-static void compare_ttft(struct node_replica *replica, const struct node_booking_entry *e)
+static void compare_ttft(struct node_slot *slot, const struct node_booking_entry *e)
 {
     if (!e->first_byte_seen || e->work.answer_whole || e->work.prompt_tokens == 0)
         return;
     double actual_s = (double)(e->first_byte_ms - e->chosen_ms) / 1000;
-    replica->ttft_predicted_s += e->work.ttft_s;
-    replica->ttft_actual_s += actual_s;
-    replica->ttft_off_s += fabs(actual_s - e->work.ttft_s);
-    replica->ttft_count++;
-}
-
-/* The engine computed nothing after all: its counters will not show this prompt. */
-static void prediction_take_back(struct node_replica *k, const struct node_booking_entry *e)
-{
-    if (e->first_byte_seen)
-        node_replica_began(k, &e->work, -1);
-}
-
-/* One attempt at it ended. Where it failed, its recent ones are held against those at all others:
- * what fails everywhere is nothing to avoid one replica for. Too many begin a back-off, and a slow
- * start after it. */
-static void tally(struct node_router *r, struct node_replica *k, bool failed, uint64_t now_ms)
-{
-    struct node_tally others = {0}, *t = &k->tally;
-    const double fade = 1 - 1.0 / NODE_TALLY_RECENT;
-    t->attempts = t->attempts * fade + 1;
-    t->failures = t->failures * fade + failed;
-    if (!failed)
-        return;
-    for (unsigned i = 0; i < r->replica_count; i++) {
-        const struct node_replica *other = &r->replicas[i];
-        if (other == k || other->absent)
-            continue;
-        others.attempts += other->tally.attempts;
-        others.failures += other->tally.failures;
-    }
-    if (t->failures < NODE_TALLY_FAILURES_MIN || t->failures * NODE_TALLY_SHARE < t->attempts ||
-        t->failures * others.attempts < NODE_TALLY_OTHERS * others.failures * t->attempts)
-        return;
-    node_replica_fails(k, false, now_ms);
-    k->back_ms = k->failing.until_ms;
-}
-
-/* What cannot be true is corrected, and `*sane` is false. Some engines leave cached tokens out
- * where they are none. Once a replica has reported them, none reported means zero, in answers of
- * the same kind that were whole enough to report their tokens. */
-static struct node_usage usage_read(struct node_replica *k, const struct node_booking_entry *e,
-                                    const struct node_usage *reported, bool *sane)
-{
-    struct node_usage usage = *reported;
-    *sane = node_usage_clean(&usage);
-    k->usage_impossible += !*sane;
-    bool *tells = &k->tells_cached[e->work.answer_whole];
-    *tells = *tells || usage.cached_tokens >= 0;
-    if (*tells && usage.cached_tokens < 0 && usage.prompt_tokens > 0 && usage.completion_tokens > 0)
-        usage.cached_tokens = 0;
-    return usage;
+    slot->ttft_predicted_s += e->work.ttft_s;
+    slot->ttft_actual_s += actual_s;
+    slot->ttft_off_s += fabs(actual_s - e->work.ttft_s);
+    slot->ttft_count++;
 }
 
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
@@ -380,31 +327,29 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (e->work.adapter != 0)
         node_adapters_release(r->adapters, e->work.replica, e->work.adapter);
     struct node_replica *process = node_router_process_at(r, e->work.replica);
-    process->rank_requests -= process != replica;
-    replica->outcomes[outcome]++;
-    node_replica_answered(process, outcome, now_ms);
-    node_breaker_ended(process, outcome, now_ms);
+    r->slots[e->work.replica].outcomes[outcome]++;
+    node_replica_ended(process, process != replica, outcome, now_ms);
     bool broke = outcome == NODE_OUTCOME_CONNECT_FAILED || outcome == NODE_OUTCOME_BROKEN;
     if (broke || outcome == NODE_OUTCOME_OK)
-        tally(r, process, broke, now_ms);
+        node_replica_tally(process, broke, r->replicas, r->replica_count, now_ms);
     node_router_touch(r, e->work.replica);
-    node_router_touch(r, replica->server);
+    node_router_touch(r, replica->rank.server);
     struct node_usage usage = {.completion_tokens = -1};
     bool sane = true;
     if (reported)
-        usage = usage_read(replica, e, reported, &sane);
+        usage = node_replica_usage(replica, reported, e->work.answer_whole, &sane);
     node_router_recorded_end(r, &e->work,
                              !in_line && (reported || outcome == NODE_OUTCOME_CLIENT_GONE));
     if (reported) {
         count_answered(r, &e->work, &usage);
-        compare_ttft(replica, e);
+        compare_ttft(&r->slots[e->work.replica], e);
         if (!sane) /* it shows in what was answered, and teaches nothing */
             usage.cached_tokens = -1;
-    } else {
-        prediction_take_back(replica, e);
+    } else if (e->first_byte_seen) { /* the engine's counters will not show this prompt */
+        node_replica_began(replica, &e->work, -1);
     }
     if (reported && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
-        node_router_learn(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
+        learn(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
 }
 
 void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
@@ -413,16 +358,16 @@ void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
     struct node_replica *k = node_router_process_at(r, replica);
     if (k->life != life)
         return;
-    k->outcomes[outcome]++;
+    node_router_slot(r, k)->outcomes[outcome]++;
     node_replica_answered(k, outcome, now_ms);
-    tally(r, k, true, now_ms);
+    node_replica_tally(k, true, r->replicas, r->replica_count, now_ms);
     node_router_touch(r, (unsigned)(k - r->replicas));
 }
 
 void node_router_error(struct node_router *r, unsigned replica, enum node_error error)
 {
     CHECK(replica < r->replica_count && error < NODE_ERRORS);
-    r->replicas[replica].failed[error]++;
+    r->slots[replica].failed[error]++;
 }
 
 uint32_t node_router_booked(const struct node_router *r)

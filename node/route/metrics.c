@@ -18,7 +18,7 @@ static const char *const sources[] = {"usage", "scrape"}, *const kinds[] = {"pre
 
 static const struct node_prediction_sums *compared(const struct node_replica *k, unsigned source)
 {
-    return source == 0 ? &k->by_usage : &k->by_scrape;
+    return source == 0 ? &k->cache.by_usage : &k->cache.by_scrape;
 }
 
 static double scrape_age_s(const struct context *c, const struct node_replica *k)
@@ -31,7 +31,7 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
 /* For what is known of a whole process. */
 static const struct node_replica *process(const struct context *c, const struct node_replica *k)
 {
-    return &c->r->replicas[k->server];
+    return &c->r->replicas[k->rank.server];
 }
 
 static struct crdt_load others(const struct context *c, const struct node_replica *k)
@@ -41,13 +41,16 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     return sum;
 }
 
-#define REPLICA_METRICS(X)                                                                         \
+#define LABEL(name, text) prometheus_label(p, name, slice_of_cstr(text))
+
+/* X: a series of replica `k`, whose slot is `s`; XS: so many series of it, and their labels. */
+#define FAMILIES(X, XS)                                                                            \
     X(up, "1 if the replica gets new requests.",                                                   \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
     X(backing_off,                                                                                 \
       "1 if it is avoided where others will do, because its answers failed or were rejections "    \
       "that others do not share.",                                                                 \
-      node_router_replica_backing_off(c->r, k->server, c->now_ms))                                 \
+      node_router_replica_backing_off(c->r, k->rank.server, c->now_ms))                            \
     X(backing_off_elsewhere,                                                                       \
       "1 if another router reports that its answers failed, and none has succeeded since.",        \
       process(c, k)->breaker.heard != NODE_BREAKER_CLOSED)                                         \
@@ -58,16 +61,16 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(rejecting,                                                                                   \
       "1 if it is avoided for requests that it rejected and another replica accepted, or lists a " \
       "model that it answers 404 for.",                                                            \
-      node_router_reject_is_avoided(c->r, k->server) ||                                            \
-          node_models_denials(c->r->models, k->server).held > 0)                                   \
+      node_router_reject_is_avoided(c->r, k->rank.server) ||                                       \
+          node_models_denials(c->r->models, k->rank.server).held > 0)                              \
     X(rejecting_used,                                                                              \
       "1 if it rejects so and is used: at most half of a model's replicas are avoided for that.",  \
       node_reject_kinds(&process(c, k)->reject) != 0 &&                                            \
-          !node_router_reject_within(c->r, k->server))                                             \
+          !node_router_reject_within(c->r, k->rank.server))                                        \
     X(stalls_total, "Times that the watchdog found it standing still.", k->signs.stalls_total)     \
     X(probes_refused,                                                                              \
       "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \
-      process(c, k)->probes_refused != 0)                                                          \
+      process(c, k)->server.probes_refused != 0)                                                   \
     X(requests, "Requests in flight.", k->load.requests)                                           \
     X(prefill_tokens, "Uncached prompt tokens booked and not computed yet.",                       \
       k->load.prefill_tokens)                                                                      \
@@ -77,7 +80,7 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(prefill_tokens_of_others, "Uncached prompt tokens not computed yet, of all other routers.",  \
       others(c, k).prefill_tokens)                                                                 \
     X(queue_seconds, "Estimated time until the booked prefill is computed.",                       \
-      node_load_queue_s(c->r->bookings, &k->load, k->tokens_per_s, c->now_ms))                     \
+      node_load_queue_s(c->r->bookings, &k->load, k->believed.tokens_per_s, c->now_ms))            \
     X(cache_tokens, "Size of the cache as told by the engine or configured.",                      \
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
     X(context_length, "Longest prompt with its answer that it takes; 0 if nobody knows.",          \
@@ -90,62 +93,58 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(engine_cache_usage, "Share of the KV cache in use, as the engine tells; -1 if it does not.", \
       k->scrape.cache_usage)                                                                       \
     X(scrape_age_seconds, "Time since its metrics were read; -1 if never.", scrape_age_s(c, k))    \
-    X(probe_failures_total, "Health checks that failed.", k->probe_failures_total)                 \
-    X(chosen_total, "Requests sent to the replica.", k->chosen)                                    \
+    X(probe_failures_total, "Health checks that failed.", k->trouble.probe_failures_total)         \
+    X(chosen_total, "Requests sent to the replica.", s->chosen)                                    \
     X(restarts_total, "Restarts of the engine that were noticed.", k->restarts)                    \
     X(usage_impossible_total,                                                                      \
       "Answers whose usage cannot be true, such as more cached than prompt tokens.",               \
-      k->usage_impossible)                                                                         \
-    X(prompt_tokens_total, "Estimated prompt tokens sent to the replica.", k->prompt_tokens)
-
-#define LABEL(name, text) prometheus_label(p, name, slice_of_cstr(text))
-
-/* The same for families of several series: how many, and their labels. */
-#define LABELLED_METRICS(X)                                                                        \
-    X(replica_health, NODE_HEALTHS, LABEL("state", node_health_text((enum node_health)i)),         \
-      "1 for the state that it is in.", node_replica_health(process(c, k)) == (enum node_health)i) \
-    X(prediction_cached_tokens_total, 4,                                                           \
-      (LABEL("source", sources[i / 2]), LABEL("kind", kinds[i % 2])),                              \
-      "Cached prompt tokens, predicted and told by the engine, in answers and in scraped "         \
-      "counters.",                                                                                 \
-      i % 2 == 0 ? compared(k, i / 2)->predicted : compared(k, i / 2)->actual)                     \
-    X(prediction_cached_tokens_off_total, 2, LABEL("source", sources[i]),                          \
-      "Sum of the absolute errors of predicted cached tokens.", compared(k, i)->off)               \
-    X(prediction_ttft_seconds_total, 2, LABEL("kind", kinds[i]),                                   \
-      "Time to first token of streams, predicted and measured.",                                   \
-      i == 0 ? k->ttft_predicted_s : k->ttft_actual_s)                                             \
-    X(prediction_ttft_off_seconds_total, 1, (void)p,                                               \
-      "Sum of the absolute errors of the predicted time to first token.", k->ttft_off_s)           \
-    X(prediction_ttft_count_total, 1, (void)p, "Streams whose time to first token was compared.",  \
-      k->ttft_count)                                                                               \
-    X(replica_answers_total, NODE_OUTCOMES,                                                        \
-      LABEL("outcome", node_outcome_text((enum node_outcome)i)),                                   \
-      "Requests that ended, by outcome.", k->outcomes[i])                                          \
-    X(replica_rejections_total, 2, LABEL("peer", i == 0 ? "accepted" : "rejected"),                \
-      "Answers of 4xx that were tried at another replica, which accepted the same or rejected "    \
-      "it.",                                                                                       \
-      i == 0 ? k->reject.contradicted : k->reject.confirmed)                                       \
-    X(upstream_errors_total, NODE_ERRORS, LABEL("kind", node_error_text((enum node_error)i)),      \
-      "What went wrong at the replica, one attempt each, also where another replica answered.",    \
-      k->failed[i])
+      k->cache.usage_impossible)                                                                   \
+    X(prompt_tokens_total, "Estimated prompt tokens sent to the replica.", s->prompt_tokens)       \
+    XS(replica_health, NODE_HEALTHS, LABEL("state", node_health_text((enum node_health)i)),        \
+       "1 for the state that it is in.",                                                           \
+       node_replica_health(process(c, k)) == (enum node_health)i)                                  \
+    XS(prediction_cached_tokens_total, 4,                                                          \
+       (LABEL("source", sources[i / 2]), LABEL("kind", kinds[i % 2])),                             \
+       "Cached prompt tokens, predicted and told by the engine, in answers and in scraped "        \
+       "counters.",                                                                                \
+       i % 2 == 0 ? compared(k, i / 2)->predicted : compared(k, i / 2)->actual)                    \
+    XS(prediction_cached_tokens_off_total, 2, LABEL("source", sources[i]),                         \
+       "Sum of the absolute errors of predicted cached tokens.", compared(k, i)->off)              \
+    XS(prediction_ttft_seconds_total, 2, LABEL("kind", kinds[i]),                                  \
+       "Time to first token of streams, predicted and measured.",                                  \
+       i == 0 ? s->ttft_predicted_s : s->ttft_actual_s)                                            \
+    XS(prediction_ttft_off_seconds_total, 1, (void)p,                                              \
+       "Sum of the absolute errors of the predicted time to first token.", s->ttft_off_s)          \
+    XS(prediction_ttft_count_total, 1, (void)p, "Streams whose time to first token was compared.", \
+       s->ttft_count)                                                                              \
+    XS(replica_answers_total, NODE_OUTCOMES,                                                       \
+       LABEL("outcome", node_outcome_text((enum node_outcome)i)),                                  \
+       "Requests that ended, by outcome.", s->outcomes[i])                                         \
+    XS(replica_rejections_total, 2, LABEL("peer", i == 0 ? "accepted" : "rejected"),               \
+       "Answers of 4xx that were tried at another replica, which accepted the same or rejected "   \
+       "it.",                                                                                      \
+       i == 0 ? k->reject.contradicted : k->reject.confirmed)                                      \
+    XS(upstream_errors_total, NODE_ERRORS, LABEL("kind", node_error_text((enum node_error)i)),     \
+       "What went wrong at the replica, one attempt each, also where another replica answered.",   \
+       s->failed[i])
 
 #define VALUE(name, value)                                                                         \
     static double value_##name(const struct context *c, const struct node_replica *k, unsigned i)  \
     {                                                                                              \
-        (void)c;                                                                                   \
+        const struct node_slot *s = node_router_slot(c->r, k);                                     \
+        (void)s;                                                                                   \
         (void)i;                                                                                   \
         return (double)(value);                                                                    \
     }
-#define REPLICA_VALUE(name, help, value) VALUE(name, value)
-REPLICA_METRICS(REPLICA_VALUE)
-#define LABELLED_FUNCTIONS(name, count, labels, help, value)                                       \
+#define X_VALUE(name, help, value) VALUE(name, value)
+#define XS_VALUE(name, count, labels, help, value)                                                 \
     static void label_##name(struct prometheus *p, unsigned i)                                     \
     {                                                                                              \
         (void)i;                                                                                   \
         labels;                                                                                    \
     }                                                                                              \
     VALUE(name, value)
-LABELLED_METRICS(LABELLED_FUNCTIONS)
+FAMILIES(X_VALUE, XS_VALUE)
 
 struct family {
     const char *name, *help;
@@ -155,13 +154,9 @@ struct family {
 };
 
 static const struct family replica_families[] = {
-#define REPLICA_ROW(name, help, value) {"replica_" #name, help, 1, NULL, value_##name},
-    REPLICA_METRICS(REPLICA_ROW)};
-
-static const struct family labelled_families[] = {
-#define LABELLED_ROW(name, count, labels, help, value)                                             \
-    {#name, help, count, label_##name, value_##name},
-    LABELLED_METRICS(LABELLED_ROW)};
+#define X_ROW(name, help, value)                 {"replica_" #name, help, 1, NULL, value_##name},
+#define XS_ROW(name, count, labels, help, value) {#name, help, count, label_##name, value_##name},
+    FAMILIES(X_ROW, XS_ROW)};
 
 static void put_families(const struct context *c, const struct family *rows, unsigned count,
                          struct prometheus *p)
@@ -324,7 +319,6 @@ void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct pr
     struct context c = {.r = r, .now_ms = now_ms};
     put_families(&c, replica_families, ARRAY_LEN(replica_families), p);
     put_learned(c, p);
-    put_families(&c, labelled_families, ARRAY_LEN(labelled_families), p);
     put_answered(r, p);
     put_models(r, p);
     put_decisions(r, p);

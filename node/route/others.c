@@ -8,18 +8,17 @@ enum {
 };
 
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
-                           const uint64_t *excluded, unsigned replica, bool failing,
+                           const struct node_replica_set *excluded, unsigned replica, bool failing,
                            uint64_t now_ms)
 {
-    uint64_t without[NODE_REPLICA_WORDS];
-    memcpy(without, excluded, sizeof without);
+    struct node_replica_set without = *excluded;
     unsigned server = node_router_server(r, replica);
     if (node_router_rank_stalled(r, replica)) /* other ranks of the process are well */
         server = replica;
-    without[server / 64] |= UINT64_C(1) << (server % 64);
+    node_replica_set_add(&without, server);
     struct node_size size;
     struct node_need need = node_router_need(r, request);
-    int err = node_router_evaluate(r, request, &need, without, false, now_ms, &size);
+    int err = node_router_evaluate(r, request, &need, &without, false, now_ms, &size);
     if (err == ERR_AGAIN) /* room for it comes there */
         return failing;
     bool all = err == ERR_OK;
@@ -33,7 +32,8 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
 }
 
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,
-                            const uint64_t *excluded, unsigned replica, uint64_t now_ms)
+                            const struct node_replica_set *excluded, unsigned replica,
+                            uint64_t now_ms)
 {
     const struct node_replica *rank = node_router_replica_at(r, replica);
     const struct node_replica *k = node_router_process_at(r, replica);
@@ -47,7 +47,7 @@ bool node_router_still_fits(struct node_router *r, const struct node_request *re
 }
 
 int node_router_quietest(struct node_router *r, const struct node_request *request,
-                         const uint64_t *excluded, uint64_t now_ms)
+                         const struct node_replica_set *excluded, uint64_t now_ms)
 {
     struct node_request bare = *request;
     bare.chain = NULL;

@@ -39,22 +39,33 @@ unsigned node_policy_draw(const struct node_policy_input *in, unsigned without)
     return drawn;
 }
 
-unsigned node_policy_least_requests(const struct node_policy_input *in)
+unsigned node_policy_least(const struct node_policy_input *in,
+                           uint64_t (*of)(const struct node_candidate *c))
 {
     unsigned best = 0;
     double least = 0, equals = 0;
     for (unsigned i = 0; i < in->count; i++) {
         const struct node_candidate *c = &in->candidates[i];
-        double requests = node_policy_share(in, (double)c->requests, c);
-        if (i == 0 || requests < least)
+        double amount = node_policy_share(in, (double)of(c), c);
+        if (i == 0 || amount < least)
             equals = 0;
-        else if (requests > least)
+        else if (amount > least)
             continue;
-        least = requests;
+        least = amount;
         if (node_policy_equal_takes(in, c, &equals))
             best = i;
     }
     return best;
+}
+
+static uint64_t requests(const struct node_candidate *c)
+{
+    return c->requests;
+}
+
+unsigned node_policy_least_requests(const struct node_policy_input *in)
+{
+    return node_policy_least(in, requests);
 }
 
 unsigned node_policy_next_turn(const struct node_policy_input *in)

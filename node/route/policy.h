@@ -90,7 +90,10 @@ bool node_policy_equal_takes(const struct node_policy_input *in, const struct no
 /* One at random, by weight; never `without` (in->count: none is left out, else count > 1). */
 unsigned node_policy_draw(const struct node_policy_input *in, unsigned without);
 
-/* The candidate with the fewest requests in flight, at random among equals. */
+/* The candidate with the least of something that is in flight, at random among equals; and with the
+ * fewest requests. */
+unsigned node_policy_least(const struct node_policy_input *in,
+                           uint64_t (*of)(const struct node_candidate *c));
 unsigned node_policy_least_requests(const struct node_policy_input *in);
 /* The least cost, drawn among near ties. */
 unsigned node_policy_least_cost(const struct node_policy_input *in);

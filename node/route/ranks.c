@@ -6,9 +6,10 @@
 #include "node/replica/rank.h"
 #include "node/route/router_internal.h"
 
-static unsigned ranks_wanted(const struct node_replica *server)
+static unsigned ranks_wanted(const struct node_router *r, const struct node_replica *server)
 {
-    unsigned ranks = server->said.ranks > 0 ? server->said.ranks : server->ranks_read;
+    unsigned ranks =
+        server->said.ranks > 0 ? server->said.ranks : node_router_slot(r, server)->ranks_read;
     return ranks > 1 ? ranks : 0;
 }
 
@@ -18,13 +19,13 @@ static bool speaks_for(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
     bool ours = node_router_is_ours(r, slot) || node_router_wish(r, slot) == CRDT_WISH_ADDED;
-    return !k->absent && !k->is_rank && ours;
+    return !k->absent && !k->rank.is_one && ours;
 }
 
 static void ranks_name(struct node_router *r, unsigned server)
 {
     char text[NODE_RANK_NAME_BYTES];
-    for (unsigned rank = 0; rank < ranks_wanted(&r->replicas[server]); rank++) {
+    for (unsigned rank = 0; rank < ranks_wanted(r, &r->replicas[server]); rank++) {
         struct slice name = node_rank_name_write(node_router_replica_name(r, server), rank, text);
         if (!crdt_registry_is_ours(crdt_state_registry(r->crdt), name)) /* else without room */
             DISCARD(node_router_name(r, name, r->replicas[server].engine));
@@ -43,18 +44,18 @@ static bool is_renamed(const struct node_replica *k, const struct node_replica *
  * or where it knows them by metrics that another router reads now, and names them. */
 static bool goes(const struct node_router *r, const struct node_replica *k, uint64_t now_ms)
 {
-    const struct node_replica *server = &r->replicas[k->server];
-    bool orphan = server == k || is_renamed(k, server) || !speaks_for(r, k->server);
+    const struct node_replica *server = &r->replicas[k->rank.server];
+    bool orphan = server == k || is_renamed(k, server) || !speaks_for(r, k->rank.server);
     bool reads = server->said.ranks > 0 || node_scraped_due(server, 0, now_ms);
-    return orphan || k->rank >= ranks_wanted(server) ||
-           (!reads && k->naming.state == NODE_NAMING_NAMED);
+    return orphan || k->rank.number >= ranks_wanted(r, server) ||
+           (!reads && node_router_slot(r, k)->naming.state == NODE_NAMING_NAMED);
 }
 
 void node_router_ranks_tick(struct node_router *r, uint64_t now_ms)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *k = &r->replicas[slot];
-        if (k->is_rank && node_router_is_ours(r, slot) && goes(r, k, now_ms))
+        if (k->rank.is_one && node_router_is_ours(r, slot) && goes(r, k, now_ms))
             node_router_unname(r, node_replica_name(k));
     }
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
@@ -73,12 +74,13 @@ void node_router_ranks_scraped(struct node_router *r, unsigned server,
     struct node_replica *k = node_router_replica_at(r, server);
     if (node_replica_misses_ranks(k))
         return;
-    k->ranks_read = count;
-    if (k->ranks != ranks_wanted(k))
+    r->slots[server].ranks_read = count;
+    if (k->rank.ranks != ranks_wanted(r, k))
         node_router_ranks_tick(r, now_ms);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *rank = &r->replicas[slot];
-        if (rank->is_rank && rank->server == server && rank->rank < count && !rank->absent)
-            (void)node_router_scraped(r, slot, &ranks[rank->rank], now_ms);
+        if (rank->rank.is_one && rank->rank.server == server && rank->rank.number < count &&
+            !rank->absent)
+            (void)node_router_scraped(r, slot, &ranks[rank->rank.number], now_ms);
     }
 }

@@ -11,7 +11,7 @@ static struct node_reject *of(struct node_router *r, unsigned replica)
 static bool is_proven(const struct node_router *r, unsigned server, uint8_t kind)
 {
     const struct node_replica *k = &r->replicas[server];
-    return k->server == server && node_replica_usable(k, NODE_HEALTH_UP) &&
+    return k->rank.server == server && node_replica_usable(k, NODE_HEALTH_UP) &&
            node_reject_proven(&k->reject, kind);
 }
 
@@ -109,7 +109,7 @@ static struct halves halves_of(const struct node_router *r, const struct node_re
     struct halves out = {.count = 0};
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
-        if (k->server != i || !node_replica_set_has(serving, i) ||
+        if (k->rank.server != i || !node_replica_set_has(serving, i) ||
             !node_replica_usable(k, NODE_HEALTH_UP))
             continue;
         out.all++;
@@ -223,9 +223,10 @@ static void add_denials(const struct node_router *r, unsigned server, uint64_t n
 
 unsigned node_router_against(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    const struct node_replica *rank = &r->replicas[replica], *k = &r->replicas[rank->server];
-    unsigned out = node_replica_against(k, now_ms) |
-                   (unsigned)node_router_reject_avoids(r, rank->server) << NODE_STANDING_REJECTS;
+    const struct node_replica *rank = &r->replicas[replica], *k = &r->replicas[rank->rank.server];
+    unsigned out =
+        node_replica_against(k, now_ms) | (unsigned)node_router_reject_avoids(r, rank->rank.server)
+                                              << NODE_STANDING_REJECTS;
     return rank == k ? out : out | (node_replica_against(rank, now_ms) & NODE_STANDS_STILL);
 }
 
@@ -234,14 +235,14 @@ struct node_standing node_router_replica_standing(const struct node_router *r, u
                                                   uint64_t now_ms)
 {
     const struct node_replica *k = &r->replicas[replica];
-    struct node_standing standing = node_replica_standing(&r->replicas[k->server], now_ms);
-    if (standing.why == NODE_STANDING_REJECTS && !node_router_reject_within(r, k->server)) {
+    struct node_standing standing = node_replica_standing(&r->replicas[k->rank.server], now_ms);
+    if (standing.why == NODE_STANDING_REJECTS && !node_router_reject_within(r, k->rank.server)) {
         standing.avoided = false;
         standing.beyond = true;
         standing.until_ms = 0;
     }
-    add_denials(r, k->server, now_ms, &standing);
-    if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining &&
+    add_denials(r, k->rank.server, now_ms, &standing);
+    if (standing.why == NODE_STANDING_WELL && k->rank.is_one && !k->draining &&
         (node_replica_against(k, now_ms) & NODE_STANDS_STILL) != 0)
         standing = node_replica_standing(k, now_ms);
     if (standing.why == NODE_STANDING_WELL && k->draining)

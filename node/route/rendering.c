@@ -39,7 +39,7 @@ static void record_again(void *context, const struct chain *chain, unsigned repl
     if (replica >= r->replica_count || r->replicas[replica].absent)
         return;
     DISCARD(crdt_state_observe(r->crdt, chain, replica));
-    r->replicas[replica].belief.stale = true;
+    node_belief_moved(&r->replicas[replica].belief);
 }
 
 /* What replicas were sent lately is what they hold in the new reading too. */

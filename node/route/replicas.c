@@ -9,27 +9,17 @@
 
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey)
 {
-    struct node_replica *k = &r->replicas[replica];
     node_adapters_forget(r->adapters, replica);
-    k->rkey = rkey;
-    k->life++;
-    node_replica_cache_forget(k);
+    node_replica_cache_renewed(&r->replicas[replica], rkey);
     node_renderings_forget(r->renderings, replica);
 }
 
 /* All of the slot anew but its numbers: absent, with this name or none. */
 static void slot_set(struct node_router *r, unsigned slot, struct slice name)
 {
-    struct node_replica *k = &r->replicas[slot];
-    struct node_replica_config prior = node_router_prior(r);
-    uint16_t era = k->era;
-    uint32_t life = k->life;
     uint64_t hash = name.len > 0 ? hash64(&r->common->secret, name.at, name.len) : 0;
-    node_replica_init(k, name, NODE_ENGINE_AUTO, hash, &prior);
-    k->absent = true;
-    k->server = (uint16_t)slot;
-    k->era = era;
-    k->life = life;
+    node_replica_anew(&r->replicas[slot], slot, name, hash, &r->config.prior);
+    r->slots[slot] = (struct node_slot){0};
 }
 
 /* Nobody's slot: to all that walk the table a replica that is absent. */
@@ -37,16 +27,23 @@ static void slot_clear(struct node_router *r, unsigned slot)
 {
     slot_set(r, slot, slice_of("", 0));
     node_renderings_forget(r->renderings, slot);
-    r->replicas[slot].life++;
 }
 
-/* What a label says is kept in `room`. */
-static struct slice kept(struct slice label, char *room, size_t size)
+/* Its label `model` is another one, or is all that is known of its models. */
+static void model_label_take(struct node_router *r, unsigned replica)
 {
-    CHECK(label.len <= size);
-    if (label.len > 0)
-        memcpy(room, label.at, label.len);
-    return slice_of(room, label.len);
+    struct node_replica *k = node_router_replica_at(r, replica);
+    struct slice model = k->said.model;
+    bool listed = node_models_listed(r->models, replica);
+    if (!listed)
+        node_fleet_join(k, &r->common->secret, model);
+    /* Without room in the table it counts as one that has not listed its models. */
+    if (model.len == 0)
+        node_models_unlist(r->models, replica);
+    else if (node_models_listed(r->models, replica))
+        DISCARD(node_models_also(r->models, replica, model));
+    else
+        DISCARD(node_models_set(r->models, replica, &model, 1));
 }
 
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels)
@@ -54,22 +51,24 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     struct node_replica *k = node_router_replica_at(r, replica);
     if (labels->engine != NODE_ENGINE_AUTO && labels->engine != k->engine)
         node_router_replica_engine_set(r, replica, labels->engine);
-    bool other = !slice_equal(labels->model, k->said.model);
-    k->belief.stale |= k->said.cache_tokens != labels->cache_tokens;
-    k->said = *labels;
-    k->said.model = kept(labels->model, k->model_said, sizeof k->model_said);
-    k->said.health = kept(labels->health, k->health_said, sizeof k->health_said);
-    k->weight = node_labels_weight(labels);
+    bool other = node_replica_say(k, labels);
     node_router_contexts_follow(r);
     node_models_on_demand(r->models, replica, labels->adapters_on_demand);
     if (other)
-        node_router_model_label_take(r, replica);
+        model_label_take(r, replica);
+}
+
+/* Operators stand above sources: one that they added stays in use when its source drops it. */
+static void draining_follow(struct node_replica *k, const struct crdt_replica *row, bool vanishing)
+{
+    node_replica_drain(k, vanishing, row && row->draining, row && row->wish == CRDT_WISH_ADDED);
 }
 
 /* What this router's sources said of a name while it had no slot, or had another one. */
 static void told_take(struct node_router *r, unsigned slot)
 {
     struct node_replica *k = &r->replicas[slot];
+    const struct crdt_replica *row = node_router_row(r, slot);
     struct node_labels labels;
     bool draining;
     if (r->sources == NULL ||
@@ -77,15 +76,15 @@ static void told_take(struct node_router *r, unsigned slot)
                        &draining))
         return;
     node_router_labels(r, slot, &labels);
-    k->vanishing = draining && node_router_is_ours(r, slot);
+    draining_follow(k, row, draining && row && row->ours);
 }
 
 /* From now on the slot is held: no other name gets it before slot_leave(). */
 static void slot_take(struct node_router *r, unsigned slot, const struct crdt_replica *row)
 {
-    struct node_replica *k = &r->replicas[slot];
     slot_set(r, slot, slice_of(row->name, row->name_len));
-    k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
+    node_replica_cache_renewed(&r->replicas[slot], row->rkey);
+    r->slots[slot].rkey_scraped = r->slots[slot].rkey_probed = row->rkey;
     r->fleet_stale = true; /* it is believed to be like the others */
     told_take(r, slot);
     crdt_state_hold(r->crdt, slot, true);
@@ -100,16 +99,8 @@ static void slot_leave(struct node_router *r, unsigned slot)
     node_replica_set_remove(&r->touched, slot);
     node_replica_set_remove(&r->lined, slot);
     node_replica_set_remove(&r->backing_off, slot);
-    r->replicas[slot].era++;
     slot_clear(r, slot);
     crdt_state_hold(r->crdt, slot, false);
-}
-
-/* Operators stand above sources: one that they added stays in use when its source drops it. */
-static void draining_follow(struct node_replica *k, const struct crdt_replica *row)
-{
-    bool added = row && row->wish == CRDT_WISH_ADDED;
-    k->draining = (row && row->draining) || (k->vanishing && !added);
 }
 
 static void slot_follow(struct node_router *r, unsigned slot)
@@ -123,7 +114,7 @@ static void slot_follow(struct node_router *r, unsigned slot)
         slot_take(r, slot, row);
     if (k->rkey != row->rkey)
         node_router_cache_renewed(r, slot, row->rkey);
-    draining_follow(k, row);
+    draining_follow(k, row, k->vanishing);
 }
 
 void node_router_registry_take(struct node_router *r)
@@ -145,7 +136,7 @@ void node_router_registry_take(struct node_router *r)
 static bool is_named(const struct node_router *r, unsigned slot)
 {
     enum crdt_wish wish = node_router_wish(r, slot);
-    bool named = node_router_is_ours(r, slot) || node_naming_in_use(&r->replicas[slot].naming);
+    bool named = node_router_is_ours(r, slot) || node_naming_in_use(&r->slots[slot].naming);
     return node_router_may_use(r, slot) &&
            (wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && named));
 }
@@ -154,7 +145,7 @@ static bool is_named(const struct node_router *r, unsigned slot)
 static bool is_in_use(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
-    if (k->is_rank && (k->server == slot || !is_named(r, k->server)))
+    if (k->rank.is_one && (k->rank.server == slot || !is_named(r, k->rank.server)))
         return false;
     return is_named(r, slot);
 }
@@ -167,11 +158,9 @@ void node_router_presence_update(struct node_router *r)
         bool absent = !is_in_use(r, slot);
         if (absent == k->absent)
             continue;
-        k->absent = absent;
+        node_replica_present(k, !absent, &r->config.prior);
         if (absent) {
-            struct node_replica_config prior = node_router_prior(r);
-            node_replica_renew(k, &prior);
-            k->life++;
+            r->slots[slot].guessed_ms = 0;
             r->fleet_stale = true;
             r->learned_ms = 0; /* the others hear at once that nothing is known of it */
         }
@@ -179,7 +168,7 @@ void node_router_presence_update(struct node_router *r)
         if (r->watch)
             r->watch(r->watch_context, slot, !absent);
     }
-    node_router_ranks_count(r);
+    node_ranks_count(r->replicas, r->replica_count);
     node_router_ranks_inherit(r);
 }
 
@@ -187,8 +176,9 @@ void node_router_presence_check(const struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *k = &r->replicas[slot];
-        CHECK(k->name_len > 0 || (k->absent && k->naming.state == NODE_NAMING_NONE));
-        CHECK((k->naming.router == 0) == (k->naming.state == NODE_NAMING_NONE));
+        const struct node_naming *n = &r->slots[slot].naming;
+        CHECK(k->name_len > 0 || (k->absent && n->state == NODE_NAMING_NONE));
+        CHECK((n->router == 0) == (n->state == NODE_NAMING_NONE));
     }
 }
 
@@ -245,9 +235,7 @@ int node_router_name(struct node_router *r, struct slice name, enum node_engine 
     int slot = slot_named(r, crdt_state_name(r->crdt, name));
     if (slot < 0)
         return slot;
-    struct node_replica *k = &r->replicas[slot];
-    if (k->engine == NODE_ENGINE_AUTO)
-        k->engine = engine;
+    (void)node_replica_engine_hear(&r->replicas[slot], engine);
     node_router_vanish(r, (unsigned)slot, false);
     node_router_presence_update(r);
     return slot;
@@ -256,8 +244,8 @@ int node_router_name(struct node_router *r, struct slice name, enum node_engine 
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    k->vanishing = vanishing && node_router_is_ours(r, replica);
-    draining_follow(k, node_router_row(r, replica));
+    const struct crdt_replica *row = node_router_row(r, replica);
+    draining_follow(k, row, vanishing && row && row->ours);
     node_router_touch(r, replica);
 }
 
@@ -289,7 +277,8 @@ bool node_router_replica_listed(const struct node_router *r, struct slice name)
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);
-    return !k->absent && !node_router_is_ours(r, replica) && node_naming_held(&k->naming) &&
+    return !k->absent && !node_router_is_ours(r, replica) &&
+           node_naming_held(&r->slots[replica].naming) &&
            node_router_wish(r, replica) != CRDT_WISH_ADDED;
 }
 
@@ -323,7 +312,7 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
         return slot;
     node_router_registry_take(r);
     if (known < 0)
-        r->replicas[slot].engine = engine;
+        node_router_replica_engine_set(r, (unsigned)slot, engine);
     node_router_presence_update(r);
     return slot;
 }
@@ -385,7 +374,7 @@ unsigned node_router_replica_count(const struct node_router *r)
 
 void node_router_replica_packs_set(struct node_router *r, unsigned replica)
 {
-    node_router_replica_at(r, replica)->packs = true;
+    node_router_replica_at(r, replica)->server.packs = true;
 }
 
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica)
@@ -396,7 +385,7 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     const struct node_replica *k = node_router_process_at(r, replica);
-    return node_replica_backing_off(k, now_ms) || node_router_reject_is_avoided(r, k->server);
+    return node_replica_backing_off(k, now_ms) || node_router_reject_is_avoided(r, k->rank.server);
 }
 
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica)
@@ -412,12 +401,15 @@ void node_router_replica_engine_set(struct node_router *r, unsigned replica, enu
 
 bool node_router_engine_found(struct node_router *r, unsigned replica, enum node_engine e)
 {
-    const struct node_replica *k = node_router_replica_at(r, replica);
-    if (e == NODE_ENGINE_AUTO || e == k->engine || k->said.engine != NODE_ENGINE_AUTO ||
-        k->engine == NODE_ENGINE_OTHER)
-        return false;
-    node_router_replica_engine_set(r, replica, e);
-    return true;
+    bool news = node_replica_engine_found(node_router_replica_at(r, replica), e);
+    if (news)
+        node_router_touch(r, replica);
+    return news;
+}
+
+struct node_models *node_router_model_table(const struct node_router *r)
+{
+    return r->models;
 }
 
 int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
@@ -426,7 +418,7 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
     struct node_replica *k = node_router_replica_at(r, replica);
     int err = node_models_set(r->models, replica, ids, count);
     /* Engines list the base first, adapters behind it. */
-    k->fleet = count > 0 ? hash64(&r->common->secret, ids[0].at, ids[0].len) | 1 : 0;
+    node_fleet_join(k, &r->common->secret, count > 0 ? ids[0] : SLICE(""));
     r->fleet_stale = true;
     if (k->said.model.len > 0 && err == ERR_OK)
         err = node_models_also(r->models, replica, k->said.model);
@@ -438,62 +430,25 @@ void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t 
 {
     CHECK(replica < r->replica_count);
     node_models_listed_anew(r->models, replica, asked_ms);
-    node_router_replica_at(r, replica)->list_status = 0;
+    node_router_replica_at(r, replica)->server.list_status = 0;
 }
 
 bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    bool news = k->list_status == 0;
-    k->list_status = (uint16_t)status;
-    if (node_models_listed(r->models, replica) || k->models_stale)
+    bool news = k->server.list_status == 0;
+    k->server.list_status = (uint16_t)status;
+    if (node_models_listed(r->models, replica) || k->server.models_stale)
         node_models_unknow(r->models, replica);
     (void)node_router_context_listed(r, replica, 0);
     if (k->said.model.len > 0)
-        node_router_model_label_take(r, replica);
+        model_label_take(r, replica);
     return news && !node_models_listed(r->models, replica);
 }
 
 void node_router_models_stale(struct node_router *r, unsigned replica, bool stale)
 {
-    node_router_process_at(r, replica)->models_stale = stale;
-}
-
-void node_router_model_label_take(struct node_router *r, unsigned replica)
-{
-    struct node_replica *k = node_router_replica_at(r, replica);
-    struct slice model = k->said.model;
-    bool listed = node_models_listed(r->models, replica);
-    if (!listed)
-        k->fleet = model.len > 0 ? hash64(&r->common->secret, model.at, model.len) | 1 : 0;
-    /* Without room in the table it counts as one that has not listed its models. */
-    if (model.len == 0)
-        node_models_unlist(r->models, replica);
-    else if (node_models_listed(r->models, replica))
-        DISCARD(node_models_also(r->models, replica, model));
-    else
-        DISCARD(node_models_set(r->models, replica, &model, 1));
-}
-
-void node_router_model_adapter(struct node_router *r, struct slice model, struct slice parent)
-{
-    node_models_adapter(r->models, model, parent);
-}
-
-void node_router_models_cut(struct node_router *r, unsigned replica)
-{
-    CHECK(replica < r->replica_count);
-    node_models_unlist(r->models, replica);
-}
-
-bool node_router_models_listed(const struct node_router *r, unsigned replica)
-{
-    return node_models_listed(r->models, node_router_server(r, replica));
-}
-
-void node_router_check_answered(struct node_router *r, unsigned replica, unsigned status)
-{
-    node_router_replica_at(r, replica)->check_status = (uint16_t)status;
+    node_router_process_at(r, replica)->server.models_stale = stale;
 }
 
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
@@ -502,14 +457,14 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
     struct node_replica *k = node_router_replica_at(r, replica);
     bool refused = status == 401 || status == 403;
     if (refused)
-        k->probes_refused |= 1u << probe;
+        k->server.probes_refused |= 1u << probe;
     else
-        k->probes_refused &= ~(1u << probe);
+        k->server.probes_refused &= ~(1u << probe);
     if (refused && probe == NODE_PROBE_MODELS) {
-        k->list_status = 0;
+        k->server.list_status = 0;
         node_models_unlist(r->models, replica);
         if (k->said.model.len > 0)
-            node_router_model_label_take(r, replica);
+            model_label_take(r, replica);
     }
 }
 
@@ -517,31 +472,4 @@ void node_router_model_served(struct node_router *r, unsigned replica, struct sl
 {
     if (node_router_replica_engine(r, replica) != NODE_ENGINE_SGLANG)
         node_models_learn(r->models, node_router_server(r, replica), model, false);
-}
-
-void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model)
-{
-    node_models_learn(r->models, node_router_server(r, replica), model, true);
-}
-
-bool node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
-                              uint64_t now_ms)
-{
-    return node_models_deny(r->models, node_router_server(r, replica), model, now_ms);
-}
-
-bool node_router_models_denied_any(const struct node_router *r)
-{
-    return node_models_denied_any(r->models);
-}
-
-bool node_router_model_accepted(struct node_router *r, unsigned replica, struct slice model,
-                                uint64_t sent_ms, uint64_t now_ms)
-{
-    return node_models_accepted(r->models, node_router_server(r, replica), model, sent_ms, now_ms);
-}
-
-void node_router_model_doubted(struct node_router *r, unsigned replica, struct slice model)
-{
-    node_models_doubt(r->models, node_router_server(r, replica), model);
 }

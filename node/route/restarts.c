@@ -18,7 +18,7 @@ static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t 
 static void process_restarted(struct node_router *r, unsigned server, uint64_t started_ms)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        if (slot == server || r->replicas[slot].server == server)
+        if (slot == server || r->replicas[slot].rank.server == server)
             raise_incarnation(r, slot, started_ms);
     }
 }
@@ -52,39 +52,29 @@ void node_router_starts_take(struct node_router *r)
     r->starts_wait = false;
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct crdt_replica *row = node_router_row(r, slot);
-        uint64_t started = r->replicas[slot].start_early_ms;
-        r->replicas[slot].start_early_ms = 0;
+        uint64_t started = r->slots[slot].start_early_ms;
+        r->slots[slot].start_early_ms = 0;
         if (row && started > row->incarnation.started + started_grain_ms)
             process_restarted(r, slot, started);
     }
 }
 
-void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
+void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
     struct node_replica *k = node_router_replica_at(r, replica);
     enum node_health before = k->health;
-    bool gone = node_replica_probed(k, ok, refused, now_ms);
+    bool gone = node_replica_probed(k, check, now_ms);
     if (k->health != before)
         node_router_touch(r, replica);
     /* If the incarnation has risen since the last good probe, another router has noticed already.
      * Among routers an engine that tells its start time is asked for it when it is back. */
     bool told_later = r->common->replicated && started_ms(k) > 0;
-    if (gone && k->rkey_probed == k->rkey && !told_later)
+    if (gone && r->slots[replica].rkey_probed == k->rkey && !told_later)
         process_restarted(r, replica, 0);
-    if (ok || gone)
-        k->rkey_probed = k->rkey;
-}
-
-void node_router_tls_failed(struct node_router *r, unsigned replica)
-{
-    node_router_replica_at(r, replica)->tls_fails = true;
-}
-
-void node_router_unresolved(struct node_router *r, unsigned replica, int err)
-{
-    node_router_replica_at(r, replica)->unresolved = err;
+    if (check.ok || gone)
+        r->slots[replica].rkey_probed = k->rkey;
 }
 
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
@@ -96,12 +86,6 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
     node_router_touch(r, replica);
 }
 
-bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t interval_ms,
-                         uint64_t now_ms)
-{
-    return node_scraped_due(node_router_replica_at(r, replica), interval_ms, now_ms);
-}
-
 /* A reading says that the cache is `lost`, or when its process began. */
 static void restart_find(struct node_router *r, unsigned replica, bool lost, bool same_life)
 {
@@ -110,10 +94,10 @@ static void restart_find(struct node_router *r, unsigned replica, bool lost, boo
     uint64_t started = r->common->replicated ? started_ms(k) : 0;
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
     /* By another router, since the last scrape; or what was heard last is of an earlier life. */
-    bool noticed = k->rkey_scraped != k->rkey ||
+    bool noticed = r->slots[replica].rkey_scraped != k->rkey ||
                    (started > 0 && !same_life && started + started_grain_ms >= known);
     bool early = started > 0 && !has_joined(r);
-    k->start_early_ms = early ? started : 0;
+    r->slots[replica].start_early_ms = early ? started : 0;
     r->starts_wait |= early;
     if (!early && started > known + started_grain_ms)
         process_restarted(r, replica, started);
@@ -128,16 +112,17 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     struct node_replica *k = node_router_replica_at(r, replica);
     struct node_scrape own = *s;
     const struct crdt_replica *row = node_router_row(r, replica);
-    if (!k->is_rank && row && node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
+    if (!k->rank.is_one && row &&
+        node_scraped_is_late(k, s, (double)row->incarnation.started / 1000))
         return false;
     node_router_others_take(r, replica, now_ms);
     bool same_life = node_scrape_same_life(&k->scrape, s);
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
     bool lost = node_replica_scraped(k, &own, now_ms);
-    if (!k->is_rank) /* that its process restarted is seen in what all ranks tell together */
+    if (!k->rank.is_one) /* that its process restarted is seen in what all ranks tell together */
         restart_find(r, replica, lost, same_life);
-    k->rkey_scraped = k->rkey;
+    r->slots[replica].rkey_scraped = k->rkey;
     node_router_evictions_take(r, replica, now_ms);
     node_router_adapters_scraped(r, replica, s, now_ms);
     node_router_touch(r, replica);

@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/replica/constants.h"
-#include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 
 enum {
@@ -23,7 +22,7 @@ void node_router_renew(struct node_router *r, const struct node_router_config *c
     if (config->replica_requests_max == 0)
         r->config.replica_requests_max = UINT32_MAX;
     for (unsigned i = 0; i < r->replica_count; i++)
-        node_replica_failures_max(&r->replicas[i], config->probe_failures_max);
+        node_replica_failures_max(&r->replicas[i], config->prior.probe_failures_max);
 }
 
 int node_router_create(struct node_router **out, const struct node_router_config *config,
@@ -44,9 +43,10 @@ int node_router_create(struct node_router **out, const struct node_router_config
     r->restore = node_ratio_of(RULE(RESTORE), RULE(RESTORE_PRIOR), RULE(RESTORE_TOKENS));
     node_decay_fill(&r->decay, r->common->generation_ms, config->reuse_horizon_ms / 1000.0);
     r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
-    int err = r->replicas ? ERR_OK : ERR_NOMEM;
+    r->slots = calloc(NODE_REPLICAS_MAX, sizeof *r->slots);
+    int err = r->replicas && r->slots ? ERR_OK : ERR_NOMEM;
     if (err == ERR_OK)
-        err = node_models_create(&r->models, &r->common->secret, config->bytes_per_token,
+        err = node_models_create(&r->models, &r->common->secret, config->prior.bytes_per_token,
                                  RULE(OUTPUT));
     if (err == ERR_OK)
         err = node_bookings_create(&r->bookings);
@@ -74,6 +74,7 @@ void node_router_destroy(struct node_router *r)
     node_adapters_destroy(r->adapters);
     node_models_destroy(r->models);
     free(r->replicas);
+    free(r->slots);
     free(r);
 }
 
@@ -82,19 +83,9 @@ bool node_router_engines_tell_usage(const struct node_router *r)
     return r->engines_tell_usage;
 }
 
-const char *node_router_policy(const struct node_router *r)
+const struct node_policy *node_router_policy(const struct node_router *r)
 {
-    return r->policy->name;
-}
-
-bool node_router_wants_session(const struct node_router *r)
-{
-    return r->policy->wants_session;
-}
-
-bool node_router_wants_chunks(const struct node_router *r)
-{
-    return r->policy->wants_chunks;
+    return r->policy;
 }
 
 void node_router_check(const struct node_router *r)
@@ -103,7 +94,7 @@ void node_router_check(const struct node_router *r)
     for (unsigned k = 0; k < r->replica_count; k++) {
         loads[k] = &r->replicas[k].load;
         if (!r->replicas[k].absent)
-            node_replica_speed_check(&r->replicas[k]);
+            node_believed_check(&r->replicas[k].believed);
     }
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_router_presence_check(r);
@@ -138,7 +129,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         node_router_saw(r, k);
         node_router_load_advance(r, replica, now_ms);
         node_replica_size_fade(replica, seconds);
-        replica->belief.stale = true;
+        node_belief_moved(&replica->belief);
     }
     node_router_adapters_tick(r, now_ms);
     node_router_renderings_tick(r, now_ms);

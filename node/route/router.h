@@ -1,19 +1,8 @@
-/* The brain of one node: which replica should serve this request?
+/* Which replica should serve this request?
  *
- * It owns the replica table, the bookings, what was learned and the policies. It is pure: time and
- * randomness come in as arguments or from the seed of its configuration. The shell (node/io) drives
- * it:
- *
- *   node_router_place()        the request is whole: pick a replica, book the work there
- *   node_router_first_byte()    the replica's answer has begun: prefill is over
- *   node_router_used()          its blocks were in use until now
- *   node_router_finish()        end, error or client gone: everything is released, exactly once
- *
- *   node_router_probed()        result of an active health check
- *   node_router_scraped()       what the replica's /metrics said
- *   node_router_models()        what its /v1/models said
- *   node_router_probe_answered()  whether it lets the router ask at all (API keys)
- *   node_router_model_served(), _denied()  what a client's request taught of one that does not
+ * The router owns the replica table, the bookings, what was learned and the policies. It is pure:
+ * time and randomness come in as arguments or from the seed of its configuration. README.md shows
+ * how it is driven.
  *
  * Invariants (node_router_check):
  *   1. The load of a replica is the sum of its open bookings; no bookings, no load.
@@ -21,15 +10,13 @@
  *   3. No policy ever returns an excluded replica, one that is down or draining, or one that does
  *      not serve the model.
  *
- * Times are milliseconds of a monotonic clock, as double where policies do arithmetic in seconds.
+ * Times are milliseconds of a monotonic clock.
  *
- * What all routers share is in the struct node_state that it borrows (node/cluster/state.h): the
- * prefix index, the registry of replicas, the reports. node/route/share.h is the router's side of
- * that. A replica's index here is its slot there. The replicas in use are those that this router or
- * another names (node/route/share.h), and those added at run time, without those removed at run
- * time. One that went keeps its index until its name is forgotten (crdt/registry.h) and nothing
- * hangs on it here; then all that is kept under this index is of another replica, or of none: that
- * one is absent.
+ * What all routers share is in the struct node_state that it borrows (node/cluster/state.h). A
+ * replica's index here is its slot there. In use are those that this router or another names
+ * (node/route/share.h), and those added at run time, without those removed at run time. One that
+ * went keeps its index until its name is forgotten (crdt/registry.h) and nothing hangs on it here;
+ * then the index is another replica's, or nobody's: an absent one.
  */
 #ifndef NODE_ROUTE_ROUTER_H
 #define NODE_ROUTE_ROUTER_H
@@ -53,23 +40,20 @@
 
 /* Settings; their defaults are in node/settings/table.c, their meaning in docs/routing.md. */
 struct node_router_config {
-    const char *policy;          /* a name of node_policy_names */
-    uint64_t seed;               /* for drawing among near-equal choices */
-    double displaced_weight;     /* W */
-    double decode_weight;        /* V */
-    uint32_t reuse_horizon_ms;   /* R */
-    double near_tie;             /* costs within this share (or 1 ms) of the least are equal */
-    uint64_t cache_tokens;       /* believed cache size where the engine reports none */
-    double prefill_tokens_per_s; /* believed prefill rate until it is learned */
-    double decode_step_ms;       /* believed pace of one decode step until it is learned */
-    double bytes_per_token;      /* until it is learned from usage */
-    double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
-    uint32_t replica_requests_max; /* in flight from here at one replica; 0: no limit */
-    uint32_t probe_failures_max;   /* failed probes in a row until a replica is down; 0: 3 */
-    bool all_down_refuse;          /* where all are down: nobody is tried */
-    bool probes_have_key;          /* probes carry an API key: said to operators, nothing else */
-    const char *name;              /* of this router among others, borrowed; NULL: it is alone */
-    bool apart;                    /* its settings show that they are on several machines */
+    const char *policy;        /* a name of node_policy_names */
+    uint64_t seed;             /* for drawing among near-equal choices */
+    double displaced_weight;   /* W */
+    double decode_weight;      /* V */
+    uint32_t reuse_horizon_ms; /* R */
+    double near_tie;           /* costs within this share (or 1 ms) of the least are equal */
+    uint64_t cache_tokens;     /* believed cache size where the engine reports none */
+    double load_bound;         /* prefix_hash: a replica takes at most this times the mean load */
+    uint32_t replica_requests_max;    /* in flight from here at one replica; 0: no limit */
+    struct node_replica_config prior; /* believed of each until it is learned */
+    bool all_down_refuse;             /* where all are down: nobody is tried */
+    bool probes_have_key;             /* probes carry an API key: said to operators, nothing else */
+    const char *name;                 /* of this router among others, borrowed; NULL: it is alone */
+    bool apart;                       /* its settings show that they are on several machines */
 };
 
 /* What may be under way where a request is placed. */
@@ -127,6 +111,8 @@ struct node_decision {
 };
 
 struct node_router;
+struct node_policy;
+struct node_models;
 
 /* `state` is borrowed, made for NODE_REPLICAS_MAX replicas. ERR_NOMEM; ERR_NOT_FOUND for an unknown
  * policy. */
@@ -145,24 +131,18 @@ extern const char *const node_policy_names[];
 /* Whether all replicas are vLLM or SGLang, which tell the usage of streams where they are asked. Up
  * to a second late. */
 bool node_router_engines_tell_usage(const struct node_router *r);
-/* The name of its policy; a literal. */
-const char *node_router_policy(const struct node_router *r);
-/* Whether its policy wants prompts as chunks (base/chain.h). */
-bool node_router_wants_chunks(const struct node_router *r);
-/* Whether its policy reads the session of a request. */
-bool node_router_wants_session(const struct node_router *r);
+/* Its policy (policy.h). */
+const struct node_policy *node_router_policy(const struct node_router *r);
 
 /* --- replicas ------------------------------------------------------------------------------- */
 
-/* This router names the replica ("host:port") from now on, as its settings or a source of replicas
- * say; a name that vanished is back. Idempotent. Returns its index (stable, below
- * NODE_REPLICAS_MAX); ERR_RANGE for a name that is empty or longer than NODE_NAME_MAX; ERR_FULL: it
- * waits, and comes into use by itself when room is there. The watcher is called if it was not in
- * use. `engine` counts if none is known yet. */
+/* This router names the replica ("host:port") from now on; a name that vanished is back. Returns
+ * its index; ERR_RANGE for a name that is empty or longer than NODE_NAME_MAX; ERR_FULL: it waits,
+ * and comes into use by itself when room is there. `engine` counts if none is known yet. */
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
-/* Its source says that it goes: it gets no new requests from here, and others no longer count it as
- * named by this router. Local, beside the operators' wish to drain it, which stays as it is.
- * One that operators added stays in use. Nothing happens to one that this router does not name. */
+/* Its source says that it goes: it gets no new requests from here, unless operators added it, and
+ * others no longer count it as named by this router. Nothing happens to one that it does not name.
+ */
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
 /* This router names it no longer: it goes, unless another router names it or operators added it.
  * One that waits goes too. */
@@ -177,22 +157,18 @@ unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
 /* All that is known of it, to be read. */
 const struct node_replica *node_router_replica(const struct node_router *r, unsigned replica);
-/* Its answers come in a coding that the router cannot read. It holds until the engine begins anew.
- */
+/* Its answers come in a coding that the router cannot read, as long as it is in use. */
 void node_router_replica_packs_set(struct node_router *r, unsigned replica);
-/* Changes with probes and with finished requests: poll it to see and log changes. */
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
 /* Whether it failed so lately, with no answer begun since, that it is avoided where others will do
- * (node/replica/standing.h). It is UP all the same, or DOWN until the back-off and a probe are
- * over. */
+ * (node/replica/standing.h). */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
-/* Its answers are those of this kind (AUTO: they do not say). It may be another engine than before;
- * what the settings say stands above, and OTHER is what somebody said. Whether it is news. */
+/* Its answers are those of this kind: node_replica_engine_found(). */
 bool node_router_engine_found(struct node_router *r, unsigned replica, enum node_engine e);
-/* An operator's wish, and every router's: draining sticks until it is undone. */
+/* An operator's wish for all routers, until it is undone. */
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
 
 /* An operator's wish for all routers, at run time; the last one wins. */
@@ -200,10 +176,9 @@ enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
     NODE_REPLICA_REMOVE, /* not in use, whatever they say */
 };
-/* Returns the index. ERR_RANGE as node_router_name(); ERR_AGAIN: it waits, and comes into use by
- * itself when room is there; ERR_FULL: no room even to wait; ERR_NOT_FOUND for a replica that is to
- * be removed and is not known; ERR_EXISTS: it is so already. `engine` counts for a replica that is
- * new. */
+/* Returns the index. ERR_RANGE as node_router_name(); ERR_AGAIN: it waits for room; ERR_FULL: no
+ * room even to wait; ERR_NOT_FOUND: it is to be removed and not known; ERR_EXISTS: it is so
+ * already. `engine` counts for a replica that is new. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
 /* The replica at whose address it is: itself, but for a data-parallel rank (node/replica/rank.h).
@@ -226,11 +201,9 @@ bool node_router_replica_present(const struct node_router *r, unsigned replica);
 struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
-/* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.
- * Never out of node_router_place(). `forgotten`
- * (NULL: nothing hangs on an index) is called for one that went when its name is forgotten, again
- * and again until it returns true: nothing hangs on its index any more, which may become another's.
- */
+/* `replica` is called when one appears, goes or comes back: probing it begins or ends. Never out of
+ * node_router_place(). `forgotten` (or NULL) is called for one whose name is forgotten, again and
+ * again until it returns true: nothing hangs on its index any more, which may become another's. */
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
@@ -239,17 +212,10 @@ void node_router_watch(struct node_router *r,
  * as full until it can. */
 void node_router_replica_full(struct node_router *r, unsigned server, bool full);
 
-/* One active probe ended. The replica is up after one success (where requests broke it is avoided
- * until the back-off is over), down after probe_failures_max failures in a row, or at once when the
- * port refused (`refused`). */
-void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
+/* A health check ended. */
+void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms);
-/* That it failed lay with TLS. */
-void node_router_tls_failed(struct node_router *r, unsigned replica);
-/* That it failed lay with its name, of which no address is known: ERR_NOT_FOUND (it has none),
- * ERR_TIMEOUT (no DNS server answers), or another error. */
-void node_router_unresolved(struct node_router *r, unsigned replica, int err);
-/* Its health check was answered, by a status that says no: it is avoided until one says yes. */
+/* Its health check says no: it is avoided until one says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
 /* An answer said that its engine is dead. It is avoided until its health check says yes, and the
  * others hear of it. */
@@ -260,28 +226,19 @@ unsigned node_router_others(const struct node_router *r);
  * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
                               uint64_t now_ms);
-/* The replica's metrics were read. A source of nothing but sizes (SGLang's /server_info) is added
- * to what was read before; otherwise gauges that are missing are unknown now. A start time that
- * moved or counters that went back mean a restarted engine: its entries are forgotten at once.
- * Returns whether that happened. */
+/* The replica's metrics were read, or SGLang's /server_info, which has nothing but sizes. A start
+ * time that moved or counters that went back mean a restarted engine: its entries are forgotten at
+ * once. Returns whether that happened. */
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms);
-/* Whether this router reads its metrics every so often; else another one does for it
- * (node/replica/scraped.h). */
-bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t interval_ms,
-                         uint64_t now_ms);
+/* Which replica serves which model; by the row of an address (node_router_server()). */
+struct node_models *node_router_model_table(const struct node_router *r);
 /* The models that it serves, base names and adapters; replaces what was known. Until the first
  * call a replica is believed to serve everything (node/replica/model.h). */
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                                 unsigned count);
-/* Of a model that was listed: it is an adapter of the base `parent`. */
-void node_router_model_adapter(struct node_router *r, struct slice model, struct slice parent);
-/* The replica has more models than it listed to the router, or than there is room for: it is asked
- * for others too, until it lists all of them. */
-void node_router_models_cut(struct node_router *r, unsigned replica);
 /* Its context length in tokens by its list of models, and by SGLang's /server_info; 0: they do not
- * say. A label stands above both. True: it listed another one before, so that it was started anew,
- * and what /server_info told no longer counts. */
+ * say. A label stands above both. True: it listed another one before. */
 bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens);
 /* What is known of all that; 0: nothing. */
@@ -306,8 +263,6 @@ void node_router_models_stale(struct node_router *r, unsigned replica, bool stal
  * answered for, if its process may be another one. Whether this is news, and no label names its
  * model. */
 bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status);
-/* Whether the replica has listed its models. */
-bool node_router_models_listed(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
 /* Whether the model exists though no replica that is known to serve it is up: a label names it, one
@@ -319,32 +274,16 @@ bool node_router_model_away(const struct node_router *r, struct slice model);
 bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
                           unsigned server);
 
-/* Before node_router_probed(): the status of the health check; 0: it had no answer. */
-void node_router_check_answered(struct node_router *r, unsigned replica, unsigned status);
 /* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes. A
  * replica that refuses to list its models no longer counts as having listed them. */
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
                                 unsigned status);
 
-/* Of a replica that has not listed its models to the router: a client's request for the model went
- * well; the replica gave a client a list with the model. Of any replica: it answered that the model
- * is unknown.
- * Only this router learns of it. SGLang takes any name, so its answers teach nothing; its lists do.
- */
+/* A client's request for the model went well there: counts where it has not listed its models. Only
+ * this router learns of it, and nothing of SGLang, which takes any name. */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
-void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model);
-/* True: from now on that is held against it (node/replica/model.h). */
-bool node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
-                              uint64_t now_ms);
-bool node_router_models_denied_any(const struct node_router *r);
-/* It answered well for the model. True: nothing is held against it for that any more. */
-bool node_router_model_accepted(struct node_router *r, unsigned replica, struct slice model,
-                                uint64_t sent_ms, uint64_t now_ms);
 /* It denied a model that it lists, and another replica answered the request. */
 void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted);
-/* It answered 404 for the model, in words that may mean anything, where another one answered well
- * or none could: that it answered for the model no longer counts (node_models_doubt()). */
-void node_router_model_doubted(struct node_router *r, unsigned replica, struct slice model);
 /* What this router has under way there, and hears of it (node/replica/health.h). Called a few times
  * a second. */
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
@@ -353,14 +292,12 @@ void node_router_watched(struct node_router *r, unsigned replica, const struct n
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica);
 /* What is known of its process: borrowed until the next call that changes anything. */
 const struct node_replica *node_router_process(const struct node_router *r, unsigned replica);
-/* By the signs of its own row alone. */
-enum node_stall node_router_own_stall(const struct node_router *r, unsigned replica);
 /* Whether it is a rank that stands still while its process does not. */
 bool node_router_rank_stalled(const struct node_router *r, unsigned replica);
 /* Whether the engine is at work, by its tokens and counters. */
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
-/* When it last showed work, to this router or to another one (node/replica/work.h): of a rank, its
- * own, where its figures tell single steps, else that of its process. 0: never. */
+/* When it last showed work, to any router (node/replica/work.h): of a rank its own, where its
+ * figures tell single steps. 0: never. */
 uint64_t node_router_replica_worked(const struct node_router *r, unsigned replica);
 /* Whether its metrics tell single steps. */
 bool node_router_replica_tells(const struct node_router *r, unsigned replica);
@@ -373,13 +310,14 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
  * With `failing` it may be in a back-off or warm up, or have no place yet for one more request of
  * this router. */
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
-                           const uint64_t *excluded, unsigned replica, bool failing,
+                           const struct node_replica_set *excluded, unsigned replica, bool failing,
                            uint64_t now_ms);
 
 /* Whether a request that was booked there a while ago may still be sent there: the replica does not
  * leave, and there is no better one if it went down or came into trouble since. */
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,
-                            const uint64_t *excluded, unsigned replica, uint64_t now_ms);
+                            const struct node_replica_set *excluded, unsigned replica,
+                            uint64_t now_ms);
 
 /* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before
  * the first probes choose() uses the others all the same; an orchestrator should wait. */
@@ -387,28 +325,25 @@ bool node_router_ready(const struct node_router *r);
 
 /* --- one request ---------------------------------------------------------------------------- */
 
-/* Chooses among the replicas that serve the model or may (those that lately denied it only where
- * there are no others), are not down, draining or asleep, and are not in
- * `excluded` (a bitmap of NODE_REPLICAS_MAX bits, or NULL), books the work and records the
- * prompt's checkpoints there. Those not probed yet are used only when no healthy one is left, those
- * that are avoided (busy within the last second, or backing off) only when no other is.
- * Where all that serve the model are down, the one that failed least and was tried longest ago is
- * chosen all the same, if the settings say so and the request was sent to none before.
- * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
- * ERR_AGAIN: all that would be chosen among are full (replica_requests_max): there is room when
- * a booking is released. One that is avoided is not chosen instead. ERR_FULL: too many bookings.
- * See enum node_company: ERR_EXISTS: others are there now, but maybe not for long; ERR_LIMIT: they
- * are, for only one replica is left, which is in use.
+/* Chooses among the replicas that may serve the model and are not in `excluded` (or NULL), books
+ * the work and records the prompt's checkpoints there. Those not probed yet are used only when no
+ * healthy one is left, those that are avoided only when no other is. Where all are down, the one
+ * that failed least and was tried longest ago is chosen all the same, if the settings say so and
+ * the request was sent to none before. ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE:
+ * some do, none can be chosen now. ERR_AGAIN: all that would be chosen among are full
+ * (replica_requests_max): there is room when a booking is released. One that is avoided is not
+ * chosen instead. ERR_FULL: too many bookings. See enum node_company: ERR_EXISTS: others are there
+ * now, but maybe not for long; ERR_LIMIT: they are, for only one replica is left, which is in use.
  *
  * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
  * error: the next predictions correct the belief, and a probe that finds the port refused forgets
  * the replica's cache. */
 MUST_USE int node_router_place(struct node_router *r, const struct node_request *request,
-                               const uint64_t *excluded, uint64_t now_ms,
+                               const struct node_replica_set *excluded, uint64_t now_ms,
                                struct node_decision *out);
 /* The same for traffic without a prompt: least requests in flight, nothing recorded. */
 MUST_USE int node_router_place_by_load(struct node_router *r, const struct node_request *request,
-                                       const uint64_t *excluded, uint64_t now_ms,
+                                       const struct node_replica_set *excluded, uint64_t now_ms,
                                        struct node_decision *out);
 
 /* The replica is kept for a request that may be poison; each call with true wants one with false.
@@ -419,7 +354,7 @@ unsigned node_router_kept(const struct node_router *r);
 /* The replica that the request may go to with the fewest requests under way; errors as
  * node_router_place(). */
 MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,
-                                  const uint64_t *excluded, uint64_t now_ms);
+                                  const struct node_replica_set *excluded, uint64_t now_ms);
 
 /* The client of a prompt: the product that its User-Agent names, and the form of the API, a
  * literal. */
@@ -493,16 +428,14 @@ MUST_USE int node_router_bound(const struct node_router *r, struct slice id);
 
 /* --- seeing why ----------------------------------------------------------------------------- */
 
-/* Cost table of a request as JSON: per replica every term in seconds, what it believes cached,
- * and which one it would choose. Chooses nothing, books nothing. */
+/* Cost table of a request as JSON, and which one it would choose. Changes nothing. */
 MUST_USE int node_router_explain(struct node_router *r, const struct node_request *request,
                                  uint64_t now_ms, struct buf *out);
 /* Whether it gets requests, and why not (node/replica/standing.h): of a rank its own standing,
  * where its process is well. */
 struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
                                                   uint64_t now_ms);
-/* Everything believed of the replicas as a JSON array: as of now, as a request that came now would
- * find it. */
+/* Everything believed of the replicas as a JSON array, as a request that came now would find it. */
 MUST_USE int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf *out);
 /* Metrics of replicas, predictions, models and the index. */
 void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p);

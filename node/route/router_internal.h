@@ -1,27 +1,4 @@
-/* What the files of the router share. Each calls only those above it:
- *
- *   local.c     names of replicas on this machine's loopback, as all call them
- *   rows.c      the table of replicas: rows, and of which process each is
- *   state.c     what a decision needs of the shared state: time, others' loads
- *   reject.c    rejections that others contradict
- *   replicas.c  what is known of each: which are in use
- *   discovered.c  which of them the sources of this router list
- *   ranks.c     which data-parallel ranks an address has
- *   held.c      what replicas hold of a prompt
- *   rendering.c  what engines make of a client's prompts
- *   health.c    signs of life; whom to try where all are down
- *   learning.c  what answers teach
- *   ties.c      what several routers choose at the same moment
- *   adapters.c  LoRA adapters
- *   restarts.c  what probes and scrapes say, and when an engine restarted
- *   followers.c  requests that begin alike (a header of its own)
- *   candidate.c  what a request costs at each replica
- *   due.c       what a slow replica is due
- *   serving.c   which replicas a request is for: by model, by length
- *   router.c    decisions; company.c  replicas that are kept for one request
- *   poison.c    requests after which engines die
- *   explain.c   why, as JSON; metrics.c
- *   share.c     to and from other routers */
+/* What the files of the router share. No two of them need each other (the lint looks). */
 #ifndef NODE_ROUTE_ROUTER_INTERNAL_H
 #define NODE_ROUTE_ROUTER_INTERNAL_H
 
@@ -33,7 +10,6 @@
 #include "node/replica/answered.h"
 #include "node/replica/booking.h"
 #include "node/replica/fleet.h"
-#include "node/replica/local.h"
 #include "node/replica/model.h"
 #include "node/replica/replica.h"
 #include "node/route/discovered.h"
@@ -47,6 +23,65 @@ struct node_servers {
     struct node_replica_set surely; /* known to serve it, or its base */
     struct node_replica_set may;    /* these, and those that may */
     struct node_replica_set asked;  /* those to ask now */
+};
+
+/* By whom this router knows that a replica is in use (node/route/share.c has the transitions). */
+enum node_naming_state {
+    NODE_NAMING_NONE,  /* by no other router, ever */
+    NODE_NAMING_LOST,  /* by none any more */
+    NODE_NAMING_NAMED, /* another one names it. From here on it is in use, from the next on *held*:
+                          no living router names it. */
+    NODE_NAMING_LENT,  /* another one uses it, and that is all that is known */
+    NODE_NAMING_AWAY,  /* the last that named it no longer reports, or did not for a while */
+    NODE_NAMING_LENDER_AWAY, /* the same of the one that used it */
+};
+struct node_naming {
+    enum node_naming_state state;
+    uint64_t router;    /* that named it last, or used it */
+    uint64_t silent_ms; /* since when it is back and does not name it; 0: it is not */
+    uint64_t down_ms;   /* since when its probes fail; 0: they do not */
+};
+static inline bool node_naming_in_use(const struct node_naming *n)
+{
+    return n->state >= NODE_NAMING_NAMED;
+}
+static inline bool node_naming_held(const struct node_naming *n)
+{
+    return n->state > NODE_NAMING_NAMED;
+}
+
+/* What this router keeps of a slot of the table beside what is known of the engine (struct
+ * node_replica). Zeroed with each name. */
+struct node_slot {
+    struct node_naming naming; /* by others: share.c */
+    bool adopted; /* this router names it because its own sources have not spoken yet: share.c */
+    unsigned ranks_read; /* in the metrics that this router read; 0: none were. ranks.c */
+
+    /* Restarts: restarts.c, share.c */
+    uint32_t rkey_scraped, rkey_probed; /* of its cache at the last scrape, the last good probe */
+    uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
+
+    struct { /* as it went out last: share.c */
+        uint8_t breaker, still;
+        uint64_t rejects;
+        struct crdt_learned learned;
+    } told;
+
+    /* Requests: book.c, state.c, serving.c, adapters.c */
+    uint64_t used_ms;    /* when one was placed there last, or others had some there; 0: never */
+    uint64_t guessed_ms; /* when it was chosen on a guess last; 0: never */
+    struct node_fading placed_tokens; /* of prompts, by this router, lately (due.c) */
+    uint32_t adapter_last;            /* that this router used there; 0: none */
+    uint32_t adapter_uses;            /* by this router; begins anew at CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses_heard;      /* sum of the same of all others */
+
+    /* Counted since the name has the slot, whether in use or not: book.c, learning.c */
+    uint64_t chosen;
+    uint64_t prompt_tokens, cached_tokens; /* of these: estimated, predicted */
+    uint64_t outcomes[NODE_OUTCOMES];
+    uint64_t failed[NODE_ERRORS];
+    uint64_t ttft_count;
+    double ttft_predicted_s, ttft_actual_s, ttft_off_s;
 };
 
 struct node_router {
@@ -101,7 +136,8 @@ struct node_router {
 
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
-    struct node_replica *replicas; /* NODE_REPLICAS_MAX */
+    struct node_replica *replicas; /* NODE_REPLICAS_MAX, */
+    struct node_slot *slots;       /* and as many */
     bool fleet_stale;              /* something was learned since the beliefs were set */
     uint64_t fleet_ms;             /* when that was */
 
@@ -156,34 +192,34 @@ void node_router_clock(struct node_router *r, uint64_t now_ms);
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
 /* Of the process where it is: for a rank the row of its address, else its own. */
 struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica);
+static inline struct node_slot *node_router_slot(const struct node_router *r,
+                                                 const struct node_replica *k)
+{
+    return &r->slots[k - r->replicas];
+}
 /* Whether a decision may look at it: it stands for itself, its process is one of `serving`, and
  * neither is excluded. */
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
                           const struct node_replica_set *serving,
-                          const struct node_request *request, const uint64_t *excluded);
+                          const struct node_request *request,
+                          const struct node_replica_set *excluded);
 /* Whether no replica was tried for the request before. */
-static inline bool node_router_is_first_attempt(const uint64_t *excluded)
+static inline bool node_router_is_first_attempt(const struct node_replica_set *excluded)
 {
-    uint64_t any = 0;
-    for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)
-        any |= excluded[i];
-    return any == 0;
+    return excluded == NULL || !node_replica_set_any(excluded);
 }
 /* Of which address each row is a rank; after the registry changed. */
 void node_router_ranks_follow(struct node_router *r);
-/* How many ranks of each address are in use; after that changed. */
-void node_router_ranks_count(struct node_router *r);
 /* What settings and models say of an address holds for its ranks. */
-void node_router_ranks_inherit(struct node_router *r);
-
-/* --- local.c --- */
+static inline void node_router_ranks_inherit(struct node_router *r)
+{
+    r->fleet_stale |= node_ranks_inherit(r->replicas, r->replica_count);
+}
 
 /* As all routers call a replica that this one calls so; what is made of it is in `out`, of
  * NODE_NAME_MAX bytes. And the other way round, for a replica of this router. */
 struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out);
 struct slice node_router_source_name(const struct node_router *r, struct slice name);
-/* Whether the name has this router's behind its address. */
-bool node_router_is_own(const struct node_router *r, const struct node_local_name *local);
 
 /* --- state.c, replicas.c --- */
 
@@ -210,8 +246,7 @@ const struct crdt_replica *node_router_row(const struct node_router *r, unsigned
 /* Of that the operators' wish, REMOVED where there is no row, and whether this router names it. */
 enum crdt_wish node_router_wish(const struct node_router *r, unsigned replica);
 bool node_router_is_ours(const struct node_router *r, unsigned replica);
-/* Its cache is another one, which is empty. What was learned of its speed stays: it is the same
- * machine. */
+/* Its cache is another one, which is empty. */
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey);
 /* The replica table follows the registry. */
 void node_router_registry_take(struct node_router *r);
@@ -219,25 +254,13 @@ void node_router_registry_take(struct node_router *r);
 void node_router_presence_update(struct node_router *r);
 void node_router_presence_check(const struct node_router *r);
 /* Whether routers have been met on other machines, and what follows: replicas of the loopback or a
- * link get the name of their router (local.c). */
+ * link get the name of their router (rows.c). */
 void node_router_apart_follow(struct node_router *r);
 /* Slots of forgotten names on which nothing hangs any more are given back. */
 void node_router_slots_leave(struct node_router *r);
-/* The settings that are a replica's. */
-static inline struct node_replica_config node_router_prior(const struct node_router *r)
-{
-    return (struct node_replica_config){
-        .prefill_tokens_per_s = r->config.prefill_tokens_per_s,
-        .decode_step_ms = r->config.decode_step_ms,
-        .bytes_per_token = r->config.bytes_per_token,
-        .probe_failures_max = r->config.probe_failures_max,
-    };
-}
 /* What the settings say of a replica beside its address; replaces what was said before. Only this
  * router counts with it: labels are not reported to others. */
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);
-/* Its label `model` is another one, or is all that is known of its models. */
-void node_router_model_label_take(struct node_router *r, unsigned replica);
 
 /* --- ranks.c --- */
 
@@ -296,7 +319,8 @@ void node_router_rendering_learn(struct node_router *r, const struct node_work *
 /* The one to try where all are down becomes the only candidate. ERR_UNREACHABLE: there is none, or
  * none is to be tried; ERR_AGAIN: all of them are at their limit. */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
-                                     const struct node_request *request, const uint64_t *excluded);
+                                     const struct node_request *request,
+                                     const struct node_replica_set *excluded);
 
 /* --- reject.c --- */
 
@@ -404,8 +428,8 @@ void node_router_contexts_follow(struct node_router *r);
 
 /* Finds the candidates; errors as node_router_place(). */
 MUST_USE int node_router_candidates_find(struct node_router *r, const struct node_request *request,
-                                         const struct node_need *need, const uint64_t *excluded,
-                                         uint64_t now_ms);
+                                         const struct node_need *need,
+                                         const struct node_replica_set *excluded, uint64_t now_ms);
 /* Leaves those with the company that the request wants. ERR_EXISTS: there is none now. ERR_LIMIT:
  * nor will there be one soon. */
 MUST_USE int node_router_candidates_by_company(struct node_router *r,
@@ -419,18 +443,15 @@ double node_router_queue_s(struct node_router *r, struct node_replica *replica, 
 /* Fills the candidates and what they hold of the prompt; with `costs` what node_router_choose()
  * computes costs from. Errors as node_router_place(). */
 MUST_USE int node_router_evaluate(struct node_router *r, const struct node_request *request,
-                                  const struct node_need *need, const uint64_t *excluded,
-                                  bool costs, uint64_t now_ms, struct node_size *size);
+                                  const struct node_need *need,
+                                  const struct node_replica_set *excluded, bool costs,
+                                  uint64_t now_ms, struct node_size *size);
 
 /* --- choose.c --- */
 
 /* After node_router_evaluate(): the candidate that the request goes to. */
 unsigned node_router_choose(struct node_router *r, const struct node_request *request,
                             const struct node_policy *policy);
-
-/* What an answer teaches; `complete` if it was not cut short. */
-void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
-                       const struct node_usage *usage, bool complete, uint64_t now_ms);
 
 /* Sets what is believed of all replicas' speed (node/replica/fleet.h). */
 void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);

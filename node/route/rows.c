@@ -18,7 +18,7 @@ const struct node_replica *node_router_replica(const struct node_router *r, unsi
 
 struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica)
 {
-    return &r->replicas[node_router_replica_at(r, replica)->server];
+    return &r->replicas[node_router_replica_at(r, replica)->rank.server];
 }
 
 const struct node_replica *node_router_process(const struct node_router *r, unsigned replica)
@@ -48,13 +48,13 @@ struct slice node_router_replica_name(const struct node_router *r, unsigned repl
 
 unsigned node_router_server(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->server;
+    return node_router_replica_at(r, replica)->rank.server;
 }
 
 int node_router_rank(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);
-    return k->is_rank ? k->rank : -1;
+    return k->rank.is_one ? k->rank.number : -1;
 }
 
 const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica)
@@ -77,7 +77,41 @@ bool node_router_is_ours(const struct node_router *r, unsigned replica)
     return row && row->ours;
 }
 
-/* --- what is local --------------------------------------------------------------------------- */
+/* --- names of the loopback or a link ---------------------------------------------------------- */
+
+/* As routers of several machines call them (node/replica/local.h). While all routers are on the
+ * loopback of one machine they share them as any other. Once a router was met elsewhere that is
+ * over, for good. */
+
+static struct slice own_name(const struct node_router *r)
+{
+    return slice_of_cstr(r->config.name ? r->config.name : "");
+}
+
+/* Whether the name has this router's behind its address. */
+static bool is_own(const struct node_router *r, const struct node_local_name *local)
+{
+    char text[NODE_NAME_MAX];
+    return slice_equal(node_local_name_write(local->address, own_name(r), text), local->whole);
+}
+
+struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out)
+{
+    struct node_local_name local;
+    bool plain = node_local_name_parse(name, &local) && local.owner.len == 0 && !local.is_rank;
+    if (!r->apart || !plain)
+        return name;
+    struct slice shared = node_local_name_write(name, own_name(r), out);
+    return shared.len > 0 ? shared : name;
+}
+
+struct slice node_router_source_name(const struct node_router *r, struct slice name)
+{
+    struct node_local_name local;
+    bool own = node_local_name_parse(name, &local) && local.owner.len > 0 && !local.is_rank &&
+               is_own(r, &local);
+    return own ? local.address : name;
+}
 
 bool node_router_may_use(const struct node_router *r, unsigned slot)
 {
@@ -86,7 +120,7 @@ bool node_router_may_use(const struct node_router *r, unsigned slot)
     if (!node_local_name_parse(node_replica_name(k), &local))
         return true;
     if (local.owner.len > 0)
-        return node_router_is_own(r, &local);
+        return is_own(r, &local);
     const struct crdt_replica *row = node_router_row(r, slot);
     return !r->apart || (row && (row->ours || row->asked));
 }
@@ -96,8 +130,8 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot)
     struct node_local_name local;
     const struct node_replica *k = &r->replicas[slot];
     enum crdt_wish wish = node_router_wish(r, slot);
-    bool used =
-        wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && node_naming_in_use(&k->naming));
+    bool used = wish == CRDT_WISH_ADDED ||
+                (wish != CRDT_WISH_REMOVED && node_naming_in_use(&r->slots[slot].naming));
     if (!used || !node_local_name_parse(node_replica_name(k), &local) ||
         node_router_may_use(r, slot))
         return slice_of("", 0);
@@ -107,76 +141,38 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot)
 /* --- ranks and their processes --------------------------------------------------------------- */
 
 /* While a request is there the row of the address keeps its slot, and the rank that row. */
-static void server_follow(struct node_router *r, unsigned slot)
-{
-    struct node_replica *k = &r->replicas[slot];
-    struct node_rank_name name;
-    k->is_rank = k->name_len > 0 && node_rank_name_parse(node_replica_name(k), &name);
-    if (k->load.requests > 0)
-        return;
-    int server = k->is_rank ? node_router_replica_find(r, name.address) : -1;
-    k->server = (uint16_t)(server >= 0 ? (unsigned)server : slot);
-    k->rank = k->is_rank ? (uint8_t)name.rank : 0;
-}
-
 void node_router_ranks_follow(struct node_router *r)
-{
-    for (unsigned slot = 0; slot < r->replica_count; slot++)
-        server_follow(r, slot);
-}
-
-void node_router_ranks_count(struct node_router *r)
-{
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        r->replicas[slot].ranks = 0;
-        r->replicas[slot].rank_requests_remote = 0;
-    }
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        const struct node_replica *k = &r->replicas[slot];
-        struct node_replica *server = &r->replicas[k->server];
-        if (!k->is_rank || server == k)
-            continue;
-        server->ranks += !k->absent;
-        server->rank_requests_remote += k->load.remote.requests;
-    }
-}
-
-void node_router_ranks_inherit(struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        const struct node_replica *server = &r->replicas[k->server];
-        if (server == k)
+        struct node_rank_name name;
+        if (k->load.requests > 0)
             continue;
-        k->belief.stale |= k->said.cache_tokens != server->said.cache_tokens;
-        r->fleet_stale |= k->fleet != server->fleet;
-        k->said.cache_tokens = server->said.cache_tokens;
-        k->fleet = server->fleet;
-        k->weight = server->weight;
-        k->scraped.others = server->scraped.others; /* it is read with its address */
-        k->scraped.ahead = server->scraped.ahead;
-        k->engine = server->engine;
+        bool is_one = k->name_len > 0 && node_rank_name_parse(node_replica_name(k), &name);
+        int server = is_one ? node_router_replica_find(r, name.address) : -1;
+        node_rank_set(k, is_one ? (int)name.rank : -1, server >= 0 ? (unsigned)server : slot);
     }
 }
 
 /* --- for which requests ---------------------------------------------------------------------- */
 
-static bool is_excluded(const uint64_t *excluded, unsigned replica)
+static bool is_excluded(const struct node_replica_set *excluded, unsigned replica)
 {
-    return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
+    return excluded && node_replica_set_has(excluded, replica);
 }
 
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
                           const struct node_replica_set *serving,
-                          const struct node_request *request, const uint64_t *excluded)
+                          const struct node_request *request,
+                          const struct node_replica_set *excluded)
 {
     const struct node_replica *k = &r->replicas[replica];
     bool wanted = request->replica_wanted == (int)replica;
-    bool of_the_kind = request->unpinned >> k->engine & 1 ? !k->is_rank : k->ranks == 0;
+    bool of_the_kind = request->unpinned >> k->engine & 1 ? !k->rank.is_one : k->rank.ranks == 0;
     if (request->replica_wanted >= 0 ? !wanted : !of_the_kind)
         return false;
-    if (k->is_rank && (k->absent || k->draining))
+    if (k->rank.is_one && (k->absent || k->draining))
         return false;
-    return node_replica_set_has(serving, k->server) && !is_excluded(excluded, k->server) &&
-           !is_excluded(excluded, replica);
+    return node_replica_set_has(serving, k->rank.server) &&
+           !is_excluded(excluded, k->rank.server) && !is_excluded(excluded, replica);
 }

@@ -87,7 +87,7 @@ void node_router_servers_find(struct node_router *r, const struct node_request *
     if (request->replica_wanted >= 0) { /* whatever it serves */
         struct node_replica_set wanted = {0};
         if ((unsigned)request->replica_wanted < r->replica_count)
-            node_replica_set_add(&wanted, r->replicas[request->replica_wanted].server);
+            node_replica_set_add(&wanted, r->replicas[request->replica_wanted].rank.server);
         *s = (struct node_servers){wanted, wanted, wanted};
         return;
     }
@@ -152,10 +152,10 @@ bool node_router_is_guess(const struct node_router *r, const struct node_request
  * costs each of them another attempt; or it serves the model, and its first good answer says so. */
 enum { GUESS_EVERY_MS = 1000 };
 
-static bool may_guess(const struct node_replica *k, const struct node_request *request,
+static bool may_guess(const struct node_slot *s, const struct node_request *request,
                       uint64_t now_ms)
 {
-    return !request->no_guess && (k->guessed_ms == 0 || now_ms >= k->guessed_ms + GUESS_EVERY_MS);
+    return !request->no_guess && (s->guessed_ms == 0 || now_ms >= s->guessed_ms + GUESS_EVERY_MS);
 }
 
 /* Where nobody lists it, all that may serve it do so alike. */
@@ -193,7 +193,7 @@ void node_router_candidates_sure(struct node_router *r, const struct node_reques
     for (unsigned i = 0; i < r->candidate_count; i++) {
         unsigned k = r->candidates[i].replica, server = node_router_server(r, k);
         bool guess = is_unproven(r, server);
-        if (guess && !may_guess(&r->replicas[server], request, now_ms))
+        if (guess && !may_guess(&r->slots[server], request, now_ms))
             continue;
         if (guess)
             node_replica_set_add(&r->guesses, server);
@@ -268,18 +268,14 @@ void node_router_contexts_follow(struct node_router *r)
 
 bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens)
 {
-    struct node_replica *k = node_router_replica_at(r, replica);
-    bool other = k->context_listed > 0 && tokens > 0 && k->context_listed != tokens;
-    k->context_listed = tokens;
-    if (other)
-        k->context_told = 0;
+    bool other = node_replica_context_listed(node_router_replica_at(r, replica), tokens);
     node_router_contexts_follow(r);
     return other;
 }
 
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens)
 {
-    node_router_replica_at(r, replica)->context_told = tokens;
+    node_replica_context_info(node_router_replica_at(r, replica), tokens);
     node_router_contexts_follow(r);
 }
 
@@ -382,8 +378,8 @@ enum node_longer node_router_longer(struct node_router *r, const struct node_req
         const struct node_replica *other = &r->replicas[k];
         uint32_t there = node_router_context(r, k);
         bool shorter = here > 0 && there > 0 && there <= here;
-        if (other->absent || k == server || other->is_rank || other->health == NODE_HEALTH_ROUTER ||
-            !node_replica_set_has(&r->servers.asked, k))
+        if (other->absent || k == server || other->rank.is_one ||
+            other->health == NODE_HEALTH_ROUTER || !node_replica_set_has(&r->servers.asked, k))
             continue;
         if (here > 0 && there > here && need.least <= there)
             return NODE_LONGER_SURELY;

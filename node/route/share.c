@@ -24,10 +24,12 @@ static enum node_health health_told(const struct node_replica *k)
 
 static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
 {
-    struct node_replica *k = &r->replicas[slot];
-    k->breaker.reported = node_breaker_report(k, now_ms);
-    k->reject.reported = node_reject_report(&k->reject, now_ms);
-    if (k->breaker.reported != 0 || k->reject.reported != 0)
+    const struct node_replica *k = &r->replicas[slot];
+    struct node_slot *s = &r->slots[slot];
+    s->told.breaker = node_breaker_report(k, now_ms);
+    s->told.rejects = node_reject_report(&k->reject, now_ms);
+    s->told.still = node_signs_report(&k->signs);
+    if (s->told.breaker != 0 || s->told.rejects != 0)
         node_replica_set_add(&r->backing_off, slot);
     if (k->load.head != NODE_BOOKING_NONE)
         node_replica_set_add(&r->lined, slot);
@@ -36,19 +38,19 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .prefill_tokens = k->load.prefill_tokens,
         .context_tokens = k->load.context_tokens,
         .decoding_tokens = k->load.decoding_tokens,
-        .adapter = k->load.requests > 0 ? k->adapter_last : 0,
-        .adapter_uses = k->adapter_uses,
+        .adapter = k->load.requests > 0 ? s->adapter_last : 0,
+        .adapter_uses = s->adapter_uses,
     };
     struct crdt_sight sight = {
         .configured = node_router_is_ours(r, slot) && !k->vanishing,
         .health = (uint8_t)health_told(k),
         .engine = (uint8_t)k->engine,
         .asleep = k->asleep,
-        .breaker = k->breaker.reported,
+        .breaker = s->told.breaker,
         .cured = k->breaker.cured,
-        .rejects = k->reject.reported,
-        .rejects_with = k->reject.reported != 0 ? (uint16_t)k->reject.status : 0,
-        .still = k->signs.reported = node_signs_report(&k->signs),
+        .rejects = s->told.rejects,
+        .rejects_with = s->told.rejects != 0 ? (uint16_t)k->reject.status : 0,
+        .still = s->told.still,
     };
     crdt_state_load(r->crdt, slot, &load);
     crdt_state_sight(r->crdt, slot, &sight);
@@ -60,12 +62,12 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
         return;
     r->learned_ms = now_ms;
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        struct node_replica *k = &r->replicas[slot];
+        const struct node_replica *k = &r->replicas[slot];
         struct crdt_learned learned = node_replica_report(k);
         node_scraped_report(k, now_ms, &learned);
-        if (!crdt_learned_moved(&k->reported, &learned))
+        if (!crdt_learned_moved(&r->slots[slot].told.learned, &learned))
             continue;
-        k->reported = learned;
+        r->slots[slot].told.learned = learned;
         crdt_state_learned(r->crdt, slot, &learned);
     }
 }
@@ -74,31 +76,29 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
  */
 static void lines_advance(struct node_router *r, uint64_t now_ms)
 {
-    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
-        for (uint64_t bits = r->lined.words[word]; bits != 0; bits &= bits - 1) {
-            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
-            struct node_replica *k = &r->replicas[slot];
-            node_router_load_advance(r, k, now_ms);
-            if (k->load.head == NODE_BOOKING_NONE)
-                node_replica_set_remove(&r->lined, slot);
-        }
+    const unsigned count = r->replica_count;
+    for (unsigned slot = 0; (slot = node_replica_set_next(&r->lined, slot, count)) < count;
+         slot++) {
+        struct node_replica *k = &r->replicas[slot];
+        node_router_load_advance(r, k, now_ms);
+        if (k->load.head == NODE_BOOKING_NONE)
+            node_replica_set_remove(&r->lined, slot);
     }
 }
 
 /* A back-off ends by itself, and then a trial is due. */
 static void backoffs_end(struct node_router *r, uint64_t now_ms)
 {
-    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
-        for (uint64_t bits = r->backing_off.words[word]; bits != 0; bits &= bits - 1) {
-            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
-            const struct node_replica *k = &r->replicas[slot];
-            uint8_t now = node_breaker_report(k, now_ms);
-            uint64_t rejects = node_reject_report(&k->reject, now_ms);
-            if (now != k->breaker.reported || rejects != k->reject.reported)
-                node_router_touch(r, slot);
-            if (now == 0 && rejects == 0)
-                node_replica_set_remove(&r->backing_off, slot);
-        }
+    struct node_replica_set *set = &r->backing_off;
+    const unsigned count = r->replica_count;
+    for (unsigned slot = 0; (slot = node_replica_set_next(set, slot, count)) < count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        uint8_t now = node_breaker_report(k, now_ms);
+        uint64_t rejects = node_reject_report(&k->reject, now_ms);
+        if (now != r->slots[slot].told.breaker || rejects != r->slots[slot].told.rejects)
+            node_router_touch(r, slot);
+        if (now == 0 && rejects == 0)
+            node_replica_set_remove(set, slot);
     }
 }
 
@@ -107,12 +107,11 @@ static void on_collect(void *context, uint64_t now_ms)
     struct node_router *r = context;
     lines_advance(r, now_ms);
     backoffs_end(r, now_ms);
-    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
-        uint64_t bits = r->touched.words[word];
-        r->touched.words[word] = 0;
-        for (; bits != 0; bits &= bits - 1)
-            tell_replica(r, word * 64 + (unsigned)__builtin_ctzll(bits), now_ms);
-    }
+    const struct node_replica_set touched = r->touched;
+    const unsigned count = r->replica_count;
+    r->touched = (struct node_replica_set){0};
+    for (unsigned slot = 0; (slot = node_replica_set_next(&touched, slot, count)) < count; slot++)
+        tell_replica(r, slot, now_ms);
     tell_learned(r, now_ms);
 }
 
@@ -204,7 +203,7 @@ static struct heard listen(const struct node_router *r, unsigned slot)
     struct heard h = {.r = r,
                       .slot = slot,
                       .rank = rank_of(r, slot, r->common->self),
-                      .last = k->naming.router,
+                      .last = r->slots[slot].naming.router,
                       .learned.rkey = k->rkey};
     crdt_reports_each(crdt_state_reports(r->crdt), slot, hear, &h);
     return h;
@@ -231,7 +230,7 @@ static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
 static void take_name(struct node_router *r, unsigned slot, const struct heard *h, uint64_t now_ms)
 {
     const struct node_replica *k = &r->replicas[slot];
-    struct node_naming *n = &r->replicas[slot].naming;
+    struct node_naming *n = &r->slots[slot].naming;
     bool uses = h->last_word == WORD_USES;
     if (h->namer != 0)
         *n = (struct node_naming){.state = NODE_NAMING_NAMED, .router = h->namer};
@@ -262,14 +261,15 @@ static void names_adopt(struct node_router *r)
     if (!pending && !r->adopts)
         return;
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        struct node_replica *k = &r->replicas[slot];
+        const struct node_replica *k = &r->replicas[slot];
+        struct node_slot *s = &r->slots[slot];
         struct slice name = node_replica_name(k);
         bool serves = k->health == NODE_HEALTH_UP; /* what one that lied left behind does not */
-        if (pending && node_naming_held(&k->naming) && serves && !node_router_is_ours(r, slot)) {
-            k->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
-            r->adopts = r->adopts || k->adopted;
-        } else if (!pending && k->adopted) {
-            k->adopted = false;
+        if (pending && node_naming_held(&s->naming) && serves && !node_router_is_ours(r, slot)) {
+            s->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
+            r->adopts = r->adopts || s->adopted;
+        } else if (!pending && s->adopted) {
+            s->adopted = false;
             if (!discover_listed(r->sources, node_router_source_name(r, name)))
                 node_router_unname(r, name);
         }
@@ -284,7 +284,7 @@ static void names_expire(struct node_router *r, uint64_t now_ms)
     bool held = r->names_held;
     r->names_held = false;
     for (unsigned slot = 0; held && slot < r->replica_count; slot++) {
-        const struct node_naming *n = &r->replicas[slot].naming;
+        const struct node_naming *n = &r->slots[slot].naming;
         if (!node_naming_held(n))
             continue;
         struct heard h = listen(r, slot);
@@ -299,8 +299,9 @@ static void scrape_take(struct node_router *r, struct node_replica *k, const str
                         uint64_t now_ms)
 {
     bool was_asleep = k->asleep;
-    if (h->scraper.learned)
-        node_scraped_hear(k, h->scraper.router, h->scraper.learned, h->scraper.asleep, now_ms);
+    if (h->scraper.learned &&
+        node_scraped_hear(k, h->scraper.router, h->scraper.learned, h->scraper.asleep, now_ms))
+        r->slots[h->slot].rkey_scraped = k->rkey;
     if (k->asleep != was_asleep)
         node_router_touch(r, h->slot);
 }
@@ -322,20 +323,16 @@ static void on_reports(void *context, uint64_t now_ms)
         k->hint = h.up > h.down   ? NODE_HEALTH_UP
                   : h.down > h.up ? NODE_HEALTH_DOWN
                                   : NODE_HEALTH_UNKNOWN;
-        if (k->engine == NODE_ENGINE_AUTO && h.engine != NODE_ENGINE_AUTO) {
-            k->engine = h.engine;
+        if (node_replica_engine_hear(k, h.engine))
             node_router_touch(r, slot);
-        }
         if (node_router_wish(r, slot) == CRDT_WISH_REMOVED ||
-            (k->absent && !node_naming_in_use(&k->naming)))
+            (k->absent && !node_naming_in_use(&r->slots[slot].naming)))
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
         node_reject_hear(&k->reject, &h.reject, now_ms);
         node_signs_hear(&k->signs, h.waits, h.found_still, now_ms);
-        if (!k->is_rank) {
-            k->scraped.others = h.scrapers;
-            k->scraped.ahead = h.scrapers_ahead;
-        }
+        if (!k->rank.is_one)
+            node_scraped_turn(k, h.scrapers, h.scrapers_ahead);
         node_router_others_take(r, slot, now_ms); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);
@@ -376,8 +373,8 @@ static void on_rewound(void *context)
     r->learned_ms = 0;
     node_router_registry_take(r);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        r->replicas[slot].belief.stale = true;
-        r->replicas[slot].reported = (struct crdt_learned){0};
+        node_belief_moved(&r->replicas[slot].belief);
+        r->slots[slot].told.learned = (struct crdt_learned){0};
         node_router_touch(r, slot);
     }
 }

@@ -1,24 +1,19 @@
-/* The router's side of replication: what it reports to the others, and what it takes in of theirs.
+/* The router's side of replication: what it reports to the others, and what it takes in of theirs
+ * (docs/replication.md).
  *
  *   own bookings, probes, estimators   --collect-->  reports of the state  -->  deltas
  *   deltas of others  -->  the state   --joined, reports-->   replicas in use, hints, beliefs
  *
- * The prefix index is the state's own, so others' observations count at once. The next choice takes
- * in the loads that they report.
- *
  * A learned figure is carried on by all routers, with the number of samples that it rests on. A
- * router takes another's figure, and its number, if that rests on more samples than its own. It
- * adds its own samples to it one by one, and reports the outcome. So:
- *   - A figure lives as long as one router does.
- *   - The busiest routers move it, and the others follow. (Routers that learn at the same time do
- *     not add up: the one ahead is followed.)
- *   - An echo changes nothing: it never rests on more samples than its original.
+ * router takes another's figure, and its number, if that rests on more samples than its own, adds
+ * its own samples one by one, and reports the outcome. So a figure lives as long as one router
+ * does, the busiest routers move it, and an echo changes nothing.
  *
  * A replica is *named* by the routers that are configured with it, and in use at all. If all that
  * named it are dead or have left, it stays in use until the registry forgets its name, as long as
- * it answers its probes: a router that stalls takes nothing along. It goes at once if the one that
- * was heard last names it no longer, and soon if that one is back and does not name it. A router
- * that joins when the namers are dead takes the word of those that use it.
+ * it answers its probes. It goes at once if the one that was heard last names it no longer, and
+ * soon if that one is back and does not name it. A router that joins when the namers are dead takes
+ * the word of those that use it.
  */
 #ifndef NODE_ROUTE_SHARE_H
 #define NODE_ROUTE_SHARE_H

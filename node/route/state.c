@@ -19,7 +19,7 @@ void node_router_clock(struct node_router *r, uint64_t now_ms)
         return;
     r->generation = generation;
     for (unsigned k = 0; k < r->replica_count; k++)
-        r->replicas[k].belief.stale = true;
+        node_belief_moved(&r->replicas[k].belief);
 }
 
 /* --- loads ----------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ void node_router_clock(struct node_router *r, uint64_t now_ms)
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms)
 {
     uint64_t before = k->load.prefill_tokens;
-    node_load_advance(r->bookings, &k->load, k->tokens_per_s, now_ms);
+    node_load_advance(r->bookings, &k->load, k->believed.tokens_per_s, now_ms);
     if (k->load.prefill_tokens != before)
         node_router_touch(r, (unsigned)(k - r->replicas));
 }
@@ -46,12 +46,10 @@ void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now
         .decoding_tokens = sum.decoding_tokens,
         .prefilled_tokens = crdt_reports_prefilled(reports, replica),
     };
-    struct node_replica *k = &r->replicas[replica], *process = &r->replicas[k->server];
-    if (process != k)
-        process->rank_requests_remote += remote.requests - k->load.remote.requests;
-    node_load_remote(&k->load, &remote, now_ms);
+    struct node_replica *k = &r->replicas[replica];
+    node_rank_load_remote(k, &r->replicas[k->rank.server], &remote, now_ms);
     if (remote.requests > 0)
-        process->used_ms = now_ms;
+        r->slots[k->rank.server].used_ms = now_ms;
 }
 
 void node_router_loads_take(struct node_router *r, uint64_t now_ms)

@@ -48,7 +48,7 @@ void node_router_shares_find(struct node_router *r)
     struct by_hash order[NODE_REPLICAS_MAX];
     unsigned count = 0;
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (!r->replicas[k].absent && r->replicas[k].ranks == 0)
+        if (!r->replicas[k].absent && r->replicas[k].rank.ranks == 0)
             order[count++] = (struct by_hash){r->replicas[k].name_hash, k};
     }
     qsort(order, count, sizeof order[0], compare_hash);

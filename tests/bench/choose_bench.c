@@ -33,7 +33,7 @@ static struct node_router *make(unsigned replicas, const char *policy, uint64_t 
         char name[32];
         int len = snprintf(name, sizeof name, "replica-%u:8000", k);
         CHECK(node_router_name(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) >= 0);
-        node_router_probed(r, k, true, false, now_ms);
+        node_router_probed(r, k, (struct node_check){.ok = true}, now_ms);
     }
     return r;
 }

@@ -60,34 +60,34 @@ void admin_peers(struct admin *a, struct exchange *x, const struct http_head *he
     "learned field": {
         "crdt/learned.h": [(r"(    X\(u64, shrunk_ppm, ALONG\))",
                             r"\1 X(u32, prompt_peak, MOVED) X(u32, prompt_peak_samples, DOUBLED)")],
-        "node/replica/replica.h": [(r"(    uint64_t bytes_samples;)",
-                                    r"    uint64_t prompt_peak, prompt_peak_samples;\n\1")],
+        "node/replica/cache.h": [(r"(    uint64_t bytes_samples;)",
+                                  r"    uint64_t prompt_peak, prompt_peak_samples;\n\1")],
         "node/route/learning.c": [(r"(    learn_bytes\(replica, model, &e->work, usage\);\n)", r"""\1
     if (usage->prompt_tokens > 0) {
-        if ((uint64_t)usage->prompt_tokens > replica->prompt_peak)
-            replica->prompt_peak = (uint64_t)usage->prompt_tokens;
-        replica->prompt_peak_samples++;
+        if ((uint64_t)usage->prompt_tokens > replica->cache.prompt_peak)
+            replica->cache.prompt_peak = (uint64_t)usage->prompt_tokens;
+        replica->cache.prompt_peak_samples++;
     }
 """)],
         "node/replica/learned.c": [
             (r"(/\* What rests on samples\. \*/\n)", r"""static void peak_report(const struct node_replica *k, struct crdt_learned *out)
 {
-    out->prompt_peak = to_count(k->prompt_peak);
+    out->prompt_peak = to_count(k->cache.prompt_peak);
 }
 
 static void peak_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
 {
     (void)now_ms;
-    k->prompt_peak = in->prompt_peak;
-    k->prompt_peak_samples = in->prompt_peak_samples;
+    k->cache.prompt_peak = in->prompt_peak;
+    k->cache.prompt_peak_samples = in->prompt_peak_samples;
 }
 
 \1"""),
-            (r"(    \{OWN\(rate\.samples\))", r"""    {OWN(prompt_peak_samples), WIRE(prompt_peak_samples), WIRE(prompt_peak), peak_report, peak_hear},
+            (r"(    \{OWN\(shown\.rate\.samples\))", r"""    {OWN(cache.prompt_peak_samples), WIRE(prompt_peak_samples), WIRE(prompt_peak), peak_report, peak_hear},
 \1"""),
-            (r'("Learned time of a decode step without context\.", k->step_base_s\))',
+            (r'("Learned time of a decode step without context\.", k->believed\.step_base_s\))',
              r'\1 X(peak, "prompt_peak", 1, "replica_prompt_peak_tokens", "Longest prompt.", '
-             r'(double)k->prompt_peak)'),
+             r'(double)k->cache.prompt_peak)'),
         ],
     },
 }

@@ -7,7 +7,7 @@ import unittest
 
 BUILD = os.environ.get("BUILD", "build")
 SIM = os.path.join(BUILD, "tests", "sim")
-# Sanitizers take about six times as long, and find what they look for in fewer runs.
+# Sanitizers take about six times as long, and find what they look for in fewer runs. The ordinary build plays all.
 QUICK = BUILD.endswith("asan")
 FIXED = 10 if QUICK else 20  # one or two of each profile
 # Seeds that failed once: by a rule that asked for too much; with a cluster 2 s ahead of an engine that restarted; by
@@ -19,8 +19,9 @@ EARLIER = [(27, "wan"), (531935999, "builds"), (548659485, "long"), (700000361, 
            (59, "long"), (29, "one-seed"), (65, "long"), (215, "storm"), (9, "builds"), (63, "storm"),
            (206, "storm"), (2206, "storm"), (669337718, "churn"), (935543781, "strict"),
            (63, "join")]
-NEW = 3 if QUICK else 10
-SERVICES = 5 if QUICK else 20  # of each kind: a fifth of a second each
+NEW = 1 if QUICK else 10
+SERVICES = 3 if QUICK else 20  # of each kind: a fifth of a second each
+MANY = 32 if QUICK else 64  # nodes
 
 
 def simulate(*words, program=SIM):
@@ -43,7 +44,7 @@ class Simulation(unittest.TestCase):
         self.assertEqual(status, 0, text)
 
     def test_seeds_that_failed_once(self):
-        for seed, profile in EARLIER[::4 if QUICK else 1]:
+        for seed, profile in EARLIER[::6 if QUICK else 1]:
             status, text = simulate("run", seed, "profile=" + profile)
             self.assertEqual(status, 0, text)
 
@@ -74,7 +75,7 @@ class Simulation(unittest.TestCase):
         self.assertRegex(text, r"wan: \d{4,} steps in seeds 1 to \d+: clean")
 
     def test_many_nodes(self):
-        status, text = simulate("run", "64", "nodes=64", "profile=storm", "seconds=2")
+        status, text = simulate("run", "64", "nodes=%d" % MANY, "profile=storm", "seconds=2")
         self.assertEqual(status, 0, text)
 
     def test_the_docs_have_the_table_of_known_bugs(self):

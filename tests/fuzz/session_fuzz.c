@@ -391,7 +391,8 @@ static void begin(struct session *s)
     struct router *r = &s->routers[0];
     list(s, r, (1u << engines) - 1);
     for (unsigned i = 0; i < engines && !s->probes; i++)
-        node_router_probed(r->world.node->router, i, true, false, r->world.now_ms);
+        node_router_probed(r->world.node->router, i, (struct node_check){.ok = true},
+                           r->world.now_ms);
     CHECK(proxy_start(r->world.proxy, r->world.now_ms) == 0);
     proxy_world_settle(&r->world);
     look(s);

@@ -458,7 +458,7 @@ static void add_replicas(struct proxy_world *w, const struct proxy_world_config 
         CHECK(replica == (int)i);
         proxy_replica(w->proxy, i, true, w->now_ms);
         if (!config->probes)
-            node_router_probed(w->node->router, i, true, false, w->now_ms);
+            node_router_probed(w->node->router, i, (struct node_check){.ok = true}, w->now_ms);
     }
     w->log.level = level;
     if (config->probes)

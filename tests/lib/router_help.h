@@ -36,7 +36,7 @@ static inline struct node_router *make(const char *policy, unsigned up)
         char name[32];
         int len = snprintf(name, sizeof name, "host-%u:8000", k);
         assert_int_equal(node_router_name(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM), k);
-        node_router_probed(r, k, true, false, START_MS);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
     }
     return r;
 }

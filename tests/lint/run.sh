@@ -53,7 +53,7 @@ format() {
 }
 
 tidy() {
-    make -s --no-print-directory print-sources | xargs -r -n1 -P2 tests/lint/tidy_one.sh "$cache"
+    make -s --no-print-directory print-sources | xargs -r -n16 -P2 tests/lint/tidy.sh "$cache"
 }
 
 python_syntax() { # a script that nothing runs in the tests may still be somebody's first command

@@ -314,7 +314,7 @@ cp "$here/../../.clang-tidy" "$tree"
 tidy() { # tidy STATUS WHAT
     want "$1" "$2" in_tidy
 }
-in_tidy() { (cd "$tree" && mkdir -p cache && "$here/tidy_one.sh" cache http/x.c); }
+in_tidy() { (cd "$tree" && mkdir -p cache && "$here/tidy.sh" cache base/x.c http/x.c); }
 tidy 0 "a clean header"
 echo 'static inline int http_y(int a) { return a == a; }' >>"$tree/http/x.h"
 tidy 1 "a header of ours that compares a number with itself"

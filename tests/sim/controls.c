@@ -231,13 +231,36 @@ static bool clean(enum sim_profile profile, uint64_t seed)
     return known[profile][seed] == CLEAN;
 }
 
+/* Of bugs that few seeds catch one that did, tried before all others: a change of the code makes it
+ * another run, and then it costs one run more. */
+static const struct {
+    enum bug bug;
+    uint64_t seed;
+} known_seeds[] = {
+    {BUG_RELAY_NOT_FORWARDED, 10}, {BUG_RARE_RELAY, 10},        {BUG_LIMIT_UNARMED, 15},
+    {BUG_DEED_TWICE, 5},           {BUG_SLOW_READER_KEPT, 5},   {BUG_REJECT_COUNTS_AS_SPARE, 8},
+    {BUG_HOST_OF_CLIENT, 8},       {BUG_ERROR_EVENT_ENDS, 11},  {BUG_FINDING_KEPT, 26},
+    {BUG_SHORTAGE_CHARGED, 4},     {BUG_INTERIM_BUYS_TIME, 22}, {BUG_PIPELINE_LOST, 3},
+};
+
+static uint64_t known_seed(enum bug bug)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(known_seeds); i++) {
+        if (known_seeds[i].bug == bug)
+            return known_seeds[i].seed;
+    }
+    return 0;
+}
+
 static void control(enum bug bug, uint64_t seeds, bool until, struct control *out)
 {
     char line[LINE], rule[64];
     enum sim_profile profile = bugs[bug].profile;
     struct sim_settings s = {.profile = (int)profile, .nodes = -1, .seconds = -1, .bug = bug};
     *out = (struct control){0};
-    for (s.seed = 1; s.seed <= seeds && !(until && out->caught > 0); s.seed++) {
+    uint64_t known = until ? known_seed(bug) : 0;
+    for (uint64_t at = known > 0 ? 0 : 1; at <= seeds && !(until && out->caught > 0); at++) {
+        s.seed = at > 0 ? at : known;
         out->ran++;
         bool fine = run_apart(&s, line, sizeof line);
         if (!until || !fine) /* until it is caught, no other seed shows anything */

@@ -141,7 +141,8 @@ static void probe_one(struct sim_world *w, struct world_node *n, unsigned engine
     const struct sim_engine *e = &w->engines[engine];
     unsigned slot = (unsigned)sim_of(n)->slot_of_engine[engine];
     uint64_t now_ms = world_mono_us(n) / 1000;
-    node_router_probed(n->node->router, slot, e->up, !e->up, now_ms);
+    node_router_probed(n->node->router, slot, (struct node_check){.ok = e->up, .refused = !e->up},
+                       now_ms);
     if (!e->up)
         return;
     struct node_scrape s = node_scrape_unknown;
@@ -150,7 +151,7 @@ static void probe_one(struct sim_world *w, struct world_node *n, unsigned engine
     s.waiting = 0;
     s.cache_tokens = 500000;
     s.start_time_s = (double)e->started_ms / 1000;
-    if (!node_router_scrapes(n->node->router, slot, 0, now_ms))
+    if (!node_scraped_due(node_router_replica(n->node->router, slot), 0, now_ms))
         return;
     sim_book_read(w, n, engine);
     (void)node_router_scraped(n->node->router, slot, &s, now_ms);

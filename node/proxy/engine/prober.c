@@ -193,7 +193,7 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
 static void key_changed(struct prober_probe *p)
 {
     unsigned refused =
-        node_router_replica(p->prober->proxy->config.router, p->replica)->probes_refused;
+        node_router_replica(p->prober->proxy->config.router, p->replica)->server.probes_refused;
     for (enum node_probe kind = NODE_PROBE_HEALTH; kind < NODE_PROBES; kind++) {
         if ((refused >> kind & 1) != 0)
             p->due_ms[kind] = 0;
@@ -209,8 +209,8 @@ static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
             (kind != NODE_PROBE_HEALTH && !p->was_up))
             continue;
         if (kind == NODE_PROBE_METRICS && !p->wanted &&
-            !node_router_scrapes(p->prober->proxy->config.router, p->replica, interval(p, kind),
-                                 now))
+            !node_scraped_due(node_router_replica(p->prober->proxy->config.router, p->replica),
+                              interval(p, kind), now))
             continue; /* another router does */
         if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
             longest = kind;
@@ -336,7 +336,7 @@ bool prober_look(struct proxy *proxy)
     bool any = false;
     for (unsigned i = 0; i < count; i++) {
         struct prober_probe *p = &prober->probes[i];
-        unsigned refused = node_router_replica(proxy->config.router, i)->probes_refused;
+        unsigned refused = node_router_replica(proxy->config.router, i)->server.probes_refused;
         if (!p->active || !p->was_up || (refused >> NODE_PROBE_MODELS & 1) != 0)
             continue;
         if (!is_under_way(p, NODE_PROBE_MODELS))

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "node/proxy/engine/upstream.h"
 #include "node/replica/engine_json.h"
+#include "node/replica/model.h"
 #include "node/settings/statuses.h"
 
 /* As fetch.h has it. */
@@ -117,12 +118,15 @@ static void health_done(struct prober_probe *p, const struct answer *a)
         return;
     }
     bool ok = a->err == 0 && is_good(proxy, a->status);
-    node_router_check_answered(router, p->replica, a->err == 0 ? a->status : 0);
-    node_router_probed(router, p->replica, ok, a->refused, proxy->now_ms);
-    if (fetch_error_is_tls(a->err))
-        node_router_tls_failed(router, p->replica);
-    if (a->err == ERR_UNREACHABLE && pool->address_count == 0)
-        node_router_unresolved(router, p->replica, pool->unresolved);
+    const struct node_check check = {
+        .ok = ok,
+        .refused = a->refused,
+        .tls_fails = fetch_error_is_tls(a->err),
+        .unresolved =
+            a->err == ERR_UNREACHABLE && pool->address_count == 0 ? pool->unresolved : ERR_OK,
+        .status = a->err == 0 ? (uint16_t)a->status : 0,
+    };
+    node_router_probed(router, p->replica, check, proxy->now_ms);
     if (a->err == 0 && !ok && p->was_up)
         node_router_health_no(router, p->replica);
     log_leaving(p, a->status);
@@ -199,9 +203,10 @@ static void note_access(struct prober_probe *p, const struct prober_lane *lane, 
         return; /* it can do without */
     node_router_probe_answered(proxy->config.router, p->replica, lane->kind, status);
     if (lane->kind == NODE_PROBE_MODELS &&
-        !node_router_models_listed(proxy->config.router, p->replica))
+        !node_models_listed(node_router_model_table(proxy->config.router), p->replica))
         DISCARD(models_replace(p, slice_of("", 0)));
-    bool refused = node_router_replica(proxy->config.router, p->replica)->probes_refused != 0;
+    bool refused =
+        node_router_replica(proxy->config.router, p->replica)->server.probes_refused != 0;
     bool news = refused ? status == 401 || status == 403 : p->told_refused;
     if (!news || (refused && p->told_refused && lane->sent_key == p->told_key))
         return;
@@ -309,6 +314,7 @@ static void no_list(struct prober_probe *p, unsigned status)
 static void models_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
+    struct node_models *models = node_router_model_table(proxy->config.router);
     struct model_list *list = &p->prober->list;
     p->models_asked = true;
     if (a->err == ERR_LIMIT)
@@ -325,10 +331,10 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
     for (unsigned i = 0; i < list->count; i++) {
         if (list->parents[i].len > 0)
-            node_router_model_adapter(proxy->config.router, list->ids[i], list->parents[i]);
+            node_models_adapter(models, list->ids[i], list->parents[i]);
     }
     if (err != 0 || list->cut) /* what is not known of it may be there all the same */
-        node_router_models_cut(proxy->config.router, p->replica);
+        node_models_unlist(models, p->replica);
     if (err == 0) {
         err = models_replace(p, a->body);
         prober_engine_found(proxy, p->replica, list->engine);

@@ -38,7 +38,7 @@ void exchange_usage_ask(struct exchange *x)
 void exchange_usage_aim(struct exchange *x)
 {
     x->now.usage_asked =
-        !node_router_replica(x->proxy->config.router, x->now.decision.server)->packs;
+        !node_router_replica(x->proxy->config.router, x->now.decision.server)->server.packs;
     if (x->now.usage_asked)
         memcpy(x->usage_field, question.at, question.len);
     else

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "node/proxy/exchange/suspect.h"
+#include "node/replica/model.h"
 #include "node/route/poison.h"
 
 /* --- sending -------------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ static bool has_other(struct exchange *x, bool failing)
 {
     struct node_request request;
     exchange_describe(x, &request);
-    return node_router_has_other(x->proxy->config.router, &request, x->excluded,
+    return node_router_has_other(x->proxy->config.router, &request, &x->excluded,
                                  x->now.decision.replica, failing, x->proxy->now_ms);
 }
 
@@ -220,7 +221,7 @@ void exchange_asked(struct exchange *x)
     x->asking = false;
     x->asked = true;
     x->attempts = 0;
-    memset(x->excluded, 0, sizeof x->excluded);
+    x->excluded = (struct node_replica_set){0};
     exchange_route(x);
 }
 
@@ -326,7 +327,7 @@ static void send_later(struct deadline *d)
         return;
     }
     exchange_describe(x, &request);
-    if (node_router_still_fits(x->proxy->config.router, &request, x->excluded,
+    if (node_router_still_fits(x->proxy->config.router, &request, &x->excluded,
                                x->now.decision.replica, x->proxy->now_ms))
         send_now(x);
     else
@@ -379,9 +380,10 @@ bool exchange_look_after(struct exchange *x)
 static bool needs_lists(const struct exchange *x)
 {
     const struct node_router *router = x->proxy->config.router;
-    bool stale = node_router_replica(router, x->now.decision.server)->models_stale;
+    bool stale = node_router_replica(router, x->now.decision.server)->server.models_stale;
     struct node_request request;
-    if (x->looked || (!stale && node_router_models_listed(router, x->now.decision.server)))
+    if (x->looked ||
+        (!stale && node_models_listed(node_router_model_table(router), x->now.decision.server)))
         return false;
     exchange_describe(x, &request);
     return stale ? request.model.len > 0

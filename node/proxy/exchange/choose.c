@@ -192,7 +192,7 @@ void exchange_exclude(struct exchange *x, enum node_outcome outcome)
     bool rank_only = outcome == NODE_OUTCOME_STALLED &&
                      node_router_rank_stalled(x->proxy->config.router, x->now.decision.replica);
     unsigned r = rank_only ? x->now.decision.replica : x->now.decision.server;
-    x->excluded[r / 64] |= UINT64_C(1) << (r % 64);
+    node_replica_set_add(&x->excluded, r);
 }
 
 /* SGLang's native path is unknown to vLLM: those that are known to be vLLM are not asked, unless
@@ -206,7 +206,7 @@ void exchange_exclude_other_engines(struct exchange *x)
         others += node_router_replica_engine(router, i) != NODE_ENGINE_VLLM;
     for (unsigned i = 0; i < count && others > 0; i++) {
         if (node_router_replica_engine(router, i) == NODE_ENGINE_VLLM)
-            x->excluded[i / 64] |= UINT64_C(1) << (i % 64);
+            node_replica_set_add(&x->excluded, i);
     }
 }
 
@@ -223,7 +223,7 @@ int exchange_choose(struct exchange *x)
         .tenant = x->key,
         .against = suspect_refused(x) ? x->suspect.refused : REFUSED_NONE,
         .request = &request,
-        .excluded = x->excluded,
+        .excluded = &x->excluded,
         .by_load = !prompt || unknown,
         .prompt = x->skimming,
     };

@@ -192,7 +192,7 @@ struct exchange {
     bool free_retry;          /* the next one after a rejection counts against nothing */
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
     struct upstream_request question; /* a GET of the stored response */
-    uint64_t excluded[NODE_REPLICAS_MAX / 64];
+    struct node_replica_set excluded;
     struct suspect suspect;
 
     struct admission_request admission;

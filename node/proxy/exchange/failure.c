@@ -123,7 +123,8 @@ static void acquit(struct exchange *x)
 /* Its last answers were errors too, and its own: it says nothing of the request. */
 static bool errs_anyway(const struct exchange *x)
 {
-    return node_router_process(x->proxy->config.router, x->now.decision.replica)->error_answers > 0;
+    return node_router_process(x->proxy->config.router, x->now.decision.replica)
+               ->trouble.error_answers > 0;
 }
 
 /* The answer to a failure that an engine said goes to the client: another one is not asked. Unless

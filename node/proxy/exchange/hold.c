@@ -17,6 +17,7 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/suspect.h"
 #include "node/replica/engine_json.h"
+#include "node/replica/model.h"
 
 /* An engine that repeats the prompt says before or behind it what is wrong: so much of both ends
  * of an error is read. Its own words are shorter, and a prompt that has such words in between is
@@ -28,7 +29,7 @@ enum { ENDS_BYTES = 1024 };
 static void note_model_served(struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
-    if (node_router_models_listed(router, x->now.decision.replica))
+    if (node_models_listed(node_router_model_table(router), x->now.decision.server))
         return;
     struct node_request request;
     exchange_describe(x, &request);

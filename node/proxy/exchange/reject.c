@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "node/replica/model.h"
 
 /* The same prompt, or one that begins alike, may be of one program among many behind an address. */
 static struct node_reject_from from_of(const struct exchange *x)
@@ -158,12 +159,12 @@ void exchange_note_denied(struct exchange *x, struct slice model)
 {
     struct node_router *router = x->proxy->config.router;
     unsigned server = x->now.decision.server;
-    bool lists = node_router_models_listed(router, server) &&
+    bool lists = node_models_listed(node_router_model_table(router), server) &&
                  node_router_replica_serves(router, server, model);
     if (x->denied_by > 0)
         node_router_model_tried(router, x->denied_by - 1, false);
     x->denied_by = lists ? server + 1 : 0;
-    if (node_router_model_denied(router, server, model, x->proxy->now_ms))
+    if (node_models_deny(node_router_model_table(router), server, model, x->proxy->now_ms))
         log_caught(x, server, x->now.status, "model", model);
 }
 
@@ -173,8 +174,9 @@ static bool is_of_no_engine(struct exchange *x, const struct node_request *reque
     const struct node_router *router = x->proxy->config.router;
     return request->model.len > 0 && request->replica_wanted < 0 && !x->kept.open &&
            !exchange_is_committed(x) && !x->alive && exchange_reject_again(x, 404) &&
-           can_be_kept(x, NULL) && !node_router_models_listed(router, x->now.decision.replica) &&
-           !node_router_has_other(x->proxy->config.router, request, x->excluded,
+           can_be_kept(x, NULL) &&
+           !node_models_listed(node_router_model_table(router), x->now.decision.server) &&
+           !node_router_has_other(x->proxy->config.router, request, &x->excluded,
                                   x->now.decision.replica, false, x->proxy->now_ms);
 }
 
@@ -187,7 +189,7 @@ bool exchange_doubted(struct exchange *x)
     exchange_describe(x, &request);
     if (!is_of_no_engine(x, &request))
         return false;
-    node_router_model_doubted(router, server, request.model);
+    node_models_doubt(node_router_model_table(router), server, request.model);
     bool known = node_router_model_known(router, request.model);
     bool guess = node_router_is_guess(router, &request, server) && !x->looked;
     if ((!known && !guess) || exchange_kept_keep(x, &what, NULL, false) != 0)
@@ -227,7 +229,7 @@ static void contradict(struct exchange *x, const struct node_request *request)
     if (!k->open || k->what.replica == server)
         return;
     if (k->what.status == 404)
-        node_router_model_doubted(router, k->what.replica, request->model);
+        node_models_doubt(node_router_model_table(router), k->what.replica, request->model);
     bool lives = k->life == node_router_replica(router, k->what.replica)->life;
     if (lives && !k->says_why &&
         node_router_reject_contradicted(router, &k->what, x->proxy->now_ms))
@@ -238,18 +240,18 @@ static void contradict(struct exchange *x, const struct node_request *request)
 void exchange_accepted(struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;
+    struct node_models *models = node_router_model_table(router);
     unsigned server = x->now.decision.server;
     struct node_request request = {.kind = exchange_reject_kind(x)};
     if (!exchange_weighs_rejections(x->route.kind) || x->asking)
         return;
     if (x->kept.open || node_reject_any(&node_router_process(router, server)->reject) ||
-        node_router_models_denied_any(router))
+        node_models_denied_any(models))
         exchange_describe(x, &request);
     contradict(x, &request);
     exchange_kept_drop(x);
     bool again = node_router_accepted(router, server, &request, from_of(x), x->began_ms);
-    again |=
-        node_router_model_accepted(router, server, request.model, x->began_ms, x->proxy->now_ms);
+    again |= node_models_accepted(models, server, request.model, x->began_ms, x->proxy->now_ms);
     if (again)
         log_event(x->proxy->config.log, LOG_INFO, "replica_accepts", LOG_STR("id", x->request_id),
                   LOG_STR("replica", node_router_replica_name(router, x->now.decision.server)));

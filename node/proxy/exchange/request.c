@@ -9,6 +9,7 @@
 #include "http/answer.h"
 #include "http/forward.h"
 #include "node/proxy/engine/probe.h"
+#include "node/route/policy.h"
 
 enum { ROOM_BYTES = 16384 };
 
@@ -195,7 +196,7 @@ void exchange_skim_begin(struct exchange *x)
 {
     x->skimming = true;
     http_skim_init(&x->skim, &x->proxy->config.secret);
-    if (node_router_wants_chunks(x->proxy->config.router))
+    if (node_router_policy(x->proxy->config.router)->wants_chunks)
         http_skim_by_chunks(&x->skim);
 }
 

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "http/json.h"
 #include "node/proxy/exchange/exchange_internal.h"
+#include "node/route/policy.h"
 
 /* Of clients that were looked at: docs/policies.md says whose each is. */
 static const char agents[] = "x-session-id, x-claude-code-session-id, session-id, session_id, "
@@ -19,7 +20,7 @@ void exchange_session_set(struct exchange *x, struct slice value)
 void exchange_read_session(struct exchange *x, const struct http_head *head)
 {
     const struct proxy *p = x->proxy;
-    if (!node_router_wants_session(p->config.router))
+    if (!node_router_policy(p->config.router)->wants_session)
         return;
     struct slice names = slice_of_cstr(p->config.options->session_header);
     if (slice_equal(names, SLICE("auto")))
@@ -64,7 +65,7 @@ void exchange_session_from_body(struct exchange *x)
     static const enum http_skim_name keys[] = {HTTP_SKIM_PROMPT_CACHE_KEY, HTTP_SKIM_SESSION_ID,
                                                HTTP_SKIM_METADATA_USER_ID, HTTP_SKIM_USER};
     if (x->session_len > 0 || !x->skim.understood ||
-        !node_router_wants_session(x->proxy->config.router))
+        !node_router_policy(x->proxy->config.router)->wants_session)
         return;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         struct slice value = http_skim_field(&x->skim, keys[i]);

@@ -92,7 +92,7 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
                       const struct node_watched *w)
 {
     struct node_router *router = p->config.router;
-    bool stalled = node_router_own_stall(router, replica) != NODE_STALL_NONE;
+    bool stalled = node_router_replica(router, replica)->signs.stall != NODE_STALL_NONE;
     if (stalled == pool->told_stalled)
         return;
     pool->told_stalled = stalled;
@@ -103,7 +103,7 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
     }
     log_event(p->config.log, LOG_WARN, "replica_stalled",
               LOG_STR("replica", node_router_replica_name(router, replica)),
-              LOG_CSTR("sign", node_stall_name(node_router_own_stall(router, replica))),
+              LOG_CSTR("sign", node_stall_name(node_router_replica(router, replica)->signs.stall)),
               LOG_UINT("waiting", w->waiting), LOG_UINT("streaming", w->streaming),
               LOG_CSTR("effect", "it is avoided; what has no token moves to others"));
 }
@@ -166,7 +166,7 @@ static void end(struct proxy *p, struct upstream *u)
         return;
     /* What its port took later is at the next process, which may not be well yet. */
     const struct node_replica *k = node_router_process(p->config.router, x->now.decision.server);
-    if (!connecting && (!k->gone || u->began_ms > k->refused_ms))
+    if (!connecting && (!k->trouble.gone || u->began_ms > k->trouble.refused_ms))
         return;
     uint64_t limit = connecting || !x->now.first_token ? WATCH_DEAD_MS : WATCH_SILENT_MS;
     if (p->now_ms - later(u->active_ms, p->resumed_ms) < limit)
@@ -191,7 +191,7 @@ static bool is_gone(const struct proxy *p, unsigned replica)
 {
     const struct node_router *router = p->config.router;
     return node_router_replica_health(router, replica) == NODE_HEALTH_DOWN &&
-           node_router_process(router, replica)->gone;
+           node_router_process(router, replica)->trouble.gone;
 }
 
 /* Some answer that has begun there has been silent for that long. */

@@ -157,7 +157,7 @@ static bool wants_asking(const struct proxy *p, unsigned replica)
     if (p->engines.pools[replica].proxy == NULL || !node_router_replica_present(r, replica))
         return false;
     enum node_health health = node_router_replica_health(r, replica);
-    return (node_router_replica(r, replica)->probes_refused >> NODE_PROBE_MODELS & 1) != 0 &&
+    return (node_router_replica(r, replica)->server.probes_refused >> NODE_PROBE_MODELS & 1) != 0 &&
            health != NODE_HEALTH_DOWN && health != NODE_HEALTH_ROUTER;
 }
 
@@ -208,7 +208,8 @@ static void learn(struct model_ask *ask, unsigned replica, struct slice body)
         return;
     prober_engine_found(p, replica, ask->list.engine);
     for (unsigned i = 0; i < ask->list.count; i++)
-        node_router_model_listed(p->config.router, replica, ask->list.ids[i]);
+        node_models_learn(node_router_model_table(p->config.router), replica, ask->list.ids[i],
+                          true);
     if (node_models_parse(body, model_merge_add, &ask->merge) == 0)
         ask->answered++;
 }

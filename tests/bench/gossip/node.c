@@ -124,7 +124,7 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
         char name[32];
         int len = snprintf(name, sizeof name, "replica-%u:8000", r);
         CHECK(node_router_name(n->router, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) == (int)r);
-        node_router_probed(n->router, r, true, false, bench_now_us() / 1000);
+        node_router_probed(n->router, r, (struct node_check){.ok = true}, bench_now_us() / 1000);
     }
     n->state = node_state_crdt(node->state);
 }

@@ -5,7 +5,9 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/replica/model.h"
 #include "node/route/discovered.h"
+#include "node/route/policy.h"
 #include "tests/bench/quality/chooser.h"
 #include "tests/lib/alone.h"
 
@@ -58,7 +60,7 @@ static void models_list(struct play *p, struct node_router *r, unsigned slot)
     }
     CHECK(node_router_models(r, slot, ids, count + 1) == ERR_OK);
     for (uint32_t i = 1; i <= count; i++)
-        node_router_model_adapter(r, ids[i], ids[0]);
+        node_models_adapter(node_router_model_table(r), ids[i], ids[0]);
 }
 
 /* What an engine does not say of its tiers, the settings do. */
@@ -92,7 +94,8 @@ static void introduce(struct play *p, unsigned number, unsigned engine)
     for (unsigned i = 0; i < ranks_of(p); i++)
         m->slots[number][engine + i] = at;
     m->engines[number][at] = engine;
-    node_router_probed(router_at(p, number), (unsigned)at, true, false, world_ms(world_of(p)));
+    node_router_probed(router_at(p, number), (unsigned)at, (struct node_check){.ok = true},
+                       world_ms(world_of(p)));
     models_list(p, router_at(p, number), (unsigned)at);
     tier_label(p, router_at(p, number), slice_of(name, (size_t)len), engine);
 }
@@ -140,7 +143,8 @@ static void tick(struct play *p)
             continue;
         for (unsigned i = 0; i < p->setup->routers; i++) {
             unsigned slot = slot_of(p, i, k);
-            if (!node_router_scrapes(router_at(p, i), slot, SCRAPE_S * 1000, now_ms))
+            if (!node_scraped_due(node_router_replica(router_at(p, i), slot), SCRAPE_S * 1000,
+                                  now_ms))
                 continue;
             DISCARD(node_router_scraped(router_at(p, i), slot, &s, now_ms));
             if (ranks > 1)
@@ -237,7 +241,7 @@ static unsigned choose(struct play *p, struct flight *f)
     char model[24];
     int len = f->ask->adapter ? snprintf(model, sizeof model, "adapter-%u", f->ask->adapter) : 0;
     struct node_rendered rendered = read_leading(p, f, now_ms);
-    if (node_router_wants_chunks(router_at(p, f->router)))
+    if (node_router_policy(router_at(p, f->router))->wants_chunks)
         prompt_chunks(&f->ask->prompt, p->setup->bytes_per_token, f->unique,
                       secret_of(p, f->router), &f->chain);
     struct node_request request = {

@@ -86,7 +86,8 @@ unsigned world_replica(struct world *w, unsigned number, const char *name)
     struct world_node *n = &w->nodes[number];
     int slot = node_router_name(n->node->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
     CHECK(slot >= 0);
-    node_router_probed(n->node->router, (unsigned)slot, true, false, world_mono_us(n) / 1000);
+    node_router_probed(n->node->router, (unsigned)slot, (struct node_check){.ok = true},
+                       world_mono_us(n) / 1000);
     world_touch(n);
     return (unsigned)slot;
 }

@@ -34,7 +34,7 @@ static const char *why_not(const struct service_router *r, unsigned engine, uint
         return "rejects";
     if (k->kept > 0)
         return "kept";
-    if (k->models_stale)
+    if (k->server.models_stale)
         return "its models are stale";
     *most_ms = DENIED_MAX_MS;
     return node_models_denied(router->models, engine, SLICE("m"), now) ? "it denied the model"
@@ -68,7 +68,7 @@ static uint64_t charges_of(const struct service *s, unsigned router, unsigned en
 {
     const struct service_router *r = &s->routers[router];
     const uint64_t *outcomes =
-        r->node->node->router->replicas[replica_of(r, &s->engines[engine])].outcomes;
+        r->node->node->router->slots[replica_of(r, &s->engines[engine])].outcomes;
     return outcomes[NODE_OUTCOME_BROKEN] + outcomes[NODE_OUTCOME_CONNECT_FAILED];
 }
 

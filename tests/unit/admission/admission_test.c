@@ -4,7 +4,7 @@
 
 static struct node_options options;
 static struct admission a;
-static uint64_t excluded[NODE_REPLICAS_MAX / 64];
+static struct node_replica_set excluded;
 
 static void open_admission(unsigned replicas, uint64_t requests_max, uint64_t queue_max)
 {
@@ -18,7 +18,7 @@ static struct admission_answer ask(struct admission_request *r, uint64_t now_ms)
 {
     struct node_request request = request_of(prompt(1, 100));
     const struct admission_question question = {
-        .request = &request, .excluded = excluded, .prompt = true};
+        .request = &request, .excluded = &excluded, .prompt = true};
     struct admission_answer answer;
     admission_ask(&a, r, &question, now_ms, &answer);
     queue_check(&a.queue);
@@ -150,9 +150,9 @@ static void a_suspect_waits_for_a_replica_to_itself(void **state)
     r[3].came_ms = START_MS;
     open_admission(2, 10, 10);
     busy[0] = ask(&r[0], START_MS);
-    excluded[0] = UINT64_C(1) << busy[0].decision.replica;
+    excluded.words[0] = UINT64_C(1) << busy[0].decision.replica;
     busy[1] = ask(&r[1], START_MS);
-    excluded[0] = 0;
+    excluded.words[0] = 0;
     struct admission_answer suspect = ask(&r[3], START_MS);
     assert_int_equal(suspect.verdict, ADMISSION_WAIT);
     assert_int_equal(suspect.class, QUEUE_ALONE);

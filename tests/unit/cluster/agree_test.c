@@ -81,8 +81,9 @@ static void a_lost_cache_of_50000_entries_costs_less_than_200_kb(void **state)
     }
     struct node_router *first = c.nodes[0].node->router;
     unsigned lost = (unsigned)node_router_replica_find(first, SLICE("replica:8000"));
-    node_router_probed(first, lost, false, true, world_ms(&c)); /* its port refuses */
-    node_router_probed(first, lost, true, false, world_ms(&c));
+    node_router_probed(first, lost, (struct node_check){.refused = true},
+                       world_ms(&c)); /* its port refuses */
+    node_router_probed(first, lost, (struct node_check){.ok = true}, world_ms(&c));
     work(&c, 10 * S);
     for (unsigned i = 0; i < ROUTERS; i++) {
         double cost = agreeing_bytes(&c, i) - before[i];

@@ -21,7 +21,7 @@ static void use(unsigned number, uint64_t seed)
         at = node_router_replica_find(r, SLICE("host-0:8000"));
     if (at < 0)
         return;
-    node_router_probed(r, (unsigned)at, true, false, now_ms);
+    node_router_probed(r, (unsigned)at, (struct node_check){.ok = true}, now_ms);
     struct chain chain;
     world_prompt(&chain, seed, 4000);
     struct node_request request = {
@@ -70,8 +70,13 @@ static void open_world(void)
     failmalloc_spare(true);
     world_open(&world, ROUTERS, 3);
     world.checks = false;
-    for (unsigned i = 0; i < ROUTERS; i++)
-        world.nodes[i].config.replication.gossip.ring_bytes = 1 << 18;
+    for (unsigned i = 0; i < ROUTERS; i++) {
+        struct node_config *config = &world.nodes[i].config;
+        config->replication.gossip.ring_bytes = 1 << 18;
+        config->state.names_max = 16; /* quick to make and to check */
+        config->state.replicas_max = crdt_registry_slots(config->state.names_max);
+        config->state.index_bytes = 4 << 20;
+    }
     failmalloc_spare(false);
 }
 

@@ -57,7 +57,7 @@ static void what_a_router_names_comes_and_goes_at_run_time(void **state)
     node_router_vanish(r0, (unsigned)slot, true);
     node_replication_run(c.nodes[0].node->replication, c.now_us);
     world_run(&c, 200 * MS);
-    node_router_probed(r0, (unsigned)slot, true, false, c.now_us / 1000);
+    node_router_probed(r0, (unsigned)slot, (struct node_check){.ok = true}, c.now_us / 1000);
     assert_int_equal(node_router_replica_health(r0, (unsigned)slot), NODE_HEALTH_DRAINING);
     assert_true(has(&c, 0, "pod-1:8000") && !has(&c, 1, "pod-1:8000"));
     int other = node_router_replica_find(r1, name);
@@ -222,7 +222,7 @@ static void see_up(struct world *c)
         struct node_router *r = c->nodes[i].node->router;
         for (unsigned k = 0; k < node_router_replica_count(r); k++)
             if (node_router_replica_present(r, k))
-                node_router_probed(r, k, true, false, c->now_us / 1000);
+                node_router_probed(r, k, (struct node_check){.ok = true}, c->now_us / 1000);
     }
     world_run(c, 2 * S);
 }

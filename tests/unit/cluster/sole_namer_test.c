@@ -27,7 +27,7 @@ static void probe(struct world *c, unsigned node, bool ok)
     struct world_node *n = &c->nodes[node];
     int slot = node_router_replica_find(n->node->router, slice_of_cstr(sole));
     assert_true(slot >= 0);
-    node_router_probed(n->node->router, (unsigned)slot, ok, false, world_ms(c));
+    node_router_probed(n->node->router, (unsigned)slot, (struct node_check){.ok = ok}, world_ms(c));
     world_touch(n);
 }
 

@@ -85,8 +85,10 @@ static void a_refused_port_counts_once_and_only_without_a_start_time(void **stat
         for (unsigned i = 0; i < 2; i++) {
             slot[i] = (unsigned)node_router_replica_find(c.nodes[i].node->router,
                                                          SLICE("replica-0:8000"));
-            node_router_probed(c.nodes[i].node->router, slot[i], false, true, world_ms(&c));
-            node_router_probed(c.nodes[i].node->router, slot[i], true, false, world_ms(&c));
+            node_router_probed(c.nodes[i].node->router, slot[i],
+                               (struct node_check){.refused = true}, world_ms(&c));
+            node_router_probed(c.nodes[i].node->router, slot[i], (struct node_check){.ok = true},
+                               world_ms(&c));
             node_replication_run(c.nodes[i].node->replication, c.now_us);
             world_run(&c, 50 * MS);
             if (i == 0)

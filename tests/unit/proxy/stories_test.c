@@ -283,12 +283,12 @@ static void show_outcomes(struct proxy_world *w)
                                                      [NODE_OUTCOME_REJECTED] = "rejected",
                                                      [NODE_OUTCOME_STALLED] = "stalled"};
     for (unsigned i = 0; i < node_router_replica_count(w->node->router); i++) {
-        const struct node_replica *k = node_router_replica_at(w->node->router, i);
+        const struct node_slot *slot = &w->node->router->slots[i];
         CHECK(buf_printf(&w->trace, "%u:", i + 1) == 0);
         for (unsigned n = 0; n < NODE_OUTCOMES; n++) {
-            if (k->outcomes[n] > 0)
+            if (slot->outcomes[n] > 0)
                 CHECK(buf_printf(&w->trace, " %s %llu", names[n],
-                                 (unsigned long long)k->outcomes[n]) == 0);
+                                 (unsigned long long)slot->outcomes[n]) == 0);
         }
         CHECK(buf_append_char(&w->trace, '\n') == 0);
     }

@@ -1,4 +1,5 @@
 #include "node/replica/answered.h"
+#include "node/replica/model.h"
 
 #include <stdio.h>
 
@@ -105,7 +106,7 @@ static struct node_router *make_router(void)
     config.router.policy = "round_robin";
     struct node_router *r = alone_router(&config);
     assert_int_equal(node_router_name(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM), 0);
-    node_router_probed(r, 0, true, false, START_MS);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
     return r;
 }
 
@@ -203,10 +204,10 @@ static void names_that_clients_make_up_take_no_rows(void **state)
             answer(r, name);
         }
     }
-    node_router_model_listed(r, 0, SLICE("real")); /* to a client */
+    node_models_learn(node_router_model_table(r), 0, SLICE("real"), true); /* to a client */
     answer(r, "real");
     node_router_replica_engine_set(r, 0, NODE_ENGINE_SGLANG);
-    node_router_model_listed(r, 0, SLICE("of SGLang"));
+    node_models_learn(node_router_model_table(r), 0, SLICE("of SGLang"), true);
     answer(r, "of SGLang");
     struct slice told = SLICE("told");
     assert_int_equal(node_router_models(r, 0, &told, 1), ERR_OK); /* to the router */

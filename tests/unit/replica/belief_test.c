@@ -29,7 +29,7 @@ static void all_is_present_while_there_is_room(void **state)
     struct node_belief b;
     struct crdt_index_ring ring = ring_of(counts);
     node_belief_init(&b);
-    node_belief_refresh(&b, &ring, 1000);
+    node_belief_refresh(&b, &ring, 1000, 0);
     assert_int_equal(b.floor, 1);
     assert_near(b.floor_share, 1);
     assert_near(b.present_blocks, 160);
@@ -42,15 +42,15 @@ static void the_newest_that_fit_are_present(void **state)
     struct node_belief b;
     struct crdt_index_ring ring = ring_of(counts);
     node_belief_init(&b);
-    node_belief_refresh(&b, &ring, 85); /* 10 + 10 + 20 + 30, and 15 of the 40 */
+    node_belief_refresh(&b, &ring, 85, 0); /* 10 + 10 + 20 + 30, and 15 of the 40 */
     assert_int_equal(b.floor, 2);
     assert_near(b.floor_share, 15.0 / 40);
     assert_near(b.present_blocks, 85);
-    node_belief_refresh(&b, &ring, 70);
+    node_belief_refresh(&b, &ring, 70, 0);
     assert_int_equal(b.floor, 4);
     assert_near(b.floor_share, 1);
     b.factor = 0.5;
-    node_belief_refresh(&b, &ring, 80);
+    node_belief_refresh(&b, &ring, 80, 0);
     assert_int_equal(b.floor, 5);
     assert_near(b.floor_share, 1);
 }
@@ -63,7 +63,7 @@ static void displaced_counts_the_oldest_first(void **state)
     struct node_belief b;
     struct crdt_index_ring ring = ring_of(counts);
     node_belief_init(&b);
-    node_belief_refresh(&b, &ring, 90); /* 20 of generation 2, all from 4 on */
+    node_belief_refresh(&b, &ring, 90, 0); /* 20 of generation 2, all from 4 on */
     assert_near(node_belief_displaced(&b, &ring, &decay, 0, 0, 0), 0);
     double e7 = exp(-0.7), e5 = exp(-0.5);
     assert_near(node_belief_displaced(&b, &ring, &decay, 15, 0, 0), 15 * e7);
@@ -73,7 +73,7 @@ static void displaced_counts_the_oldest_first(void **state)
     /* More than the cache holds: everything goes. */
     assert_near(node_belief_displaced(&b, &ring, &decay, 1e6, 0, 0),
                 20 * e7 + 30 * e5 + 20 * exp(-0.4) + 10 * exp(-0.2) + 10 * exp(-0.1));
-    node_belief_refresh(&b, &ring, 200);
+    node_belief_refresh(&b, &ring, 200, 0);
     assert_near(node_belief_displaced(&b, &ring, &decay, 40, 0, 0), 0);
     assert_near(node_belief_displaced(&b, &ring, &decay, 50, 0, 0), 10 * exp(-0.8));
 }
@@ -121,15 +121,15 @@ static void what_was_refused_takes_no_room(void **state)
     struct crdt_index_ring ring = ring_of(counts);
     struct node_belief b;
     node_belief_init(&b);
-    node_belief_refresh(&b, &ring, 30);
+    node_belief_refresh(&b, &ring, 30, 0);
     assert_int_equal(b.floor, 5);
     node_belief_void(&b, 7, 8, 10); /* all that was used last */
     assert_true(b.stale);
-    node_belief_refresh(&b, &ring, 30);
+    node_belief_refresh(&b, &ring, 30, 0);
     assert_int_equal(b.floor, 5);
     assert_near(b.floor_share, 1);
     node_belief_void(&b, 8, 7, 10);
-    node_belief_refresh(&b, &ring, 30);
+    node_belief_refresh(&b, &ring, 30, 0);
     assert_int_equal(b.floor, 4);
     double newer, among;
     node_belief_depth(&b, &ring, 4, &newer, &among);
@@ -140,7 +140,7 @@ static void what_was_refused_takes_no_room(void **state)
     for (unsigned i = 0; i < 100; i++)
         node_belief_void(&b, 100 + i, 1 + i % 9, 5);
     assert_int_equal(b.void_count, NODE_VOIDS_MAX);
-    node_belief_refresh(&b, &ring, 1000);
+    node_belief_refresh(&b, &ring, 1000, 0);
     assert_true(b.present_blocks > 0 && b.present_blocks < 160);
 }
 

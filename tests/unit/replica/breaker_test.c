@@ -15,7 +15,7 @@ static void start(void)
     now = 100000;
     for (unsigned i = 0; i < ROUTERS; i++) {
         node_replica_init(&at[i], SLICE("r"), NODE_ENGINE_VLLM, 1, &config);
-        (void)node_replica_probed(&at[i], true, false, now);
+        (void)node_replica_probed(&at[i], (struct node_check){.ok = true}, now);
     }
 }
 
@@ -147,7 +147,7 @@ static void own_eyes_outweigh_reports(void **state)
     answers(1, NODE_OUTCOME_OK);
     fails_at(0);
     assert_int_equal(avoided(), 7); /* it was seen to work, but may have died since */
-    (void)node_replica_probed(&at[1], true, false, now);
+    (void)node_replica_probed(&at[1], (struct node_check){.ok = true}, now);
     assert_int_equal(avoided(), 5); /* it has not */
     at[1].load.requests = 1;
     ends(1, NODE_OUTCOME_ENGINE_ERROR);

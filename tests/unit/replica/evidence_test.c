@@ -17,6 +17,18 @@ struct engine {
     struct prng prng;
 };
 
+/* What a cache of `size` times the reported one holds of it. */
+static double reach_tokens(const struct node_reach *reach, double size)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < reach->count; i++) {
+        const struct node_part *p = &reach->parts[i];
+        double tokens = (double)p->tokens, from = (double)p->from, to = (double)p->to;
+        sum += size >= to ? tokens : size <= from ? 0 : tokens * (size - from) / (to - from);
+    }
+    return sum;
+}
+
 static struct node_evidence ask(struct engine *e, unsigned prompts)
 {
     struct node_evidence evidence;
@@ -28,7 +40,7 @@ static struct node_evidence ask(struct engine *e, unsigned prompts)
             .count = 2,
             .parts = {{2000, 0, 0.01F}, {7000, (float)depth, (float)(depth * 1.1)}},
         };
-        double held = node_reach_tokens(&reach, e->truth);
+        double held = reach_tokens(&reach, e->truth);
         bool used = prng_unit(&e->prng) < e->share;
         float expected[NODE_SIZES] = {0};
         node_reach_sum(&reach, 1, expected);
@@ -160,7 +172,7 @@ static void windows_of_counters_say_it_too(void **state)
             float depth = (float)(deepest * prng_unit(&prng));
             struct node_reach reach = {.count = 1, .parts = {{8000, depth, depth * 1.05F}}};
             node_reach_sum(&reach, 1, expected);
-            cached += node_reach_tokens(&reach, 0.5);
+            cached += reach_tokens(&reach, 0.5);
         }
         node_evidence_add(&e, expected, cached, 80000, 8, RULE(FEW));
     }
@@ -188,7 +200,7 @@ static void sums_are_what_each_size_would_hold(void **state)
         node_reach_sum(&reach, -1, sums);
         for (unsigned i = 0; i < NODE_SIZES; i++) {
             double size = exp2(((double)i - NODE_SIZES_BELOW) / NODE_SIZES_PER_DOUBLING);
-            double held = node_reach_tokens(&reach, (double)(float)size);
+            double held = reach_tokens(&reach, (double)(float)size);
             assert_true(fabs((double)sums[i] - held) < 0.1);
         }
     }

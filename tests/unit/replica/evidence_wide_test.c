@@ -6,7 +6,6 @@
 
 /* The same once more, as a machine without wide vectors runs it. */
 #define WIDE_NONE
-#define node_reach_tokens  narrow_reach_tokens
 #define node_reach_sum     narrow_reach_sum
 #define node_evidence_init narrow_evidence_init
 #define node_evidence_add  narrow_evidence_add

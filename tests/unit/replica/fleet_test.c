@@ -50,8 +50,8 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
     *s = (struct service){
         .router_count = routers, .client_count = clients, .prompt_tokens = PROMPT_TOKENS};
     struct node_config config = alone_config();
-    config.router.prefill_tokens_per_s *= prior;
-    config.router.decode_step_ms /= prior;
+    config.router.prior.prefill_tokens_per_s *= prior;
+    config.router.prior.decode_step_ms /= prior;
     struct world *w = &s->world;
     world_open(w, routers, 1);
     w->net.delay_min_us = w->net.delay_max_us = 500;
@@ -64,7 +64,7 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
         char name[] = {'e', (char)('0' + i % engines)};
         assert_int_equal(node_router_name(r, slice_of(name, sizeof name), NODE_ENGINE_VLLM),
                          i % engines);
-        node_router_probed(r, i % engines, true, false, s->now_ms);
+        node_router_probed(r, i % engines, (struct node_check){.ok = true}, s->now_ms);
         world_touch(&w->nodes[i / engines]);
     }
     for (unsigned k = 0; k < engines; k++)
@@ -189,8 +189,8 @@ static void a_prior_that_is_far_off_starves_no_replica(void **state)
             run(&s, 10);
             assert_between(share(&s, 0, 60), 0.35, 0.65);
             for (unsigned k = 0; k < 2; k++) {
-                assert_between(believed(&s, k)->tokens_per_s, 8000, 12500);
-                assert_between(believed(&s, k)->step_base_s, 0.5 * step_s, 1.5 * step_s);
+                assert_between(believed(&s, k)->believed.tokens_per_s, 8000, 12500);
+                assert_between(believed(&s, k)->believed.step_base_s, 0.5 * step_s, 1.5 * step_s);
             }
             world_close(&s.world);
         }
@@ -226,8 +226,8 @@ static void a_slower_engine_is_known_after_a_few_answers(void **state)
     start(&s, 1, 4, 4, 1);
     s.engines[0].tokens_per_s = 2000;
     run(&s, 40);
-    assert_between(believed(&s, 0)->tokens_per_s, 1800, 2200);
-    assert_between(believed(&s, 1)->tokens_per_s, 9000, 11000);
+    assert_between(believed(&s, 0)->believed.tokens_per_s, 1800, 2200);
+    assert_between(believed(&s, 1)->believed.tokens_per_s, 9000, 11000);
     assert_between(share(&s, 0, 200), 0, 0.1);
     world_close(&s.world);
 }
@@ -248,8 +248,8 @@ static void first_bytes_teach_before_answers_end(void **state)
         for (unsigned c = 0; c < s.client_count; c++)
             begin(&s, &s.clients[c]);
     }
-    assert_between(believed(&s, 0)->tokens_per_s, 400, 600);
-    assert_between(believed(&s, 1)->tokens_per_s, 8000, 12500);
+    assert_between(believed(&s, 0)->believed.tokens_per_s, 400, 600);
+    assert_between(believed(&s, 1)->believed.tokens_per_s, 8000, 12500);
     world_close(&s.world);
 }
 
@@ -320,11 +320,11 @@ static void a_new_replica_is_like_the_fleet_at_once(void **state)
     run(&s, 20);
     struct node_router *r = s.world.nodes[0].node->router;
     assert_int_equal(node_router_name(r, SLICE("new"), NODE_ENGINE_VLLM), 2);
-    node_router_probed(r, 2, true, false, s.now_ms);
+    node_router_probed(r, 2, (struct node_check){.ok = true}, s.now_ms);
     s.engines[2].tokens_per_s = 10000;
     s.now_ms += 20;
     send(&s, &s.clients[1]);
-    assert_between(r->replicas[2].tokens_per_s, 8000, 12500);
+    assert_between(r->replicas[2].believed.tokens_per_s, 8000, 12500);
     world_close(&s.world);
 }
 
@@ -339,7 +339,7 @@ static void the_twin_of_the_fastest_is_tried_among_slow_ones(void **state)
     run(&s, 60);
     struct node_router *r = s.world.nodes[0].node->router;
     assert_int_equal(node_router_name(r, SLICE("new"), NODE_ENGINE_VLLM), 3);
-    node_router_probed(r, 3, true, false, s.now_ms);
+    node_router_probed(r, 3, (struct node_check){.ok = true}, s.now_ms);
     s.engines[3].tokens_per_s = s.engines[0].tokens_per_s;
     run(&s, 20);
     assert_between(share(&s, 3, 100), 0.3, 0.7);
@@ -355,7 +355,7 @@ static void one_stall_among_many_answers_moves_little(void **state)
     s.engines[0].slow_answers = 1;
     s.engines[0].slow_ms = 60000;
     run(&s, 3);
-    assert_between(believed(&s, 0)->tokens_per_s, 8500, 11000);
+    assert_between(believed(&s, 0)->believed.tokens_per_s, 8500, 11000);
     world_close(&s.world);
 }
 
@@ -373,8 +373,8 @@ static void whole_answers_teach_as_well(void **state)
             s.spread = 4000;
             run(&s, 400);
             for (unsigned k = 0; k < 4; k++) {
-                assert_between(believed(&s, k)->tokens_per_s, 6000, 14000);
-                assert_between(believed(&s, k)->step_base_s, 0.7 * step_s, 1.4 * step_s);
+                assert_between(believed(&s, k)->believed.tokens_per_s, 6000, 14000);
+                assert_between(believed(&s, k)->believed.step_base_s, 0.7 * step_s, 1.4 * step_s);
                 assert_between(share(&s, k, 200), 0.12, 0.45);
             }
             world_close(&s.world);
@@ -396,8 +396,8 @@ static void a_slower_engine_is_known_by_whole_answers(void **state)
         s.engines[0].tokens_per_s = 2000;
         s.engines[0].step_s = alone ? step_s : 5 * step_s;
         run(&s, 300);
-        assert_between(believed(&s, 0)->tokens_per_s, 1200, alone ? 5500 : 3000);
-        assert_between(believed(&s, 1)->tokens_per_s, 6000, 14000);
+        assert_between(believed(&s, 0)->believed.tokens_per_s, 1200, alone ? 5500 : 3000);
+        assert_between(believed(&s, 1)->believed.tokens_per_s, 6000, 14000);
         world_close(&s.world);
     }
 }
@@ -418,7 +418,7 @@ static void short_prompts_teach_as_well(void **state)
         }
         run(&s, 1000);
         for (unsigned k = 0; k < 4; k++)
-            assert_between(believed(&s, k)->tokens_per_s, 0.7 * rates[i], 1.4 * rates[i]);
+            assert_between(believed(&s, k)->believed.tokens_per_s, 0.7 * rates[i], 1.4 * rates[i]);
         world_close(&s.world);
     }
 }
@@ -436,7 +436,7 @@ static void ten_slow_answers_among_many_move_little(void **state)
     while (s.engines[0].slow_answers > 0 && ++tries < 200)
         run(&s, 1);
     assert_true(tries < 200);
-    assert_between(believed(&s, 0)->tokens_per_s, 8500, 11500);
+    assert_between(believed(&s, 0)->believed.tokens_per_s, 8500, 11500);
     assert_between(share(&s, 0, 40), 0.3, 0.7);
     world_close(&s.world);
 }
@@ -465,11 +465,11 @@ static void another_model_has_another_rate(void **state)
         struct slice model = i == 0 ? SLICE("large") : SLICE("small");
         char name[] = {'n', (char)('0' + i)};
         assert_int_equal(node_router_name(r, slice_of(name, sizeof name), NODE_ENGINE_VLLM), 5 + i);
-        node_router_probed(r, 5 + i, true, false, s.now_ms);
+        node_router_probed(r, 5 + i, (struct node_check){.ok = true}, s.now_ms);
         list(&s, 5 + i, model);
     }
-    assert_between(believed(&s, 5)->tokens_per_s, 900, 1100);
-    assert_between(believed(&s, 6)->tokens_per_s, 9000, 11000);
+    assert_between(believed(&s, 5)->believed.tokens_per_s, 900, 1100);
+    assert_between(believed(&s, 6)->believed.tokens_per_s, 9000, 11000);
     world_close(&s.world);
 }
 
@@ -484,7 +484,7 @@ static void mixed_machines_are_known_within_a_minute(void **state)
         uint64_t start_ms = s.now_ms;
         while (s.now_ms < start_ms + 60000)
             run(&s, 10);
-        assert_between(believed(&s, 0)->tokens_per_s, 1700, 2400);
+        assert_between(believed(&s, 0)->believed.tokens_per_s, 1700, 2400);
         double deserved = 0.2 / 7.2;
         assert_between(share(&s, 0, 2000), 0.8 * deserved, 1.2 * deserved);
         world_close(&s.world);
@@ -509,7 +509,7 @@ static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
         node_fleet_believe(replicas, 6, &config, scratch, 1000);
         for (unsigned i = 0; i < 6; i++) {
             double expected = i == 1 ? 500 : 10000;
-            assert_between(replicas[(i + turn) % 6].tokens_per_s, expected * 0.999,
+            assert_between(replicas[(i + turn) % 6].believed.tokens_per_s, expected * 0.999,
                            expected * 1.001);
         }
     }
@@ -538,12 +538,12 @@ static void few_whole_answers_make_equal_engines_no_different(void **state)
         node_fleet_believe(replicas, REPLICAS, &config, scratch, now_ms);
         double least = INFINITY, most = 0;
         for (unsigned k = 0; k < REPLICAS; k++) {
-            least = fmin(least, replicas[k].tokens_per_s);
-            most = fmax(most, replicas[k].tokens_per_s);
+            least = fmin(least, replicas[k].believed.tokens_per_s);
+            most = fmax(most, replicas[k].believed.tokens_per_s);
         }
         assert_between(most / least, 1, 1.1);
     }
-    assert_between(replicas[0].tokens_per_s, 0.7 * rate, 1.2 * rate);
+    assert_between(replicas[0].believed.tokens_per_s, 0.7 * rate, 1.2 * rate);
 }
 
 int main(void)

@@ -11,7 +11,7 @@ static struct node_replica make(enum node_engine engine)
         .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
     struct node_replica k;
     node_replica_init(&k, SLICE("host:1"), engine, 1, &config);
-    (void)node_replica_probed(&k, true, false, 1000);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 1000);
     return k;
 }
 
@@ -307,10 +307,10 @@ static void what_others_see_is_a_sign_too(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_OTHER);
-    struct node_others others = {.who = 7, .count = 1, .work = 1};
+    struct node_others others = {.who = 7, .count = 1, .sums.work = 1};
     node_replica_others(&k, &others, 1, NOW); /* a sum begins */
     assert_int_equal(k.signs.worked_ms, 0);
-    others.work = 2;
+    others.sums.work = 2;
     node_replica_others(&k, &others, 1, NOW + 5000);
     assert_int_equal(k.signs.worked_ms, NOW + 5000);
     assert_int_equal(k.signs.moved_ms, 0); /* late by seconds: no measure for a stall */

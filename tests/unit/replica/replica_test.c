@@ -34,16 +34,16 @@ static void probes_decide_on_health(void **state)
     (void)state;
     struct node_replica k = make();
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UNKNOWN);
-    assert_false(node_replica_probed(&k, true, false, 0));
+    assert_false(node_replica_probed(&k, (struct node_check){.ok = true}, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
     for (int i = 0; i < 2; i++)
-        assert_false(node_replica_probed(&k, false, false, 0));
+        assert_false(node_replica_probed(&k, (struct node_check){0}, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     for (int i = 0; i < 3; i++)
-        assert_false(node_replica_probed(&k, false, false, 0));
+        assert_false(node_replica_probed(&k, (struct node_check){0}, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
@@ -51,7 +51,7 @@ static void a_router_is_no_replica_until_an_engine_answers(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     node_replica_found_router(&k, SLICE("r2"));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_ROUTER);
     assert_slice_equal(slice_of(k.router, k.router_len), "r2");
@@ -62,13 +62,13 @@ static void a_router_is_no_replica_until_an_engine_answers(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_ROUTER);
     k.draining = false;
     for (int i = 0; i < 3; i++)
-        (void)node_replica_probed(&k, false, false, 0);
+        (void)node_replica_probed(&k, (struct node_check){0}, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
     char longer[NODE_ROUTER_NAME_MAX + 9];
     memset(longer, 'r', sizeof longer);
     node_replica_found_router(&k, slice_of(longer, sizeof longer));
     assert_int_equal(k.router_len, NODE_ROUTER_NAME_MAX);
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
@@ -76,13 +76,13 @@ static void a_refused_port_is_down_at_once_and_told_once(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false, 0);
-    assert_false(node_replica_probed(&k, false, false, 0));
-    assert_true(node_replica_probed(&k, false, true, 0));
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
+    assert_false(node_replica_probed(&k, (struct node_check){0}, 0));
+    assert_true(node_replica_probed(&k, (struct node_check){.refused = true}, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
-    assert_false(node_replica_probed(&k, false, true, 0));
-    (void)node_replica_probed(&k, true, false, 0);
-    assert_true(node_replica_probed(&k, false, true, 0));
+    assert_false(node_replica_probed(&k, (struct node_check){.refused = true}, 0));
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
+    assert_true(node_replica_probed(&k, (struct node_check){.refused = true}, 0));
 }
 
 static void broken_connections_in_a_row_take_it_down(void **state)
@@ -90,7 +90,7 @@ static void broken_connections_in_a_row_take_it_down(void **state)
     (void)state;
     static const enum node_outcome bad[] = {NODE_OUTCOME_CONNECT_FAILED, NODE_OUTCOME_BROKEN};
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     for (int i = 0; i < 4; i++)
         node_replica_answered(&k, bad[i % 2], 0);
     node_replica_answered(&k, NODE_OUTCOME_OK, 0);
@@ -111,7 +111,7 @@ static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false, 1000);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 1000);
     for (int i = 0; i < 5; i++)
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, 2000);
     node_replica_answering(&k, 1999, 2100);
@@ -119,10 +119,10 @@ static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
     node_replica_answering(&k, 2200, 2300);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
     assert_false(node_replica_avoided(&k, 2300));
-    (void)node_replica_probed(&k, false, true, 3000);
+    (void)node_replica_probed(&k, (struct node_check){.refused = true}, 3000);
     node_replica_answering(&k, 3100, 3200);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
-    assert_false(k.gone);
+    assert_false(k.trouble.gone);
 }
 
 /* Its health check is fine and every request breaks: it is up, but avoided until the back-off is
@@ -132,15 +132,15 @@ static void a_good_probe_does_not_end_the_back_off(void **state)
     (void)state;
     struct node_replica k = make();
     uint64_t now = 100000, away_ms = 1000;
-    (void)node_replica_probed(&k, true, false, now);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     for (int i = 0; i < 5; i++)
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
     for (int round = 0; round < 7; round++) {
         assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
-        (void)node_replica_probed(&k, true, false, now + away_ms - 1);
+        (void)node_replica_probed(&k, (struct node_check){.ok = true}, now + away_ms - 1);
         assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
         assert_true(node_replica_avoided(&k, now + away_ms - 1));
-        (void)node_replica_probed(&k, true, false, now + away_ms);
+        (void)node_replica_probed(&k, (struct node_check){.ok = true}, now + away_ms);
         assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
         now += away_ms + 500;
         assert_false(node_replica_avoided(&k, now));
@@ -151,7 +151,7 @@ static void a_good_probe_does_not_end_the_back_off(void **state)
         away_ms = away_ms * 2 < 30000 ? away_ms * 2 : 30000;
     }
     now += away_ms;
-    (void)node_replica_probed(&k, true, false, now);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     node_replica_answering(&k, now, now); /* it works again, and others may come */
     k.load.requests = 1;
     assert_false(node_replica_avoided(&k, now));
@@ -159,7 +159,7 @@ static void a_good_probe_does_not_end_the_back_off(void **state)
     now += 61000; /* and what happens much later is a new story */
     for (int i = 0; i < 5; i++)
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
-    (void)node_replica_probed(&k, true, false, now + 1000);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, now + 1000);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
@@ -168,7 +168,7 @@ static void errors_of_the_engine_never_take_it_down(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     for (int i = 0; i < 1000; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, (uint64_t)i * 100);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
@@ -208,18 +208,18 @@ static void busy_is_no_failure(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     for (int i = 0; i < 100; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_BUSY, 5000);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
-    assert_int_equal(k.busy_until_ms, 6000);
+    assert_int_equal(k.trouble.busy_until_ms, 6000);
 }
 
 static void slow_is_no_failure(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     for (int i = 0; i < 100; i++)
         node_replica_answered(&k, NODE_OUTCOME_SLOW, 5000);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
@@ -255,13 +255,13 @@ static void draining_is_a_wish_beside_health(void **state)
     struct node_replica k = make();
     k.draining = true;
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DRAINING);
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DRAINING);
     assert_false(node_replica_usable(&k, NODE_HEALTH_UP));
-    (void)node_replica_probed(&k, false, true, 0);
+    (void)node_replica_probed(&k, (struct node_check){.refused = true}, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
     k.draining = false;
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     assert_true(node_replica_usable(&k, NODE_HEALTH_UP));
 }
 
@@ -308,10 +308,10 @@ static void a_missing_rank_is_no_restart(void **state)
     one.series = 3;
     one.cache_tokens = both.cache_tokens / 2;
     assert_false(node_replica_scraped(&k, &both, 1000));
-    uint64_t cache_tokens = k.cache_tokens;
+    uint64_t cache_tokens = k.told.cache_tokens;
     assert_false(node_replica_scraped(&k, &one, 2000));
     assert_false(node_replica_scraped(&k, &one, 3000));
-    assert_int_equal(k.cache_tokens, cache_tokens);
+    assert_int_equal(k.told.cache_tokens, cache_tokens);
     assert_false(node_replica_scraped(&k, &both, 4000));
     assert_int_equal(k.restarts, 0);
     for (unsigned i = 0; i < 2; i++)
@@ -349,7 +349,7 @@ static void sleep_loses_the_cache_once(void **state)
     (void)state;
     struct node_replica k = make();
     struct node_scrape s = scrape_of(0, 0);
-    (void)node_replica_probed(&k, true, false, 0);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 0);
     assert_false(node_replica_scraped(&k, &s, 1000));
     s.sleeping = 1;
     assert_true(node_replica_scraped(&k, &s, 2000));
@@ -421,7 +421,7 @@ static double factor_after_windows(unsigned requests, double truth, unsigned tol
         float depth = (float)(i % 10 + 1) / 12;
         for (unsigned n = 0; n < requests; n++)
             begin(&k, depth);
-        k.predicted.told += told;
+        k.cache.sums.told += told;
         s.prefix_queries = s.prompt_tokens = i * 10000.0;
         s.prefix_hits += (double)depth < truth ? 9000 : 0;
         (void)node_replica_scraped(&k, &s, i * 5000);
@@ -453,8 +453,8 @@ static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
     (void)node_replica_scraped(&k, &s, 1);
     for (unsigned i = 1; i <= 20; i++) {
         begin(&k, i % 2 ? 0.1F : 0.6F);
-        others.predicted.prompt_tokens += 10000;
-        others.predicted.cached_tokens += 9000;
+        others.sums.prompt_tokens += 10000;
+        others.sums.cached_tokens += 9000;
         others.who += !same_routers;
         node_replica_others(&k, &others, 1, 0);
         s.prefix_queries = s.prompt_tokens = i * 20000.0;
@@ -495,7 +495,7 @@ static void what_answers_told_others_counts_here(void **state)
     (void)node_replica_scraped(&heard, &s, 1);
     for (unsigned i = 0; i < 20; i++)
         deep_miss(&told, i % 2);
-    assert_int_equal(told.predicted.told, 20); /* counters are left alone then */
+    assert_int_equal(told.cache.sums.told, 20); /* counters are left alone then */
     double size, weight;
     node_replica_size_known(&told, &size, &weight);
     assert_true(size < 0.7 && weight > 1);
@@ -519,11 +519,11 @@ static void who_comes_back_starts_slowly(void **state)
     (void)state;
     struct node_replica k = make();
     uint64_t now = 100000;
-    (void)node_replica_probed(&k, true, false, now);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     k.load.requests = 1000;
     assert_false(node_replica_avoided(&k, now)); /* it was always there, for all that is known */
-    (void)node_replica_probed(&k, false, true, now);
-    (void)node_replica_probed(&k, true, false, now);
+    (void)node_replica_probed(&k, (struct node_check){.refused = true}, now);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     for (unsigned limit = NODE_WARM_REQUESTS, s = 0; s < NODE_WARM_MS / 1000; s++, limit *= 2) {
         k.load.requests = limit / 2 - 1; /* and what others have there */
         k.load.remote.requests = limit / 2;
@@ -548,7 +548,7 @@ static void one_that_is_renewed_is_as_if_new(void **state)
     struct node_replica k = make(), fresh = make();
     struct node_replica_config config = {
         .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
-    (void)node_replica_probed(&k, true, false, 1000);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 1000);
     for (int i = 0; i < 10; i++) {
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, 1000);
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, 1000);
@@ -559,10 +559,12 @@ static void one_that_is_renewed_is_as_if_new(void **state)
     node_replica_bytes_believe(&k, 2, 100);
     struct node_scrape s = scrape_of(1000, 500);
     (void)node_replica_scraped(&k, &s, 1000);
-    k.tokens_per_s = 7;
-    node_replica_renew(&k, &config);
+    k.believed.tokens_per_s = 7;
+    node_replica_present(&k, false, &config);
     assert_false(node_replica_avoided(&k, 1000));
     assert_false(node_replica_backing_off(&k, 1000));
+    fresh.absent = true;
+    fresh.life = 1;
     assert_memory_equal(&k, &fresh, sizeof k);
 }
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "node/replica/fleet.h"
+#include "node/replica/replica.h"
 #include "tests/lib/test.h"
 
 enum { NOW_MS = 1000000 };
@@ -59,7 +59,7 @@ static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
     memset(replicas, 0, sizeof replicas);
     struct node_vote votes[5];
     struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
-    replicas[3].fleet = 1; /* another model */
+    replicas[3].believed.fleet = 1; /* another model */
     assert_true(node_room_ran(&replicas[0].room, amount(16, 50000)));
     assert_true(node_room_ran(&replicas[1].room, amount(12, 60000)));
     replicas[1].room.ended = 6; /* of 28 that ran */

@@ -87,15 +87,15 @@ static void work_that_one_reads_moves_it_for_all(void **state)
         s.work.value[10] = 100 + i; /* sglang:realtime_tokens_total */
         struct crdt_learned told = reads(&first, &s, now);
         assert_int_equal(told.engine_work, 0); /* with all that is learned: learned.c */
-        told.engine_work = first.work;
+        told.engine_work = first.cache.sums.work;
         node_scraped_hear(&third, 1, &told, false, now + 100);
     }
-    assert_int_equal(first.work, 4);
-    assert_int_equal(third.work, 0); /* it saw nothing itself */
+    assert_int_equal(first.cache.sums.work, 4);
+    assert_int_equal(third.cache.sums.work, 0); /* it saw nothing itself */
     assert_int_equal(third.signs.moved_ms, now - 900);
     assert_true(node_signs_tells_steps(&third));
     struct crdt_learned told = reads(&first, &s, now); /* it stands still */
-    told.engine_work = first.work;
+    told.engine_work = first.cache.sums.work;
     node_scraped_hear(&third, 1, &told, false, now + 100);
     assert_int_equal(third.signs.moved_ms, now - 900);
     assert_int_equal(third.signs.still_ms, now + 100);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "node/replica/fleet.h"
+#include "node/replica/replica.h"
 #include "tests/lib/test.h"
 
 static const struct node_replica_config config = {
@@ -51,8 +51,8 @@ static void the_engines_histograms_teach(void **state)
     uint64_t now_ms = 1000;
     for (unsigned i = 0; i < 20; i++)
         scrape(&k, &s, 50000, 0.004, &now_ms);
-    assert_near(k.rate.value, 50000, 0.01);
-    assert_near(1 / k.pace.value, 0.004, 0.05);
+    assert_near(k.shown.rate.value, 50000, 0.01);
+    assert_near(1 / k.shown.pace.value, 0.004, 0.05);
 }
 
 /* A reading that missed half an hour, a restart and metrics that are not there teach nothing
@@ -73,8 +73,8 @@ static void strange_readings_do_no_harm(void **state)
     s = node_scrape_unknown;
     s.running = 1;
     (void)node_replica_scraped(&k, &s, now_ms += 1000);
-    assert_near(k.rate.value, 50000, 0.01);
-    assert_near(1 / k.pace.value, 0.004, 0.1);
+    assert_near(k.shown.rate.value, 50000, 0.01);
+    assert_near(1 / k.shown.pace.value, 0.004, 0.1);
 }
 
 /* They are of all requests, mixed: what was timed here is better. */
@@ -88,10 +88,10 @@ static void streams_are_believed_before_histograms(void **state)
         assert_true(node_replica_rate_add(&k, 2000, 0.1, now_ms));
         scrape(&k, &s, 5000, 0.1, &now_ms);
     }
-    assert_near(k.rate.value, 20000, 0.01);
+    assert_near(k.shown.rate.value, 20000, 0.01);
     for (unsigned i = 0; i < 40; i++)
         scrape(&k, &s, 5000, 0.1, &now_ms);
-    assert_near(k.rate.value, 5000, 0.01);
+    assert_near(k.shown.rate.value, 5000, 0.01);
 }
 
 /* Answers that are all alike cannot tell prefill from decode: both are off by the same factor. One
@@ -105,8 +105,8 @@ static void whole_answers_that_are_alike_scale_both(void **state)
         assert_true(node_replica_whole_add(&k, i == 10 ? 60 : 0.1, 10000, 100, 0, 1000 + i));
         node_fleet_believe(&k, 1, &config, scratch, 1000 + i);
     }
-    assert_near(k.rate.value, 300000, 0.05);
-    assert_near(k.pace.value, 1500, 0.05);
+    assert_near(k.shown.rate.value, 300000, 0.05);
+    assert_near(k.shown.pace.value, 1500, 0.05);
 }
 
 /* Clients that stream come to a fleet that had none: the pace goes on where whole answers left it.
@@ -120,21 +120,21 @@ static void streams_go_on_where_whole_answers_ended(void **state)
         assert_true(node_replica_whole_add(&k, 0.6, 1000 + 500 * (i % 3), 100, 0, 1000 + i));
         node_fleet_believe(&k, 1, &config, scratch, 1000 + i);
     }
-    double pace = k.pace.value;
+    double pace = k.shown.pace.value;
     node_replica_pace_add(&k, 1000, 1 / pace, 1100);
-    assert_near(k.pace.value, pace, 0.01);
+    assert_near(k.shown.pace.value, pace, 0.01);
     /* Another line was there before them. */
     for (unsigned i = 0; i < 300; i++)
         node_replica_pace_add(&k, 1000 * (i % 50), 0.02, 2000 + i);
-    assert_near(1 / k.pace.value, 0.02, 0.1);
+    assert_near(1 / k.shown.pace.value, 0.02, 0.1);
     for (unsigned i = 0; i < 40; i++) {
         (void)node_replica_whole_add(&k, 0.6, 1000 + 500 * (i % 3), 100, 0, 100000 + i);
         node_fleet_believe(&k, 1, &config, scratch, 100000 + i);
     }
-    pace = k.pace.value;
+    pace = k.shown.pace.value;
     assert_true(1 / pace < 0.007);
     node_replica_pace_add(&k, 1000, 1 / pace, 100100);
-    assert_near(k.pace.value, pace, 0.01);
+    assert_near(k.shown.pace.value, pace, 0.01);
 }
 
 /* A sum of seconds that is nearly nothing. */
@@ -143,7 +143,7 @@ static void steps_that_none_takes_say_nothing(void **state)
     (void)state;
     struct node_replica k = replica_new();
     assert_false(node_replica_pace_add(&k, 1000, 1e-300, 1000));
-    assert_int_equal(k.pace.samples, 0);
+    assert_int_equal(k.shown.pace.samples, 0);
     assert_true(node_replica_pace_add(&k, 1000, 0.02, 1000));
 }
 

@@ -15,7 +15,7 @@ static struct node_replica make(void)
         .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
     struct node_replica k;
     node_replica_init(&k, SLICE("host:1"), NODE_ENGINE_VLLM, 1, &config);
-    (void)node_replica_probed(&k, true, false, 1000);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, 1000);
     return k;
 }
 
@@ -49,14 +49,15 @@ static void what_is_out_says_why(void **state)
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, NOW);
     is(&k, NOW, "requests", false, 0);
     for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
-        (void)node_replica_probed(&k, false, false, NOW);
+        (void)node_replica_probed(&k, (struct node_check){0}, NOW);
     is(&k, NOW, "checks", false, 0);
-    (void)node_replica_probed(&k, false, true, NOW);
+    (void)node_replica_probed(&k, (struct node_check){.refused = true}, NOW);
     is(&k, NOW, "refuses", false, 0);
-    (void)node_replica_probed(&k, false, false, NOW); /* it is back, and its TLS is not ours */
-    k.tls_fails = true;
+    (void)node_replica_probed(&k, (struct node_check){0},
+                              NOW); /* it is back, and its TLS is not ours */
+    k.trouble.check.tls_fails = true;
     is(&k, NOW, "tls", false, 0);
-    (void)node_replica_probed(&k, false, false, NOW);
+    (void)node_replica_probed(&k, (struct node_check){0}, NOW);
     is(&k, NOW, "checks", false, 0);
     node_replica_found_router(&k, SLICE("r2"));
     is(&k, NOW, "router", false, 0);
@@ -68,16 +69,16 @@ static void a_name_without_an_address_says_why(void **state)
     (void)state;
     struct node_replica k = make();
     k.health = NODE_HEALTH_UNKNOWN;
-    (void)node_replica_probed(&k, false, false, NOW);
-    k.unresolved = ERR_TIMEOUT; /* its health is still unknown */
+    (void)node_replica_probed(&k, (struct node_check){0}, NOW);
+    k.trouble.check.unresolved = ERR_TIMEOUT; /* its health is still unknown */
     is(&k, NOW, "dns_silent", false, 0);
     for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
-        (void)node_replica_probed(&k, false, false, NOW);
-    k.unresolved = ERR_NOT_FOUND;
+        (void)node_replica_probed(&k, (struct node_check){0}, NOW);
+    k.trouble.check.unresolved = ERR_NOT_FOUND;
     is(&k, NOW, "no_address", false, 0);
-    k.unresolved = ERR_UNREACHABLE;
+    k.trouble.check.unresolved = ERR_UNREACHABLE;
     is(&k, NOW, "dns_fails", false, 0);
-    (void)node_replica_probed(&k, false, false, NOW); /* it has one */
+    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* it has one */
     is(&k, NOW, "checks", false, 0);
 }
 
@@ -94,7 +95,7 @@ static void what_is_avoided_says_why_and_for_how_long(void **state)
     k = make();
     for (int i = 0; i < NODE_ANSWER_FAILURES_MAX; i++)
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, NOW);
-    (void)node_replica_probed(&k, true, false, NOW + 200);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, NOW + 200);
     is(&k, NOW + 200, "broke", true, 800);
     k = make();
     node_replica_answered(&k, NODE_OUTCOME_ENGINE_BUSY, NOW);
@@ -126,8 +127,8 @@ static void slow_start_says_so_before_it_keeps_anybody_away(void **state)
     (void)state;
     struct node_replica k = make();
     for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
-        (void)node_replica_probed(&k, false, false, NOW);
-    (void)node_replica_probed(&k, true, false, NOW);
+        (void)node_replica_probed(&k, (struct node_check){0}, NOW);
+    (void)node_replica_probed(&k, (struct node_check){.ok = true}, NOW);
     is(&k, NOW + 500, "slow_start", false, NODE_WARM_MS - 500);
     k.load.requests = NODE_WARM_REQUESTS;
     is(&k, NOW + 500, "slow_start", true, NODE_WARM_MS - 500);

@@ -26,7 +26,7 @@ static void documents_are_found_in_any_order(void **state)
     (void)state;
     assert_int_equal(checkpoint_weight(3), CHUNK_BLOCKS);
     struct node_router *r = make("chunk_aware", 4);
-    assert_true(node_router_wants_chunks(r));
+    assert_true(node_router_policy(r)->wants_chunks);
     struct node_decision first = choose(r, documents((unsigned[]){1, 2, 3}, 3), START_MS);
     assert_int_equal(first.cached_tokens, 0);
     done(r, first, START_MS + 500);

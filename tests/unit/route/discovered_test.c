@@ -51,7 +51,7 @@ static void list(struct node_router *r, const char *const *labels, unsigned coun
     }
     assert_int_equal(discover_list(d, 0, entries, n, now_ms), ERR_OK);
     for (unsigned k = 0; k < node_router_replica_count(r); k++)
-        node_router_probed(r, k, true, false, now_ms);
+        node_router_probed(r, k, (struct node_check){.ok = true}, now_ms);
     node_router_check(r);
     discover_check(d);
 }

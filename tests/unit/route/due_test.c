@@ -51,7 +51,7 @@ static void what_was_placed_long_ago_counts_little(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
-    node_fading_add(&r->replicas[1].placed_tokens, 50000, RULE(HALF_LIFE_MS), START_MS);
+    node_fading_add(&r->slots[1].placed_tokens, 50000, RULE(HALF_LIFE_MS), START_MS);
     const uint64_t later = START_MS + (uint64_t)RULE(HALF_LIFE_MS);
     struct node_request request = {.model = SLICE("")};
     struct node_need need = node_router_need(r, &request);

@@ -33,7 +33,7 @@ static void only_those_that_were_not_weighed_are_left_out(void **state)
     assert_int_equal(node_router_replica_count(r), 5 + RANKS);
     for (unsigned k = 0; k < 5; k++)
         assert_int_equal(node_router_models(r, k, k == 2 ? &other : &asked, 1), ERR_OK);
-    node_router_probed(r, 3, false, true, START_MS);
+    node_router_probed(r, 3, (struct node_check){.refused = true}, START_MS);
     node_router_unname(r, SLICE("host-4:8000"));
     struct node_request request = request_of(prompt(1, 4000));
     request.model = asked;
@@ -59,7 +59,7 @@ static void where_none_may_be_chosen_each_is_left_out(void **state)
     assert_int_equal(node_router_name(r, SLICE("a:80"), NODE_ENGINE_VLLM), 0);
     assert_int_equal(node_router_name(r, SLICE("b:80"), NODE_ENGINE_VLLM), 1);
     for (unsigned k = 0; k < 2; k++)
-        node_router_probed(r, k, true, false, START_MS);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
     node_router_replica_drain(r, 1, true);
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d = choose(r, prompt(1, 4000), START_MS);
@@ -124,12 +124,12 @@ static void a_choice_that_is_down_is_said_to_be(void **state)
     config.router.all_down_refuse = false;
     struct node_router *r = alone_router(&config);
     assert_int_equal(node_router_name(r, SLICE("a:80"), NODE_ENGINE_VLLM), 0);
-    node_router_probed(r, 0, true, false, START_MS);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
     struct node_request request = request_of(prompt(1, 4000));
     json_t *root = explain(r, &request, START_MS);
     assert_string_equal(json_string_value(json_object_get(root, "last_resort")), "");
     json_decref(root);
-    node_router_probed(r, 0, false, true, START_MS);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
     root = explain(r, &request, START_MS);
     assert_string_equal(json_string_value(json_object_get(root, "choice")), "a:80");
     assert_string_equal(json_string_value(json_object_get(root, "last_resort")),
@@ -197,8 +197,9 @@ static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
         assert_near(held, 4000 * i, 0.05);
         assert_near(held_tokens(r, START_MS + i), held, 0);
     }
-    node_router_probed(r, 0, false, true, START_MS + 10); /* its process is gone */
-    node_router_probed(r, 0, true, false, START_MS + 20);
+    node_router_probed(r, 0, (struct node_check){.refused = true},
+                       START_MS + 10); /* its process is gone */
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS + 20);
     assert_near(held_tokens(r, START_MS + 20), 0, 0);
     alone_destroy(r);
 }

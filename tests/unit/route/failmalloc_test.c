@@ -1,4 +1,5 @@
 /* No memory: a router is made, learns its replicas and models, chooses, explains and is seen. */
+#include "node/replica/model.h"
 #include "tests/lib/failmalloc.h"
 
 #include "base/err.h"
@@ -28,7 +29,7 @@ static void replicas(struct node_router *r, bool may_fail)
         int at = node_router_name(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM);
         if (!fine(at, may_fail))
             continue;
-        node_router_probed(r, (unsigned)at, true, false, START_MS);
+        node_router_probed(r, (unsigned)at, (struct node_check){.ok = true}, START_MS);
         (void)fine(node_router_models(r, (unsigned)at, models, 2), may_fail);
     }
 }
@@ -48,7 +49,7 @@ static void requests(struct node_router *r, bool may_fail)
         struct node_usage usage = {1000, 500, 20, {0}};
         done_with(r, d, &usage, START_MS + 100 + i);
     }
-    node_router_model_denied(r, 0, SLICE("adapter"), START_MS);
+    node_models_deny(node_router_model_table(r), 0, SLICE("adapter"), START_MS);
     struct buf text = {0};
     struct node_request request = request_of(prompt(1, 4000));
     (void)fine(node_router_explain(r, &request, START_MS, &text), may_fail);

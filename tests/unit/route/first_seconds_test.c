@@ -102,7 +102,7 @@ static struct node_router *fast_and_full(void)
     }
     for (unsigned k = 0; k < 2; k++) {
         struct node_replica *replica = &r->replicas[k];
-        replica->step_base_s = replica->idle_step_base_s = k == 0 ? 0.02 : 0.04;
+        replica->believed.step_base_s = replica->believed.idle_step_base_s = k == 0 ? 0.02 : 0.04;
         replica->room.ran_anywhere = (struct node_room_amount){4, 4 * 2 * TOKENS};
     }
     r->fleet_stale = false;

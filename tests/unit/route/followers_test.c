@@ -116,8 +116,8 @@ static void a_retry_does_not_follow_itself(void **state)
     }
     request.replica_wanted = -1;
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
-    const uint64_t excluded[NODE_REPLICA_WORDS] = {1ull << d.replica};
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+    const struct node_replica_set excluded = {{1ull << d.replica}};
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
     request = request_of(prompt(1, 20000));
     json_t *root = explain(r, &request, START_MS);
     node_router_check(r);

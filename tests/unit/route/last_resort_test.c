@@ -13,7 +13,7 @@ static struct node_router *make_trying(unsigned requests_max)
     static const struct slice names[REPLICAS] = {{"a:80", 4}, {"b:80", 4}};
     for (unsigned k = 0; k < REPLICAS; k++) {
         assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
-        node_router_probed(r, k, true, false, START_MS);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
     }
     return r;
 }
@@ -31,7 +31,7 @@ static void go_down(struct node_router *r, bool refused)
 {
     for (unsigned k = 0; k < REPLICAS; k++) {
         for (unsigned i = 0; i < 3; i++)
-            node_router_probed(r, k, false, refused, START_MS);
+            node_router_probed(r, k, (struct node_check){.refused = refused}, START_MS);
         assert_int_equal(node_router_replica_health(r, k), NODE_HEALTH_DOWN);
     }
 }
@@ -77,7 +77,7 @@ static void one_whose_port_refused_is_tried_last(void **state)
         struct node_router *r = make_trying(0);
         answer(r, 1 - gone, NODE_OUTCOME_ENGINE_ERROR);
         go_down(r, false);
-        node_router_probed(r, gone, false, true, START_MS);
+        node_router_probed(r, gone, (struct node_check){.refused = true}, START_MS);
         assert_int_equal(tried(r, START_MS + 1), 1 - gone);
         alone_destroy(r);
     }
@@ -111,7 +111,7 @@ static void not_for_a_name_that_nobody_lists(void **state)
     struct node_decision d;
     assert_int_equal(node_router_models(r, 0, &(struct slice){"m", 1}, 1), ERR_OK);
     node_router_model_served(r, 1, SLICE("served"));
-    node_router_probed(r, 1, false, true, START_MS);
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     request.model = SLICE("typo");
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     request.model = SLICE("served");
@@ -119,11 +119,11 @@ static void not_for_a_name_that_nobody_lists(void **state)
     assert_int_equal(d.replica, 1);
     node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
     /* It is one for a request without a model, and for one that no other will do for. */
-    const uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1};
+    const struct node_replica_set excluded = {{1}};
     for (unsigned i = 0; i < 2; i++) {
         request.model = i == 0 ? SLICE("") : SLICE("typo");
         request.replica_wanted = i == 0 ? -1 : 1;
-        assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 1);
         node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
     }

@@ -127,14 +127,14 @@ static void timings_among_others_work_teach(void **state)
         engine_run(&e, &c, 40000);
         for (unsigned i = 0; i < c.count; i++) {
             const struct node_replica *k = replica_at(&c, i);
-            assert_true(k->rate.samples > NODE_LEARNED_FEW);
-            assert_near(k->tokens_per_s, rate, 0.05);
+            assert_true(k->shown.rate.samples > NODE_LEARNED_FEW);
+            assert_near(k->believed.tokens_per_s, rate, 0.05);
             if (run == 0)
                 continue; /* it says nothing of its pace */
-            assert_true(k->pace.samples > NODE_LEARNED_FEW);
+            assert_true(k->shown.pace.samples > NODE_LEARNED_FEW);
             double context = JOBS * 4000.0; /* typical */
-            assert_near(node_replica_step_s(k, context), step_base_s + step_context_s * context,
-                        0.1);
+            assert_near(node_believed_step_s(&k->believed, context),
+                        step_base_s + step_context_s * context, 0.1);
         }
         world_close(&c);
     }
@@ -151,8 +151,8 @@ static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
     start(&c, 1);
     engine_run(&e, &c, 60000);
     const struct node_replica *k = replica_at(&c, 0);
-    assert_near(k->tokens_per_s, e.rate, 0.05);
-    assert_true(k->step_base_s < 0.03);
+    assert_near(k->believed.tokens_per_s, e.rate, 0.05);
+    assert_true(k->believed.step_base_s < 0.03);
     world_close(&c);
 }
 
@@ -252,15 +252,15 @@ static void a_window_in_which_the_routers_change_is_skipped(void **state)
     scrape_all(&w);
     service_run(&w, 60, false);
     struct node_replica *k = replica_at(&w.c, 0);
-    assert_true(k->others.who != 0 && k->others.predicted.prompt_tokens > 50000);
-    uint64_t who = k->others.who;
+    assert_true(k->cache.others.who != 0 && k->cache.others.sums.prompt_tokens > 50000);
+    uint64_t who = k->cache.others.who;
     world_kill(&w.c, 2);
     world_run(&w.c, 15 * S);
     double before = k->belief.factor;
     w.queries += 20000; /* which nobody knows of */
     scrape_all(&w);
-    assert_true(k->others.who != who && k->window.who == k->others.who);
-    assert_true(k->window.queries == w.queries);
+    assert_true(k->cache.others.who != who && k->cache.window.who == k->cache.others.who);
+    assert_true(k->cache.window.queries == w.queries);
     assert_true(k->belief.factor == before);
     service_run(&w, 300, true); /* and it goes on with those that are left */
     assert_true(k->belief.factor < 0.7);
@@ -358,13 +358,13 @@ struct held {
 static struct held held_at(struct world *c, unsigned router)
 {
     const struct node_replica *k = replica_at(c, router);
-    return (struct held){.rate = k->tokens_per_s,
-                         .bytes = node_ratio_value(&k->bytes_per_token),
-                         .step_s = node_replica_step_s(k, 8000),
+    return (struct held){.rate = k->believed.tokens_per_s,
+                         .bytes = node_ratio_value(&k->cache.bytes_per_token),
+                         .step_s = node_believed_step_s(&k->believed, 8000),
                          .factor = k->belief.factor,
-                         .rate_samples = k->rate.samples,
-                         .bytes_samples = k->bytes_samples,
-                         .pace_samples = k->pace.samples};
+                         .rate_samples = k->shown.rate.samples,
+                         .bytes_samples = k->cache.bytes_samples,
+                         .pace_samples = k->shown.pace.samples};
 }
 
 static void assert_held(const struct held *now, const struct held *then, double share)
@@ -383,8 +383,8 @@ static void believe_half(struct world *c)
     for (unsigned i = 0; i < c->count; i++) {
         struct node_replica *k = replica_at(c, i);
         k->belief.factor = 0.5;
-        k->belief_held = true;
-        k->size_held = (struct node_size_held){.log = 4 * log(0.5), .weight = 4};
+        k->cache.size_learned = true;
+        k->cache.size_held = (struct node_size_held){.log = 4 * log(0.5), .weight = 4};
     }
 }
 
@@ -433,14 +433,14 @@ static void an_echo_changes_nothing(void **state)
         assert_true(then[i].pace_samples <= 37);
     }
     /* Of two that rest on as many, nobody takes the other's: they would swap for ever. */
-    node_replica_rate_hear(replica_at(&c, 2), 10000, then[1].rate_samples, world_ms(&c));
+    node_speed_hear(&replica_at(&c, 2)->shown.rate, 10000, then[1].rate_samples, world_ms(&c));
     world_run(&c, 2 * S);
     then[2] = held_at(&c, 2);
     for (unsigned s = 0; s < 120; s++) {
         for (unsigned i = 0; i < 3; i++) {
             struct node_replica *k = replica_at(&c, i);
-            k->reported = (struct crdt_learned){0};
-            k->predicted.told += s % 3 == i; /* so that the row is news */
+            c.nodes[i].node->router->slots[0].told.learned = (struct crdt_learned){0};
+            k->cache.sums.told += s % 3 == i; /* so that the row is news */
         }
         world_run(&c, 1 * S);
     }

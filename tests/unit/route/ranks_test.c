@@ -22,7 +22,7 @@ static struct node_router *make_ranks(const struct node_config *config)
     struct node_labels labels = {.ranks = RANKS};
     assert_int_equal(node_router_name(r, SLICE("e:8000"), NODE_ENGINE_VLLM), 0);
     node_router_labels(r, 0, &labels);
-    node_router_probed(r, 0, true, false, START_MS);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
     node_router_tick(r, START_MS);
     return r;
 }
@@ -112,7 +112,7 @@ static void one_process_is_up_or_down(void **state)
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     for (unsigned k = 0; k < node_router_replica_count(r); k++)
         assert_int_equal(node_router_replica_health(r, k), NODE_HEALTH_DOWN);
-    node_router_probed(r, 0, true, false, START_MS + 5000);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS + 5000);
     d = choose(r, prompt(9, 4000), START_MS + 5000);
     done(r, d, START_MS + 5000);
     alone_destroy(r);
@@ -192,13 +192,13 @@ static void an_address_is_excluded_with_its_ranks(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
-    uint64_t excluded[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set excluded = {{1}};
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d;
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_UNREACHABLE);
     assert_int_equal(node_router_name(r, SLICE("f:8000"), NODE_ENGINE_VLLM), 5);
-    node_router_probed(r, 5, true, false, START_MS);
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+    node_router_probed(r, 5, (struct node_check){.ok = true}, START_MS);
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.rank, -1);
     assert_slice_equal(at(r, d.replica), "f:8000");
     done(r, d, START_MS);
@@ -211,8 +211,8 @@ static void a_restart_empties_all_of_them(void **state)
     struct node_router *r = make_default();
     for (unsigned s = 0; s < 20; s++)
         done(r, choose(r, prompt(s, 4000), START_MS), START_MS);
-    node_router_probed(r, 0, false, true, START_MS + 10);
-    node_router_probed(r, 0, true, false, START_MS + 20000);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS + 10);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS + 20000);
     for (unsigned s = 0; s < 20; s++) {
         struct node_decision d = choose(r, prompt(s, 4000), START_MS + 20000 + 2000 * s);
         assert_int_equal(d.cached_tokens, 0);
@@ -343,7 +343,7 @@ static void a_suspect_is_alone_in_the_whole_process(void **state)
     (void)state;
     struct node_router *r = make_default();
     assert_int_equal(node_router_name(r, SLICE("f:8000"), NODE_ENGINE_VLLM), 5);
-    node_router_probed(r, 5, true, false, START_MS);
+    node_router_probed(r, 5, (struct node_check){.ok = true}, START_MS);
     struct node_request request = request_of(prompt(1, 4000));
     request.replica_wanted = node_router_replica_find(r, SLICE("e:8000@2"));
     struct node_decision beside, d;

@@ -147,7 +147,7 @@ static void one_that_accepts_is_asked(void **state)
     struct node_router *r = make("round_robin", 4);
     struct node_rejection x = rejection(0, START_MS);
     struct node_request second = request_of(prompt(1, 2000));
-    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set without = {{1}};
     struct node_decision d;
     second.kind = 8;
     second.again = second.rejected = true;
@@ -158,8 +158,8 @@ static void one_that_accepts_is_asked(void **state)
         unsigned got[4] = {0};
         node_router_reject_doubt(r, &x, true);
         for (unsigned i = 0; i < 12; i++) {
-            assert_true(node_router_has_other(r, &second, without, 0, false, START_MS));
-            assert_int_equal(node_router_place(r, &second, without, START_MS, &d), ERR_OK);
+            assert_true(node_router_has_other(r, &second, &without, 0, false, START_MS));
+            assert_int_equal(node_router_place(r, &second, &without, START_MS, &d), ERR_OK);
             got[d.server]++;
             node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
         }
@@ -173,12 +173,12 @@ static void one_that_accepts_is_asked(void **state)
 static void has_others(struct node_router *r, bool well, bool any)
 {
     struct node_request second = request_of(prompt(1, 2000));
-    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set without = {{1}};
     second.kind = 8;
     second.again = second.rejected = true;
     second.attempt = 2;
-    assert_int_equal(node_router_has_other(r, &second, without, 0, false, START_MS), well);
-    assert_int_equal(node_router_has_other(r, &second, without, 0, true, START_MS), any);
+    assert_int_equal(node_router_has_other(r, &second, &without, 0, false, START_MS), well);
+    assert_int_equal(node_router_has_other(r, &second, &without, 0, true, START_MS), any);
 }
 
 /* Which peer will do where the rejection is rather the replica's own fault: one in a back-off, too,
@@ -196,7 +196,7 @@ static void a_back_off_is_no_matter_where_it_is_likely(void **state)
     has_others(r, false, true);
     answer(r, 1, NODE_OUTCOME_ENGINE_BUSY);
     has_others(r, false, false);
-    r->replicas[1].busy_until_ms = 0;
+    r->replicas[1].trouble.busy_until_ms = 0;
     caught(r, 1, START_MS);
     has_others(r, false, false);
     assert_true(accepted(r, 1, START_MS));
@@ -209,7 +209,7 @@ static void a_back_off_is_no_matter_where_it_is_likely(void **state)
     node_router_replica_drain(r, 2, true);
     r->replicas[1].health = NODE_HEALTH_UNKNOWN;
     has_others(r, false, false);
-    node_router_probed(r, 1, false, true, START_MS);
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     has_others(r, false, false);
     alone_destroy(r);
 }
@@ -264,8 +264,8 @@ static void another_process_is_another_replica(void **state)
     struct node_router *r = make("cache_aware", 2);
     unsigned got[2] = {0};
     caught(r, 0, START_MS);
-    node_router_probed(r, 0, false, true, START_MS + 1);
-    node_router_probed(r, 0, true, false, START_MS + 2);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS + 1);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS + 2);
     assert_false(node_reject_any(&r->replicas[0].reject));
     place(r, 8, true, START_MS + 20000, got);
     assert_true(got[0] > 0);
@@ -318,7 +318,7 @@ static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
     assert_int_equal(got_for(r, 0, models[1]), 0);
     assert_true(node_router_replica_standing(r, 0, START_MS).one_model);
     assert_true(got_for(r, 0, models[0]) > 4);
-    assert_int_equal(r->replicas[0].reject.reported, 0);
+    assert_int_equal(r->slots[0].told.rejects, 0);
     assert_true(caught_for(r, 0, models[2]));
     assert_int_equal(got_for(r, 0, models[0]), 0);
     assert_true(caught_for(r, 2, SLICE("by another name")));
@@ -332,16 +332,16 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
     (void)state;
     struct node_router *r = make("round_robin", 2);
     struct node_decision under_way[NODE_WARM_REQUESTS];
-    uint64_t without[NODE_REPLICA_WORDS] = {1};
+    struct node_replica_set without = {{1}};
     struct node_request request = request_of(prompt(7, 2000));
     has_others(r, true, true);
     node_router_replica_full(r, 1, true);
     has_others(r, false, true);
     node_router_replica_full(r, 1, false);
     for (unsigned i = 0; i < NODE_WARM_REQUESTS; i++)
-        assert_int_equal(node_router_place(r, &request, without, START_MS, &under_way[i]), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, &without, START_MS, &under_way[i]), ERR_OK);
     has_others(r, true, true);
-    r->replicas[1].back_ms = START_MS;
+    r->replicas[1].trouble.back_ms = START_MS;
     has_others(r, false, true);
     for (unsigned i = 0; i < NODE_WARM_REQUESTS; i++)
         node_router_finish(r, under_way[i].booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
@@ -356,11 +356,11 @@ static void one_that_denies_what_it_lists_is_told(void **state)
     struct slice models[] = {SLICE("base"), SLICE("adapter")};
     char room[NODE_STANDING_TEXT_BYTES];
     assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
-    assert_false(node_router_model_denied(r, 0, models[1], START_MS));
+    assert_false(node_models_deny(node_router_model_table(r), 0, models[1], START_MS));
     node_router_models_asked(r, 0, START_MS);
     assert_int_equal(node_router_models(r, 0, models, 2), ERR_OK);
     assert_int_equal(node_router_replica_standing(r, 0, START_MS).why, NODE_STANDING_WELL);
-    assert_true(node_router_model_denied(r, 0, models[1], START_MS));
+    assert_true(node_models_deny(node_router_model_table(r), 0, models[1], START_MS));
     struct node_standing s = node_router_replica_standing(r, 0, START_MS);
     assert_true(s.why == NODE_STANDING_REJECTS && s.status == 404 && s.avoided);
     assert_int_equal(s.until_ms, START_MS + NODE_MODELS_DENIED_MS);
@@ -369,7 +369,7 @@ static void one_that_denies_what_it_lists_is_told(void **state)
     s = node_router_replica_standing(r, 0, START_MS + NODE_MODELS_DENIED_MS);
     assert_true(s.why == NODE_STANDING_REJECTS && !s.avoided);
     assert_true(got_for(r, 0, models[0]) > 4);
-    assert_int_equal(r->replicas[0].reject.reported, 0);
+    assert_int_equal(r->slots[0].told.rejects, 0);
     assert_int_equal(node_router_models(r, 0, models, 1), ERR_OK); /* off the list */
     assert_int_equal(node_router_replica_standing(r, 0, START_MS).why, NODE_STANDING_WELL);
     alone_destroy(r);

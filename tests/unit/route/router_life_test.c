@@ -14,14 +14,15 @@ struct shadow {
     bool up[REPLICAS], draining[REPLICAS];
 };
 
-static bool may_serve(const struct shadow *s, unsigned k, const uint64_t *excluded, bool model_b)
+static bool may_serve(const struct shadow *s, unsigned k, const struct node_replica_set *excluded,
+                      bool model_b)
 {
     bool serves = !model_b || k % 2 == 0; /* even ones serve "b" too */
-    return serves && !s->draining[k] && !(excluded[0] >> k & 1) && s->up[k];
+    return serves && !s->draining[k] && !(excluded->words[0] >> k & 1) && s->up[k];
 }
 
 static void check_choice(const struct shadow *s, int err, unsigned replica,
-                         const uint64_t *excluded, bool model_b)
+                         const struct node_replica_set *excluded, bool model_b)
 {
     bool any = false;
     for (unsigned k = 0; k < REPLICAS; k++)
@@ -46,7 +47,7 @@ struct life {
 static void life_choose(struct life *l)
 {
     struct prng *prng = &l->prng;
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {prng_below(prng, 1 << REPLICAS)};
+    struct node_replica_set excluded = {{prng_below(prng, 1 << REPLICAS)}};
     bool model_b = prng_below(prng, 2) != 0;
     struct node_request request = request_of(
         prng_below(prng, 4) ? prompt(prng_below(prng, 20), 500 << prng_below(prng, 6)) : NULL);
@@ -54,9 +55,10 @@ static void life_choose(struct life *l)
     request.session = prng_below(prng, 2) ? SLICE("me") : SLICE("");
     request.answer_whole = prng_below(prng, 3) == 0;
     struct node_decision d = {0};
-    int err = prng_below(prng, 5) ? node_router_place(l->r, &request, excluded, l->now, &d)
-                                  : node_router_place_by_load(l->r, &request, excluded, l->now, &d);
-    check_choice(&l->s, err, d.replica, excluded, model_b);
+    int err = prng_below(prng, 5)
+                  ? node_router_place(l->r, &request, &excluded, l->now, &d)
+                  : node_router_place_by_load(l->r, &request, &excluded, l->now, &d);
+    check_choice(&l->s, err, d.replica, &excluded, model_b);
     if (err == ERR_OK) {
         l->open[l->count].b = d.booking;
         l->open[l->count++].replica = d.replica;
@@ -86,7 +88,7 @@ static void life_finish(struct life *l)
 static void life_probed(struct life *l, unsigned k)
 {
     bool ok = prng_below(&l->prng, 3) != 0;
-    node_router_probed(l->r, k, ok, !ok, l->now);
+    node_router_probed(l->r, k, (struct node_check){.ok = ok, .refused = !ok}, l->now);
     bool down = node_router_replica_health(l->r, k) == NODE_HEALTH_DOWN;
     assert_true(ok ? !(down && l->s.up[k]) : down);
     l->s.up[k] = !down;

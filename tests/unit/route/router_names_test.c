@@ -1,4 +1,5 @@
 /* What a router keeps under the number of a replica, when the number becomes another's. */
+#include "node/replica/model.h"
 #include "node/route/router.h"
 
 #include "base/prometheus.h"
@@ -31,7 +32,7 @@ static unsigned name(struct node_router *r, const char *text)
 {
     int slot = node_router_name(r, slice_of_cstr(text), NODE_ENGINE_VLLM);
     assert_true(slot >= 0);
-    node_router_probed(r, (unsigned)slot, true, false, now_ms);
+    node_router_probed(r, (unsigned)slot, (struct node_check){.ok = true}, now_ms);
     return (unsigned)slot;
 }
 
@@ -78,9 +79,9 @@ static void a_number_that_is_used_again_is_as_new(void **state)
     assert_int_equal(node_router_replica_find(r, SLICE("old:80")), -1);
     assert_true(name(r, "new:80") == slot);
     assert_slice_equal(node_router_replica_name(r, slot), "new:80");
-    assert_false(node_router_models_listed(r, slot));
+    assert_false(node_models_listed(node_router_model_table(r), slot));
     assert_false(node_router_model_known(r, model));
-    assert_int_equal(node_router_replica(r, slot)->probes_refused, 0);
+    assert_int_equal(node_router_replica(r, slot)->server.probes_refused, 0);
     assert_int_equal(node_affinity_get(affinity, SLICE("resp_1")), -1);
     assert_false(shows(r, "answered_prompt_tokens_total{"));
     assert_true(shows(r, "chosen_total{replica=\"new:80\"} 0\n"));
@@ -99,7 +100,7 @@ static void what_it_denied_is_not_the_next_ones(void **state)
     now_ms = START_MS;
     struct node_router *r = make_small(4);
     unsigned slot = name(r, "old:80");
-    node_router_model_denied(r, slot, SLICE("llama"), now_ms);
+    node_models_deny(node_router_model_table(r), slot, SLICE("llama"), now_ms);
     node_router_unname(r, SLICE("old:80"));
     pass(r, FORGOTTEN_MS);
     assert_true(name(r, "new:80") == slot);

@@ -42,14 +42,14 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     assert_int_equal(node_router_name(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
     assert_false(node_router_ready(r)); /* nobody has found them up */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
-    node_router_probed(r, 1, true, false, START_MS);
+    node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
     assert_true(node_router_ready(r));
     for (int i = 0; i < 20; i++) {
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 1);
     }
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 1};
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+    struct node_replica_set excluded = {{1u << 1}};
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     alone_destroy(r);
 }
@@ -67,9 +67,9 @@ static void a_full_replica_is_passed_over(void **state)
         static const struct slice names[] = {{"a", 1}, {"b", 1}, {"c", 1}};
         for (unsigned k = 0; k < 3; k++) {
             assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
-            node_router_probed(r, k, true, false, START_MS);
+            node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
         }
-        node_router_replica_at(r, 2)->failing.until_ms = START_MS + 1000;
+        node_router_replica_at(r, 2)->trouble.failing.until_ms = START_MS + 1000;
         struct node_request request = request_of(prompt(1, 4000));
         request.session = SLICE("me");
         struct node_decision d[6];
@@ -84,11 +84,11 @@ static void a_full_replica_is_passed_over(void **state)
         assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
         done(r, d[3], START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[3]), ERR_OK);
-        node_router_probed(r, 0, false, true, START_MS);
-        node_router_probed(r, 1, false, true, START_MS);
+        node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
+        node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[4]), ERR_OK);
         assert_int_equal(d[4].replica, 2); /* nobody else is there */
-        node_router_probed(r, 2, false, true, START_MS);
+        node_router_probed(r, 2, (struct node_check){.refused = true}, START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[5]), ERR_UNREACHABLE);
         for (unsigned n = 0; n < 5; n++)
             done(r, d[n], START_MS);
@@ -106,10 +106,10 @@ static void nobody_waits_while_one_that_works_has_room(void **state)
     static const struct slice names[] = {{"a", 1}, {"b", 1}};
     for (unsigned k = 0; k < 2; k++) {
         assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
-        node_router_probed(r, k, true, false, START_MS);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
     }
     struct node_replica *b = node_router_replica_at(r, 1);
-    b->back_ms = START_MS; /* takes 4 in its first second */
+    b->trouble.back_ms = START_MS; /* takes 4 in its first second */
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d[13];
     unsigned taken[2] = {0};
@@ -165,7 +165,7 @@ static void requests_go_where_their_model_is(void **state)
     request.model = SLICE("nobody knows");
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     request.model = SLICE("llama");
-    node_router_probed(r, 0, false, true, START_MS);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     node_router_check(r);
     alone_destroy(r);
@@ -198,9 +198,9 @@ static void a_busy_replica_is_avoided_for_a_second(void **state)
     node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS);
     for (int i = 0; i < 10; i++)
         assert_int_equal(choose(r, NULL, START_MS + 500).replica, 1 - busy);
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << (1 - busy)};
+    struct node_replica_set excluded = {{1u << (1 - busy)}};
     struct node_request request = request_of(NULL);
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS + 500, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS + 500, &d), ERR_OK);
     assert_int_equal(d.replica, busy);
     unsigned seen = 0;
     for (int i = 0; i < 10; i++)
@@ -219,7 +219,7 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
     unsigned failed = 0;
     for (unsigned i = 0; i < 3000; i++, now += 10) {
         if (i % 100 == 0)
-            node_router_probed(r, 1, true, false, now);
+            node_router_probed(r, 1, (struct node_check){.ok = true}, now);
         struct node_decision d = choose(r, prompt(i, 2000), now);
         if (d.replica == 1) {
             node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, now);
@@ -299,7 +299,7 @@ static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
         bool all = i == ARRAY_LEN(outcomes);
         (void)ends_every_third(r, all ? 4 : 1, all ? NODE_OUTCOME_BROKEN : outcomes[i], &now);
         for (unsigned k = 0; k < 4; k++)
-            assert_int_equal(node_router_replica_at(r, k)->failing.level, 0);
+            assert_int_equal(node_router_replica_at(r, k)->trouble.failing.level, 0);
         alone_destroy(r);
     }
 }
@@ -312,9 +312,9 @@ static void one_that_is_added_again_starts_clean(void **state)
     struct slice name = node_router_replica_name(r, 1);
     struct node_decision d;
     struct node_request request = request_of(NULL);
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u};
+    struct node_replica_set excluded = {{1u}};
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+        assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
         node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, START_MS);
     }
     assert_true(node_router_replica_backing_off(r, 1, START_MS));
@@ -365,15 +365,15 @@ static void a_replica_that_denied_a_model_is_passed_over(void **state)
     for (unsigned k = 0; k < 2; k++)
         node_router_probe_answered(r, k, NODE_PROBE_MODELS, 401);
     assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
-    node_router_model_denied(r, 0, SLICE("m"), START_MS);
+    node_models_deny(node_router_model_table(r), 0, SLICE("m"), START_MS);
     node_router_model_served(r, 1, SLICE("m"));
     assert_int_equal(seen_of(r, "m", START_MS, 50), 2);
     assert_int_equal(seen_of(r, "other", START_MS, 50), 3);
     assert_true(node_router_model_known(r, SLICE("m")));
     assert_int_equal(seen_of(r, "m", START_MS + NODE_MODELS_DENIED_MS, 50), 3);
     /* Denied by all: one is asked all the same, but not again for the same request. */
-    node_router_model_denied(r, 1, SLICE("m"), START_MS);
-    node_router_model_denied(r, 0, SLICE("m"), START_MS);
+    node_models_deny(node_router_model_table(r), 1, SLICE("m"), START_MS);
+    node_models_deny(node_router_model_table(r), 0, SLICE("m"), START_MS);
     assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
     struct node_request request = request_of(NULL);
     request.model = SLICE("m");
@@ -392,9 +392,9 @@ static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
     struct slice m = SLICE("m");
     for (unsigned k = 0; k < 2; k++)
         assert_int_equal(node_router_models(r, k, &m, 1), ERR_OK);
-    node_router_model_denied(r, 0, m, START_MS);
+    node_models_deny(node_router_model_table(r), 0, m, START_MS);
     assert_int_equal(seen_of(r, "m", START_MS, 50), 2);
-    node_router_probed(r, 1, false, true, START_MS); /* its port refuses */
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS); /* its port refuses */
     assert_int_equal(seen_of(r, "m", START_MS, 50), 1);
     struct node_request request = request_of(NULL);
     request.model = m;
@@ -412,15 +412,15 @@ static void a_refused_list_is_not_known_any_more(void **state)
     for (unsigned k = 0; k < 2; k++)
         assert_int_equal(node_router_models(r, k, &ids[k], 1), ERR_OK);
     node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 403);
-    assert_true(node_router_models_listed(r, 0));
-    assert_int_equal(node_router_replica(r, 0)->probes_refused, 1u << NODE_PROBE_METRICS);
+    assert_true(node_models_listed(node_router_model_table(r), 0));
+    assert_int_equal(node_router_replica(r, 0)->server.probes_refused, 1u << NODE_PROBE_METRICS);
     assert_int_equal(seen_of(r, "b", START_MS, 50), 2);
     node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 401);
-    assert_false(node_router_models_listed(r, 0));
+    assert_false(node_models_listed(node_router_model_table(r), 0));
     assert_int_equal(seen_of(r, "b", START_MS, 50), 3);
     node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 404);
     node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 200);
-    assert_int_equal(node_router_replica(r, 0)->probes_refused, 0);
+    assert_int_equal(node_router_replica(r, 0)->server.probes_refused, 0);
     node_router_check(r);
     alone_destroy(r);
 }
@@ -444,13 +444,13 @@ static void a_name_that_nobody_has_goes_to_sglang(void **state)
     /* One that has not told may serve the very name: it comes first. */
     node_router_probe_answered(r, 2, NODE_PROBE_MODELS, 401);
     assert_int_equal(seen_of(r, "nope", START_MS, 30), 4);
-    node_router_model_denied(r, 2, SLICE("nope"), START_MS);
+    node_models_deny(node_router_model_table(r), 2, SLICE("nope"), START_MS);
     assert_int_equal(seen_of(r, "nope", START_MS, 30), 2);
     node_router_model_served(r, 1, SLICE("nope")); /* says nothing */
     assert_false(node_router_model_known(r, SLICE("nope")));
     node_router_replica_engine_set(r, 1, NODE_ENGINE_VLLM);
     request.model = SLICE("nobody");
-    node_router_model_denied(r, 2, request.model, START_MS);
+    node_models_deny(node_router_model_table(r), 2, request.model, START_MS);
     request.model_likely = true;
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     node_router_check(r);
@@ -494,7 +494,7 @@ static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
     struct slice llama[] = {SLICE("llama"), SLICE("sql")}, qwen[] = {SLICE("qwen")};
     struct node_labels on_demand = {.adapters_on_demand = true};
     assert_int_equal(node_router_models(r, 0, llama, 2), ERR_OK);
-    node_router_model_adapter(r, SLICE("sql"), SLICE("llama"));
+    node_models_adapter(node_router_model_table(r), SLICE("sql"), SLICE("llama"));
     for (unsigned k = 1; k < 3; k++)
         assert_int_equal(node_router_models(r, k, llama, 1), ERR_OK);
     assert_int_equal(node_router_models(r, 3, qwen, 1), ERR_OK);
@@ -504,7 +504,7 @@ static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
     assert_int_equal(seen_of(r, "sql", START_MS, 60), 1 | 2);   /* not where the base is another */
     assert_int_equal(seen_of(r, "poems", START_MS, 60), 2 | 8); /* whose it is nobody knows */
     assert_int_equal(seen_of(r, "llama", START_MS, 60), 1 | 2 | 4);
-    node_router_model_denied(r, 3, SLICE("poems"), START_MS);
+    node_models_deny(node_router_model_table(r), 3, SLICE("poems"), START_MS);
     assert_int_equal(seen_of(r, "poems", START_MS + 1000, 60), 2);
     assert_int_equal(seen_of(r, "poems", START_MS + 61000, 60), 2 | 8);
     assert_int_equal(seen_of(r, "qwen", START_MS, 60), 8);
@@ -527,7 +527,7 @@ static void what_a_cut_list_left_out_is_asked_for(void **state)
     struct node_decision d;
     request.model = SLICE("last");
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
-    node_router_models_cut(r, 1);
+    node_models_unlist(node_router_model_table(r), 1);
     assert_int_equal(seen_of(r, "last", START_MS, 30), 2);
     assert_int_equal(seen_of(r, "first", START_MS, 60), 3);
     alone_destroy(r);

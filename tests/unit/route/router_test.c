@@ -1,3 +1,4 @@
+#include "node/route/policy.h"
 #include "node/route/router.h"
 
 #include "tests/lib/router_help.h"
@@ -119,8 +120,9 @@ static void short_prompts_see_what_is_there(void **state)
     double displaced_s = explained(root, 0, "displaced_s");
     json_decref(root);
     assert_true(displaced_s > 0.5 && displaced_s < 2.1); /* W x 10,256 tokens, not quite fresh */
-    node_router_probed(r, 0, false, true, month_ms + 31000); /* all forgotten */
-    node_router_probed(r, 0, true, false, month_ms + 32000);
+    node_router_probed(r, 0, (struct node_check){.refused = true},
+                       month_ms + 31000); /* all forgotten */
+    node_router_probed(r, 0, (struct node_check){.ok = true}, month_ms + 32000);
     root = explain(r, &request, month_ms + 33000);
     assert_near(explained(root, 0, "displaced_s"), 0, 0);
     json_decref(root);
@@ -151,8 +153,9 @@ static void a_restart_forgets(void **state)
 
     struct node_decision again = choose(r, prompt(1, 20000), START_MS + 4000);
     done(r, again, START_MS + 5000);
-    node_router_probed(r, again.replica, false, true, START_MS + 6000); /* its port refuses */
-    node_router_probed(r, again.replica, true, false, START_MS + 7000);
+    node_router_probed(r, again.replica, (struct node_check){.refused = true},
+                       START_MS + 6000); /* its port refuses */
+    node_router_probed(r, again.replica, (struct node_check){.ok = true}, START_MS + 7000);
     root = explain(r, &request, START_MS + 7000);
     assert_near(explained(root, again.replica, "cached_tokens"), 0, 0);
     json_decref(root);
@@ -364,14 +367,14 @@ static void a_retry_without_a_replica_is_not_unroutable(void **state)
     struct node_router *r = make("cache_aware", 1);
     struct node_request request = request_of(NULL);
     struct node_decision d;
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1}, nobody[NODE_REPLICAS_MAX / 64] = {0};
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
-    assert_int_equal(node_router_place_by_load(r, &request, excluded, START_MS, &d),
+    struct node_replica_set excluded = {{1}}, nobody = {{0}};
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place_by_load(r, &request, &excluded, START_MS, &d),
                      ERR_UNREACHABLE);
     assert_near(metric(r, "grapevine_unroutable_total"), 0, 0);
     node_router_replica_drain(r, 0, true);
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
-    assert_int_equal(node_router_place(r, &request, nobody, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_place(r, &request, &nobody, START_MS, &d), ERR_UNREACHABLE);
     assert_near(metric(r, "grapevine_unroutable_total"), 2, 0);
     alone_destroy(r);
 }
@@ -438,18 +441,18 @@ static void other_settings_from_now_on(void **state)
     assert_int_equal(node_state_create(&shared, &config.state), ERR_OK);
     assert_int_equal(node_router_create(&r, &config.router, shared), ERR_OK);
     assert_int_equal(node_router_name(r, SLICE("host:8000"), NODE_ENGINE_VLLM), 0);
-    node_router_probed(r, 0, true, false, START_MS);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
     config.router.name = NULL;
     config.router.policy = "random";
-    config.router.probe_failures_max = 1;
+    config.router.prior.probe_failures_max = 1;
     config.router.replica_requests_max = 0; /* no limit */
     node_router_renew(r, &config.router);
     node_router_tick(r, START_MS);
-    assert_string_equal(node_router_policy(r), "random");
+    assert_string_equal(node_router_policy(r)->name, "random");
     (void)choose(r, NULL, START_MS);
     assert_int_equal(node_router_name(r, SLICE("127.0.0.1:8000"), NODE_ENGINE_VLLM), 1);
     assert_slice_equal(node_router_replica_name(r, 1), "127.0.0.1:8000@r1");
-    node_router_probed(r, 0, false, false, START_MS);
+    node_router_probed(r, 0, (struct node_check){0}, START_MS);
     assert_int_equal(node_router_replica_health(r, 0), NODE_HEALTH_DOWN);
     node_router_destroy(r);
     node_state_destroy(shared);

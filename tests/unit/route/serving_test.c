@@ -84,7 +84,7 @@ static void an_unknown_context_comes_before_one_that_may_be_short(void **state)
     struct node_router *r = router_of((const uint32_t[]){SHORT, 0, LONG}, 3);
     struct node_request request = long_request(2000, 0);
     assert_int_equal(chosen(r, &request, ERR_OK), 4);
-    node_router_probed(r, 2, false, true, START_MS);
+    node_router_probed(r, 2, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(chosen(r, &request, ERR_OK), 2);
     request = long_request(1000, 0);
     assert_int_equal(chosen(r, &request, ERR_OK), 3);
@@ -96,7 +96,7 @@ static void where_no_longer_one_is_up_the_short_one_is_tried(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
-    node_router_probed(r, 1, false, true, START_MS);
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     struct node_request request = long_request(40000, 0);
     assert_int_equal(chosen(r, &request, ERR_OK), 1);
     assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_SURELY);
@@ -117,7 +117,7 @@ static void a_full_long_one_is_waited_for(void **state)
     for (unsigned k = 0; k < 2; k++) {
         struct slice name = k == 0 ? SLICE("a:80") : SLICE("b:80");
         assert_int_equal(node_router_name(r, name, NODE_ENGINE_VLLM), (int)k);
-        node_router_probed(r, k, true, false, START_MS);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
         assert_false(node_router_context_listed(r, k, contexts[k]));
     }
     struct node_request request = long_request(40000, 0);
@@ -141,9 +141,9 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
     request.too_long = true;
     request.context_over = SHORT;
     assert_int_equal(chosen(r, &request, ERR_OK), 8);
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 3};
+    struct node_replica_set excluded = {{1u << 3}};
     struct node_decision d;
-    assert_int_equal(node_router_place(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 2);
     done(r, d, START_MS);
     alone_destroy(r);
@@ -154,7 +154,8 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
     node_router_labels(r, 1, &labels); /* whatever it lists */
     assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_NONE);
     assert_int_equal(node_router_longer(r, &request, 1, START_MS), NODE_LONGER_IF_ANEW);
-    node_router_probed(r, 0, false, true, START_MS); /* it cannot be asked */
+    node_router_probed(r, 0, (struct node_check){.refused = true},
+                       START_MS); /* it cannot be asked */
     assert_int_equal(node_router_longer(r, &request, 1, START_MS), NODE_LONGER_NONE);
     alone_destroy(r);
 }
@@ -199,7 +200,7 @@ static void what_goes_by_load_is_only_preferred(void **state)
     assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     done(r, d, START_MS);
-    node_router_probed(r, 1, false, true, START_MS);
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(node_router_place_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     done(r, d, START_MS);
@@ -227,7 +228,7 @@ static void explain_says_which_context_is_too_short(void **state)
     assert_true(json_number_value(json_object_get(root, "tokens_most")) > SHORT);
     assert_true(json_number_value(json_object_get(root, "tokens_least")) < SHORT);
     json_decref(root);
-    node_router_model_denied(r, 0, model, START_MS);
+    node_models_deny(node_router_model_table(r), 0, model, START_MS);
     root = explain(r, &request, START_MS);
     assert_string_equal(left_out(root, 0), "answered lately that it does not know the model");
     json_decref(root);
@@ -254,7 +255,7 @@ static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
     struct node_router *r = make("random", 2);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK); /* 1 may serve it */
-    node_router_probed(r, 1, false, true, START_MS);
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(asked_for(r, "m", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_NOT_FOUND);
     /* What it listed, or answered for, or what its label says, counts for as long as it is there.
@@ -267,7 +268,7 @@ static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
     struct node_labels labels = {.model = SLICE("label")};
     node_router_labels(r, 1, &labels);
     assert_int_equal(asked_for(r, "label", START_MS + 600000), ERR_UNREACHABLE);
-    node_router_probed(r, 0, false, true, START_MS);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(asked_for(r, "m", START_MS + 600000), ERR_UNREACHABLE);
     alone_destroy(r);
 }
@@ -276,13 +277,14 @@ static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
-    node_router_probed(r, 0, false, true, START_MS);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_OK);
-    node_router_model_denied(r, 1, SLICE("x"), START_MS);
+    node_models_deny(node_router_model_table(r), 1, SLICE("x"), START_MS);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
     assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
-    node_router_probed(r, 1, false, true, START_MS); /* a list of one that is down may be old */
+    node_router_probed(r, 1, (struct node_check){.refused = true},
+                       START_MS); /* a list of one that is down may be old */
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
     alone_destroy(r);
 }
@@ -294,8 +296,8 @@ static void a_choice_that_is_a_guess(void **state)
     struct node_router *r = make("random", 2);
     struct node_request request = request_of(prompt(1, 100));
     request.model = SLICE("new");
-    node_router_probed(r, 0, true, false, START_MS);
-    node_router_probed(r, 1, true, false, START_MS);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
+    node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
     assert_false(node_router_is_guess(r, &request, 0)); /* no list would say more */
     assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
     assert_true(node_router_is_guess(r, &request, 0));
@@ -303,9 +305,9 @@ static void a_choice_that_is_a_guess(void **state)
     request.replica_wanted = 0;
     assert_false(node_router_is_guess(r, &request, 0));
     request.replica_wanted = -1;
-    node_router_probed(r, 1, false, true, START_MS);
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     assert_false(node_router_is_guess(r, &request, 0));
-    node_router_probed(r, 1, true, false, START_MS);
+    node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
     node_router_model_served(r, 0, request.model);
     assert_false(node_router_is_guess(r, &request, 0));
     request.model = SLICE("new:adapter");
@@ -341,7 +343,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     struct node_request request = long_request(100, 0);
     uint64_t now = START_MS, tried = 0;
     for (unsigned k = 0; k < 2; k++)
-        node_router_probed(r, k, true, false, now);
+        node_router_probed(r, k, (struct node_check){.ok = true}, now);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     request.no_guess = true;
     assert_int_equal(chosen_at(r, &request, now), 1);
@@ -364,19 +366,19 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     json_decref(root);
     assert_int_equal(chosen_at(r, &request, tried + 1000), 3);
     /* Where no other will do, */
-    node_router_probed(r, 0, false, true, now);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, now);
     assert_int_equal(chosen_at(r, &request, tried + 1001), 2);
-    node_router_probed(r, 0, true, false, now);
+    node_router_probed(r, 0, (struct node_check){.ok = true}, now);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
-    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1};
+    struct node_replica_set excluded = {{1}};
     struct node_decision d;
-    assert_int_equal(node_router_place(r, &request, excluded, tried + 1002, &d), ERR_OK);
+    assert_int_equal(node_router_place(r, &request, &excluded, tried + 1002, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     done(r, d, tried + 1002);
     /* and once it has answered for the model. */
     node_router_model_served(r, 1, model);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
-    node_router_model_doubted(r, 1, model);
+    node_models_doubt(node_router_model_table(r), 1, model);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
     assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* it takes any name */
     assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
@@ -422,7 +424,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_false(node_router_context_listed(r, 0, SHORT));
     assert_true(node_router_models_none(r, 0, 404)); /* it is another one */
-    assert_true(!knows(r, "m") && !node_router_models_listed(r, 0));
+    assert_true(!knows(r, "m") && !node_models_listed(node_router_model_table(r), 0));
     assert_int_equal(node_router_context(r, 0), 0);
     assert_false(node_router_models_none(r, 0, 404)); /* no news */
     node_router_model_served(r, 0, SLICE("own"));
@@ -434,7 +436,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     struct node_labels labels = {.model = SLICE("label")};
     node_router_labels(r, 0, &labels);
     assert_false(node_router_models_none(r, 0, 404));
-    assert_true(knows(r, "label") && node_router_models_listed(r, 0));
+    assert_true(knows(r, "label") && node_models_listed(node_router_model_table(r), 0));
     node_router_models_asked(r, 0, START_MS);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_false(node_router_models_none(r, 0, 404)); /* its label says what there is to say */
@@ -481,7 +483,7 @@ static void a_model_that_a_source_names_is_not_unknown(void **state)
     node_router_sources(r, NULL);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
     assert_false(node_router_model_away(r, SLICE("x")));
-    node_router_probed(r, 0, false, true, START_MS);
+    node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
     assert_true(node_router_model_away(r, model)); /* whoever lists it is down */
     alone_destroy(r);
 }
@@ -522,10 +524,10 @@ static void a_stale_list_is_avoided(void **state)
     struct node_request request = long_request(100, 0);
     node_router_models_stale(r, 0, true);
     assert_int_equal(chosen(r, &request, ERR_OK), 2);
-    node_router_probed(r, 1, false, true, START_MS);
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(chosen(r, &request, ERR_OK), 1);
     node_router_models_stale(r, 0, false);
-    node_router_probed(r, 1, true, false, START_MS);
+    node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
     assert_int_equal(chosen(r, &request, ERR_OK), 3);
     alone_destroy(r);
 }

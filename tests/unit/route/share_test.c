@@ -30,7 +30,7 @@ static void a_line_of_whole_answers_ends_by_itself(void **state)
     }
     const struct node_load *load = &r->replicas[0].load;
     uint64_t both = load->prefill_tokens;
-    double both_ms = (double)both / r->replicas[0].tokens_per_s * 1000;
+    double both_ms = (double)both / r->replicas[0].believed.tokens_per_s * 1000;
     assert_true(both > 30000 && both_ms > 1000);
     for (unsigned i = 0; i < 4; i++) { /* many beats, before there is news */
         user.collect(user.context, START_MS + i);
@@ -60,7 +60,9 @@ static void see(struct world *w, unsigned router, enum seen seen)
 {
     struct node_router *r = router_at(w, router);
     assert_int_equal(node_router_name(r, SLICE("e:8000"), NODE_ENGINE_VLLM), 0);
-    node_router_probed(r, 0, seen != SEEN_DOWN, seen == SEEN_DOWN, world_ms(w));
+    node_router_probed(r, 0,
+                       (struct node_check){.ok = seen != SEEN_DOWN, .refused = seen == SEEN_DOWN},
+                       world_ms(w));
     if (seen == SEEN_ASLEEP) {
         r->replicas[0].asleep = true;
         node_router_touch(r, 0);
