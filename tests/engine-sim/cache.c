@@ -32,6 +32,8 @@ struct sim_cache {
     uint32_t marks;
     uint64_t now_ns;
     struct block *blocks;
+    const struct sim_cache_watch *watch; /* NULL: nobody */
+    bool copies;
 };
 
 static uint32_t *bucket_of(const struct sim_cache *c, uint64_t name)
@@ -157,6 +159,8 @@ int sim_cache_take(struct sim_cache *c, const uint64_t *names, size_t hits, size
         hold(c, blocks[i]);
     for (size_t i = hits; i < hits + fresh; i++) {
         blocks[i] = c->oldest;
+        if (c->watch != NULL && c->blocks[blocks[i]].named)
+            c->watch->removed(c->watch->context, c->blocks[blocks[i]].name);
         unname(c, blocks[i]);
         hold(c, blocks[i]);
     }
@@ -167,8 +171,10 @@ void sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name)
 {
     struct block *b = &c->blocks[block];
     CHECK(b->holders > 0);
-    if (b->named || find(c, name) != NONE)
+    if (b->named || (!c->copies && find(c, name) != NONE))
         return;
+    if (c->watch != NULL)
+        c->watch->stored(c->watch->context, name);
     uint32_t *bucket = bucket_of(c, name);
     b->name = name;
     b->named = true;
@@ -191,6 +197,12 @@ void sim_cache_release(struct sim_cache *c, const uint32_t *blocks, size_t count
         else
             free_list_add_oldest(c, blocks[i]);
     }
+}
+
+void sim_cache_watch(struct sim_cache *c, const struct sim_cache_watch *watch, bool copies)
+{
+    c->watch = watch;
+    c->copies = copies;
 }
 
 void sim_cache_clock(struct sim_cache *c, uint64_t now_ns)
@@ -238,7 +250,8 @@ void sim_cache_check(const struct sim_cache *c)
     uint32_t named = 0;
     for (uint32_t i = 0; i < c->count; i++) {
         named += c->blocks[i].named;
-        CHECK(!c->blocks[i].named || find(c, c->blocks[i].name) == i);
+        uint32_t found = c->blocks[i].named ? find(c, c->blocks[i].name) : i;
+        CHECK(found == i || (c->copies && found != NONE));
     }
     CHECK(named == c->named);
 }
