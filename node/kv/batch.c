@@ -47,7 +47,7 @@ struct reading {
     enum kv_tag tag;
     struct kv_event event;
     struct numbers hashes, digests, extras;
-    bool has_tokens; /* that were told as an array */
+    bool has_tokens; /* the event has them */
     uint64_t tokens;
     uint32_t in_block; /* tokens of the unfinished one */
     uint32_t waiting;  /* tokens that are not hashed yet */

@@ -172,7 +172,7 @@ void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms)
 {
     if (f->state != KV_FEED_REPLAYS || !f->asked)
         return;
-    if (f->verifies) { /* the engine that sent the last message would have it: this is another one */
+    if (f->verifies) { /* another engine: that one would have its last message */
         missed(f);
         f->next = 0;
         f->last_hash = 0;

@@ -6,8 +6,8 @@
  * is asked for there, once at a time, for a replay can hold up the engine's scheduler; what comes
  * meanwhile is held back. What no replay brings is *missed*: the caller doubts what it knows.
  *
- * Number 0 after others is a new engine. Another smaller number is not: it may be a message that came
- * twice, so the caller is told that events were missed, never that the cache is empty.
+ * Number 0 after others is a new engine. Another smaller number is not: it may be a message that
+ * came twice, so it counts as missed events, never as an empty cache.
  *
  * Pure: messages and time go in, and calls of struct kv_feed_user come out.
  */
@@ -56,8 +56,8 @@ struct kv_feed_stats {
 
 struct kv_feed;
 
-/* `user` and `secret` are borrowed. `next`: the number that another reader of this engine would have
- * taken next; 0: nobody read it before. ERR_NOMEM. */
+/* `user` and `secret` are borrowed. `next`: the number that another reader of this engine would
+ * have taken next; 0: nobody read it before. ERR_NOMEM. */
 MUST_USE int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
                             const struct hash_secret *secret, bool has_replay, uint64_t next);
 void kv_feed_destroy(struct kv_feed *f);

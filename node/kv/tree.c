@@ -42,7 +42,7 @@ struct kv_tree {
     uint32_t count;
     uint32_t main_group; /* whose blocks have chains; KV_GROUPS_MAX: none was seen */
     bool settled;        /* a block that is new is the only copy */
-    bool has_tiers;      /* blocks elsewhere than on the GPU were told of */
+    bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
     struct kv_tree_stats stats;
     struct group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
@@ -265,8 +265,8 @@ static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root,
     }
 }
 
-/* The block in front of the event's first one; made if it is not known, so that what comes behind it
- * has a place if it returns. NONE: the first one begins a prompt. */
+/* The block in front of the event's first one; made if it is not known, so that what comes behind
+ * it has a place if it returns. NONE: the first one begins a prompt. */
 static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned group, uint32_t *parent)
 {
     *parent = NONE;
@@ -407,7 +407,7 @@ static bool has(const struct block *b, bool surely)
     return b != NULL && (surely ? is_sure(b) : is_kept(b));
 }
 
-/* The longest prefix of at most `blocks`, on the way from `at` to the root, that the group serves. */
+/* The longest prefix of at most `blocks`, on the way from `at` to the root, that a group serves. */
 static uint32_t served(const struct kv_tree *t, unsigned group, uint32_t at, uint32_t blocks,
                        bool surely)
 {

@@ -1,14 +1,15 @@
 /* What one rank of an engine holds, by its KV events: a tree of blocks.
  *
  * A block is known by its group and the engine's hash. Its *chain* is a hash of all tokens from the
- * prompt's beginning to the block's end. It is the same at every engine of that block size, whatever
- * its release and seed: kv_chain(). Chains are kept of the first group with full attention.
+ * prompt's beginning to the block's end. It is the same at every engine of that block size,
+ * whatever its release and seed: kv_chain(). Chains are kept of the first group with full
+ * attention.
  *
  * Copies are counted between two bounds. An engine stores the same block twice for two requests at
  * once, and removes each copy by itself; but a store is no proof of another copy, for anybody can
  * ask an engine to announce again what it holds (vLLM's kv_cache_report_mode). So a second store
- * raises the upper bound alone, and between the bounds a block is *unsure*. A block that was removed
- * stays in the tree while others stand behind it: when it returns, so do they.
+ * raises the upper bound alone, and between the bounds a block is *unsure*. A block that was
+ * removed stays in the tree while others stand behind it: when it returns, so do they.
  *
  * Memory is allocated at once and bounded: KV_TREE_BLOCK_BYTES for each of `blocks_max`.
  */
@@ -59,7 +60,8 @@ struct kv_held {
     enum kv_medium slowest;   /* of what is surely held: where the slowest block lies */
 };
 /* Of the prefix that ends with this chain and has so many blocks. Every group must serve it: full
- * attention with all its blocks, a sliding window with the last ones, a state with one at the end. */
+ * attention with all its blocks, a sliding window with the last ones, a state with one at its end.
+ */
 struct kv_held kv_tree_held(const struct kv_tree *t, uint64_t chain, uint32_t blocks);
 /* The engine told that it found so many blocks of that prefix: those are there. False: the events
  * had said that they are not. */

@@ -49,17 +49,18 @@ void sim_cache_clock(struct sim_cache *c, uint64_t now_ns);
 double sim_cache_displaced(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
                            double horizon_ns);
 
-/* Who is told when a block gets its name, and when it loses it: what an engine publishes. */
+/* Hears when a block gets its name, and when it loses it: what an engine publishes. */
 struct sim_cache_watch {
     void (*stored)(void *context, uint64_t name);
     void (*removed)(void *context, uint64_t name);
     void *context;
 };
-/* `watch` is borrowed. With `copies` a block is named whatever others are, as vLLM does for requests
- * that compute the same at once: each is stored, and removed, by itself (2. does not hold then). */
+/* `watch` is borrowed. With `copies` a block is named whatever others are, as vLLM does for
+ * requests that compute the same at once: each is stored, and removed, by itself (2. does not hold
+ * then). */
 void sim_cache_watch(struct sim_cache *c, const struct sim_cache_watch *watch, bool copies);
 
-/* Forgets all names; what is held stays held. The watch is not told. */
+/* Forgets all names; what is held stays held. The watch hears nothing. */
 void sim_cache_reset(struct sim_cache *c);
 
 #endif

@@ -17,7 +17,7 @@ MAY = {
     "http": ["base"],
 }
 # The rooms of node/, each may include those above it in this list, and TOP.
-ROOMS = ["access", "cluster", "replica", "discover", "route", "settings", "admission", "proxy", "admin"]
+ROOMS = ["access", "kv", "cluster", "replica", "discover", "route", "settings", "admission", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
 # node/proxy has rooms of its own. All but limit stand on its floor: what struct proxy is made of, and
@@ -70,6 +70,10 @@ THIRD_PARTY = {
     "zlib.h": ["http/coding_gzip.c"],
     "zstd.h": ["http/coding_zstd.c"],
     "zstd_errors.h": ["http/coding_zstd.c"],
+    "msgpack/unpack.h": ["node/kv/batch.c"],
+    "msgpack/unpack_define.h": ["node/kv/batch.c"],
+    "msgpack/unpack_template.h": ["node/kv/batch.c"],
+    "msgpack.h": [],
     "jansson.h": ["node/gvctl/"],
     "cmocka.h": [],
 }

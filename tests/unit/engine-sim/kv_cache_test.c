@@ -1,6 +1,6 @@
-/* The whole way from an engine's cache to what is believed of it: tests/engine-sim/cache.h tells what
- * it stores and removes, in the form of a release; it is published, read and kept in a tree. The
- * cache itself is the truth. */
+/* From an engine's cache to what is believed of it: tests/engine-sim/cache.h says what it stores
+ * and removes. That is published in the form of a release, read, and kept in a tree; the cache is
+ * the truth. */
 #include "tests/lib/test.h"
 
 #include <msgpack.h>
