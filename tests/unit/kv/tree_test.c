@@ -3,7 +3,6 @@
 #include "tests/lib/test.h"
 
 #include "base/check.h"
-#include "base/prng.h"
 
 enum { BLOCK = 16 };
 
@@ -295,45 +294,6 @@ static void test_without_room(void **state)
     end();
 }
 
-/* Prompts of up to six letters out of three, against a plain count of copies. */
-static void test_drawn(void **state)
-{
-    (void)state;
-    struct prng prng;
-    prng_seed(&prng, 7);
-    for (unsigned round = 0; round < TEST_ROUNDS(60); round++) {
-        unsigned char copies[4][4][4][4] = {0}; /* by letters; 0: no more */
-        begin(200);
-        for (unsigned step = 0; step < 400; step++) {
-            char p[4] = {0};
-            unsigned len = 1 + prng_below(&prng, 3), from = 0, at[4] = {0};
-            for (unsigned i = 0; i < len; i++) {
-                at[i] = 1 + prng_below(&prng, 3);
-                p[i] = (char)('a' + at[i] - 1);
-            }
-            unsigned char *before[4] = {0};
-            for (unsigned i = 0; i < len; i++)
-                before[i] = &copies[at[0]][i > 0 ? at[1] : 0][i > 1 ? at[2] : 0][0];
-            while (from<len && * before[from]> 0)
-                from++; /* found in the cache */
-            if (prng_below(&prng, 3) > 0 && from < len) {
-                store(p, from);
-                for (unsigned i = from; i < len; i++)
-                    ++*before[i];
-            } else if (*before[len - 1] > 0) {
-                drop(p);
-                --*before[len - 1];
-            }
-            for (from = 0; from<len && * before[from]> 0;)
-                from++;
-            struct kv_held h = held(p);
-            assert_true(h.surely <= from);
-            assert_true(h.perhaps >= from);
-        }
-        end();
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,7 +306,6 @@ int main(void)
         cmocka_unit_test(test_tiers),
         cmocka_unit_test(test_all_groups_must_serve_a_prefix),
         cmocka_unit_test(test_without_room),
-        cmocka_unit_test(test_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
