@@ -58,9 +58,9 @@ OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
             libcurl4-openssl-dev libssl-dev openssl zlib1g-dev libzstd-dev \
-            libcmocka-dev libmsgpack-dev libyaml-dev libjansson-dev python3 python3-yaml curl xz-utils iproute2 nftables haproxy
+            libcmocka-dev libmsgpack-dev libzmq3-dev libyaml-dev libjansson-dev python3 python3-yaml curl xz-utils iproute2 nftables haproxy
 # What the programs include of them, and what only tests do.
-HEADERS := uv.h=libuv1-dev msgpack.h=libmsgpack-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev openssl/ssl.h=libssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev zlib.h=zlib1g-dev zstd.h=libzstd-dev
+HEADERS := uv.h=libuv1-dev msgpack.h=libmsgpack-dev zmq.h=libzmq3-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev openssl/ssl.h=libssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev zlib.h=zlib1g-dev zstd.h=libzstd-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev
 PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
 PACKAGES_BENCH := nginx valgrind
@@ -80,7 +80,7 @@ BRANCH_aarch64 := -mbranch-protection=standard
 CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections $(BRANCH_$(shell uname -m))
 LDFLAGS := $(LINK_$(VARIANT)) $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
 CORE_LIBS  := -lsodium -lxxhash -lz -lzstd -lm
-SHELL_LIBS := -luv -lcares -lcurl -lyaml -lssl -lcrypto $(CORE_LIBS)
+SHELL_LIBS := -luv -lzmq -lcares -lcurl -lyaml -lssl -lcrypto $(CORE_LIBS)
 TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
 # Some 240 programs of tests are linked. Debug information is most of what the linker would write; cmocka and CHECK name
 # the line themselves. Sanitizers need it: there only the quicker linker is left.

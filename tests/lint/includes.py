@@ -74,6 +74,7 @@ THIRD_PARTY = {
     "msgpack/unpack_define.h": ["node/kv/batch.c"],
     "msgpack/unpack_template.h": ["node/kv/batch.c"],
     "msgpack.h": [],
+    "zmq.h": ["node/io/kv_feed.c"],
     "jansson.h": ["node/gvctl/"],
     "cmocka.h": [],
 }
