@@ -193,13 +193,18 @@ static uint32_t after(const struct kv_tree *t, uint32_t at, uint32_t top)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-static void copy_stored(const struct kv_tree *t, struct copies *c)
+/* `surely`: it is no announcement of what was there. */
+static void copy_stored(const struct kv_tree *t, struct copies *c, bool surely)
 {
-    if (c->most == 0)
+    if (c->most == 0) {
         *c = (struct copies){1, t->settled ? 1 : 2};
-    else
-        *c = (struct copies){c->least > 1 ? c->least : 1,
-                             c->most < COPIES_MAX ? c->most + 1 : COPIES_MAX};
+        return;
+    }
+    c->most += c->most < COPIES_MAX;
+    if (c->least == 0)
+        c->least = 1;
+    else if (surely)
+        c->least += c->least < c->most;
 }
 
 static void copy_removed(struct copies *c)
@@ -208,12 +213,14 @@ static void copy_removed(struct copies *c)
     c->most -= c->most > 0 && c->most < COPIES_MAX;
 }
 
-static void stored_at(struct kv_tree *t, struct block *b, enum kv_medium medium)
+/* vLLM announces again from the beginning of a prompt on, never from its middle. */
+static void stored_at(struct kv_tree *t, struct block *b, const struct kv_event *e)
 {
+    enum kv_medium medium = e->medium;
     if (medium == KV_GPU)
-        copy_stored(t, &b->gpu);
+        copy_stored(t, &b->gpu, e->has_parent);
     else if (medium == KV_HOST)
-        copy_stored(t, &b->host);
+        copy_stored(t, &b->host, false);
     else
         b->disk = true;
     t->has_tiers |= medium != KV_GPU;
@@ -310,7 +317,7 @@ static void stored(struct kv_tree *t, const struct kv_event *e)
                   t->blocks[b->parent].chained ? t->blocks[b->parent].chain : 0);
         else if (!is_placed && i == 0 && is_root)
             place(t, at, 0, true, kv_chain_root(t->secret, e->block_tokens, e->space));
-        stored_at(t, b, e->medium);
+        stored_at(t, b, e);
         parent = at;
     }
     if (i < e->count) { /* they are held, and not known */

@@ -7,8 +7,9 @@
  *
  * Copies are counted between two bounds. An engine stores the same block twice for two requests at
  * once, and removes each copy by itself; but a store is no proof of another copy, for anybody can
- * ask an engine to announce again what it holds (vLLM's kv_cache_report_mode). So a second store
- * raises the upper bound alone, and between the bounds a block is *unsure*. A block that was
+ * ask an engine to announce again what it holds (vLLM's kv_cache_report_mode: from the beginning of
+ * a prompt on). So a second store from a prompt's beginning raises the upper bound alone, and
+ * between the bounds a block is *unsure*. A block that was
  * removed stays in the tree while others stand behind it: when it returns, so do they.
  *
  * Memory is allocated at once and bounded: KV_TREE_BLOCK_BYTES for each of `blocks_max`.

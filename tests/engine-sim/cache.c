@@ -32,7 +32,8 @@ struct sim_cache {
     uint32_t marks;
     uint64_t now_ns;
     struct block *blocks;
-    const struct sim_cache_watch *watch; /* NULL: nobody */
+    void (*removed)(void *context, uint64_t name); /* NULL: nobody hears of it */
+    void *removed_context;
     bool copies;
 };
 
@@ -159,28 +160,27 @@ int sim_cache_take(struct sim_cache *c, const uint64_t *names, size_t hits, size
         hold(c, blocks[i]);
     for (size_t i = hits; i < hits + fresh; i++) {
         blocks[i] = c->oldest;
-        if (c->watch != NULL && c->blocks[blocks[i]].named)
-            c->watch->removed(c->watch->context, c->blocks[blocks[i]].name);
+        if (c->removed != NULL && c->blocks[blocks[i]].named)
+            c->removed(c->removed_context, c->blocks[blocks[i]].name);
         unname(c, blocks[i]);
         hold(c, blocks[i]);
     }
     return 0;
 }
 
-void sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name)
+bool sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name)
 {
     struct block *b = &c->blocks[block];
     CHECK(b->holders > 0);
     if (b->named || (!c->copies && find(c, name) != NONE))
-        return;
-    if (c->watch != NULL)
-        c->watch->stored(c->watch->context, name);
+        return false;
     uint32_t *bucket = bucket_of(c, name);
     b->name = name;
     b->named = true;
     b->next = *bucket;
     *bucket = block;
     c->named++;
+    return true;
 }
 
 void sim_cache_release(struct sim_cache *c, const uint32_t *blocks, size_t count)
@@ -199,9 +199,11 @@ void sim_cache_release(struct sim_cache *c, const uint32_t *blocks, size_t count
     }
 }
 
-void sim_cache_watch(struct sim_cache *c, const struct sim_cache_watch *watch, bool copies)
+void sim_cache_watch(struct sim_cache *c, void (*removed)(void *context, uint64_t name),
+                     void *context, bool copies)
 {
-    c->watch = watch;
+    c->removed = removed;
+    c->removed_context = context;
     c->copies = copies;
 }
 

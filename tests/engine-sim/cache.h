@@ -34,8 +34,9 @@ size_t sim_cache_match(const struct sim_cache *c, const uint64_t *names, size_t 
 int sim_cache_take(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
                    uint32_t *blocks);
 
-/* A held block is full now. If another block carries the name already, this one stays nameless. */
-void sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name);
+/* A held block is full now. If another block carries the name already, this one stays nameless.
+ * Whether it has it now and had not before. */
+bool sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name);
 
 /* Lets go of blocks, the last one first, so that tails are evicted before heads. Nameless blocks
  * are worth nothing and go to the front of the free list. */
@@ -49,18 +50,14 @@ void sim_cache_clock(struct sim_cache *c, uint64_t now_ns);
 double sim_cache_displaced(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
                            double horizon_ns);
 
-/* Hears when a block gets its name, and when it loses it: what an engine publishes. */
-struct sim_cache_watch {
-    void (*stored)(void *context, uint64_t name);
-    void (*removed)(void *context, uint64_t name);
-    void *context;
-};
-/* `watch` is borrowed. With `copies` a block is named whatever others are, as vLLM does for
+/* Hears of each name that a block loses because it is used for something else; `removed` and its
+ * context are borrowed. With `copies` a block is named whatever others are, as vLLM does for
  * requests that compute the same at once: each is stored, and removed, by itself (2. does not hold
  * then). */
-void sim_cache_watch(struct sim_cache *c, const struct sim_cache_watch *watch, bool copies);
+void sim_cache_watch(struct sim_cache *c, void (*removed)(void *context, uint64_t name),
+                     void *context, bool copies);
 
-/* Forgets all names; what is held stays held. The watch hears nothing. */
+/* Forgets all names; what is held stays held. Nobody hears of these. */
 void sim_cache_reset(struct sim_cache *c);
 
 #endif

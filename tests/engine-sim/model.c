@@ -25,6 +25,7 @@ struct sim_model {
     uint64_t step_end_ns;
     struct sim_request *changed_first;
     struct sim_request *changed_last;
+    const struct sim_model_watch *watch; /* NULL: nobody */
 };
 
 static void list_insert(struct list *l, struct sim_request *r, struct sim_request *before)
@@ -136,8 +137,22 @@ static void tier_use(struct sim_model *m, uint64_t name)
     if (sim_cache_take(m->tier, &name, known, 1 - known, &block) != 0)
         return;
     if (known == 0)
-        sim_cache_name(m->tier, block, name);
+        (void)sim_cache_name(m->tier, block, name);
     sim_cache_release(m->tier, &block, 1);
+}
+
+/* Names blocks of the request, and says which ones are new, in runs. */
+static void name_run(struct sim_model *m, struct sim_request *r, size_t from, size_t to)
+{
+    size_t begin = from;
+    for (size_t i = from; i < to; i++) {
+        bool is_new = sim_cache_name(m->cache, r->blocks[i], r->chain.blocks[i]);
+        if (m->watch != NULL && !is_new && begin < i)
+            m->watch->stored(m->watch->context, &r->chain, begin, i);
+        begin = is_new ? begin : i + 1;
+    }
+    if (m->watch != NULL && begin < to)
+        m->watch->stored(m->watch->context, &r->chain, begin, to);
 }
 
 /* Names the full blocks among the first `tokens`. */
@@ -146,8 +161,7 @@ static void blocks_name(struct sim_model *m, struct sim_request *r, uint64_t tok
     size_t full = (size_t)(tokens / m->config.block_tokens);
     if (full > r->chain.block_count)
         full = r->chain.block_count;
-    for (size_t i = r->hits; i < full; i++)
-        sim_cache_name(m->cache, r->blocks[i], r->chain.blocks[i]);
+    name_run(m, r, r->hits, full);
     for (size_t i = full; m->tier != NULL && i-- > 0;)
         tier_use(m, r->chain.blocks[i]);
 }
@@ -293,7 +307,7 @@ static void token_add(struct sim_model *m, struct sim_request *r)
     }
     sim_chain_add(&r->chain, sim_token_id(sim_output_token(r->output_seed, index)));
     if (r->chain.tokens % m->config.block_tokens == 0)
-        sim_cache_name(m->cache, r->blocks[needed - 1], r->chain.blocks[needed - 1]);
+        name_run(m, r, needed - 1, needed);
     r->generated++;
     m->counters.generation_tokens++;
     mark_changed(m, r);
@@ -455,9 +469,17 @@ const struct sim_counters *sim_model_counters(const struct sim_model *m)
     return &m->counters;
 }
 
+void sim_model_watch(struct sim_model *m, const struct sim_model_watch *watch, bool copies)
+{
+    m->watch = watch;
+    sim_cache_watch(m->cache, watch->removed, watch->context, copies);
+}
+
 void sim_model_forget(struct sim_model *m, bool tier)
 {
     sim_cache_reset(m->cache);
+    if (m->watch != NULL)
+        m->watch->cleared(m->watch->context);
     if (tier && m->tier != NULL)
         sim_cache_reset(m->tier);
 }

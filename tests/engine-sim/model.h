@@ -110,6 +110,15 @@ struct sim_counters {
     uint64_t step_buckets[SIM_STEP_BUCKETS]; /* by tokens of the step; each counts for itself */
 };
 
+/* Hears what the cache stores and removes, as an engine publishes it. */
+struct sim_model_watch {
+    /* Blocks `from` to `to` of that chain, whose ids are kept. */
+    void (*stored)(void *context, const struct sim_chain *chain, size_t from, size_t to);
+    void (*removed)(void *context, uint64_t name);
+    void (*cleared)(void *context);
+    void *context;
+};
+
 struct sim_model;
 
 struct sim_model *sim_model_create(const struct sim_model_config *config);
@@ -141,6 +150,8 @@ const struct sim_adapters *sim_model_adapters(const struct sim_model *m);
 /* The adapters of the requests that wait, one by one: `*at` is NULL at first; 0: no more. */
 uint64_t sim_model_adapter_waiting(const struct sim_model *m, const struct sim_request **at);
 const struct sim_counters *sim_model_counters(const struct sim_model *m);
+/* Borrowed. With `copies` requests that compute the same at once store it each (cache.h). */
+void sim_model_watch(struct sim_model *m, const struct sim_model_watch *watch, bool copies);
 /* No prompt finds what was computed so far; with `tier` not there either. */
 void sim_model_forget(struct sim_model *m, bool tier);
 /* As after a restart: names forgotten, counters zero. Running requests must be gone. */

@@ -90,6 +90,7 @@ void sim_chain_init(struct sim_chain *c, uint32_t block_tokens, uint64_t salt)
 void sim_chain_free(struct sim_chain *c)
 {
     free(c->blocks);
+    free(c->ids);
     *c = (struct sim_chain){.block_tokens = 0};
 }
 
@@ -106,8 +107,20 @@ static void chain_close_block(struct sim_chain *c)
     c->block_left = c->block_tokens;
 }
 
+static void keep_id(struct sim_chain *c, uint32_t id)
+{
+    if (c->tokens == c->id_cap) {
+        c->id_cap = c->id_cap == 0 ? 256 : c->id_cap * 2;
+        c->ids = realloc(c->ids, c->id_cap * sizeof *c->ids);
+        CHECK(c->ids != NULL);
+    }
+    c->ids[c->tokens] = id;
+}
+
 void sim_chain_add(struct sim_chain *c, uint32_t id)
 {
+    if (c->keeps_ids)
+        keep_id(c, id);
     /* One multiplication a token; the bits are mixed when a block is named. */
     c->hash = (c->hash ^ (id + 1)) * 0x9e3779b97f4a7c15u;
     c->hash ^= c->hash >> 32;
@@ -227,6 +240,11 @@ void sim_chain_copy(struct sim_chain *to, const struct sim_chain *from)
     CHECK(to->blocks != NULL);
     if (from->block_count > 0)
         memcpy(to->blocks, from->blocks, from->block_count * sizeof *to->blocks);
+    to->id_cap = from->ids != NULL ? from->tokens : 0;
+    to->ids = from->ids != NULL ? malloc(from->tokens * sizeof *to->ids + 1) : NULL;
+    CHECK(from->ids == NULL || to->ids != NULL);
+    if (from->ids != NULL)
+        memcpy(to->ids, from->ids, from->tokens * sizeof *to->ids);
 }
 
 uint64_t sim_text_tokens(struct slice text)

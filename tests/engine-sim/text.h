@@ -11,6 +11,8 @@
 #ifndef TESTS_ENGINE_SIM_TEXT_H
 #define TESTS_ENGINE_SIM_TEXT_H
 
+#include <stdbool.h>
+
 #include "base/slice.h"
 
 enum { SIM_VOCABULARY = 1 << 20, SIM_TOKEN_BYTES_MAX = 16 };
@@ -31,6 +33,10 @@ struct sim_chain {
      * owner knows what comes (borrowed). NULL: none. */
     const uint64_t *ahead;
     size_t ahead_count;
+    /* All tokens, for those who publish them; set right after sim_chain_init(). */
+    bool keeps_ids;
+    uint32_t *ids; /* owned */
+    size_t id_cap;
 };
 
 /* `salt` separates namespaces: equal prompts with another salt share nothing. */

@@ -62,7 +62,7 @@ static void record(struct sim_cache *tree, const struct sim_chain *c)
     CHECK(blocks != NULL);
     if (sim_cache_take(tree, c->blocks, known, count - known, blocks) == 0) {
         for (size_t i = known; i < count; i++)
-            sim_cache_name(tree, blocks[i], c->blocks[i]);
+            (void)sim_cache_name(tree, blocks[i], c->blocks[i]);
         sim_cache_release(tree, blocks, count);
     }
     free(blocks);

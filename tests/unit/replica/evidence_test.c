@@ -89,11 +89,8 @@ static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **st
         assert_true(found.size == 1);
         assert_within(found.share, shares[i], 0.35);
     }
-    struct engine never = {.truth = 1,
-                           .share = 0,
-                           .depth_min = 0.01,
-                           .depth_max = 0.3,
-                           .head_start = RULE(FEW)};
+    struct engine never = {
+        .truth = 1, .share = 0, .depth_min = 0.01, .depth_max = 0.3, .head_start = RULE(FEW)};
     struct node_evidence found = ask(&never, 500);
     assert_true(found.size == 1 && found.share < 0.05);
 }
@@ -101,11 +98,8 @@ static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **st
 static void both_at_once_are_told_apart(void **state)
 {
     (void)state;
-    struct engine e = {.truth = 0.1,
-                       .share = 0.6,
-                       .depth_min = 0.001,
-                       .depth_max = 1,
-                       .head_start = RULE(FEW)};
+    struct engine e = {
+        .truth = 0.1, .share = 0.6, .depth_min = 0.001, .depth_max = 1, .head_start = RULE(FEW)};
     struct node_evidence found = ask(&e, 300);
     assert_within(found.size, 0.1, 0.2);
     assert_within(found.share, 0.6, 0.2);
@@ -115,11 +109,8 @@ static void both_at_once_are_told_apart(void **state)
 static void prompts_from_one_depth_leave_the_reported_size(void **state)
 {
     (void)state;
-    struct engine e = {.truth = 1,
-                       .share = 1,
-                       .depth_min = 0.001,
-                       .depth_max = 0.1,
-                       .head_start = RULE(FEW)};
+    struct engine e = {
+        .truth = 1, .share = 1, .depth_min = 0.001, .depth_max = 0.1, .head_start = RULE(FEW)};
     assert_true(ask(&e, 100).size == 1);
     e.depth_max = 0.8;
     assert_true(ask(&e, 100).size == 1);
@@ -128,11 +119,8 @@ static void prompts_from_one_depth_leave_the_reported_size(void **state)
 static void one_absurd_answer_does_little(void **state)
 {
     (void)state;
-    struct engine e = {.truth = 0.0001,
-                       .share = 1,
-                       .depth_min = 0.9,
-                       .depth_max = 0.91,
-                       .head_start = RULE(FEW)};
+    struct engine e = {
+        .truth = 0.0001, .share = 1, .depth_min = 0.9, .depth_max = 0.91, .head_start = RULE(FEW)};
     assert_true(ask(&e, 1).size == 1);
     assert_true(ask(&e, 10).size < 0.95);
 }
@@ -140,11 +128,8 @@ static void one_absurd_answer_does_little(void **state)
 static void evidence_fades_and_the_reported_size_comes_back(void **state)
 {
     (void)state;
-    struct engine e = {.truth = 0.1,
-                       .share = 1,
-                       .depth_min = 0.001,
-                       .depth_max = 1,
-                       .head_start = RULE(FEW)};
+    struct engine e = {
+        .truth = 0.1, .share = 1, .depth_min = 0.001, .depth_max = 1, .head_start = RULE(FEW)};
     struct node_evidence found = ask(&e, 100);
     assert_within(found.size, 0.1, 0.2);
     for (unsigned s = 0; s < 600; s++)

@@ -1,0 +1,203 @@
+#include "tests/engine-sim/kv_events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <msgpack.h>
+
+#include "base/check.h"
+
+/* Of a release. */
+struct form {
+    const char *name;
+    unsigned stored, removed; /* elements of their arrays; 0: they are maps */
+    bool has_rank;            /* in the batch */
+    bool is_signed;           /* hashes are */
+    bool by_page;             /* an event for each block */
+    bool is_sglang;
+};
+
+static const struct form forms[] = {
+    {"vllm-0.9", 6, 2, false, true, false, false},
+    {"vllm-0.10", 7, 3, true, false, false, false},
+    {"vllm-0.14", 8, 3, true, false, false, false},
+    {"vllm-0.17", 9, 3, true, false, false, false},
+    {"vllm-0.20", 10, 4, true, false, false, false},
+    {"vllm-0.22", 12, 4, true, false, false, false},
+    {"vllm-0.24", 0, 0, true, false, false, false},
+    {"sglang-0.5", 7, 3, true, true, true, true},
+    {"sglang-0.5.15", 0, 0, true, true, false, true},
+};
+
+struct sim_kv_events {
+    const struct form *form;
+    unsigned rank;
+    bool bytes;
+    unsigned count;
+    struct buf events;
+    msgpack_packer p;
+    struct sim_model_watch watch;
+};
+
+static int append(void *context, const char *bytes, size_t len)
+{
+    CHECK(buf_append(context, bytes, len) == ERR_OK);
+    return 0;
+}
+
+static void text(msgpack_packer *p, const char *t)
+{
+    msgpack_pack_str(p, strlen(t));
+    msgpack_pack_str_body(p, t, strlen(t));
+}
+
+/* Whether an event has the field: arrays by its place, maps always. */
+static bool field(struct sim_kv_events *k, const char *name, unsigned place, unsigned length)
+{
+    if (length == 0)
+        text(&k->p, name);
+    return length == 0 || place < length;
+}
+
+static void begin(struct sim_kv_events *k, const char *tag, unsigned length, unsigned fields)
+{
+    k->count++;
+    if (length == 0)
+        msgpack_pack_map(&k->p, fields);
+    else
+        msgpack_pack_array(&k->p, length);
+    (void)field(k, "type", 0, length);
+    text(&k->p, tag);
+}
+
+static void hash(struct sim_kv_events *k, uint64_t name)
+{
+    unsigned char digest[32] = {0x5a};
+    if (!k->bytes) {
+        if (k->form->is_signed)
+            msgpack_pack_int64(&k->p, (int64_t)name);
+        else
+            msgpack_pack_uint64(&k->p, name);
+        return;
+    }
+    for (unsigned i = 0; i < 8; i++)
+        digest[31 - i] = (unsigned char)(name >> 8 * i);
+    msgpack_pack_bin(&k->p, sizeof digest);
+    msgpack_pack_bin_body(&k->p, digest, sizeof digest);
+}
+
+static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_t from, size_t to)
+{
+    unsigned n = k->form->stored;
+    begin(k, "BlockStored", n, k->form->is_sglang ? 7 : 10);
+    (void)field(k, "block_hashes", 1, n);
+    msgpack_pack_array(&k->p, to - from);
+    for (size_t i = from; i < to; i++)
+        hash(k, c->blocks[i]);
+    (void)field(k, "parent_block_hash", 2, n);
+    if (from > 0)
+        hash(k, c->blocks[from - 1]);
+    else
+        msgpack_pack_nil(&k->p);
+    (void)field(k, "token_ids", 3, n);
+    msgpack_pack_array(&k->p, (to - from) * c->block_tokens);
+    for (size_t i = from * c->block_tokens; i < to * c->block_tokens; i++)
+        msgpack_pack_uint32(&k->p, c->ids[i]);
+    (void)field(k, "block_size", 4, n);
+    msgpack_pack_uint32(&k->p, c->block_tokens);
+    (void)field(k, "lora_id", 5, n);
+    msgpack_pack_nil(&k->p);
+    if (field(k, "medium", 6, n))
+        text(&k->p, "GPU");
+    if (k->form->is_sglang)
+        return;
+    if (field(k, "lora_name", 7, n))
+        msgpack_pack_nil(&k->p);
+    if (n != 0 && n > 8)
+        msgpack_pack_nil(&k->p); /* extra_keys: a map leaves it out */
+    if (field(k, "group_idx", 9, n))
+        msgpack_pack_int(&k->p, 0);
+    if (field(k, "kv_cache_spec_kind", 10, n))
+        text(&k->p, "full_attention");
+    if (n > 11)
+        msgpack_pack_nil(&k->p); /* no window */
+}
+
+static void on_stored(void *context, const struct sim_chain *chain, size_t from, size_t to)
+{
+    struct sim_kv_events *k = context;
+    CHECK(chain->keeps_ids && from < to && to <= chain->block_count);
+    if (!k->form->by_page) {
+        stored_run(k, chain, from, to);
+        return;
+    }
+    for (size_t i = from; i < to; i++)
+        stored_run(k, chain, i, i + 1);
+}
+
+static void on_removed(void *context, uint64_t name)
+{
+    struct sim_kv_events *k = context;
+    unsigned n = k->form->removed;
+    begin(k, "BlockRemoved", n, k->form->is_sglang ? 3 : 4);
+    (void)field(k, "block_hashes", 1, n);
+    msgpack_pack_array(&k->p, 1);
+    hash(k, name);
+    if (field(k, "medium", 2, n))
+        text(&k->p, "GPU");
+    if (!k->form->is_sglang && field(k, "group_idx", 3, n))
+        msgpack_pack_int(&k->p, 0);
+}
+
+static void on_cleared(void *context)
+{
+    struct sim_kv_events *k = context;
+    begin(k, "AllBlocksCleared", k->form->stored == 0 ? 0 : 1, 1);
+}
+
+struct sim_kv_events *sim_kv_events_create(const char *form, unsigned rank, bool bytes)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(forms); i++) {
+        if (strcmp(form, forms[i].name) != 0)
+            continue;
+        struct sim_kv_events *k = calloc(1, sizeof *k);
+        CHECK(k != NULL);
+        k->form = &forms[i];
+        k->rank = rank;
+        k->bytes = bytes && !forms[i].is_signed;
+        msgpack_packer_init(&k->p, &k->events, append);
+        k->watch = (struct sim_model_watch){on_stored, on_removed, on_cleared, k};
+        return k;
+    }
+    return NULL;
+}
+
+void sim_kv_events_destroy(struct sim_kv_events *k)
+{
+    if (k == NULL)
+        return;
+    buf_free(&k->events);
+    free(k);
+}
+
+const struct sim_model_watch *sim_kv_events_watch(const struct sim_kv_events *k)
+{
+    return &k->watch;
+}
+
+bool sim_kv_events_take(struct sim_kv_events *k, double unix_s, struct buf *payload)
+{
+    msgpack_packer p;
+    if (k->count == 0)
+        return false;
+    msgpack_packer_init(&p, payload, append);
+    msgpack_pack_array(&p, k->form->has_rank ? 3 : 2);
+    msgpack_pack_double(&p, unix_s);
+    msgpack_pack_array(&p, k->count);
+    CHECK(buf_append_slice(payload, buf_slice(&k->events)) == ERR_OK);
+    if (k->form->has_rank)
+        msgpack_pack_unsigned_int(&p, k->rank);
+    buf_clear(&k->events);
+    k->count = 0;
+    return true;
+}
