@@ -113,7 +113,7 @@ static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_
         return;
     if (field(k, "lora_name", 7, n))
         msgpack_pack_nil(&k->p);
-    if (n != 0 && n > 8)
+    if (n > 8)
         msgpack_pack_nil(&k->p); /* extra_keys: a map leaves it out */
     if (field(k, "group_idx", 9, n))
         msgpack_pack_int(&k->p, 0);

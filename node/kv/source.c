@@ -1,0 +1,171 @@
+#include "node/kv/source.h"
+
+#include <string.h>
+
+#include "http/json.h"
+
+enum { TEXT_MAX = 320, SGLANG_RANKS_MAX = UINT16_MAX };
+
+/* One object of sources: a rank of vLLM, or all of SGLang. */
+struct told {
+    bool is_object;
+    bool is_off; /* events are not enabled */
+    bool is_zmq;
+    char endpoint[TEXT_MAX], replay[TEXT_MAX], topic[TEXT_MAX];
+    uint64_t port_base, replay_base, ranks;
+};
+
+struct reader {
+    struct http_json json;
+    struct slice in;
+    unsigned depth;
+    bool ended;                            /* the outermost object */
+    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* of the string that was read last, cut */
+    char key[3][TEXT_MAX];                 /* by depth */
+    struct told told;
+    struct kv_source *out;
+    unsigned max, count;
+};
+
+static void read_text(struct reader *r)
+{
+    char rest[64 + HTTP_JSON_SLACK];
+    size_t len = http_json_text(&r->json, &r->in, r->text, TEXT_MAX - 1);
+    r->text[len] = '\0';
+    if (strlen(r->text) < len)
+        r->text[0] = '\0'; /* nothing here has a NUL */
+    while (http_json_in_text(&r->json) && r->in.len > 0) {
+        r->text[0] = '\0'; /* too long */
+        (void)http_json_text(&r->json, &r->in, rest, 64);
+    }
+}
+
+/* --- what they say --------------------------------------------------------------------------- */
+
+static uint16_t port_of(uint64_t number)
+{
+    return number > 0 && number <= UINT16_MAX ? (uint16_t)number : 0;
+}
+
+/* Of an endpoint that the engine binds. 0: it is none. */
+static uint16_t port_bound(const char *endpoint)
+{
+    struct slice at = slice_of_cstr(endpoint);
+    uint64_t port;
+    bool wild = strchr(endpoint, '*') != NULL || strstr(endpoint, "::") != NULL;
+    const char *colon = strrchr(endpoint, ':');
+    if (!slice_starts_with(at, SLICE("tcp://")) || !wild || colon == NULL ||
+        slice_to_u64(slice_of_cstr(colon + 1), &port) != ERR_OK)
+        return 0;
+    return port_of(port);
+}
+
+/* Replay endpoints are always bound. */
+static uint16_t port_replay(const char *endpoint)
+{
+    uint64_t port;
+    const char *colon = strrchr(endpoint, ':');
+    if (!slice_starts_with(slice_of_cstr(endpoint), SLICE("tcp://")) || colon == NULL ||
+        slice_to_u64(slice_of_cstr(colon + 1), &port) != ERR_OK)
+        return 0;
+    return port_of(port);
+}
+
+static void add(struct reader *r, uint64_t rank, uint16_t port, uint16_t replay_port)
+{
+    const struct told *t = &r->told;
+    size_t topic = strlen(t->topic);
+    if (port == 0 || rank > UINT16_MAX || topic >= KV_TOPIC_MAX || r->count == r->max)
+        return;
+    struct kv_source *s = &r->out[r->count++];
+    *s = (struct kv_source){(uint16_t)rank, port, replay_port, ""};
+    memcpy(s->topic, t->topic, topic + 1);
+}
+
+static void object_ended(struct reader *r)
+{
+    const struct told *t = &r->told;
+    uint64_t rank;
+    if (!t->is_object || t->is_off || !t->is_zmq)
+        return;
+    if (slice_to_u64(slice_of_cstr(r->key[0]), &rank) == ERR_OK)
+        add(r, rank, port_bound(t->endpoint), port_replay(t->replay));
+    else if (strcmp(r->key[0], "kv_events") == 0) {
+        uint64_t ranks = t->ranks > 0 ? t->ranks : 1;
+        for (rank = 0; rank < ranks && rank < SGLANG_RANKS_MAX && r->count < r->max; rank++)
+            add(r, rank, port_of(t->port_base > 0 ? t->port_base + rank : 0),
+                port_of(t->replay_base > 0 ? t->replay_base + rank : 0));
+    }
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static void keep(char *to, const char *text)
+{
+    memcpy(to, text, strlen(text) + 1);
+}
+
+static void value(struct reader *r, enum http_json_token token)
+{
+    struct told *t = &r->told;
+    const char *key = r->key[1];
+    uint64_t number;
+    if (token == HTTP_JSON_STRING) {
+        if (strcmp(key, "endpoint") == 0)
+            keep(t->endpoint, r->text);
+        else if (strcmp(key, "replay_endpoint") == 0)
+            keep(t->replay, r->text);
+        else if (strcmp(key, "topic") == 0)
+            keep(t->topic, r->text);
+        else if (strcmp(key, "publisher") == 0)
+            t->is_zmq = strcmp(r->text, "zmq") == 0;
+    } else if (token == HTTP_JSON_FALSE) {
+        t->is_off |= strcmp(key, "enable_kv_cache_events") == 0;
+    } else if (token == HTTP_JSON_NUMBER &&
+               slice_to_u64(http_json_number(&r->json), &number) == ERR_OK) {
+        if (strcmp(key, "endpoint_port_base") == 0)
+            t->port_base = number;
+        else if (strcmp(key, "replay_endpoint_port_base") == 0)
+            t->replay_base = number;
+        else if (strcmp(key, "dp_size") == 0)
+            t->ranks = number;
+    }
+}
+
+/* False: it is no object. */
+static bool take(struct reader *r, enum http_json_token token)
+{
+    bool opens = token == HTTP_JSON_OBJECT_BEGIN || token == HTTP_JSON_ARRAY_BEGIN;
+    if (token == HTTP_JSON_KEY || token == HTTP_JSON_STRING)
+        read_text(r);
+    if (r->depth == 0)
+        r->depth = token == HTTP_JSON_OBJECT_BEGIN;
+    else if (opens) {
+        if (r->depth == 1)
+            r->told = (struct told){.is_object = token == HTTP_JSON_OBJECT_BEGIN};
+        r->depth++;
+    } else if (token == HTTP_JSON_OBJECT_END || token == HTTP_JSON_ARRAY_END) {
+        r->depth--;
+        if (r->depth == 1)
+            object_ended(r);
+        r->ended = r->depth == 0;
+        return true;
+    } else if (token == HTTP_JSON_KEY && r->depth <= 2)
+        keep(r->key[r->depth - 1], r->text);
+    else if (token != HTTP_JSON_KEY && r->depth == 2)
+        value(r, token);
+    return r->depth > 0;
+}
+
+int kv_sources_read(struct slice json, struct kv_source *out, unsigned max, unsigned *count)
+{
+    struct reader r = {.in = json, .out = out, .max = max};
+    enum http_json_token token;
+    http_json_init(&r.json);
+    while ((token = http_json_next(&r.json, &r.in)) > HTTP_JSON_MORE) {
+        if (!take(&r, token))
+            return ERR_SYNTAX;
+    }
+    *count = r.count;
+    return token == HTTP_JSON_MORE && r.ended ? ERR_OK : ERR_SYNTAX;
+}

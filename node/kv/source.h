@@ -1,0 +1,31 @@
+/* Where an engine publishes its KV events, as it says itself.
+ *
+ * vLLM (0.32): GET /kv_event_sources, an object of ranks. SGLang (0.5.15): "kv_events" of
+ * GET /server_info, with a base to which the rank is added. Of an address only the port counts:
+ * events of a replica come from the replica's own host, and only operators may name another one.
+ */
+#ifndef NODE_KV_SOURCE_H
+#define NODE_KV_SOURCE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/slice.h"
+
+enum { KV_TOPIC_MAX = 128 };
+
+/* Of one rank. */
+struct kv_source {
+    uint16_t rank;
+    uint16_t port;
+    uint16_t replay_port; /* 0: there is none */
+    char topic[KV_TOPIC_MAX];
+};
+
+/* Reads either answer. `count`: how many there are, at most `max`; what is more is passed over, and
+ * so is a rank that publishes nothing, not by ZMQ over TCP, or to a port of ours (vLLM connects
+ * where its endpoint has no wildcard). ERR_SYNTAX: it is no JSON object. */
+MUST_USE int kv_sources_read(struct slice json, struct kv_source *out, unsigned max,
+                             unsigned *count);
+
+#endif

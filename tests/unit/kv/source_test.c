@@ -1,0 +1,100 @@
+#include "node/kv/source.h"
+
+#include <stdio.h>
+
+#include "tests/lib/test.h"
+
+enum { MAX = 4 };
+
+static char said[512];
+
+static int read_sources(const char *json)
+{
+    struct kv_source s[MAX];
+    unsigned count = 0;
+    int err = kv_sources_read(slice_of_cstr(json), s, MAX, &count);
+    said[0] = '\0';
+    for (unsigned i = 0; err == 0 && i < count; i++) {
+        size_t len = strlen(said);
+        (void)snprintf(said + len, sizeof said - len, "%u:%u", s[i].rank, s[i].port);
+        len = strlen(said);
+        if (s[i].replay_port > 0)
+            (void)snprintf(said + len, sizeof said - len, "/%u", s[i].replay_port);
+        len = strlen(said);
+        (void)snprintf(said + len, sizeof said - len, "%s%s ", s[i].topic[0] ? "=" : "",
+                       s[i].topic);
+    }
+    return err;
+}
+
+#define assert_read(json, wanted)                                                                  \
+    do {                                                                                           \
+        assert_int_equal(read_sources(json), 0);                                                   \
+        assert_string_equal(said, wanted);                                                         \
+    } while (0)
+
+#define VLLM(endpoint, replay)                                                                     \
+    "{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\",\"endpoint\":\"" endpoint              \
+    "\",\"replay_endpoint\":" replay ",\"buffer_steps\":10000,\"hwm\":100000,"                     \
+    "\"max_queue_size\":100000,\"topic\":\"\"}"
+
+static void test_vllm(void **state)
+{
+    (void)state;
+    assert_read("{\"0\":" VLLM("tcp://*:5557", "null") "}", "0:5557 ");
+    assert_read("{\"3\":" VLLM("tcp://*:5560", "\"tcp://10.0.0.1:5570\"") ",\"4\":" VLLM(
+                    "tcp://[::]:5561", "\"tcp://*:5571\"") "}",
+                "3:5560/5570 4:5561/5571 ");
+    assert_read("{\"0\":" VLLM("tcp://10.0.0.1:5557", "null") "}", ""); /* it connects to us */
+    assert_read("{\"0\":" VLLM("ipc:///tmp/kv*", "null") "}", "");
+    assert_read("{\"0\":{\"enable_kv_cache_events\":false,\"publisher\":\"zmq\","
+                "\"endpoint\":\"tcp://*:5557\"}}",
+                "");
+    assert_read("{\"0\":{\"enable_kv_cache_events\":true,\"publisher\":\"null\","
+                "\"endpoint\":\"tcp://*:5557\"}}",
+                "");
+    assert_read("{\"0\":" VLLM("tcp://*:70000", "null") "}", "");
+    assert_read("{\"0\":null,\"1\":[1,{\"endpoint\":\"tcp://*:1\"}],\"x\":" VLLM("tcp://*:5557",
+                                                                                 "null") "}",
+                "");
+}
+
+static void test_sglang(void **state)
+{
+    (void)state;
+    assert_read(
+        "{\"model_path\":\"m\",\"kv_events\":{\"publisher\":\"zmq\",\"endpoint_host\":\"*\","
+        "\"endpoint_port_base\":31811,\"topic\":\"kv-events\",\"block_size\":16,"
+        "\"dp_size\":2,\"replay_endpoint_port_base\":31821},\"internal_states\":[{}]}",
+        "0:31811/31821=kv-events 1:31812/31822=kv-events ");
+    assert_read("{\"kv_events\":{\"publisher\":\"zmq\",\"endpoint_port_base\":1}}", "0:1 ");
+    assert_read("{\"kv_events\":null}", "");
+    assert_read("{\"kv_events\":{\"publisher\":\"zmq\",\"endpoint_port_base\":65533,"
+                "\"dp_size\":1000000000000}}",
+                "0:65533 1:65534 2:65535 "); /* what has no port is none */
+}
+
+static void test_no_json(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"", "[]", "7", "{\"0\":{}", "{\"kv_events\":{}}}"};
+    for (unsigned i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(read_sources(none[i]), ERR_SYNTAX);
+    char text[1200];
+    (void)snprintf(text, sizeof text,
+                   "{\"0\":{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:1\","
+                   "\"topic\":\"%0*d\"}}",
+                   900, 0);
+    assert_int_equal(read_sources(text), 0); /* a topic that is too long reads as none */
+    assert_string_equal(said, "0:1 ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vllm),
+        cmocka_unit_test(test_sglang),
+        cmocka_unit_test(test_no_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
