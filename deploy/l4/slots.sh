@@ -7,10 +7,11 @@
 # CHECK: what is asked, with @ for the router's address; answered with 200 it is ready. Of routers whose client port
 # speaks TLS ask the probe port: CHECK=http://@:9091/readyz.
 #
-# A router goes at its second failure in a row and is back at its first success. If none is ready the slots stay as
-# they were: the one that comes back first is then reached at once.
+# All are asked at once. A router goes when it answers that it is not ready (one that drains serves on for drain-delay), or
+# at its second failure in a row, and is back at its first success. If none is ready the slots stay as they were: the one
+# that comes back first is then reached at once.
 set -euo pipefail
-[ $# -gt 0 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 CHECK=${CHECK:-http://@:${PORT:-8080}/health} SLOTS=${SLOTS:-12} INTERVAL=${INTERVAL:-1} FAILS=${FAILS:-2}
 declare -A failed
 for router in "$@"; do
@@ -18,13 +19,20 @@ for router in "$@"; do
 done
 last=
 while :; do
-    ready=()
+    ready=() asked=()
     for router in "$@"; do
-        if curl -sf -o /dev/null --max-time 1 "${CHECK//@/"$router"}"; then
-            failed[$router]=0
-        else
-            failed[$router]=$((failed[$router] + 1))
-        fi
+        curl -sf -o /dev/null --max-time 1 "${CHECK//@/"$router"}" &
+        asked+=($!)
+    done
+    for router in "$@"; do
+        status=0
+        wait "${asked[0]}" || status=$?
+        asked=("${asked[@]:1}")
+        case $status in
+        0) failed[$router]=0 ;;
+        22) failed[$router]=$FAILS ;; # an answer: not ready
+        *) failed[$router]=$((failed[$router] + 1)) ;;
+        esac
         [ "${failed[$router]}" -ge "$FAILS" ] || ready+=("$router")
     done
     if [ ${#ready[@]} -gt 0 ] && [ "${ready[*]}" != "$last" ]; then

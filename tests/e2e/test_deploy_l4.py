@@ -99,7 +99,7 @@ class Secure(World):
         config = text("deploy", "hosts", "secure.yaml").replace("/etc/grapevine", self.folder)
         with open(at("grapevine.yaml"), "w") as f:
             f.write(re.sub(r"(?m)^(cluster-key-file|gossip-listen|join):.*\n", "", config))
-        self.own = ("--config", at("grapevine.yaml"))
+        self.own = ("--config", at("grapevine.yaml"), "--drain-delay", "8s")  # as above
         self.shown = ("--cacert", ca.cert, "-H", "authorization: Bearer " + key)
         if pair.cert != at("tls.crt"):
             raise SystemExit(pair.cert)
@@ -132,15 +132,11 @@ def balanced(world, where):
     stopped = time.time()
     first.router.send_signal(signal.SIGTERM)
     first.router.wait()
-    # On a machine whose processor is away for seconds one connection was refused, with any build and however the slots
-    # are replaced: why is not known yet, so one says when it was.
     gone = time.time()
     if load.end():
-        print("%d of %d failed while one was stopped: %s; it was gone after %.1f s, %s, %s" % (
+        raise SystemExit("%d of %d failed while one was stopped: %s; it was gone after %.1f s, %s, %s" % (
             len(load.failed), load.count, ["%.1f s: %s" % (t - stopped, why) for t, why in load.failed[:3]], gone - stopped,
             world.balancer_said(), world.troubles()))
-    if len(load.failed) > 1:
-        raise SystemExit("more than one failed")
     second = world.routers[1]
     second.router.kill()
     count = [0]
