@@ -6,12 +6,12 @@ import unittest
 
 from lib import HOST, closed_port, wait_for
 from lib_cluster import Clustered, Talk, gvctl
-from test_engines import FAST, chat, message, words
+from test_engines import FAST, UNHURRIED, chat, message, words
 
 
 class Shared(Clustered):
     def test_a_conversation_over_three_routers_finds_its_cache(self):
-        sims = [self.sim(*FAST) for _ in range(3)]
+        sims = [self.sim(*UNHURRIED) for _ in range(3)]
         nodes = self.cluster(3, sims)
         for r in nodes:
             r.wait_up(3)

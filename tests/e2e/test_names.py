@@ -158,6 +158,7 @@ class Names(Clustered):
             engine.handler = handler(engine)
         self.dns.records["engine.test"] = {"A": ["127.0.0.2"]}
         r = self.router(["http://engine.test:%d" % old.port], wrap=self.system())
+        wait_for(lambda: [x["health"] for x in r.replicas_told()] == ["up"], "it is up")
         steady = self.client(r)
 
         def served_by():
