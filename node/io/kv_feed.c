@@ -1,5 +1,6 @@
 #include "node/io/kv_feed.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,7 @@ struct io_kv_feed {
     uv_timer_t retry;                               /* to subscribe anew */
     uint64_t retry_ms, connected_ms;                /* how long it waits; when it succeeded last */
     bool closed;
-    unsigned open;     /* handles that libuv still has */
-    unsigned monitors; /* that there were: each has a name */
+    unsigned open; /* handles that libuv still has */
     char endpoint[IO_KV_ENDPOINT_MAX], replay_endpoint[IO_KV_ENDPOINT_MAX];
     struct slice topic; /* of its copy */
     char topic_bytes[IO_KV_TOPIC_MAX];
@@ -268,7 +268,8 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
 static int subscribe(struct io_kv_feed *f)
 {
     char inside[64];
-    (void)snprintf(inside, sizeof inside, "inproc://kv-feed-%p-%u", (void *)f, f->monitors++);
+    /* No other monitor has this name, nor one that is still closing. */
+    (void)snprintf(inside, sizeof inside, "inproc://kv-feed-%p-%" PRIx64, (void *)f, uv_hrtime());
     int err = socket_open(f, ZMQ_SUB, on_live, &f->subscription);
     if (err == ERR_OK)
         err = socket_open(f, ZMQ_PAIR, on_monitor, &f->monitor);
