@@ -47,9 +47,10 @@ class Terminal:
         return self.out
 
     def frames(self):
-        """The text of each frame, without what moves the cursor or sets colours."""
-        return [re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", frame).replace("\r", "")
-                for frame in self.read().split("\x1b[H")[1:]]
+        """The text of each whole frame, without what moves the cursor or sets colours."""
+        texts = [re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", frame).replace("\r", "")
+                 for frame in self.read().split("\x1b[H")[1:]]
+        return [t for t in texts if t.endswith("q quits")]  # the last line
 
     def keys(self, text):
         os.write(self.ours, text.encode())
