@@ -93,6 +93,23 @@ class OneRouter(Sims, Case):
         self.assertEqual(r.admin("GET", "/poison").json, [])
 
 
+    def test_a_large_body_is_known_by_all_of_it(self):
+        """One that differs in the middle alone is another request."""
+        sims = self.sglang(3)
+        r = self.router([s.url for s in sims])
+        r.wait_up(len(sims))
+
+        def large(token):
+            return {**POISON, "prompt": [777777] * 2500 + [token] + [777777] * 2500}
+        deadly, harmless = 9000000, 1000000  # as long: the vocabulary ends between them
+        got = self.client(r).post(COMPLETIONS, large(deadly))
+        self.assertEqual((got.status, got.get("x-grapevine-reason")), (502, "poison"))
+        self.left(sims, 1)
+        self.assertEqual(self.client(r).post(COMPLETIONS, large(harmless)).status, 200)
+        self.assertEqual(self.client(r).post(COMPLETIONS, large(deadly)).status, 502)
+        self.left(sims, 1)
+
+
 class ThreeRouters(Sims, Clustered):
     def test_all_routers_refuse_it(self):
         sims = self.sglang(3)
