@@ -34,7 +34,7 @@ CC_cov     := gcc
 CC_trained := gcc
 CC := $(CC_$(VARIANT))
 
-# The daemon is optimised as a whole (WHOLE_*, which takes ten seconds); all else links the objects
+# The daemon is optimised as a whole (WHOLE_*, which takes a minute of CPU); all else links the objects
 # as they are. Any x86-64 runs what is tuned so: as "generic" small structs are copied by `rep movs`,
 # which takes thirty cycles to begin. The prefix map: the same bytes wherever the tree lies.
 TUNE_x86_64 := -mtune=skylake

@@ -523,6 +523,7 @@ int kv_tree_create(struct kv_tree **out, const struct hash_secret *secret, uint3
     t->secret = secret;
     t->max = blocks_max;
     kv_tree_clear(t);
+    kv_tree_doubt(t);
     *out = t;
     return ERR_OK;
 }

@@ -37,13 +37,13 @@ uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, 
 
 struct kv_tree;
 
-/* Whole and empty, as an engine that starts. `secret` is borrowed. ERR_NOMEM. */
+/* Nothing is known yet: in doubt. `secret` is borrowed. ERR_NOMEM. */
 MUST_USE int kv_tree_create(struct kv_tree **out, const struct hash_secret *secret,
                             uint32_t blocks_max);
 void kv_tree_destroy(struct kv_tree *t);
 void kv_tree_check(const struct kv_tree *t);
 
-/* The engine is another one, or began anew: it holds nothing. */
+/* The engine has just begun: it holds nothing. */
 void kv_tree_clear(struct kv_tree *t);
 /* Events were missed, or none was seen yet: what is known may be gone, and what is not known may be
  * held, until all is cleared. A block that is stored may be a second copy. */

@@ -9,12 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import binary  # noqa: E402
+from lib import Case, Process, answer, binary  # noqa: E402
 from lib_deploy import path, text  # noqa: E402
 from lib_dns import Dns  # noqa: E402
 from lib_tls import Authority  # noqa: E402
@@ -223,6 +224,36 @@ def story_dns(hub, folder):
     dns.records[name]["A"] = [world.routers[-1].address]
     if world.ask(name + ":8080") is not None:
         raise SystemExit("the record that is left")
+
+
+class Slots(Case):
+    """slots.sh alone, with a `nft` that keeps what it is given."""
+
+    def test_one_answer_of_503_is_enough_and_silence_is_not(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        nft = os.path.join(folder.name, "nft")
+        with open(nft, "w") as f:
+            f.write("#!/bin/sh\ncat >>%s/rules\n" % folder.name)
+        os.chmod(nft, 0o755)
+        ready = self.engine(host="127.0.0.2")
+        drains = self.engine(host="127.0.0.3", port=ready.port)
+        silent = "127.0.0.4"
+        for e in (ready, drains):
+            e.replies(answer(200))
+        p = Process(["env", "PATH=%s:%s" % (folder.name, os.environ["PATH"]), "INTERVAL=0.1", "FAILS=100000",
+                     "SLOTS=6", "CHECK=http://@:%d/health" % ready.port, path("deploy", "l4", "slots.sh"),
+                     "127.0.0.2", "127.0.0.3", silent])
+        self.addCleanup(p.wait)
+        self.addCleanup(p.popen.terminate)
+        slots = lambda: [line.split("slots: ")[1].split() for line in p.out.decode().splitlines() if "slots: " in line]
+        wait_for(lambda: slots() == [["127.0.0.2", "127.0.0.3", silent]], "all are in")
+        drains.replies(answer(503))
+        wait_for(lambda: slots()[1:] == [["127.0.0.2", silent]], "the one that drains is out")
+        drains.replies(answer(200))
+        wait_for(lambda: slots()[2:] == [["127.0.0.2", "127.0.0.3", silent]], "it is back")
+        with open(os.path.join(folder.name, "rules")) as f:
+            self.assertIn("add element ip grapevine slots { 0 : 127.0.0.2, 1 : %s, 2 : 127.0.0.2," % silent, f.read())
 
 
 class Layer4(unittest.TestCase):

@@ -9,12 +9,6 @@ enum { BLOCK = 16 };
 static struct hash_secret secret;
 static struct kv_tree *tree;
 
-static void begin(uint32_t blocks_max)
-{
-    hash_secret_from_seed(&secret, 1);
-    assert_int_equal(kv_tree_create(&tree, &secret, blocks_max), 0);
-}
-
 static void end(void)
 {
     kv_tree_check(tree);
@@ -93,6 +87,14 @@ static struct kv_held held(const char *prompt)
         assert_int_equal(held_.surely, (at_least));                                                \
         assert_int_equal(held_.perhaps, (at_most));                                                \
     } while (0)
+
+static void begin(uint32_t blocks_max)
+{
+    hash_secret_from_seed(&secret, 1);
+    assert_int_equal(kv_tree_create(&tree, &secret, blocks_max), 0);
+    assert_held("abc", 0, 3); /* nothing is known yet */
+    kv_tree_clear(tree);
+}
 
 static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
 {
