@@ -173,7 +173,7 @@ static struct outcome play(uint64_t seed, const char *form, bool bytes, bool cop
     prng_seed(&p.prng, seed);
     hash_secret_from_seed(&p.secret, seed);
     assert_int_equal(kv_decoder_create(&p.decoder, &p.secret), 0);
-    assert_int_equal(kv_tree_create(&p.tree, &p.secret, 4096), 0);
+    assert_int_equal(kv_tree_create(&p.tree, NULL, &p.secret, 4096), 0);
     kv_tree_clear(p.tree); /* the engine begins with it */
     assert_int_equal(kv_feed_create(&p.feed, &own, &p.secret, false, 0), 0);
     p.events = sim_kv_events_create(form, 0, bytes);
