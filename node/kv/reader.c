@@ -23,6 +23,11 @@ struct kv_reader {
     struct kv_anchor_user listener, sayer, sweeper;
     bool speaks;
     uint64_t now_ms;       /* of the call under way */
+    uint64_t window_ms;    /* when the next one begins, for what the feed may cost */
+    uint64_t settle_ms;    /* when what was missed matters no more; 0: nothing was */
+    bool walked;           /* in this window, over all of the tree */
+    bool doubtful;         /* more was missed since */
+    bool sheds;            /* it cost too much: nothing is read until the next one */
     uint32_t cursor;       /* of the sweep, */
     uint64_t sweep_ms;     /* which goes on then */
     unsigned first, count; /* of those that wait */
@@ -35,7 +40,7 @@ struct kv_reader {
 
 static void say(struct kv_reader *r, uint64_t id, uint8_t code, enum kv_reach reach)
 {
-    if (!r->speaks || reach == KV_UNSURE)
+    if (!r->speaks || r->doubtful || r->sheds || reach == KV_UNSURE)
         return;
     if (reach == KV_GONE) {
         r->stats.gone++;
@@ -83,7 +88,14 @@ static void run_note(struct kv_reader *r, const struct kv_event *e)
 static void on_event(void *context, const struct kv_event *e)
 {
     struct kv_reader *r = context;
+    if (r->sheds)
+        return;
     kv_tree_apply(r->tree, e);
+    if (kv_tree_is_tired(r->tree)) {
+        r->sheds = true;
+        r->stats.shed++;
+        return;
+    }
     run_note(r, e);
     if (e->change == KV_CLEARED && r->speaks)
         r->user->cleared(r->user->context);
@@ -96,18 +108,50 @@ static int on_message(void *context, struct slice payload)
     return kv_batch_decode(r->decoder, payload, on_event, r, &batch);
 }
 
+static void doubt(struct kv_reader *r)
+{
+    kv_tree_doubt(r->tree);
+    kv_runs_clear(&r->runs);
+    r->settle_ms = r->now_ms + KV_SETTLE_MS;
+    r->walked = true;
+    r->doubtful = false;
+}
+
 static void on_missed(void *context)
 {
     struct kv_reader *r = context;
-    kv_tree_doubt(r->tree);
+    if (r->walked)
+        r->doubtful = true;
+    else
+        doubt(r);
+}
+
+static void forget(struct kv_reader *r)
+{
+    kv_tree_clear(r->tree);
     kv_runs_clear(&r->runs);
+    r->doubtful = r->sheds = false;
+    r->settle_ms = 0;
 }
 
 static void on_began(void *context)
 {
-    struct kv_reader *r = context;
-    kv_tree_clear(r->tree);
-    kv_runs_clear(&r->runs);
+    forget(context);
+}
+
+/* It may cost as much again. */
+static void window_next(struct kv_reader *r)
+{
+    if (r->now_ms < r->window_ms)
+        return;
+    r->window_ms = r->now_ms + KV_WINDOW_MS;
+    r->walked = false;
+    kv_tree_allow(r->tree, KV_STEPS_MAX);
+    bool lost = r->sheds;
+    if (lost)
+        forget(r);
+    if (lost || r->doubtful)
+        doubt(r);
 }
 
 static void on_replay(void *context, uint64_t from)
@@ -195,6 +239,10 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
 uint64_t kv_reader_due_ms(const struct kv_reader *r)
 {
     uint64_t due_ms = kv_feed_due_ms(r->feed);
+    if (r->settle_ms > 0 && r->settle_ms < due_ms)
+        due_ms = r->settle_ms;
+    if ((r->sheds || r->doubtful) && r->window_ms < due_ms)
+        due_ms = r->window_ms;
     if (r->count > 0 && r->waiting[r->first].due_ms < due_ms)
         due_ms = r->waiting[r->first].due_ms;
     if (r->speaks && r->sweep_ms < due_ms)
@@ -205,7 +253,12 @@ uint64_t kv_reader_due_ms(const struct kv_reader *r)
 void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
 {
     r->now_ms = now_ms;
+    window_next(r);
     kv_feed_tick(r->feed, now_ms);
+    if (r->settle_ms > 0 && now_ms >= r->settle_ms) {
+        r->settle_ms = 0;
+        kv_tree_settle(r->tree);
+    }
     while (r->count > 0 && now_ms >= r->waiting[r->first].due_ms) {
         (void)tie(r, &r->waiting[r->first].told, true);
         r->first = (r->first + 1) % KV_TOLD_MAX;
@@ -220,12 +273,14 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
 void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms)
 {
     r->now_ms = now_ms;
+    window_next(r);
     kv_feed_live(r->feed, number, payload, now_ms);
 }
 
 void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms)
 {
     r->now_ms = now_ms;
+    window_next(r);
     kv_feed_replayed(r->feed, number, payload, now_ms);
 }
 
@@ -256,6 +311,8 @@ void kv_reader_speaks(struct kv_reader *r, bool speaks)
 enum kv_reader_state kv_reader_state(const struct kv_reader *r)
 {
     enum kv_feed_state state = kv_feed_state(r->feed);
+    if (r->sheds || r->doubtful)
+        return KV_READER_DOUBTS;
     return state == KV_FEED_LIVE     ? KV_READER_LIVE
            : state == KV_FEED_BEGINS ? KV_READER_BEGINS
                                      : KV_READER_DOUBTS;

@@ -33,6 +33,12 @@ enum {
     KV_TOLD_MAX = 1024,     /* answers that wait; more are not looked at */
     KV_SWEEP_MS = 250,      /* between two looks at some checkpoints that are there, */
     KV_SWEEP_POINTS = 256,  /* so many */
+    /* What a feed may cost beside its blocks: steps of its tree (10 to 50 ns) in a second, and one
+     * walk over all of it in as long. */
+    KV_STEPS_MAX = 1 << 20,
+    KV_WINDOW_MS = 1000,
+    /* After a gap a block may have a second copy as long as answers run that ran then. */
+    KV_SETTLE_MS = 60000,
 };
 
 struct kv_reader_user {
@@ -85,6 +91,7 @@ struct kv_reader_stats {
     uint64_t unmatched, unclear; /* without: no blocks, or several, could be theirs */
     uint64_t contradicted;       /* answers that found what events had said is gone */
     uint64_t gone, present;      /* said */
+    uint64_t shed; /* times that the feed cost too much, and was not read for a while */
 };
 struct kv_reader_stats kv_reader_stats(const struct kv_reader *r);
 

@@ -45,6 +45,7 @@ struct kv_tree {
     uint32_t main_group; /* whose blocks have chains; KV_GROUPS_MAX: none was seen */
     bool settled;        /* a block that is new is the only copy */
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
+    uint64_t steps;      /* that it may still take */
     struct kv_tree_stats stats;
     struct group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
@@ -113,6 +114,13 @@ static void chain_drop(struct kv_tree *t, uint32_t at)
 }
 
 /* --- blocks ---------------------------------------------------------------------------------- */
+
+/* One step from block to block. False: it was the last one. */
+static bool step(struct kv_tree *t)
+{
+    t->steps -= t->steps > 0;
+    return t->steps > 0;
+}
 
 static bool is_kept(const struct block *b)
 {
@@ -239,6 +247,8 @@ static void reach_follow(struct kv_tree *t, uint32_t top)
         b->reach = reach;
         if (changed && tells && b->chained)
             t->user->reached(t->user->context, b->chain, reach);
+        if (at != top)
+            (void)step(t);
         at = changed && b->child != NONE ? b->child : beyond(t, at, top);
     }
 }
@@ -298,12 +308,14 @@ static struct group *group_of(struct kv_tree *t, const struct kv_event *e, unsig
     return &t->groups[*number];
 }
 
-/* Whether `at` stands somewhere in front of `below`: then it cannot stand behind it. */
-static bool is_above(const struct kv_tree *t, uint32_t at, uint32_t below)
+/* Whether `at` may stand somewhere in front of `below`: then it cannot stand behind it. */
+static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
 {
-    while (below != NONE && below != at)
+    if (t->blocks[at].child == NONE)
+        return at == below;
+    while (below != NONE && below != at && step(t))
         below = t->blocks[below].parent;
-    return below == at;
+    return below != NONE;
 }
 
 /* Gives depth and chain, where they follow from what is in front, to `top` and all behind it.
@@ -321,6 +333,8 @@ static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root,
             b->depth = depth + 1;
         if (!b->chained && b->chain != 0 && chain != 0)
             chain_set(t, at, kv_chain(t->secret, chain, b->chain));
+        if (at != top)
+            (void)step(t);
     }
 }
 
@@ -452,6 +466,16 @@ void kv_tree_doubt(struct kv_tree *t)
 void kv_tree_settle(struct kv_tree *t)
 {
     t->settled = true;
+}
+
+void kv_tree_allow(struct kv_tree *t, uint64_t steps)
+{
+    t->steps = steps;
+}
+
+bool kv_tree_is_tired(const struct kv_tree *t)
+{
+    return t->steps == 0;
 }
 
 /* --- questions ------------------------------------------------------------------------------- */
@@ -633,6 +657,7 @@ int kv_tree_create(struct kv_tree **out, const struct kv_tree_user *user,
         kv_tree_destroy(t);
         return ERR_NOMEM;
     }
+    t->steps = UINT64_MAX;
     t->user = user;
     t->secret = secret;
     t->max = blocks_max;

@@ -66,6 +66,12 @@ void kv_tree_doubt(struct kv_tree *t);
  * that it holds only for requests that ran at once, so from now on a new one is the only copy. */
 void kv_tree_settle(struct kv_tree *t);
 
+/* From now on it may take so many steps from block to block beyond those of an event's own blocks.
+ * A tree that is tired took them all: its feed asks for more than an engine does, and what the tree
+ * says from then on may be wrong. One event takes at most as many more as the tree has blocks. */
+void kv_tree_allow(struct kv_tree *t, uint64_t steps);
+bool kv_tree_is_tired(const struct kv_tree *t);
+
 /* In the order of the feed. */
 void kv_tree_apply(struct kv_tree *t, const struct kv_event *event);
 
