@@ -115,8 +115,7 @@ const struct crdt_poison *crdt_state_poison(const struct crdt_state *s)
 
 /* --- the registry --------------------------------------------------------------------------- */
 
-/* The point is news of this router's own. */
-static void tell_point(struct crdt_state *s, unsigned slot, uint32_t generation, uint64_t point)
+void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generation, uint64_t point)
 {
     uint32_t rkey = s->rkey_known[slot];
     crdt_outbox_push(&s->outbox, rkey, generation, point);
@@ -355,7 +354,7 @@ int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned
     for (unsigned word = 0; word < CHAIN_POINTS_MAX / 64; word++) {
         for (uint64_t bits = news[word]; bits != 0; bits &= bits - 1) {
             const struct chain_point *p = &chain->points[word * 64 + __builtin_ctzll(bits)];
-            tell_point(s, slot, now, crdt_point(p->id, p->code));
+            crdt_state_tell_point(s, slot, now, crdt_point(p->id, p->code));
         }
     }
     s->stats.observations_out += (uint64_t)count;
@@ -369,7 +368,7 @@ int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot)
     uint32_t now = crdt_index_now(s->index);
     int news = crdt_index_observe(s->index, id, slot, CHECKPOINT_CODE_BINDING, now);
     if (news == 1 && s->replicated) {
-        tell_point(s, slot, now, crdt_point(id, CHECKPOINT_CODE_BINDING));
+        crdt_state_tell_point(s, slot, now, crdt_point(id, CHECKPOINT_CODE_BINDING));
         s->stats.observations_out++;
     }
     return news;
@@ -400,7 +399,7 @@ void crdt_state_observe_again(struct crdt_state *s)
         uint32_t generation = of_its_name(s, p.slot, p.generation < now ? p.generation : now);
         if (crdt_index_observe(s->index, p.point & 0xffffffffffff, p.slot, (uint8_t)(p.point >> 48),
                                generation) == 1)
-            tell_point(s, p.slot, generation, p.point);
+            crdt_state_tell_point(s, p.slot, generation, p.point);
     }
 }
 

@@ -37,6 +37,10 @@ struct crdt_state {
  * forgotten names goes. */
 void crdt_state_follow_registry(struct crdt_state *s);
 
+/* The point is news of this router's own. */
+void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generation,
+                           uint64_t point);
+
 /* Observations of an older generation are of an earlier life of the slot's name. */
 uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot);
 
