@@ -42,6 +42,8 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
     if (err == 0 && s->replicated)
         err = crdt_early_init(&s->early);
     if (err == 0 && s->replicated)
+        err = crdt_tidings_init(&s->tidings);
+    if (err == 0 && s->replicated)
         err = crdt_outbox_init(&s->outbox,
                                config->outbox_bytes != 0 ? config->outbox_bytes : OUTBOX_BYTES);
     return err;
@@ -68,6 +70,7 @@ void crdt_state_destroy(struct crdt_state *s)
     if (s == NULL)
         return;
     crdt_outbox_free(&s->outbox);
+    crdt_tidings_free(&s->tidings);
     crdt_early_free(&s->early);
     free(s->cut.sketch);
     crdt_reports_destroy(s->reports);
@@ -82,6 +85,7 @@ void crdt_state_check(const struct crdt_state *s)
     crdt_reports_check(s->reports);
     crdt_index_check(s->index);
     crdt_outbox_check(&s->outbox);
+    crdt_tidings_check(&s->tidings);
     for (unsigned i = 0; i < s->early.used; i++)
         CHECK(s->early.ring[i].rkey == 0 || crdt_registry_has(s->registry, s->early.ring[i].slot));
     crdt_poison_check(&s->poison);
@@ -459,6 +463,22 @@ void crdt_state_poison_refused(struct crdt_state *s, uint64_t hash)
     crdt_poison_refused(&s->poison, hash);
 }
 
+/* --- tidings -------------------------------------------------------------------------------- */
+
+void crdt_state_tell(struct crdt_state *s, uint8_t kind, struct slice body)
+{
+    if (!s->replicated)
+        return;
+    crdt_tidings_push(&s->tidings, kind, body);
+    s->stats.tidings_out++;
+}
+
+void crdt_state_hear(struct crdt_state *s, crdt_tiding_fn hear, void *context)
+{
+    s->tiding = hear;
+    s->tiding_context = context;
+}
+
 /* --- digest, counters ----------------------------------------------------------------------- */
 
 void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_digest *out)
@@ -480,4 +500,5 @@ void crdt_state_stats(const struct crdt_state *s, struct crdt_state_stats *out)
     out->full += index.refused;
     out->outbox_bytes = s->outbox.used * sizeof(uint64_t);
     out->outbox_dropped = s->outbox.dropped;
+    out->tidings_dropped = s->tidings.dropped;
 }

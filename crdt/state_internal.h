@@ -6,6 +6,7 @@
 #include "crdt/early.h"
 #include "crdt/outbox.h"
 #include "crdt/state.h"
+#include "crdt/tidings.h"
 
 /* The sketch of a cut, which takes a walk over the index: one does for all that is asked of it. */
 struct crdt_cut {
@@ -23,6 +24,9 @@ struct crdt_state {
     uint32_t generation_ms;
     uint64_t cluster_ms; /* of crdt_state_clock() */
     struct crdt_outbox outbox;
+    struct crdt_tidings tidings;
+    crdt_tiding_fn tiding; /* who hears those of others, or NULL */
+    void *tiding_context;
     struct crdt_early early;
     bool early_due;                         /* crdt_state_observe_again() */
     struct crdt_cut cut;                    /* of reconcile.c */
