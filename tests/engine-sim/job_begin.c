@@ -122,6 +122,9 @@ static bool chain_make(struct sim_job *job, const struct sim_ask *a)
     if (previous.len == 0) {
         sim_chain_init(chain, (uint32_t)job->engine->options.block_tokens, namespace_of(job, a));
         chain->keeps_ids = job->engine->kv != NULL || job->token_ids;
+        (void)slice_to_cstr(a->cache_salt, chain->salt, sizeof chain->salt);
+        (void)slice_to_cstr(sim_engine_adapter(job->engine, slice_of_cstr(job->model)),
+                            chain->adapter, sizeof chain->adapter);
     } else if (sim_store_chain(job->engine, previous, chain) != 0) {
         sim_answer_error(job->engine, job->conn, 404, "NotFoundError", "response_id",
                          "Response with id '%.*s' not found.", SLICE_ARG(previous));

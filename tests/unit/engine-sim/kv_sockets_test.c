@@ -180,7 +180,7 @@ static unsigned exact(unsigned rank)
     for (unsigned i = 0; i < PROMPTS; i++) {
         struct sim_chain prompt;
         prompt_make(&prompt, i);
-        struct believed_chains c = believed_chains(b, &prompt);
+        struct believed_chains c = believed_chains(b, "vllm-0.24", &prompt);
         struct kv_held h = believed_held(b, &c);
         size_t there = sim_cache_match(cache, prompt.blocks, prompt.block_count);
         assert_true(h.surely <= there);
