@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/prng.h"
+#include "node/kv/batch.h"
 #include "tests/engine-sim/kv_events.h"
 #include "tests/lib/kv_believed.h"
 
@@ -199,6 +200,59 @@ static void test_spaces(void **state)
     }
 }
 
+struct digests {
+    uint64_t space, at[2];
+};
+
+static void on_digests(void *context, const struct kv_event *e)
+{
+    struct digests *d = context;
+    assert_int_equal(e->count, 2);
+    *d = (struct digests){e->space, {e->digests[0], e->digests[1]}};
+}
+
+/* Of two equal blocks as they are told with that salt and adapter. */
+static struct digests told(const char *salt, const char *adapter)
+{
+    struct sim_chain c;
+    struct digests d;
+    struct kv_batch batch;
+    struct believed b;
+    struct buf payload = {.at = NULL};
+    struct sim_kv_events *k = sim_kv_events_create("vllm-0.24", 0, false);
+    sim_chain_init(&c, BLOCK, 0);
+    c.keeps_ids = true;
+    (void)snprintf(c.salt, sizeof c.salt, "%s", salt);
+    (void)snprintf(c.adapter, sizeof c.adapter, "%s", adapter);
+    for (unsigned i = 0; i < 2 * BLOCK; i++)
+        sim_chain_add(&c, 7);
+    sim_kv_events_watch(k)->stored(k, &c, 0, 2);
+    assert_true(sim_kv_events_take(k, 1, &payload));
+    believed_open(&b, 1, NULL, NULL);
+    assert_int_equal(kv_batch_decode(b.decoder, buf_slice(&payload), on_digests, &d, &batch), 0);
+    believed_close(&b);
+    buf_free(&payload);
+    sim_kv_events_destroy(k);
+    sim_chain_free(&c);
+    return d;
+}
+
+/* A salt stands in the first block alone, an adapter in each, and by its name beside. */
+static void test_where_they_stand(void **state)
+{
+    (void)state;
+    struct digests none = told("", ""), salt = told("s", ""), adapter = told("", "a");
+    assert_int_equal(none.at[0], none.at[1]);
+    assert_int_not_equal(salt.at[0], none.at[0]);
+    assert_int_equal(salt.at[1], none.at[1]);
+    assert_int_equal(salt.space, none.space);
+    assert_int_not_equal(adapter.at[0], none.at[0]);
+    assert_int_equal(adapter.at[1], adapter.at[0]);
+    assert_int_not_equal(adapter.space, none.space);
+    assert_int_not_equal(told("s", "a").at[0], told("t", "a").at[0]);
+    assert_int_not_equal(told("s", "a").at[1], told("s", "b").at[1]);
+}
+
 static void test_no_such_form(void **state)
 {
     (void)state;
@@ -212,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_second_copies),
         cmocka_unit_test(test_lost_messages),
         cmocka_unit_test(test_spaces),
+        cmocka_unit_test(test_where_they_stand),
         cmocka_unit_test(test_no_such_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
