@@ -40,6 +40,7 @@
     X(PACE, "how long a step takes, learned of streams")                                           \
     X(WHOLE, "whole answers teach rate and pace")                                                  \
     X(KINDS, "tokens by kinds of text, and not by bytes")                                          \
+    X(RULER, "where checkpoints stand in tokens, as answers told")                                 \
     X(SIZE, "the size of a cache, by what answers had cached")                                     \
     X(SIZE_READ, "the same by the metrics of evictions")                                           \
     X(SHARE, "how much of what is held is used again, by replica")                                 \

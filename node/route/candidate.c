@@ -277,6 +277,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     size->adapter = node_router_adapter_of(r, request);
     size->adapter_held = node_router_adapter_held(r, size->adapter);
     node_router_match(r, request);
+    node_router_measure(r, request, size);
     candidates_fill(r, request, size, costs, now_ms);
     return ERR_OK;
 }

@@ -267,11 +267,45 @@ static struct grip grip_of(const struct node_router *r, unsigned k, const struct
     return (struct grip){.blocks = blocks, .media = blocks > 0 ? media_within(chain, blocks) : 0};
 }
 
-static double matched_tokens(const struct grip *grip, const struct node_size *size)
+static const struct node_ruler_mark *mark_at(const struct node_router *r, unsigned k,
+                                             const struct chain *chain)
 {
+    bool none = r->lengths[k] == 0 || LEFT_OUT(RULER);
+    return none ? NULL : node_ruler_at(r->ruler, chain->points[r->lengths[k] - 1].id);
+}
+
+static double mark_bytes(const struct node_router *r, unsigned k, const struct chain *chain,
+                         const struct node_ruler_mark *m)
+{
+    return (double)chain->points[r->lengths[k] - 1].blocks * CHECKPOINT_BLOCK_BYTES + m->tail_bytes;
+}
+
+static double matched_tokens(const struct node_router *r, unsigned k, const struct chain *chain,
+                             const struct grip *grip, const struct node_size *size)
+{
+    const struct node_ruler_mark *m = mark_at(r, k, chain);
+    if (m != NULL)
+        return number_min(node_ruler_tokens(r->ruler, m), size->prompt_tokens);
     double media_blocks = grip->media * CHAIN_MEDIUM_BYTES / CHECKPOINT_BLOCK_BYTES;
     double text = number_max(grip->blocks - media_blocks, 0) * size->block_tokens;
     return number_min(text + grip->media * size->medium_tokens, size->prompt_tokens);
+}
+
+void node_router_measure(const struct node_router *r, const struct node_request *request,
+                         struct node_size *size)
+{
+    const struct chain *chain = request->chain;
+    unsigned longest = 0;
+    if (chain == NULL || chain->length == 0 || chain->chunks || chain->token_ids ||
+        chain_media(&chain->content) > 0)
+        return;
+    for (unsigned k = 1; k < r->replica_count; k++)
+        longest = r->lengths[k] > r->lengths[longest] ? k : longest;
+    const struct node_ruler_mark *m = mark_at(r, longest, chain);
+    if (m == NULL)
+        return;
+    double rest = number_max((double)chain->bytes - mark_bytes(r, longest, chain, m), 0);
+    size->prompt_tokens = m->tokens + rest * size->mean_block_tokens / CHECKPOINT_BLOCK_BYTES;
 }
 
 /* What goes is others' content: it is measured as theirs is, not as this prompt. */
@@ -291,7 +325,10 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
 {
     const struct node_replica *replica = &r->replicas[k];
     struct grip grip = grip_of(r, k, request->chain);
-    struct node_holding h = {.blocks = grip.blocks, .matched_tokens = matched_tokens(&grip, size)};
+    struct node_holding h = {
+        .blocks = grip.blocks,
+        .matched_tokens = matched_tokens(r, k, request->chain, &grip, size),
+    };
     /* Of what its events leave there nothing is in doubt. */
     double share = node_router_has_events(r, k) ? 1 : replica->cache.evidence.share;
     h.cached_tokens =
@@ -300,6 +337,41 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
     h.displaced_tokens = displaced_tokens(
         r, k, size->prompt_tokens - h.cached_tokens + size->output_tokens, h.blocks);
     return h;
+}
+
+/* Cached tokens are where a prompt left what was held there: between the checkpoints on both sides,
+ * or else it was something else that made them end there. */
+static void fork_measured(struct node_router *r, const struct node_replica *replica,
+                          const struct node_work *work, const struct node_usage *usage)
+{
+    const struct node_ruler_mark *m = node_ruler_at(r->ruler, work->fork.id);
+    double block = node_replica_block_tokens(replica), cached = (double)usage->cached_tokens;
+    if (m != NULL && m->answer > 0) {
+        node_ruler_found(r->ruler, m, cached, block);
+        return;
+    }
+    double tokens_per_block =
+        (double)usage->prompt_tokens * CHECKPOINT_BLOCK_BYTES / (double)work->prompt_bytes;
+    if (cached + block > work->fork.after * tokens_per_block &&
+        cached < work->fork.before * tokens_per_block)
+        node_ruler_note(r->ruler,
+                        &(struct node_ruler_mark){.id = work->fork.id, .tokens = (uint32_t)cached});
+}
+
+void node_router_measured(struct node_router *r, const struct node_work *work,
+                          const struct node_usage *usage, bool complete)
+{
+    if (work->chunks || work->prompt_id == 0 || work->prompt_bytes == 0)
+        return;
+    if (work->fork.id != 0 && usage->cached_tokens > 0)
+        fork_measured(r, &r->replicas[work->replica], work, usage);
+    if (complete && usage->completion_tokens >= 0)
+        node_ruler_note(r->ruler, &(struct node_ruler_mark){
+                                      .id = work->prompt_id,
+                                      .tail_bytes = work->tail_bytes,
+                                      .tokens = (uint32_t)usage->prompt_tokens,
+                                      .answer = (uint32_t)usage->completion_tokens,
+                                  });
 }
 
 /* --- recording -----------------------------------------------------------------------------------
@@ -323,6 +395,12 @@ void node_router_record(struct node_router *r, const struct chain *chain,
     uint64_t covered = (uint64_t)last->blocks * CHECKPOINT_BLOCK_BYTES;
     uint64_t tail = chain->bytes > covered ? chain->bytes - covered : 0;
     work->prompt_id = last->id;
+    if (r->lengths[k] > 0 && !chain->chunks) {
+        const struct chain_point *held = &chain->points[r->lengths[k] - 1];
+        work->fork.id = held->id;
+        work->fork.after = r->lengths[k] > 1 ? held[-1].blocks : 0;
+        work->fork.before = held < last ? held[1].blocks : UINT32_MAX;
+    }
     work->tail_bytes = tail < UINT32_MAX ? (uint32_t)tail : UINT32_MAX;
     work->chunks = chain->chunks;
     node_router_late_sent(r, &work->rendered, k);

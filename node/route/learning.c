@@ -257,6 +257,8 @@ static void learn(struct node_router *r, const struct node_booking_entry *e,
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1);
     learn_bytes(replica, model, &e->work, usage);
+    if (usage->prompt_tokens > 0 && !e->work.continues)
+        node_router_measured(r, &e->work, usage, complete);
     if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0 && !e->work.continues)
         learn_cached(r, replica, &e->work, usage);
 }

@@ -55,6 +55,8 @@ int node_router_create(struct node_router **out, const struct node_router_config
     if (err == ERR_OK)
         err = node_answered_create(&r->answered, &r->common->secret);
     if (err == ERR_OK)
+        err = node_ruler_create(&r->ruler);
+    if (err == ERR_OK)
         err = node_renderings_create(&r->renderings, &r->common->secret);
     if (err != ERR_OK) {
         node_router_destroy(r);
@@ -72,6 +74,7 @@ void node_router_destroy(struct node_router *r)
     node_answered_destroy(r->answered);
     node_renderings_destroy(r->renderings);
     node_adapters_destroy(r->adapters);
+    node_ruler_destroy(r->ruler);
     node_models_destroy(r->models);
     free(r->events.told);
     free(r->replicas);

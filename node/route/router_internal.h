@@ -12,6 +12,7 @@
 #include "node/replica/fleet.h"
 #include "node/replica/model.h"
 #include "node/replica/replica.h"
+#include "node/replica/ruler.h"
 #include "node/route/discovered.h"
 #include "node/route/followers.h"
 #include "node/route/kv_events.h"
@@ -170,6 +171,7 @@ struct node_router {
 
     struct node_followers followers;
     struct node_events events;
+    struct node_ruler *ruler;
 
     struct node_reject_clients clients; /* whose requests are rejected */
 
@@ -313,6 +315,12 @@ struct node_holding {
 struct node_holding node_router_holding(const struct node_router *r, unsigned k,
                                         const struct node_request *request,
                                         const struct node_size *size);
+/* After it: the size of the prompt, by what is known of its beginning. */
+void node_router_measure(const struct node_router *r, const struct node_request *request,
+                         struct node_size *size);
+/* What an answer told of where checkpoints stand in tokens. */
+void node_router_measured(struct node_router *r, const struct node_work *work,
+                          const struct node_usage *usage, bool complete);
 /* The prompt is sent where the work is booked. It counts as held there from now on: the next router
  * that has the same prompt should know at once. */
 void node_router_record(struct node_router *r, const struct chain *chain,

@@ -1,0 +1,76 @@
+#include "node/replica/ruler.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/number.h"
+#include "node/replica/constants.h"
+
+struct place {
+    struct node_ruler_mark mark[NODE_RULER_WAYS];
+    uint32_t next; /* that gives way */
+};
+
+struct node_ruler {
+    struct node_ratio repeated; /* of an answer's tokens, in the next prompt */
+    struct place places[NODE_RULER_PLACES];
+};
+
+int node_ruler_create(struct node_ruler **out)
+{
+    struct node_ruler *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ERR_NOMEM;
+    r->repeated = node_ratio_of(1, RULE(OUTPUT), RULE(OUTPUT) * RULE(OUTPUT_ANSWERS));
+    *out = r;
+    return ERR_OK;
+}
+
+void node_ruler_destroy(struct node_ruler *r)
+{
+    free(r);
+}
+
+static struct place *place_of(const struct node_ruler *r, uint64_t id)
+{
+    return (struct place *)&r->places[hash_mix(id) % NODE_RULER_PLACES];
+}
+
+void node_ruler_note(struct node_ruler *r, const struct node_ruler_mark *mark)
+{
+    struct place *p = place_of(r, mark->id);
+    unsigned at = 0;
+    while (at < NODE_RULER_WAYS && p->mark[at].id != mark->id)
+        at++;
+    if (at == NODE_RULER_WAYS)
+        at = p->next++ % NODE_RULER_WAYS;
+    p->mark[at] = *mark;
+}
+
+const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t id)
+{
+    const struct place *p = place_of(r, id);
+    for (unsigned i = 0; id != 0 && i < NODE_RULER_WAYS; i++) {
+        if (p->mark[i].id == id)
+            return &p->mark[i];
+    }
+    return NULL;
+}
+
+double node_ruler_tokens(const struct node_ruler *r, const struct node_ruler_mark *mark)
+{
+    /* The last token of an answer is never computed. Most of one is repeated, or none. */
+    bool repeats = node_ratio_value(&r->repeated) > 0.5;
+    return mark->tokens + (repeats && mark->answer > 0 ? mark->answer - 1 : 0);
+}
+
+void node_ruler_found(struct node_ruler *r, const struct node_ruler_mark *mark, double tokens,
+                      double block)
+{
+    if (mark->answer < 2 || tokens + block <= mark->tokens)
+        return; /* it lost more than its answer */
+    double answer = mark->answer - 1;
+    double found = number_max(tokens + block / 2 - mark->tokens, 0);
+    node_ratio_add(&r->repeated, number_min(found, answer), answer);
+}

@@ -1,0 +1,74 @@
+#include "node/replica/ruler.h"
+
+#include "tests/lib/test.h"
+
+static struct node_ruler *ruler;
+
+static void begin(void)
+{
+    assert_int_equal(node_ruler_create(&ruler), 0);
+}
+
+static void test_the_last_word_on_a_checkpoint_counts(void **state)
+{
+    (void)state;
+    begin();
+    assert_null(node_ruler_at(ruler, 7));
+    assert_null(node_ruler_at(ruler, 0));
+    node_ruler_note(ruler, &(struct node_ruler_mark){.id = 7, .tokens = 100});
+    node_ruler_note(ruler, &(struct node_ruler_mark){.id = 7, .tokens = 200, .tail_bytes = 5});
+    const struct node_ruler_mark *m = node_ruler_at(ruler, 7);
+    assert_non_null(m);
+    assert_int_equal(m->tail_bytes, 5);
+    assert_float_equal(node_ruler_tokens(ruler, m), 200, 0);
+    node_ruler_destroy(ruler);
+}
+
+/* Of an answer all tokens but the last were computed. */
+static void test_the_next_prompt_repeats_the_answer(void **state)
+{
+    const struct node_ruler_mark m = {.id = 7, .tokens = 1000, .answer = 101};
+    (void)state;
+    begin();
+    assert_float_equal(node_ruler_tokens(ruler, &m), 1100, 0);
+    /* Templates that leave reasoning out, say: what was found ends with the prompt. */
+    for (unsigned i = 0; i < 20; i++)
+        node_ruler_found(ruler, &m, 992, 16);
+    assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);
+    /* One that lost more than its answer says nothing of that. */
+    for (unsigned i = 0; i < 100; i++)
+        node_ruler_found(ruler, &m, 500, 16);
+    assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);
+    for (unsigned i = 0; i < 100; i++)
+        node_ruler_found(ruler, &m, 1088, 16);
+    assert_float_equal(node_ruler_tokens(ruler, &m), 1100, 0);
+    node_ruler_destroy(ruler);
+}
+
+static void test_old_checkpoints_give_way(void **state)
+{
+    unsigned known = 0;
+    (void)state;
+    begin();
+    for (uint64_t id = 1; id <= 100000; id++)
+        node_ruler_note(ruler, &(struct node_ruler_mark){.id = id, .tokens = (uint32_t)id});
+    for (uint64_t id = 1; id <= 100000; id++) {
+        const struct node_ruler_mark *m = node_ruler_at(ruler, id);
+        known += m != NULL;
+        assert_true(m == NULL || m->tokens == id);
+    }
+    assert_true(known <= NODE_RULER_PLACES * NODE_RULER_WAYS);
+    assert_true(known > NODE_RULER_PLACES * NODE_RULER_WAYS * 0.9);
+    assert_non_null(node_ruler_at(ruler, 100000));
+    node_ruler_destroy(ruler);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_last_word_on_a_checkpoint_counts),
+        cmocka_unit_test(test_the_next_prompt_repeats_the_answer),
+        cmocka_unit_test(test_old_checkpoints_give_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
