@@ -76,6 +76,7 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
 static void hear_tiding(struct crdt_state *s, const struct crdt_origin *origin,
                         const struct crdt_record *record)
 {
+    CHECK(origin != NULL); /* a dump has none */
     s->stats.tidings_in++;
     if (s->tiding != NULL)
         s->tiding(s->tiding_context, origin->router, record->tiding.kind, record->tiding.body);

@@ -16,7 +16,7 @@
  *   RUN      observations of one cache and generation       crdt/run.h
  *   ORIGIN   router and its life                            dumps only
  *   POISON   what is held of a request                      crdt/poison.h; closed
- *   TIDING   what is told and not kept                      deltas only; crdt/tidings.h
+ *   TIDING   news that nobody keeps                         deltas only; crdt/tidings.h
  *   BATCH    observations of any cache and generation       dumps only; crdt/batch.h
  *
  * A decoded record borrows from what it was decoded from, and everything in it is in bounds.

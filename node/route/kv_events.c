@@ -1,4 +1,4 @@
-/* KV-cache events: whose are live, what of prompts and answers is told, the reader's word. */
+/* KV-cache events: whose are live, tidings of prompts and answers, the reader's word. */
 #include "node/route/kv_events.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ void node_router_events_follow(struct node_router *r)
         v->any = true;
         v->others |= r->slots[k].events.rkey_heard == r->replicas[k].rkey;
     }
-    if (v->any && v->told == NULL) /* without room whole prompts are told each time */
+    if (v->any && v->told == NULL) /* without room for it prompts go whole */
         v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);
 }
 
@@ -45,8 +45,8 @@ const char *node_router_cache_source(const struct node_router *r, unsigned k)
 
 /* --- prompts --------------------------------------------------------------------------------- */
 
-/* Each checkpoint is told about once while it is in use, and again after one to two turns of some
- * minute each: a reader that lost a tiding, or began since, recovers. */
+/* A checkpoint goes out once while it is in use, and again after one to two turns of some minute
+ * each: a reader that lost a tiding, or began since, recovers. */
 enum { TURN_SHIFT = 16, STAMP_MASK = 0xffff };
 
 static uint64_t id48(uint64_t id)

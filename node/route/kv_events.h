@@ -17,7 +17,7 @@
 #include "node/kv/told.h"
 #include "node/route/router.h"
 
-/* What is told, by this router and the others; a path may come more than once. Out of
+/* Tidings of this router and the others; a path may come more than once. Out of
  * node_router_place(), node_router_finish() and while deltas are joined: the user may say gone and
  * present from there, and nothing else. Borrowed for the call. */
 struct node_events_user {

@@ -1,5 +1,5 @@
-/* KV-cache events at the router: what is told while some are live, and what the reader's word does
- * to decisions. */
+/* KV-cache events at the router: tidings while some are live, and what the reader's word does to
+ * decisions. */
 #include "node/route/kv_events.h"
 
 #include "base/check.h"
@@ -186,6 +186,20 @@ static void what_is_gone_counts_as_gone(void **state)
     alone_destroy(r);
 }
 
+/* What was learned of reuse, while it was inferred what is held, does not count. */
+static void what_is_held_is_used(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    double all = cached(r, prompt(1, 20000), LIVE_MS);
+    r->replicas[0].cache.evidence.share = 0.5;
+    assert_near(cached(r, prompt(1, 20000), LIVE_MS), all / 2, 1e-9);
+    node_router_events_live(r, 0, true);
+    assert_near(cached(r, prompt(1, 20000), LIVE_MS), all, 1e-9);
+    alone_destroy(r);
+}
+
 /* It was pushed out, as far as is inferred; the engine says no. */
 static void what_is_present_counts_though_it_is_old(void **state)
 {
@@ -341,6 +355,7 @@ int main(void)
         cmocka_unit_test(checkpoints_are_told_once),
         cmocka_unit_test(an_answer_is_told_with_its_times_and_tokens),
         cmocka_unit_test(what_is_gone_counts_as_gone),
+        cmocka_unit_test(what_is_held_is_used),
         cmocka_unit_test(what_is_present_counts_though_it_is_old),
         cmocka_unit_test(no_size_is_learned_where_events_are_live),
         cmocka_unit_test(one_reads_and_all_tell_it_and_believe_it),
