@@ -172,7 +172,13 @@ static int front_create(struct node *n, const struct node_config *config,
     err = admin_create(&n->admin, &a);
     if (err != ERR_OK)
         return err;
+    if (config->kv)
+        err = kv_readers_create(&n->kv_readers, NODE_REPLICAS_MAX,
+                                &node_state_config_of(n->state)->secret, config->kv, NULL);
+    if (err != ERR_OK)
+        return err;
     struct proxy_config p = config->proxy;
+    p.kv_readers = n->kv_readers;
     p.router = n->router;
     p.affinity = n->affinity;
     p.decisions = n->decisions;
@@ -250,6 +256,7 @@ void node_destroy(struct node *n)
         return;
     admin_destroy(n->admin);
     proxy_destroy(n->proxy);
+    kv_readers_destroy(n->kv_readers);
     node_replication_destroy(n->replication);
     node_affinity_destroy(n->affinity);
     discover_destroy(n->discover);
@@ -266,6 +273,8 @@ void node_check(const struct node *n)
         node_decisions_check(n->decisions);
     if (n->discover)
         discover_check(n->discover);
+    if (n->kv_readers)
+        kv_readers_check(n->kv_readers);
     if (n->replication)
         node_replication_check(n->replication);
     if (n->proxy)
