@@ -103,7 +103,7 @@ GOSSIP_BENCH_SRC := $(wildcard tests/bench/gossip/*.c)
 QUALITY_BENCH_SRC := $(wildcard tests/bench/quality/*.c)
 # The simulator has the engine simulator's engine in it, without its sockets.
 SIM_SRC := $(wildcard tests/sim/*.c tests/sim/*/*.c)
-ENGINE_PURE_SRC := $(filter-out %/main.c %/tcp.c,$(ENGINE_SIM_SRC))
+ENGINE_PURE_SRC := $(filter-out %/main.c %/tcp.c %/kv_sockets.c,$(ENGINE_SIM_SRC))
 WORLD_SRC := $(wildcard tests/lib/world/*.c)
 MAELSTROM_SRC := $(wildcard tests/maelstrom/*.c)
 WIRE_SRC := $(wildcard jepsen-lite/lab/wire/*.c)

@@ -21,6 +21,7 @@ struct kv_feed {
     uint64_t last_hash;       /* of the message before; 0: not known */
     uint64_t live, live_hash; /* number and hash of the last message of the subscription, */
     bool has_live;            /* if there was one since it opened */
+    uint64_t replayed;        /* the number behind the last replay's; 0: none since it opened */
     bool asked;               /* for the replay; else it has to wait */
     bool verifies;            /* its first message should be the last one that is known */
     uint64_t due_ms;          /* of the replay: to ask for it, or to give it up */
@@ -70,6 +71,7 @@ static void replay_begin(struct kv_feed *f, uint64_t now_ms)
 {
     f->state = KV_FEED_REPLAYS;
     f->asked = false;
+    f->replayed = 0;
     f->due_ms = f->pause_ms;
     buf_clear(&f->held);
     if (now_ms >= f->pause_ms)
@@ -136,7 +138,12 @@ void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint
         hold(f, number, payload);
         return;
     }
+    if (number < f->replayed && !falls) { /* the replay overtook it */
+        f->stats.twice++;
+        return;
+    }
     f->state = KV_FEED_LIVE;
+    f->replayed = 0;
     buf_clear(&f->held);
     if (number == 0 || (number == f->next && !falls)) {
         hand_over(f, number, payload);
@@ -165,6 +172,7 @@ void kv_feed_replayed(struct kv_feed *f, uint64_t number, struct slice payload, 
     if (number > f->next)
         missed(f);
     f->stats.replayed++;
+    f->replayed = number + 1;
     hand_over(f, number, payload);
 }
 
@@ -194,7 +202,7 @@ void kv_feed_connected(struct kv_feed *f, uint64_t now_ms)
 void kv_feed_restarted(struct kv_feed *f)
 {
     f->state = KV_FEED_LIVE;
-    f->next = 0;
+    f->next = f->replayed = 0;
     f->last_hash = 0;
     f->has_live = false;
     buf_clear(&f->held);

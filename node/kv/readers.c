@@ -32,6 +32,7 @@ struct kv_readers {
     const struct kv_readers_user *user;
     unsigned slots;
     struct kv_readers_stats stats;
+    struct kv_paths *paths; /* NULL: no feed was open yet */
     struct feed feeds[KV_READERS_MAX];
     struct place *places; /* by slot */
 };
@@ -57,21 +58,32 @@ static void on_replay(void *context, uint64_t from)
     DISCARD(shell->replay(shell->context, number_of(f), from));
 }
 
-static void on_gone(void *context, uint64_t id48, uint8_t code)
+static void on_gone(void *context, uint64_t id, uint8_t code)
 {
     struct feed *f = context;
-    f->all->user->gone(f->all->user->context, f->slot, id48, code);
+    f->all->user->gone(f->all->user->context, f->slot, id, code);
 }
 
-static void on_present(void *context, uint64_t id48, uint8_t code)
+static void on_present(void *context, uint64_t id, uint8_t code)
 {
     struct feed *f = context;
-    f->all->user->present(f->all->user->context, f->slot, id48, code);
+    f->all->user->present(f->all->user->context, f->slot, id, code);
 }
 
-static void nothing_said(void *context, unsigned slot, uint64_t id48, uint8_t code)
+static void on_cleared(void *context)
 {
-    (void)context, (void)slot, (void)id48, (void)code;
+    struct feed *f = context;
+    f->all->user->cleared(f->all->user->context, f->slot);
+}
+
+static void unheard(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    (void)context, (void)slot, (void)id, (void)code;
+}
+
+static void unheard_clear(void *context, unsigned slot)
+{
+    (void)context, (void)slot;
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */
@@ -116,8 +128,11 @@ static void feed_close(struct feed *f)
 static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wanted *want,
                       uint32_t blocks)
 {
-    struct kv_reader_user user = {
-        .replay = on_replay, .gone = on_gone, .present = on_present, .context = f};
+    struct kv_reader_user user = {.replay = on_replay,
+                                  .gone = on_gone,
+                                  .present = on_present,
+                                  .cleared = on_cleared,
+                                  .context = f};
     unsigned slot = f->slot;
     *f = (struct feed){.all = rs,
                        .slot = slot,
@@ -125,8 +140,10 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
                        .address = address_of(rs, want),
                        .blocks = blocks,
                        .rkey = want->rkey};
-    int err =
-        kv_reader_create(&f->reader, &f->user, NULL, rs->secret, want->replay.len > 0, 0, blocks);
+    int err = rs->paths == NULL ? kv_paths_create(&rs->paths, KV_POINTS_MAX) : ERR_OK;
+    if (err == ERR_OK)
+        err = kv_reader_create(&f->reader, &f->user, rs->paths, rs->secret, blocks,
+                               want->replay.len > 0, 0);
     if (err != ERR_OK)
         return err;
     err = rs->shell->open(rs->shell->context, number_of(f), want->endpoint, want->replay,
@@ -227,10 +244,16 @@ void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
     }
 }
 
-void kv_readers_told(struct kv_readers *rs, unsigned slot, const struct kv_told *told,
-                     uint64_t now_ms)
+void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
 {
-    struct feed *f = feed_of(rs, slot);
+    /* Behind one that nobody knows here it says nothing. */
+    if (rs->paths != NULL)
+        (void)kv_paths_join(rs->paths, path->parent, path->ids, path->codes, path->count);
+}
+
+void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms)
+{
+    struct feed *f = feed_of(rs, told->slot);
     if (f != NULL)
         kv_reader_told(f->reader, told, now_ms);
 }
@@ -345,7 +368,8 @@ struct kv_readers_stats kv_readers_stats(const struct kv_readers *rs)
 int kv_readers_create(struct kv_readers **out, unsigned slots, const struct hash_secret *secret,
                       const struct kv_readers_shell *shell, const struct kv_readers_user *user)
 {
-    static const struct kv_readers_user nobody = {.gone = nothing_said, .present = nothing_said};
+    static const struct kv_readers_user nobody = {
+        .gone = unheard, .present = unheard, .cleared = unheard_clear};
     struct kv_readers *rs = calloc(1, sizeof *rs);
     if (rs == NULL || (rs->places = calloc(slots, sizeof *rs->places)) == NULL) {
         free(rs);
@@ -372,6 +396,7 @@ void kv_readers_destroy(struct kv_readers *rs)
     if (rs == NULL)
         return;
     kv_readers_close(rs);
+    kv_paths_destroy(rs->paths);
     free(rs->places);
     free(rs);
 }

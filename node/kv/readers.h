@@ -26,6 +26,7 @@ enum {
     KV_BLOCKS_UNKNOWN = 1 << 16, /* where nobody knows how large the cache is */
     KV_BLOCKS_MAX = 1 << 20,     /* at most: 64 MiB */
     KV_BLOCKS_ALL_MAX = 1 << 22, /* of all trees of a router: 256 MiB */
+    KV_POINTS_MAX = 1 << 19,     /* checkpoints of prompts (paths.h), for all of them: 36 MiB */
     KV_OPEN_AGAIN_MS = 10000,    /* after a feed could not be opened */
     KV_LOST_MS = 3000,           /* without a subscription: it no longer speaks */
     KV_RESTART_MS = 60000,       /* within which a restart is seen in both ways */
@@ -59,8 +60,9 @@ struct kv_readers_shell {
 
 /* What readers say of a replica, as those of struct kv_reader_user. May be NULL. */
 struct kv_readers_user {
-    void (*gone)(void *context, unsigned slot, uint64_t id48, uint8_t code);
-    void (*present)(void *context, unsigned slot, uint64_t id48, uint8_t code);
+    void (*gone)(void *context, unsigned slot, uint64_t id, uint8_t code);
+    void (*present)(void *context, unsigned slot, uint64_t id, uint8_t code);
+    void (*cleared)(void *context, unsigned slot);
     void *context;
 };
 
@@ -81,9 +83,10 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
 void kv_readers_close(struct kv_readers *rs);
 /* A few times a second. */
 void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms);
-/* A request ended at a replica: for its reader, if this router has one. */
-void kv_readers_told(struct kv_readers *rs, unsigned slot, const struct kv_told *told,
-                     uint64_t now_ms);
+/* What routers tell (told.h), this one too: checkpoints of a prompt, if any feed was open yet; and
+ * an answer, for the reader of its replica, if this router has one. */
+void kv_readers_path(struct kv_readers *rs, const struct kv_path *path);
+void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms);
 
 /* --- from the shell, of a feed that is open --- */
 

@@ -26,7 +26,8 @@ struct block {
     struct copies gpu, host;
     bool disk; /* disks tell what they store, never what they remove */
     bool chained;
-    bool in_use; /* else it is free */
+    bool in_use;   /* else it is free */
+    uint8_t reach; /* enum kv_reach */
 };
 
 struct group {
@@ -36,6 +37,7 @@ struct group {
 };
 
 struct kv_tree {
+    const struct kv_tree_user *user; /* or NULL */
     const struct hash_secret *secret;
     uint32_t max, used; /* blocks of the array; those that were ever used */
     uint32_t free;      /* the first of a list */
@@ -43,6 +45,7 @@ struct kv_tree {
     uint32_t main_group; /* whose blocks have chains; KV_GROUPS_MAX: none was seen */
     bool settled;        /* a block that is new is the only copy */
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
+    uint64_t steps;      /* that it may still take */
     struct kv_tree_stats stats;
     struct group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
@@ -111,6 +114,13 @@ static void chain_drop(struct kv_tree *t, uint32_t at)
 }
 
 /* --- blocks ---------------------------------------------------------------------------------- */
+
+/* One step from block to block. False: it was the last one. */
+static bool step(struct kv_tree *t)
+{
+    t->steps -= t->steps > 0;
+    return t->steps > 0;
+}
 
 static bool is_kept(const struct block *b)
 {
@@ -191,6 +201,58 @@ static uint32_t after(const struct kv_tree *t, uint32_t at, uint32_t top)
     return at != top ? t->blocks[at].next : NONE;
 }
 
+/* --- reach ----------------------------------------------------------------------------------- */
+
+static bool is_sure(const struct block *b)
+{
+    return b->gpu.least > 0 || b->host.least > 0;
+}
+
+static uint8_t reach_of(const struct kv_tree *t, const struct block *b)
+{
+    uint8_t before = b->depth == 1 ? KV_THERE : KV_GONE;
+    if (b->depth > 1 && b->parent != NONE)
+        before = t->blocks[b->parent].reach;
+    uint8_t own = is_sure(b) ? KV_THERE : is_kept(b) ? KV_UNSURE : KV_GONE;
+    return own < before ? own : before;
+}
+
+static bool has_one_group(const struct kv_tree *t)
+{
+    for (unsigned i = 0; i < KV_GROUPS_MAX; i++) {
+        if (i != t->main_group && t->groups[i].seen && t->groups[i].kind != KV_IGNORED)
+            return false;
+    }
+    return true;
+}
+
+/* The block after `at` in the subtree of `top`, but for what stands behind `at`. */
+static uint32_t beyond(const struct kv_tree *t, uint32_t at, uint32_t top)
+{
+    while (at != top && t->blocks[at].next == NONE)
+        at = t->blocks[at].parent;
+    return at != top ? t->blocks[at].next : NONE;
+}
+
+/* The block changed: what stands behind it follows. */
+static void reach_follow(struct kv_tree *t, uint32_t top)
+{
+    bool tells = t->user != NULL && has_one_group(t);
+    if (t->blocks[top].group != t->main_group)
+        return;
+    for (uint32_t at = top; at != NONE;) {
+        struct block *b = &t->blocks[at];
+        uint8_t reach = reach_of(t, b);
+        bool changed = reach != b->reach;
+        b->reach = reach;
+        if (changed && tells && b->chained)
+            t->user->reached(t->user->context, b->chain, reach);
+        if (at != top)
+            (void)step(t);
+        at = changed && b->child != NONE ? b->child : beyond(t, at, top);
+    }
+}
+
 /* --- events ---------------------------------------------------------------------------------- */
 
 /* `surely`: it is no announcement of what was there. */
@@ -246,12 +308,14 @@ static struct group *group_of(struct kv_tree *t, const struct kv_event *e, unsig
     return &t->groups[*number];
 }
 
-/* Whether `at` stands somewhere in front of `below`: then it cannot stand behind it. */
-static bool is_above(const struct kv_tree *t, uint32_t at, uint32_t below)
+/* Whether `at` may stand somewhere in front of `below`: then it cannot stand behind it. */
+static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
 {
-    while (below != NONE && below != at)
+    if (t->blocks[at].child == NONE)
+        return at == below;
+    while (below != NONE && below != at && step(t))
         below = t->blocks[below].parent;
-    return below == at;
+    return below != NONE;
 }
 
 /* Gives depth and chain, where they follow from what is in front, to `top` and all behind it.
@@ -269,6 +333,8 @@ static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root,
             b->depth = depth + 1;
         if (!b->chained && b->chain != 0 && chain != 0)
             chain_set(t, at, kv_chain(t->secret, chain, b->chain));
+        if (at != top)
+            (void)step(t);
     }
 }
 
@@ -318,6 +384,7 @@ static void stored(struct kv_tree *t, const struct kv_event *e)
         else if (!is_placed && i == 0 && is_root)
             place(t, at, 0, true, kv_chain_root(t->secret, e->block_tokens, e->space));
         stored_at(t, b, e);
+        reach_follow(t, at);
         parent = at;
     }
     if (i < e->count) { /* they are held, and not known */
@@ -340,7 +407,17 @@ static void removed(struct kv_tree *t, const struct kv_event *e)
             continue;
         }
         removed_at(&t->blocks[at], e->medium);
+        reach_follow(t, at);
         release(t, at);
+    }
+}
+
+/* Of all blocks, after many changed. */
+static void reach_anew(struct kv_tree *t)
+{
+    for (uint32_t at = 0; at < t->used; at++) {
+        if (t->blocks[at].in_use && t->blocks[at].depth == 1)
+            reach_follow(t, at);
     }
 }
 
@@ -355,6 +432,7 @@ static void cleared(struct kv_tree *t)
         t->blocks[at].gpu = (struct copies){0, 0};
         t->blocks[at].host.least = 0;
     }
+    reach_anew(t);
     for (uint32_t at = 0; at < t->used; at++) {
         if (t->blocks[at].in_use)
             release(t, at);
@@ -378,6 +456,8 @@ void kv_tree_doubt(struct kv_tree *t)
         struct block *b = &t->blocks[at];
         b->gpu.least = b->host.least = 0;
         b->gpu.most += b->gpu.most > 0 && b->gpu.most < COPIES_MAX;
+        if (b->reach == KV_THERE)
+            b->reach = KV_UNSURE;
     }
     t->stats.whole = false;
     t->settled = false;
@@ -388,12 +468,17 @@ void kv_tree_settle(struct kv_tree *t)
     t->settled = true;
 }
 
-/* --- questions ------------------------------------------------------------------------------- */
-
-static bool is_sure(const struct block *b)
+void kv_tree_allow(struct kv_tree *t, uint64_t steps)
 {
-    return b->gpu.least > 0 || b->host.least > 0;
+    t->steps = steps;
 }
+
+bool kv_tree_is_tired(const struct kv_tree *t)
+{
+    return t->steps == 0;
+}
+
+/* --- questions ------------------------------------------------------------------------------- */
 
 static enum kv_medium medium_of(const struct block *b)
 {
@@ -472,9 +557,57 @@ struct kv_held kv_tree_held(const struct kv_tree *t, uint64_t chain, uint32_t bl
     return held;
 }
 
+/* --- places ---------------------------------------------------------------------------------- */
+
+static struct kv_tree_place place_at(const struct kv_tree *t, uint32_t at)
+{
+    if (at == NONE || !t->blocks[at].chained)
+        return (struct kv_tree_place){.at = NONE};
+    return (struct kv_tree_place){at, t->blocks[at].depth, t->blocks[at].chain};
+}
+
+struct kv_tree_place kv_tree_find(const struct kv_tree *t, uint64_t chain)
+{
+    return place_at(t, find_chain(t, chain));
+}
+
+struct kv_tree_place kv_tree_find_hash(const struct kv_tree *t, uint64_t hash)
+{
+    return place_at(t, t->main_group < KV_GROUPS_MAX ? find(t, t->main_group, hash) : NONE);
+}
+
+struct kv_tree_place kv_tree_up(const struct kv_tree *t, struct kv_tree_place from, uint32_t depth)
+{
+    uint32_t at = from.depth >= depth ? from.at : NONE;
+    while (at != NONE && t->blocks[at].depth > depth)
+        at = t->blocks[at].parent;
+    return place_at(t, at);
+}
+
+uint32_t kv_tree_block_tokens(const struct kv_tree *t)
+{
+    return t->main_group < KV_GROUPS_MAX ? t->groups[t->main_group].block_tokens : 0;
+}
+
+bool kv_tree_is_main(const struct kv_tree *t, const struct kv_event *event)
+{
+    return (event->group == KV_GROUP_NONE ? 0 : event->group) == t->main_group;
+}
+
+enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain)
+{
+    uint32_t at = find_chain(t, chain);
+    if (!has_one_group(t))
+        return KV_UNSURE;
+    if (at == NONE)
+        return t->stats.whole ? KV_GONE : KV_UNSURE;
+    return (enum kv_reach)t->blocks[at].reach;
+}
+
 bool kv_tree_found(struct kv_tree *t, uint64_t chain, uint32_t blocks)
 {
     bool known = true;
+    uint32_t top = NONE; /* the first block that changed */
     for (uint32_t at = find_chain(t, chain); at != NONE; at = t->blocks[at].parent) {
         struct block *b = &t->blocks[at];
         if (b->depth > blocks || is_sure(b))
@@ -482,7 +615,10 @@ bool kv_tree_found(struct kv_tree *t, uint64_t chain, uint32_t blocks)
         known &= is_kept(b);
         b->gpu.least = 1;
         b->gpu.most = b->gpu.most > 0 ? b->gpu.most : 1;
+        top = at;
     }
+    if (top != NONE)
+        reach_follow(t, top);
     return known;
 }
 
@@ -510,7 +646,8 @@ void kv_tree_clear(struct kv_tree *t)
     t->has_tiers = false;
 }
 
-int kv_tree_create(struct kv_tree **out, const struct hash_secret *secret, uint32_t blocks_max)
+int kv_tree_create(struct kv_tree **out, const struct kv_tree_user *user,
+                   const struct hash_secret *secret, uint32_t blocks_max)
 {
     struct kv_tree *t = calloc(1, sizeof *t);
     CHECK(blocks_max > 0 && blocks_max < NONE);
@@ -520,6 +657,8 @@ int kv_tree_create(struct kv_tree **out, const struct hash_secret *secret, uint3
         kv_tree_destroy(t);
         return ERR_NOMEM;
     }
+    t->steps = UINT64_MAX;
+    t->user = user;
     t->secret = secret;
     t->max = blocks_max;
     kv_tree_clear(t);
@@ -550,6 +689,7 @@ void kv_tree_check(const struct kv_tree *t)
         CHECK(b->gpu.least <= b->gpu.most && b->host.least <= b->host.most);
         CHECK(find(t, b->group, b->hash) == at);
         CHECK(!b->chained || (b->depth > 0 && b->group == t->main_group));
+        CHECK(b->group != t->main_group || b->reach == reach_of(t, b));
         CHECK(b->child == NONE || t->blocks[b->child].parent == at);
         CHECK(b->next == NONE || t->blocks[b->next].previous == at);
         if (b->parent == NONE)

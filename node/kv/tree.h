@@ -12,6 +12,11 @@
  * between the bounds a block is *unsure*. A block that was
  * removed stays in the tree while others stand behind it: when it returns, so do they.
  *
+ * A block's *reach* says whether a prompt that ends there finds all of it: every block in front of
+ * it is there, and so is it. It is kept up to date with each event, and a change is reported: where
+ * a block in the middle goes or returns, for all that stands behind it. Of one group with full
+ * attention only; with several groups nothing is reported.
+ *
  * Memory is allocated at once and bounded: KV_TREE_BLOCK_BYTES for each of `blocks_max`.
  */
 #ifndef NODE_KV_TREE_H
@@ -37,9 +42,18 @@ uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, 
 
 struct kv_tree;
 
-/* Nothing is known yet: in doubt. `secret` is borrowed. ERR_NOMEM. */
-MUST_USE int kv_tree_create(struct kv_tree **out, const struct hash_secret *secret,
-                            uint32_t blocks_max);
+enum kv_reach { KV_GONE, KV_UNSURE, KV_THERE };
+
+struct kv_tree_user {
+    /* From within kv_tree_apply(); it may ask, and change nothing. */
+    void (*reached)(void *context, uint64_t chain, enum kv_reach now);
+    void *context;
+};
+
+/* Nothing is known yet: in doubt. `secret` and `user` are borrowed; `user` may be NULL. ERR_NOMEM.
+ */
+MUST_USE int kv_tree_create(struct kv_tree **out, const struct kv_tree_user *user,
+                            const struct hash_secret *secret, uint32_t blocks_max);
 void kv_tree_destroy(struct kv_tree *t);
 void kv_tree_check(const struct kv_tree *t);
 
@@ -51,6 +65,12 @@ void kv_tree_doubt(struct kv_tree *t);
 /* All requests have ended that were under way when events were missed. An engine stores a block
  * that it holds only for requests that ran at once, so from now on a new one is the only copy. */
 void kv_tree_settle(struct kv_tree *t);
+
+/* From now on it may take so many steps from block to block beyond those of an event's own blocks.
+ * A tree that is tired took them all: its feed asks for more than an engine does, and what the tree
+ * says from then on may be wrong. One event takes at most as many more as the tree has blocks. */
+void kv_tree_allow(struct kv_tree *t, uint64_t steps);
+bool kv_tree_is_tired(const struct kv_tree *t);
 
 /* In the order of the feed. */
 void kv_tree_apply(struct kv_tree *t, const struct kv_event *event);
@@ -64,6 +84,23 @@ struct kv_held {
  * attention with all its blocks, a sliding window with the last ones, a state with one at its end.
  */
 struct kv_held kv_tree_held(const struct kv_tree *t, uint64_t chain, uint32_t blocks);
+/* Of the block that ends that chain. Unsure where several groups of layers have a say. */
+enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain);
+/* A place in the tree, for walks towards the root. Valid until something is applied. */
+struct kv_tree_place {
+    uint32_t at;
+    uint32_t depth; /* blocks up to this one; 0: it is not in the tree, or unknown where */
+    uint64_t chain;
+};
+struct kv_tree_place kv_tree_find(const struct kv_tree *t, uint64_t chain);
+/* Of the engine's hash, in the group that has chains. */
+struct kv_tree_place kv_tree_find_hash(const struct kv_tree *t, uint64_t hash);
+/* The block in front of it at that depth; depth 0: there is none. */
+struct kv_tree_place kv_tree_up(const struct kv_tree *t, struct kv_tree_place from, uint32_t depth);
+/* Tokens of a block in the group that has chains; 0: there is none yet. */
+uint32_t kv_tree_block_tokens(const struct kv_tree *t);
+/* Whether the event is of that group. */
+bool kv_tree_is_main(const struct kv_tree *t, const struct kv_event *event);
 /* The engine told that it found so many blocks of that prefix: those are there. False: the events
  * had said that they are not. */
 bool kv_tree_found(struct kv_tree *t, uint64_t chain, uint32_t blocks);

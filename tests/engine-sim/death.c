@@ -73,6 +73,8 @@ void sim_engine_die(struct sim_engine *e)
     if (e->dead)
         return;
     e->dead = true;
+    if (e->kv != NULL)
+        sim_publisher_stop(e->kv);
     sim_engine_rate(e, 0);
     if (!e->options.sglang)
         for (struct sim_job *job = e->jobs; job != NULL; job = next) {

@@ -54,6 +54,7 @@ void sim_engine_pump(struct sim_engine *e)
         return;
     e->pumping = true;
     sim_ranks_advance(&e->ranks, sim_now_ns(e));
+    sim_kv_step(e, false);
     while ((r = sim_ranks_changed(&e->ranks)) != NULL)
         sim_job_progress((struct sim_job *)r);
     sim_published_step(e);
@@ -193,6 +194,7 @@ void sim_engine_init(struct sim_engine *e, uint64_t chance)
     };
     sim_ranks_open(&e->ranks, &config, (unsigned)o->data_parallel,
                    o->sglang ? SIM_ROUND_ROBIN : SIM_LEAST_IN_FLIGHT);
+    sim_kv_init(e);
     e->id_state = chance;
     e->last_rank = SIM_RANK_ANY;
     e->fail_until_ns = UINT64_MAX;
@@ -212,6 +214,7 @@ void sim_engine_free(struct sim_engine *e)
     while (e->jobs != NULL)
         sim_job_abort(e->jobs);
     sim_store_clear(e);
+    sim_publisher_destroy(e->kv);
     sim_ranks_close(&e->ranks);
     sim_set_free(e);
     buf_free(&e->last_head);
@@ -224,6 +227,8 @@ void sim_engine_free(struct sim_engine *e)
 void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
 {
     struct sim_conn *next;
+    if (e->kv != NULL)
+        sim_publisher_stop(e->kv);
     while (e->jobs != NULL) {
         struct sim_conn *conn = e->jobs->conn;
         sim_job_abort(e->jobs);
@@ -237,6 +242,8 @@ void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
     }
     sim_store_clear(e);
     sim_ranks_reset(&e->ranks);
+    if (e->kv != NULL)
+        sim_publisher_start(e->kv);
     memset(e->published, 0, sizeof e->published);
     memset(e->tally, 0, sizeof e->tally);
     e->requests = 0;

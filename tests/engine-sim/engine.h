@@ -17,6 +17,7 @@
  *   control.c   failures on demand
  *   steer.c     sleep, and resets of its cache
  *   set.c       what changes while it runs: its lists, its key, its context length
+ *   kv_*.c      what it publishes of its caches (kv_publisher.h), what it says of that
  *   death.c     how an engine dies: told to, killed, poisoned
  */
 #ifndef TESTS_ENGINE_SIM_ENGINE_H
@@ -25,6 +26,7 @@
 #include "base/buf.h"
 #include "tests/engine-sim/ask.h"
 #include "tests/engine-sim/http.h"
+#include "tests/engine-sim/kv_publisher.h"
 #include "tests/engine-sim/options.h"
 #include "tests/engine-sim/ranks.h"
 
@@ -132,6 +134,7 @@ struct sim_engine {
     struct sim_options options;
     struct sim_server server;
     struct sim_ranks ranks;
+    struct sim_publisher *kv; /* NULL: it publishes nothing of its caches */
     uint64_t t0_ns;
     uint64_t base_ns; /* the model's time when its rate last changed, at base_at_ns */
     uint64_t base_at_ns;
@@ -222,6 +225,18 @@ void sim_published_stand(struct sim_engine *e);
 void sim_published_step(struct sim_engine *e);
 void sim_published_ended(struct sim_engine *e, unsigned rank);
 void sim_published_forget(struct sim_engine *e);
+
+/* --- KV events (kv_routes.c) ------------------------------------------------------------------- */
+
+/* As the options say. */
+void sim_kv_init(struct sim_engine *e);
+/* Publishes what is due; `idle`: without waiting for a step. */
+void sim_kv_step(struct sim_engine *e, bool idle);
+/* vLLM: where its ranks publish. */
+void sim_kv_sources(struct sim_engine *e, struct sim_conn *c, struct slice body);
+/* SGLang: the same, of /server_info. */
+void sim_put_kv_events(const struct sim_engine *e, struct buf *out);
+void sim_control_kv(struct sim_engine *e, struct sim_conn *c, struct slice body);
 
 /* --- control --------------------------------------------------------------------------------- */
 

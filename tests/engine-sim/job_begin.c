@@ -120,6 +120,7 @@ static bool chain_make(struct sim_job *job, const struct sim_ask *a)
     struct slice previous = a->previous_response;
     if (previous.len == 0) {
         sim_chain_init(chain, (uint32_t)job->engine->options.block_tokens, namespace_of(job, a));
+        chain->keeps_ids = job->engine->kv != NULL;
     } else if (sim_store_chain(job->engine, previous, chain) != 0) {
         sim_answer_error(job->engine, job->conn, 404, "NotFoundError", "response_id",
                          "Response with id '%.*s' not found.", SLICE_ARG(previous));

@@ -15,24 +15,27 @@ struct form {
     bool is_signed;           /* hashes are */
     bool by_page;             /* an event for each block */
     bool is_sglang;
+    bool has_topic; /* messages that are asked for do */
 };
 
 static const struct form forms[] = {
-    {"vllm-0.9", 6, 2, false, true, false, false},
-    {"vllm-0.10", 7, 3, true, false, false, false},
-    {"vllm-0.14", 8, 3, true, false, false, false},
-    {"vllm-0.17", 9, 3, true, false, false, false},
-    {"vllm-0.20", 10, 4, true, false, false, false},
-    {"vllm-0.22", 12, 4, true, false, false, false},
-    {"vllm-0.24", 0, 0, true, false, false, false},
-    {"sglang-0.5", 7, 3, true, true, true, true},
-    {"sglang-0.5.15", 0, 0, true, true, false, true},
+    {"vllm-0.9", 6, 2, false, true, false, false, false},
+    {"vllm-0.10", 7, 3, true, false, false, false, false},
+    {"vllm-0.14", 8, 3, true, false, false, false, false},
+    {"vllm-0.17", 9, 3, true, false, false, false, false},
+    {"vllm-0.20", 10, 4, true, false, false, false, false},
+    {"vllm-0.22", 12, 4, true, false, false, false, false},
+    {"vllm-0.24", 0, 0, true, false, false, false, false},
+    {"vllm-0.25", 0, 0, true, false, false, false, true},
+    {"sglang-0.5", 7, 3, true, true, true, true, false},
+    {"sglang-0.5.15", 0, 0, true, true, false, true, true},
 };
 
 struct sim_kv_events {
     const struct form *form;
     unsigned rank;
     bool bytes;
+    bool mute;
     unsigned count;
     struct buf events;
     msgpack_packer p;
@@ -127,6 +130,8 @@ static void on_stored(void *context, const struct sim_chain *chain, size_t from,
 {
     struct sim_kv_events *k = context;
     CHECK(chain->keeps_ids && from < to && to <= chain->block_count);
+    if (k->mute)
+        return;
     if (!k->form->by_page) {
         stored_run(k, chain, from, to);
         return;
@@ -139,6 +144,8 @@ static void on_removed(void *context, uint64_t name)
 {
     struct sim_kv_events *k = context;
     unsigned n = k->form->removed;
+    if (k->mute)
+        return;
     begin(k, "BlockRemoved", n, k->form->is_sglang ? 3 : 4);
     (void)field(k, "block_hashes", 1, n);
     msgpack_pack_array(&k->p, 1);
@@ -152,24 +159,46 @@ static void on_removed(void *context, uint64_t name)
 static void on_cleared(void *context)
 {
     struct sim_kv_events *k = context;
+    if (k->mute)
+        return;
     begin(k, "AllBlocksCleared", k->form->stored == 0 ? 0 : 1, 1);
+}
+
+static const struct form *form_of(const char *name)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(forms); i++)
+        if (strcmp(name, forms[i].name) == 0)
+            return &forms[i];
+    return NULL;
+}
+
+enum sim_kv_of sim_kv_form(const char *form)
+{
+    const struct form *f = form_of(form);
+    if (f == NULL)
+        return SIM_KV_NONE;
+    return f->is_sglang ? SIM_KV_SGLANG : SIM_KV_VLLM;
+}
+
+bool sim_kv_form_has_topic(const char *form)
+{
+    const struct form *f = form_of(form);
+    return f != NULL && f->has_topic;
 }
 
 struct sim_kv_events *sim_kv_events_create(const char *form, unsigned rank, bool bytes)
 {
-    for (unsigned i = 0; i < ARRAY_LEN(forms); i++) {
-        if (strcmp(form, forms[i].name) != 0)
-            continue;
-        struct sim_kv_events *k = calloc(1, sizeof *k);
-        CHECK(k != NULL);
-        k->form = &forms[i];
-        k->rank = rank;
-        k->bytes = bytes && !forms[i].is_signed;
-        msgpack_packer_init(&k->p, &k->events, append);
-        k->watch = (struct sim_model_watch){on_stored, on_removed, on_cleared, k};
-        return k;
-    }
-    return NULL;
+    const struct form *f = form_of(form);
+    struct sim_kv_events *k = f == NULL ? NULL : calloc(1, sizeof *k);
+    CHECK(f == NULL || k != NULL);
+    if (k == NULL)
+        return NULL;
+    k->form = f;
+    k->rank = rank;
+    k->bytes = bytes && !f->is_signed;
+    msgpack_packer_init(&k->p, &k->events, append);
+    k->watch = (struct sim_model_watch){on_stored, on_removed, on_cleared, k};
+    return k;
 }
 
 void sim_kv_events_destroy(struct sim_kv_events *k)
@@ -197,7 +226,17 @@ bool sim_kv_events_take(struct sim_kv_events *k, double unix_s, struct buf *payl
     CHECK(buf_append_slice(payload, buf_slice(&k->events)) == ERR_OK);
     if (k->form->has_rank)
         msgpack_pack_unsigned_int(&p, k->rank);
+    sim_kv_events_forget(k);
+    return true;
+}
+
+void sim_kv_events_forget(struct sim_kv_events *k)
+{
     buf_clear(&k->events);
     k->count = 0;
-    return true;
+}
+
+void sim_kv_events_mute(struct sim_kv_events *k, bool mute)
+{
+    k->mute = mute;
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "tests/engine-sim/engine.h"
+#include "tests/engine-sim/kv_sockets.h"
 #include "tests/engine-sim/tcp.h"
 
 /* Steps that would come sooner after each other are taken together: at a high speed-up nobody can
@@ -19,6 +21,7 @@ enum { TICK_NS = 200000 };
 struct daemon {
     struct sim_engine engine;
     struct sim_tcp tcp;
+    struct sim_kv_sockets *kv; /* NULL: it publishes nothing */
     uv_loop_t *loop;
     uv_prepare_t prepare;
     uv_poll_t clock;
@@ -113,6 +116,13 @@ static void announce(struct daemon *d)
         exit(1);
     }
     printf("listening on http://%s:%u\n", d->tcp.host, d->tcp.port);
+    if (d->kv != NULL) {
+        const struct sim_kv_config *kv = sim_publisher_config(d->engine.kv);
+        printf("KV events at tcp://%s:%u", d->tcp.host, kv->port);
+        if (kv->answers_again)
+            printf(", and again at tcp://%s:%u", d->tcp.host, kv->again);
+        printf("\n");
+    }
     (void)fflush(stdout);
 }
 
@@ -185,6 +195,11 @@ int main(int argc, char **argv)
                       uv_strerror(err));
         return 1;
     }
+    err = d->engine.kv == NULL ? 0 : sim_kv_sockets_open(&d->kv, d->loop, d->engine.kv, o->host);
+    if (err != 0) {
+        (void)fprintf(stderr, "engine-sim: --kv-events-port: %s\n", strerror(err));
+        return 1;
+    }
     if (o->start_delay_s > 0)
         (void)uv_timer_start(&d->timer, on_start, (uint64_t)(o->start_delay_s * 1000), 0);
     else
@@ -194,6 +209,7 @@ int main(int argc, char **argv)
     (void)uv_prepare_stop(&d->prepare); /* there is no engine to ask any more */
     (void)uv_poll_stop(&d->clock);
     (void)uv_timer_stop(&d->timer);
+    sim_kv_sockets_close(d->kv);
     sim_engine_free(&d->engine);
     (void)uv_run(d->loop, UV_RUN_NOWAIT);
     (void)close(d->clock_fd);

@@ -10,9 +10,10 @@
 #include "base/check.h"
 #include "base/slice.h"
 #include "tests/engine-sim/http.h"
+#include "tests/engine-sim/kv_publisher.h"
 #include "tests/engine-sim/ranks.h"
 
-enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, MODEL, ENGINE, ON_OFF, TERM, CHOICE, WORDS };
+enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, PORT, MODEL, ENGINE, ON_OFF, TERM, CHOICE, WORDS };
 
 struct option {
     const char *name;
@@ -122,6 +123,17 @@ static const struct option table[] = {
     {"idle-ends", CHOICE, AT(idle_end), 0, "close|reset|408",
      "in order, by a reset, or by a 408 that nobody asked for (close)"},
     {"interim", WHOLE, AT(interim), 0, "N", "1xx heads ahead of each answer (0)"},
+    {"kv-events", TEXT, AT(kv_events), 0, "FORM",
+     "publish what the cache stores and removes, as that release does: vllm-0.9, -0.10, -0.14, "
+     "-0.17, -0.20, -0.22, -0.24, -0.25, sglang-0.5, -0.5.15 (none)"},
+    {"kv-events-port", PORT, AT(kv_port), 0, "PORT",
+     "where; each rank adds its number. 0: the kernel picks (0)"},
+    {"kv-replay-port", PORT, AT(kv_replay), 0, "PORT|none",
+     "where messages can be asked for again, the same (none)"},
+    {"kv-kept", WHOLE, AT(kv_kept), 1, "N", "so many of each rank (10000)"},
+    {"kv-topic", TEXT, AT(kv_topic), 0, "TEXT", "the first part of each message (empty)"},
+    {"kv-bytes", FLAG, AT(kv_bytes), 0, NULL,
+     "hashes are bytes, as of a vLLM that is told so, instead of numbers"},
 };
 
 static void help(void)
@@ -196,6 +208,13 @@ static bool listen_set(struct sim_options *o, const char *text)
     return slice_to_cstr(host, o->host, sizeof o->host);
 }
 
+static bool port_set(uint64_t *port, const char *text)
+{
+    *port = SIM_NO_PORT;
+    return strcmp(text, "none") == 0 ||
+           (slice_to_u64(slice_of_cstr(text), port) == 0 && *port < SIM_NO_PORT);
+}
+
 /* A list of the words, cut by commas: a bit each. */
 static bool words_set(unsigned *bits, struct slice list, const char *words)
 {
@@ -232,6 +251,8 @@ static bool option_set(struct sim_options *o, const struct option *option, const
         return true;
     case LISTEN:
         return listen_set(o, text);
+    case PORT:
+        return port_set(at, text);
     case MODEL:
         if (o->model_count == SIM_MODELS_MAX)
             return false;
@@ -264,6 +285,24 @@ static const struct option *option_find(const char *name, size_t len)
         if (slice_equal(slice_of(name, len), slice_of_cstr(table[i].name)))
             return &table[i];
     return NULL;
+}
+
+/* 0, or -1 and a line. */
+static int kv_finish(const struct sim_options *o)
+{
+    enum sim_kv_of of = o->kv_events == NULL ? SIM_KV_NONE : sim_kv_form(o->kv_events);
+    const char *what = NULL;
+    if (o->kv_events == NULL)
+        return 0;
+    if (of != (o->sglang ? SIM_KV_SGLANG : SIM_KV_VLLM))
+        what = "--kv-events: --engine has no such form";
+    else if (o->kv_port == SIM_NO_PORT)
+        what = "--kv-events needs a port";
+    else if (o->kv_kept > SIM_KV_KEPT_MAX)
+        what = "--kv-kept is too much";
+    if (what != NULL)
+        (void)fprintf(stderr, "engine-sim: %s\n", what);
+    return what == NULL ? 0 : -1;
 }
 
 /* What fits only together. */
@@ -304,7 +343,7 @@ static int options_finish(struct sim_options *o)
                       (unsigned long long)o->model_len_max, (unsigned long long)most);
         return -1;
     }
-    return 0;
+    return kv_finish(o);
 }
 
 int sim_options_parse(struct sim_options *o, int argc, char **argv)
@@ -333,6 +372,9 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
         .metrics_missing = "",
         .pause_s = 5,
         .idle_close_ms = SIM_IDLE_MS,
+        .kv_topic = "",
+        .kv_replay = SIM_NO_PORT,
+        .kv_kept = 10000,
     };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SIM_MODELS_MAX = 16 };
+enum { SIM_MODELS_MAX = 16, SIM_NO_PORT = 65536 };
 
 enum sim_term { SIM_TERM_EXIT, SIM_TERM_HANG, SIM_TERM_DRAIN };
 
@@ -101,6 +101,12 @@ struct sim_options {
     uint64_t idle_close_ms;
     unsigned idle_end; /* enum sim_idle_end */
     uint64_t interim;
+    const char *kv_events; /* the form of the release whose events it publishes; NULL: none */
+    const char *kv_topic;
+    bool kv_bytes;
+    uint64_t kv_port;   /* as vLLM is told: the number of a rank is added. 0: the kernel picks */
+    uint64_t kv_replay; /* the same; SIM_NO_PORT: none */
+    uint64_t kv_kept;   /* messages */
 };
 
 /* 0: go on; 1: --help was answered; -1: one line on stderr said what is wrong. */

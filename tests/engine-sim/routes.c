@@ -219,7 +219,9 @@ static void server_info(struct sim_engine *e, struct sim_conn *c, struct slice b
             e->options.details ? "true" : "false");
     for (unsigned i = 0; i < e->ranks.count; i++)
         sim_put(&out, "%s{\"page_size\":%lu}", i == 0 ? "" : ",", e->options.block_tokens);
-    sim_put(&out, "],\"version\":\"0.5.23\",\"kv_events\":null}");
+    sim_put(&out, "],\"version\":\"0.5.23\",\"kv_events\":");
+    sim_put_kv_events(e, &out);
+    sim_put(&out, "}");
     sim_answer_json(c, 200, &out);
     buf_free(&out);
 }
@@ -407,6 +409,7 @@ static const struct route {
     {"/ping", HTTP_METHOD_POST, health, VLLM},
     {"/version", HTTP_METHOD_GET, version, VLLM},
     {"/load", HTTP_METHOD_GET, load, VLLM},
+    {"/kv_event_sources", HTTP_METHOD_GET, sim_kv_sources, VLLM},
     {"/metrics", HTTP_METHOD_GET, metrics, METRICS},
     {"/model_info", HTTP_METHOD_GET, model_info, SGLANG},
     {"/get_model_info", HTTP_METHOD_GET, model_info, SGLANG},
@@ -421,6 +424,7 @@ static const struct route {
     {"/sim/fail", HTTP_METHOD_POST, sim_control_fail, CONTROL},
     {"/sim/restart", HTTP_METHOD_POST, sim_control_restart, CONTROL},
     {"/sim/set", HTTP_METHOD_POST, sim_control_set, CONTROL},
+    {"/sim/kv", HTTP_METHOD_POST, sim_control_kv, CONTROL},
     {"/sim/stats", HTTP_METHOD_GET, sim_control_stats, CONTROL},
     {"/sim/last", HTTP_METHOD_GET, sim_control_last, CONTROL},
     {"/sim/deed", HTTP_METHOD_POST, deed, CONTROL},

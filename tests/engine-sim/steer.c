@@ -75,6 +75,7 @@ void sim_wake_up(struct sim_engine *e, struct sim_conn *c, struct slice body)
     sim_http_answer(c, 200, "", SLICE(""), NULL);
     if (e->fail.mode == SIM_FAIL_SLEEP)
         sim_fail_end(e);
+    sim_kv_step(e, true); /* a batch of its own, unlike a reset's */
 }
 
 void sim_is_sleeping(struct sim_engine *e, struct sim_conn *c, struct slice body)

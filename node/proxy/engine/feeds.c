@@ -193,7 +193,7 @@ struct row {
 };
 
 #define ROWS(X)                                                                                    \
-    X(kv_live, "1 if this router reads the replica's KV events and what it knows is certain.",     \
+    X(kv_live, "1 if this router reads the replica's KV events, and messages come in order.",      \
       r->reading == KV_READING_LIVE)                                                               \
     X(kv_speaks, "1 if this router speaks of them for all, 0 if it stands by.", r->speaks)         \
     X(kv_blocks, "Blocks that the replica's cache holds, by its KV events.", r->stats.tree.held)   \

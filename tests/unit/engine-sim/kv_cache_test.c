@@ -6,58 +6,26 @@
 #include <stdio.h>
 
 #include "base/prng.h"
-#include "node/kv/batch.h"
-#include "node/kv/feed.h"
-#include "node/kv/tree.h"
 #include "tests/engine-sim/kv_events.h"
+#include "tests/lib/kv_believed.h"
 
 enum { BLOCK = 4, PROMPT = 12, AT_ONCE = 4, STEPS = 2000, CACHE_BLOCKS = 60 };
 
 struct played {
-    struct hash_secret secret;
     struct prng prng;
-    struct kv_decoder *decoder;
-    struct kv_tree *tree;
-    struct kv_feed *feed;
+    struct believed believed;
     struct sim_kv_events *events;
     struct sim_model *model;
     uint64_t number; /* of the next message */
     unsigned losses; /* of messages, in % */
 };
 
-/* --- the router's side ----------------------------------------------------------------------- */
-
-static void on_event(void *context, const struct kv_event *e)
-{
-    struct played *p = context;
-    kv_tree_apply(p->tree, e);
-}
-
-static int on_message(void *context, struct slice payload)
-{
-    struct played *p = context;
-    struct kv_batch batch;
-    return kv_batch_decode(p->decoder, payload, on_event, p, &batch);
-}
-
-static void on_missed(void *context)
-{
-    struct played *p = context;
-    kv_tree_doubt(p->tree);
-}
-
-static void on_began(void *context)
-{
-    struct played *p = context;
-    kv_tree_clear(p->tree);
-}
-
 static void publish(struct played *p)
 {
     struct buf payload = {0};
     if (sim_kv_events_take(p->events, 0.5, &payload)) {
         if (prng_below(&p->prng, 100) >= p->losses)
-            kv_feed_live(p->feed, p->number, buf_slice(&payload), 0);
+            kv_feed_live(p->believed.feed, p->number, buf_slice(&payload), 0);
         p->number++;
     }
     buf_free(&payload);
@@ -76,50 +44,6 @@ static void prompt_draw(struct prng *prng, struct sim_chain *c)
                                         : (uint32_t)i);
 }
 
-/* The engine's events are the only ones that know digests; here they are made by publishing the
- * prompt alone. */
-struct chains {
-    uint64_t at[PROMPT + 2]; /* and of the answer */
-    uint32_t count;
-    const struct hash_secret *secret;
-};
-
-static void on_own(void *context, const struct kv_event *e)
-{
-    struct chains *c = context;
-    uint64_t chain = kv_chain_root(c->secret, e->block_tokens, e->space);
-    for (uint32_t i = 0; i < e->count; i++)
-        c->at[c->count++] = chain = kv_chain(c->secret, chain, e->digests[i]);
-}
-
-static struct chains chains_of(struct played *p, const struct sim_chain *prompt)
-{
-    struct chains c = {.secret = &p->secret};
-    struct buf payload = {0};
-    struct kv_batch batch;
-    struct sim_kv_events *own = sim_kv_events_create("vllm-0.24", 0, false);
-    const struct sim_model_watch *watch = sim_kv_events_watch(own);
-    watch->stored(watch->context, prompt, 0, prompt->block_count);
-    assert_true(sim_kv_events_take(own, 1, &payload));
-    assert_int_equal(kv_batch_decode(p->decoder, buf_slice(&payload), on_own, &c, &batch), 0);
-    buf_free(&payload);
-    sim_kv_events_destroy(own);
-    return c;
-}
-
-/* A chain that is not known says nothing of what is in front of it: it is asked for by itself. */
-static struct kv_held held(const struct kv_tree *t, const struct chains *c)
-{
-    struct kv_held all = {0, c->count, KV_GPU};
-    for (uint32_t len = c->count; len > 0; len--) {
-        struct kv_held h = kv_tree_held(t, c->at[len - 1], len);
-        all.surely = h.surely > all.surely ? h.surely : all.surely;
-        if (h.perhaps < len && h.perhaps < all.perhaps)
-            all.perhaps = h.perhaps;
-    }
-    return all;
-}
-
 /* --- a play ---------------------------------------------------------------------------------- */
 
 struct outcome {
@@ -130,8 +54,8 @@ static struct outcome ask(struct played *p)
 {
     struct sim_chain prompt;
     prompt_draw(&p->prng, &prompt);
-    struct chains c = chains_of(p, &prompt);
-    struct kv_held h = held(p->tree, &c);
+    struct believed_chains c = believed_chains(&p->believed, &prompt);
+    struct kv_held h = believed_held(&p->believed, &c);
     size_t there = sim_cache_match(sim_model_cache(p->model), prompt.blocks, prompt.block_count);
     assert_true(h.surely <= there);
     assert_true(h.perhaps >= there);
@@ -150,16 +74,15 @@ static void submit(struct played *p, struct sim_request *r, uint64_t now_ns)
 /* The answer has ended, and tells how much of its prompt was cached: all was held until now. */
 static void tell(struct played *p, const struct sim_request *r)
 {
-    struct chains c = chains_of(p, &r->chain);
+    struct believed_chains c = believed_chains(&p->believed, &r->chain);
     uint32_t found = (uint32_t)(r->cached_tokens / BLOCK);
-    bool known = found == 0 || kv_tree_found(p->tree, c.at[found - 1], found);
+    bool known = found == 0 || kv_tree_found(p->believed.tree, c.at[found - 1], found);
     assert_true(known || p->losses > 0);
 }
 
 static struct outcome play(uint64_t seed, const char *form, bool bytes, bool copies,
                            unsigned losses)
 {
-    static const struct kv_feed_user user = {on_message, on_missed, on_began, NULL, NULL};
     const struct sim_model_config config = {.prefill_tokens_per_s = 1e6,
                                             .decode_base_ns = 1e6,
                                             .running_max = AT_ONCE,
@@ -168,14 +91,9 @@ static struct outcome play(uint64_t seed, const char *form, bool bytes, bool cop
     struct sim_request requests[AT_ONCE] = {0};
     struct outcome o = {0};
     struct played p = {.losses = losses};
-    struct kv_feed_user own = user;
-    own.context = &p;
     prng_seed(&p.prng, seed);
-    hash_secret_from_seed(&p.secret, seed);
-    assert_int_equal(kv_decoder_create(&p.decoder, &p.secret), 0);
-    assert_int_equal(kv_tree_create(&p.tree, &p.secret, 4096), 0);
-    kv_tree_clear(p.tree); /* the engine begins with it */
-    assert_int_equal(kv_feed_create(&p.feed, &own, &p.secret, false, 0), 0);
+    believed_open(&p.believed, seed, NULL, NULL);
+    kv_tree_clear(p.believed.tree); /* the engine begins with it */
     p.events = sim_kv_events_create(form, 0, bytes);
     assert_non_null(p.events);
     p.model = sim_model_create(&config);
@@ -196,13 +114,13 @@ static struct outcome play(uint64_t seed, const char *form, bool bytes, bool cop
             sim_model_forget(p.model, false);
         publish(&p);
         /* A lost message is noticed with the next one: until then the answer may be wrong. */
-        if (p.number == kv_feed_next(p.feed)) {
+        if (p.number == kv_feed_next(p.believed.feed)) {
             struct outcome one = ask(&p);
             o.asked += one.asked;
             o.exact += one.exact;
         }
         if (step % 100 == 0)
-            kv_tree_check(p.tree);
+            kv_tree_check(p.believed.tree);
     }
     for (unsigned i = 0; i < AT_ONCE; i++) {
         if (requests[i].chain.block_tokens > 0)
@@ -212,9 +130,7 @@ static struct outcome play(uint64_t seed, const char *form, bool bytes, bool cop
     }
     sim_model_destroy(p.model);
     sim_kv_events_destroy(p.events);
-    kv_feed_destroy(p.feed);
-    kv_tree_destroy(p.tree);
-    kv_decoder_destroy(p.decoder);
+    believed_close(&p.believed);
     return o;
 }
 

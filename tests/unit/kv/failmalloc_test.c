@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "node/kv/batch.h"
 #include "node/kv/feed.h"
+#include "node/kv/reader.h"
 #include "node/kv/tree.h"
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
@@ -73,7 +74,7 @@ static void one_feed(bool may_fail)
     const struct kv_feed_user user = {on_message, on_missed, on_began, on_replay, &r};
     int err = kv_decoder_create(&r.decoder, &secret);
     if (err == ERR_OK)
-        err = kv_tree_create(&r.tree, &secret, 100);
+        err = kv_tree_create(&r.tree, NULL, &secret, 100);
     if (err == ERR_OK)
         err = kv_feed_create(&feed, &user, &secret, true, 0);
     assert_true(err == ERR_OK || (may_fail && err == ERR_NOMEM));
@@ -95,8 +96,28 @@ static void test_one_feed(void **state)
     buf_free(&message);
 }
 
+static void one_reader(bool may_fail)
+{
+    static const struct kv_reader_user user;
+    struct kv_paths *paths = NULL;
+    struct kv_reader *reader = NULL;
+    int err = kv_paths_create(&paths, KV_PATH_LENGTH_MAX + 1);
+    if (err == ERR_OK)
+        err = kv_reader_create(&reader, &user, paths, &secret, 100, false, 0);
+    assert_true(err == ERR_OK || (may_fail && err == ERR_NOMEM));
+    kv_reader_destroy(reader);
+    kv_paths_destroy(paths);
+}
+
+static void test_one_reader(void **state)
+{
+    (void)state;
+    (void)failmalloc_each(one_reader);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_feed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_feed),
+                                       cmocka_unit_test(test_one_reader)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,13 @@ static void test_with_one(void **state)
     (void)state;
     play(true, 0, "c e 0 1", "?0 * 0 1 ");
     play(true, 0, "c r0 r1 e 2", "?0 * 0 1 2 ");
-    play(true, 0, "c 2 r0 r1 r2 3 e 4", "?0 * 0 1 2 3 4 "); /* what came meanwhile */
+    play(true, 0, "c 2 r0 r1 r2 3 e 4", "?0 * 0 1 2 3 4 ");   /* what came meanwhile */
+    play(true, 0, "c r0 r1 r2 e 1 2 3 4", "?0 * 0 1 2 3 4 "); /* and what comes late */
+    play(true, 0, "c r0 r1 e 0 1 2", "?0 * 0 1 2 ");
+    play(true, 0, "c r0 r1 r2 e 1 2 1001 t", "?0 * 0 1 2 ! ?0 "); /* but once */
+    play(true, 0, "c r0 r1 r2 e 3 1 t", "?0 * 0 1 2 3 ! ?0 ");
+    play(true, 0, "c r0 r1 r2 e 2 1000 1001", "?0 * 0 1 2 * 0 1 ");
+    play(true, 0, "c r0 r1 r2 e t c T 1001 t", "?0 * 0 1 2 ?2 ! ?0 ");
     play(true, 0, "c e 3 t r0 r1 r2 r3 e 4", "?0 ?0 * 0 1 2 3 4 ");
     play(true, 0, "c r5 r6 e 7", "?0 ! 5 6 7 "); /* it does not reach back */
     play(true, 5, "c r5 r6 e 7", "?5 5 6 7 ");

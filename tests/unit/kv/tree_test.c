@@ -91,7 +91,7 @@ static struct kv_held held(const char *prompt)
 static void begin(uint32_t blocks_max)
 {
     hash_secret_from_seed(&secret, 1);
-    assert_int_equal(kv_tree_create(&tree, &secret, blocks_max), 0);
+    assert_int_equal(kv_tree_create(&tree, NULL, &secret, blocks_max), 0);
     assert_held("abc", 0, 3); /* nothing is known yet */
     kv_tree_clear(tree);
 }

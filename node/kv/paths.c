@@ -1,0 +1,408 @@
+#include "node/kv/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/hash.h"
+
+enum { NONE = UINT32_MAX };
+
+struct point {
+    uint64_t id;
+    uint64_t chain;                         /* of its anchor; 0: it has none */
+    uint32_t depth;                         /* blocks of its anchor */
+    uint32_t parent, child, next, previous; /* NONE: there is none; `next` of free ones too */
+    uint32_t by_id, by_chain;               /* the next one in the same place of a table */
+    uint32_t at;                            /* blocks of text from the prompt's beginning */
+    uint32_t tokens;                        /* from the prompt's beginning, if it has an anchor, */
+    uint32_t surely;                        /* and at least */
+    uint8_t code;
+    bool used; /* since the hand passed it */
+    bool in_use;
+};
+
+struct kv_paths {
+    uint32_t max, ever; /* places; those that were ever used */
+    uint32_t free, hand;
+    struct kv_paths_stats stats;
+    struct kv_anchor_user *listeners;
+    uint32_t *by_id, *by_chain;
+    struct point *points;
+};
+
+_Static_assert(sizeof(struct point) + 2 * sizeof(uint32_t) <= KV_PATH_POINT_BYTES, "as promised");
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+static uint32_t *place_of(const struct kv_paths *p, uint32_t *table, uint64_t key)
+{
+    return &table[(uint32_t)(((hash_mix(key) >> 32) * p->max) >> 32)];
+}
+
+static uint32_t find(const struct kv_paths *p, uint64_t id)
+{
+    uint32_t at = *place_of(p, p->by_id, id);
+    while (at != NONE && p->points[at].id != id)
+        at = p->points[at].by_id;
+    return at;
+}
+
+static void anchor_drop(struct kv_paths *p, uint32_t at)
+{
+    if (p->points[at].chain == 0)
+        return;
+    uint32_t *from = place_of(p, p->by_chain, p->points[at].chain);
+    while (*from != at)
+        from = &p->points[*from].by_chain;
+    *from = p->points[at].by_chain;
+    p->points[at].chain = 0;
+    p->stats.anchors--;
+}
+
+static void anchor_set(struct kv_paths *p, uint32_t at, uint64_t chain, uint32_t depth)
+{
+    struct point *b = &p->points[at];
+    anchor_drop(p, at);
+    b->depth = depth;
+    if (chain == 0)
+        return;
+    uint32_t *place = place_of(p, p->by_chain, chain);
+    b->chain = chain;
+    b->by_chain = *place;
+    *place = at;
+    p->stats.anchors++;
+}
+
+/* --- checkpoints ----------------------------------------------------------------------------- */
+
+static void drop(struct kv_paths *p, uint32_t at)
+{
+    struct point *b = &p->points[at];
+    uint32_t *from = place_of(p, p->by_id, b->id);
+    CHECK(b->child == NONE);
+    anchor_drop(p, at);
+    while (*from != at)
+        from = &p->points[*from].by_id;
+    *from = b->by_id;
+    if (b->previous != NONE)
+        p->points[b->previous].next = b->next;
+    else if (b->parent != NONE)
+        p->points[b->parent].child = b->next;
+    if (b->next != NONE)
+        p->points[b->next].previous = b->previous;
+    *b = (struct point){.next = p->free};
+    p->free = at;
+    p->stats.points--;
+    p->stats.dropped++;
+}
+
+/* Makes room: the next one that nobody used since the last lap, and that ends a prompt. `keep` is
+ * in use just now. */
+static void make_room(struct kv_paths *p, uint32_t keep)
+{
+    for (uint32_t step = 0; step < 2 * p->max; step++) {
+        uint32_t at = p->hand;
+        struct point *b = &p->points[at];
+        p->hand = at + 1 < p->ever ? at + 1 : 0;
+        if (!b->in_use || b->child != NONE || at == keep)
+            continue;
+        if (!b->used) {
+            drop(p, at);
+            return;
+        }
+        b->used = false;
+    }
+}
+
+static uint32_t add(struct kv_paths *p, uint64_t id, uint8_t code, uint32_t parent)
+{
+    if (p->free == NONE && p->ever == p->max)
+        make_room(p, parent);
+    uint32_t at = p->free, *place = place_of(p, p->by_id, id);
+    if (at != NONE)
+        p->free = p->points[at].next;
+    else if (p->ever < p->max)
+        at = p->ever++;
+    else
+        return NONE;
+    uint32_t before = parent != NONE ? p->points[parent].at : 0;
+    struct point *b = &p->points[at];
+    *b = (struct point){.id = id,
+                        .parent = parent,
+                        .child = NONE,
+                        .next = NONE,
+                        .previous = NONE,
+                        .by_id = *place,
+                        .at = before + checkpoint_weight(code),
+                        .code = code,
+                        .used = true,
+                        .in_use = true};
+    *place = at;
+    if (parent != NONE) {
+        b->next = p->points[parent].child;
+        if (b->next != NONE)
+            p->points[b->next].previous = at;
+        p->points[parent].child = at;
+    }
+    p->stats.points++;
+    p->stats.joined++;
+    return at;
+}
+
+bool kv_paths_join(struct kv_paths *p, uint64_t parent, const uint64_t *ids, const uint8_t *codes,
+                   unsigned count)
+{
+    uint32_t before = parent != 0 ? find(p, parent) : NONE;
+    if (parent != 0 && before == NONE) {
+        p->stats.orphans++;
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t at = find(p, ids[i]);
+        if (at == NONE)
+            at = add(p, ids[i], codes[i], before);
+        if (at == NONE)
+            break;
+        p->points[at].used = true;
+        before = at;
+    }
+    return true;
+}
+
+void kv_paths_listen(struct kv_paths *p, struct kv_anchor_user *user)
+{
+    user->next = p->listeners;
+    p->listeners = user;
+}
+
+void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user)
+{
+    struct kv_anchor_user **from = &p->listeners;
+    while (*from != user)
+        from = &(*from)->next;
+    *from = user->next;
+}
+
+/* --- ties ------------------------------------------------------------------------------------ */
+
+/* The checkpoints of a prompt, from its last one to its first. */
+struct path {
+    uint32_t at[KV_PATH_LENGTH_MAX];
+    unsigned length;
+};
+
+static bool path_of(const struct kv_paths *p, uint64_t end, struct path *out)
+{
+    out->length = 0;
+    for (uint32_t at = find(p, end); at != NONE; at = p->points[at].parent) {
+        if (out->length == KV_PATH_LENGTH_MAX)
+            return false;
+        out->at[out->length++] = at;
+    }
+    return out->length > 0;
+}
+
+/* Where two prompts part: blocks that both have. */
+static uint32_t common_depth(const struct kv_tree *tree, struct kv_tree_place a,
+                             struct kv_tree_place b)
+{
+    while (a.depth > 0 && b.depth > 0 && a.at != b.at) {
+        uint32_t depth = a.depth != b.depth ? (a.depth < b.depth ? a.depth : b.depth) : a.depth - 1;
+        if (depth == 0)
+            return 0;
+        a = kv_tree_up(tree, a, depth);
+        b = kv_tree_up(tree, b, depth);
+    }
+    return a.depth > 0 && b.depth > 0 ? a.depth : 0;
+}
+
+/* A known position: bytes of text, and tokens: about, and at least. */
+struct mark {
+    double bytes, tokens, surely;
+};
+
+static double bytes_at(const struct kv_paths *p, uint32_t at)
+{
+    return (double)p->points[at].at * CHECKPOINT_BLOCK_BYTES;
+}
+
+struct tie {
+    struct kv_paths *p;
+    const struct kv_tree *tree;
+    struct kv_tree_place place; /* of the last anchor that was set, from the prompt's end on */
+    uint32_t block_tokens;
+    int anchored;
+};
+
+static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely)
+{
+    struct point *b = &t->p->points[at];
+    uint32_t depth = (uint32_t)tokens / t->block_tokens;
+    if (depth > t->place.depth)
+        depth = t->place.depth;
+    b->tokens = (uint32_t)tokens;
+    b->surely = surely < b->tokens ? (uint32_t)surely : b->tokens;
+    b->used = true;
+    if (depth == 0) {
+        anchor_set(t->p, at, 0, 0);
+        return;
+    }
+    t->place = kv_tree_up(t->tree, t->place, depth);
+    if (t->place.chain == 0 || t->place.chain == b->chain)
+        return;
+    anchor_set(t->p, at, t->place.chain, depth);
+    t->anchored++;
+    for (struct kv_anchor_user *u = t->p->listeners; u != NULL; u = u->next)
+        u->anchored(u->context, b->id, b->code, b->chain);
+}
+
+/* Checkpoints path.at[from .. to - 1] stand between the marks, `low` in front of them. A token is of
+ * one byte at least. */
+static void anchor_between(struct tie *t, const struct path *path, unsigned from, unsigned to,
+                           struct mark low, struct mark high)
+{
+    double slope =
+        high.bytes > low.bytes ? (high.tokens - low.tokens) / (high.bytes - low.bytes) : 0;
+    for (unsigned i = from; i < to; i++) {
+        double bytes = bytes_at(t->p, path->at[i]);
+        double tokens = low.tokens + slope * (bytes - low.bytes);
+        double surely = high.surely - (high.bytes - bytes);
+        anchor_at(t, path->at[i], tokens, surely > low.surely ? surely : low.surely);
+    }
+}
+
+int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t tokens,
+                 uint32_t block_tokens, const struct kv_tree *tree, struct kv_tree_place place)
+{
+    struct path path;
+    struct tie t = {p, tree, place, block_tokens, 0};
+    CHECK(block_tokens > 0);
+    if (!path_of(p, end, &path))
+        return ERR_NOT_FOUND;
+    struct mark high = {bytes_at(p, path.at[0]) + tail_bytes, tokens, tokens}, low = {0};
+    /* The last checkpoint whose anchor is on this prompt's way; those behind it that have another
+     * anchor are shared, so the prompts part before these anchors. */
+    unsigned base = 0, parted = UINT32_MAX;
+    uint32_t limit = UINT32_MAX;
+    for (; base < path.length; base++) {
+        const struct point *b = &p->points[path.at[base]];
+        if (b->chain == 0)
+            continue;
+        if (kv_tree_up(tree, place, b->depth).chain == b->chain)
+            break;
+        p->stats.moved++;
+        struct kv_tree_place other = kv_tree_find(tree, b->chain);
+        if (parted == UINT32_MAX && other.depth > 0) {
+            parted = base;
+            limit = (common_depth(tree, place, other) + 1) * block_tokens - 1;
+        }
+    }
+    if (base < path.length) {
+        const struct point *b = &p->points[path.at[base]];
+        low = (struct mark){bytes_at(p, path.at[base]), b->tokens, b->surely};
+    }
+    if (parted == UINT32_MAX || limit < low.tokens || limit > tokens) {
+        anchor_between(&t, &path, 0, base, low, high);
+        return t.anchored;
+    }
+    struct mark middle = {bytes_at(p, path.at[parted]), limit, low.surely};
+    anchor_between(&t, &path, 0, parted, middle, high);
+    anchor_between(&t, &path, parted, base, low, middle);
+    return t.anchored;
+}
+
+bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
+                   struct kv_tree_place place, uint32_t *sure)
+{
+    uint32_t certain = 0; /* tokens that are this text's, as far as was seen from the end on */
+    *sure = 0;
+    for (uint32_t at = find(p, end); at != NONE; at = p->points[at].parent) {
+        const struct point *b = &p->points[at];
+        certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
+        if (b->chain == 0 || b->depth > place.depth || b->tokens > certain)
+            continue;
+        *sure = b->depth;
+        return kv_tree_up(tree, place, b->depth).chain == b->chain;
+    }
+    return true;
+}
+
+/* --- questions ------------------------------------------------------------------------------- */
+
+void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user)
+{
+    for (uint32_t at = *place_of(p, p->by_chain, chain); at != NONE; at = p->points[at].by_chain) {
+        const struct point *b = &p->points[at];
+        if (b->chain == chain)
+            user->anchored(user->context, b->id, b->code, chain);
+    }
+}
+
+void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
+                   const struct kv_anchor_user *user)
+{
+    for (uint32_t i = 0; i < count && i < p->ever; i++) {
+        *cursor = *cursor < p->ever ? *cursor : 0;
+        const struct point *b = &p->points[(*cursor)++];
+        if (b->in_use && b->chain != 0)
+            user->anchored(user->context, b->id, b->code, b->chain);
+    }
+}
+
+struct kv_paths_stats kv_paths_stats(const struct kv_paths *p)
+{
+    return p->stats;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int kv_paths_create(struct kv_paths **out, uint32_t points_max)
+{
+    struct kv_paths *p = calloc(1, sizeof *p);
+    CHECK(points_max > KV_PATH_LENGTH_MAX && points_max < NONE);
+    if (p == NULL || (p->by_id = malloc(points_max * sizeof *p->by_id)) == NULL ||
+        (p->by_chain = malloc(points_max * sizeof *p->by_chain)) == NULL ||
+        (p->points = calloc(points_max, sizeof *p->points)) == NULL) {
+        kv_paths_destroy(p);
+        return ERR_NOMEM;
+    }
+    memset(p->by_id, 0xff, points_max * sizeof *p->by_id);
+    memset(p->by_chain, 0xff, points_max * sizeof *p->by_chain);
+    p->max = points_max;
+    p->free = NONE;
+    *out = p;
+    return ERR_OK;
+}
+
+void kv_paths_destroy(struct kv_paths *p)
+{
+    if (p == NULL)
+        return;
+    free(p->by_id);
+    free(p->by_chain);
+    free(p->points);
+    free(p);
+}
+
+void kv_paths_check(const struct kv_paths *p)
+{
+    uint32_t points = 0, anchors = 0;
+    for (uint32_t at = 0; at < p->ever; at++) {
+        const struct point *b = &p->points[at];
+        if (!b->in_use)
+            continue;
+        points++;
+        anchors += b->chain != 0;
+        CHECK(find(p, b->id) == at);
+        CHECK(b->child == NONE || p->points[b->child].parent == at);
+        CHECK(b->next == NONE || p->points[b->next].previous == at);
+        CHECK(b->surely <= b->tokens);
+        if (b->parent == NONE)
+            continue;
+        CHECK(p->points[b->parent].in_use);
+        CHECK(b->at == p->points[b->parent].at + checkpoint_weight(b->code));
+    }
+    CHECK(points == p->stats.points && anchors == p->stats.anchors);
+}

@@ -1,0 +1,75 @@
+/* Checkpoints of prompts, and where they stand in chains of tokens.
+ *
+ * Routers know a prompt by its checkpoints (base/chain.h), engines by blocks of tokens. A *tie*
+ * joins the two: the prompt whose text ends so many bytes behind this checkpoint is P tokens long,
+ * and its whole blocks end with that chain (node/kv/tree.h). It is a fact about a model and a block
+ * size, not about an engine: the chain is the same everywhere.
+ *
+ * Checkpoints between two ties stand where their share of the bytes puts them, and each gets an
+ * *anchor*: the chain of its whole blocks. Where prompts turn out to part before an anchor that
+ * both have, the anchor moves back to where they part.
+ *
+ * One for all engines of a router. Bounded: KV_PATH_POINT_BYTES for each of `points_max`; the ones
+ * that were not used for longest go first, from the ends of prompts on.
+ */
+#ifndef NODE_KV_PATHS_H
+#define NODE_KV_PATHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "node/kv/tree.h"
+
+enum {
+    KV_PATH_POINT_BYTES = 72, /* tables included */
+    KV_PATH_LENGTH_MAX = 640, /* checkpoints of a prompt: CHAIN_POINTS_MAX */
+};
+
+struct kv_paths;
+
+struct kv_anchor_user {
+    void (*anchored)(void *context, uint64_t id, uint8_t code, uint64_t chain);
+    void *context;
+    struct kv_anchor_user *next; /* of those that listen */
+};
+
+/* ERR_NOMEM. */
+MUST_USE int kv_paths_create(struct kv_paths **out, uint32_t points_max);
+void kv_paths_destroy(struct kv_paths *p);
+void kv_paths_check(const struct kv_paths *p);
+
+/* Checkpoints of a prompt in their order: low 48 bits of ids, and weight codes. They stand behind
+ * `parent`; 0: the first one is the prompt's. False: `parent` is not known, so nothing was taken.
+ */
+bool kv_paths_join(struct kv_paths *p, uint64_t parent, const uint64_t *ids, const uint8_t *codes,
+                   unsigned count);
+
+/* Is called for each checkpoint that has an anchor from now on, or another one. Borrowed. */
+void kv_paths_listen(struct kv_paths *p, struct kv_anchor_user *user);
+void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user);
+
+/* A prompt that ends `tail_bytes` behind the checkpoint `end` has so many tokens, and `place` is
+ * its last whole block. Returns how many anchors are new, or ERR_NOT_FOUND: `end` is not known. */
+MUST_USE int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t tokens,
+                          uint32_t block_tokens, const struct kv_tree *tree,
+                          struct kv_tree_place place);
+
+/* Whether a prompt of that text may pass through that block: false if an anchor of its text, where
+ * it is certain, is another block. `sure`: how many blocks of it are certain to be its own. */
+bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
+                   struct kv_tree_place place, uint32_t *sure);
+
+/* Calls `anchored` for each checkpoint whose anchor is that chain. */
+void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);
+/* The same for all that have an anchor, of the next `count` places from *cursor on, which moves. */
+void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
+                   const struct kv_anchor_user *user);
+
+struct kv_paths_stats {
+    uint32_t points, anchors;                 /* now */
+    uint64_t joined, orphans, dropped, moved; /* moved: anchors that turned out to be too far on */
+};
+struct kv_paths_stats kv_paths_stats(const struct kv_paths *p);
+
+#endif

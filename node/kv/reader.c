@@ -1,0 +1,376 @@
+#include "node/kv/reader.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "node/kv/batch.h"
+#include "node/kv/runs.h"
+
+/* An answer that waits for its blocks' events. */
+struct waiting {
+    struct kv_told told;
+    uint64_t due_ms;
+};
+
+struct kv_reader {
+    const struct kv_reader_user *user;
+    struct kv_paths *paths;
+    struct kv_tree *tree;
+    struct kv_feed *feed;
+    struct kv_decoder *decoder;
+    struct kv_tree_user tree_user;
+    struct kv_feed_user feed_user;
+    struct kv_anchor_user listener, sayer, sweeper;
+    bool speaks;
+    uint64_t now_ms;       /* of the call under way */
+    uint64_t window_ms;    /* when the next one begins, for what the feed may cost */
+    uint64_t settle_ms;    /* when what was missed matters no more; 0: nothing was */
+    bool walked;           /* in this window, over all of the tree */
+    bool doubtful;         /* more was missed since */
+    bool sheds;            /* it cost too much: nothing is read until the next one */
+    uint32_t cursor;       /* of the sweep, */
+    uint64_t sweep_ms;     /* which goes on then */
+    unsigned first, count; /* of those that wait */
+    struct kv_reader_stats stats;
+    struct waiting waiting[KV_TOLD_MAX];
+    struct kv_runs runs;
+};
+
+/* --- saying ---------------------------------------------------------------------------------- */
+
+static void say(struct kv_reader *r, uint64_t id, uint8_t code, enum kv_reach reach)
+{
+    if (!r->speaks || r->doubtful || r->sheds || reach == KV_UNSURE)
+        return;
+    if (reach == KV_GONE) {
+        r->stats.gone++;
+        r->user->gone(r->user->context, id, code);
+    } else {
+        r->stats.present++;
+        r->user->present(r->user->context, id, code);
+    }
+}
+
+static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
+{
+    struct kv_reader *r = context;
+    say(r, id, code, kv_tree_reach(r->tree, chain));
+}
+
+/* What is gone is said when it goes: an observation since may be of a prompt that is on its way. */
+static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
+{
+    struct kv_reader *r = context;
+    if (kv_tree_reach(r->tree, chain) == KV_THERE)
+        say(r, id, code, KV_THERE);
+}
+
+static void on_reached(void *context, uint64_t chain, enum kv_reach now)
+{
+    struct kv_reader *r = context;
+    if (r->speaks && now != KV_UNSURE)
+        kv_paths_at(r->paths, chain, &r->sayer);
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static void run_note(struct kv_reader *r, const struct kv_event *e)
+{
+    if (e->change != KV_STORED || e->medium != KV_GPU || e->count == 0 ||
+        !kv_tree_is_main(r->tree, e))
+        return;
+    struct kv_tree_place last = kv_tree_find_hash(r->tree, e->hashes[e->count - 1]);
+    if (last.depth >= e->count)
+        kv_runs_stored(&r->runs, e->parent, last.depth - e->count, e->hashes[e->count - 1],
+                       last.chain, last.depth, r->now_ms);
+}
+
+static void on_event(void *context, const struct kv_event *e)
+{
+    struct kv_reader *r = context;
+    if (r->sheds)
+        return;
+    kv_tree_apply(r->tree, e);
+    if (kv_tree_is_tired(r->tree)) {
+        r->sheds = true;
+        r->stats.shed++;
+        return;
+    }
+    run_note(r, e);
+    if (e->change == KV_CLEARED && r->speaks)
+        r->user->cleared(r->user->context);
+}
+
+static int on_message(void *context, struct slice payload)
+{
+    struct kv_reader *r = context;
+    struct kv_batch batch;
+    return kv_batch_decode(r->decoder, payload, on_event, r, &batch);
+}
+
+static void doubt(struct kv_reader *r)
+{
+    kv_tree_doubt(r->tree);
+    kv_runs_clear(&r->runs);
+    r->settle_ms = r->now_ms + KV_SETTLE_MS;
+    r->walked = true;
+    r->doubtful = false;
+}
+
+static void on_missed(void *context)
+{
+    struct kv_reader *r = context;
+    if (r->walked)
+        r->doubtful = true;
+    else
+        doubt(r);
+}
+
+static void forget(struct kv_reader *r)
+{
+    kv_tree_clear(r->tree);
+    kv_runs_clear(&r->runs);
+    r->doubtful = r->sheds = false;
+    r->settle_ms = 0;
+}
+
+static void on_began(void *context)
+{
+    forget(context);
+}
+
+/* It may cost as much again. */
+static void window_next(struct kv_reader *r)
+{
+    if (r->now_ms < r->window_ms)
+        return;
+    r->window_ms = r->now_ms + KV_WINDOW_MS;
+    r->walked = false;
+    kv_tree_allow(r->tree, KV_STEPS_MAX);
+    bool lost = r->sheds;
+    if (lost)
+        forget(r);
+    if (lost || r->doubtful)
+        doubt(r);
+}
+
+static void on_replay(void *context, uint64_t from)
+{
+    struct kv_reader *r = context;
+    r->user->replay(r->user->context, from);
+}
+
+/* --- ties ------------------------------------------------------------------------------------ */
+
+/* Whether the run may be of that answer. */
+static bool is_of(const struct kv_run *run, const struct kv_told *told, uint32_t block)
+{
+    uint32_t prompt = told->prompt_tokens / block;
+    uint32_t all = told->prompt_tokens + told->output_tokens;
+    if (run->taken || run->last_ms > told->ended_ms + KV_TOLD_SLACK_MS || run->end < prompt)
+        return false;
+    if (told->cached_tokens != KV_UNTOLD && run->begin != told->cached_tokens / block)
+        return false;
+    /* The last token is never computed, but engines differ in whether its block counts. */
+    return run->end == all / block || run->end == (all - 1) / block;
+}
+
+/* The blocks of the prompt, if they can be no others. `unclear`: they can. */
+static struct kv_tree_place blocks_of(struct kv_reader *r, const struct kv_told *told,
+                                      uint32_t block, struct kv_run **run_out, bool *unclear)
+{
+    struct kv_tree_place found = {.depth = 0};
+    *run_out = NULL;
+    *unclear = false;
+    for (uint32_t back = 0;; back++) {
+        struct kv_run *run = kv_runs_back(&r->runs, back);
+        uint32_t sure;
+        if (run == NULL || run->first_ms + KV_TOLD_SLACK_MS < told->sent_ms)
+            break;
+        if (!is_of(run, told, block))
+            continue;
+        struct kv_tree_place place = kv_tree_find(r->tree, run->chain);
+        place = kv_tree_up(r->tree, place, told->prompt_tokens / block);
+        if (place.depth == 0 || !kv_paths_fits(r->paths, told->end, r->tree, place, &sure))
+            continue;
+        if (found.depth > 0 && found.chain != place.chain) {
+            *unclear = true;
+            return (struct kv_tree_place){.depth = 0};
+        }
+        found = place;
+        *run_out = run;
+    }
+    return found;
+}
+
+/* Whether there is no more to do. */
+static bool tie(struct kv_reader *r, const struct kv_told *told, bool last_time)
+{
+    uint32_t block = kv_tree_block_tokens(r->tree);
+    struct kv_run *run;
+    bool unclear;
+    if (block == 0 || told->prompt_tokens < block)
+        return true;
+    struct kv_tree_place place = blocks_of(r, told, block, &run, &unclear);
+    if (place.depth == 0) {
+        r->stats.unclear += unclear && last_time;
+        r->stats.unmatched += !unclear && last_time;
+        return false;
+    }
+    run->taken = true;
+    r->stats.tied += kv_paths_tie(r->paths, told->end, told->tail_bytes, told->prompt_tokens, block,
+                                  r->tree, place) >= 0;
+    return true;
+}
+
+void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+    r->stats.told++;
+    /* At once, if its blocks are there: the next turn's come behind them. */
+    if (tie(r, told, false) || r->count == KV_TOLD_MAX)
+        return;
+    r->waiting[(r->first + r->count++) % KV_TOLD_MAX] =
+        (struct waiting){*told, now_ms + KV_TOLD_WAIT_MS};
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+uint64_t kv_reader_due_ms(const struct kv_reader *r)
+{
+    uint64_t due_ms = kv_feed_due_ms(r->feed);
+    if (r->settle_ms > 0 && r->settle_ms < due_ms)
+        due_ms = r->settle_ms;
+    if ((r->sheds || r->doubtful) && r->window_ms < due_ms)
+        due_ms = r->window_ms;
+    if (r->count > 0 && r->waiting[r->first].due_ms < due_ms)
+        due_ms = r->waiting[r->first].due_ms;
+    if (r->speaks && r->sweep_ms < due_ms)
+        due_ms = r->sweep_ms;
+    return due_ms;
+}
+
+void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+    window_next(r);
+    kv_feed_tick(r->feed, now_ms);
+    if (r->settle_ms > 0 && now_ms >= r->settle_ms) {
+        r->settle_ms = 0;
+        kv_tree_settle(r->tree);
+    }
+    while (r->count > 0 && now_ms >= r->waiting[r->first].due_ms) {
+        (void)tie(r, &r->waiting[r->first].told, true);
+        r->first = (r->first + 1) % KV_TOLD_MAX;
+        r->count--;
+    }
+    if (!r->speaks || now_ms < r->sweep_ms)
+        return;
+    r->sweep_ms = now_ms + KV_SWEEP_MS;
+    kv_paths_walk(r->paths, &r->cursor, KV_SWEEP_POINTS, &r->sweeper);
+}
+
+void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+    window_next(r);
+    kv_feed_live(r->feed, number, payload, now_ms);
+}
+
+void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+    window_next(r);
+    kv_feed_replayed(r->feed, number, payload, now_ms);
+}
+
+void kv_reader_replay_ended(struct kv_reader *r, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+    kv_feed_replay_ended(r->feed, now_ms);
+}
+
+void kv_reader_connected(struct kv_reader *r, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+    kv_feed_connected(r->feed, now_ms);
+}
+
+void kv_reader_restarted(struct kv_reader *r)
+{
+    kv_feed_restarted(r->feed);
+}
+
+void kv_reader_speaks(struct kv_reader *r, bool speaks)
+{
+    r->speaks = speaks;
+}
+
+/* --- questions and life ---------------------------------------------------------------------- */
+
+enum kv_reader_state kv_reader_state(const struct kv_reader *r)
+{
+    enum kv_feed_state state = kv_feed_state(r->feed);
+    if (r->sheds || r->doubtful)
+        return KV_READER_DOUBTS;
+    return state == KV_FEED_LIVE     ? KV_READER_LIVE
+           : state == KV_FEED_BEGINS ? KV_READER_BEGINS
+                                     : KV_READER_DOUBTS;
+}
+
+const struct kv_tree *kv_reader_tree(const struct kv_reader *r)
+{
+    return r->tree;
+}
+
+struct kv_reader_stats kv_reader_stats(const struct kv_reader *r)
+{
+    struct kv_reader_stats stats = r->stats;
+    stats.feed = kv_feed_stats(r->feed);
+    stats.tree = kv_tree_stats(r->tree);
+    return stats;
+}
+
+int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
+                     struct kv_paths *paths, const struct hash_secret *secret, uint32_t blocks_max,
+                     bool has_replay, uint64_t next)
+{
+    struct kv_reader *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ERR_NOMEM;
+    r->user = user;
+    r->tree_user = (struct kv_tree_user){on_reached, r};
+    r->feed_user = (struct kv_feed_user){on_message, on_missed, on_began, on_replay, r};
+    r->listener = r->sayer = (struct kv_anchor_user){.anchored = on_said, .context = r};
+    r->sweeper = (struct kv_anchor_user){.anchored = on_swept, .context = r};
+    kv_runs_clear(&r->runs);
+    if (kv_tree_create(&r->tree, &r->tree_user, secret, blocks_max) != 0 ||
+        kv_decoder_create(&r->decoder, secret) != 0 ||
+        kv_feed_create(&r->feed, &r->feed_user, secret, has_replay, next) != 0) {
+        kv_reader_destroy(r);
+        return ERR_NOMEM;
+    }
+    r->paths = paths;
+    kv_paths_listen(paths, &r->listener);
+    *out = r;
+    return ERR_OK;
+}
+
+void kv_reader_destroy(struct kv_reader *r)
+{
+    if (r == NULL)
+        return;
+    if (r->paths != NULL)
+        kv_paths_unlisten(r->paths, &r->listener);
+    kv_feed_destroy(r->feed);
+    kv_decoder_destroy(r->decoder);
+    kv_tree_destroy(r->tree);
+    free(r);
+}
+
+void kv_reader_check(const struct kv_reader *r)
+{
+    CHECK(r->count <= KV_TOLD_MAX && r->first < KV_TOLD_MAX);
+    kv_tree_check(r->tree);
+    kv_feed_check(r->feed);
+}

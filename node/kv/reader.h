@@ -1,0 +1,98 @@
+/* The reader of one engine's (one rank's) KV events: from the feed to what routers have to know.
+ *
+ * Routers infer what an engine holds from what they sent there. Whoever reads its events says where
+ * that is wrong: a checkpoint of a prompt is *gone* there, or *present* though nobody would think
+ * so. Events speak of blocks of tokens, so the reader has to know where checkpoints stand in chains
+ * of tokens: by ties (node/kv/paths.h).
+ *
+ * A tie comes from an answer that a router tells of (node/kv/told.h). Its usage says how many
+ * tokens the prompt had and how many were cached; so of the blocks that were stored meanwhile
+ * (node/kv/runs.h) those are its own that begin and end where it does, and that follow what its
+ * text is already known to be. If several do, or none, there is no tie: a wrong one would be a
+ * wrong certainty.
+ *
+ * A reader that *stands by* does the same and says nothing, so it can go on at once.
+ */
+#ifndef NODE_KV_READER_H
+#define NODE_KV_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "node/kv/feed.h"
+#include "node/kv/paths.h"
+#include "node/kv/told.h"
+#include "node/kv/tree.h"
+
+enum {
+    /* From an answer's end until its blocks are looked for: events come by another connection, and
+     * what another router tells takes as long as gossip. */
+    KV_TOLD_WAIT_MS = 500,
+    KV_TOLD_SLACK_MS = 250, /* by which times of other routers, and of events, may be off */
+    KV_TOLD_MAX = 1024,     /* answers that wait; more are not looked at */
+    KV_SWEEP_MS = 250,      /* between two looks at some checkpoints that are there, */
+    KV_SWEEP_POINTS = 256,  /* so many */
+    /* What a feed may cost beside its blocks: steps of its tree (10 to 50 ns) in a second, and one
+     * walk over all of it in as long. */
+    KV_STEPS_MAX = 1 << 20,
+    KV_WINDOW_MS = 1000,
+    /* After a gap a block may have a second copy as long as answers run that ran then. */
+    KV_SETTLE_MS = 60000,
+};
+
+struct kv_reader_user {
+    void (*replay)(void *context, uint64_t from);
+    void (*gone)(void *context, uint64_t id, uint8_t code);
+    void (*present)(void *context, uint64_t id, uint8_t code);
+    void (*cleared)(void *context); /* all of the cache */
+    void *context;
+};
+
+enum kv_reader_state {
+    KV_READER_BEGINS, /* nothing came yet */
+    KV_READER_LIVE,
+    KV_READER_DOUBTS, /* waits for what is missing */
+};
+
+struct kv_reader;
+
+/* All but `out` is borrowed. `blocks_max`: of its tree. `next`: as kv_feed_create(). ERR_NOMEM. */
+MUST_USE int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
+                              struct kv_paths *paths, const struct hash_secret *secret,
+                              uint32_t blocks_max, bool has_replay, uint64_t next);
+void kv_reader_destroy(struct kv_reader *r);
+void kv_reader_check(const struct kv_reader *r);
+/* Whether it says what it finds, or stands by (as it does at first). What it says at the change is
+ * all that contradicts inference, over the next sweeps. */
+void kv_reader_speaks(struct kv_reader *r, bool speaks);
+
+/* As node/kv/feed.h. */
+void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms);
+void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice payload,
+                        uint64_t now_ms);
+void kv_reader_replay_ended(struct kv_reader *r, uint64_t now_ms);
+void kv_reader_connected(struct kv_reader *r, uint64_t now_ms);
+void kv_reader_restarted(struct kv_reader *r);
+
+/* An answer of this engine has ended, well. */
+void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms);
+
+uint64_t kv_reader_due_ms(const struct kv_reader *r);
+void kv_reader_tick(struct kv_reader *r, uint64_t now_ms);
+
+enum kv_reader_state kv_reader_state(const struct kv_reader *r);
+const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
+
+struct kv_reader_stats {
+    struct kv_feed_stats feed;
+    struct kv_tree_stats tree;
+    uint64_t told, tied;         /* answers; with a tie */
+    uint64_t unmatched, unclear; /* without: no blocks, or several, could be theirs */
+    uint64_t contradicted;       /* answers that found what events had said is gone */
+    uint64_t gone, present;      /* said */
+    uint64_t shed; /* times that the feed cost too much, and was not read for a while */
+};
+struct kv_reader_stats kv_reader_stats(const struct kv_reader *r);
+
+#endif

@@ -1,0 +1,72 @@
+#include "node/kv/runs.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+enum { NONE = UINT32_MAX };
+
+static uint32_t *place_of(struct kv_runs *r, uint64_t tip)
+{
+    return &r->by_tip[hash_mix(tip) % KV_RUNS_MAX];
+}
+
+static void unlink_run(struct kv_runs *r, uint32_t at)
+{
+    uint32_t *from = place_of(r, r->run[at].tip);
+    while (*from != at)
+        from = &r->run[*from].by_tip;
+    *from = r->run[at].by_tip;
+}
+
+static void link_run(struct kv_runs *r, uint32_t at)
+{
+    uint32_t *place = place_of(r, r->run[at].tip);
+    r->run[at].by_tip = *place;
+    *place = at;
+}
+
+void kv_runs_clear(struct kv_runs *r)
+{
+    r->count = 0;
+    memset(r->by_tip, 0xff, sizeof r->by_tip);
+}
+
+/* The run that ends with that block: of several the one that did not go on for longest. */
+static uint32_t run_at(struct kv_runs *r, uint64_t tip)
+{
+    uint32_t found = NONE;
+    for (uint32_t at = *place_of(r, tip); at != NONE; at = r->run[at].by_tip) {
+        if (r->run[at].tip == tip && !r->run[at].taken &&
+            (found == NONE || r->run[at].last_ms < r->run[found].last_ms))
+            found = at;
+    }
+    return found;
+}
+
+void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t tip,
+                    uint64_t chain, uint32_t end, uint64_t now_ms)
+{
+    uint32_t at = begin > 0 ? run_at(r, parent) : NONE;
+    if (at == NONE) {
+        at = (uint32_t)(r->count++ % KV_RUNS_MAX);
+        if (r->count > KV_RUNS_MAX)
+            unlink_run(r, at);
+        r->run[at] = (struct kv_run){.begin = begin, .first_ms = now_ms};
+    } else {
+        unlink_run(r, at);
+    }
+    struct kv_run *run = &r->run[at];
+    run->tip = tip;
+    run->chain = chain;
+    run->end = end;
+    run->last_ms = now_ms;
+    link_run(r, at);
+}
+
+struct kv_run *kv_runs_back(struct kv_runs *r, uint32_t back)
+{
+    uint64_t kept = r->count < KV_RUNS_MAX ? r->count : KV_RUNS_MAX;
+    return back < kept ? &r->run[(r->count - 1 - back) % KV_RUNS_MAX] : NULL;
+}

@@ -1,0 +1,40 @@
+/* What is believed of an engine's cache by its KV events: a feed, a decoder and a tree, as a reader
+ * has them; and what they say of a prompt of the engine simulator. */
+#ifndef TESTS_LIB_KV_BELIEVED_H
+#define TESTS_LIB_KV_BELIEVED_H
+
+#include "node/kv/feed.h"
+#include "node/kv/tree.h"
+#include "tests/engine-sim/text.h"
+
+enum { BELIEVED_BLOCKS_MAX = 64 }; /* of a prompt */
+
+struct believed {
+    struct hash_secret secret;
+    struct kv_decoder *decoder;
+    struct kv_tree *tree; /* in doubt at first */
+    struct kv_feed *feed;
+    struct kv_feed_user user;
+    void (*replay)(void *context, uint64_t from);
+    void *context;
+    int32_t rank; /* that the last message named */
+};
+
+/* `replay` NULL: there is none. It stays where it is. */
+void believed_open(struct believed *b, uint64_t seed, void (*replay)(void *, uint64_t),
+                   void *context);
+void believed_close(struct believed *b);
+
+/* Chains of a prompt's blocks, by publishing it alone: events are the only ones that know digests.
+ */
+struct believed_chains {
+    uint64_t at[BELIEVED_BLOCKS_MAX];
+    uint32_t count;
+    const struct hash_secret *secret;
+};
+struct believed_chains believed_chains(struct believed *b, const struct sim_chain *prompt);
+
+/* How much of it is held. */
+struct kv_held believed_held(const struct believed *b, const struct believed_chains *c);
+
+#endif

@@ -1,0 +1,223 @@
+#include "node/kv/paths.h"
+
+#include "tests/lib/test.h"
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+
+/* Prompts are texts of letters; a letter is a block of tokens, and four of them are 256 bytes. */
+enum { BLOCK = 16, LETTER_BYTES = 64, POINT_LETTERS = 4, ANCHORS = 64 };
+
+static struct hash_secret secret;
+static struct kv_tree *tree;
+static struct kv_paths *paths;
+static struct kv_anchor_user listener;
+static struct {
+    uint64_t id, chain;
+} anchors[ANCHORS];
+static unsigned anchor_count;
+
+static void on_anchored(void *context, uint64_t id, uint8_t code, uint64_t chain)
+{
+    (void)context;
+    (void)code;
+    for (unsigned i = 0; i < anchor_count; i++) {
+        if (anchors[i].id == id) {
+            anchors[i].chain = chain;
+            return;
+        }
+    }
+    assert_true(anchor_count < ANCHORS);
+    anchors[anchor_count].id = id;
+    anchors[anchor_count++].chain = chain;
+}
+
+static void begin(uint32_t points_max)
+{
+    hash_secret_from_seed(&secret, 1);
+    anchor_count = 0;
+    assert_int_equal(kv_tree_create(&tree, NULL, &secret, 1000), 0);
+    assert_int_equal(kv_paths_create(&paths, points_max), 0);
+    listener = (struct kv_anchor_user){.anchored = on_anchored};
+    kv_paths_listen(paths, &listener);
+}
+
+static void end(void)
+{
+    kv_paths_check(paths);
+    kv_tree_check(tree);
+    kv_paths_unlisten(paths, &listener);
+    kv_paths_destroy(paths);
+    kv_tree_destroy(tree);
+}
+
+static uint64_t id_of(const char *text, size_t len)
+{
+    return hash64(&secret, text, len) & 0xffffffffffff;
+}
+
+static uint64_t chain_of(const char *text, size_t len)
+{
+    uint64_t chain = kv_chain_root(&secret, BLOCK, 0);
+    for (size_t i = 0; i < len; i++)
+        chain = kv_chain(&secret, chain, (uint64_t)(unsigned char)text[i] + 1);
+    return chain;
+}
+
+static void store(const char *text)
+{
+    uint64_t hashes[64], digests[64];
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len; i++) {
+        hashes[i] = id_of(text, i + 1);
+        digests[i] = (uint64_t)(unsigned char)text[i] + 1;
+    }
+    struct kv_event e = {.change = KV_STORED,
+                         .group = KV_GROUP_NONE,
+                         .block_tokens = BLOCK,
+                         .count = (uint32_t)len,
+                         .hashes = hashes,
+                         .digests = digests};
+    kv_tree_apply(tree, &e);
+}
+
+static unsigned points_of(const char *text, uint64_t *ids, uint8_t *codes)
+{
+    unsigned count = (unsigned)strlen(text) / POINT_LETTERS;
+    for (unsigned i = 0; i < count; i++) {
+        ids[i] = id_of(text, (size_t)(i + 1) * POINT_LETTERS);
+        codes[i] = checkpoint_code(i);
+    }
+    return count;
+}
+
+static bool join(const char *text)
+{
+    uint64_t ids[16];
+    uint8_t codes[16];
+    unsigned count = points_of(text, ids, codes);
+    return kv_paths_join(paths, 0, ids, codes, count);
+}
+
+static int tie(const char *text, unsigned tokens)
+{
+    size_t len = strlen(text), whole = len / POINT_LETTERS * POINT_LETTERS;
+    struct kv_tree_place place = kv_tree_find(tree, chain_of(text, tokens / BLOCK));
+    assert_true(place.depth > 0);
+    int anchored = kv_paths_tie(paths, id_of(text, whole), (uint32_t)(len - whole) * LETTER_BYTES,
+                                tokens, BLOCK, tree, place);
+    kv_paths_check(paths);
+    return anchored;
+}
+
+/* The checkpoint behind so many letters of a text stands behind so many blocks of another. */
+static void assert_anchor_is(const char *text, unsigned letters, const char *block_text,
+                             unsigned blocks)
+{
+    for (unsigned i = 0; i < anchor_count; i++) {
+        if (anchors[i].id == id_of(text, letters)) {
+            assert_true(anchors[i].chain == chain_of(block_text, blocks));
+            return;
+        }
+    }
+    fail_msg("no anchor at %u letters of %s", letters, text);
+}
+
+static void assert_anchor(const char *text, unsigned letters, unsigned blocks)
+{
+    assert_anchor_is(text, letters, text, blocks);
+}
+
+static void test_checkpoints_stand_where_their_bytes_do(void **state)
+{
+    (void)state;
+    begin(1000);
+    store("abcdefghij");
+    assert_int_equal(tie("abcdefghij", 10 * BLOCK), ERR_NOT_FOUND);
+    assert_true(join("abcdefghij"));
+    assert_int_equal(tie("abcdefghij", 10 * BLOCK + 3), 2);
+    assert_anchor("abcdefghij", 4, 4);
+    assert_anchor("abcdefghij", 8, 8);
+    assert_int_equal(tie("abcdefghij", 10 * BLOCK + 3), 0);
+    assert_int_equal(kv_paths_stats(paths).anchors, 2);
+    /* The next turn begins where this one ended. */
+    store("abcdefghijklmnop");
+    assert_true(join("abcdefghijklmnop"));
+    assert_int_equal(tie("abcdefghijklmnop", 16 * BLOCK), 2);
+    assert_anchor("abcdefghijklmnop", 12, 12);
+    assert_anchor("abcdefghijklmnop", 16, 16);
+    end();
+}
+
+/* The four shared letters of the text are two blocks; the anchor is first taken to be where its
+ * share of the bytes puts it, and another prompt shows that it is too far on. */
+static void test_an_anchor_moves_to_where_prompts_part(void **state)
+{
+    (void)state;
+    begin(1000);
+    store("abXXXXXX");
+    store("abYYYYYY");
+    assert_true(join("tttthhhh"));
+    assert_true(join("ttttkkkk"));
+    struct kv_tree_place one = kv_tree_find(tree, chain_of("abXXXXXX", 8));
+    struct kv_tree_place two = kv_tree_find(tree, chain_of("abYYYYYY", 8));
+    assert_int_equal(kv_paths_tie(paths, id_of("tttthhhh", 8), 0, 8 * BLOCK, BLOCK, tree, one), 2);
+    assert_anchor_is("tttt", 4, "abXX", 4);
+    assert_int_equal(kv_paths_tie(paths, id_of("ttttkkkk", 8), 0, 8 * BLOCK, BLOCK, tree, two), 2);
+    assert_anchor_is("tttt", 4, "ab", 2);
+    assert_anchor_is("ttttkkkk", 8, "abYYYYYY", 8);
+    assert_int_equal(kv_paths_stats(paths).moved, 1);
+    end();
+}
+
+static void test_a_text_fits_what_is_certain_of_it(void **state)
+{
+    uint32_t sure;
+    (void)state;
+    begin(1000);
+    store("abcdefghijklmnop");
+    store("abcdXfghijklmnop");
+    assert_true(join("abcdefghijklmnop"));
+    assert_true(tie("abcdefghijklmnop", 16 * BLOCK) > 0);
+    struct kv_tree_place own = kv_tree_find(tree, chain_of("abcdefghijklmnop", 16));
+    struct kv_tree_place other = kv_tree_find(tree, chain_of("abcdXfghijklmnop", 16));
+    assert_true(kv_paths_fits(paths, id_of("abcdefghijklmnop", 16), tree, own, &sure));
+    assert_true(sure > 4);
+    assert_false(kv_paths_fits(paths, id_of("abcdefghijklmnop", 16), tree, other, &sure));
+    assert_true(kv_paths_fits(paths, 12345, tree, other, &sure)); /* nothing is known of it */
+    assert_int_equal(sure, 0);
+    end();
+}
+
+static void test_the_ends_of_old_prompts_make_room(void **state)
+{
+    char text[] = "aaaabbbbccccdddd";
+    (void)state;
+    begin(KV_PATH_LENGTH_MAX + 1);
+    for (unsigned i = 0; i < 1000; i++) {
+        text[4] = (char)('a' + i % 26);
+        text[5] = (char)('a' + i / 26 % 26);
+        text[6] = (char)('a' + i / 676);
+        assert_true(join(text));
+    }
+    kv_paths_check(paths);
+    struct kv_paths_stats s = kv_paths_stats(paths);
+    assert_int_equal(s.points, KV_PATH_LENGTH_MAX + 1);
+    assert_true(s.dropped > 0);
+    uint64_t id = id_of("not known", 9);
+    uint8_t code = 0;
+    assert_false(kv_paths_join(paths, id, &id, &code, 1));
+    assert_int_equal(kv_paths_stats(paths).orphans, 1);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_checkpoints_stand_where_their_bytes_do),
+        cmocka_unit_test(test_an_anchor_moves_to_where_prompts_part),
+        cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
+        cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
