@@ -214,6 +214,8 @@ static void on_bool(struct reader *r, bool value)
         a->include_usage = value;
     else if (r->depth == 1 && is(r->key, "stream"))
         a->stream = value;
+    else if (r->depth == 1 && is(r->key, "return_token_ids"))
+        a->return_token_ids = value;
     else if (r->depth == 1 && is(r->key, "store"))
         a->store = value;
     else if (r->depth == 1 && is(r->key, "background"))

@@ -36,6 +36,7 @@ struct sim_ask {
     bool has_tools;
     bool stream;
     bool include_usage;
+    bool return_token_ids;
     bool ignore_eos;
     bool background;
     bool empty_salt;    /* an error, says vLLM */

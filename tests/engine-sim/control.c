@@ -219,7 +219,8 @@ static void put_stats(const struct stats *s, uint64_t requests, struct buf *out)
             s->blocks, s->blocks_used, s->blocks_named);
 }
 
-/* Of all ranks; where there are several, of each one too. Its requests are those that it took. */
+/* Of all ranks; where there are several, of each one too. Its requests are those that it took. What
+ * publishes KV events tells the number of each rank's next message. */
 void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     struct stats all = {.running = 0};
@@ -239,7 +240,12 @@ void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice bo
         put_stats(&one, one.tally.requests, &out);
         sim_put(&out, "}");
     }
-    sim_put(&out, ranks > 1 ? "]}" : "}");
+    if (ranks > 1)
+        sim_put(&out, "]");
+    for (unsigned i = 0; e->kv != NULL && i < ranks; i++)
+        sim_put(&out, "%s%lu%s", i == 0 ? ",\"kv_numbers\":[" : ",", sim_publisher_number(e->kv, i),
+                i + 1 == ranks ? "]" : "");
+    sim_put(&out, "}");
     sim_answer_json(c, 200, &out);
     buf_free(&out);
 }

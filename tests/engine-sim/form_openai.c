@@ -55,6 +55,18 @@ static void put_usage_chunk(const struct sim_job *job, const char *object, const
     sim_put(out, "data: [DONE]\n\n");
 }
 
+static void put_prompt_ids(const struct sim_job *job, struct buf *out)
+{
+    sim_put_token_ids(job, 0, job->request.prompt_tokens, out);
+}
+
+/* Of the answer, from that token on. */
+static void put_output_ids(const struct sim_job *job, uint32_t from, struct buf *out)
+{
+    uint64_t prompt = job->request.prompt_tokens;
+    sim_put_token_ids(job, prompt + from, prompt + job->emitted, out);
+}
+
 /* --- chat ------------------------------------------------------------------------------------ */
 
 #define CHAT_CHUNK "chat.completion.chunk"
@@ -68,8 +80,9 @@ static void chat_begin(struct sim_job *job, struct buf *out)
 {
     put_chunk_head(job, CHAT_CHUNK, out);
     sim_put(out, ",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
-                 "\"logprobs\":null,\"finish_reason\":null}],\"prompt_token_ids\":null,"
-                 "\"prompt_text\":null}\n\n");
+                 "\"logprobs\":null,\"finish_reason\":null}],\"prompt_token_ids\":");
+    put_prompt_ids(job, out);
+    sim_put(out, ",\"prompt_text\":null}\n\n");
 }
 
 void sim_put_tool_delta(const struct sim_job *job, struct slice text, struct buf *out)
@@ -114,7 +127,9 @@ static void chat_piece(struct sim_job *job, struct slice text, struct buf *out)
     }
     sim_put(out, "}");
     put_finish(job, out);
-    sim_put(out, ",\"token_ids\":null}]}\n\n");
+    sim_put(out, ",\"token_ids\":");
+    put_output_ids(job, job->told_tokens, out);
+    sim_put(out, "}]}\n\n");
 }
 
 static void chat_end(struct sim_job *job, struct buf *out)
@@ -145,11 +160,15 @@ static void chat_whole(struct sim_job *job, struct buf *out)
     sim_put(out,
             ",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,"
             "\"reasoning\":null},\"logprobs\":null,\"finish_reason\":\"%s\",\"stop_reason\":null,"
-            "\"token_ids\":null,\"routed_experts\":null}],",
+            "\"token_ids\":",
             sim_job_finish_reason(job));
+    put_output_ids(job, 0, out);
+    sim_put(out, ",\"routed_experts\":null}],");
     put_whole_tail(job, created_tokens(job, created), out);
-    sim_put(out, ",\"prompt_logprobs\":null,\"prompt_token_ids\":null,\"prompt_text\":null,"
-                 "\"kv_transfer_params\":null,\"ec_transfer_params\":null,\"metrics\":null}");
+    sim_put(out, ",\"prompt_logprobs\":null,\"prompt_token_ids\":");
+    put_prompt_ids(job, out);
+    sim_put(out, ",\"prompt_text\":null,\"kv_transfer_params\":null,\"ec_transfer_params\":null,"
+                 "\"metrics\":null}");
 }
 
 const struct sim_form sim_form_chat = {
@@ -176,9 +195,14 @@ static void completions_piece(struct sim_job *job, struct slice text, struct buf
     sim_put(out, ",\"choices\":[{\"index\":0,\"text\":");
     sim_put_json(out, text);
     put_finish(job, out);
-    sim_put(out, "%s}]}\n\n",
-            job->request.state == SIM_DONE ? ",\"token_ids\":null"
-                                           : ",\"stop_reason\":null,\"token_ids\":null");
+    if (job->token_ids && job->chunks == 0) {
+        sim_put(out, ",\"prompt_token_ids\":");
+        put_prompt_ids(job, out);
+    }
+    sim_put(out, job->request.state == SIM_DONE ? ",\"token_ids\":"
+                                                : ",\"stop_reason\":null,\"token_ids\":");
+    put_output_ids(job, job->told_tokens, out);
+    sim_put(out, "}]}\n\n");
 }
 
 static void completions_end(struct sim_job *job, struct buf *out)
@@ -197,8 +221,12 @@ static void completions_whole(struct sim_job *job, struct buf *out)
     sim_put_json(out, slice_of(job->text.at == NULL ? "" : job->text.at, job->text.len));
     sim_put(out,
             ",\"logprobs\":null,\"finish_reason\":\"%s\",\"stop_reason\":null,"
-            "\"token_ids\":null,\"prompt_logprobs\":null,\"prompt_token_ids\":null}],",
+            "\"token_ids\":",
             sim_job_finish_reason(job));
+    put_output_ids(job, 0, out);
+    sim_put(out, ",\"prompt_logprobs\":null,\"prompt_token_ids\":");
+    put_prompt_ids(job, out);
+    sim_put(out, "}],");
     put_whole_tail(job, "null", out);
     sim_put(out, ",\"kv_transfer_params\":null}");
 }

@@ -70,6 +70,17 @@ uint64_t sim_job_completion_tokens(const struct sim_job *job)
     return job->emitted;
 }
 
+void sim_put_token_ids(const struct sim_job *job, uint64_t from, uint64_t to, struct buf *out)
+{
+    if (!job->token_ids) {
+        sim_put(out, "null");
+        return;
+    }
+    for (uint64_t i = from; i < to; i++)
+        sim_put(out, "%s%u", i == from ? "[" : ",", job->request.chain.ids[i]);
+    sim_put(out, from < to ? "]" : "[]");
+}
+
 /* --- progress -------------------------------------------------------------------------------- */
 
 static double seconds_since(const struct sim_job *job)
@@ -239,6 +250,7 @@ void sim_job_progress(struct sim_job *job)
         if (!holds_back(job)) {
             job->words->piece(job, slice_skip(buf_slice(&job->text), job->told), &out);
             job->told = job->text.len;
+            job->told_tokens = job->emitted;
             job->chunks++;
         }
         if (done)

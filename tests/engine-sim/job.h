@@ -55,6 +55,7 @@ struct sim_job {
     unsigned events;  /* of a Responses stream */
     bool stream;
     bool include_usage;
+    bool token_ids; /* the answer has them */
     bool store;
     bool length_ends_it; /* finish reason `length` */
     bool submitted;
@@ -65,9 +66,10 @@ struct sim_job {
     bool delayed;   /* a failure keeps it from the model until then; or it was abandoned, ... */
     bool abandoned; /* ... which is noticed then */
     uint64_t delayed_until_ns;
-    char orca;        /* T or J: a header reports the load */
-    struct buf text;  /* the output so far, */
-    size_t told;      /* and how much of it the stream has */
+    char orca;            /* T or J: a header reports the load */
+    struct buf text;      /* the output so far, */
+    size_t told;          /* and how much of it the stream has, */
+    uint32_t told_tokens; /* and how many tokens */
     uint64_t hold_ns; /* it holds back its text for so long (UINT64_MAX: to the end); 0: no more, */
     uint64_t hold_after; /* after so many pieces, */
     uint64_t hold_until_ns;
@@ -137,6 +139,8 @@ bool sim_rejected(struct sim_engine *e, struct sim_conn *c, const struct sim_for
                   const struct sim_ask *a, enum sim_reject reject);
 
 /* What words share. */
+/* `from` to `to` of the ids of its prompt and its answer; null if they are not asked for. */
+void sim_put_token_ids(const struct sim_job *job, uint64_t from, uint64_t to, struct buf *out);
 const char *sim_job_finish_reason(const struct sim_job *job);
 uint64_t sim_job_completion_tokens(const struct sim_job *job);
 

@@ -78,6 +78,7 @@ static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
         .max_tokens = a->max_tokens < 0 && form->output_bounded_at_16 ? 16 : a->max_tokens,
         .stream = a->stream,
         .include_usage = a->include_usage,
+        .token_ids = a->return_token_ids && !e->options.sglang,
         .store = form == &sim_form_responses && a->store,
         .orca = orca.len == 0 ? '\0' : orca.at[0],
     };
@@ -120,7 +121,10 @@ static bool chain_make(struct sim_job *job, const struct sim_ask *a)
     struct slice previous = a->previous_response;
     if (previous.len == 0) {
         sim_chain_init(chain, (uint32_t)job->engine->options.block_tokens, namespace_of(job, a));
-        chain->keeps_ids = job->engine->kv != NULL;
+        chain->keeps_ids = job->engine->kv != NULL || job->token_ids;
+        (void)slice_to_cstr(a->cache_salt, chain->salt, sizeof chain->salt);
+        (void)slice_to_cstr(sim_engine_adapter(job->engine, slice_of_cstr(job->model)),
+                            chain->adapter, sizeof chain->adapter);
     } else if (sim_store_chain(job->engine, previous, chain) != 0) {
         sim_answer_error(job->engine, job->conn, 404, "NotFoundError", "response_id",
                          "Response with id '%.*s' not found.", SLICE_ARG(previous));

@@ -89,10 +89,37 @@ static void hash(struct sim_kv_events *k, uint64_t name)
     msgpack_pack_bin_body(&k->p, digest, sizeof digest);
 }
 
+static void text_or_nil(msgpack_packer *p, const char *t)
+{
+    if (*t == '\0')
+        msgpack_pack_nil(p);
+    else
+        text(p, t);
+}
+
+/* vLLM's: of each block the adapter, of a prompt's first one the salt too. */
+static void extra_keys(struct sim_kv_events *k, const struct sim_chain *c, size_t from, size_t to)
+{
+    unsigned adapter = *c->adapter != '\0';
+    msgpack_pack_array(&k->p, to - from);
+    for (size_t i = from; i < to; i++) {
+        unsigned salt = i == 0 && *c->salt != '\0';
+        if (adapter + salt == 0)
+            msgpack_pack_nil(&k->p);
+        else
+            msgpack_pack_array(&k->p, adapter + salt);
+        if (adapter > 0)
+            text(&k->p, c->adapter);
+        if (salt > 0)
+            text(&k->p, c->salt);
+    }
+}
+
 static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_t from, size_t to)
 {
     unsigned n = k->form->stored;
-    begin(k, "BlockStored", n, k->form->is_sglang ? 7 : 10);
+    bool salted = *c->salt != '\0', has_extra = salted || *c->adapter != '\0';
+    begin(k, "BlockStored", n, k->form->is_sglang ? 7 + salted : 10 + has_extra);
     (void)field(k, "block_hashes", 1, n);
     msgpack_pack_array(&k->p, to - from);
     for (size_t i = from; i < to; i++)
@@ -109,15 +136,23 @@ static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_
     (void)field(k, "block_size", 4, n);
     msgpack_pack_uint32(&k->p, c->block_tokens);
     (void)field(k, "lora_id", 5, n);
-    msgpack_pack_nil(&k->p);
+    if (*c->adapter != '\0' && !k->form->is_sglang)
+        msgpack_pack_int(&k->p, 1); /* of this engine alone */
+    else
+        msgpack_pack_nil(&k->p);
     if (field(k, "medium", 6, n))
         text(&k->p, "GPU");
-    if (k->form->is_sglang)
+    if (k->form->is_sglang) {
+        if (salted && n == 0 && field(k, "cache_salt", 0, n))
+            text(&k->p, c->salt);
         return;
+    }
     if (field(k, "lora_name", 7, n))
+        text_or_nil(&k->p, c->adapter);
+    if (has_extra && field(k, "extra_keys", 8, n)) /* a map leaves it out otherwise */
+        extra_keys(k, c, from, to);
+    else if (n > 8)
         msgpack_pack_nil(&k->p);
-    if (n > 8)
-        msgpack_pack_nil(&k->p); /* extra_keys: a map leaves it out */
     if (field(k, "group_idx", 9, n))
         msgpack_pack_int(&k->p, 0);
     if (field(k, "kv_cache_spec_kind", 10, n))

@@ -8,12 +8,15 @@
 #include <zmq.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 enum {
     HWM = 100000, /* vLLM's: messages that wait for a slow reader; more are dropped */
     NUMBER = 8,   /* bytes */
     ASKER_MAX = 255,
-    TRIES = 100, /* for ports behind each other */
+    TRIES = 100, /* for ports behind each other: */
+    PICKED_FIRST = 10000,
+    PICKED_LAST = 32000,
     PORT_MAX = 65535,
 };
 
@@ -206,13 +209,23 @@ static int open_from(struct sim_kv_sockets *s, bool answers, unsigned *port, uns
     return err;
 }
 
+/* Of one rank the kernel picks. Several need ports behind each other: these are looked for where the
+ * kernel gives none to connections. */
+static unsigned port_try(const struct sim_kv_sockets *s, unsigned port, unsigned try)
+{
+    if (port != 0 || s->ranks == 1)
+        return port;
+    uint64_t chance = hash_mix(uv_hrtime() + try);
+    return PICKED_FIRST + (unsigned)(chance % (PICKED_LAST - PICKED_FIRST));
+}
+
 static int open_all(struct sim_kv_sockets *s)
 {
     const struct sim_kv_config *config = sim_publisher_config(s->publisher);
     bool picks = config->port == 0 || (config->answers_again && config->again == 0);
     int err = EADDRINUSE;
     for (unsigned i = 0; i < (picks ? TRIES : 1) && err != 0; i++) {
-        unsigned port = config->port, again = config->again;
+        unsigned port = port_try(s, config->port, i), again = port_try(s, config->again, TRIES + i);
         err = open_from(s, config->answers_again, &port, &again);
         if (err == 0)
             sim_publisher_ports(s->publisher, port, config->answers_again ? again : 0);

@@ -174,6 +174,13 @@ static void help(void)
         "    no_tool_parser, context (tokens: its context length)\n"
         "  silent: streams hold back their text for delay_ms, after after_chunks pieces\n"
         "  health: true: probes fail too; \"ok\", \"503\", \"hang\", \"slow\" (health_delay_ms)\n"
+        "\nPOST /sim/kv {\"rank\":R, \"drop\":N, \"lose\":N, \"number\":N, \"forget\":true, "
+        "\"replay\":false, \"cut\":true}\n"
+        "  of KV events, of that rank or all: the next N messages are not sent (drop), nor kept "
+        "(lose); the\n"
+        "  next one has that number; the cache is emptied and no event says so; who asks for "
+        "messages again\n"
+        "  gets no answer; all connections end\n"
         "\nPOST /sim/set {\"models\":[NAME...], \"adapters\":[NAME...], \"api_key\":KEY, "
         "\"max_model_len\":N}\n  what is named is so from now on; a list replaces the one "
         "before\n");

@@ -15,7 +15,7 @@
 
 #include "base/slice.h"
 
-enum { SIM_VOCABULARY = 1 << 20, SIM_TOKEN_BYTES_MAX = 16 };
+enum { SIM_VOCABULARY = 1 << 20, SIM_TOKEN_BYTES_MAX = 16, SIM_SPACE_BYTES = 64 };
 
 /* Cuts the next token off the front of `text`, which must not be empty. */
 struct slice sim_token_cut(struct slice *text);
@@ -37,6 +37,8 @@ struct sim_chain {
     bool keeps_ids;
     uint32_t *ids; /* owned */
     size_t id_cap;
+    /* What the salt of sim_chain_init() was made of, for them too. Empty: nothing. */
+    char salt[SIM_SPACE_BYTES], adapter[SIM_SPACE_BYTES];
 };
 
 /* `salt` separates namespaces: equal prompts with another salt share nothing. */

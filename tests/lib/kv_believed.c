@@ -60,18 +60,20 @@ void believed_close(struct believed *b)
 static void on_own(void *context, const struct kv_event *e)
 {
     struct believed_chains *c = context;
-    uint64_t chain = kv_chain_root(c->secret, e->block_tokens, e->space);
+    uint64_t chain =
+        c->count > 0 ? c->at[c->count - 1] : kv_chain_root(c->secret, e->block_tokens, e->space);
     CHECK(c->count + e->count <= BELIEVED_BLOCKS_MAX);
     for (uint32_t i = 0; i < e->count; i++)
         c->at[c->count++] = chain = kv_chain(c->secret, chain, e->digests[i]);
 }
 
-struct believed_chains believed_chains(struct believed *b, const struct sim_chain *prompt)
+struct believed_chains believed_chains(struct believed *b, const char *form,
+                                       const struct sim_chain *prompt)
 {
     struct believed_chains c = {.secret = &b->secret};
     struct buf payload = {.at = NULL};
     struct kv_batch batch;
-    struct sim_kv_events *own = sim_kv_events_create("vllm-0.24", 0, false);
+    struct sim_kv_events *own = sim_kv_events_create(form, 0, false);
     const struct sim_model_watch *watch = sim_kv_events_watch(own);
     watch->stored(watch->context, prompt, 0, prompt->block_count);
     CHECK(sim_kv_events_take(own, 1, &payload));

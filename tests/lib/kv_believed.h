@@ -25,14 +25,15 @@ void believed_open(struct believed *b, uint64_t seed, void (*replay)(void *, uin
                    void *context);
 void believed_close(struct believed *b);
 
-/* Chains of a prompt's blocks, by publishing it alone: events are the only ones that know digests.
- */
+/* Chains of a prompt's blocks, by publishing it alone in that form: events are the only ones that
+ * know digests. */
 struct believed_chains {
     uint64_t at[BELIEVED_BLOCKS_MAX];
     uint32_t count;
     const struct hash_secret *secret;
 };
-struct believed_chains believed_chains(struct believed *b, const struct sim_chain *prompt);
+struct believed_chains believed_chains(struct believed *b, const char *form,
+                                       const struct sim_chain *prompt);
 
 /* How much of it is held. */
 struct kv_held believed_held(const struct believed *b, const struct believed_chains *c);
