@@ -43,14 +43,17 @@ static bool write_at(char *out, struct slice host, unsigned port)
     return len < ENDPOINT_BYTES;
 }
 
-/* Of a rank: of its number, or that of the whole process in order, where this one has others'
- * numbers (vLLM's ranks of several machines). NULL: it did not say. */
+/* Of a rank by its place in their order: of an engine on several machines each has the numbers of
+ * its own ranks, which need not begin at 0. NULL: it did not say. */
 static const struct kv_source *source_of(const struct feeds_of *of, const struct node_rank *rank)
 {
     if (!rank->is_one)
         return of->count == 1 ? &of->sources[0] : NULL;
     for (unsigned i = 0; i < of->count; i++) {
-        if (of->sources[i].rank == rank->number)
+        unsigned before = 0;
+        for (unsigned j = 0; j < of->count; j++)
+            before += of->sources[j].rank < of->sources[i].rank;
+        if (before == rank->number)
             return &of->sources[i];
     }
     return NULL;

@@ -115,7 +115,7 @@ static void a_feed_opens_and_closes(void **state)
     assert_int_equal(opened, 1);
     kv_readers_connected(rs, 0, 2 * SECOND);
     assert_int_equal(replay_from, 0);
-    assert_int_equal(kv_readers_reading(rs, 7), KV_READING_BEGINS);
+    assert_int_equal(kv_readers_reading(rs, 7), KV_READING_DOUBTS); /* what was before? */
     kv_readers_replayed(rs, 0, 0, stored(1), 2 * SECOND);
     kv_readers_replay_ended(rs, 0, 2 * SECOND);
     kv_readers_live(rs, 0, 1, stored(2), 2 * SECOND);
@@ -133,18 +133,20 @@ static void a_feed_opens_and_closes(void **state)
     assert_false(kv_readers_row(rs, 7, &r));
 }
 
-/* A message that is missing for good: what is known is in doubt. */
-static void what_is_missed_is_doubt(void **state)
+/* Nothing came yet; and one that is missing for good. */
+static void without_a_replay(void **state)
 {
     (void)state;
     struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
     w.replay = SLICE("");
     want(0, w, SECOND);
     kv_readers_connected(rs, 0, SECOND);
+    assert_int_equal(row(0).reading, KV_READING_BEGINS);
     kv_readers_live(rs, 0, 0, stored(1), SECOND);
+    assert_true(row(0).stats.tree.whole);
     kv_readers_live(rs, 0, 2, stored(2), SECOND);
-    assert_int_equal(row(0).reading, KV_READING_DOUBTS);
     assert_int_equal(row(0).stats.feed.missed, 1);
+    assert_false(row(0).stats.tree.whole);
 }
 
 /* A replay that is not answered ends by time. */
@@ -300,7 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_feed_opens_and_closes, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_missed_is_doubt, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_replay, setup, teardown),
         cmocka_unit_test_setup_teardown(time_passes, setup, teardown),
         cmocka_unit_test_setup_teardown(one_speaks_while_its_subscription_stands, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
