@@ -140,7 +140,7 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
-static void log_change(const struct proxy *p, unsigned slot, const char *from)
+static void log_change(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
     enum kv_reading now = kv_readers_reading(f->readers, slot), before = f->of[slot].reading;
@@ -150,9 +150,11 @@ static void log_change(const struct proxy *p, unsigned slot, const char *from)
     f->of[slot].reading = (uint8_t)now;
     if (now != KV_READING_LIVE && !was_live)
         return;
+    struct endpoint from = {.at = ""};
+    (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);
     log_event(p->config.log, LOG_INFO, now == KV_READING_LIVE ? "kv_events_live" : "kv_events_lost",
               LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
-              LOG_CSTR("from", from), LOG_CSTR("state", kv_reading_text(now)));
+              LOG_CSTR("from", from.at), LOG_CSTR("state", kv_reading_text(now)));
 }
 
 static void look(struct proxy *p, unsigned slot, bool off)
@@ -171,7 +173,6 @@ static void look(struct proxy *p, unsigned slot, bool off)
         want.role = KV_ROLE_NONE;
     }
     kv_readers_want(f->readers, slot, &want, p->now_ms);
-    log_change(p, slot, e.at);
 }
 
 void feeds_tick(struct proxy *p)
@@ -180,12 +181,14 @@ void feeds_tick(struct proxy *p)
     if (f == NULL)
         return;
     kv_readers_tick(f->readers, p->now_ms);
-    if (p->now_ms < f->looked_ms + LOOK_MS)
-        return;
-    f->looked_ms = p->now_ms;
-    bool off = is_off(p);
-    for (unsigned slot = 0; slot < node_router_replica_count(p->config.router); slot++)
+    unsigned count = node_router_replica_count(p->config.router);
+    bool looks = p->now_ms >= f->looked_ms + LOOK_MS, off = is_off(p);
+    for (unsigned slot = 0; looks && slot < count; slot++)
         look(p, slot, off);
+    bool any = looks || kv_readers_stats(f->readers).feeds > 0;
+    for (unsigned slot = 0; any && slot < count; slot++)
+        log_change(p, slot);
+    f->looked_ms = looks ? p->now_ms : f->looked_ms;
 }
 
 /* --- metrics --------------------------------------------------------------------------------- */
@@ -198,6 +201,7 @@ struct row {
 #define ROWS(X)                                                                                    \
     X(kv_live, "1 if this router reads the replica's KV events, and messages come in order.",      \
       r->reading == KV_READING_LIVE)                                                               \
+    X(kv_whole, "1 if no block can be there that is not known.", r->stats.tree.whole)              \
     X(kv_speaks, "1 if this router speaks of them for all, 0 if it stands by.", r->speaks)         \
     X(kv_blocks, "Blocks that the replica's cache holds, by its KV events.", r->stats.tree.held)   \
     X(kv_messages_total, "Messages of KV events that were read.", r->stats.feed.messages)          \
