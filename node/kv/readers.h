@@ -1,13 +1,13 @@
-/* The feeds that this router reads, each with its reader (reader.h): which are open, who speaks, and
- * how much memory they take.
+/* The feeds that this router reads, each with its reader (reader.h): which are open, which readers
+ * speak, and how much memory they take.
  *
  * The user says of each replica, about once a second, what is to be read there:
  * kv_readers_want(). The shell opens and closes sockets, and brings messages. A feed is opened,
  * closed, or opened anew where its address changes. A router whose turn it is to speak does so
  * while its subscription stands.
  *
- * An engine that restarted is seen twice: by its feed, whose numbers begin anew, and by its new life
- * (rkey). Whichever comes later counts as the same restart if the other was seen lately.
+ * An engine that restarted is seen twice: by its feed, whose numbers begin anew, and by its new
+ * life (rkey). Whichever comes later counts as the same restart if the other was seen lately.
  */
 #ifndef NODE_KV_READERS_H
 #define NODE_KV_READERS_H

@@ -16,7 +16,7 @@
  *            them
  *   host-header  replica or client: whose name is in the Host of requests, where the settings do
  *            not say it for this one
- *   kv-events  where it publishes its KV events, where it does not say so itself or on another host:
+ *   kv-events  where it publishes its KV events, if it does not say so itself, or on another host:
  *            tcp://HOST:PORT?replay=PORT&topic=TEXT (node/kv/source.h); of ranks that of the first
  *   role     any; prefill and decode are refused: nothing treats them differently yet
  */

@@ -2,9 +2,10 @@
  * make of what those report.
  *
  * The first NODE_SCRAPERS of the routers whose turn it is (turn.h) scrape it, and report what they
- * read with what they learned (crdt/learned.h); the others take it as if they had read it. A router for which no figures came
- * for NODE_SCRAPE_STALE_MS scrapes by itself, as does one whose requests get no token
- * (node/proxy/guard/watch.h). What it read itself counts for that long: others' figures are older.
+ * read with what they learned (crdt/learned.h); the others take it as if they had read it. A router
+ * for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, as does one whose requests
+ * get no token (node/proxy/guard/watch.h). What it read itself counts for that long: others'
+ * figures are older.
  *
  * Each router also counts how often it saw the engine work (node/replica/work.h), by a reading or
  * by tokens of its own, and reports the count. One that rises is a sign of work at all routers.
