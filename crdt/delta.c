@@ -22,6 +22,17 @@ static void produce_observations(struct crdt_state *s, struct wire_writer *w)
     }
 }
 
+static void produce_tidings(struct crdt_state *s, struct wire_writer *w)
+{
+    struct crdt_tiding tiding;
+    while (s->outbox.used == 0 && crdt_tidings_peek(&s->tidings, &tiding)) {
+        struct slice body = slice_of((const char *)tiding.body, tiding.len);
+        if (!crdt_record_write_tiding(w, tiding.kind, body))
+            return;
+        crdt_tidings_take(&s->tidings);
+    }
+}
+
 size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size_t max)
 {
     CHECK(max >= CRDT_DELTA_MIN);
@@ -33,8 +44,10 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
     unsigned done = 0;
     while (done < CRDT_CLASSES && crdt_classes[done].produce(s, seq, &w))
         done++;
-    if (done == CRDT_CLASSES)
+    if (done == CRDT_CLASSES) {
         produce_observations(s, &w);
+        produce_tidings(s, &w);
+    }
     CHECK(!w.bad);
     CHECK_SLOW(crdt_records_valid(slice_of((const char *)out, wire_written(&w)), false));
     return wire_written(&w);
@@ -42,8 +55,9 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
 
 bool crdt_state_has_news(const struct crdt_state *s)
 {
-    return s->replicated && (crdt_registry_news(s->registry) >= 0 || s->outbox.used > 0 ||
-                             s->poison.news > 0 || crdt_reports_any_waiting(s->reports));
+    return s->replicated &&
+           (crdt_registry_news(s->registry) >= 0 || s->outbox.used > 0 || s->poison.news > 0 ||
+            s->tidings.used > 0 || crdt_reports_any_waiting(s->reports));
 }
 
 /* --- hearing -------------------------------------------------------------------------------- */

@@ -73,6 +73,14 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
     }
 }
 
+static void hear_tiding(struct crdt_state *s, const struct crdt_origin *origin,
+                        const struct crdt_record *record)
+{
+    s->stats.tidings_in++;
+    if (s->tiding != NULL)
+        s->tiding(s->tiding_context, origin->router, record->tiding.kind, record->tiding.body);
+}
+
 static void join_row(struct crdt_state *s, const struct crdt_origin *origin,
                      const struct crdt_record *record)
 {
@@ -96,6 +104,8 @@ uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
                 join_run(s, &record.run, &news);
             else if (record.kind == CRDT_RECORD_BATCH)
                 join_block(s, &record.block, &news);
+            else if (record.kind == CRDT_RECORD_TIDING)
+                hear_tiding(s, origin, &record);
             else
                 join_row(s, origin, &record);
         }

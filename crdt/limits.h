@@ -26,6 +26,8 @@ enum {
     CRDT_SUSPECT_TTL_S = 600,         /* and so long where it was one */
     CRDT_LATER_MAX = 64,              /* bytes of a row's fields that only a later version knows */
     CRDT_DELTA_MIN = 512,             /* bytes, least `max` of crdt_state_produce() */
+    CRDT_TIDING_MAX = 500,            /* bytes of a tiding: it fits any delta */
+    CRDT_TIDINGS_BYTES = 1 << 18,     /* of tidings that wait to be sent, 3 more for each */
     CRDT_SUMMARY_MAX = 1100,          /* bytes of a summary: one packet */
     CRDT_MESSAGE_MAX = 131062,        /* bytes of any other message: 128 KiB with its head */
     CRDT_CHUNK_MAX = 60000,           /* bytes of a chunk of a snapshot */

@@ -20,12 +20,14 @@ enum {
     SMALL_BODY_MAX = 384,
     REPLICA_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPLICA_BODY_MAX,
     REPORT_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPORT_BODY_MAX,
+    TIDING_BYTES_MAX = CRDT_RECORD_HEAD_MAX + 1 + CRDT_TIDING_MAX,
 };
 _Static_assert((int)REPLICA_BODY_MAX <= (int)SMALL_BODY_MAX, "a row is made on the stack");
 _Static_assert((int)REPORT_BODY_MAX <= (int)SMALL_BODY_MAX, "so is a report");
 _Static_assert((int)ORIGIN_BODY_MAX <= (int)SMALL_BODY_MAX, "and an origin");
 _Static_assert((int)REPLICA_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a row");
 _Static_assert((int)REPORT_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a report");
+_Static_assert((int)TIDING_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a tiding");
 
 _Static_assert(CRDT_RECORD_KINDS <= 256, "a kind has one byte");
 
@@ -114,6 +116,18 @@ bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_ro
     struct wire_writer b = wire_writer_of(body, sizeof body);
     crdt_poison_row_write(&b, row);
     return write_small(w, CRDT_RECORD_POISON, &b);
+}
+
+bool crdt_record_write_tiding(struct wire_writer *w, uint8_t kind, struct slice body)
+{
+    struct wire_writer before = *w;
+    write_head(w, CRDT_RECORD_TIDING, 1 + body.len);
+    wire_write_u8(w, kind);
+    wire_write_bytes(w, body.at, body.len);
+    bool fits = !w->bad;
+    if (!fits)
+        *w = before;
+    return fits;
 }
 
 void crdt_record_write_future(struct wire_writer *w)
@@ -211,6 +225,12 @@ static void read_origin(struct crdt_records *records, struct wire_reader *r)
     records->has_origin = true;
 }
 
+static void read_tiding(struct wire_reader *r, struct crdt_record *out)
+{
+    out->tiding.kind = wire_read_u8(r);
+    out->tiding.body = wire_read_bytes(r, wire_left(r));
+}
+
 /* Whether it is a record of a kind that belongs there. */
 static bool read_body(const struct crdt_records *records, unsigned kind, struct wire_reader *r,
                       struct crdt_record *out)
@@ -224,6 +244,8 @@ static bool read_body(const struct crdt_records *records, unsigned kind, struct 
         crdt_run_read(r, &out->run);
     else if (kind == CRDT_RECORD_POISON)
         crdt_poison_row_read(r, &out->poison);
+    else if (kind == CRDT_RECORD_TIDING && !records->dump)
+        read_tiding(r, out);
     else if (kind == CRDT_RECORD_BATCH && records->dump)
         crdt_batch_read(r, &out->block);
     else

@@ -16,6 +16,7 @@
  *   RUN      observations of one cache and generation       crdt/run.h
  *   ORIGIN   router and its life                            dumps only
  *   POISON   what is held of a request                      crdt/poison.h; closed
+ *   TIDING   what is told and not kept                      deltas only; crdt/tidings.h
  *   BATCH    observations of any cache and generation       dumps only; crdt/batch.h
  *
  * A decoded record borrows from what it was decoded from, and everything in it is in bounds.
@@ -39,6 +40,7 @@ enum crdt_record_kind {
     CRDT_RECORD_ORIGIN,
     CRDT_RECORD_BATCH = 8, /* 7 is not given out again: older routers read engines' events there */
     CRDT_RECORD_POISON,
+    CRDT_RECORD_TIDING,
     CRDT_RECORD_KINDS,
 };
 
@@ -53,6 +55,10 @@ struct crdt_record {
         struct crdt_run run;
         struct crdt_batch block;
         struct crdt_poison_row poison;
+        struct {
+            uint8_t kind;
+            struct slice body;
+        } tiding;
     };
 };
 
@@ -84,6 +90,8 @@ bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t e
 bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out);
+/* Its kind, and the body, which is the caller's. */
+bool crdt_record_write_tiding(struct wire_writer *w, uint8_t kind, struct slice body);
 /* As crdt_run_write(). */
 unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                                const uint64_t *points, unsigned count);

@@ -42,6 +42,8 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
     if (err == 0 && s->replicated)
         err = crdt_early_init(&s->early);
     if (err == 0 && s->replicated)
+        err = crdt_tidings_init(&s->tidings);
+    if (err == 0 && s->replicated)
         err = crdt_outbox_init(&s->outbox,
                                config->outbox_bytes != 0 ? config->outbox_bytes : OUTBOX_BYTES);
     return err;
@@ -68,6 +70,7 @@ void crdt_state_destroy(struct crdt_state *s)
     if (s == NULL)
         return;
     crdt_outbox_free(&s->outbox);
+    crdt_tidings_free(&s->tidings);
     crdt_early_free(&s->early);
     free(s->cut.sketch);
     crdt_reports_destroy(s->reports);
@@ -82,6 +85,7 @@ void crdt_state_check(const struct crdt_state *s)
     crdt_reports_check(s->reports);
     crdt_index_check(s->index);
     crdt_outbox_check(&s->outbox);
+    crdt_tidings_check(&s->tidings);
     for (unsigned i = 0; i < s->early.used; i++)
         CHECK(s->early.ring[i].rkey == 0 || crdt_registry_has(s->registry, s->early.ring[i].slot));
     crdt_poison_check(&s->poison);
@@ -115,8 +119,7 @@ const struct crdt_poison *crdt_state_poison(const struct crdt_state *s)
 
 /* --- the registry --------------------------------------------------------------------------- */
 
-/* The point is news of this router's own. */
-static void tell_point(struct crdt_state *s, unsigned slot, uint32_t generation, uint64_t point)
+void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generation, uint64_t point)
 {
     uint32_t rkey = s->rkey_known[slot];
     crdt_outbox_push(&s->outbox, rkey, generation, point);
@@ -355,7 +358,7 @@ int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned
     for (unsigned word = 0; word < CHAIN_POINTS_MAX / 64; word++) {
         for (uint64_t bits = news[word]; bits != 0; bits &= bits - 1) {
             const struct chain_point *p = &chain->points[word * 64 + __builtin_ctzll(bits)];
-            tell_point(s, slot, now, crdt_point(p->id, p->code));
+            crdt_state_tell_point(s, slot, now, crdt_point(p->id, p->code));
         }
     }
     s->stats.observations_out += (uint64_t)count;
@@ -369,7 +372,7 @@ int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot)
     uint32_t now = crdt_index_now(s->index);
     int news = crdt_index_observe(s->index, id, slot, CHECKPOINT_CODE_BINDING, now);
     if (news == 1 && s->replicated) {
-        tell_point(s, slot, now, crdt_point(id, CHECKPOINT_CODE_BINDING));
+        crdt_state_tell_point(s, slot, now, crdt_point(id, CHECKPOINT_CODE_BINDING));
         s->stats.observations_out++;
     }
     return news;
@@ -400,7 +403,7 @@ void crdt_state_observe_again(struct crdt_state *s)
         uint32_t generation = of_its_name(s, p.slot, p.generation < now ? p.generation : now);
         if (crdt_index_observe(s->index, p.point & 0xffffffffffff, p.slot, (uint8_t)(p.point >> 48),
                                generation) == 1)
-            tell_point(s, p.slot, generation, p.point);
+            crdt_state_tell_point(s, p.slot, generation, p.point);
     }
 }
 
@@ -460,6 +463,22 @@ void crdt_state_poison_refused(struct crdt_state *s, uint64_t hash)
     crdt_poison_refused(&s->poison, hash);
 }
 
+/* --- tidings -------------------------------------------------------------------------------- */
+
+void crdt_state_tell(struct crdt_state *s, uint8_t kind, struct slice body)
+{
+    if (!s->replicated)
+        return;
+    crdt_tidings_push(&s->tidings, kind, body);
+    s->stats.tidings_out++;
+}
+
+void crdt_state_hear(struct crdt_state *s, crdt_tiding_fn hear, void *context)
+{
+    s->tiding = hear;
+    s->tiding_context = context;
+}
+
 /* --- digest, counters ----------------------------------------------------------------------- */
 
 void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_digest *out)
@@ -481,4 +500,5 @@ void crdt_state_stats(const struct crdt_state *s, struct crdt_state_stats *out)
     out->full += index.refused;
     out->outbox_bytes = s->outbox.used * sizeof(uint64_t);
     out->outbox_dropped = s->outbox.dropped;
+    out->tidings_dropped = s->tidings.dropped;
 }

@@ -127,6 +127,14 @@ MUST_USE int crdt_state_poisoned(struct crdt_state *s, uint64_t hash, enum crdt_
 /* This router refused it. */
 void crdt_state_poison_refused(struct crdt_state *s, uint64_t hash);
 
+/* Tells the other routers what is no state (crdt/tidings.h): at most CRDT_TIDING_MAX bytes, of a
+ * kind of the caller's. */
+void crdt_state_tell(struct crdt_state *s, uint8_t kind, struct slice body);
+/* `hear` is called with each tiding of another router, while its delta is joined. What a router
+ * does not know, of kinds or behind a body, it passes over. NULL: nobody hears them. */
+typedef void (*crdt_tiding_fn)(void *context, uint64_t router, uint8_t kind, struct slice body);
+void crdt_state_hear(struct crdt_state *s, crdt_tiding_fn hear, void *context);
+
 /* --- deltas, out and in --------------------------------------------------------------------- */
 
 /* The life of this router as peers must order its reports. Raising it queues all own reports. */
@@ -139,7 +147,7 @@ void crdt_state_router_gone(struct crdt_state *s, uint64_t router);
 
 /* Writes the next delta, at most `max` >= 512 bytes; 0: nothing is queued. `seq` is the number that
  * it will have: reports carry it. News of replicas first (rare; the rest is not understood
- * without them), then loads, so that they are never late. */
+ * without them), then loads, so that they are never late; tidings last. */
 size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size_t max);
 bool crdt_state_has_news(const struct crdt_state *s);
 /* Joins a delta. Checked wholly before anything is joined: ERR_SYNTAX leaves the state as it was.
@@ -219,6 +227,8 @@ struct crdt_state_stats {
     uint64_t unknown_router;
     uint64_t stale, future, full;
     uint64_t outbox_bytes, outbox_dropped; /* observations left to anti-entropy */
+    uint64_t tidings_in, tidings_out;      /* of others, queued for others, */
+    uint64_t tidings_dropped;              /* and of these, too many to send at once */
     uint64_t malformed;
     uint64_t records_skipped, sections_skipped; /* of kinds that this build does not know */
 };

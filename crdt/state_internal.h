@@ -6,6 +6,7 @@
 #include "crdt/early.h"
 #include "crdt/outbox.h"
 #include "crdt/state.h"
+#include "crdt/tidings.h"
 
 /* The sketch of a cut, which takes a walk over the index: one does for all that is asked of it. */
 struct crdt_cut {
@@ -23,6 +24,9 @@ struct crdt_state {
     uint32_t generation_ms;
     uint64_t cluster_ms; /* of crdt_state_clock() */
     struct crdt_outbox outbox;
+    struct crdt_tidings tidings;
+    crdt_tiding_fn tiding; /* who hears those of others, or NULL */
+    void *tiding_context;
     struct crdt_early early;
     bool early_due;                         /* crdt_state_observe_again() */
     struct crdt_cut cut;                    /* of reconcile.c */
@@ -36,6 +40,10 @@ struct crdt_state {
 /* The registry may have changed: new caches become known to the index, and what hangs on slots of
  * forgotten names goes. */
 void crdt_state_follow_registry(struct crdt_state *s);
+
+/* The point is news of this router's own. */
+void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generation,
+                           uint64_t point);
 
 /* Observations of an older generation are of an earlier life of the slot's name. */
 uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot);

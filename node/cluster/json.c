@@ -428,6 +428,9 @@ static void put_state(struct json_writer *w, const struct node_replication *n)
     json_put_u64(w, "sections_skipped", s.sections_skipped);
     json_put_u64(w, "outbox_bytes", s.outbox_bytes);
     json_put_u64(w, "outbox_dropped", s.outbox_dropped);
+    json_put_u64(w, "tidings_in", s.tidings_in);
+    json_put_u64(w, "tidings_out", s.tidings_out);
+    json_put_u64(w, "tidings_dropped", s.tidings_dropped);
     json_put_u64(w, "index_entries", x.entries);
     json_put_u64(w, "index_bytes", x.bytes);
     json_put_u64(w, "index_bytes_used", x.bytes_used);

@@ -259,7 +259,8 @@ static const char replicas_legend[] =
     "routers; OTHERS': of these, those of other routers. QUEUE: until what waits there is\n"
     "computed. CONTEXT: the longest prompt with its answer that it takes, in tokens; -: not\n"
     "known. CACHE and HELD are thousands of tokens: the size of the replica's KV cache,\n"
-    "and how much of it this router believes to be filled.\n";
+    "and how much of it this router believes to be filled. KNOWN BY: events are the engine's\n"
+    "own; answers corrected the size of its cache; inferred is from what it was sent alone.\n";
 
 int show_replicas(const struct show *how, const json_t *list)
 {
@@ -277,6 +278,7 @@ int show_replicas(const struct show *how, const json_t *list)
                                                   {"CONTEXT", TABLE_RIGHT | TABLE_WIDE},
                                                   {"CACHE", TABLE_RIGHT | TABLE_WIDE},
                                                   {"HELD", TABLE_RIGHT},
+                                                  {"KNOWN BY", TABLE_WIDE},
                                                   {"RESTARTS", TABLE_RIGHT | TABLE_WIDE}};
     struct table t;
     size_t i;
@@ -288,6 +290,7 @@ int show_replicas(const struct show *how, const json_t *list)
     {
         const json_t *load = json_object_get(r, "load");
         const json_t *learned = json_object_get(r, "learned");
+        const json_t *cache = json_object_get(r, "cache");
         const char *health = show_replica_health(r);
         char models[16], source[24], why[SHOW_WHY_BYTES];
         table_row(&t, ' ');
@@ -306,8 +309,9 @@ int show_replicas(const struct show *how, const json_t *list)
         table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
         table_cell(&t, json_is_number(json_object_get(r, "context_tokens")) ? "%.0f" : "-",
                    fields_number(r, "context_tokens"));
-        table_cell(&t, "%.0fk", fields_number(json_object_get(r, "cache"), "tokens") / 1000);
+        table_cell(&t, "%.0fk", fields_number(cache, "tokens") / 1000);
         table_cell(&t, "%.0fk", held_of(r));
+        table_cell(&t, "%s", fields_has_text(cache, "from") ? fields_text(cache, "from") : "-");
         table_cell(&t, "%.0f", fields_number(r, "restarts"));
     }
     table_print(&t, stdout);

@@ -26,6 +26,7 @@ struct point {
 struct kv_paths {
     uint32_t max, ever; /* places; those that were ever used */
     uint32_t free, hand;
+    uint32_t block_tokens; /* of all anchors; 0: there is none yet */
     struct kv_paths_stats stats;
     struct kv_anchor_user *listeners;
     uint32_t *by_id, *by_chain;
@@ -279,8 +280,13 @@ int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t
     struct path path;
     struct tie t = {p, tree, place, block_tokens, 0};
     CHECK(block_tokens > 0);
+    if (p->block_tokens != 0 && p->block_tokens != block_tokens) {
+        p->stats.foreign++;
+        return ERR_RANGE;
+    }
     if (!path_of(p, end, &path))
         return ERR_NOT_FOUND;
+    p->block_tokens = block_tokens;
     struct mark high = {bytes_at(p, path.at[0]) + tail_bytes, tokens, tokens}, low = {0};
     /* The last checkpoint whose anchor is on this prompt's way; those behind it that have another
      * anchor are shared, so the prompts part before these anchors. */

@@ -50,7 +50,8 @@ void kv_paths_listen(struct kv_paths *p, struct kv_anchor_user *user);
 void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user);
 
 /* A prompt that ends `tail_bytes` behind the checkpoint `end` has so many tokens, and `place` is
- * its last whole block. Returns how many anchors are new, or ERR_NOT_FOUND: `end` is not known. */
+ * its last whole block. Returns how many anchors are new, or ERR_NOT_FOUND: `end` is not known;
+ * ERR_RANGE: other ties are of blocks of another size. */
 MUST_USE int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t tokens,
                           uint32_t block_tokens, const struct kv_tree *tree,
                           struct kv_tree_place place);
@@ -67,8 +68,10 @@ void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
                    const struct kv_anchor_user *user);
 
 struct kv_paths_stats {
-    uint32_t points, anchors;                 /* now */
-    uint64_t joined, orphans, dropped, moved; /* moved: anchors that turned out to be too far on */
+    uint32_t points, anchors; /* now */
+    uint64_t joined, orphans, dropped;
+    uint64_t moved;   /* anchors that turned out to be too far on */
+    uint64_t foreign; /* ties of another size of blocks than the first one's */
 };
 struct kv_paths_stats kv_paths_stats(const struct kv_paths *p);
 

@@ -209,7 +209,8 @@ static bool tie(struct kv_reader *r, const struct kv_told *told, bool last_time)
     uint32_t block = kv_tree_block_tokens(r->tree);
     struct kv_run *run;
     bool unclear;
-    if (block == 0 || told->prompt_tokens < block)
+    if (block == 0 || told->prompt_tokens < block || told->prompt_tokens == KV_UNTOLD ||
+        told->output_tokens == KV_UNTOLD || !told->well)
         return true;
     struct kv_tree_place place = blocks_of(r, told, block, &run, &unclear);
     if (place.depth == 0) {

@@ -1,26 +1,65 @@
-/* What routers tell whoever reads an engine's events: which prompts there are, and what became of
- * them. */
+/* What all routers tell the one that reads an engine's KV-cache events, so that it knows which
+ * checkpoints of prompts stand where in the engine's tree of blocks: tidings (crdt/tidings.h).
+ *
+ *   PATH   checkpoints of a prompt, in order, behind one that was told before
+ *   TOLD   an answer: at which replica, of which prompt, when, and how many tokens
+ *
+ * Bodies on the wire, each read as far as it is known:
+ *
+ *   PATH   parent 6, count varint, { id 6, code 1 } for each
+ *   TOLD   rkey 4, end 6, tail varint, sent 8, first varint, ended varint, prompt varint,
+ *          cached varint, output varint, flags 1
+ *
+ * `first` and `ended` are ms since `sent`, `first` one more (0: there was no first token). Token
+ * counts are one more, too (0: not told). Flag 1: it ended well.
+ */
 #ifndef NODE_KV_TOLD_H
 #define NODE_KV_TOLD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { KV_PATH_POINTS_MAX = 128 };
+#include "base/err.h"
+#include "base/slice.h"
+#include "base/wire.h"
+#include "crdt/limits.h"
+
+/* Kinds of tidings. */
+enum kv_tiding { KV_TIDING_PATH = 1, KV_TIDING_TOLD };
+
+enum {
+    KV_PATH_POINTS_MAX = 128,
+    KV_TOLD_BYTES_MAX = 4 + 6 + 5 + 8 + 10 + 10 + 5 + 5 + 5 + 1, /* of its body */
+};
+_Static_assert((int)KV_TOLD_BYTES_MAX <= (int)CRDT_TIDING_MAX, "an answer is one tiding");
 #define KV_UNTOLD UINT32_MAX
 
 struct kv_path {
-    uint64_t parent; /* the checkpoint before the first one; 0: none is */
+    uint64_t parent; /* id48 of the checkpoint before the first one; 0: the prompt's beginning */
     unsigned count;
     uint64_t ids[KV_PATH_POINTS_MAX]; /* low 48 bits */
     uint8_t codes[KV_PATH_POINTS_MAX];
 };
 
 struct kv_told {
-    unsigned slot;
-    uint64_t end; /* the prompt's last checkpoint */
-    uint32_t tail_bytes;
-    uint64_t sent_ms, first_ms, ended_ms; /* on the clock of this router */
-    uint32_t prompt_tokens, cached_tokens, output_tokens;
+    unsigned slot;                        /* of the replica */
+    uint64_t end;                         /* id48 of the prompt's last checkpoint */
+    uint32_t tail_bytes;                  /* of the prompt beyond it, to half a block */
+    uint64_t sent_ms, first_ms, ended_ms; /* cluster time: to the engine, first token or 0, end */
+    uint32_t prompt_tokens, cached_tokens, output_tokens; /* KV_UNTOLD: the engine did not say */
+    bool well;                                            /* it ended well */
 };
+
+/* Writes the points from `from` on, as many as there is room for, behind the one before `from`;
+ * returns how many, 0 if none fits. */
+unsigned kv_path_write(const struct kv_path *path, unsigned from, struct wire_writer *w);
+/* ERR_SYNTAX. */
+MUST_USE int kv_path_read(struct slice body, struct kv_path *out);
+
+/* On the wire the replica's cache has its rkey (crdt/registry.h). `first_ms` and `ended_ms` are not
+ * before `sent_ms`. */
+void kv_told_write(const struct kv_told *told, uint32_t rkey, struct wire_writer *w);
+/* ERR_SYNTAX. `slot` is left to the caller, who knows rkeys. */
+MUST_USE int kv_told_read(struct slice body, uint32_t *rkey, struct kv_told *out);
 
 #endif

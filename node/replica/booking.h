@@ -83,6 +83,8 @@ struct node_work {
     uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
     uint32_t fresh_blocks;   /* of the index, that it brought */
     uint64_t prompt_id;      /* of its last checkpoint; 0: none */
+    uint32_t tail_bytes;     /* of the prompt beyond that, to half a block */
+    bool chunks;             /* its checkpoints are of chunks (base/chain.h) */
     struct node_rendered rendered;
     struct node_reach reach; /* what was recorded there before, believed or not */
     bool adapter_loads;      /* it is not held there, by what is known */

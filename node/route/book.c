@@ -128,9 +128,11 @@ int node_router_place(struct node_router *r, const struct node_request *request,
                         now_ms);
     }
     node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
-    if (request->chain && request->chain->length > 0)
+    if (request->chain && request->chain->length > 0) {
         node_router_record(r, request->chain, &size,
                            &node_bookings_get(r->bookings, out->booking)->work);
+        node_router_events_recorded(r, request->chain);
+    }
     return ERR_OK;
 }
 

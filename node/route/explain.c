@@ -26,6 +26,7 @@ static void explain_candidate(struct json_writer *w, const struct node_router *r
     json_object_begin(w);
     json_put_slice(w, "replica", node_replica_name(&r->replicas[c->replica]));
     put_context(w, r, c->replica);
+    json_put_cstr(w, "cache_from", node_router_cache_source(r, c->replica));
     node_candidate_write(c, true, true, w);
     json_object_end(w);
 }
@@ -247,6 +248,7 @@ static void replica_cache(struct json_writer *w, const struct node_router *r, un
     json_put_object(w, "cache");
     json_put_double(w, "tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
     json_put_bool(w, "told_by_engine", k->told.cache_tokens > 0);
+    json_put_cstr(w, "from", node_router_cache_source(r, number));
     json_put_double(w, "size_factor", k->belief.factor);
     json_put_u64(w, "indexed_bytes",
                  crdt_index_blocks_total(r->index, number) * CHECKPOINT_BLOCK_BYTES);

@@ -2,6 +2,7 @@
  * there still. */
 #include "base/checkpoint.h"
 #include "base/number.h"
+#include "crdt/marks.h"
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
 #include "node/route/router_internal.h"
@@ -24,16 +25,31 @@ static double reported_blocks(const struct node_router *r, const struct node_rep
            node_router_block_tokens(k);
 }
 
+static void belief_refresh(struct node_router *r, unsigned k)
+{
+    struct node_replica *replica = &r->replicas[k];
+    if (!replica->belief.stale)
+        return;
+    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    double near_blocks = node_replica_near_tokens(replica) / node_router_block_tokens(replica);
+    node_belief_refresh(&replica->belief, &ring, reported_blocks(r, replica), near_blocks);
+}
+
 static void beliefs_refresh(struct node_router *r)
 {
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        struct node_replica *replica = &r->replicas[k];
-        if (!replica->belief.stale)
-            continue;
-        struct crdt_index_ring ring = crdt_index_ring(r->index, k);
-        double near_blocks = node_replica_near_tokens(replica) / node_router_block_tokens(replica);
-        node_belief_refresh(&replica->belief, &ring, reported_blocks(r, replica), near_blocks);
-    }
+    for (unsigned k = 0; k < r->replica_count; k++)
+        belief_refresh(r, k);
+}
+
+static uint32_t floor_of(const struct node_belief *b)
+{
+    return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* of which more is gone */
+}
+
+uint32_t node_router_belief_floor(struct node_router *r, unsigned k)
+{
+    belief_refresh(r, k);
+    return floor_of(&r->replicas[k].belief);
 }
 
 void node_router_beliefs_now(struct node_router *r, uint64_t now_ms)
@@ -49,6 +65,37 @@ void node_router_match_ahead(const struct node_router *r, const struct chain *ch
         crdt_index_prefetch(r->index, chain->points[chain->length - 1 - i].id);
 }
 
+/* The replica's events say that the point is gone there. */
+static bool is_gone(const struct node_router *r, const struct chain *chain, unsigned point,
+                    unsigned k)
+{
+    const struct chain_point *p = &chain->points[point];
+    uint32_t generation = 0;
+    DISCARD(crdt_index_get(r->index, p->id, k, p->code, &generation));
+    return crdt_index_is_gone(r->index, p->id, k, generation);
+}
+
+/* The prompt's start ends before the first point that is gone: all that stand behind it are. */
+static void cut_gone(struct node_router *r, const struct chain *chain, unsigned k)
+{
+    unsigned low = 0, high = r->lengths[k];
+    if (!is_gone(r, chain, high - 1, k))
+        return;
+    high--;
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (is_gone(r, chain, middle, k))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    r->lengths[k] = (uint16_t)low;
+    r->generations[k] = 0;
+    if (low > 0)
+        DISCARD(crdt_index_get(r->index, chain->points[low - 1].id, k, chain->points[low - 1].code,
+                               &r->generations[k]));
+}
+
 void node_router_match(struct node_router *r, const struct node_request *request)
 {
     const struct chain *chain = request->chain;
@@ -58,10 +105,8 @@ void node_router_match(struct node_router *r, const struct node_request *request
     memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
     if (!chain || chain->length == 0)
         return;
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        const struct node_belief *b = &r->replicas[k].belief;
-        r->floors[k] = b->floor + (b->floor_share < 0.5 ? 1 : 0); /* of which more is gone */
-    }
+    for (unsigned k = 0; k < r->replica_count; k++)
+        r->floors[k] = floor_of(&r->replicas[k].belief);
     if (chain->chunks) {
         crdt_index_cover(r->index, chain, r->floors, r->replica_count, r->held_blocks,
                          r->generations);
@@ -69,6 +114,8 @@ void node_router_match(struct node_router *r, const struct node_request *request
     }
     crdt_index_match(r->index, chain, r->floors, r->replica_count, r->lengths, r->generations);
     for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->lengths[k] > 0 && node_router_has_events(r, k))
+            cut_gone(r, chain, k);
         if (r->lengths[k] > 0)
             r->held_blocks[k] = chain->points[r->lengths[k] - 1].blocks;
     }
@@ -245,8 +292,10 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
     const struct node_replica *replica = &r->replicas[k];
     struct grip grip = grip_of(r, k, request->chain);
     struct node_holding h = {.blocks = grip.blocks, .matched_tokens = matched_tokens(&grip, size)};
-    h.cached_tokens = replica->cache.evidence.share *
-                      node_replica_whole_tokens(replica, size->prompt_tokens, h.matched_tokens);
+    /* Of what its events leave there nothing is in doubt. */
+    double share = node_router_has_events(r, k) ? 1 : replica->cache.evidence.share;
+    h.cached_tokens =
+        share * node_replica_whole_tokens(replica, size->prompt_tokens, h.matched_tokens);
     h.tier_tokens = h.cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
     h.displaced_tokens = displaced_tokens(
         r, k, size->prompt_tokens - h.cached_tokens + size->output_tokens, h.blocks);
@@ -260,7 +309,9 @@ void node_router_record(struct node_router *r, const struct chain *chain,
                         const struct node_size *size, struct node_work *work)
 {
     unsigned k = work->replica;
-    if (work->prompt_tokens > 0 && !chain->chunks)
+    /* Not where the engine's events say what is gone: marks move uses in time, so neither depths
+     * nor answers would tell of the cache's size. */
+    if (work->prompt_tokens > 0 && !chain->chunks && !node_router_has_events(r, k))
         reach_find(r, k, chain, size->mean_block_tokens, &work->reach);
     uint64_t before = crdt_index_blocks_total(r->index, k);
     /* Without room the index knows less, which it counts itself; the request goes on. */
@@ -268,7 +319,12 @@ void node_router_record(struct node_router *r, const struct chain *chain,
     uint64_t after = crdt_index_blocks_total(r->index, k);
     node_belief_moved(&r->replicas[k].belief);
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;
-    work->prompt_id = chain->points[chain->length - 1].id;
+    const struct chain_point *last = &chain->points[chain->length - 1];
+    uint64_t covered = (uint64_t)last->blocks * CHECKPOINT_BLOCK_BYTES;
+    uint64_t tail = chain->bytes > covered ? chain->bytes - covered : 0;
+    work->prompt_id = last->id;
+    work->tail_bytes = tail < UINT32_MAX ? (uint32_t)tail : UINT32_MAX;
+    work->chunks = chain->chunks;
     node_router_late_sent(r, &work->rendered, k);
     node_renderings_sent(r->renderings, &work->rendered, k);
 }

@@ -345,6 +345,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         compare_ttft(&r->slots[e->work.replica], e);
         if (!sane) /* it shows in what was answered, and teaches nothing */
             usage.cached_tokens = -1;
+        node_router_events_answered(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
     } else if (e->first_byte_seen) { /* the engine's counters will not show this prompt */
         node_replica_began(replica, &e->work, -1);
     }

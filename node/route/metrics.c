@@ -86,6 +86,9 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(context_length, "Longest prompt with its answer that it takes; 0 if nobody knows.",          \
       node_router_context(c->r, (unsigned)(k - c->r->replicas)))                                   \
     X(cache_size_factor, "Learned correction of the cache size.", k->belief.factor)                \
+    X(events_live,                                                                                 \
+      "1 if a router reads its KV-cache events, and what is known of its cache comes from them.",  \
+      node_router_has_events(c->r, (unsigned)(k - c->r->replicas)))                                \
     X(engine_running, "Requests running, as the engine tells; -1 if it does not.",                 \
       k->scrape.running)                                                                           \
     X(engine_waiting, "Requests waiting, as the engine tells; -1 if it does not.",                 \
@@ -286,6 +289,10 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
          "Changes of how a kind's prompts are read, by the cached tokens that answers report.",
          (double)clients.learned},
         {"renderings_adopted_total", "The same, as another router told.", (double)clients.adopted},
+        {"events_tidings_passed_over_total",
+         "Tidings of other routers, for KV-cache events, that made no sense or were of a replica "
+         "that is not known here.",
+         (double)r->events.passed_over},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }

@@ -73,6 +73,7 @@ void node_router_destroy(struct node_router *r)
     node_renderings_destroy(r->renderings);
     node_adapters_destroy(r->adapters);
     node_models_destroy(r->models);
+    free(r->events.told);
     free(r->replicas);
     free(r->slots);
     free(r);
@@ -111,6 +112,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     node_router_apart_follow(r);
     node_router_presence_update(r);
     node_router_slots_leave(r);
+    node_router_events_follow(r);
     node_router_ranks_tick(r, now_ms);
     node_router_shares_find(r);
     struct crdt_index_stats stats;

@@ -14,6 +14,7 @@
 #include "node/replica/replica.h"
 #include "node/route/discovered.h"
 #include "node/route/followers.h"
+#include "node/route/kv_events.h"
 #include "node/route/policy.h"
 #include "node/route/router.h"
 #include "node/route/share.h"
@@ -50,6 +51,20 @@ static inline bool node_naming_held(const struct node_naming *n)
     return n->state > NODE_NAMING_NAMED;
 }
 
+/* KV-cache events: kv_events.c. */
+enum { NODE_EVENTS_TOLD_BUCKETS = 16384, NODE_EVENTS_TOLD_WAYS = 4 };
+struct node_events_bucket {
+    uint64_t id_stamp[NODE_EVENTS_TOLD_WAYS]; /* a checkpoint's low 48 bits, when it was told 16 */
+    uint32_t next;                            /* that gives way */
+};
+struct node_events {
+    struct node_events_user user;    /* zeroes: nobody reads here */
+    bool any;                        /* of some replica they are live, */
+    bool others;                     /* read by another router, which is told */
+    struct node_events_bucket *told; /* NODE_EVENTS_TOLD_BUCKETS; NULL until some are live */
+    uint64_t passed_over;            /* tidings of others that said nothing here */
+};
+
 /* What this router keeps of a slot of the table beside what is known of the engine (struct
  * node_replica). Zeroed with each name. */
 struct node_slot {
@@ -60,6 +75,11 @@ struct node_slot {
     /* Restarts: restarts.c, share.c */
     uint32_t rkey_scraped, rkey_probed; /* of its cache at the last scrape, the last good probe */
     uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
+
+    struct {                 /* KV-cache events: kv_events.c, share.c */
+        bool live;           /* this router reads them, and they count */
+        uint32_t rkey_heard; /* the cache of which another one says so; 0: none does */
+    } events;
 
     struct { /* as it went out last: share.c */
         uint8_t breaker, still;
@@ -149,6 +169,7 @@ struct node_router {
     struct node_ratio restore; /* of a token from a tier, in tokens that could be computed */
 
     struct node_followers followers;
+    struct node_events events;
 
     struct node_reject_clients clients; /* whose requests are rejected */
 
@@ -301,6 +322,31 @@ void node_router_record(struct node_router *r, const struct chain *chain,
 void node_router_recorded_end(struct node_router *r, const struct node_work *work, bool computed);
 /* Its metrics were read: what they say of evictions. */
 void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms);
+
+/* The oldest generation of which most is believed to be there. */
+uint32_t node_router_belief_floor(struct node_router *r, unsigned k);
+
+/* --- kv_events.c --- */
+
+/* Whether the replica's events are live. */
+static inline bool node_router_has_events(const struct node_router *r, unsigned k)
+{
+    const struct node_slot *s = &r->slots[k];
+    return s->events.live ||
+           (s->events.rkey_heard != 0 && s->events.rkey_heard == r->replicas[k].rkey);
+}
+/* In a word, where what is believed of its cache comes from: its events; its size as answers or
+ * counters corrected it; or nothing but what was recorded. */
+const char *node_router_cache_source(const struct node_router *r, unsigned k);
+/* Whose are live has changed, or may have. */
+void node_router_events_follow(struct node_router *r);
+/* A prompt was recorded for some replica. */
+void node_router_events_recorded(struct node_router *r, const struct chain *chain);
+/* An answer ended, and this is what is known of its tokens. */
+void node_router_events_answered(struct node_router *r, const struct node_booking_entry *e,
+                                 const struct node_usage *usage, bool well, uint64_t now_ms);
+/* The shared state is another one. */
+void node_router_events_hear(struct node_router *r);
 
 /* --- rendering.c --- */
 

@@ -65,6 +65,7 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
         const struct node_replica *k = &r->replicas[slot];
         struct crdt_learned learned = node_replica_report(k);
         node_scraped_report(k, now_ms, &learned);
+        learned.events_rkey = r->slots[slot].events.live ? k->rkey : 0;
         if (!crdt_learned_moved(&r->slots[slot].told.learned, &learned))
             continue;
         r->slots[slot].told.learned = learned;
@@ -146,6 +147,7 @@ struct heard {
     struct node_reject_heard reject;
     unsigned waits;   /* requests of all without a token there */
     bool found_still; /* by some router */
+    bool events;      /* some router says that its events are live */
     struct node_turn turn;
     struct {
         const struct crdt_learned *learned; /* NULL: nobody reports what it read */
@@ -185,8 +187,10 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
             h->engine = (enum node_engine)sight->engine;
     }
-    if (learned)
+    if (learned) {
         node_heard_add(&h->learned, learned);
+        h->events |= learned->events_rkey == h->learned.rkey;
+    }
     if (learned && learned->scrapes != 0 && (!h->scraper.learned || rank > h->scraper.rank)) {
         h->scraper.learned = learned;
         h->scraper.router = router;
@@ -319,6 +323,7 @@ static void on_reports(void *context, uint64_t now_ms)
         struct node_replica *k = &r->replicas[slot];
         struct heard h = listen(r, slot);
         take_name(r, slot, &h, now_ms);
+        r->slots[slot].events.rkey_heard = h.events ? k->rkey : 0;
         k->hint = h.up > h.down   ? NODE_HEALTH_UP
                   : h.down > h.up ? NODE_HEALTH_DOWN
                                   : NODE_HEALTH_UNKNOWN;
@@ -339,6 +344,7 @@ static void on_reports(void *context, uint64_t now_ms)
     r->fleet_stale = true;
     names_adopt(r);
     node_router_presence_update(r);
+    node_router_events_follow(r);
 }
 
 /* --- stored responses ----------------------------------------------------------------------- */
@@ -368,6 +374,7 @@ static void on_rewound(void *context)
 {
     struct node_router *r = context;
     node_router_state_take(r);
+    node_router_events_hear(r);
     r->registry_taken = r->reports_taken = r->loads_taken = UINT64_MAX;
     r->learned_ms = 0;
     node_router_registry_take(r);

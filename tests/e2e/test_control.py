@@ -61,8 +61,10 @@ class All(Clustered):
             self.assertEqual(self.client(routers[0]).post(CHAT, body(), headers=headers).status, 200)
             for name in rest:
                 routers[0].admin("POST", "/undrain?replica=" + name, b"")
+        # A router lists an engine once it has read that engine's models.
+        names = {e.name for e in engines}
         for r in routers:
-            wait_for(lambda: min(held(r).values()) > 1000, "all routers know what is held")
+            wait_for(lambda: {n for n, tokens in held(r).items() if tokens > 1000} == names, "all routers know what is held")
 
     def test_a_reset_reaches_all_and_every_router_forgets_what_was_confirmed(self):
         engines, routers = self.three("--engine-control-paths", "all")

@@ -68,6 +68,29 @@ class Sources(SimCase):
         one.call("POST", "/sim/restart")
         self.assertEqual(numbers(), [0, 0])
 
+    def test_when_a_clear_is_published(self):
+        """SGLang says at once that its cache is empty, vLLM with what it computes next."""
+        for form, engine, path, begins in (("sglang-0.5.15", "sglang", "/flush_cache", 1),
+                                           ("vllm-0.25", "vllm", "/reset_prefix_cache", 0)):
+            one, c = self.engine(form, "--engine", engine)
+            def number():
+                return one.call("GET", "/sim/stats")["kv_numbers"][0]
+            self.assertEqual(number(), begins)
+            c.post(CHAT, chat(TEXT, max_tokens=1))
+            before = number()
+            self.assertEqual(c.ask("POST", path).status, 200)
+            self.assertEqual(number(), before + begins)
+            one.call("POST", "/sim/restart")
+            self.assertEqual(number(), begins)
+        one.call("POST", "/sim/kv", {"forget": True})
+        c = self.client(one)
+        c.post(CHAT, chat(TEXT, max_tokens=1))
+        before = number()
+        c.ask("POST", "/sleep")
+        self.assertEqual(number(), before)
+        c.ask("POST", "/wake_up")
+        self.assertEqual(number(), before + 1)
+
     def test_what_does_not_fit(self):
         for arguments in (["--kv-events", "vllm-9"], ["--kv-events", "sglang-0.5"],
                           ["--kv-events", "vllm-0.25", "--kv-events-port", "none"],

@@ -244,6 +244,7 @@ void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
     sim_ranks_reset(&e->ranks);
     if (e->kv != NULL)
         sim_publisher_start(e->kv);
+    sim_kv_step(e, false);
     memset(e->published, 0, sizeof e->published);
     memset(e->tally, 0, sizeof e->tally);
     e->requests = 0;

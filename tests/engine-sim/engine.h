@@ -226,7 +226,7 @@ void sim_published_step(struct sim_engine *e);
 void sim_published_ended(struct sim_engine *e, unsigned rank);
 void sim_published_forget(struct sim_engine *e);
 
-/* --- KV events (kv_routes.c) ------------------------------------------------------------------- */
+/* --- KV events (kv_routes.c) ---------------------------------------------------------------- */
 
 /* As the options say. */
 void sim_kv_init(struct sim_engine *e);

@@ -23,6 +23,7 @@ void sim_kv_init(struct sim_engine *e)
         config.again = (unsigned)(o->kv_replay + o->data_parallel_start);
     e->kv = sim_publisher_create(&config, &e->ranks);
     CHECK(e->kv != NULL);
+    sim_kv_step(e, false);
 }
 
 void sim_kv_step(struct sim_engine *e, bool idle)

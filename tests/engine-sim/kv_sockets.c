@@ -209,8 +209,8 @@ static int open_from(struct sim_kv_sockets *s, bool answers, unsigned *port, uns
     return err;
 }
 
-/* Of one rank the kernel picks. Several need ports behind each other: these are looked for where the
- * kernel gives none to connections. */
+/* Of one rank the kernel picks. Several need ports behind each other: these are looked for where
+ * the kernel gives none to connections. */
 static unsigned port_try(const struct sim_kv_sockets *s, unsigned port, unsigned try)
 {
     if (port != 0 || s->ranks == 1)

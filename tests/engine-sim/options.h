@@ -104,7 +104,7 @@ struct sim_options {
     const char *kv_events; /* the form of the release whose events it publishes; NULL: none */
     const char *kv_topic;
     bool kv_bytes;
-    uint64_t kv_port;   /* as vLLM is told: the number of a rank is added. 0: the kernel picks */
+    uint64_t kv_port;   /* of rank 0, as in vLLM: each rank adds its number. 0: the kernel picks */
     uint64_t kv_replay; /* the same; SIM_NO_PORT: none */
     uint64_t kv_kept;   /* messages */
 };

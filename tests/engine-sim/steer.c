@@ -44,6 +44,7 @@ void sim_flush_cache(struct sim_engine *e, struct sim_conn *c, struct slice body
     (void)body;
     if (done)
         forget(e, true);
+    sim_kv_step(e, false);
     sim_http_answer(c, done ? 200 : 400, SIM_TEXT,
                     done ? SLICE("Cache flushed.\nPlease check backend logs for more details.\n")
                          : SLICE("Flush cache failed.\n"),

@@ -183,8 +183,8 @@ static void test_lost_messages(void **state)
     }
 }
 
-/* Equal tokens behind another salt or adapter are other blocks. An adapter's name is told from 0.14
- * on, a salt from 0.17 on, and SGLang tells no adapter. */
+/* Equal tokens behind another salt or adapter are other blocks. vLLM tells an adapter's name from
+ * 0.14 on, and a salt from 0.17 on; SGLang tells no adapter. */
 static void test_spaces(void **state)
 {
     static const struct {
@@ -211,7 +211,7 @@ static void on_digests(void *context, const struct kv_event *e)
     *d = (struct digests){e->space, {e->digests[0], e->digests[1]}};
 }
 
-/* Of two equal blocks as they are told with that salt and adapter. */
+/* Of two equal blocks with that salt and adapter, as vLLM publishes them. */
 static struct digests told(const char *salt, const char *adapter)
 {
     struct sim_chain c;

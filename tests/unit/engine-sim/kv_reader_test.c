@@ -220,6 +220,7 @@ static void ended(struct talk *t)
             .prompt_tokens = t->asked_tokens,
             .cached_tokens = w.setting->untold ? KV_UNTOLD : (uint32_t)t->request.cached_tokens,
             .output_tokens = t->request.generated,
+            .well = true,
         };
         kv_reader_told(w.reader, &told, told.ended_ms);
     }

@@ -189,6 +189,21 @@ static void test_a_text_fits_what_is_certain_of_it(void **state)
     end();
 }
 
+/* Chains are of one size of blocks. */
+static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
+{
+    (void)state;
+    begin(1000);
+    store("abcdefgh");
+    assert_true(join("abcdefgh"));
+    assert_int_equal(tie("abcdefgh", 8 * BLOCK), 2);
+    struct kv_tree_place place = kv_tree_find(tree, chain_of("abcdefgh", 4));
+    assert_int_equal(
+        kv_paths_tie(paths, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place), ERR_RANGE);
+    assert_int_equal(kv_paths_stats(paths).foreign, 1);
+    end();
+}
+
 static void test_the_ends_of_old_prompts_make_room(void **state)
 {
     char text[] = "aaaabbbbccccdddd";
@@ -217,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_checkpoints_stand_where_their_bytes_do),
         cmocka_unit_test(test_an_anchor_moves_to_where_prompts_part),
         cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
+        cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),
         cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

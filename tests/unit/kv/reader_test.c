@@ -164,7 +164,7 @@ static void test_many_gaps_cost_one_walk(void **state)
 /* More answers than can wait are passed over. */
 static void test_answers_that_wait_are_bounded(void **state)
 {
-    const struct kv_told told = {.end = 1, .prompt_tokens = 100, .output_tokens = 10};
+    const struct kv_told told = {.end = 1, .prompt_tokens = 100, .output_tokens = 10, .well = true};
     (void)state;
     begin();
     msgpack_packer p = batch(1);

@@ -1,0 +1,231 @@
+/* KV-cache events: whose are live, what of prompts and answers is told, the reader's word. */
+#include "node/route/kv_events.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "crdt/marks.h"
+#include "node/route/router_internal.h"
+
+/* --- whose are live -------------------------------------------------------------------------- */
+
+void node_router_events_follow(struct node_router *r)
+{
+    struct node_events *v = &r->events;
+    v->any = v->others = false;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].absent || !node_router_has_events(r, k))
+            continue;
+        v->any = true;
+        v->others |= r->slots[k].events.rkey_heard == r->replicas[k].rkey;
+    }
+    if (v->any && v->told == NULL) /* without room whole prompts are told each time */
+        v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);
+}
+
+void node_router_events_live(struct node_router *r, unsigned replica, bool live)
+{
+    CHECK(replica < r->replica_count);
+    r->slots[replica].events.live = live;
+    node_router_events_follow(r);
+}
+
+bool node_router_events_are_live(const struct node_router *r, unsigned replica)
+{
+    CHECK(replica < r->replica_count);
+    return node_router_has_events(r, replica);
+}
+
+const char *node_router_cache_source(const struct node_router *r, unsigned k)
+{
+    if (node_router_has_events(r, k))
+        return "events";
+    return r->replicas[k].cache.size_learned ? "answers" : "inferred";
+}
+
+/* --- prompts --------------------------------------------------------------------------------- */
+
+/* Each checkpoint is told about once while it is in use, and again after one to two turns of some
+ * minute each: a reader that lost a tiding, or began since, recovers. */
+enum { TURN_SHIFT = 16, STAMP_MASK = 0xffff };
+
+static uint64_t id48(uint64_t id)
+{
+    return id & 0xffffffffffff;
+}
+
+static uint64_t stamp_now(const struct node_router *r)
+{
+    return (r->now_ms >> TURN_SHIFT) & STAMP_MASK;
+}
+
+static uint64_t *told_at(const struct node_router *r, uint64_t id)
+{
+    struct node_events_bucket *b = &r->events.told[id % NODE_EVENTS_TOLD_BUCKETS];
+    for (unsigned i = 0; i < NODE_EVENTS_TOLD_WAYS; i++) {
+        if (b->id_stamp[i] >> 16 == id48(id))
+            return &b->id_stamp[i];
+    }
+    return NULL;
+}
+
+static bool was_told(const struct node_router *r, uint64_t id)
+{
+    const uint64_t *entry = r->events.told != NULL ? told_at(r, id) : NULL;
+    return entry != NULL && ((stamp_now(r) - *entry) & STAMP_MASK) <= 1;
+}
+
+static void told_now(struct node_router *r, uint64_t id)
+{
+    if (r->events.told == NULL)
+        return;
+    struct node_events_bucket *b = &r->events.told[id % NODE_EVENTS_TOLD_BUCKETS];
+    uint64_t *entry = told_at(r, id);
+    for (unsigned i = 0; entry == NULL && i < NODE_EVENTS_TOLD_WAYS; i++)
+        entry = b->id_stamp[i] == 0 ? &b->id_stamp[i] : NULL;
+    if (entry == NULL)
+        entry = &b->id_stamp[b->next++ % NODE_EVENTS_TOLD_WAYS];
+    *entry = id48(id) << 16 | stamp_now(r);
+}
+
+static void tell_path(struct node_router *r, const struct kv_path *path)
+{
+    struct node_events *v = &r->events;
+    if (v->user.path != NULL)
+        v->user.path(v->user.context, path);
+    for (unsigned from = 0; v->others && from < path->count;) {
+        uint8_t bytes[CRDT_TIDING_MAX];
+        struct wire_writer w = wire_writer_of(bytes, sizeof bytes);
+        from += kv_path_write(path, from, &w);
+        crdt_state_tell(r->crdt, KV_TIDING_PATH, slice_of((const char *)bytes, wire_written(&w)));
+    }
+}
+
+void node_router_events_recorded(struct node_router *r, const struct chain *chain)
+{
+    if (!r->events.any || chain->chunks)
+        return;
+    unsigned at = 0;
+    while (at < chain->length && was_told(r, chain->points[at].id))
+        at++;
+    while (at < chain->length) {
+        struct kv_path path;
+        path.parent = at > 0 ? id48(chain->points[at - 1].id) : 0;
+        for (path.count = 0; path.count < KV_PATH_POINTS_MAX && at < chain->length; at++) {
+            path.ids[path.count] = id48(chain->points[at].id);
+            path.codes[path.count++] = chain->points[at].code;
+            told_now(r, chain->points[at].id);
+        }
+        tell_path(r, &path);
+    }
+}
+
+/* --- answers --------------------------------------------------------------------------------- */
+
+static uint32_t tokens(int64_t count)
+{
+    return count >= 0 && count < KV_UNTOLD ? (uint32_t)count : KV_UNTOLD;
+}
+
+static uint64_t later(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
+void node_router_events_answered(struct node_router *r, const struct node_booking_entry *e,
+                                 const struct node_usage *usage, bool well, uint64_t now_ms)
+{
+    const struct node_work *work = &e->work;
+    struct node_events *v = &r->events;
+    /* The engine put more before the prompt of one that continues than is known here. */
+    if (!v->any || work->prompt_id == 0 || work->chunks || work->continues)
+        return;
+    uint64_t sent_ms = node_state_cluster_ms(r->state, e->chosen_ms);
+    bool began = e->first_byte_seen && !work->answer_whole;
+    const struct kv_told told = {
+        .slot = work->replica,
+        .end = id48(work->prompt_id),
+        .tail_bytes = work->tail_bytes,
+        .sent_ms = sent_ms,
+        .first_ms = began ? later(node_state_cluster_ms(r->state, e->first_byte_ms), sent_ms) : 0,
+        .ended_ms = later(node_state_cluster_ms(r->state, now_ms), sent_ms),
+        .prompt_tokens = tokens(usage->prompt_tokens),
+        .cached_tokens = tokens(usage->cached_tokens),
+        .output_tokens = tokens(usage->completion_tokens),
+        .well = well,
+    };
+    if (v->user.told != NULL)
+        v->user.told(v->user.context, &told);
+    if (v->others) {
+        uint8_t bytes[KV_TOLD_BYTES_MAX];
+        struct wire_writer w = wire_writer_of(bytes, sizeof bytes);
+        kv_told_write(&told, r->replicas[work->replica].rkey, &w);
+        crdt_state_tell(r->crdt, KV_TIDING_TOLD, slice_of((const char *)bytes, wire_written(&w)));
+    }
+}
+
+/* --- what others tell ------------------------------------------------------------------------ */
+
+static bool hear_path(struct node_router *r, struct slice body)
+{
+    struct kv_path path;
+    if (kv_path_read(body, &path) != ERR_OK)
+        return false;
+    r->events.user.path(r->events.user.context, &path);
+    return true;
+}
+
+static bool hear_told(struct node_router *r, struct slice body)
+{
+    struct kv_told told;
+    uint32_t rkey;
+    if (kv_told_read(body, &rkey, &told) != ERR_OK)
+        return false;
+    int slot = crdt_registry_by_rkey(crdt_state_registry(r->crdt), rkey);
+    if (slot < 0 || (unsigned)slot >= r->replica_count)
+        return false;
+    told.slot = (unsigned)slot;
+    r->events.user.told(r->events.user.context, &told);
+    return true;
+}
+
+static void on_tiding(void *context, uint64_t router, uint8_t kind, struct slice body)
+{
+    (void)router;
+    struct node_router *r = context;
+    bool heard = kind == KV_TIDING_PATH   ? hear_path(r, body)
+                 : kind == KV_TIDING_TOLD ? hear_told(r, body)
+                                          : false;
+    r->events.passed_over += !heard;
+}
+
+void node_router_events_hear(struct node_router *r)
+{
+    bool reads = r->events.user.path != NULL;
+    crdt_state_hear(r->crdt, reads ? on_tiding : NULL, r);
+}
+
+void node_router_events_watch(struct node_router *r, const struct node_events_user *user)
+{
+    CHECK(user == NULL || (user->path != NULL && user->told != NULL));
+    r->events.user = user != NULL ? *user : (struct node_events_user){0};
+    node_router_events_hear(r);
+}
+
+/* --- the reader's word ----------------------------------------------------------------------- */
+
+int node_router_events_gone(struct node_router *r, unsigned replica, uint64_t id, uint8_t code)
+{
+    CHECK(replica < r->replica_count);
+    return crdt_state_mark_gone(r->crdt, id, code, replica);
+}
+
+int node_router_events_present(struct node_router *r, unsigned replica, uint64_t id, uint8_t code)
+{
+    CHECK(replica < r->replica_count);
+    uint32_t floor = node_router_belief_floor(r, replica);
+    int news = crdt_state_mark_present(r->crdt, id, code, replica, floor);
+    if (news == 1)
+        node_belief_moved(&r->replicas[replica].belief);
+    return news;
+}

@@ -1,0 +1,44 @@
+/* KV-cache events at the router (docs/adr/0074). One router *reads* an engine's feed (node/kv) and
+ * says what the index does not know: a checkpoint is gone at the replica, or present though it
+ * should be gone. All routers choose by that, as long as the replica's events are *live*: a living
+ * router says that it reads them and that they count.
+ *
+ * For the reader to know which checkpoints stand where in the engine's cache, all routers tell it
+ * which prompts they placed and what became of them (node/kv/told.h), their own it hears too. All
+ * of that happens only while the events of some replica are live.
+ *
+ *   this router's prompts and answers  -->  user, tidings of the shared state
+ *   tidings of the others              -->  user
+ *   the reader's word                  -->  marks of the shared state (crdt/marks.h)
+ */
+#ifndef NODE_ROUTE_KV_EVENTS_H
+#define NODE_ROUTE_KV_EVENTS_H
+
+#include "node/kv/told.h"
+#include "node/route/router.h"
+
+/* What is told, by this router and the others; a path may come more than once. Out of
+ * node_router_place(), node_router_finish() and while deltas are joined: the user may say gone and
+ * present from there, and nothing else. Borrowed for the call. */
+struct node_events_user {
+    void (*path)(void *context, const struct kv_path *path);
+    void (*told)(void *context, const struct kv_told *told);
+    void *context;
+};
+/* NULL: nobody reads here any more. */
+void node_router_events_watch(struct node_router *r, const struct node_events_user *user);
+
+/* This router reads the feed of the replica, and what it says counts, or no longer does. */
+void node_router_events_live(struct node_router *r, unsigned replica, bool live);
+/* Whether its events are live, read by this router or another. */
+bool node_router_events_are_live(const struct node_router *r, unsigned replica);
+
+/* The word of this router's reader on one checkpoint, for all routers: as crdt_state_mark_gone()
+ * and crdt_state_mark_present(). What is older than the router believes to be there counts as not
+ * present. */
+MUST_USE int node_router_events_gone(struct node_router *r, unsigned replica, uint64_t id48,
+                                     uint8_t code);
+MUST_USE int node_router_events_present(struct node_router *r, unsigned replica, uint64_t id48,
+                                        uint8_t code);
+
+#endif

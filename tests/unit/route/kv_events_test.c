@@ -1,0 +1,350 @@
+/* KV-cache events at the router: what is told while some are live, and what the reader's word does
+ * to decisions. */
+#include "node/route/kv_events.h"
+
+#include "base/check.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+#include "tests/lib/world/use.h"
+
+enum { S = 1000000, ROUTERS = 3, LIVE_MS = START_MS + 1000 };
+
+/* --- what a reader hears --------------------------------------------------------------------- */
+
+struct ear {
+    unsigned paths, points, told;
+    uint64_t last; /* id of the last point, */
+    bool joined;   /* and each path began where the one before ended */
+    uint64_t parent;
+    struct kv_told answer;
+};
+
+static void hear_path(void *context, const struct kv_path *path)
+{
+    struct ear *e = context;
+    e->parent = path->parent;
+    e->joined = e->paths == 0 || path->parent == e->last;
+    e->paths++;
+    e->points += path->count;
+    e->last = path->ids[path->count - 1];
+}
+
+static void hear_told(void *context, const struct kv_told *told)
+{
+    struct ear *e = context;
+    e->told++;
+    e->answer = *told;
+}
+
+static void listen_at(struct node_router *r, struct ear *e)
+{
+    *e = (struct ear){0};
+    const struct node_events_user user = {hear_path, hear_told, e};
+    node_router_events_watch(r, &user);
+}
+
+static uint64_t id48(const struct chain *chain, unsigned point)
+{
+    return chain->points[point].id & 0xffffffffffff;
+}
+
+static void nothing_is_told_while_none_are_live(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct ear e;
+    listen_at(r, &e);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    assert_int_equal(e.paths + e.told, 0);
+    node_router_events_live(r, 1, true);
+    node_router_events_live(r, 1, false);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    assert_int_equal(e.paths + e.told, 0);
+    assert_false(node_router_events_are_live(r, 1));
+    alone_destroy(r);
+}
+
+/* Each checkpoint once, of whichever replica; again after a while. */
+static void checkpoints_are_told_once(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct ear e;
+    listen_at(r, &e);
+    node_router_events_live(r, 1, true);
+    const struct chain *whole = prompt(1, 100000);
+    unsigned points = whole->length;
+    uint64_t last = id48(whole, points - 1);
+    assert_true(points > KV_PATH_POINTS_MAX);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    unsigned first = e.points;
+    assert_int_equal(e.paths, 1);
+    assert_int_equal(e.parent, 0);
+    assert_int_equal(first, prompt(1, 20000)->length);
+    assert_int_equal(e.last, id48(prompt(1, 20000), first - 1));
+    done(r, choose(r, prompt(1, 20000), START_MS + 1000), START_MS + 1100);
+    assert_int_equal(e.paths, 1);
+    done(r, choose(r, prompt(1, 100000), START_MS + 2000), START_MS + 2100);
+    assert_true(e.joined && e.last == last);
+    assert_int_equal(e.points, points); /* the rest alone, behind the last that was told */
+    assert_int_equal(e.told, 3);
+    e.paths = e.points = 0;
+    done(r, choose(r, prompt(1, 100000), START_MS + 200000), START_MS + 210000);
+    assert_int_equal(e.points, points);
+    assert_int_equal(e.paths, (points + KV_PATH_POINTS_MAX - 1) / KV_PATH_POINTS_MAX);
+    assert_true(e.joined);
+    node_router_events_watch(r, NULL);
+    done(r, choose(r, prompt(2, 100000), START_MS + 200000), START_MS + 210000);
+    assert_int_equal(e.points, points);
+    alone_destroy(r);
+}
+
+static void an_answer_is_told_with_its_times_and_tokens(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct ear e;
+    listen_at(r, &e);
+    node_router_events_live(r, 0, true);
+    struct chain *chain = prompt(1, 20000);
+    chain->bytes = (uint64_t)chain->points[chain->length - 1].blocks * 256 + 77;
+    uint64_t end = id48(chain, chain->length - 1);
+    struct node_decision d = choose(r, chain, START_MS);
+    node_router_first_byte(r, d.booking, START_MS + 300);
+    const struct node_usage usage = {20000, 128, 10, {0}};
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 900);
+    assert_int_equal(e.told, 1);
+    const struct kv_told *t = &e.answer;
+    assert_true(t->slot == 0 && t->end == end && t->tail_bytes == 77 && t->well);
+    assert_int_equal(t->sent_ms, node_state_cluster_ms(r->state, START_MS));
+    assert_int_equal(t->first_ms - t->sent_ms, 300);
+    assert_int_equal(t->ended_ms - t->sent_ms, 900);
+    assert_true(t->prompt_tokens == 20000 && t->cached_tokens == 128 && t->output_tokens == 10);
+    /* Without usage, cut short. */
+    d = choose(r, prompt(1, 20000), START_MS + 2000);
+    node_router_first_byte(r, d.booking, START_MS + 2100);
+    node_router_finish(r, d.booking, NODE_OUTCOME_CLIENT_GONE, &no_usage, START_MS + 2200);
+    assert_int_equal(e.told, 2);
+    assert_true(t->prompt_tokens == KV_UNTOLD && t->output_tokens == KV_UNTOLD && !t->well);
+    /* Refused: nothing was computed. Chunks have no prefix. */
+    d = choose(r, prompt(2, 20000), START_MS + 3000);
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, NULL, START_MS + 3100);
+    unsigned paths = e.paths;
+    chain = prompt(3, 20000);
+    chain->chunks = true;
+    done(r, choose(r, chain, START_MS + 4000), START_MS + 4100);
+    assert_true(e.told == 2 && e.paths == paths);
+    alone_destroy(r);
+}
+
+/* --- what its word does ---------------------------------------------------------------------- */
+
+static double cached(struct node_router *r, const struct chain *chain, uint64_t now_ms)
+{
+    struct node_request request = request_of(chain);
+    json_t *root = explain(r, &request, now_ms);
+    double tokens = explained(root, 0, "cached_tokens");
+    json_decref(root);
+    return tokens;
+}
+
+/* All behind that point. */
+static void gone_from(struct node_router *r, const struct chain *chain, unsigned point)
+{
+    for (unsigned i = point; i < chain->length; i++)
+        assert_true(node_router_events_gone(r, 0, id48(chain, i), chain->points[i].code) >= 0);
+}
+
+static void what_is_gone_counts_as_gone(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    const struct chain *chain = prompt(1, 20000);
+    double all = cached(r, chain, LIVE_MS), before = all + 1;
+    assert_true(all > 19000);
+    for (unsigned left = chain->length; left-- > 0;) {
+        gone_from(r, chain, left);
+        assert_near(cached(r, chain, LIVE_MS), all, 0); /* nobody says that they count */
+        node_router_events_live(r, 0, true);
+        double held = cached(r, chain, LIVE_MS);
+        uint32_t blocks = left > 0 ? chain->points[left - 1].blocks : 0;
+        assert_int_equal(r->lengths[0], left);
+        assert_int_equal(r->held_blocks[0], blocks);
+        assert_true(held < before);
+        before = held;
+        node_router_events_live(r, 0, false);
+    }
+    node_router_events_live(r, 0, true);
+    assert_near(cached(r, chain, LIVE_MS), 0, 0);
+    for (unsigned i = 0; i < chain->length / 2; i++)
+        assert_int_equal(node_router_events_present(r, 0, id48(chain, i), chain->points[i].code),
+                         1);
+    (void)cached(r, chain, LIVE_MS);
+    assert_int_equal(r->lengths[0], chain->length / 2);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* It was pushed out, as far as is inferred; the engine says no. */
+static void what_is_present_counts_though_it_is_old(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    for (unsigned i = 0; i < 3; i++)
+        done(r, choose(r, prompt(10 + i, 60000), START_MS + 20000 * (i + 1)),
+             START_MS + 20000 * (i + 1) + 9000);
+    uint64_t now = START_MS + 80000;
+    node_router_events_live(r, 0, true);
+    assert_near(cached(r, prompt(1, 20000), now), 0, 0);
+    const struct chain *chain = prompt(1, 20000);
+    for (unsigned i = 0; i < chain->length; i++) {
+        assert_int_equal(node_router_events_present(r, 0, id48(chain, i), chain->points[i].code),
+                         1);
+        assert_int_equal(node_router_events_present(r, 0, id48(chain, i), chain->points[i].code),
+                         0);
+    }
+    assert_true(cached(r, prompt(1, 20000), now) > 19000);
+    alone_destroy(r);
+}
+
+/* Misses of what is recorded shrink the believed cache; not where its events are live. */
+static void no_size_is_learned_where_events_are_live(void **state)
+{
+    (void)state;
+    for (unsigned live = 0; live < 2; live++) {
+        struct node_router *r = make("cache_aware", 1);
+        node_router_events_live(r, 0, live);
+        for (unsigned i = 0; i < 60; i++) {
+            uint64_t now = START_MS + i * 20000ull;
+            struct node_decision d = choose(r, prompt(1 + i % 3, 30000), now);
+            node_router_first_byte(r, d.booking, now + 100);
+            const struct node_usage usage = {30000, 0, 10, {0}};
+            node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now + 200);
+        }
+        json_t *root = replicas_json(r, START_MS + 1300000);
+        const json_t *cache = json_object_get(json_array_get(root, 0), "cache");
+        const char *from = json_string_value(json_object_get(cache, "from"));
+        assert_string_equal(from, live ? "events" : "answers");
+        json_decref(root);
+        assert_int_equal(r->replicas[0].cache.size_learned, !live);
+        assert_int_equal((int)metric(r, "grapevine_replica_events_live"), live);
+        alone_destroy(r);
+    }
+}
+
+/* --- several routers ------------------------------------------------------------------------- */
+
+static struct node_router *router_at(struct world *w, unsigned router)
+{
+    return w->nodes[router].node->router;
+}
+
+static void one_reads_and_all_tell_it_and_believe_it(void **state)
+{
+    (void)state;
+    struct world w;
+    struct ear e;
+    world_open(&w, ROUTERS, 1);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        world_start(&w, n);
+    world_settle(&w);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
+    world_run(&w, 2 * S);
+    struct node_router *reader = router_at(&w, 0), *other = router_at(&w, 1);
+    listen_at(reader, &e);
+    static struct chain chain;
+    world_prompt(&chain, 1, 20000);
+    world_finish(&w, 1, world_choose(&w, 1, &chain), &no_usage);
+    world_run(&w, S);
+    assert_int_equal(e.paths + e.told, 0);
+
+    node_router_events_live(reader, 0, true);
+    world_touch(&w.nodes[0]);
+    world_run(&w, 3 * S);
+    assert_true(node_router_events_are_live(other, 0));
+    assert_true(node_router_events_are_live(router_at(&w, 2), 0));
+    struct crdt_state_stats before, after;
+    crdt_state_stats(reader->crdt, &before);
+    assert_int_equal(before.tidings_out, 0);
+    world_finish(&w, 1, world_choose(&w, 1, &chain), &(struct node_usage){20000, 1, 2, {0}});
+    world_run(&w, S);
+    assert_int_equal(e.points, chain.length);
+    assert_int_equal(e.last, id48(&chain, chain.length - 1));
+    assert_true(e.told == 1 && e.answer.slot == 0 && e.answer.prompt_tokens == 20000);
+    assert_int_equal(e.answer.end, e.last);
+    assert_int_equal(reader->events.passed_over, 0);
+    /* Its own it hears itself, and tells nobody: no other router reads. */
+    world_finish(&w, 0, world_choose(&w, 0, &chain), &no_usage);
+    crdt_state_stats(reader->crdt, &after);
+    assert_int_equal(e.told, 2);
+    assert_int_equal(after.tidings_out, 0);
+
+    struct node_request request = request_of(&chain);
+    for (unsigned i = chain.length / 2; i < chain.length; i++)
+        assert_int_equal(node_router_events_gone(reader, 0, id48(&chain, i), chain.points[i].code),
+                         1);
+    world_touch(&w.nodes[0]);
+    world_run(&w, S);
+    json_decref(explain(other, &request, world_ms(&w)));
+    assert_int_equal(other->lengths[0], chain.length / 2);
+    assert_true(world_agrees(&w));
+
+    /* What is of no replica here, or no tiding at all. */
+    const struct kv_told told = {.sent_ms = 1, .ended_ms = 1};
+    uint8_t bytes[KV_TOLD_BYTES_MAX];
+    struct wire_writer out = wire_writer_of(bytes, sizeof bytes);
+    kv_told_write(&told, 4711, &out);
+    crdt_state_tell(other->crdt, KV_TIDING_TOLD, slice_of((const char *)bytes, wire_written(&out)));
+    crdt_state_tell(other->crdt, KV_TIDING_PATH, SLICE("x"));
+    crdt_state_tell(other->crdt, 200, SLICE("of later"));
+    world_touch(&w.nodes[1]);
+    world_run(&w, S);
+    assert_int_equal(reader->events.passed_over, 3);
+    assert_int_equal(e.told, 2);
+
+    /* The reader dies: what it said stays, and does not count. */
+    world_kill(&w, 0);
+    world_run(&w, 10 * S);
+    assert_false(node_router_events_are_live(other, 0));
+    json_decref(explain(other, &request, world_ms(&w)));
+    assert_int_equal(other->lengths[0], chain.length);
+    world_close(&w);
+}
+
+/* Of a cache that is lost what another router said of its events counts no more. */
+static void a_report_is_of_one_cache(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, 2, 1);
+    world_start(&w, 0);
+    world_start(&w, 1);
+    world_settle(&w);
+    for (unsigned n = 0; n < 2; n++)
+        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
+    node_router_events_live(router_at(&w, 0), 0, true);
+    world_touch(&w.nodes[0]);
+    world_run(&w, 3 * S);
+    assert_true(node_router_events_are_live(router_at(&w, 1), 0));
+    node_router_cache_reset(router_at(&w, 1), 0, world_ms(&w));
+    assert_false(node_router_events_are_live(router_at(&w, 1), 0));
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_told_while_none_are_live),
+        cmocka_unit_test(checkpoints_are_told_once),
+        cmocka_unit_test(an_answer_is_told_with_its_times_and_tokens),
+        cmocka_unit_test(what_is_gone_counts_as_gone),
+        cmocka_unit_test(what_is_present_counts_though_it_is_old),
+        cmocka_unit_test(no_size_is_learned_where_events_are_live),
+        cmocka_unit_test(one_reads_and_all_tell_it_and_believe_it),
+        cmocka_unit_test(a_report_is_of_one_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
