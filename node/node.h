@@ -59,6 +59,7 @@ struct node {
     struct node_decisions *decisions;
     struct node_replication *replication;
     struct kv_readers *kv_readers;
+    struct kv_readers_user kv_user; /* of these */
     struct proxy *proxy;
     struct admin *admin;
     struct log *log;         /* borrowed; NULL: it serves no clients */

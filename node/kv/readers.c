@@ -13,10 +13,12 @@ struct feed {
     uint64_t address;  /* a hash of where it is */
     uint32_t blocks;   /* of its tree */
     uint32_t rkey;     /* of the cache that is read */
+    uint64_t now_ms;   /* of the message that is read */
     uint64_t began_ms; /* when numbers began at 0 last, and no new rkey followed; 0: none did */
     enum kv_role role;
     bool speaks;
     bool connected;
+    bool news;        /* a message of now is read, not one of a replay, nor an engine's first one */
     uint64_t lost_ms; /* since when it is not */
     uint64_t connects;
 };
@@ -73,6 +75,9 @@ static void on_present(void *context, uint64_t id, uint8_t code)
 static void on_cleared(void *context)
 {
     struct feed *f = context;
+    if (!f->news)
+        return;
+    f->began_ms = f->now_ms; /* a new rkey that follows is due to it */
     f->all->user->cleared(f->all->user->context, f->slot);
 }
 
@@ -268,8 +273,9 @@ static struct feed *feed_at(struct kv_readers *rs, unsigned number)
 
 static void note_number(struct feed *f, uint64_t number, uint64_t now_ms)
 {
+    f->now_ms = now_ms > 0 ? now_ms : 1;
     if (number == 0)
-        f->began_ms = now_ms > 0 ? now_ms : 1;
+        f->began_ms = f->now_ms;
 }
 
 void kv_readers_connected(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
@@ -294,7 +300,9 @@ void kv_readers_live(struct kv_readers *rs, unsigned feed, uint64_t number, stru
 {
     struct feed *f = feed_at(rs, feed);
     note_number(f, number, now_ms);
+    f->news = number > 0;
     kv_reader_live(f->reader, number, payload, now_ms);
+    f->news = false;
 }
 
 void kv_readers_replayed(struct kv_readers *rs, unsigned feed, uint64_t number,
@@ -338,6 +346,12 @@ enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
     default:
         return KV_READING_BEGINS;
     }
+}
+
+bool kv_readers_speak(const struct kv_readers *rs, unsigned slot)
+{
+    return kv_readers_reading(rs, slot) == KV_READING_LIVE &&
+           rs->feeds[rs->places[slot].feed - 1].speaks;
 }
 
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out)

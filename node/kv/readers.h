@@ -62,7 +62,7 @@ struct kv_readers_shell {
 struct kv_readers_user {
     void (*gone)(void *context, unsigned slot, uint64_t id, uint8_t code);
     void (*present)(void *context, unsigned slot, uint64_t id, uint8_t code);
-    void (*cleared)(void *context, unsigned slot);
+    void (*cleared)(void *context, unsigned slot); /* now, while the engine runs */
     void *context;
 };
 
@@ -122,6 +122,8 @@ struct kv_reading_row {
 /* Of a replica; false: this router does not read it. */
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out);
 enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot);
+/* Whether it is live, and this router speaks of it. */
+bool kv_readers_speak(const struct kv_readers *rs, unsigned slot);
 
 struct kv_readers_stats {
     unsigned feeds;   /* that are open */

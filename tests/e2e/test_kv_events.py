@@ -9,7 +9,7 @@ SPEED = ("--speed-up", "5")
 
 
 def of(router, name, replica):
-    return router.metrics().get('grapevine_replica_kv_%s{replica="%s"}' % (name, replica), 0)
+    return router.metrics().get('grapevine_replica_events_%s{replica="%s"}' % (name, replica), 0)
 
 
 class Events(Clustered):
@@ -18,27 +18,27 @@ class Events(Clustered):
 
     def wait_read(self, router, replica):
         """Blocks are known, and the last message is read."""
-        wait_for(lambda: of(router, "live", replica) == 1 and of(router, "blocks", replica) > 0,
+        wait_for(lambda: of(router, "read", replica) == 1 and of(router, "blocks", replica) > 0,
                  "blocks of " + replica)
 
     def test_a_router_finds_the_feed(self):
         sim, other = self.publisher(), self.sim(*SPEED)
         talk = Talk(self, 1)
         r = self.router([sim.url, other.url])
-        wait_for(lambda: of(r, "live", sim.name) == 1, "the feed")
+        wait_for(lambda: of(r, "read", sim.name) == 1, "the feed")
         while sim.name not in talk.where:
             talk = Talk(self, talk.seed + 1)
             talk.ask(r)
         self.wait_read(r, sim.name)
-        self.assertEqual((of(r, "speaks", sim.name), r.metric("kv_feeds")), (1, 1))
-        self.assertEqual(of(r, "live", other.name), 0)
+        self.assertEqual((of(r, "speaks", sim.name), r.metric("events_feeds")), (1, 1))
+        self.assertEqual(of(r, "read", other.name), 0)
         self.assertEqual(r.wait_event("kv_events_live")["replica"], sim.name)
         self.assertEqual(of(r, "whole", sim.name), 1)
         before = of(r, "messages_total", sim.name)
         sim.call("POST", "/sim/kv", {"drop": 2})
         for _ in range(6):  # lost and found again
             talk.ask(r)
-        wait_for(lambda: of(r, "messages_total", sim.name) > before and of(r, "live", sim.name) == 1 and
+        wait_for(lambda: of(r, "messages_total", sim.name) > before and of(r, "read", sim.name) == 1 and
                  of(r, "gaps_total", sim.name) > 0, "what was missing")
         self.assertEqual(of(r, "missed_total", sim.name), 0)
 
@@ -53,7 +53,7 @@ class Events(Clustered):
         sim.kill()
         r.wait_event("kv_events_lost")
         sim = self.publisher(*ports, port=port)
-        wait_for(lambda: of(r, "live", sim.name) == 1, "the feed again")
+        wait_for(lambda: of(r, "read", sim.name) == 1, "the feed again")
         self.assertEqual(of(r, "blocks", sim.name), 0)
         Talk(self, 3).ask(r)
         self.wait_read(r, sim.name)
@@ -62,8 +62,8 @@ class Events(Clustered):
         sim = self.publisher("--engine", "sglang", "--data-parallel", "2", form="sglang-0.5.15")
         ranks = [sim.name + "@0", sim.name + "@1"]
         r = self.router([sim.url], wait_up=False)
-        wait_for(lambda: all(of(r, "live", rank) == 1 for rank in ranks), "both ranks")
-        self.assertEqual(of(r, "live", sim.name), 0)
+        wait_for(lambda: all(of(r, "read", rank) == 1 for rank in ranks), "both ranks")
+        self.assertEqual(of(r, "read", sim.name), 0)
         talk = Talk(self, 4)
         talk.ask(r)
         self.wait_read(r, talk.where[0])
@@ -79,25 +79,29 @@ class Events(Clustered):
         wait_for(lambda: of(r, "messages_total", own) > 0, "messages of the other host")
         off = self.router([quiet.url], "--kv-events", "off")
         Talk(self, 6).ask(off)
-        self.assertEqual(off.metric("kv_feeds"), 0)
+        self.assertEqual(off.metric("events_feeds"), 0)
 
     def test_another_router_takes_over(self):
         sim = self.publisher()
         nodes = self.cluster(3, [sim])
         def roles():
-            return sorted((of(r, "speaks", sim.name), of(r, "live", sim.name)) for r in nodes)
+            return sorted((of(r, "speaks", sim.name), of(r, "read", sim.name)) for r in nodes)
+        def heard():
+            return all(of(r, "live", sim.name) == 1 for r in nodes)
         wait_for(lambda: roles() == [(0, 0), (0, 1), (1, 1)], "one speaks, one stands by")
+        wait_for(heard, "all know it")
         Talk(self, 7).ask(nodes[0])
         for r in nodes:
-            if of(r, "live", sim.name):
+            if of(r, "read", sim.name):
                 self.wait_read(r, sim.name)
         first = next(r for r in nodes if of(r, "speaks", sim.name))
-        second = next(r for r in nodes if of(r, "live", sim.name) and r is not first)
+        second = next(r for r in nodes if of(r, "read", sim.name) and r is not first)
         known = of(second, "messages_total", sim.name)
         first.stopped = True
         first.kill()
         nodes.remove(first)
         wait_for(lambda: roles() == [(0, 1), (1, 1)], "the next ones move up")
+        wait_for(heard, "both know it")
         self.assertEqual(of(second, "speaks", sim.name), 1)
         self.assertEqual(of(second, "connects_total", sim.name), 1)  # it went on as it stood by
         self.assertGreaterEqual(of(second, "messages_total", sim.name), known)

@@ -85,7 +85,7 @@ class Sandbox(Case):
         status, out, err = gvctl("convergence", "--wait", "--members", "2", "--timeout", "10", admin=r.admin_port)
         self.assertEqual(status, 0, out + err)
         self.assertGreater(r.metric("process_resident_memory_bytes"), 0)  # reads /proc
-        wait_for(lambda: r.metric("kv_feeds") >= 2 and r.events("kv_events_live"), "feeds of KV events")
+        wait_for(lambda: r.metric("events_feeds") >= 2 and r.events("kv_events_live"), "feeds of KV events")
         for number in (signal.SIGHUP, signal.SIGUSR1):
             r.signal(number)
         r.wait_event("log_level")

@@ -7,6 +7,7 @@
 #include "node/kv/readers.h"
 #include "node/proxy/engine/pool.h"
 #include "node/replica/replica.h"
+#include "node/route/kv_events.h"
 
 enum {
     LOOK_MS = 1000,
@@ -20,7 +21,8 @@ struct feeds {
     struct feeds_of {
         struct kv_source *sources; /* of a process, as it said; owned */
         uint16_t count;
-        uint8_t reading; /* as the log was told last */
+        uint8_t reading; /* as the log was told last, */
+        bool live;       /* and the router */
     } of[NODE_REPLICAS_MAX];
 };
 
@@ -157,6 +159,16 @@ static void log_change(const struct proxy *p, unsigned slot)
               LOG_CSTR("from", from.at), LOG_CSTR("state", kv_reading_text(now)));
 }
 
+/* To all routers its events are live while this one speaks of them. */
+static void tell_router(const struct proxy *p, unsigned slot)
+{
+    struct feeds *f = p->engines.feeds;
+    bool live = kv_readers_speak(f->readers, slot);
+    if (live != f->of[slot].live)
+        node_router_events_live(p->config.router, slot, live);
+    f->of[slot].live = live;
+}
+
 static void look(struct proxy *p, unsigned slot, bool off)
 {
     struct feeds *f = p->engines.feeds;
@@ -186,8 +198,10 @@ void feeds_tick(struct proxy *p)
     for (unsigned slot = 0; looks && slot < count; slot++)
         look(p, slot, off);
     bool any = looks || kv_readers_stats(f->readers).feeds > 0;
-    for (unsigned slot = 0; any && slot < count; slot++)
+    for (unsigned slot = 0; any && slot < count; slot++) {
         log_change(p, slot);
+        tell_router(p, slot);
+    }
     f->looked_ms = looks ? p->now_ms : f->looked_ms;
 }
 
@@ -199,17 +213,18 @@ struct row {
 };
 
 #define ROWS(X)                                                                                    \
-    X(kv_live, "1 if this router reads the replica's KV events, and messages come in order.",      \
+    X(events_read, "1 if this router reads the replica's KV events, and messages come in order.",  \
       r->reading == KV_READING_LIVE)                                                               \
-    X(kv_whole, "1 if no block can be there that is not known.", r->stats.tree.whole)              \
-    X(kv_speaks, "1 if this router speaks of them for all, 0 if it stands by.", r->speaks)         \
-    X(kv_blocks, "Blocks that the replica's cache holds, by its KV events.", r->stats.tree.held)   \
-    X(kv_messages_total, "Messages of KV events that were read.", r->stats.feed.messages)          \
-    X(kv_gaps_total, "Gaps in the numbers of messages.", r->stats.feed.gaps)                       \
-    X(kv_replays_total, "Replays that were asked for.", r->stats.feed.replays)                     \
-    X(kv_missed_total, "Times that messages were lost for good.", r->stats.feed.missed)            \
-    X(kv_connects_total, "Subscriptions that were opened.", r->connects)                           \
-    X(kv_malformed_total, "Messages of KV events that could not be read.",                         \
+    X(events_whole, "1 if no block can be there that is not known.", r->stats.tree.whole)          \
+    X(events_speaks, "1 if this router speaks of them for all, 0 if it stands by.", r->speaks)     \
+    X(events_blocks, "Blocks that the replica's cache holds, by its KV events.",                   \
+      r->stats.tree.held)                                                                          \
+    X(events_messages_total, "Messages of KV events that were read.", r->stats.feed.messages)      \
+    X(events_gaps_total, "Gaps in the numbers of messages.", r->stats.feed.gaps)                   \
+    X(events_replays_total, "Replays that were asked for.", r->stats.feed.replays)                 \
+    X(events_missed_total, "Times that messages were lost for good.", r->stats.feed.missed)        \
+    X(events_connects_total, "Subscriptions that were opened.", r->connects)                       \
+    X(events_malformed_total, "Messages of KV events that could not be read.",                     \
       r->malformed + r->stats.feed.unread)
 
 #define X_VALUE(name, help, what)                                                                  \
@@ -228,10 +243,10 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
     if (f != NULL)
         s = kv_readers_stats(f->readers);
     const struct prometheus_figure figures[] = {
-        {"kv_feeds", "Feeds of KV events that are open.", s.feeds},
-        {"kv_feeds_refused_total", "Times that a feed was not opened, for want of room or files.",
-         (double)s.refused},
-        {"kv_bytes", "Memory for what caches hold, by KV events.",
+        {"events_feeds", "Feeds of KV events that are open.", s.feeds},
+        {"events_feeds_refused_total",
+         "Times that a feed was not opened, for want of room or files.", (double)s.refused},
+        {"events_bytes", "Memory for what caches hold, by KV events.",
          (double)s.blocks * KV_TREE_BLOCK_BYTES},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));

@@ -52,6 +52,22 @@ static uint64_t on_malformed(void *context, unsigned feed)
 
 static const struct kv_readers_shell shell = {on_open, on_close, on_replay, on_malformed, NULL};
 
+static unsigned clears;
+
+static void on_mark(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    (void)context, (void)slot, (void)id, (void)code;
+}
+
+static void on_cleared(void *context, unsigned slot)
+{
+    (void)context;
+    assert_int_equal(slot, 0);
+    clears++;
+}
+
+static const struct kv_readers_user user = {on_mark, on_mark, on_cleared, NULL};
+
 static int setup(void **state)
 {
     (void)state;
@@ -59,7 +75,8 @@ static int setup(void **state)
     opened = closed = 0;
     replay_from = UINT64_MAX;
     refuses = 0;
-    return kv_readers_create(&rs, SLOTS, &secret, &shell, NULL);
+    clears = 0;
+    return kv_readers_create(&rs, SLOTS, &secret, &shell, &user);
 }
 
 static int teardown(void **state)
@@ -171,6 +188,9 @@ static void one_speaks_while_its_subscription_stands(void **state)
     assert_false(row(0).speaks);
     want(0, wanted(KV_ROLE_SPEAKS), 2 * SECOND); /* the one before it died */
     assert_true(row(0).speaks);
+    assert_false(kv_readers_speak(rs, 0)); /* of nothing yet */
+    kv_readers_replay_ended(rs, 0, 2 * SECOND);
+    assert_true(kv_readers_speak(rs, 0));
     kv_readers_lost(rs, 0, 10 * SECOND);
     kv_readers_lost(rs, 0, 12 * SECOND); /* the next try failed, too */
     kv_readers_tick(rs, 10 * SECOND + KV_LOST_MS - 1);
@@ -210,6 +230,39 @@ static void a_restart_counts_once(void **state)
     w.rkey = 5; /* what began so long ago is another matter */
     want(0, w, 104 * SECOND + KV_RESTART_MS);
     assert_int_equal(row(0).stats.tree.held, 0);
+}
+
+/* [0, [["AllBlocksCleared"]], 0] */
+static const struct slice clear = {"\x93\x00\x91\x91\xb0"
+                                   "AllBlocksCleared\x00",
+                                   22};
+
+/* A cache is lost when the engine says so now, not when a replay tells of it, or the first message:
+ * SGLang begins with one. */
+static void a_clear_counts_when_it_comes(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_replayed(rs, 0, 0, clear, SECOND);
+    kv_readers_replayed(rs, 0, 1, stored(1), SECOND);
+    kv_readers_replayed(rs, 0, 2, clear, SECOND);
+    kv_readers_replay_ended(rs, 0, SECOND);
+    assert_int_equal(clears, 0);
+    kv_readers_live(rs, 0, 3, stored(1), 100 * SECOND);
+    kv_readers_live(rs, 0, 4, clear, 100 * SECOND);
+    assert_int_equal(clears, 1);
+    kv_readers_live(rs, 0, 5, stored(2), 100 * SECOND);
+    w.rkey = 2; /* which came of that */
+    want(0, w, 101 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 1);
+    kv_readers_live(rs, 0, 0, clear, 102 * SECOND);
+    assert_int_equal(clears, 1);
+    want(0, wanted(KV_ROLE_STANDS_BY), 103 * SECOND);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_live(rs, 0, 1, clear, 103 * SECOND);
+    assert_int_equal(clears, 1); /* another router says it */
 }
 
 static void memory_is_bounded(void **state)
@@ -306,6 +359,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(time_passes, setup, teardown),
         cmocka_unit_test_setup_teardown(one_speaks_while_its_subscription_stands, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_clear_counts_when_it_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(feeds_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(drawn, setup, teardown),
