@@ -9,6 +9,7 @@
 #include "crdt/state.h"
 #include "gossip/gossip.h"
 #include "node/route/discovered.h"
+#include "node/route/kv_events.h"
 #include "node/route/policy.h"
 #include "node/route/share.h"
 
@@ -148,6 +149,60 @@ static void access_share(struct node *n, struct access *access)
         node_replication_aside(n->replication, &aside);
 }
 
+/* --- KV-cache events ------------------------------------------------------------------------- */
+
+/* Where there is no room for a mark, the others infer as before. */
+static void on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    struct node *n = context;
+    DISCARD(node_router_events_gone(n->router, slot, id, code));
+}
+
+static void on_present(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    struct node *n = context;
+    DISCARD(node_router_events_present(n->router, slot, id, code));
+}
+
+static void on_cleared(void *context, unsigned slot)
+{
+    struct node *n = context;
+    node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
+}
+
+static void on_path(void *context, const struct kv_path *path)
+{
+    struct node *n = context;
+    kv_readers_path(n->kv_readers, path);
+}
+
+/* Readers know the time of this router. */
+static void on_told(void *context, const struct kv_told *told)
+{
+    struct node *n = context;
+    uint64_t now_ms = proxy_now_ms(n->proxy);
+    uint64_t ahead_ms = node_state_cluster_ms(n->state, now_ms) - now_ms;
+    struct kv_told here = *told;
+    here.sent_ms -= ahead_ms;
+    here.ended_ms -= ahead_ms;
+    if (here.first_ms > 0)
+        here.first_ms -= ahead_ms;
+    if (told->well)
+        kv_readers_told(n->kv_readers, &here, now_ms);
+}
+
+static int kv_readers_start(struct node *n, const struct kv_readers_shell *shell)
+{
+    n->kv_user = (struct kv_readers_user){
+        .gone = on_gone, .present = on_present, .cleared = on_cleared, .context = n};
+    const struct node_events_user user = {.path = on_path, .told = on_told, .context = n};
+    int err = kv_readers_create(&n->kv_readers, NODE_REPLICAS_MAX,
+                                &node_state_config_of(n->state)->secret, shell, &n->kv_user);
+    if (err == ERR_OK)
+        node_router_events_watch(n->router, &user);
+    return err;
+}
+
 /* The side of the clients: the proxy, and the admin port behind it. */
 static int front_create(struct node *n, const struct node_config *config,
                         const struct node_replication_io *io, uint64_t now_us)
@@ -172,7 +227,12 @@ static int front_create(struct node *n, const struct node_config *config,
     err = admin_create(&n->admin, &a);
     if (err != ERR_OK)
         return err;
+    if (config->kv)
+        err = kv_readers_start(n, config->kv);
+    if (err != ERR_OK)
+        return err;
     struct proxy_config p = config->proxy;
+    p.kv_readers = n->kv_readers;
     p.router = n->router;
     p.affinity = n->affinity;
     p.decisions = n->decisions;
@@ -250,6 +310,7 @@ void node_destroy(struct node *n)
         return;
     admin_destroy(n->admin);
     proxy_destroy(n->proxy);
+    kv_readers_destroy(n->kv_readers);
     node_replication_destroy(n->replication);
     node_affinity_destroy(n->affinity);
     discover_destroy(n->discover);
@@ -266,6 +327,8 @@ void node_check(const struct node *n)
         node_decisions_check(n->decisions);
     if (n->discover)
         discover_check(n->discover);
+    if (n->kv_readers)
+        kv_readers_check(n->kv_readers);
     if (n->replication)
         node_replication_check(n->replication);
     if (n->proxy)

@@ -7,6 +7,7 @@
  *   affinity      remembers which replica made a stored response (node/route)
  *   discover      which replicas this router names (node/discover); NULL: it serves no clients
  *   replication   carries the state to other routers and back (node/cluster); NULL: it is alone
+ *   kv_readers    reads engines' KV events (node/kv); NULL: none are read
  *   proxy         requests on their way (node/proxy), and
  *   admin         what operators ask (node/admin); NULL: it serves no clients
  *
@@ -23,6 +24,7 @@
 #include "node/admin/admin.h"
 #include "node/cluster/replication.h"
 #include "node/discover/discover.h"
+#include "node/kv/readers.h"
 #include "node/proxy/proxy.h"
 #include "node/route/affinity.h"
 #include "node/route/router.h"
@@ -35,6 +37,7 @@ struct node_config {
     uint32_t stored_responses;                  /* remembered */
     const struct gossip_keyring *keyring;       /* borrowed; NULL: a router alone */
     struct proxy_config proxy;                  /* with `net` it serves clients */
+    const struct kv_readers_shell *kv;          /* borrowed; NULL: no KV events are read */
     struct admin_config admin;
 };
 
@@ -55,6 +58,8 @@ struct node {
     struct node_affinity *affinity;
     struct node_decisions *decisions;
     struct node_replication *replication;
+    struct kv_readers *kv_readers;
+    struct kv_readers_user kv_user; /* of these */
     struct proxy *proxy;
     struct admin *admin;
     struct log *log;         /* borrowed; NULL: it serves no clients */

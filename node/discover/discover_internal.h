@@ -8,11 +8,12 @@
 /* A name with what is said of it, owned. */
 struct discover_item {
     enum discover_state state;
-    struct node_labels labels; /* but for model and health, which are below */
-    uint16_t name_len, model_len, health_len;
+    struct node_labels labels; /* but for its slices, which are below */
+    uint16_t name_len, model_len, health_len, kv_events_len;
     char name[NODE_NAME_MAX];
     char model[NODE_MODEL_ID_MAX];
     char health[NODE_HEALTH_PATH_MAX];
+    char kv_events[KV_NAMED_MAX];
 };
 
 /* Sorted by name, each name once. */
@@ -41,6 +42,7 @@ static inline struct node_labels discover_item_labels(const struct discover_item
     struct node_labels labels = item->labels;
     labels.model = slice_of(item->model, item->model_len);
     labels.health = slice_of(item->health, item->health_len);
+    labels.kv_events = slice_of(item->kv_events, item->kv_events_len);
     return labels;
 }
 /* Below, equal to, or above 0: by bytes, the shorter one first. */

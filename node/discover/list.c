@@ -16,7 +16,8 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
 {
     const struct node_labels *labels = &entry->labels;
     if (entry->name.len == 0 || entry->name.len > NODE_NAME_MAX ||
-        labels->model.len > NODE_MODEL_ID_MAX || labels->health.len > NODE_HEALTH_PATH_MAX)
+        labels->model.len > NODE_MODEL_ID_MAX || labels->health.len > NODE_HEALTH_PATH_MAX ||
+        labels->kv_events.len > KV_NAMED_MAX)
         return false;
     *item = (struct discover_item){
         .state = entry->state,
@@ -24,6 +25,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
         .name_len = (uint16_t)entry->name.len,
         .model_len = (uint16_t)labels->model.len,
         .health_len = (uint16_t)labels->health.len,
+        .kv_events_len = (uint16_t)labels->kv_events.len,
     };
     item->labels.weight = node_labels_weight(labels);
     memcpy(item->name, entry->name.at, entry->name.len);
@@ -31,6 +33,8 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
         memcpy(item->model, labels->model.at, labels->model.len);
     if (labels->health.len > 0)
         memcpy(item->health, labels->health.at, labels->health.len);
+    if (labels->kv_events.len > 0)
+        memcpy(item->kv_events, labels->kv_events.at, labels->kv_events.len);
     return true;
 }
 
@@ -96,7 +100,7 @@ bool discover_item_same(const struct discover_item *a, const struct discover_ite
            x.cache_tokens == y.cache_tokens && x.context_tokens == y.context_tokens &&
            x.ranks == y.ranks && x.adapters_on_demand == y.adapters_on_demand &&
            x.host_header == y.host_header && slice_equal(x.model, y.model) &&
-           slice_equal(x.health, y.health) &&
+           slice_equal(x.health, y.health) && slice_equal(x.kv_events, y.kv_events) &&
            slice_equal(discover_item_name(a), discover_item_name(b));
 }
 

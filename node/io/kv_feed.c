@@ -102,8 +102,10 @@ static void on_monitor(struct io_kv_feed *f, const struct slice *parts, unsigned
     uint16_t event = 0;
     if (count == 2 && parts[0].len == 6)
         memcpy(&event, parts[0].at, sizeof event);
-    if ((event & ENDED) != 0)
+    if ((event & ENDED) != 0) {
         retry(f);
+        f->user->lost(f->user->context);
+    }
     if (event != ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
         return;
     f->connected_ms = uv_now(f->loop);

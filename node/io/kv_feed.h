@@ -29,6 +29,7 @@ enum {
 /* Called from the loop, never from within a call of this header. Slices are valid for the call. */
 struct io_kv_feed_user {
     void (*connected)(void *context); /* the subscription is open, for the first time or again */
+    void (*lost)(void *context);      /* it ended, or could not be opened: it is opened anew */
     void (*live)(void *context, uint64_t number, struct slice payload);
     void (*replayed)(void *context, uint64_t number, struct slice payload);
     void (*replay_ended)(void *context);

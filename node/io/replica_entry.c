@@ -80,10 +80,13 @@ int replica_list_add(struct replica_list *list, struct slice url, const struct n
         labels.model = more->model;
     if (more != NULL && more->health.len > 0)
         labels.health = more->health;
+    if (more != NULL && more->kv_events.len > 0)
+        labels.kv_events = more->kv_events;
     struct replica_list_text *text = &list->texts[list->count];
     memcpy(text->name, replica.name, sizeof text->name);
     (void)slice_to_cstr(labels.model, text->model, sizeof text->model);
     (void)slice_to_cstr(labels.health, text->health, sizeof text->health);
+    (void)slice_to_cstr(labels.kv_events, text->kv_events, sizeof text->kv_events);
     list->entries[list->count++] = (struct discover_entry){.labels = labels};
     return ERR_OK;
 }

@@ -54,6 +54,7 @@ int replica_list_parse(struct slice text, struct replica_list *out, char *messag
         out->entries[i].name = slice_of_cstr(out->texts[i].name);
         out->entries[i].labels.model = slice_of_cstr(out->texts[i].model);
         out->entries[i].labels.health = slice_of_cstr(out->texts[i].health);
+        out->entries[i].labels.kv_events = slice_of_cstr(out->texts[i].kv_events);
     }
     return ERR_OK;
 }

@@ -32,6 +32,7 @@ struct replica_list_text {
     char name[NODE_REPLICA_NAME_BYTES];
     char model[NODE_MODEL_ID_MAX + 1];
     char health[NODE_HEALTH_PATH_MAX + 1];
+    char kv_events[KV_NAMED_MAX + 1];
 };
 
 struct replica_list {

@@ -18,6 +18,7 @@ struct map {
     char url[NODE_VALUE_BYTES];
     char model[NODE_MODEL_ID_MAX + 1];
     char health[NODE_HEALTH_PATH_MAX + 1];
+    char kv_events[KV_NAMED_MAX + 1];
     char seen[128]; /* its keys, each with a space */
 };
 
@@ -60,6 +61,10 @@ static const char *map_set(struct map *map, struct slice key, struct slice value
     if (wrong == NULL && slice_equal(key, SLICE("health"))) {
         (void)slice_to_cstr(value, map->health, sizeof map->health);
         map->labels.health = slice_of_cstr(map->health);
+    }
+    if (wrong == NULL && slice_equal(key, SLICE("kv-events"))) {
+        (void)slice_to_cstr(value, map->kv_events, sizeof map->kv_events);
+        map->labels.kv_events = slice_of_cstr(map->kv_events);
     }
     return wrong;
 }

@@ -13,6 +13,7 @@
 #include "node/io/dns.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"
+#include "node/io/kv_feeds.h"
 #include "node/io/log_sink.h"
 #include "node/io/names.h"
 #include "node/io/random.h"
@@ -266,6 +267,7 @@ void shell_close(struct shell *shell)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)
         proxy_stop(shell->proxy, shell_now_ms(shell));
+    io_kv_feeds_stop(shell);
     if (shell->dns != NULL) /* behind all who ask */
         dns_stop(shell->dns);
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
@@ -276,6 +278,7 @@ void shell_close(struct shell *shell)
         (void)signal(signals[i], SIG_IGN);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     sources_free(shell);
+    io_kv_feeds_free(shell);
     io_gossip_free(shell);
     dns_free(shell->dns);
     service_close(&shell->service);
@@ -338,6 +341,7 @@ void shell_config(struct shell *shell, struct node_config *config)
                                       .finish = tcp_finish,
                                       .close = tcp_close};
     config->proxy.net = &shell->net;
+    config->kv = io_kv_feeds_shell(shell);
     config->proxy.log = shell->log;
     config->proxy.replica_key = shell->replica_key != NULL ? replica_key : NULL;
     config->proxy.replica_key_context = shell;

@@ -9,6 +9,7 @@
  *   tls.c        TLS on them (tls.h lists its files)
  *   names.c      names of replicas, looked up, for the proxy
  *   gossip.c     the other routers (gossip.h lists its files)
+ *   kv_feeds.c   KV events of engines; kv_feed.c is one feed
  *   watch_file.c  files that are read again and again; read_file.c reads one
  *   key_file.c   the API key that probes show to replicas
  *   client_keys.c  the keys of clients
@@ -43,6 +44,7 @@
 struct client_keys;
 struct dns;
 struct key_file;
+struct kv_feeds;
 struct io_gossip;
 struct reload;
 struct sources;
@@ -81,10 +83,11 @@ struct shell {
     struct client_keys *client_keys; /* NULL: everybody may call */
     struct tls *tls;                 /* borrowed */
     struct sources *sources;         /* of replicas; NULL: the settings alone */
-    struct dns *dns;          /* names of replicas and seeds, asked of the system's servers */
-    struct io_gossip *gossip; /* NULL: this router runs alone */
-    struct reload *reload;    /* borrowed; NULL: there is no --config */
-    struct service service;   /* which started this process */
+    struct dns *dns;           /* names of replicas and seeds, asked of the system's servers */
+    struct kv_feeds *kv_feeds; /* KV events of engines (kv_feeds.h) */
+    struct io_gossip *gossip;  /* NULL: this router runs alone */
+    struct reload *reload;     /* borrowed; NULL: there is no --config */
+    struct service service;    /* which started this process */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */
 };

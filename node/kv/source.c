@@ -98,6 +98,57 @@ static void object_ended(struct reader *r)
     }
 }
 
+static bool number_is_port(struct slice text, uint16_t *port)
+{
+    uint64_t number;
+    *port = slice_to_u64(text, &number) == ERR_OK ? port_of(number) : 0;
+    return *port != 0;
+}
+
+/* libzmq's own signs are none of ours: '*' binds, and ';' has an address to send from in front. */
+static bool is_host(struct slice host)
+{
+    bool brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
+    struct slice inner = brackets ? slice_of(host.at + 1, host.len - 2) : host;
+    for (size_t i = 0; i < inner.len; i++) {
+        char c = inner.at[i];
+        bool name = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                    c == '.' || c == '-' || c == '_';
+        if (!name && !(brackets && (c == ':' || c == '%')))
+            return false;
+    }
+    return inner.len > 0;
+}
+
+const char *kv_named_parse(struct slice text, struct kv_named *out)
+{
+    static const char wrong[] =
+        "after # want kv-events=tcp://HOST:PORT, and maybe ?replay=PORT and &topic=TEXT behind it";
+    struct kv_named named = {0};
+    if (text.len > KV_NAMED_MAX || !slice_starts_with(text, SLICE("tcp://")))
+        return wrong;
+    struct slice more = slice_skip(text, strlen("tcp://"));
+    struct slice at = slice_cut(&more, '?');
+    size_t colon = at.len;
+    while (colon > 0 && at.at[colon - 1] != ':')
+        colon--;
+    if (colon == 0 || !number_is_port(slice_skip(at, colon), &named.port))
+        return wrong;
+    named.host = slice_of(at.at, colon - 1);
+    if (!is_host(named.host))
+        return wrong;
+    while (more.len > 0) {
+        struct slice value = slice_cut(&more, '&');
+        struct slice name = slice_cut(&value, '=');
+        if (slice_equal(name, SLICE("topic")) && value.len < KV_TOPIC_MAX)
+            named.topic = value;
+        else if (!slice_equal(name, SLICE("replay")) || !number_is_port(value, &named.replay_port))
+            return wrong;
+    }
+    *out = named;
+    return NULL;
+}
+
 /* --- reading --------------------------------------------------------------------------------- */
 
 static void keep(char *to, const char *text)

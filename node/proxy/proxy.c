@@ -8,6 +8,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
+#include "node/proxy/engine/feeds.h"
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/engine/shortage.h"
 #include "node/proxy/exchange/drive.h"
@@ -379,6 +380,7 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
 bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
 {
     struct pool *pool = &p->engines.pools[replica];
+    feeds_forget(p, replica);
     if (pool->proxy == NULL)
         return true;
     upstream_flush_pool(pool);
@@ -431,6 +433,7 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     if (!p->paused) {
         prober_tick(p);
         watch_tick(p);
+        feeds_tick(p);
     }
 }
 
@@ -461,7 +464,7 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     segment_pool_init(&p->segments, config->options->buffered_bytes_max);
     buf_init(&p->scratch, 0);
     proxy_limits_begin(p);
-    if (door_init(p) != 0) {
+    if (door_init(p) != 0 || feeds_open(p) != 0) {
         door_free(p);
         free(p->engines.pools);
         free(p);
@@ -527,6 +530,7 @@ void proxy_destroy(struct proxy *p)
         return;
     CHECK(p->clients.all == NULL && p->engines.prober == NULL);
     door_free(p);
+    feeds_close(p);
     exchange_pool_free(p);
     models_forget(p);
     segment_pool_free(&p->segments);

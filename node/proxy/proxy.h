@@ -35,6 +35,7 @@
 struct exchange;
 struct http_head;
 struct json_writer;
+struct kv_readers;
 struct proxy;
 struct proxy_timing;
 
@@ -71,6 +72,7 @@ struct proxy_config {
      * they carry none. With `access`, clients' requests carry it too. */
     struct slice (*replica_key)(void *context, unsigned *version);
     void *replica_key_context;
+    struct kv_readers *kv_readers; /* NULL: no KV events are read */
     /* Fewer than PROXY_ADMIN_CONNECTIONS_MAX, where files are short. 0: that many. */
     unsigned admin_connections_max;
     /* Answers a request of the admin port by its head, if it may not be made, while its body comes;

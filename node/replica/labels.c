@@ -125,6 +125,15 @@ static const char *host_header_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+static const char *kv_events_set(struct node_labels *out, struct slice value)
+{
+    struct kv_named named;
+    const char *wrong = kv_named_parse(value, &named);
+    if (wrong == NULL)
+        out->kv_events = value;
+    return wrong;
+}
+
 static const char *role_set(struct node_labels *out, struct slice value)
 {
     (void)out;
@@ -148,6 +157,7 @@ static const struct {
     {SLICE("ranks"), ranks_set},
     {SLICE("adapters"), adapters_set},
     {SLICE("host-header"), host_header_set},
+    {SLICE("kv-events"), kv_events_set},
     {SLICE("role"), role_set},
 };
 
@@ -163,7 +173,7 @@ static unsigned label_find(struct slice name)
 
 static const char unknown[] =
     "after # want engine=, weight=, model=, health=, cache-tokens=, "
-    "context=, ranks=, adapters=, host-header= or role=, each behind its own #";
+    "context=, ranks=, adapters=, host-header=, kv-events= or role=, each behind its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {
@@ -210,6 +220,7 @@ bool node_replica_say(struct node_replica *k, const struct node_labels *said)
     k->said = *said;
     k->said.model = kept(said->model, k->model_said, sizeof k->model_said);
     k->said.health = kept(said->health, k->health_said, sizeof k->health_said);
+    k->said.kv_events = kept(said->kv_events, k->kv_events_said, sizeof k->kv_events_said);
     k->weight = node_labels_weight(said);
     return other;
 }

@@ -16,12 +16,15 @@
  *            them
  *   host-header  replica or client: whose name is in the Host of requests, where the settings do
  *            not say it for this one
+ *   kv-events  where it publishes its KV events, if it does not say so itself, or on another host:
+ *            tcp://HOST:PORT?replay=PORT&topic=TEXT (node/kv/source.h); of ranks that of the first
  *   role     any; prefill and decode are refused: nothing treats them differently yet
  */
 #ifndef NODE_REPLICA_LABELS_H
 #define NODE_REPLICA_LABELS_H
 
 #include "base/slice.h"
+#include "node/kv/source.h"
 #include "node/replica/terms.h"
 
 #define NODE_WEIGHT_MIN       0.1
@@ -38,11 +41,11 @@ struct node_labels {
     unsigned ranks;          /* 0: not said */
     struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
     struct slice health;     /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
+    struct slice kv_events;  /* borrowed; empty: not said. At most KV_NAMED_MAX bytes */
 };
 
-/* `text` is what stands behind the first '#'; empty: no labels. `model` and `health` borrow from
- * it. NULL, or
- * what is wrong with it and would be right (a literal); `out` is then unchanged. */
+/* `text` is what stands behind the first '#'; empty: no labels. its slices borrow from it.
+ * NULL, or what is wrong with it and would be right (a literal); `out` is then unchanged. */
 const char *node_labels_parse(struct slice text, struct node_labels *out);
 
 /* NULL, or what is wrong with the path of a health check and would be right (a literal). */
@@ -60,7 +63,7 @@ static inline double node_labels_weight(const struct node_labels *labels)
 
 struct node_replica;
 
-/* What is said of it from now on; `model` and `health` are copied. Whether its model is another. */
+/* What is said of it from now on; slices are copied. Whether its model is another. */
 bool node_replica_say(struct node_replica *k, const struct node_labels *said);
 
 #endif

@@ -81,8 +81,7 @@ bool node_ranks_inherit(struct node_replica *replicas, unsigned count)
         k->said.cache_tokens = server->said.cache_tokens;
         k->believed.fleet = server->believed.fleet;
         k->weight = server->weight;
-        k->scraped.others = server->scraped.others; /* it is read with its address */
-        k->scraped.ahead = server->scraped.ahead;
+        k->turn = server->turn; /* it is read with its address */
         k->engine = server->engine;
     }
     return moved;

@@ -41,6 +41,7 @@
 #include "node/replica/scraped.h"
 #include "node/replica/speed.h"
 #include "node/replica/terms.h"
+#include "node/replica/turn.h"
 
 enum {
     NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
@@ -125,6 +126,7 @@ struct node_replica {
 
     struct node_scrape scrape;   /* the last metrics */
     uint64_t scraped_ms;         /* 0: never */
+    struct node_turn turn;       /* to read it for all */
     struct node_scraped scraped; /* by whom */
     uint64_t restarts;
 
@@ -140,6 +142,7 @@ struct node_replica {
     struct node_labels said; /* by this router's settings; its slices are of these: labels.c */
     char model_said[NODE_MODEL_ID_MAX];
     char health_said[NODE_HEALTH_PATH_MAX];
+    char kv_events_said[KV_NAMED_MAX];
 };
 
 /* What is believed of any engine before something was learned of it, and when it counts as down. */

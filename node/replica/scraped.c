@@ -17,7 +17,7 @@ static bool fresh(uint64_t at_ms, uint64_t interval_ms, uint64_t now_ms)
 
 bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64_t now_ms)
 {
-    return k->scraped.ahead < NODE_SCRAPERS || !fresh(k->scraped_ms, interval_ms, now_ms);
+    return k->turn.ahead < NODE_SCRAPERS || !fresh(k->scraped_ms, interval_ms, now_ms);
 }
 
 bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, double known_s)
@@ -68,7 +68,7 @@ static uint32_t narrow(uint64_t field)
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out)
 {
     const struct node_scrape *s = &k->scrape;
-    bool wanted = k->scraped.others >= NODE_SCRAPERS;
+    bool wanted = k->turn.others >= NODE_SCRAPERS;
     if (!wanted || k->scraped.source != 0 || !fresh(k->scraped.own_ms, 0, now_ms))
         return;
     out->scrapes = k->scraped.count;
@@ -80,12 +80,6 @@ void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct c
     out->engine_hits = out_of(s->prefix_hits, 1);
     out->engine_prompt = out_of(s->prompt_tokens, 1);
     out->engine_generated = out_of(s->generation_tokens, 1);
-}
-
-void node_scraped_turn(struct node_replica *k, unsigned others, unsigned ahead)
-{
-    k->scraped.others = others;
-    k->scraped.ahead = ahead;
 }
 
 bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,

@@ -1,11 +1,11 @@
 /* The metrics of an engine, read by one or two routers for all: who reads them, and what the others
  * make of what those report.
  *
- * The routers that see a replica up stand in an order, by the hash of router and replica. The first
- * NODE_SCRAPERS of them scrape it, and report what they read with what they learned
- * (crdt/learned.h); the others take it as if they had read it. A router for which no figures came
- * for NODE_SCRAPE_STALE_MS scrapes by itself, as does one whose requests get no token
- * (node/proxy/guard/watch.h). What it read itself counts for that long: others' figures are older.
+ * The first NODE_SCRAPERS of the routers whose turn it is (turn.h) scrape it, and report what they
+ * read with what they learned (crdt/learned.h); the others take it as if they had read it. A router
+ * for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, as does one whose requests
+ * get no token (node/proxy/guard/watch.h). What it read itself counts for that long: others'
+ * figures are older.
  *
  * Each router also counts how often it saw the engine work (node/replica/work.h), by a reading or
  * by tokens of its own, and reports the count. One that rises is a sign of work at all routers.
@@ -31,8 +31,6 @@ enum {
 struct node_scraped {
     uint32_t count;         /* of own scrapes */
     uint64_t own_ms;        /* when the last one was; 0: never */
-    unsigned others;        /* routers that see it up, */
-    unsigned ahead;         /* and those that stand before this one */
     uint64_t told_by;       /* the router whose count of work is known; 0: nobody's */
     uint64_t source;        /* the router whose figures these are; 0: they are own ones */
     uint32_t counted;       /* its count then */
@@ -50,8 +48,6 @@ bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, d
 void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms);
 /* Adds what it read, if there is anybody to read it. */
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
-/* How many other routers see it up, and how many of them stand before this one. */
-void node_scraped_turn(struct node_replica *k, unsigned others, unsigned ahead);
 /* What `source` reported, and whether the engine is asleep. False: nothing new. */
 bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
                        bool asleep, uint64_t now_ms);

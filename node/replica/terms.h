@@ -74,7 +74,8 @@ enum node_probe {
     NODE_PROBE_METRICS,
     NODE_PROBE_MODELS,
     NODE_PROBE_SERVER_INFO,
-    NODE_PROBE_PING, /* of SGLang, whose health check is slow */
+    NODE_PROBE_PING,   /* of SGLang, whose health check is slow */
+    NODE_PROBE_EVENTS, /* of vLLM: where it publishes its KV events */
     NODE_PROBES,
 };
 

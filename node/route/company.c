@@ -58,7 +58,7 @@ static unsigned company_at(const struct node_router *r, unsigned replica,
     if (k->kept > 0 && (int)node_router_server(r, replica) != request->kept_for_it)
         return COMPANY_KEPT;
     unsigned busy = is_idle(k) ? 0 : COMPANY_BUSY;
-    bool others = request->company == NODE_COMPANY_RATHER_ALONE && k->scraped.ahead > 0;
+    bool others = request->company == NODE_COMPANY_RATHER_ALONE && k->turn.ahead > 0;
     return busy + (others ? COMPANY_OTHERS_TURN : 0);
 }
 

@@ -280,7 +280,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     static const char *const paths[NODE_PROBES] = {
         [NODE_PROBE_HEALTH] = "/health",    [NODE_PROBE_METRICS] = "/metrics",
         [NODE_PROBE_MODELS] = "/v1/models", [NODE_PROBE_SERVER_INFO] = "/server_info",
-        [NODE_PROBE_PING] = "/ping",
+        [NODE_PROBE_PING] = "/ping",        [NODE_PROBE_EVENTS] = "/kv_event_sources",
     };
     const struct node_replica *k = &r->replicas[number];
     json_put_array(w, "probes_refused");

@@ -25,7 +25,7 @@ unsigned node_router_others(const struct node_router *r)
 {
     unsigned most = 0;
     for (unsigned k = 0; k < r->replica_count; k++)
-        most = r->replicas[k].scraped.others > most ? r->replicas[k].scraped.others : most;
+        most = r->replicas[k].turn.others > most ? r->replicas[k].turn.others : most;
     return most;
 }
 

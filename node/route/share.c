@@ -145,10 +145,10 @@ struct heard {
     struct node_heard learned;
     struct node_breaker_heard breaker;
     struct node_reject_heard reject;
-    unsigned waits;                    /* requests of all without a token there */
-    bool found_still;                  /* by some router */
-    bool events;                       /* some router says that its events are live */
-    unsigned scrapers, scrapers_ahead; /* that may read its metrics: they see it up */
+    unsigned waits;   /* requests of all without a token there */
+    bool found_still; /* by some router */
+    bool events;      /* some router says that its events are live */
+    struct node_turn turn;
     struct {
         const struct crdt_learned *learned; /* NULL: nobody reports what it read */
         uint64_t router, rank;
@@ -159,7 +159,7 @@ struct heard {
 /* The order of the routers at a replica, for what one of them does for all. The same at each. */
 static uint64_t rank_of(const struct node_router *r, unsigned slot, uint64_t router)
 {
-    return hash_mix(r->replicas[slot].name_hash ^ hash_mix(router));
+    return node_turn_rank(r->replicas[slot].name_hash, router);
 }
 
 static bool hear(void *context, uint64_t router, const struct crdt_load *load,
@@ -183,8 +183,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
                               uses && rank > h->rank);
         h->waits += sight->still & NODE_STILL_WAITS;
         h->found_still = h->found_still || (sight->still & NODE_STILL_FOUND) != 0;
-        h->scrapers += sight->health == NODE_HEALTH_UP;
-        h->scrapers_ahead += sight->health == NODE_HEALTH_UP && rank > h->rank;
+        node_turn_add(&h->turn, sight->health == NODE_HEALTH_UP, rank, h->rank);
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
             h->engine = (enum node_engine)sight->engine;
     }
@@ -337,7 +336,7 @@ static void on_reports(void *context, uint64_t now_ms)
         node_reject_hear(&k->reject, &h.reject, now_ms);
         node_signs_hear(&k->signs, h.waits, h.found_still, now_ms);
         if (!k->rank.is_one)
-            node_scraped_turn(k, h.scrapers, h.scrapers_ahead);
+            k->turn = h.turn;
         node_router_others_take(r, slot, now_ms); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);

@@ -73,6 +73,7 @@ struct node_dns_option {
 enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS, NODE_PATHS_ALL };
 enum node_when_all_down { NODE_ALL_DOWN_TRY, NODE_ALL_DOWN_REFUSE };
 enum node_forwarded { NODE_FORWARDED_TRUST, NODE_FORWARDED_REPLACE };
+enum node_kv_events { NODE_KV_EVENTS_AUTO, NODE_KV_EVENTS_OFF };
 enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
 enum node_access_log { NODE_ACCESS_LOG_OFF, NODE_ACCESS_LOG_ERRORS, NODE_ACCESS_LOG_ALL };
 
@@ -215,6 +216,7 @@ struct node_options {
     uint64_t watchdog_ms;   /* 0: off */
     uint64_t stall_cut_ms;  /* 0: never */
     uint64_t scrape_interval_ms;
+    unsigned kv_events; /* enum node_kv_events */
 
     /* Operation */
     unsigned log_level;  /* enum log_level */

@@ -359,6 +359,15 @@ const struct node_option node_option_requests[] = {
      .min = 100,
      .max = 3600e3,
      .help = "between two reads of /metrics"},
+    {.name = "kv-events",
+     FIELD(kv_events, CHOICE, "auto|off", LIVE),
+     .fallback = "auto",
+     .choices = CHOICES("auto", "off"),
+     .help = "read engines' KV-cache events: auto, off",
+     .more = "`auto`: one router reads the events of each engine that publishes them, and another "
+             "one stands by. vLLM is asked for `GET /kv_event_sources`, SGLang says it in "
+             "`/server_info`; the [label](operations.md#labels) `kv-events` names what they do "
+             "not. Give all routers the same. [KV-cache events](engines.md#kv-cache-events)."},
     {.name = "log-level",
      .group = "Operation",
      FIELD(log_level, CHOICE, "LEVEL", LIVE),

@@ -64,7 +64,7 @@ class Sandbox(Case):
         return self.router(replicas, *args, wrap=SANDBOX, program=self.program)
 
     def test_a_router_does_all_its_work_in_it(self):
-        sims = [self.sim("--model", "m") for _ in range(2)]
+        sims = [self.sim("--model", "m", "--kv-events", "vllm-0.25", "--kv-replay-port", "0") for _ in range(2)]
         listed = os.path.join(self.folder, "replicas")
         with open(listed, "w", encoding="utf-8") as f:
             f.write(sims[1].url + "\n")
@@ -85,6 +85,7 @@ class Sandbox(Case):
         status, out, err = gvctl("convergence", "--wait", "--members", "2", "--timeout", "10", admin=r.admin_port)
         self.assertEqual(status, 0, out + err)
         self.assertGreater(r.metric("process_resident_memory_bytes"), 0)  # reads /proc
+        wait_for(lambda: r.metric("events_feeds") >= 2 and r.events("kv_events_live"), "feeds of KV events")
         for number in (signal.SIGHUP, signal.SIGUSR1):
             r.signal(number)
         r.wait_event("log_level")

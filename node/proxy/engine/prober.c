@@ -4,9 +4,11 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "node/proxy/engine/feeds.h"
 
 enum {
     SERVER_INFO_INTERVAL_MS = 60000,
+    EVENTS_INTERVAL_MS = 300000,
     SGLANG_HEALTH_FACTOR = 5,
     PING_INTERVAL_MS = 1000,
     AWAITED_MIN_MS = 250,  /* between two checks of one that is down, and as much more at random */
@@ -59,7 +61,9 @@ static const uint64_t never_ms = UINT64_MAX / 2;
 static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
 {
     const struct node_options *o = p->prober->proxy->config.options;
-    bool sglang = is_sglang(p);
+    enum node_engine engine =
+        node_router_replica_engine(p->prober->proxy->config.router, p->replica);
+    bool sglang = engine == NODE_ENGINE_SGLANG, vllm = engine == NODE_ENGINE_VLLM;
     switch (kind) {
     case NODE_PROBE_HEALTH:
         return health_interval(p);
@@ -72,6 +76,8 @@ static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
         return o->scrape_interval_ms;
     case NODE_PROBE_MODELS:
         return PROBER_MODELS_INTERVAL_MS;
+    case NODE_PROBE_EVENTS:
+        return vllm && feeds_ask(p->prober->proxy, p->replica) ? EVENTS_INTERVAL_MS : never_ms;
     default:
         return sglang ? SERVER_INFO_INTERVAL_MS : never_ms;
     }
@@ -182,6 +188,7 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
     if (p->was_up && !was_up) {
         /* It may have been started with other options, or be another engine. */
         due_by(p, NODE_PROBE_SERVER_INFO, now);
+        prober_events_soon(p);
         p->no_ping = false;
         begin(lane, NODE_PROBE_MODELS, now);
     }

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/proxy/engine/feeds.h"
 #include "node/proxy/engine/upstream.h"
 #include "node/replica/engine_json.h"
 #include "node/replica/model.h"
@@ -22,6 +23,14 @@ static struct slice name_of(const struct prober_probe *p)
     return node_router_replica_name(p->prober->proxy->config.router, p->replica);
 }
 
+void prober_events_soon(struct prober_probe *p)
+{
+    uint64_t begun_ms = p->begun_ms[NODE_PROBE_EVENTS], *due_ms = &p->due_ms[NODE_PROBE_EVENTS];
+    uint64_t soon_ms = begun_ms > 0 ? begun_ms + PROBER_EVENTS_MIN_MS : 3; /* behind the others */
+    if (begun_ms == 0 || *due_ms > soon_ms)
+        *due_ms = soon_ms;
+}
+
 void prober_log_change(struct prober_probe *p, const char *reason, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -35,6 +44,7 @@ void prober_log_change(struct prober_probe *p, const char *reason, unsigned stat
         p->due_ms[NODE_PROBE_METRICS] = 1;
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
         p->due_ms[NODE_PROBE_PING] = 2;
+        prober_events_soon(p);
         log_event(proxy->config.log, LOG_INFO, "replica_up", LOG_STR("replica", name));
     } else if (health == NODE_HEALTH_DOWN && !p->told_down) {
         p->was_up = false;
@@ -167,6 +177,8 @@ struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
         return SLICE("/v1/models");
     case NODE_PROBE_PING:
         return SLICE("/ping");
+    case NODE_PROBE_EVENTS:
+        return SLICE("/kv_event_sources");
     default:
         return p->older_server_info ? SLICE("/get_server_info") : SLICE("/server_info");
     }
@@ -199,7 +211,7 @@ static int models_replace(struct prober_probe *p, struct slice body)
 static void note_access(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
-    if (lane->kind == NODE_PROBE_PING)
+    if (lane->kind == NODE_PROBE_PING || lane->kind == NODE_PROBE_EVENTS)
         return; /* it can do without */
     node_router_probe_answered(proxy->config.router, p->replica, lane->kind, status);
     if (lane->kind == NODE_PROBE_MODELS &&
@@ -283,6 +295,7 @@ static void metrics_done(struct prober_probe *p, const struct answer *a)
         node_router_models_stale(proxy->config.router, p->replica, true);
         p->due_ms[NODE_PROBE_MODELS] = 0;
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
+        prober_events_soon(p);
     }
     ranks_compare(p, scrape.ranks);
     node_router_ranks_scraped(proxy->config.router, p->replica, ranks,
@@ -345,6 +358,26 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         p->too_large[NODE_PROBE_MODELS] = false;
 }
 
+/* Where it publishes KV events, by either answer. Nothing, if it says nothing of them. */
+static void sources_read(struct prober_probe *p, struct slice body)
+{
+    struct kv_source sources[NODE_RANKS_MAX];
+    unsigned count;
+    if (kv_sources_read(body, sources, NODE_RANKS_MAX, &count) == ERR_OK)
+        feeds_told(p->prober->proxy, p->replica, sources, count);
+}
+
+/* Without an answer, or where it fails, those of before hold. */
+static void events_done(struct prober_probe *p, const struct answer *a)
+{
+    if (a->err == 0 && a->status == 200)
+        sources_read(p, a->body);
+    else if (a->err == 0 && a->status < 500)
+        feeds_told(p->prober->proxy, p->replica, NULL, 0);
+    else
+        p->due_ms[NODE_PROBE_EVENTS] = p->prober->proxy->now_ms + PROBER_EVENTS_MIN_MS * 6;
+}
+
 static void server_info_done(struct prober_probe *p, const struct answer *a)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -352,6 +385,8 @@ static void server_info_done(struct prober_probe *p, const struct answer *a)
     uint32_t context_tokens = 0;
     if (a->err == 0 && a->status == 404)
         p->older_server_info = !p->older_server_info;
+    if (a->err == 0 && a->status == 200)
+        sources_read(p, a->body);
     if (a->err != 0 || a->status != 200 ||
         node_server_info_parse(a->body, &scrape, &context_tokens) != 0)
         return;
@@ -383,7 +418,7 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
     static void (*const done[NODE_PROBES])(struct prober_probe * p, const struct answer *a) = {
         [NODE_PROBE_HEALTH] = health_done,           [NODE_PROBE_METRICS] = metrics_done,
         [NODE_PROBE_MODELS] = models_done,           [NODE_PROBE_PING] = ping_done,
-        [NODE_PROBE_SERVER_INFO] = server_info_done,
+        [NODE_PROBE_SERVER_INFO] = server_info_done, [NODE_PROBE_EVENTS] = events_done,
     };
     struct prober_probe *p = lane->probe;
     if (err == ERR_FULL || err == ERR_NOMEM)

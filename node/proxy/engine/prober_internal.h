@@ -9,6 +9,7 @@
 enum {
     PROBER_MODELS_INTERVAL_MS = 10000,
     PROBER_RESOLVE_INTERVAL_MS = 30000,
+    PROBER_EVENTS_MIN_MS = 10000, /* between two questions for sources of KV events */
     PROBER_LANES = 2,
 };
 
@@ -68,6 +69,8 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
 /* Logs what changed since it was logged last. Checks are not the only reason: answers that break
  * off take a replica out too, which is found out here by the tick. */
 void prober_log_change(struct prober_probe *p, const char *reason, unsigned status);
+/* Another process may answer for it: it is asked soon where it publishes KV events, if it does. */
+void prober_events_soon(struct prober_probe *p);
 /* Where the replica is asked that. Borrowed from the settings or the replica. */
 struct slice prober_path(const struct prober_probe *p, enum node_probe kind);
 

@@ -30,6 +30,14 @@ static void on_connected(void *context)
     note("c ", 0);
 }
 
+static unsigned losses;
+
+static void on_lost(void *context)
+{
+    (void)context;
+    losses++;
+}
+
 static void on_live(void *context, uint64_t number, struct slice payload)
 {
     (void)context;
@@ -52,8 +60,8 @@ static void on_replay_ended(void *context)
     note("e ", 0);
 }
 
-static const struct io_kv_feed_user user = {on_connected, on_live, on_replayed, on_replay_ended,
-                                            NULL};
+static const struct io_kv_feed_user user = {on_connected, on_lost,         on_live,
+                                            on_replayed,  on_replay_ended, NULL};
 
 static void bind_to(void *socket, char *at, size_t size)
 {
@@ -262,6 +270,7 @@ static void test_it_connects_again(void **state)
 {
     (void)state;
     open_feed(SLICE(""));
+    losses = 0;
     assert_int_equal(zmq_close(publisher), 0);
     for (unsigned i = 0; i < 50; i++) {
         (void)uv_run(&loop, UV_RUN_NOWAIT);
@@ -271,6 +280,7 @@ static void test_it_connects_again(void **state)
     bind_to(publisher, endpoint, sizeof endpoint);
     until(has_begun, "c ");
     assert_int_equal(io_kv_feed_stats(feed).connects, 2);
+    assert_true(losses > 0);
     end_feed();
 }
 

@@ -133,21 +133,22 @@ static void what_is_wrong_is_named_with_its_line(void **state)
          "metrics or #ranks=N say (here: ...@64)"},
         {"- url: http://a:1\n  zone: b\n", "2: after # want engine=, weight=, model=, health=, "
                                            "cache-tokens=, context=, ranks=, adapters=, "
-                                           "host-header= or "
+                                           "host-header=, kv-events= or "
                                            "role=, each behind its own # (here: zone)"},
         {"http://a:1 http://b:1\n", "1: want one replica a line"},
-        {"\n\nhttp://a:1#zone=x",
-         "3: after # want engine=, weight=, model=, health=, "
-         "cache-tokens=, context=, ranks=, adapters=, host-header= or role=, each behind "
-         "its own #"},
+        {"\n\nhttp://a:1#zone=x", "3: after # want engine=, weight=, model=, health=, "
+                                  "cache-tokens=, context=, ranks=, adapters=, host-header=, "
+                                  "kv-events= or role=, each behind "
+                                  "its own #"},
         {"http://a:1#", "1: after # want a label, such as engine=vllm or weight=2"},
         {"- https://a:1\n- https://b:0\n",
          "2: want a URL such as http://10.0.0.1:8000, its port from 1 to 65535 (here: "
          "https://b:0)"},
         {"- http://a:1\n- [http://b:1]\n", "2: want http://HOST:PORT, or a map with a url"},
-        {"- url: http://a:1\n  zone: x\n", "2: after # want engine=, weight=, model=, health=, "
-                                           "cache-tokens=, context=, ranks=, adapters=, "
-                                           "host-header= or role=, each behind its own #"},
+        {"- url: http://a:1\n  zone: x\n",
+         "2: after # want engine=, weight=, model=, health=, "
+         "cache-tokens=, context=, ranks=, adapters=, "
+         "host-header=, kv-events= or role=, each behind its own #"},
         {"- url: http://a:1\n  url: http://b:1\n", "2: want each key of a replica once"},
         {"- engine: vllm\n", "1: want a url: http://HOST:PORT"},
         {"- url: [a]\n", "1: want one plain value"},

@@ -89,12 +89,55 @@ static void test_no_json(void **state)
     assert_string_equal(said, "0:1 ");
 }
 
+static void test_named_by_an_operator(void **state)
+{
+    (void)state;
+    struct kv_named n = {.port = 7};
+    assert_null(kv_named_parse(SLICE("tcp://10.0.0.1:5557"), &n));
+    assert_slice_equal(n.host, "10.0.0.1");
+    assert_true(n.port == 5557 && n.replay_port == 0 && n.topic.len == 0);
+    assert_null(
+        kv_named_parse(SLICE("tcp://[fe80::1%eth0]:1?topic=kv@a@org/b:c&replay=65535"), &n));
+    assert_slice_equal(n.host, "[fe80::1%eth0]");
+    assert_slice_equal(n.topic, "kv@a@org/b:c");
+    assert_true(n.port == 1 && n.replay_port == 65535);
+    static const char *const wrong[] = {
+        "",
+        "10.0.0.1:5557",
+        "ipc://a:1",
+        "tcp://a",
+        "tcp://:1",
+        "tcp://a:0",
+        "tcp://a:65536",
+        "tcp://*:5557", /* would bind */
+        "tcp://::1:5557",
+        "tcp://[]:5557",
+        "tcp://b:0;a:5557", /* libzmq takes what is in front for the address to send from */
+        "tcp://a b:5557",
+        "tcp://a:1?replay=0",
+        "tcp://a:1?replay",
+        "tcp://a:1?topics=x",
+        "tcp://a:1?&",
+    };
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_non_null(kv_named_parse(slice_of_cstr(wrong[i]), &n));
+    assert_true(n.port == 1); /* unchanged */
+    char text[KV_NAMED_MAX + 2];
+    (void)snprintf(text, sizeof text, "tcp://%0*d:1", KV_NAMED_MAX - 8, 0);
+    assert_null(kv_named_parse(slice_of_cstr(text), &n));
+    (void)snprintf(text, sizeof text, "tcp://%0*d:1", KV_NAMED_MAX - 7, 0);
+    assert_non_null(kv_named_parse(slice_of_cstr(text), &n));
+    (void)snprintf(text, sizeof text, "tcp://a:1?topic=%0*d", KV_TOPIC_MAX, 0);
+    assert_non_null(kv_named_parse(slice_of_cstr(text), &n));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vllm),
         cmocka_unit_test(test_sglang),
         cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_named_by_an_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

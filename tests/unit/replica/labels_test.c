@@ -24,6 +24,8 @@ static void labels_are_read(void **state)
     assert_int_equal(l.host_header, NODE_HOST_REPLICA);
     assert_null(node_labels_parse(SLICE("host-header=client"), &l));
     assert_int_equal(l.host_header, NODE_HOST_CLIENT);
+    assert_null(node_labels_parse(SLICE("kv-events=tcp://a:5557?replay=5558#weight=2"), &l));
+    assert_slice_equal(l.kv_events, "tcp://a:5557?replay=5558");
     static const struct {
         const char *text;
         double weight;
@@ -44,7 +46,7 @@ static void wrong_ones_say_what_is_right(void **state)
         "after # want weight= and a number from 0.1 to 100, such as weight=2";
     static const char unknown[] =
         "after # want engine=, weight=, model=, health=, cache-tokens=, "
-        "context=, ranks=, adapters=, host-header= or role=, each behind its own #";
+        "context=, ranks=, adapters=, host-header=, kv-events= or role=, each behind its own #";
     static const char context[] =
         "after # want context= and a number of tokens, such as context=131072";
     static const char ranks[] = "after # want ranks= and a number of data-parallel ranks from 1 to "
@@ -56,6 +58,8 @@ static void wrong_ones_say_what_is_right(void **state)
         const char *text, *wrong;
     } bad[] = {
         {"engine=tgi", engine},
+        {"kv-events=a:5557", "after # want kv-events=tcp://HOST:PORT, and maybe ?replay=PORT and "
+                             "&topic=TEXT behind it"},
         {"host-header=", "after # want host-header=replica or host-header=client"},
         {"host-header=a.example", "after # want host-header=replica or host-header=client"},
         {"engine=", engine},

@@ -12,8 +12,8 @@ static struct node_replica make(unsigned others, unsigned ahead)
         .prefill_tokens_per_s = 1000, .decode_step_ms = 20, .bytes_per_token = 4};
     struct node_replica k;
     node_replica_init(&k, SLICE("r"), NODE_ENGINE_VLLM, 1, &config);
-    k.scraped.others = others;
-    k.scraped.ahead = ahead;
+    k.turn.others = others;
+    k.turn.ahead = ahead;
     return k;
 }
 
@@ -122,7 +122,7 @@ static void own_readings_count_for_a_while(void **state)
     now += NODE_SCRAPE_STALE_MS;
     node_scraped_hear(&third, 1, &told, false, now);
     assert_true(third.scrape.prefix_queries == 2000);
-    third.scraped.ahead = 1; /* now it is on duty */
+    third.turn.ahead = 1; /* now it is on duty */
     s = scrape_of(3000, 1700000000);
     (void)reads(&third, &s, now + 200);
     told = reads(&first, &s, now + 300);

@@ -151,8 +151,8 @@ static void expect_refused(struct node_router *r, const char *path, unsigned cou
 static void each_probe_is_refused_by_its_path(void **state)
 {
     (void)state;
-    static const char *const paths[NODE_PROBES] = {"/health", "/metrics", "/v1/models",
-                                                   "/server_info", "/ping"};
+    static const char *const paths[NODE_PROBES] = {"/health",      "/metrics", "/v1/models",
+                                                   "/server_info", "/ping",    "/kv_event_sources"};
     struct node_router *r = make("cache_aware", 1);
     expect_refused(r, "", 0);
     for (unsigned probe = 0; probe < NODE_PROBES; probe++) {

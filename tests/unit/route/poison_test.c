@@ -107,7 +107,7 @@ static void suspects_are_apart(void **state)
     for (unsigned i = 0; i < 4; i++)
         d[i] = choose(r, NULL, START_MS);
     for (unsigned i = 0; i < 4; i++)
-        r->replicas[i].scraped.ahead = i != 2; /* the others' turn, but at one */
+        r->replicas[i].turn.ahead = i != 2; /* the others' turn, but at one */
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(place(r, NODE_COMPANY_RATHER_ALONE, -1, false, START_MS, &s), ERR_OK);
         assert_int_equal(s.replica, 2);

@@ -1,0 +1,433 @@
+#include "node/kv/readers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+struct feed {
+    struct kv_readers *all;
+    struct kv_reader *reader; /* NULL: it is not open */
+    struct kv_reader_user user;
+    unsigned slot;
+    uint64_t address;  /* a hash of where it is */
+    uint32_t blocks;   /* of its tree */
+    uint32_t rkey;     /* of the cache that is read */
+    uint64_t now_ms;   /* of the message that is read */
+    uint64_t began_ms; /* when numbers began at 0 last, and no new rkey followed; 0: none did */
+    enum kv_role role;
+    bool speaks;
+    bool connected;
+    bool news;        /* a message of now is read, not one of a replay, nor an engine's first one */
+    uint64_t lost_ms; /* since when it is not */
+    uint64_t connects;
+};
+
+struct place {
+    uint16_t feed;     /* the number behind it; 0: none */
+    uint64_t again_ms; /* not before then is it opened */
+};
+
+struct kv_readers {
+    const struct hash_secret *secret;
+    const struct kv_readers_shell *shell;
+    const struct kv_readers_user *user;
+    unsigned slots;
+    struct kv_readers_stats stats;
+    struct kv_paths *paths; /* NULL: no feed was open yet */
+    struct feed feeds[KV_READERS_MAX];
+    struct place *places; /* by slot */
+};
+
+static struct feed *feed_of(struct kv_readers *rs, unsigned slot)
+{
+    CHECK(slot < rs->slots);
+    return rs->places[slot].feed > 0 ? &rs->feeds[rs->places[slot].feed - 1] : NULL;
+}
+
+static unsigned number_of(const struct feed *f)
+{
+    return (unsigned)(f - f->all->feeds);
+}
+
+/* --- what a reader says ---------------------------------------------------------------------- */
+
+static void on_replay(void *context, uint64_t from)
+{
+    struct feed *f = context;
+    const struct kv_readers_shell *shell = f->all->shell;
+    /* Without memory for it the replay does not answer, and what is missing is missed. */
+    DISCARD(shell->replay(shell->context, number_of(f), from));
+}
+
+static void on_gone(void *context, uint64_t id, uint8_t code)
+{
+    struct feed *f = context;
+    f->all->user->gone(f->all->user->context, f->slot, id, code);
+}
+
+static void on_present(void *context, uint64_t id, uint8_t code)
+{
+    struct feed *f = context;
+    f->all->user->present(f->all->user->context, f->slot, id, code);
+}
+
+static void on_cleared(void *context)
+{
+    struct feed *f = context;
+    if (!f->news)
+        return;
+    f->began_ms = f->now_ms; /* a new rkey that follows is due to it */
+    f->all->user->cleared(f->all->user->context, f->slot);
+}
+
+static void unheard(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    (void)context, (void)slot, (void)id, (void)code;
+}
+
+static void unheard_clear(void *context, unsigned slot)
+{
+    (void)context, (void)slot;
+}
+
+/* --- opening and closing --------------------------------------------------------------------- */
+
+static uint64_t address_of(const struct kv_readers *rs, const struct kv_wanted *want)
+{
+    uint64_t address = hash64(rs->secret, want->endpoint.at, want->endpoint.len);
+    address = hash_mix(address ^ hash64(rs->secret, want->replay.at, want->replay.len));
+    return hash_mix(address ^ hash64(rs->secret, want->topic.at, want->topic.len));
+}
+
+/* Twice as many as it holds: blocks that went keep their places while others stand behind them. */
+static uint32_t blocks_wanted(const struct kv_wanted *want)
+{
+    if (!(want->blocks > 0))
+        return KV_BLOCKS_UNKNOWN;
+    double blocks = 2 * want->blocks;
+    return blocks < KV_BLOCKS_MIN   ? KV_BLOCKS_MIN
+           : blocks > KV_BLOCKS_MAX ? KV_BLOCKS_MAX
+                                    : (uint32_t)blocks;
+}
+
+/* What one may have beside the others; 0: too little. */
+static uint32_t blocks_left(const struct kv_readers *rs, uint32_t wanted)
+{
+    uint32_t left = KV_BLOCKS_ALL_MAX - rs->stats.blocks;
+    left = left < wanted ? left : wanted;
+    return left >= KV_BLOCKS_MIN ? left : 0;
+}
+
+static void feed_close(struct feed *f)
+{
+    struct kv_readers *rs = f->all;
+    rs->shell->close(rs->shell->context, number_of(f));
+    kv_reader_destroy(f->reader);
+    f->reader = NULL;
+    rs->places[f->slot].feed = 0;
+    rs->stats.feeds--;
+    rs->stats.blocks -= f->blocks;
+}
+
+static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wanted *want,
+                      uint32_t blocks)
+{
+    struct kv_reader_user user = {.replay = on_replay,
+                                  .gone = on_gone,
+                                  .present = on_present,
+                                  .cleared = on_cleared,
+                                  .context = f};
+    unsigned slot = f->slot;
+    *f = (struct feed){.all = rs,
+                       .slot = slot,
+                       .user = user,
+                       .address = address_of(rs, want),
+                       .blocks = blocks,
+                       .rkey = want->rkey};
+    int err = rs->paths == NULL ? kv_paths_create(&rs->paths, KV_POINTS_MAX) : ERR_OK;
+    if (err == ERR_OK)
+        err = kv_reader_create(&f->reader, &f->user, rs->paths, rs->secret, blocks,
+                               want->replay.len > 0, 0);
+    if (err != ERR_OK)
+        return err;
+    err = rs->shell->open(rs->shell->context, number_of(f), want->endpoint, want->replay,
+                          want->topic);
+    if (err != ERR_OK) {
+        kv_reader_destroy(f->reader);
+        f->reader = NULL;
+    }
+    return err;
+}
+
+static struct feed *feed_open(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want,
+                              uint64_t now_ms)
+{
+    struct place *place = &rs->places[slot];
+    if (now_ms < place->again_ms)
+        return NULL;
+    unsigned i = 0;
+    while (i < KV_READERS_MAX && rs->feeds[i].reader != NULL)
+        i++;
+    uint32_t blocks = blocks_left(rs, blocks_wanted(want));
+    int err = ERR_FULL;
+    if (i < KV_READERS_MAX && blocks > 0) {
+        rs->feeds[i].slot = slot;
+        err = feed_begin(rs, &rs->feeds[i], want, blocks);
+    }
+    if (err != ERR_OK) {
+        rs->stats.refused++;
+        place->again_ms = now_ms + KV_OPEN_AGAIN_MS;
+        return NULL;
+    }
+    rs->feeds[i].lost_ms = now_ms;
+    place->feed = (uint16_t)(i + 1);
+    rs->stats.feeds++;
+    rs->stats.blocks += blocks;
+    return &rs->feeds[i];
+}
+
+/* --- what is wanted -------------------------------------------------------------------------- */
+
+static bool lately(uint64_t at_ms, uint64_t now_ms)
+{
+    return at_ms > 0 && now_ms < at_ms + KV_RESTART_MS;
+}
+
+static void follow_restart(struct feed *f, uint32_t rkey, uint64_t now_ms)
+{
+    if (rkey == f->rkey)
+        return;
+    f->rkey = rkey;
+    if (!lately(f->began_ms, now_ms)) /* else the feed has begun anew already */
+        kv_reader_restarted(f->reader);
+    f->began_ms = 0;
+}
+
+static void speak(struct feed *f, uint64_t now_ms)
+{
+    bool stands = f->connected || now_ms < f->lost_ms + KV_LOST_MS;
+    bool speaks = f->role == KV_ROLE_SPEAKS && stands;
+    if (speaks != f->speaks)
+        kv_reader_speaks(f->reader, speaks);
+    f->speaks = speaks;
+}
+
+void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want,
+                     uint64_t now_ms)
+{
+    struct feed *f = feed_of(rs, slot);
+    bool other = f != NULL && f->address != address_of(rs, want);
+    /* The size of its cache was not known when it was opened, or is another now. */
+    uint32_t blocks = blocks_wanted(want);
+    bool small = f != NULL && want->blocks > 0 && blocks / 2 >= f->blocks &&
+                 blocks_left(rs, blocks) == blocks;
+    if (f != NULL && (want->role == KV_ROLE_NONE || other || small)) {
+        feed_close(f);
+        f = NULL;
+    }
+    if (want->role == KV_ROLE_NONE)
+        return;
+    if (f == NULL)
+        f = feed_open(rs, slot, want, now_ms);
+    if (f == NULL)
+        return;
+    f->role = want->role;
+    follow_restart(f, want->rkey, now_ms);
+    speak(f, now_ms);
+}
+
+void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < KV_READERS_MAX && rs->stats.feeds > 0; i++) {
+        struct feed *f = &rs->feeds[i];
+        if (f->reader == NULL)
+            continue;
+        speak(f, now_ms);
+        if (now_ms >= kv_reader_due_ms(f->reader))
+            kv_reader_tick(f->reader, now_ms);
+    }
+}
+
+void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
+{
+    /* Behind one that nobody knows here it says nothing. */
+    if (rs->paths != NULL)
+        (void)kv_paths_join(rs->paths, path->parent, path->ids, path->codes, path->count);
+}
+
+void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms)
+{
+    struct feed *f = feed_of(rs, told->slot);
+    if (f != NULL)
+        kv_reader_told(f->reader, told, now_ms);
+}
+
+/* --- messages -------------------------------------------------------------------------------- */
+
+static struct feed *feed_at(struct kv_readers *rs, unsigned number)
+{
+    CHECK(number < KV_READERS_MAX && rs->feeds[number].reader != NULL);
+    return &rs->feeds[number];
+}
+
+static void note_number(struct feed *f, uint64_t number, uint64_t now_ms)
+{
+    f->now_ms = now_ms > 0 ? now_ms : 1;
+    if (number == 0)
+        f->began_ms = f->now_ms;
+}
+
+void kv_readers_connected(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
+{
+    struct feed *f = feed_at(rs, feed);
+    f->connected = true;
+    f->connects++;
+    kv_reader_connected(f->reader, now_ms);
+    speak(f, now_ms);
+}
+
+void kv_readers_lost(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
+{
+    struct feed *f = feed_at(rs, feed);
+    if (f->connected)
+        f->lost_ms = now_ms;
+    f->connected = false;
+}
+
+void kv_readers_live(struct kv_readers *rs, unsigned feed, uint64_t number, struct slice payload,
+                     uint64_t now_ms)
+{
+    struct feed *f = feed_at(rs, feed);
+    note_number(f, number, now_ms);
+    f->news = number > 0;
+    kv_reader_live(f->reader, number, payload, now_ms);
+    f->news = false;
+}
+
+void kv_readers_replayed(struct kv_readers *rs, unsigned feed, uint64_t number,
+                         struct slice payload, uint64_t now_ms)
+{
+    struct feed *f = feed_at(rs, feed);
+    note_number(f, number, now_ms);
+    kv_reader_replayed(f->reader, number, payload, now_ms);
+}
+
+void kv_readers_replay_ended(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
+{
+    kv_reader_replay_ended(feed_at(rs, feed)->reader, now_ms);
+}
+
+/* --- what is to be seen ---------------------------------------------------------------------- */
+
+const char *kv_reading_text(enum kv_reading reading)
+{
+    static const char *const texts[] = {[KV_READING_NOT] = "off",
+                                        [KV_READING_AWAY] = "away",
+                                        [KV_READING_BEGINS] = "begins",
+                                        [KV_READING_LIVE] = "live",
+                                        [KV_READING_DOUBTS] = "doubts"};
+    return texts[reading];
+}
+
+enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
+{
+    CHECK(slot < rs->slots);
+    if (rs->places[slot].feed == 0)
+        return KV_READING_NOT;
+    const struct feed *f = &rs->feeds[rs->places[slot].feed - 1];
+    if (!f->connected)
+        return KV_READING_AWAY;
+    switch (kv_reader_state(f->reader)) {
+    case KV_READER_LIVE:
+        return KV_READING_LIVE;
+    case KV_READER_DOUBTS:
+        return KV_READING_DOUBTS;
+    default:
+        return KV_READING_BEGINS;
+    }
+}
+
+bool kv_readers_speak(const struct kv_readers *rs, unsigned slot)
+{
+    return kv_readers_reading(rs, slot) == KV_READING_LIVE &&
+           rs->feeds[rs->places[slot].feed - 1].speaks;
+}
+
+bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out)
+{
+    enum kv_reading reading = kv_readers_reading(rs, slot);
+    if (reading == KV_READING_NOT)
+        return false;
+    const struct feed *f = &rs->feeds[rs->places[slot].feed - 1];
+    *out = (struct kv_reading_row){
+        .reading = reading,
+        .role = f->role,
+        .speaks = f->speaks,
+        .connects = f->connects,
+        .malformed = rs->shell->malformed(rs->shell->context, number_of(f)),
+        .blocks_max = f->blocks,
+        .stats = kv_reader_stats(f->reader),
+    };
+    return true;
+}
+
+struct kv_readers_stats kv_readers_stats(const struct kv_readers *rs)
+{
+    return rs->stats;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int kv_readers_create(struct kv_readers **out, unsigned slots, const struct hash_secret *secret,
+                      const struct kv_readers_shell *shell, const struct kv_readers_user *user)
+{
+    static const struct kv_readers_user nobody = {
+        .gone = unheard, .present = unheard, .cleared = unheard_clear};
+    struct kv_readers *rs = calloc(1, sizeof *rs);
+    if (rs == NULL || (rs->places = calloc(slots, sizeof *rs->places)) == NULL) {
+        free(rs);
+        return ERR_NOMEM;
+    }
+    rs->secret = secret;
+    rs->shell = shell;
+    rs->user = user != NULL ? user : &nobody;
+    rs->slots = slots;
+    *out = rs;
+    return ERR_OK;
+}
+
+void kv_readers_close(struct kv_readers *rs)
+{
+    for (unsigned i = 0; i < KV_READERS_MAX; i++) {
+        if (rs->feeds[i].reader != NULL)
+            feed_close(&rs->feeds[i]);
+    }
+}
+
+void kv_readers_destroy(struct kv_readers *rs)
+{
+    if (rs == NULL)
+        return;
+    kv_readers_close(rs);
+    kv_paths_destroy(rs->paths);
+    free(rs->places);
+    free(rs);
+}
+
+void kv_readers_check(const struct kv_readers *rs)
+{
+    unsigned feeds = 0;
+    uint32_t blocks = 0;
+    for (unsigned i = 0; i < KV_READERS_MAX; i++) {
+        const struct feed *f = &rs->feeds[i];
+        if (f->reader == NULL)
+            continue;
+        feeds++;
+        blocks += f->blocks;
+        CHECK(rs->places[f->slot].feed == i + 1 && f->role != KV_ROLE_NONE);
+        CHECK(!f->speaks || f->role == KV_ROLE_SPEAKS);
+        kv_reader_check(f->reader);
+    }
+    CHECK(feeds == rs->stats.feeds && blocks == rs->stats.blocks && blocks <= KV_BLOCKS_ALL_MAX);
+}

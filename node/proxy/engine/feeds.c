@@ -1,0 +1,289 @@
+#include "node/proxy/engine/feeds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "node/kv/readers.h"
+#include "node/proxy/engine/pool.h"
+#include "node/replica/replica.h"
+#include "node/route/kv_events.h"
+
+enum {
+    LOOK_MS = 1000,
+    READERS = 2,                        /* of one engine: one speaks, one stands by */
+    ENDPOINT_BYTES = KV_NAMED_MAX + 16, /* "tcp://", a host, a port */
+};
+
+struct feeds {
+    struct kv_readers *readers;
+    uint64_t looked_ms;
+    struct feeds_of {
+        struct kv_source *sources; /* of a process, as it said; owned */
+        uint16_t count;
+        uint8_t reading; /* as the log was told last, */
+        bool live;       /* and the router */
+    } of[NODE_REPLICAS_MAX];
+};
+
+/* --- where it is ----------------------------------------------------------------------------- */
+
+struct endpoint {
+    char at[ENDPOINT_BYTES], replay[ENDPOINT_BYTES];
+    struct slice topic;
+};
+
+/* False: there is no such port. */
+static bool write_at(char *out, struct slice host, unsigned port)
+{
+    bool v6 = slice_find(host, ':') < host.len && host.at[0] != '[';
+    out[0] = '\0';
+    if (port == 0 || port > UINT16_MAX)
+        return false;
+    int len = snprintf(out, ENDPOINT_BYTES, v6 ? "tcp://[%.*s]:%u" : "tcp://%.*s:%u",
+                       SLICE_ARG(host), port);
+    return len < ENDPOINT_BYTES;
+}
+
+/* Of a rank by its place in their order: of an engine on several machines each has the numbers of
+ * its own ranks, which need not begin at 0. NULL: it did not say. */
+static const struct kv_source *source_of(const struct feeds_of *of, const struct node_rank *rank)
+{
+    if (!rank->is_one)
+        return of->count == 1 ? &of->sources[0] : NULL;
+    for (unsigned i = 0; i < of->count; i++) {
+        unsigned before = 0;
+        for (unsigned j = 0; j < of->count; j++)
+            before += of->sources[j].rank < of->sources[i].rank;
+        if (before == rank->number)
+            return &of->sources[i];
+    }
+    return NULL;
+}
+
+static bool endpoint_find(const struct proxy *p, const struct node_replica *k, struct endpoint *out)
+{
+    unsigned server = k->rank.server, rank = k->rank.is_one ? k->rank.number : 0;
+    struct slice said = node_router_replica(p->config.router, server)->said.kv_events;
+    struct kv_named named;
+    if (said.len > 0) {
+        CHECK(kv_named_parse(said, &named) == NULL); /* it was checked */
+        out->topic = named.topic;
+        bool replays = named.replay_port > 0;
+        (void)write_at(out->replay, named.host, replays ? named.replay_port + rank : 0);
+        return write_at(out->at, named.host, named.port + rank);
+    }
+    const struct kv_source *source = source_of(&p->engines.feeds->of[server], &k->rank);
+    if (source == NULL)
+        return false;
+    struct slice host = slice_of_cstr(p->engines.pools[server].address.host);
+    out->topic = slice_of_cstr(source->topic);
+    (void)write_at(out->replay, host, source->replay_port);
+    return write_at(out->at, host, source->port);
+}
+
+/* --- whose turn it is ------------------------------------------------------------------------ */
+
+static bool is_off(const struct proxy *p)
+{
+    bool joins = p->config.replication != NULL && !node_replication_ready(p->config.replication);
+    return p->engines.feeds == NULL || joins || p->config.options->kv_events == NODE_KV_EVENTS_OFF;
+}
+
+static enum kv_role role_of(const struct proxy *p, unsigned slot)
+{
+    const struct node_replica *k = node_router_replica(p->config.router, slot);
+    const struct node_replica *server = node_router_process(p->config.router, slot);
+    bool stands_for_ranks = !k->rank.is_one && k->rank.ranks > 0;
+    if (k->absent || stands_for_ranks || p->engines.pools[k->rank.server].proxy == NULL)
+        return KV_ROLE_NONE;
+    if (server->health == NODE_HEALTH_DOWN)
+        return kv_readers_reading(p->engines.feeds->readers, slot) != KV_READING_NOT
+                   ? KV_ROLE_STANDS_BY
+                   : KV_ROLE_NONE;
+    if (server->health != NODE_HEALTH_UP || k->turn.ahead >= READERS)
+        return KV_ROLE_NONE;
+    return k->turn.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
+}
+
+bool feeds_ask(const struct proxy *p, unsigned replica)
+{
+    const struct node_replica *k = node_router_replica(p->config.router, replica);
+    return !is_off(p) && k->health == NODE_HEALTH_UP && k->turn.ahead < READERS &&
+           k->said.kv_events.len == 0;
+}
+
+void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sources, unsigned count)
+{
+    if (p->engines.feeds == NULL)
+        return;
+    struct feeds_of *of = &p->engines.feeds->of[replica];
+    size_t bytes = count * sizeof *sources;
+    struct kv_source *own = count > 0 ? malloc(bytes) : NULL;
+    if (count > 0 && own == NULL)
+        return; /* it is asked again */
+    if (count > 0)
+        memcpy(own, sources, bytes);
+    free(of->sources);
+    of->sources = own;
+    of->count = (uint16_t)count;
+}
+
+void feeds_forget(struct proxy *p, unsigned replica)
+{
+    feeds_told(p, replica, NULL, 0);
+}
+
+/* --- the tick -------------------------------------------------------------------------------- */
+
+static double blocks_of(const struct node_replica *k)
+{
+    const struct node_scrape *s = &k->scrape;
+    return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
+}
+
+static void log_change(const struct proxy *p, unsigned slot)
+{
+    struct feeds *f = p->engines.feeds;
+    enum kv_reading now = kv_readers_reading(f->readers, slot), before = f->of[slot].reading;
+    bool was_live = before == KV_READING_LIVE;
+    if (now == before)
+        return;
+    f->of[slot].reading = (uint8_t)now;
+    if (now != KV_READING_LIVE && !was_live)
+        return;
+    struct endpoint from = {.at = ""};
+    (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);
+    log_event(p->config.log, LOG_INFO, now == KV_READING_LIVE ? "kv_events_live" : "kv_events_lost",
+              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
+              LOG_CSTR("from", from.at), LOG_CSTR("state", kv_reading_text(now)));
+}
+
+/* To all routers its events are live while this one speaks of them. */
+static void tell_router(const struct proxy *p, unsigned slot)
+{
+    struct feeds *f = p->engines.feeds;
+    bool live = kv_readers_speak(f->readers, slot);
+    if (live != f->of[slot].live)
+        node_router_events_live(p->config.router, slot, live);
+    f->of[slot].live = live;
+}
+
+static void look(struct proxy *p, unsigned slot, bool off)
+{
+    struct feeds *f = p->engines.feeds;
+    struct kv_wanted want = {.role = off ? KV_ROLE_NONE : role_of(p, slot)};
+    struct endpoint e = {.at = ""};
+    const struct node_replica *k = node_router_replica(p->config.router, slot);
+    if (want.role != KV_ROLE_NONE && endpoint_find(p, k, &e)) {
+        want.rkey = k->rkey;
+        want.blocks = blocks_of(k);
+        want.endpoint = slice_of_cstr(e.at);
+        want.replay = slice_of_cstr(e.replay);
+        want.topic = e.topic;
+    } else {
+        want.role = KV_ROLE_NONE;
+    }
+    kv_readers_want(f->readers, slot, &want, p->now_ms);
+}
+
+void feeds_tick(struct proxy *p)
+{
+    struct feeds *f = p->engines.feeds;
+    if (f == NULL)
+        return;
+    kv_readers_tick(f->readers, p->now_ms);
+    unsigned count = node_router_replica_count(p->config.router);
+    bool looks = p->now_ms >= f->looked_ms + LOOK_MS, off = is_off(p);
+    for (unsigned slot = 0; looks && slot < count; slot++)
+        look(p, slot, off);
+    bool any = looks || kv_readers_stats(f->readers).feeds > 0;
+    for (unsigned slot = 0; any && slot < count; slot++) {
+        log_change(p, slot);
+        tell_router(p, slot);
+    }
+    f->looked_ms = looks ? p->now_ms : f->looked_ms;
+}
+
+/* --- metrics --------------------------------------------------------------------------------- */
+
+struct row {
+    const char *name, *help;
+    double (*value)(const struct kv_reading_row *r);
+};
+
+#define ROWS(X)                                                                                    \
+    X(events_read, "1 if this router reads the replica's KV events, and messages come in order.",  \
+      r->reading == KV_READING_LIVE)                                                               \
+    X(events_whole, "1 if no block can be there that is not known.", r->stats.tree.whole)          \
+    X(events_speaks, "1 if this router speaks of them for all, 0 if it stands by.", r->speaks)     \
+    X(events_blocks, "Blocks that the replica's cache holds, by its KV events.",                   \
+      r->stats.tree.held)                                                                          \
+    X(events_messages_total, "Messages of KV events that were read.", r->stats.feed.messages)      \
+    X(events_gaps_total, "Gaps in the numbers of messages.", r->stats.feed.gaps)                   \
+    X(events_replays_total, "Replays that were asked for.", r->stats.feed.replays)                 \
+    X(events_missed_total, "Times that messages were lost for good.", r->stats.feed.missed)        \
+    X(events_connects_total, "Subscriptions that were opened.", r->connects)                       \
+    X(events_malformed_total, "Messages of KV events that could not be read.",                     \
+      r->malformed + r->stats.feed.unread)
+
+#define X_VALUE(name, help, what)                                                                  \
+    static double value_##name(const struct kv_reading_row *r)                                     \
+    {                                                                                              \
+        return (double)(what);                                                                     \
+    }
+ROWS(X_VALUE)
+#define X_ROW(name, help, what) {"replica_" #name, help, value_##name},
+static const struct row rows[] = {ROWS(X_ROW)};
+
+void feeds_metrics(const struct proxy *p, struct prometheus *out)
+{
+    const struct feeds *f = p->engines.feeds;
+    struct kv_readers_stats s = {0};
+    if (f != NULL)
+        s = kv_readers_stats(f->readers);
+    const struct prometheus_figure figures[] = {
+        {"events_feeds", "Feeds of KV events that are open.", s.feeds},
+        {"events_feeds_refused_total",
+         "Times that a feed was not opened, for want of room or files.", (double)s.refused},
+        {"events_bytes", "Memory for what caches hold, by KV events.",
+         (double)s.blocks * KV_TREE_BLOCK_BYTES},
+    };
+    prometheus_figures(out, figures, ARRAY_LEN(figures));
+    unsigned count = f != NULL ? node_router_replica_count(p->config.router) : 0;
+    for (const struct row *row = rows; row < rows + ARRAY_LEN(rows); row++) {
+        prometheus_family(out, row->name, row->help);
+        struct kv_reading_row r;
+        for (unsigned slot = 0; slot < count; slot++) {
+            if (!node_router_replica_present(p->config.router, slot))
+                continue;
+            if (!kv_readers_row(f->readers, slot, &r))
+                r = (struct kv_reading_row){.reading = KV_READING_NOT};
+            prometheus_label(out, "replica", node_router_replica_name(p->config.router, slot));
+            prometheus_value(out, row->value(&r));
+        }
+    }
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int feeds_open(struct proxy *p)
+{
+    if (p->config.kv_readers == NULL)
+        return ERR_OK;
+    struct feeds *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return ERR_NOMEM;
+    f->readers = p->config.kv_readers;
+    p->engines.feeds = f;
+    return ERR_OK;
+}
+
+void feeds_close(struct proxy *p)
+{
+    struct feeds *f = p->engines.feeds;
+    for (unsigned i = 0; f != NULL && i < NODE_REPLICAS_MAX; i++)
+        free(f->of[i].sources);
+    free(f);
+    p->engines.feeds = NULL;
+}

@@ -1,0 +1,111 @@
+"""KV-cache events: a router finds an engine's feed by itself, reads it, and another router takes over."""
+
+import unittest
+
+from lib import HOST, closed_port, wait_for
+from lib_cluster import Clustered, Talk
+
+SPEED = ("--speed-up", "5")
+
+
+def of(router, name, replica):
+    return router.metrics().get('grapevine_replica_events_%s{replica="%s"}' % (name, replica), 0)
+
+
+class Events(Clustered):
+    def publisher(self, *args, form="vllm-0.25", port=0):
+        return self.sim(*SPEED, "--kv-events", form, "--kv-replay-port", "0", *args, port=port)
+
+    def wait_read(self, router, replica):
+        """Blocks are known, and the last message is read."""
+        wait_for(lambda: of(router, "read", replica) == 1 and of(router, "blocks", replica) > 0,
+                 "blocks of " + replica)
+
+    def test_a_router_finds_the_feed(self):
+        sim, other = self.publisher(), self.sim(*SPEED)
+        talk = Talk(self, 1)
+        r = self.router([sim.url, other.url])
+        wait_for(lambda: of(r, "read", sim.name) == 1, "the feed")
+        while sim.name not in talk.where:
+            talk = Talk(self, talk.seed + 1)
+            talk.ask(r)
+        self.wait_read(r, sim.name)
+        self.assertEqual((of(r, "speaks", sim.name), r.metric("events_feeds")), (1, 1))
+        self.assertEqual(of(r, "read", other.name), 0)
+        self.assertEqual(r.wait_event("kv_events_live")["replica"], sim.name)
+        self.assertEqual(of(r, "whole", sim.name), 1)
+        before = of(r, "messages_total", sim.name)
+        sim.call("POST", "/sim/kv", {"drop": 2})
+        for _ in range(6):  # lost and found again
+            talk.ask(r)
+        wait_for(lambda: of(r, "messages_total", sim.name) > before and of(r, "read", sim.name) == 1 and
+                 of(r, "gaps_total", sim.name) > 0, "what was missing")
+        self.assertEqual(of(r, "missed_total", sim.name), 0)
+
+    def test_an_engine_that_restarts_is_read_on(self):
+        port, events, again = (closed_port() for _ in range(3))
+        ports = ("--kv-events-port", str(events), "--kv-replay-port", str(again))
+        sim = self.publisher(*ports, port=port)
+        r = self.router([sim.url], "--health-interval", "100ms", "--scrape-interval", "100ms")
+        Talk(self, 3).ask(r)
+        self.wait_read(r, sim.name)
+        r.wait_event("kv_events_live")
+        sim.kill()
+        r.wait_event("kv_events_lost")
+        sim = self.publisher(*ports, port=port)
+        wait_for(lambda: of(r, "read", sim.name) == 1, "the feed again")
+        self.assertEqual(of(r, "blocks", sim.name), 0)
+        Talk(self, 3).ask(r)
+        self.wait_read(r, sim.name)
+
+    def test_sglang_and_ranks(self):
+        sim = self.publisher("--engine", "sglang", "--data-parallel", "2", form="sglang-0.5.15")
+        ranks = [sim.name + "@0", sim.name + "@1"]
+        r = self.router([sim.url], wait_up=False)
+        wait_for(lambda: all(of(r, "read", rank) == 1 for rank in ranks), "both ranks")
+        self.assertEqual(of(r, "read", sim.name), 0)
+        talk = Talk(self, 4)
+        talk.ask(r)
+        self.wait_read(r, talk.where[0])
+
+    def test_a_label_names_what_the_engine_does_not(self):
+        events = closed_port()
+        quiet = self.publisher("--kv-events-port", str(events), "--kv-topic", "kv@x")
+        label = "#kv-events=tcp://%s:%d?topic=kv@" % (HOST, events)
+        r = self.router([self.sim(*SPEED).url + label], "--log-level", "debug")
+        own = r.events("replica_up")[0]["replica"]
+        wait_for(lambda: of(r, "connects_total", own) > 0, "a subscription")
+        Talk(self, 5).ask(self.router([quiet.url]))
+        wait_for(lambda: of(r, "messages_total", own) > 0, "messages of the other host")
+        off = self.router([quiet.url], "--kv-events", "off")
+        Talk(self, 6).ask(off)
+        self.assertEqual(off.metric("events_feeds"), 0)
+
+    def test_another_router_takes_over(self):
+        sim = self.publisher()
+        nodes = self.cluster(3, [sim])
+        def roles():
+            return sorted((of(r, "speaks", sim.name), of(r, "read", sim.name)) for r in nodes)
+        def heard():
+            return all(of(r, "live", sim.name) == 1 for r in nodes)
+        wait_for(lambda: roles() == [(0, 0), (0, 1), (1, 1)], "one speaks, one stands by")
+        wait_for(heard, "all know it")
+        Talk(self, 7).ask(nodes[0])
+        for r in nodes:
+            if of(r, "read", sim.name):
+                self.wait_read(r, sim.name)
+        first = next(r for r in nodes if of(r, "speaks", sim.name))
+        second = next(r for r in nodes if of(r, "read", sim.name) and r is not first)
+        known = of(second, "messages_total", sim.name)
+        first.stopped = True
+        first.kill()
+        nodes.remove(first)
+        wait_for(lambda: roles() == [(0, 1), (1, 1)], "the next ones move up")
+        wait_for(heard, "both know it")
+        self.assertEqual(of(second, "speaks", sim.name), 1)
+        self.assertEqual(of(second, "connects_total", sim.name), 1)  # it went on as it stood by
+        self.assertGreaterEqual(of(second, "messages_total", sim.name), known)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,368 @@
+/* Which feeds a router has open, who speaks, and what a restart does. */
+#include "node/kv/readers.h"
+
+#include <stdio.h>
+
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+enum { SLOTS = 300, SECOND = 1000 };
+
+static const struct hash_secret secret = {{1}};
+static struct kv_readers *rs;
+static char open_at[KV_READERS_MAX][64]; /* "endpoint replay topic"; empty: it is closed */
+static unsigned opened, closed;
+static uint64_t replay_from;
+static int refuses; /* the shell: with this error */
+
+static int on_open(void *context, unsigned feed, struct slice endpoint, struct slice replay,
+                   struct slice topic)
+{
+    (void)context;
+    if (refuses != 0)
+        return refuses;
+    assert_true(feed < KV_READERS_MAX && open_at[feed][0] == '\0');
+    (void)snprintf(open_at[feed], sizeof open_at[feed], "%.*s %.*s %.*s", SLICE_ARG(endpoint),
+                   SLICE_ARG(replay), SLICE_ARG(topic));
+    opened++;
+    return ERR_OK;
+}
+
+static void on_close(void *context, unsigned feed)
+{
+    (void)context;
+    assert_true(open_at[feed][0] != '\0');
+    open_at[feed][0] = '\0';
+    closed++;
+}
+
+static int on_replay(void *context, unsigned feed, uint64_t from)
+{
+    (void)context;
+    assert_true(open_at[feed][0] != '\0');
+    replay_from = from;
+    return ERR_OK;
+}
+
+static uint64_t on_malformed(void *context, unsigned feed)
+{
+    (void)context;
+    return feed + 100;
+}
+
+static const struct kv_readers_shell shell = {on_open, on_close, on_replay, on_malformed, NULL};
+
+static unsigned clears;
+
+static void on_mark(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    (void)context, (void)slot, (void)id, (void)code;
+}
+
+static void on_cleared(void *context, unsigned slot)
+{
+    (void)context;
+    assert_int_equal(slot, 0);
+    clears++;
+}
+
+static const struct kv_readers_user user = {on_mark, on_mark, on_cleared, NULL};
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(open_at, 0, sizeof open_at);
+    opened = closed = 0;
+    replay_from = UINT64_MAX;
+    refuses = 0;
+    clears = 0;
+    return kv_readers_create(&rs, SLOTS, &secret, &shell, &user);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kv_readers_destroy(rs);
+    assert_int_equal(opened, closed);
+    return 0;
+}
+
+static struct kv_wanted wanted(enum kv_role role)
+{
+    return (struct kv_wanted){.role = role,
+                              .rkey = 1,
+                              .blocks = 1000,
+                              .endpoint = SLICE("tcp://a:1"),
+                              .replay = SLICE("tcp://a:2"),
+                              .topic = SLICE("t")};
+}
+
+static void want(unsigned slot, struct kv_wanted w, uint64_t now_ms)
+{
+    kv_readers_want(rs, slot, &w, now_ms);
+    kv_readers_check(rs);
+}
+
+static struct kv_reading_row row(unsigned slot)
+{
+    struct kv_reading_row r;
+    assert_true(kv_readers_row(rs, slot, &r));
+    return r;
+}
+
+/* One block stored: [0, [["BlockStored", [hash], nil, [1, 2, 3, 4], 4, nil, "GPU"]], 0]. */
+static struct slice stored(uint8_t hash)
+{
+    static char bytes[] = "\x93\x00\x91\x97\xab"
+                          "BlockStored\x91\x01\xc0\x94\x01\x02\x03\x04\x04\xc0\xa3GPU\x00";
+    bytes[17] = (char)(hash & 0x7f);
+    return slice_of(bytes, sizeof bytes - 1);
+}
+
+static void a_feed_opens_and_closes(void **state)
+{
+    (void)state;
+    want(7, wanted(KV_ROLE_NONE), SECOND);
+    assert_int_equal(opened, 0);
+    assert_int_equal(kv_readers_reading(rs, 7), KV_READING_NOT);
+    want(7, wanted(KV_ROLE_STANDS_BY), SECOND);
+    assert_string_equal(open_at[0], "tcp://a:1 tcp://a:2 t");
+    assert_int_equal(kv_readers_reading(rs, 7), KV_READING_AWAY);
+    want(7, wanted(KV_ROLE_STANDS_BY), 2 * SECOND); /* as it is */
+    assert_int_equal(opened, 1);
+    kv_readers_connected(rs, 0, 2 * SECOND);
+    assert_int_equal(replay_from, 0);
+    assert_int_equal(kv_readers_reading(rs, 7), KV_READING_DOUBTS); /* what was before? */
+    kv_readers_replayed(rs, 0, 0, stored(1), 2 * SECOND);
+    kv_readers_replay_ended(rs, 0, 2 * SECOND);
+    kv_readers_live(rs, 0, 1, stored(2), 2 * SECOND);
+    assert_int_equal(row(7).reading, KV_READING_LIVE);
+    assert_int_equal(row(7).stats.tree.held, 2);
+    assert_int_equal(row(7).malformed, 100);
+    struct kv_wanted elsewhere = wanted(KV_ROLE_STANDS_BY);
+    elsewhere.topic = SLICE("u");
+    want(7, elsewhere, 3 * SECOND);
+    assert_true(opened == 2 && closed == 1);
+    assert_string_equal(open_at[0], "tcp://a:1 tcp://a:2 u");
+    want(7, wanted(KV_ROLE_NONE), 4 * SECOND);
+    assert_int_equal(closed, 2);
+    struct kv_reading_row r;
+    assert_false(kv_readers_row(rs, 7, &r));
+}
+
+/* Nothing came yet; and one that is missing for good. */
+static void without_a_replay(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.replay = SLICE("");
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    assert_int_equal(row(0).reading, KV_READING_BEGINS);
+    kv_readers_live(rs, 0, 0, stored(1), SECOND);
+    assert_true(row(0).stats.tree.whole);
+    kv_readers_live(rs, 0, 2, stored(2), SECOND);
+    assert_int_equal(row(0).stats.feed.missed, 1);
+    assert_false(row(0).stats.tree.whole);
+}
+
+/* A replay that is not answered ends by time. */
+static void time_passes(void **state)
+{
+    (void)state;
+    want(0, wanted(KV_ROLE_SPEAKS), SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_live(rs, 0, 5, stored(1), SECOND);
+    assert_int_equal(row(0).stats.feed.messages, 0);
+    kv_readers_tick(rs, SECOND + KV_REPLAY_TIMEOUT_MS - 1);
+    assert_int_equal(row(0).stats.feed.messages, 0);
+    kv_readers_tick(rs, SECOND + KV_REPLAY_TIMEOUT_MS);
+    assert_int_equal(row(0).stats.feed.messages, 1);
+}
+
+static void one_speaks_while_its_subscription_stands(void **state)
+{
+    (void)state;
+    want(0, wanted(KV_ROLE_STANDS_BY), SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    assert_false(row(0).speaks);
+    want(0, wanted(KV_ROLE_SPEAKS), 2 * SECOND); /* the one before it died */
+    assert_true(row(0).speaks);
+    assert_false(kv_readers_speak(rs, 0)); /* of nothing yet */
+    kv_readers_replay_ended(rs, 0, 2 * SECOND);
+    assert_true(kv_readers_speak(rs, 0));
+    kv_readers_lost(rs, 0, 10 * SECOND);
+    kv_readers_lost(rs, 0, 12 * SECOND); /* the next try failed, too */
+    kv_readers_tick(rs, 10 * SECOND + KV_LOST_MS - 1);
+    assert_true(row(0).speaks);
+    kv_readers_tick(rs, 10 * SECOND + KV_LOST_MS);
+    assert_false(row(0).speaks);
+    want(0, wanted(KV_ROLE_SPEAKS), 20 * SECOND);
+    assert_false(row(0).speaks);
+    kv_readers_connected(rs, 0, 21 * SECOND);
+    assert_true(row(0).speaks);
+    assert_int_equal(row(0).connects, 2);
+    want(0, wanted(KV_ROLE_STANDS_BY), 22 * SECOND); /* another one stands in front now */
+    assert_false(row(0).speaks);
+}
+
+/* The registry's word and number 0 of the feed are of one restart. */
+static void a_restart_counts_once(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.replay = SLICE("");
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_live(rs, 0, 0, stored(1), SECOND);
+    kv_readers_live(rs, 0, 1, stored(2), SECOND);
+    w.rkey = 2; /* heard of first, long after the feed began */
+    want(0, w, 100 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 0);
+    kv_readers_live(rs, 0, 0, stored(3), 101 * SECOND);
+    w.rkey = 3; /* heard of after the feed began anew */
+    want(0, w, 102 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 1);
+    w.rkey = 4; /* a further one, of which the feed shows nothing yet */
+    want(0, w, 103 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 0);
+    kv_readers_live(rs, 0, 0, stored(3), 104 * SECOND);
+    w.rkey = 5; /* what began so long ago is another matter */
+    want(0, w, 104 * SECOND + KV_RESTART_MS);
+    assert_int_equal(row(0).stats.tree.held, 0);
+}
+
+/* [0, [["AllBlocksCleared"]], 0] */
+static const struct slice clear = {"\x93\x00\x91\x91\xb0"
+                                   "AllBlocksCleared\x00",
+                                   22};
+
+/* A cache is lost when the engine says so now, not when a replay tells of it, or the first message:
+ * SGLang begins with one. */
+static void a_clear_counts_when_it_comes(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_replayed(rs, 0, 0, clear, SECOND);
+    kv_readers_replayed(rs, 0, 1, stored(1), SECOND);
+    kv_readers_replayed(rs, 0, 2, clear, SECOND);
+    kv_readers_replay_ended(rs, 0, SECOND);
+    assert_int_equal(clears, 0);
+    kv_readers_live(rs, 0, 3, stored(1), 100 * SECOND);
+    kv_readers_live(rs, 0, 4, clear, 100 * SECOND);
+    assert_int_equal(clears, 1);
+    kv_readers_live(rs, 0, 5, stored(2), 100 * SECOND);
+    w.rkey = 2; /* which came of that */
+    want(0, w, 101 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 1);
+    kv_readers_live(rs, 0, 0, clear, 102 * SECOND);
+    assert_int_equal(clears, 1);
+    want(0, wanted(KV_ROLE_STANDS_BY), 103 * SECOND);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_live(rs, 0, 1, clear, 103 * SECOND);
+    assert_int_equal(clears, 1); /* another router says it */
+}
+
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.blocks = 1;
+    want(0, w, SECOND);
+    assert_int_equal(row(0).blocks_max, KV_BLOCKS_MIN);
+    w.blocks = 0;
+    want(1, w, SECOND);
+    assert_int_equal(row(1).blocks_max, KV_BLOCKS_UNKNOWN);
+    w.blocks = 40000; /* not twice as many: it stays */
+    want(1, w, SECOND);
+    assert_int_equal(row(1).blocks_max, KV_BLOCKS_UNKNOWN);
+    w.blocks = 70000;
+    want(1, w, SECOND);
+    assert_true(row(1).blocks_max == 140000 && closed == 1);
+    w.blocks = 1e12;
+    for (unsigned slot = 2; slot < 5; slot++) {
+        want(slot, w, SECOND);
+        assert_int_equal(row(slot).blocks_max, KV_BLOCKS_MAX);
+    }
+    want(5, w, SECOND); /* what is left */
+    assert_int_equal(row(5).blocks_max, KV_BLOCKS_ALL_MAX - 3 * KV_BLOCKS_MAX - 140000 - 4096);
+    assert_int_equal(kv_readers_stats(rs).blocks, KV_BLOCKS_ALL_MAX);
+    want(6, w, SECOND);
+    assert_int_equal(kv_readers_reading(rs, 6), KV_READING_NOT);
+    assert_int_equal(kv_readers_stats(rs).refused, 1);
+    want(2, wanted(KV_ROLE_NONE), 2 * SECOND);
+    want(6, w, SECOND + KV_OPEN_AGAIN_MS - 1);
+    assert_int_equal(kv_readers_reading(rs, 6), KV_READING_NOT);
+    want(6, w, SECOND + KV_OPEN_AGAIN_MS);
+    assert_int_equal(kv_readers_reading(rs, 6), KV_READING_AWAY);
+}
+
+static void feeds_are_bounded(void **state)
+{
+    (void)state;
+    refuses = ERR_NOMEM;
+    want(0, wanted(KV_ROLE_SPEAKS), SECOND);
+    assert_int_equal(kv_readers_stats(rs).feeds, 0);
+    assert_int_equal(kv_readers_stats(rs).refused, 1);
+    refuses = 0;
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        want(slot, wanted(KV_ROLE_SPEAKS), SECOND + KV_OPEN_AGAIN_MS);
+    assert_int_equal(kv_readers_stats(rs).feeds, KV_READERS_MAX);
+    assert_int_equal(kv_readers_stats(rs).refused, 1 + SLOTS - KV_READERS_MAX);
+}
+
+/* Whatever is wanted when: no feed too many, none at a wrong place, all closed in the end. */
+static void drawn(void **state)
+{
+    (void)state;
+    struct prng p;
+    prng_seed(&p, 76);
+    uint64_t now = SECOND;
+    for (unsigned i = 0; i < TEST_ROUNDS(4000); i++) {
+        unsigned slot = (unsigned)prng_below(&p, SLOTS);
+        struct kv_wanted w = wanted((enum kv_role)prng_below(&p, 3));
+        char at[32];
+        (void)snprintf(at, sizeof at, "tcp://a:%u", (unsigned)prng_below(&p, 3) + 1);
+        w.endpoint = slice_of_cstr(at);
+        w.rkey = (uint32_t)prng_below(&p, 2);
+        now += prng_below(&p, SECOND);
+        refuses = prng_below(&p, 10) == 0 ? ERR_NOMEM : 0;
+        kv_readers_want(rs, slot, &w, now);
+        unsigned feed = (unsigned)prng_below(&p, KV_READERS_MAX);
+        if (open_at[feed][0] != '\0') {
+            switch (prng_below(&p, 4)) {
+            case 0:
+                kv_readers_connected(rs, feed, now);
+                break;
+            case 1:
+                kv_readers_lost(rs, feed, now);
+                break;
+            default:
+                kv_readers_live(rs, feed, prng_below(&p, 5), stored((uint8_t)i), now);
+                break;
+            }
+        }
+        kv_readers_tick(rs, now);
+        if (i % 16 == 0)
+            kv_readers_check(rs);
+        assert_int_equal(kv_readers_stats(rs).feeds, opened - closed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_feed_opens_and_closes, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_replay, setup, teardown),
+        cmocka_unit_test_setup_teardown(time_passes, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_speaks_while_its_subscription_stands, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_clear_counts_when_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(feeds_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(drawn, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

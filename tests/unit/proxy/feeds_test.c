@@ -1,0 +1,283 @@
+/* Which engines' KV events a router reads, and how it finds out where they are. */
+#include "node/proxy/engine/feeds.h"
+
+#include <stdio.h>
+
+#include "node/kv/readers.h"
+#include "node/proxy/engine/pool.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/proxy_world.h"
+#include "tests/lib/test.h"
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND };
+
+static struct proxy_world world;
+static char feeds[4][128];  /* open ones: "endpoint replay topic" */
+static unsigned asked;      /* times that the engine was asked where it publishes */
+static unsigned status;     /* of its answer */
+static const char *sources; /* its body */
+static unsigned started_s;  /* when the engine was, by its metrics */
+static size_t answered[WORLD_WIRES_MAX];
+
+/* --- the shell of feeds ---------------------------------------------------------------------- */
+
+static int on_open(void *context, unsigned feed, struct slice endpoint, struct slice replay,
+                   struct slice topic)
+{
+    (void)context;
+    (void)snprintf(feeds[feed], sizeof feeds[feed], "%.*s %.*s %.*s", SLICE_ARG(endpoint),
+                   SLICE_ARG(replay), SLICE_ARG(topic));
+    return ERR_OK;
+}
+
+static void on_close(void *context, unsigned feed)
+{
+    (void)context;
+    feeds[feed][0] = '\0';
+}
+
+static int on_replay(void *context, unsigned feed, uint64_t from)
+{
+    (void)context, (void)feed, (void)from;
+    return ERR_OK;
+}
+
+static uint64_t on_malformed(void *context, unsigned feed)
+{
+    (void)context, (void)feed;
+    return 0;
+}
+
+static const struct kv_readers_shell shell = {on_open, on_close, on_replay, on_malformed, NULL};
+
+static void shape(void *context, struct node_config *node)
+{
+    (void)context;
+    node->kv = &shell;
+}
+
+/* --- the engine ------------------------------------------------------------------------------ */
+
+static void reply(struct wire *wire, unsigned code, const char *body)
+{
+    char text[1024];
+    int len = snprintf(text, sizeof text, "HTTP/1.1 %u x\r\nContent-Length: %zu\r\n\r\n%s", code,
+                       strlen(body), body);
+    proxy_world_send(&world, wire, slice_of(text, (size_t)len));
+}
+
+static void answer(struct wire *wire, struct slice head)
+{
+    char metrics[256];
+    (void)snprintf(metrics, sizeof metrics,
+                   "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"5000\"} 1\n"
+                   "vllm:num_requests_running 0\nprocess_start_time_seconds %u\n",
+                   started_s);
+    if (slice_starts_with(head, SLICE("GET /health ")))
+        reply(wire, 200, "");
+    else if (slice_starts_with(head, SLICE("GET /v1/models ")))
+        reply(wire, 200,
+              "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"object\":\"model\","
+              "\"owned_by\":\"vllm\"}]}");
+    else if (slice_starts_with(head, SLICE("GET /metrics ")))
+        reply(wire, 200, metrics);
+    else if (slice_starts_with(head, SLICE("GET /kv_event_sources "))) {
+        asked++;
+        reply(wire, status, sources);
+    } else
+        reply(wire, 404, "{}");
+}
+
+static void passes(uint64_t ms)
+{
+    for (uint64_t until = world.now_ms + ms; world.now_ms < until;) {
+        proxy_world_wait(&world, PROXY_TICK_MS);
+        if (world.now_ms % SECOND == 0)
+            node_tick(world.node, world.now_ms);
+        for (unsigned i = 0; i < world.wire_count; i++) {
+            struct wire *w = &world.wires[i];
+            if (!w->used || w->replica < 0 || w->closing)
+                continue;
+            if (w->connecting) {
+                answered[i] = 0;
+                proxy_world_accept(&world, w, 0);
+            }
+            if (w->out.len > answered[i]) {
+                struct slice head = slice_skip(buf_slice(&w->out), answered[i]);
+                answered[i] = w->out.len;
+                answer(w, head);
+            }
+        }
+        node_check(world.node);
+    }
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+static const char two_ranks[] =
+    "{\"1\":{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:5558\",\"replay_endpoint\":null,"
+    "\"topic\":\"t\"},"
+    "\"0\":{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:5557\",\"replay_endpoint\":null,"
+    "\"topic\":\"t\"}}";
+static const char one[] = "{\"3\":{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\","
+                          "\"endpoint\":\"tcp://*:5557\",\"replay_endpoint\":\"tcp://*:5657\","
+                          "\"topic\":\"t\"}}";
+
+static struct node_replica *replica(unsigned slot)
+{
+    return &world.node->router->replicas[slot];
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(feeds, 0, sizeof feeds);
+    memset(answered, 0, sizeof answered);
+    asked = 0;
+    status = 200;
+    sources = one;
+    started_s = 1000;
+    proxy_world_open(&world, &(struct proxy_world_config){
+                                 .quiet = true, .probes = true, .replicas = 1, .shape = shape});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    proxy_world_close(&world);
+    assert_string_equal(feeds[0], "");
+    return 0;
+}
+
+static void an_engine_says_where(void **state)
+{
+    (void)state;
+    passes(5 * SECOND);
+    char at[128];
+    struct slice host = slice_of_cstr(world.proxy->engines.pools[0].address.host);
+    (void)snprintf(at, sizeof at, "tcp://%.*s:5557 tcp://%.*s:5657 t", SLICE_ARG(host),
+                   SLICE_ARG(host));
+    assert_string_equal(feeds[0], at);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    struct kv_reading_row row;
+    assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
+    assert_true(row.speaks);
+    assert_int_equal(row.blocks_max, 9998); /* by its metrics; one is vLLM's own */
+    assert_int_equal(asked, 1);
+    passes(4 * MINUTE);
+    assert_int_equal(asked, 1);
+    status = 404; /* now and then it is asked again */
+    passes(2 * MINUTE);
+    assert_int_equal(asked, 2);
+    assert_string_equal(feeds[0], "");
+    world.options.kv_events = NODE_KV_EVENTS_OFF;
+    status = 200;
+    passes(10 * MINUTE);
+    assert_int_equal(asked, 2);
+}
+
+static void one_that_knows_no_such_path_is_left_alone(void **state)
+{
+    (void)state;
+    status = 404;
+    passes(4 * MINUTE);
+    assert_true(asked == 1 && feeds[0][0] == '\0');
+    status = 403; /* that is no refusal of what it must be asked */
+    passes(4 * MINUTE);
+    assert_int_equal(asked, 2);
+    assert_int_equal(replica(0)->server.probes_refused, 0);
+    status = 500;
+    passes(5 * MINUTE + SECOND);
+    assert_true(asked >= 3);
+    unsigned before = asked;
+    passes(3 * MINUTE); /* one that fails is asked again sooner, but not often */
+    assert_in_range(asked, before + 2, before + 3);
+}
+
+static void another_life_is_asked_anew(void **state)
+{
+    (void)state;
+    passes(30 * SECOND);
+    assert_int_equal(asked, 1);
+    started_s += 100;
+    sources = "{}";
+    passes(5 * SECOND);
+    assert_true(asked == 2 && feeds[0][0] == '\0');
+}
+
+static void others_read_where_it_is_their_turn(void **state)
+{
+    (void)state;
+    replica(0)->turn = (struct node_turn){.others = 3, .ahead = 2};
+    passes(2 * MINUTE);
+    assert_true(asked == 0 && feeds[0][0] == '\0');
+    replica(0)->turn.ahead = 1;
+    passes(5 * SECOND);
+    assert_int_equal(asked, 1);
+    struct kv_reading_row row;
+    assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
+    assert_int_equal(row.role, KV_ROLE_STANDS_BY);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    replica(0)->turn.ahead = 0;
+    passes(2 * SECOND);
+    assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
+    assert_true(row.role == KV_ROLE_SPEAKS && row.speaks);
+    replica(0)->health = NODE_HEALTH_DOWN; /* for this router alone, perhaps */
+    proxy_world_wait(&world, SECOND);
+    assert_int_equal(replica(0)->health, NODE_HEALTH_DOWN);
+    assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
+    assert_int_equal(row.role, KV_ROLE_STANDS_BY);
+    passes(5 * SECOND);
+    replica(0)->turn.ahead = 2;
+    passes(2 * SECOND);
+    assert_string_equal(feeds[0], "");
+}
+
+static void a_label_names_another_host(void **state)
+{
+    (void)state;
+    struct node_labels labels = {0};
+    assert_null(node_labels_parse(SLICE("kv-events=tcp://[::1]:9000?topic=x"), &labels));
+    node_router_labels(world.node->router, 0, &labels);
+    passes(5 * SECOND);
+    assert_string_equal(feeds[0], "tcp://[::1]:9000  x");
+    assert_int_equal(asked, 0);
+    world.options.kv_events = NODE_KV_EVENTS_OFF;
+    passes(2 * SECOND);
+    assert_string_equal(feeds[0], "");
+}
+
+/* Of a process with ranks each rank has its feed, and the address has none. */
+static void ranks_have_feeds_of_their_own(void **state)
+{
+    (void)state;
+    sources = two_ranks;
+    passes(5 * SECOND);
+    assert_string_equal(feeds[0], ""); /* two caches, and no ranks to tell them apart */
+    struct node_labels labels = {.ranks = 2};
+    node_router_labels(world.node->router, 0, &labels);
+    passes(5 * SECOND);
+    struct kv_reading_row row;
+    assert_false(kv_readers_row(world.node->kv_readers, 0, &row));
+    assert_non_null(strstr(feeds[0], ":5557 "));
+    assert_non_null(strstr(feeds[1], ":5558 "));
+    assert_null(node_labels_parse(SLICE("ranks=2#kv-events=tcp://a:7000?replay=7100"), &labels));
+    node_router_labels(world.node->router, 0, &labels);
+    passes(2 * SECOND);
+    assert_string_equal(feeds[0], "tcp://a:7000 tcp://a:7100 ");
+    assert_string_equal(feeds[1], "tcp://a:7001 tcp://a:7101 ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_engine_says_where, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_knows_no_such_path_is_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_life_is_asked_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
+        cmocka_unit_test_setup_teardown(ranks_have_feeds_of_their_own, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
