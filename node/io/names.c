@@ -1,6 +1,7 @@
 #include "node/io/names.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/err.h"
@@ -105,6 +106,16 @@ bool names_resolve(struct net_host *host)
 {
     struct name *n = of(host);
     return lookup_begin(&n->lookup, n->shell->dns, n->address.host);
+}
+
+void names_ip(const struct net_host *host, unsigned address, char out[NET_IP_BYTES])
+{
+    const union lookup_address *a = &CONTAINER_OF(host, const struct name, host)->found[address];
+    bool zoned = a->any.sa_family == AF_INET6 && a->v6.sin6_scope_id != 0;
+    CHECK(uv_ip_name(&a->any, out, NET_IP_BYTES) == 0);
+    size_t len = strlen(out), rest = NET_IP_BYTES - len - 1;
+    if (zoned && uv_if_indextoname(a->v6.sin6_scope_id, out + len + 1, &rest) == 0)
+        out[len] = '%';
 }
 
 void names_close(struct net_host *host)

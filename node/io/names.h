@@ -14,6 +14,7 @@ struct tls_host;
 MUST_USE int names_open(void *shell, const struct node_address *address, struct net_host **out,
                         unsigned *count);
 bool names_resolve(struct net_host *host);
+void names_ip(const struct net_host *host, unsigned address, char out[NET_IP_BYTES]);
 void names_close(struct net_host *host);
 
 /* What is remembered of its TLS; NULL: none is spoken there. */

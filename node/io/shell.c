@@ -332,6 +332,7 @@ void shell_config(struct shell *shell, struct node_config *config)
     shell->net = (struct net_actions){.context = shell,
                                       .open_host = names_open,
                                       .resolve = names_resolve,
+                                      .ip = names_ip,
                                       .close_host = names_close,
                                       .connect = tcp_connect,
                                       .write = tcp_write,

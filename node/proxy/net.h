@@ -2,7 +2,7 @@
  * down.
  *
  *   events    connected, received, ended, written, closed, resolved
- *   actions   connect, write, queue, read, finish, close, round_trip_us; open_host, resolve,
+ *   actions   connect, write, queue, read, finish, close, round_trip_us; open_host, resolve, ip,
  *             close_host
  *
  * node/io/tcp.c and node/io/names.c implement it with libuv, tests and simulations in virtual time.
@@ -67,6 +67,7 @@ struct net_stream {
 enum {
     NET_ADDRESSES_MAX = 8, /* of one name */
     NET_ADDRESS_NEW = 255,
+    NET_IP_BYTES = 64, /* an address as text, with its zone and NUL */
 };
 
 /* What a look-up has found: the addresses that the name has from now on. */
@@ -106,6 +107,8 @@ struct net_actions {
                      unsigned *count);
     /* Begins to look up the name. One look-up at a time. Returns whether it began. */
     bool (*resolve)(struct net_host *host);
+    /* That address as text. NULL: connections know the name alone. */
+    void (*ip)(const struct net_host *host, unsigned address, char out[NET_IP_BYTES]);
     /* No event follows. */
     void (*close_host)(struct net_host *host);
 

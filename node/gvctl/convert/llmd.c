@@ -18,9 +18,8 @@
 
 static const struct convert_row plugins[] = {
     NEEDLESS("prefix-cache-scorer", "policy: cache_aware. " NOTE_WEIGHT),
-    MISSING("precise-prefix-cache-scorer",
-            "engines' KV events are not read; caches are followed by the traffic and their "
-            "counters"),
+    NEEDLESS("precise-prefix-cache-scorer",
+             "engines' KV events are read where they are published (kv-events)"),
     NEEDLESS("no-hit-lru-scorer", "the cost includes what a prompt pushes out"),
     NEEDLESS("session-affinity-scorer", "a session's prefix is where it was"),
     NEEDLESS("lora-affinity-scorer", "loading an adapter is a term of the cost, in seconds"),

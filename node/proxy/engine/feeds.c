@@ -38,7 +38,7 @@ static bool write_at(char *out, struct slice host, unsigned port)
 {
     bool v6 = slice_find(host, ':') < host.len && host.at[0] != '[';
     out[0] = '\0';
-    if (port == 0 || port > UINT16_MAX)
+    if (port == 0 || port > UINT16_MAX || host.len == 0)
         return false;
     int len = snprintf(out, ENDPOINT_BYTES, v6 ? "tcp://[%.*s]:%u" : "tcp://%.*s:%u",
                        SLICE_ARG(host), port);
@@ -61,6 +61,21 @@ static const struct kv_source *source_of(const struct feeds_of *of, const struct
     return NULL;
 }
 
+/* The address where its HTTP port is. Empty: none is known yet. */
+static struct slice host_of(const struct proxy *p, unsigned server, char room[NET_IP_BYTES])
+{
+    const struct pool *pool = &p->engines.pools[server];
+    const struct net_actions *net = p->config.net;
+    if (pool->proxy == NULL)
+        return SLICE("");
+    if (net->ip == NULL)
+        return slice_of_cstr(pool->address.host);
+    if (pool->address_count == 0)
+        return SLICE("");
+    net->ip(pool->host, pool->address_at, room);
+    return slice_of_cstr(room);
+}
+
 static bool endpoint_find(const struct proxy *p, const struct node_replica *k, struct endpoint *out)
 {
     unsigned server = k->rank.server, rank = k->rank.is_one ? k->rank.number : 0;
@@ -76,7 +91,8 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
     const struct kv_source *source = source_of(&p->engines.feeds->of[server], &k->rank);
     if (source == NULL)
         return false;
-    struct slice host = slice_of_cstr(p->engines.pools[server].address.host);
+    char room[NET_IP_BYTES];
+    struct slice host = host_of(p, server, room);
     out->topic = slice_of_cstr(source->topic);
     (void)write_at(out->replay, host, source->replay_port);
     return write_at(out->at, host, source->port);

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "node/kv/batch.h"
 #include "node/kv/feed.h"
-#include "node/kv/reader.h"
+#include "node/kv/readers.h"
 #include "node/kv/tree.h"
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
@@ -115,9 +115,44 @@ static void test_one_reader(void **state)
     (void)failmalloc_each(one_reader);
 }
 
+static int on_open(void *context, unsigned feed, struct slice endpoint, struct slice replay,
+                   struct slice topic)
+{
+    (void)context, (void)feed, (void)endpoint, (void)replay, (void)topic;
+    return ERR_OK;
+}
+
+static void on_close(void *context, unsigned feed)
+{
+    (void)context, (void)feed;
+}
+
+static void some_readers(bool may_fail)
+{
+    static const struct kv_readers_shell shell = {.open = on_open, .close = on_close};
+    struct kv_readers *rs = NULL;
+    int err = kv_readers_create(&rs, 4, &secret, &shell, NULL);
+    assert_true(err == ERR_OK || (may_fail && err == ERR_NOMEM));
+    struct kv_wanted w = {
+        .role = KV_ROLE_SPEAKS, .blocks = 1, .endpoint = SLICE("tcp://a:1"), .topic = SLICE("")};
+    for (unsigned slot = 0; err == ERR_OK && slot < 3; slot++) {
+        kv_readers_want(rs, slot, &w, 1);
+        kv_readers_check(rs);
+    }
+    assert_true(err != ERR_OK || may_fail || kv_readers_stats(rs).feeds == 3);
+    kv_readers_destroy(rs);
+}
+
+static void test_some_readers(void **state)
+{
+    (void)state;
+    (void)failmalloc_each(some_readers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_feed),
-                                       cmocka_unit_test(test_one_reader)};
+                                       cmocka_unit_test(test_one_reader),
+                                       cmocka_unit_test(test_some_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
