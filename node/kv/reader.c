@@ -10,6 +10,7 @@
 struct waiting {
     struct kv_told told;
     uint64_t due_ms;
+    bool done;
 };
 
 struct kv_reader {
@@ -162,66 +163,83 @@ static void on_replay(void *context, uint64_t from)
 
 /* --- ties ------------------------------------------------------------------------------------ */
 
-/* Whether the run may be of that answer. */
-static bool is_of(const struct kv_run *run, const struct kv_told *told, uint32_t block)
+/* The place among its stops where the run ended when that answer did; -1: it is not of that answer.
+ */
+static int stop_of(const struct kv_run *run, const struct kv_told *told, uint32_t block)
 {
-    uint32_t prompt = told->prompt_tokens / block;
     uint32_t all = told->prompt_tokens + told->output_tokens;
-    if (run->taken || run->last_ms > told->ended_ms + KV_TOLD_SLACK_MS || run->end < prompt)
-        return false;
+    if (run->taken || run->first_ms > told->ended_ms + KV_TOLD_SLACK_MS)
+        return -1;
     if (told->cached_tokens != KV_UNTOLD && run->begin != told->cached_tokens / block)
-        return false;
-    /* The last token is never computed, but engines differ in whether its block counts. */
-    return run->end == all / block || run->end == (all - 1) / block;
+        return -1;
+    for (unsigned i = 0; i < run->stops; i++) {
+        const struct kv_stop *stop = &run->stop[i];
+        /* The last token is never computed, but engines differ in whether its block counts. */
+        if ((stop->end == all / block || stop->end == (all - 1) / block) &&
+            stop->end >= told->prompt_tokens / block &&
+            stop->at_ms <= told->ended_ms + KV_TOLD_SLACK_MS)
+            return (int)i;
+    }
+    return -1;
 }
 
-/* The blocks of the prompt, if they can be no others. `unclear`: they can. */
-static struct kv_tree_place blocks_of(struct kv_reader *r, const struct kv_told *told,
-                                      uint32_t block, struct kv_run **run_out, bool *unclear)
+/* A request's part of a run, and where its prompt's whole blocks end. */
+struct match {
+    struct kv_run *run;
+    unsigned stop;
+    struct kv_tree_place place; /* of depth 0: there is none, */
+    bool unclear;               /* or several */
+};
+
+/* The blocks of the prompt, if they can be no others. */
+static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block)
 {
-    struct kv_tree_place found = {.depth = 0};
-    *run_out = NULL;
-    *unclear = false;
+    struct match m = {.run = NULL};
     for (uint32_t back = 0;; back++) {
         struct kv_run *run = kv_runs_back(&r->runs, back);
         uint32_t sure;
-        if (run == NULL || run->first_ms + KV_TOLD_SLACK_MS < told->sent_ms)
+        if (run == NULL || run->made_ms + KV_TOLD_SLACK_MS < told->sent_ms)
             break;
-        if (!is_of(run, told, block))
+        int stop = stop_of(run, told, block);
+        if (stop < 0 || run->first_ms + KV_TOLD_SLACK_MS < told->sent_ms)
             continue;
-        struct kv_tree_place place = kv_tree_find(r->tree, run->chain);
+        struct kv_tree_place place = kv_tree_find(r->tree, run->stop[stop].chain);
         place = kv_tree_up(r->tree, place, told->prompt_tokens / block);
         if (place.depth == 0 || !kv_paths_fits(r->paths, told->end, r->tree, place, &sure))
             continue;
-        if (found.depth > 0 && found.chain != place.chain) {
-            *unclear = true;
-            return (struct kv_tree_place){.depth = 0};
-        }
-        found = place;
-        *run_out = run;
+        if (m.place.depth > 0 && m.place.chain != place.chain)
+            return (struct match){.unclear = true};
+        m = (struct match){.run = run, .stop = (unsigned)stop, .place = place};
     }
-    return found;
+    return m;
 }
 
 /* Whether there is no more to do. */
 static bool tie(struct kv_reader *r, const struct kv_told *told, bool last_time)
 {
     uint32_t block = kv_tree_block_tokens(r->tree);
-    struct kv_run *run;
-    bool unclear;
     if (block == 0 || told->prompt_tokens < block || told->prompt_tokens == KV_UNTOLD ||
         told->output_tokens == KV_UNTOLD || !told->well)
         return true;
-    struct kv_tree_place place = blocks_of(r, told, block, &run, &unclear);
-    if (place.depth == 0) {
-        r->stats.unclear += unclear && last_time;
-        r->stats.unmatched += !unclear && last_time;
+    struct match m = blocks_of(r, told, block);
+    if (m.place.depth == 0) {
+        r->stats.unclear += m.unclear && last_time;
+        r->stats.unmatched += !m.unclear && last_time;
         return false;
     }
-    run->taken = true;
+    kv_runs_take(&r->runs, m.run, m.stop, r->now_ms);
     r->stats.tied += kv_paths_tie(r->paths, told->end, told->tail_bytes, told->prompt_tokens, block,
-                                  r->tree, place) >= 0;
+                                  r->tree, m.place) >= 0;
     return true;
+}
+
+/* New blocks may be those of the answers that ended last. */
+static void tie_waiting(struct kv_reader *r)
+{
+    for (unsigned i = 0; i < r->count && i < KV_TOLD_RETRIED; i++) {
+        struct waiting *w = &r->waiting[(r->first + r->count - 1 - i) % KV_TOLD_MAX];
+        w->done = w->done || tie(r, &w->told, false);
+    }
 }
 
 void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms)
@@ -232,7 +250,7 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
     if (tie(r, told, false) || r->count == KV_TOLD_MAX)
         return;
     r->waiting[(r->first + r->count++) % KV_TOLD_MAX] =
-        (struct waiting){*told, now_ms + KV_TOLD_WAIT_MS};
+        (struct waiting){*told, now_ms + KV_TOLD_WAIT_MS, false};
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -261,7 +279,8 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
         kv_tree_settle(r->tree);
     }
     while (r->count > 0 && now_ms >= r->waiting[r->first].due_ms) {
-        (void)tie(r, &r->waiting[r->first].told, true);
+        if (!r->waiting[r->first].done)
+            (void)tie(r, &r->waiting[r->first].told, true);
         r->first = (r->first + 1) % KV_TOLD_MAX;
         r->count--;
     }
@@ -276,6 +295,7 @@ void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, 
     r->now_ms = now_ms;
     window_next(r);
     kv_feed_live(r->feed, number, payload, now_ms);
+    tie_waiting(r);
 }
 
 void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms)

@@ -31,6 +31,7 @@ enum {
     KV_TOLD_WAIT_MS = 500,
     KV_TOLD_SLACK_MS = 250, /* by which times of other routers, and of events, may be off */
     KV_TOLD_MAX = 1024,     /* answers that wait; more are not looked at */
+    KV_TOLD_RETRIED = 16,   /* of these, the last ones are looked at with each message */
     KV_SWEEP_MS = 250,      /* between two looks at some checkpoints that are there, */
     KV_SWEEP_POINTS = 256,  /* so many */
     /* What a feed may cost beside its blocks: steps of its tree (10 to 50 ns) in a second, and one

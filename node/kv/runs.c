@@ -33,16 +33,29 @@ void kv_runs_clear(struct kv_runs *r)
     memset(r->by_tip, 0xff, sizeof r->by_tip);
 }
 
+static uint64_t last_ms(const struct kv_run *run)
+{
+    return run->stop[run->stops - 1].at_ms;
+}
+
 /* The run that ends with that block: of several the one that did not go on for longest. */
 static uint32_t run_at(struct kv_runs *r, uint64_t tip)
 {
     uint32_t found = NONE;
     for (uint32_t at = *place_of(r, tip); at != NONE; at = r->run[at].by_tip) {
         if (r->run[at].tip == tip && !r->run[at].taken &&
-            (found == NONE || r->run[at].last_ms < r->run[found].last_ms))
+            (found == NONE || last_ms(&r->run[at]) < last_ms(&r->run[found])))
             found = at;
     }
     return found;
+}
+
+static uint32_t run_make(struct kv_runs *r)
+{
+    uint32_t at = (uint32_t)(r->count++ % KV_RUNS_MAX);
+    if (r->count > KV_RUNS_MAX)
+        unlink_run(r, at);
+    return at;
 }
 
 void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t tip,
@@ -50,18 +63,32 @@ void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t
 {
     uint32_t at = begin > 0 ? run_at(r, parent) : NONE;
     if (at == NONE) {
-        at = (uint32_t)(r->count++ % KV_RUNS_MAX);
-        if (r->count > KV_RUNS_MAX)
-            unlink_run(r, at);
-        r->run[at] = (struct kv_run){.begin = begin, .first_ms = now_ms};
+        at = run_make(r);
+        r->run[at] = (struct kv_run){.begin = begin, .first_ms = now_ms, .made_ms = now_ms};
     } else {
         unlink_run(r, at);
     }
     struct kv_run *run = &r->run[at];
     run->tip = tip;
-    run->chain = chain;
-    run->end = end;
-    run->last_ms = now_ms;
+    if (run->stops == KV_STOPS_MAX)
+        memmove(run->stop, run->stop + 1, --run->stops * sizeof run->stop[0]);
+    run->stop[run->stops++] = (struct kv_stop){.chain = chain, .at_ms = now_ms, .end = end};
+    link_run(r, at);
+}
+
+void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop, uint64_t now_ms)
+{
+    struct kv_run rest = *run;
+    run->taken = true;
+    if (stop + 1 == run->stops)
+        return;
+    rest.begin = rest.stop[stop].end;
+    rest.first_ms = rest.stop[stop + 1].at_ms;
+    rest.made_ms = now_ms;
+    rest.stops -= (uint8_t)(stop + 1);
+    memmove(rest.stop, rest.stop + stop + 1, rest.stops * sizeof rest.stop[0]);
+    uint32_t at = run_make(r); /* `run` may be the oldest, and gone now */
+    r->run[at] = rest;
     link_run(r, at);
 }
 

@@ -1,8 +1,10 @@
-/* Blocks that an engine stored one behind the other: what one request computed.
+/* Blocks that an engine stored one behind the other: what requests computed.
  *
  * A *run* begins where a block is stored behind one that ends no run, and goes on with each block
- * that is stored behind its last one. So it begins where a request left what was cached, and ends
- * with its answer. The last KV_RUNS_MAX are kept.
+ * that is stored behind its last one. So it begins where a request left what was cached, and the
+ * request's answer ends it; but the next turn of a conversation goes on behind that, maybe before
+ * anybody told of the answer. So a run remembers the last KV_STOPS_MAX times that it went on, and
+ * what a request has taken of it is cut off.
  */
 #ifndef NODE_KV_RUNS_H
 #define NODE_KV_RUNS_H
@@ -10,15 +12,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KV_RUNS_MAX = 4096 }; /* of requests under way at one rank, and those of the last seconds */
+enum {
+    KV_RUNS_MAX = 1024, /* of requests under way at one rank, and those of the last seconds */
+    KV_STOPS_MAX = 6,
+};
+
+/* The run ended there for a while. */
+struct kv_stop {
+    uint64_t chain; /* of the last block */
+    uint64_t at_ms; /* when it was stored */
+    uint32_t end;   /* blocks with it */
+};
 
 struct kv_run {
-    uint64_t tip;        /* the engine's hash of its last block, */
-    uint64_t chain;      /* and its chain */
-    uint32_t begin, end; /* blocks in front of it; and with it */
-    uint64_t first_ms, last_ms;
-    uint32_t by_tip; /* the next one in the same place of a table */
-    bool taken;      /* it is some request's */
+    uint64_t tip;      /* the engine's hash of its last block */
+    uint64_t first_ms; /* when it began, */
+    uint64_t made_ms;  /* and when that was known: in the order of runs */
+    uint32_t begin;    /* blocks in front of it */
+    uint32_t by_tip;   /* the next one in the same place of a table */
+    uint8_t stops;     /* kept, the last ones */
+    bool taken;        /* all of it is some request's: it does not go on */
+    struct kv_stop stop[KV_STOPS_MAX];
 };
 
 struct kv_runs {
@@ -34,5 +48,7 @@ void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t
                     uint64_t chain, uint32_t end, uint64_t now_ms);
 /* The newest first: `back` 0 is the last one that began; NULL: there are no more. */
 struct kv_run *kv_runs_back(struct kv_runs *r, uint32_t back);
+/* A request took the run up to that stop: what follows is another's, and the newest run now. */
+void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop, uint64_t now_ms);
 
 #endif
